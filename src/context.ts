@@ -64,8 +64,6 @@ export interface Interrupt {
 export interface GivenFlag {
   flag: string
   value?: string
-  /** It names a file that is sent. */
-  isInput?: boolean
 }
 
 /** The flags that every request command has, as they were given. */

@@ -17,21 +17,8 @@ export class FileFlag extends Option {
   }
 }
 
-/**
- * By flags that do nothing alone, or beside others: one of `needs` has to be there, and none of `bars`. The value `none`
- * asks for what would be so anyway; that of another flag may be a text or a file's name, whatever it is.
- */
-export type Companions = Record<
-  string,
-  { needs?: readonly string[]; bars?: readonly string[]; none?: string }
->
-
-/** A flag with the name of a file to send. The shell may turn `-f *.md` into more words than the flag's one value. */
-export class InputFlag extends FileFlag {
-  constructor(flags: string, description: string) {
-    super(flags, description, 'reads')
-  }
-}
+/** By flags that do nothing alone, or beside others: one of `needs` has to be there, and none of `bars`. */
+export type Companions = Record<string, { needs?: readonly string[]; bars?: readonly string[] }>
 
 /** A flag whose value is a text, or `@FILE`; after the first `=`, if its form is `<id=text>`. */
 export class TextFlag extends Option {}

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { type Companions, FileFlag, InputFlag, parseCount } from '../argv/flags.ts'
+import { type Companions, FileFlag, parseCount } from '../argv/flags.ts'
 import type { Share } from './input.ts'
 
 export interface BatchOptions {
@@ -38,7 +38,7 @@ export const batchFlags = (): Option[] => [
 
 export function declareBatchFlags(command: Command): void {
   const about = "many requests, one a line, from a file or - for stdin: 'parley help batch'"
-  command.addOption(new InputFlag('--batch <file>', about))
+  command.addOption(new FileFlag('--batch <file>', about, 'reads'))
   for (const option of batchFlags()) command.addOption(option.hideHelp())
 }
 

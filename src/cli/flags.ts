@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { addValue, type Companions, FileFlag, HeaderFlag, InputFlag } from '../argv/flags.ts'
+import { addValue, type Companions, FileFlag, HeaderFlag } from '../argv/flags.ts'
 import type { GivenFlag, SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
 import { flagOf, isRequestFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
@@ -125,12 +125,11 @@ export function readSharedFlags(
   }
 }
 
-/** Throws a usage error for a flag that would do nothing, unless it asks for that. */
+/** Throws a usage error for a flag that would do nothing. */
 export function requireCompanions(given: readonly GivenFlag[], companions: Companions = {}): void {
   const has = (flag: string) => given.some((each) => each.flag === flag)
-  for (const { flag, value } of given) {
-    const { needs, bars = [], none } = (Object.hasOwn(companions, flag) && companions[flag]) || {}
-    if (value !== undefined && value === none) continue
+  for (const { flag } of given) {
+    const { needs, bars = [] } = (Object.hasOwn(companions, flag) && companions[flag]) || {}
     if (needs && !needs.some(has)) throw usage(`${flag} works only with ${needs.join(' or ')}`)
     const bar = bars.find(has)
     if (bar !== undefined) throw usage(`${flag} does nothing with ${bar}`)
@@ -140,5 +139,4 @@ export function requireCompanions(given: readonly GivenFlag[], companions: Compa
 const nameFlag = ({ option, value }: Given): GivenFlag => ({
   flag: option.long ?? '',
   ...(option.required ? { value } : {}),
-  ...(option instanceof InputFlag ? { isInput: true } : {}),
 })

@@ -1,22 +1,8 @@
 import { type Command, Help } from 'commander'
 import type { Style } from '../io/style.ts'
 
-/** On a narrower screen the terminal breaks the lines. */
-const minWidthToWrap = 20
-
-/** How commander's help is laid out. */
-export const helpForm = {
-  minWidthToWrap,
-  formatItem(this: Help, term: string, termWidth: number, about: string, layout: Help): string {
-    const { helpWidth = 80 } = this
-    if (about === '' || helpWidth - termWidth - 4 >= minWidthToWrap || helpWidth < minWidthToWrap)
-      return Help.prototype.formatItem.call(this, term, termWidth, about, layout)
-    // Beside its term there is too little room for it.
-    const below = '      '
-    const lines = layout.boxWrap(about, helpWidth - below.length).split('\n')
-    return [`  ${term}`, ...lines.map((line) => below + line)].join('\n')
-  },
-}
+/** How commander's help is laid out: on a narrower screen the terminal breaks the lines. */
+export const helpForm = { minWidthToWrap: 20 }
 
 const layoutFor = (width = 80) => Object.assign(new Help(), helpForm, { helpWidth: width })
 

@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { createStyle, wantsColour } from '../io/style.ts'
-import { settings } from '../settings/table.ts'
 import type { Grammar } from './entry.ts'
 import { layOut } from './help-text.ts'
 import { isTopic, topics } from './topics.ts'
@@ -21,10 +20,7 @@ export async function run(
   words: string[],
   { showHelp, describe }: Grammar,
 ): Promise<void> {
-  if (json) {
-    const text = JSON.stringify(await describe(words))
-    return output.write(`${text.replaceAll('{family}', settings.family.default)}\n`)
-  }
+  if (json) return output.write(`${JSON.stringify(await describe(words))}\n`)
   const [name = '', ...rest] = words
   // 'policy' is a topic, and a group of commands.
   if (!isTopic(name) || rest.length > 0) return showHelp(words)

@@ -27,6 +27,7 @@ const pointers = new Map([
   ['ask', "'parley chat PROMPT' asks a model"],
   ['session', sessions],
   ['sessions', sessions],
+  ['events wait', "'parley events follow' ends once the session is at rest"],
   ['events create', sessions],
   ['events new', sessions],
   ['events sessions', sessions],

@@ -69,38 +69,16 @@ export async function runProgram(
   await parseArguments(root, helpFirst(argv))
   if (parse.unknown) {
     const { describeUnknown } = await import('./pointers.ts')
-    throw usage(await withFamily(describeUnknown(parse.unknown, flagValue(argv, '--profile')), parse))
+    throw usage(describeUnknown(parse.unknown, flagValue(argv, '--profile')))
   }
   if (help) await say(host.stdout, await styleHelp(fold(help, host.stdout.columns), parse))
   return parse.exitCode
 }
 
-/** `parley --help chat` and `parley events --help send` are help on what comes after them, too. */
+/** `parley --help chat` is help on what comes after it, too. */
 function helpFirst(argv: string[]): string[] {
-  const at = argv.findIndex(isHelpFlag)
-  const words = argv.toSpliced(at, 1)
-  const isOnWords = at === 0 && words[0]?.startsWith('-') === false
-  const isInGroup = at === 1 && words.length > 1 && isCommand(words)
-  return isOnWords || isInGroup ? ['help', ...words] : argv
-}
-
-function isCommand(words: readonly string[]): boolean {
-  let level: Record<string, Entry> | undefined = entries
-  for (const word of words) {
-    if (!level || !Object.hasOwn(level, word)) return false
-    level = level[word]?.group
-  }
-  return true
-}
-
-/** Has the names of models in a text begin with the word that is set for this. */
-async function withFamily(text: string, { argv, host }: Parse): Promise<string> {
-  if (!text.includes('{family}')) return text
-  const { readFamily } = await import('../settings/read-settings.ts')
-  const flag = flagValue(argv, '--family')
-  const flags = flag === undefined ? {} : { family: { value: flag, flag: '--family' } }
-  const family = await readFamily(host, { flags, named: flagValue(argv, '--profile') })
-  return text.replaceAll('{family}', family)
+  const [first = '', ...words] = argv
+  return isHelpFlag(first) && words[0]?.startsWith('-') === false ? ['help', ...words] : argv
 }
 
 async function styleHelp(text: string, { argv, host }: Parse): Promise<string> {
@@ -113,7 +91,7 @@ async function parseArguments(root: ParleyCommand, argv: string[]): Promise<void
     await root.parseAsync(argv, { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
-    if (error.code === 'commander.help' && argv.some(isFlag)) throw usage(noCommand(argv))
+    if (error.code === 'commander.help' && argv.some(isFlag)) throw usage(noCommand)
     if (error.exitCode !== 0 && error.code !== 'commander.help') throw usage(explain(error))
   }
 }
@@ -131,11 +109,7 @@ async function showHelp(root: ParleyCommand, parse: Parse, words: string[]): Pro
   await root.parseAsync([...words, '--help'], { from: 'user' })
 }
 
-/** `-v` alone is what people type for a version. */
-const noCommand = (argv: string[]): string =>
-  argv.includes('-v')
-    ? "no command was given: did you mean -V, the version, or 'parley COMMAND -v'?"
-    : "no command was given: 'parley --help' lists them"
+const noCommand = "no command was given: 'parley --help' lists them; -V prints the version"
 
 const others = topics.filter((name) => name !== 'settings')
 
@@ -223,11 +197,7 @@ async function prepare(command: ParleyCommand, entry: Entry, parse: Parse): Prom
   parse.run.summary.command = namesOf(command).join(' ')
   const module = await entry.load?.()
   module?.declare?.(command)
-  const fill = parse.argv.some((word) => isHelpFlag(word) || word === 'help')
-    ? (text: string) => withFamily(text, parse)
-    : async (text: string) => text
-  for (const option of command.options) option.description = await fill(option.description)
-  for (const note of module?.notes ?? []) addNote(command, await fill(note))
+  for (const note of module?.notes ?? []) addNote(command, note)
   if (module) addExamples(command, module.examples)
   if (entry.isRequest) declareRequestFlags(command)
   else declareGeneralFlags(command)

@@ -8,8 +8,10 @@ import { forms } from './formats.ts'
 import { formatList } from './help-text.ts'
 import batchText from './topics/batch.txt'
 import ciText from './topics/ci.txt'
+import inputText from './topics/input.txt'
 import platformsText from './topics/platforms.txt'
 import policyText from './topics/policy.txt'
+import profilesText from './topics/profiles.txt'
 import type { TopicName } from './topics.ts'
 
 /** A text for a screen of so many columns. */
@@ -90,60 +92,6 @@ ${Object.values(forms)
 A failure, and a line of an audit, have only the fields that apply. A policy has the form of 'parley help policy', and an event that of the service.
 `
 
-const profiles: Topic =
-  () => `A profile is a named set of settings in your profile file ('parley config path' prints its path). The first of these asks for everything, the second tries it:
-
-  parley config init
-  parley config check
-
-These set one value. A secret is never an argument: it comes from stdin, or a command prints it.
-
-  parley config set baseUrl https://gateway.example
-  parley config set accessToken < token.txt
-  parley config set accessTokenCommand 'pass show gateway'
-
-Such a command gets no open file of the shell that started parley, so 'cat <&7' finds nothing there. PARLEY_ACCESS_TOKEN="$(cat <&7)" before parley gives it what is on a descriptor.
-
-Another profile, from now on or for one command:
-
-  parley config set --profile work baseUrl https://work.example
-  parley config use work
-  parley chat --profile work 'Say hello'
-
-A value comes from the first of: a flag, the profile named by --profile, the environment, the current profile, the default. With --profile, addresses and secrets never come from the environment. A secret goes only to the address from the same place, or to an address given by flag. 'parley config list --effective' shows which values apply, and where they come from; 'parley help settings' lists the settings.
-`
-
-const input: Topic =
-  () => `A prompt is the words, then the text of a pipe; or that text alone, which is a body if it begins with {. The word - puts the piped text in its place:
-
-  parley chat 'Why is the sky blue?'
-  git diff | parley chat 'Review this:'
-  parley chat < prompt.txt
-  parley chat 'Compare this:' - 'with what you know' < notes.md
-
-A pipe that brings nothing, such as an empty diff, is left out with a note; with --fail-on-empty it is exit 2. Text must be UTF-8: iconv converts any other.
-
-  parley chat 'Review this:' --fail-on-empty < notes.md
-
-A whole body is sent as it is written. Files become parts of the turn.
-
-  parley chat -i body.json
-  parley chat -f diagram.png 'What is missing?'
-
-Flags are merged over a body: words and -f add a turn, --max-output-tokens, --temperature and --system set their fields, --set PATH=VALUE comes last (a.b, a[0], a[], a["x.y"]; VALUE is JSON, else text).
-
-Flags that mention @FILE read a file when their value begins with @: @notes.md is the text of that file, @- the text on stdin, @@home the text @home. A value that comes from a stranger should not begin with @. Words are always sent as they are. A file that one flag writes is no other flag's; only -o may replace a file of -f.
-
-  parley events send -s sesn_1 --tool-result toolu_1=@out.txt
-  parley events send -s sesn_1 --message @- < notes.md
-
-Events are JSON on stdin or in -i FILE: a body {"events":[...]}, a list, one event, or one event a line. Those of event flags come after them; beside --interrupt alone, or with -i FILE, stdin is left alone. Beside words stdin is text, as with chat. Files of -f stand before the words in their message: text with its name, images and PDFs as base64. 'events confirm' takes a record with a session.status_idle, whose last one says what waits, or user.tool_confirmation events alone, which are sent as they are.
-
-  parley events send -s sesn_1 --tool-result toolu_1=ok < events.ndjson
-
-In a 'while read' loop parley would read the loop's input: use --no-stdin or </dev/null there.
-`
-
 const aboutSentTypes: Record<SentType, string> = {
   'user.message':
     'content: a list of blocks such as {"type":"text","text":"Hi"}. A message to the session: the words, or --message.',
@@ -177,9 +125,9 @@ What the service does not document (other fields, other blocks) is sent as it is
 
 export const writers: Record<TopicName, Topic> = {
   settings,
-  profiles,
+  profiles: () => profilesText,
   environment,
-  input,
+  input: () => inputText,
   'event-types': eventTypesTopic,
   policy: () => policyText,
   batch,

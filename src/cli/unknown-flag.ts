@@ -1,6 +1,5 @@
 import type { Option } from 'commander'
 import { didYouMean } from '../argv/spelling.ts'
-import { quoteWords } from '../io/shell-quote.ts'
 import type { Entry } from './entry.ts'
 
 interface FlagPlace {
@@ -11,9 +10,8 @@ interface FlagPlace {
   children: Record<string, Entry>
 }
 
-/** Says that there is no such flag, and what was probably meant. `words` begin with the flag, as it was typed. */
-export function describeUnknownFlag(words: readonly string[], place: FlagPlace): string {
-  const [word = ''] = words
+/** Says that there is no such flag, and what was probably meant. */
+export function describeUnknownFlag(word: string, place: FlagPlace): string {
   // The value after = may be a secret.
   const name = word.startsWith('--') ? word.replace(/=.*/s, '') : word
   const start = `unknown flag '${name}'`
@@ -22,31 +20,15 @@ export function describeUnknownFlag(words: readonly string[], place: FlagPlace):
   if (pointer !== undefined) return `${start}: ${pointer}`
   const flags = place.options.flatMap(({ long }) => long ?? [])
   const guess = name.startsWith('--') ? didYouMean(name, flags) : ''
-  return `${start}${guess || wayOn(words, name, place)}`
-}
-
-function wayOn(words: readonly string[], name: string, { path, children }: FlagPlace): string {
-  const group = ['parley', ...path].join(' ')
-  if (isLeaf(children)) return `; '${group} --help' lists the flags`
-  let rest = words
-  let command = group
-  for (let among = children; !isLeaf(among); ) {
-    const names = Object.keys(among)
-    const child = rest.find((word) => names.includes(word)) ?? (names[0] as string)
-    rest = rest.filter((word) => word !== child)
-    command += ` ${child}`
-    among = among[child]?.group ?? {}
-  }
-  const whole = quoteWords(rest)
-  // After a flag that no command has there may be a secret.
-  const shown = isShortFlag(name) && whole.length <= 60 ? whole : `${name} …`
-  return `: a command's own flags go after its name, as in: ${command} ${shown}`
+  const { path, children } = place
+  const command = ['parley', ...path, ...Object.keys(children).slice(0, 1)].join(' ')
+  const way = isLeaf(children)
+    ? `'${command} --help' lists the flags`
+    : `a command's own flags go after its name, as in: ${command} ${name} …`
+  return `${start}${guess || `; ${way}`}`
 }
 
 const isLeaf = (children: Record<string, Entry>) => Object.keys(children).length === 0
-
-/** Whether some command has such a flag. */
-const isShortFlag = (name: string) => /^-[mfiosX]$/.test(name)
 
 /** A flag of other tools, what it is here, and a flag of the commands that this is true of. */
 type Pointer = readonly [flags: readonly string[], says: string, needs: string]
@@ -104,7 +86,8 @@ const pointers: readonly Pointer[] = [
 function pointTo(name: string, { path, options, children }: FlagPlace): string | undefined {
   const rows = pointers.filter(([flags]) => flags.includes(name))
   if (isLeaf(children)) return rows.find(([, , needs]) => options.some(({ long }) => long === needs))?.[1]
-  const [, says] = path.length === 0 && !isShortFlag(name) ? (rows.at(-1) ?? []) : []
+  // Before the name of a command this one may as well name a session.
+  const [, says] = path.length === 0 && name !== '-s' ? (rows.at(-1) ?? []) : []
   return (
     says &&
     `${says}; flags go after the command's name, as in: parley ${Object.keys(children)[0]} "Say hello"`

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type Companions, FileFlag, InputFlag, parseRetries, TextFlag } from '../argv/flags.ts'
+import { type Companions, FileFlag, parseRetries, TextFlag } from '../argv/flags.ts'
 import { type BatchOptions, batchCompanions, declareBatchFlags } from '../batch/flags.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
@@ -10,7 +10,7 @@ import { documentedModels } from '../wire/gateway/models.ts'
 export function declare(command: Command): void {
   command
     .argument('[prompt...]', 'what to ask; piped text comes after it, or in place of -')
-    .option('-m, --model <name>', 'the model (default: chatModel, else {family}-2.5-pro)')
+    .option('-m, --model <name>', 'the model (default: chatModel, else alpha-2.5-pro)')
     .addOption(new TextFlag('--system <text>', 'system instruction, or @FILE'))
   declarePromptFlags(command, 'add a text, image, audio, video or PDF file')
   command
@@ -25,7 +25,7 @@ export function declare(command: Command): void {
       ).mayReplace('--file'),
     )
     .addOption(new FileFlag('--thread <file>', 'keep the conversation, with --system, in a file', 'keeps'))
-    .addOption(new InputFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8'))
+    .addOption(new FileFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8', 'reads'))
     .option('--schema-retries <n>', 'ask again so often if it does not fit', parseRetries)
     .option('--markdown', 'lay out Markdown (default: on a terminal)')
     .option('--no-markdown', 'print the text as it is')
@@ -34,13 +34,13 @@ export function declare(command: Command): void {
 }
 
 export const notes = [
-  `Documented models: ${documentedModels.join(', ')}. Any other name is sent as it is. The setting family is the vendor word in the gateway's paths and model names (default alpha).`,
+  `Documented models: ${documentedModels.join(', ')}. Their first word is the setting family (default alpha). Any other name is sent as it is.`,
   'With --thread or --report an answer is read to its end, also if the reader of stdout has gone (| head -1).',
 ]
 
 export const companions: Companions = {
   ...batchCompanions,
-  '--schema-retries': { needs: ['--schema'], none: '0' },
+  '--schema-retries': { needs: ['--schema'] },
   '--stream': { bars: ['--batch'] },
   '--markdown': { bars: ['--batch', '--raw', '--schema'] },
 }

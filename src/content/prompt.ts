@@ -1,6 +1,5 @@
 import { usage } from '../errors.ts'
 import type { Input } from '../io/input.ts'
-import { type Neighbour, refuseStrayFiles } from '../io/stray-files.ts'
 import type { GivenBody, Part } from './body.ts'
 import { type FileKinds, readGivenFile } from './files.ts'
 
@@ -9,7 +8,6 @@ export interface PromptOptions {
   input?: string
   /** `-f`: files for the user's turn. */
   file?: string[]
-  neighbours?: Neighbour[]
 }
 
 export interface Prompt {
@@ -22,7 +20,6 @@ export interface Prompt {
 
 /** Reads a prompt from words, `-i`, `-f` and stdin. Throws a usage error. */
 export async function readPrompt(input: Input, words: string[], options: PromptOptions): Promise<Prompt> {
-  await refuseStrayFiles(input, options.neighbours)
   if (options.input === '-' && words.includes('-')) throw usage('-i - and the word - both ask for stdin')
   const given =
     options.input === undefined

@@ -6,7 +6,6 @@ import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { createCaller, type ReadableResponse } from '../http/call.ts'
 import { createSecretRenewal } from '../http/credentials.ts'
-import { type Neighbour, refuseStrayFiles } from '../io/stray-files.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { endpoints } from '../wire/endpoints.ts'
 import { type Assignment, parseAssignment } from '../wire/json/edit.ts'
@@ -14,7 +13,6 @@ import { type Assignment, parseAssignment } from '../wire/json/edit.ts'
 export interface LineOptions {
   input?: string
   file?: string[]
-  neighbours?: Neighbour[]
   system?: string
   temperature?: string
   maxOutputTokens?: string
@@ -39,7 +37,6 @@ export async function readLineParts(
   options: LineOptions,
 ): Promise<LineParts> {
   if (options.input !== undefined) throw usage('-i and --batch both give requests: use only one of them')
-  await refuseStrayFiles(input, options.neighbours)
   const assignments = (options.set ?? []).map(parseAssignment)
   const system = options.system === undefined ? undefined : await input.value(options.system, '--system')
   const text = words.length === 0 ? '' : await input.words(words, 'the prompt')

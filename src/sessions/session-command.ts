@@ -22,10 +22,12 @@ const following = new Set([
 ])
 
 /**
- * The flags of `events run` whose events were sent, those that are about what was sent, and those that stand first in any
- * case. Flags with files to send are known by their declaration.
+ * The flags of `events run` whose events or files were sent, those that are about what was sent, and those that stand first
+ * in any case.
  */
 const spent = new Set([
+  '--input',
+  '--file',
   '--session',
   '--no-stdin',
   '--fail-on-empty',
@@ -63,7 +65,7 @@ export function resumption(
   session: string,
   words: readonly string[] = [],
 ): string[] {
-  const kept = flags.given.filter(({ flag, isInput }) => !isInput && !spent.has(flag))
+  const kept = flags.given.filter(({ flag }) => !spent.has(flag))
   // A terminal is not read for words, and there a person can be asked.
   const stdin = input.stdinKind === 'terminal' ? [] : ['--no-stdin']
   return ['events', 'run', ...words, ...nameSession(session), ...stdin, ...kept.flatMap(toWords)]

@@ -44,14 +44,12 @@ test.each([
   expect({ code, out, err, requests }).toEqual({ code: 2, out: '', err: `parley: ${said}\n`, requests: [] })
 })
 
-test.each(['chat hi --schema-retries 0', 'chat --batch b.nd --no-stream --no-markdown'])(
-  'a flag that says what would be so anyway is no error: %s',
-  async (line) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'b.nd'), '"a"\n')
-    expect(await run(line.split(' '), { cwd })).toMatchObject({ code: 0 })
-  },
-)
+test('a flag that takes away what would not be there anyway is no error', async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'b.nd'), '"a"\n')
+  const argv = ['chat', '--batch', 'b.nd', '--no-stream', '--no-markdown']
+  expect(await run(argv, { cwd })).toMatchObject({ code: 0 })
+})
 
 test('a flag that needs another, or bars one, is one of its command, and so is that', async () => {
   const check = async (group: Record<string, Entry>): Promise<void> => {

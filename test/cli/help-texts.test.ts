@@ -19,19 +19,6 @@ test.each(['', ...groups, ...names, ...topics])(
   },
 )
 
-test.each(names)(
-  'what help on "%s" says of a flag is broken between words on a narrow screen',
-  async (name) => {
-    const [, flags = ''] = (await helpOn(name, 36)).split(/^Flags:\n/m)
-    const abouts =
-      flags
-        .split('\n\n')[0]
-        ?.split('\n')
-        .filter((line) => !/^ {2}\S+( \S+){0,2}$/.test(line)) ?? []
-    expect(abouts.filter((line) => line.length > 36)).toEqual([])
-  },
-)
-
 test.each([
   ['user.message', 'content'],
   ['user.interrupt', 'session_thread_id'],

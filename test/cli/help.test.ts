@@ -54,7 +54,7 @@ test('flags may stand before and after help', async () => {
 test('help names the documented models, and the variables that are no settings', async () => {
   const { out } = await run(['chat', '--help'])
   expect(out).toContain('alpha-3-pro-preview')
-  expect(out).toMatch(/The\s+setting\s+family\s+is\s+the\s+vendor\s+word/)
+  expect(out).toMatch(/first\s+word\s+is\s+the\s+setting\s+family/)
   expect((await run(['help', 'environment'])).out).toContain('PARLEY_SESSION')
 })
 

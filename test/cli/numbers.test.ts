@@ -93,7 +93,7 @@ describe('a number that steers parley', () => {
   test.each([
     ['events list -s s --limit', '10000000000'],
     ['events list -s s --limit', long],
-    ['chat x --schema-retries 0 --retries', '0'],
+    ['chat x --retries', '0'],
   ])('%s %s is taken', async (command, value) => {
     const { code, requests } = await run([...command.split(' '), value])
     expect([code, requests.length]).toEqual([0, 1])

@@ -1,7 +1,7 @@
 import type { Argument, Option } from 'commander'
 import { FileFlag, SettingArgument, TextFlag } from '../../argv/flags.ts'
 import { schemas } from '../../settings/schemas.ts'
-import { flagOf, settingNames, settings } from '../../settings/table.ts'
+import { flagOf, settingNames } from '../../settings/table.ts'
 import { documentedModels } from '../../wire/gateway/models.ts'
 import { betas } from '../../wire/sessions/betas.ts'
 import { eventTypes } from '../../wire/sessions/event-types.ts'
@@ -121,7 +121,7 @@ export const known = new Map<string, Completion>([
   ['serve --session', 'files'],
   ['config use name', 'profiles'],
   ['config delete name', 'profiles'],
-  ['chat --model', documentedModels.map((name) => name.replace('{family}', settings.family.default))],
+  ['chat --model', documentedModels],
   ['--beta', betas],
   ['--betas', betas],
   ['events list --type', eventTypes],

@@ -4,7 +4,6 @@ import {
   type Companions,
   FileFlag,
   failOnEmptyFlag,
-  InputFlag,
   parseAmount,
   parseCount,
 } from '../../argv/flags.ts'
@@ -17,7 +16,7 @@ export function declare(command: Command): void {
   command.argument('[task...]', 'a message; without any event it takes up the session as it is')
   declareSessionFlags(command)
   command
-    .addOption(new InputFlag('-i, --input <file>', 'events as JSON, or - for stdin'))
+    .addOption(new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin', 'reads'))
     .addOption(new FileFlag('--policy <file>', 'the rules that decide about tool uses', 'reads'))
     .addOption(new FileFlag('--audit <file>', 'keep decisions and answers: the same line goes on', 'keeps'))
     .option(
@@ -53,7 +52,7 @@ export const notes = [
 ]
 
 export const companions: Companions = {
-  '--tool-timeout': { needs: ['--tool'], none: '0' },
+  '--tool-timeout': { needs: ['--tool'] },
 }
 
 export const examples = [

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { failOnEmptyFlag, InputFlag } from '../../argv/flags.ts'
+import { FileFlag, failOnEmptyFlag } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { createCaller } from '../../http/call.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/delivery.ts'
@@ -19,7 +19,11 @@ export function declare(command: Command): void {
   command.argument('[message...]', 'a message; piped text comes after it, or in place of -')
   declareSessionFlags(command)
   command.addOption(
-    new InputFlag('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one a line'),
+    new FileFlag(
+      '-i, --input <file>',
+      'events as JSON, or - for stdin: a body, a list, or one a line',
+      'reads',
+    ),
   )
   declareEventFlags(command)
   command

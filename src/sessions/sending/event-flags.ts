@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { addValue, InputFlag, TextFlag } from '../../argv/flags.ts'
+import { addValue, FileFlag, TextFlag } from '../../argv/flags.ts'
 import { type FileKinds, readGivenFile } from '../../content/files.ts'
 import { usage } from '../../errors.ts'
 import type { Input } from '../../io/input.ts'
@@ -50,7 +50,7 @@ export function declareEventFlags(command: Command, { isListed = true } = {}): v
   }
   command.setOptionValue('eventFlags', given)
   const about = 'add a text, image or PDF file, or - for stdin'
-  command.addOption(new InputFlag('-f, --file <file>', about).argParser(addValue))
+  command.addOption(new FileFlag('-f, --file <file>', about, 'reads').argParser(addValue))
 }
 
 /** A block of a message. */

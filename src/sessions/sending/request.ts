@@ -1,6 +1,5 @@
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import { type Neighbour, refuseStrayFiles } from '../../io/stray-files.ts'
 import { appending, editJson } from '../../wire/json/edit.ts'
 import { encodeJson, type JsonPart, partsOf } from '../../wire/json/encoder.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
@@ -18,7 +17,6 @@ export interface EventsOptions {
   eventFlags?: EventFlag[]
   /** `-f`: files for the message. */
   file?: string[]
-  neighbours?: Neighbour[]
   /** False with `--no-validate`. */
   validate?: boolean
 }
@@ -33,7 +31,6 @@ export async function readEvents(
   words: string[],
 ): Promise<Uint8Array | undefined> {
   const { input } = context
-  await refuseStrayFiles(input, options.neighbours)
   const flags = options.eventFlags ?? []
   const files = await readFileBlocks(input, options.file)
   const review = options.validate === false ? undefined : createReview()

@@ -1,6 +1,2 @@
-/** The models for chat that are documented (gateway, 4.2). */
-export const documentedModels = [
-  '{family}-2.5-pro',
-  '{family}-3-pro-preview',
-  '{family}-3.1-pro-preview',
-] as const
+/** The models for chat that are documented (gateway, 4.2), with the default of the setting `family`. */
+export const documentedModels = ['alpha-2.5-pro', 'alpha-3-pro-preview', 'alpha-3.1-pro-preview'] as const
