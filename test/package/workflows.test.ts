@@ -7,12 +7,14 @@ import manifest from '../../package.json' with { type: 'json' }
 import { temporaryFolder } from '../harness/run.ts'
 
 interface Workflow {
+  on: unknown
   permissions: Record<string, string>
   jobs: Record<
     string,
     {
       permissions?: Record<string, string>
       strategy?: { matrix: { node: string[]; include: { node: string }[] } }
+      environment?: string
       steps?: { name?: string; uses?: string; run?: string }[]
     }
   >
@@ -48,6 +50,13 @@ test('no job may do more than read, but two that run nothing of the project', ()
   ])
 })
 
+test('a release begins by hand, and is published with its provenance after a person has agreed', () => {
+  expect(release?.on).toBe('workflow_dispatch')
+  const { environment, steps = [] } = release?.jobs.publish ?? {}
+  expect(environment).toBe('npm')
+  expect(steps.at(-1)?.run).toMatch(/^npm publish .* --provenance$/)
+})
+
 test('what .ci/run runs of npm sets no variable, which the shell that npm uses on Windows cannot', () => {
   const source = readFileSync(join(root, '.ci/run'), 'utf8')
   const names = [...source.matchAll(/npm run ([\w:]+)|in ([\w: ]+); do/g)].flatMap(([, name, list = '']) => [
@@ -81,22 +90,23 @@ const check = release?.jobs.pack?.steps?.find(({ name }) => name?.startsWith('Th
 const dated = `# Changes\n\n## 1.10.0 - 2026-11-21\n\n- This.\n\n## 1.1.0 - 2026-01-01\n\n- That.\n`
 
 test.each([
-  ['v1.10.0', '1.10.0', dated, 0, '\n- This.\n\n'],
-  ['v1.1.0', '1.1.0', dated, 0, '\n- That.\n'],
-  ['v1.10.0', '1.1.0', dated, 1, undefined],
-  ['v1.1', '1.1', dated, 1, undefined],
-  ['v1.1.0-rc.1', '1.1.0-rc.1', dated, 1, undefined],
-  ['v1.10.0', '1.10.0', dated.replace('2026-11-21', 'unreleased'), 1, undefined],
-  ['v1.10.0', '1.10.0', dated.replace('- This.', ''), 1, undefined],
+  ['refs/tags/v1.10.0', '1.10.0', dated, 0, '\n- This.\n\n'],
+  ['refs/tags/v1.1.0', '1.1.0', dated, 0, '\n- That.\n'],
+  ['refs/tags/v1.10.0', '1.1.0', dated, 1, undefined],
+  ['refs/heads/v1.1.0', '1.1.0', dated, 1, undefined],
+  ['refs/tags/v1.1', '1.1', dated, 1, undefined],
+  ['refs/tags/v1.1.0-rc.1', '1.1.0-rc.1', dated, 1, undefined],
+  ['refs/tags/v1.10.0', '1.10.0', dated.replace('2026-11-21', 'unreleased'), 1, undefined],
+  ['refs/tags/v1.10.0', '1.10.0', dated.replace('- This.', ''), 1, undefined],
 ])(
   'a release needs its tag, its version and its changes: %s of %s (needs bash and awk)',
-  (tag, version, changes, code, notes) => {
+  (ref, version, changes, code, notes) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'package.json'), JSON.stringify({ version }))
     writeFileSync(join(cwd, 'CHANGELOG.md'), changes)
     const { status, stdout } = spawnSync('bash', ['--noprofile', '--norc', '-eo', 'pipefail', '-c', check], {
       cwd,
-      env: { PATH: process.env.PATH, GITHUB_REF_NAME: tag },
+      env: { PATH: process.env.PATH, GITHUB_REF: ref },
       encoding: 'utf8',
     })
     expect(status).toBe(code)
