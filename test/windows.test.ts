@@ -143,13 +143,14 @@ describe('a signal', () => {
   test('the first SIGINT of a batch finishes what was begun, and ends it with 130', async () => {
     const { cwd, env } = windows(comes('SIGINT'))
     writeFileSync(join(cwd, 'in.ndjson'), '"a"\n"b"\n')
-    let answerNow = () => {}
-    const pointed = await serving((socket) => {
-      answerNow = () => void socket.write(answer)
+    let tell = () => {}
+    const told = new Promise<void>((resolve) => {
+      tell = resolve
     })
+    const pointed = await serving((socket) => void told.then(() => socket.write(answer)))
     const argv = ['chat', '--batch', 'in.ndjson', '--concurrency', '1', '--results', 'r.ndjson']
     const { child, ended } = start(argv, { cwd, env: { ...env, ...pointed } })
-    child.stderr?.once('data', () => answerNow())
+    child.stderr?.once('data', () => tell())
     const { code, err } = await ended
     expect(code).toBe(130)
     expect(err).toMatch(/^parley: finishing what was begun.*\nparley: interrupted: 1 ok .* 1 not done /)
