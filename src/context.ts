@@ -84,8 +84,6 @@ export interface SharedFlags {
   stdin?: boolean
   /** Of the commands that send text: a stdin that is read has to bring some. */
   failOnEmpty?: boolean
-  /** The command has `-f`. */
-  takesFiles?: boolean
   settings: FlagSettings
 }
 

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { agentHeaders, type RequestParts } from '../http/request.ts'
-import { readUtf8 } from '../io/utf8.ts'
+import { decodeUtf8 } from '../io/utf8.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { addressOf } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
@@ -76,7 +76,7 @@ async function readBody(context: Context, { input, set = [] }: RequestOptions): 
   const given = input === undefined ? Buffer.from('{}') : await inputs.bytes(input, '-i -')
   const isOther = flags.header?.some((line) => /^content-type:(?!.*json)/i.test(line)) ?? false
   if (isOther && assignments.length === 0) return given
-  const text = await readUtf8(given, name)
+  const text = decodeUtf8(given, name)
   try {
     parseJson(text)
   } catch {

@@ -43,7 +43,6 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
       readsStdin: flags.stdin !== false,
       isForHeader: flags.header?.includes('@-') ?? false,
       needsText: flags.failOnEmpty ?? false,
-      takesFiles: flags.takesFiles ?? false,
       limit,
       timers,
       note,

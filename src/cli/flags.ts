@@ -115,7 +115,6 @@ export function readSharedFlags(
     ...flags,
     given: commands.flatMap((command) => command.given.map(nameFlag)),
     header: commands.flatMap((command) => command.opts<SharedFlags>().header ?? []),
-    takesFiles: called.options.some(({ long }) => long === '--file'),
     quiet: Boolean(flags.quiet || flags.errors === 'json'),
     settings: Object.fromEntries(
       settingNames

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Host } from '../context.ts'
-import { absolutePath, realPlace } from '../io/paths.ts'
+import { absolutePath, isDescriptor, realPlace } from '../io/paths.ts'
 import { profilePath } from '../settings/profile-file.ts'
 import type { ParleyCommand } from './parley-command.ts'
 
@@ -11,7 +11,7 @@ interface NamedFile {
   flag?: FileFlag | TextFlag
   about: string
   isWritten: boolean
-  /** The real path of a regular file, or of one that may be made; absent for a device or a pipe. */
+  /** The real path of a regular file, or of one that may be made; absent for a device, a pipe or an open descriptor. */
   identity: string | undefined
 }
 
@@ -83,7 +83,7 @@ function findOthers(host: Host, readsStdin: boolean): NamedFile[] {
 function identify(host: Host, name: string): string | undefined {
   const path = absolutePath(host, name)
   try {
-    if (!statSync(path).isFile()) return undefined
+    if (isDescriptor(path) || !statSync(path).isFile()) return undefined
   } catch {
     // What cannot be looked at can still be named twice.
   }

@@ -1,5 +1,5 @@
 import { usage } from '../errors.ts'
-import { describeBinary, findMimeType, isPdf } from '../io/file-kind.ts'
+import { findMimeType, isPdf } from '../io/file-kind.ts'
 import type { Input } from '../io/input.ts'
 import { decodeUtf8, isUtf16, tryDecodeUtf8 } from '../io/utf8.ts'
 import { longestText } from '../wire/json/encoder.ts'
@@ -35,7 +35,7 @@ export async function readGivenFile(
   }
   // Text in another character set has no NUL, but for UTF-16.
   if (!mimeType && (!bytes.includes(0) || isUtf16(bytes))) decodeUtf8(bytes, name)
-  const kind = mimeType === undefined ? '' : `: it is ${describeBinary(mimeType)}`
+  const kind = mimeType === undefined ? '' : `: it is ${mimeType}`
   throw usage(`${name}: neither UTF-8 text nor ${named}${kind}`)
 }
 

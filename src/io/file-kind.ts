@@ -1,7 +1,7 @@
 const pngSignature = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 
 /** Enough for every magic number. Bytes. */
-export const sampleLength = 4100
+const sampleLength = 4100
 
 /** What a file that is not text is, by its first bytes: its MIME type. */
 export async function findMimeType(bytes: Uint8Array): Promise<string | undefined> {
@@ -15,17 +15,3 @@ export async function findMimeType(bytes: Uint8Array): Promise<string | undefine
 /** Whether it begins as a PDF file, which may have nothing else in it that is not text. */
 export const isPdf = (bytes: Uint8Array): boolean =>
   Buffer.from(bytes.subarray(0, 5)).toString('latin1') === '%PDF-'
-
-/** What a file is whose MIME type its bytes have shown, in words. */
-export function describeBinary(mimeType = ''): string {
-  const [family = '', kind = ''] = mimeType.split('/')
-  const short = kind.replace(/^x-/, '')
-  if (short === 'pdf') return 'a PDF file'
-  const named = new Map([
-    ['image', 'an image'],
-    ['audio', 'sound'],
-    ['video', 'a video'],
-  ]).get(family)
-  const what = named ?? 'binary data'
-  return short === '' ? what : `${what} (${named === undefined ? short : short.toUpperCase()})`
-}

@@ -6,7 +6,7 @@ import { callAfter, inTime, type Limit, type Timers } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { longestText } from '../wire/json/encoder.ts'
 import { absolutePath } from './paths.ts'
-import { fileFlag, isBlank, readUtf8, tooLong } from './utf8.ts'
+import { decodeUtf8, isBlank, tooLong } from './utf8.ts'
 
 /** stdin. Of kind `none` it is closed, or a device such as /dev/null, and there is nothing to wait for. */
 export interface Stdin {
@@ -63,8 +63,6 @@ export interface InputOptions {
   isForHeader: boolean
   /** With `--fail-on-empty`: reading a stdin without text is a usage error. */
   needsText: boolean
-  /** The command has `-f`. */
-  takesFiles: boolean
   /** When reading stdin and FIFOs ends, and the wait for a person's answer. */
   limit: Limit
   timers: Timers
@@ -72,7 +70,7 @@ export interface InputOptions {
 }
 
 export function createInput(options: InputOptions): Input {
-  const { stdin, host, readsStdin, isForHeader, needsText, takesFiles, limit, timers, note } = options
+  const { stdin, host, readsStdin, isForHeader, needsText, limit, timers, note } = options
   let firstReader: string | undefined
 
   function takeStdin(reader: string): void {
@@ -106,11 +104,8 @@ export function createInput(options: InputOptions): Input {
 
   const bytes = (path: string, reader: string) => (path === '-' ? readStdin(reader, sayWaiting) : file(path))
 
-  const asText = (bytes: Uint8Array, name: string, path: string) =>
-    readUtf8(bytes, name, takesFiles ? fileFlag(path) : undefined)
-
   const stdinText = async (reader: string, onIdle = sayWaiting) =>
-    asText(await readStdin(reader, onIdle), 'stdin', '-')
+    decodeUtf8(await readStdin(reader, onIdle), 'stdin')
 
   async function piped(reader: string): Promise<string | undefined> {
     const isFree = readsStdin && !isForHeader && firstReader === undefined
@@ -139,7 +134,7 @@ export function createInput(options: InputOptions): Input {
     },
     bytes,
     async text(path, reader) {
-      return path === '-' ? stdinText(reader) : asText(await file(path), path, path)
+      return path === '-' ? stdinText(reader) : decodeUtf8(await file(path), path)
     },
     piped,
     async pipedBeside(reader) {
@@ -158,7 +153,7 @@ export function createInput(options: InputOptions): Input {
       if (!value.startsWith('@')) return value
       if (value.startsWith('@@')) return value.slice(1)
       if (value === '@-') return stdinText(`${flag} @-`)
-      return asText(await file(value.slice(1), value), value, value.slice(1))
+      return decodeUtf8(await file(value.slice(1), value), value)
     },
   }
 }

@@ -1,4 +1,13 @@
-import { type BigIntStats, closeSync, fstatSync, futimesSync, lstatSync, openSync, rmSync } from 'node:fs'
+import {
+  type BigIntStats,
+  closeSync,
+  fstatSync,
+  futimesSync,
+  lstatSync,
+  openSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
 import { platform } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { CliError, type Kind } from '../errors.ts'
@@ -91,13 +100,15 @@ const aWhile = 2000
 
 /** Waits for the lock of a file. Throws a `CliError` if it does not become free, or if something else has its name. */
 export async function lock(path: string, options: LockOptions): Promise<Lock> {
-  const place = new LockPlace(`${path}.parley-lock`, path, options)
-  const clearing = new LockPlace(`${place.path}.clearing`, path, options)
+  const place = new LockPlace(path, options)
   const start = performance.now()
   for (let isTold = false; ; ) {
     const file = place.tryToMake()
     if (file !== undefined) return new Lock(place.path, file)
-    if (place.isDead() && clear(place, clearing)) continue
+    if (place.isDead()) {
+      place.clear()
+      continue
+    }
     const waited = performance.now() - start
     if (waited > options.longestWait) throw place.stuck()
     if (!isTold && waited > aWhile) {
@@ -105,26 +116,6 @@ export async function lock(path: string, options: LockOptions): Promise<Lock> {
       options.onWait?.()
     }
     await wait(20 + Math.random() * 80)
-  }
-}
-
-/**
- * Removes the lock of a killed process, and returns whether it did. Only one of the waiting processes may do this, and it
- * looks again first: a second one would remove the lock that the first has taken since.
- */
-function clear(place: LockPlace, clearing: LockPlace): boolean {
-  const file = clearing.tryToMake()
-  if (file === undefined) {
-    if (clearing.isDead()) rmSync(clearing.path, { force: true })
-    return false
-  }
-  try {
-    if (!place.isDead()) return false
-    rmSync(place.path, { force: true })
-    return true
-  } finally {
-    closeSync(file)
-    rmSync(clearing.path, { force: true })
   }
 }
 
@@ -144,8 +135,8 @@ class LockPlace {
   #lastLook = 0
   #silence = 0
 
-  constructor(path: string, target: string, options: LockOptions) {
-    this.path = path
+  constructor(target: string, options: LockOptions) {
+    this.path = `${target}.parley-lock`
     this.#target = target
     this.#options = options
   }
@@ -167,12 +158,29 @@ class LockPlace {
     const stat = lookAt(this.path)
     if (stat && !(stat.isFile() && stat.size === 0n))
       throw this.#failure(`it cannot be locked: ${this.path} is not a lock, and is left alone`)
-    const mark = stat ? `${stat.ino} ${stat.ctimeNs} ${stat.mtimeNs}` : ''
+    const mark = stat ? markOf(stat) : ''
     const now = performance.now()
     this.#silence = mark === this.#mark ? this.#silence + Math.min(now - this.#lastLook, longestStep) : 0
     this.#mark = mark
     this.#lastLook = now
     return mark !== '' && this.#silence > this.#options.silence
+  }
+
+  /**
+   * Removes the lock of a killed process. Of several waiters only one can give it another name. If that is not the dead one
+   * any more, because a faster waiter has cleared it and made its own, it gets its name back.
+   */
+  clear(): void {
+    const aside = `${this.path}.${crypto.randomUUID()}`
+    try {
+      renameSync(this.path, aside)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
+      throw error
+    }
+    const stat = lookAt(aside)
+    if (stat && markOf(stat) === this.#mark) rmSync(aside, { force: true })
+    else renameSync(aside, this.path)
   }
 
   stuck(): CliError {
@@ -186,6 +194,9 @@ class LockPlace {
     return new CliError(kind, `${name}: ${why}`, { consequence })
   }
 }
+
+/** A file keeps it when it is renamed. A holder changes it with every beat. */
+const markOf = ({ ino, mtimeNs }: BigIntStats): string => `${ino} ${mtimeNs}`
 
 /** On Windows a removed file keeps its name, and refuses whoever asks for it, until nobody has it open any more. */
 const mayBeRemoved = (error: unknown) =>

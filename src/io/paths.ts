@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, readlinkSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { asFileFailure, CliError } from '../errors.ts'
 
@@ -21,24 +21,7 @@ function realPath(path: string): string {
 /** As many as Linux follows. */
 const mostLinks = 40
 
-/** The place of a file, or the one where a file of this name would be made: a link may lead to what is not there yet. */
-export function realPlace(path: string, links = mostLinks): string {
-  const place = join(realPath(dirname(path)), basename(path))
-  // What is there may have no name, as a pipe at /dev/stdout: the words of its link lead nowhere.
-  const target = links > 0 && !existsSync(place) ? targetOf(place) : undefined
-  return target === undefined ? realPath(place) : realPlace(resolve(dirname(place), target), links - 1)
-}
-
-/** Where a link leads. */
-function targetOf(path: string): string | undefined {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return undefined
-  }
-}
-
-/** A path, and those that it leads to if it is a link. */
+/** A path, and those that it leads to if it is a link; the last one may not be there. */
 export function linksFrom(path: string): string[] {
   const places = [path]
   for (let place = path; places.length < mostLinks; places.push(place)) {
@@ -48,6 +31,23 @@ export function linksFrom(path: string): string[] {
   }
   return places
 }
+
+function targetOf(path: string): string | undefined {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+/** The place of a file, or the one where a file of this name would be made. */
+export const realPlace = (path: string): string => realPath(inRealFolder(linksFrom(path).at(-1) ?? path))
+
+const inRealFolder = (path: string) => join(realPath(dirname(path)), basename(path))
+
+/** Whether it names what a process has open, such as `/dev/stdout`. */
+export const isDescriptor = (path: string): boolean =>
+  linksFrom(path).some((place) => /^\/proc\/[^/]+\/fd\/\d+$/.test(inRealFolder(place)))
 
 /** A place where a file is to be written. */
 export interface Target {
@@ -67,17 +67,13 @@ export function findTarget(host: { readonly cwd: string; platform: NodeJS.Platfo
   const stat = look(path, name)
   if (stat?.isDirectory() || isFolderName(name, host.platform))
     throw new CliError('file', `${name}: it is a folder`)
-  const isDescriptor = linksFrom(path).some((place) => descriptor.test(place))
-  const isRegular = stat === undefined || stat.isFile()
-  if (isRegular && !isDescriptor && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
+  const isDirect = (stat !== undefined && !stat.isFile()) || isDescriptor(path)
+  if (!isDirect && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
     throw new CliError('file', `${name}: ${isLink}`)
-  return { path, stat, isDirect: isDescriptor || !isRegular }
+  return { path, stat, isDirect }
 }
 
 export const isLink = 'it is a symbolic link, and no link is written through: name the file itself'
-
-/** What the system calls a file that a process has open. */
-const descriptor = /^\/proc\/[^/]+\/fd\/\d+$/
 
 function look(path: string, name: string): Stats | undefined {
   try {

@@ -1,7 +1,5 @@
 import { usage } from '../errors.ts'
 import { longestText } from '../wire/json/encoder.ts'
-import { describeBinary, findMimeType, isPdf, sampleLength } from './file-kind.ts'
-import { shellQuote } from './shell-quote.ts'
 
 /**
  * Decodes text without its byte order mark. Throws a usage error if it is too long, or not UTF-8: then with the place
@@ -16,31 +14,6 @@ export function decodeUtf8(bytes: Uint8Array, name: string): string {
   throw usage(`${name}: not UTF-8 text: ${place}; ${wayToUtf8(bytes)}`)
 }
 
-/**
- * The same for bytes that a person gave as text. If they are not text in any character set, the message says what they are.
- * `addedBy` is how the command takes them as a file, such as `-f FILE`.
- */
-export async function readUtf8(bytes: Uint8Array, name: string, addedBy?: string): Promise<string> {
-  const text = tryDecodeUtf8(bytes)
-  if (text !== undefined) return text
-  if (bytes.length > longestText || !isBinary(bytes)) return decodeUtf8(bytes, name)
-  const mimeType = await findMimeType(bytes)
-  const isTaken = addedBy !== undefined && /^image\/|^application\/pdf$/.test(mimeType ?? '')
-  throw usage(`${name} is ${describeBinary(mimeType)}, not text${isTaken ? `: add it with ${addedBy}` : ''}`)
-}
-
-/** The flag by which a file is added to a message. */
-export const fileFlag = (path: string): string => `-f ${shellQuote(path)}`
-
-/** Whether bytes are not text in any character set. */
-const isBinary = (bytes: Uint8Array): boolean =>
-  !isUtf16(bytes) &&
-  (isPdf(bytes) ||
-    bytes.subarray(0, sampleLength).some((byte) => byte < 0x20 && !controlsOfTexts.includes(byte)))
-
-/** The bell, backspace, blanks and line ends, what ends a text of DOS, and Esc. */
-const controlsOfTexts = [0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x1a, 0x1b]
-
 /** Decodes text, or returns `undefined` if the bytes are not UTF-8, or too long. */
 export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
   if (bytes.length > longestText) return undefined
@@ -53,7 +26,7 @@ export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
 
 /** The advice for text that is not UTF-8. */
 export const wayToUtf8 = (bytes: Uint8Array): string =>
-  `iconv -f ${isUtf16(bytes) ? 'utf-16' : 'latin1'} -t utf-8 converts it`
+  `if it is text, iconv -f ${isUtf16(bytes) ? 'utf-16' : 'latin1'} -t utf-8 converts it`
 
 /** Whether bytes begin with the byte order mark of UTF-16. PowerShell writes such files. */
 export const isUtf16 = ([first, second]: Uint8Array): boolean =>

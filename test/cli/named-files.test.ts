@@ -166,6 +166,20 @@ test.each([
   expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe(text)
 })
 
+test.each(['/dev/stdout', '/dev/fd/1', '/dev/fd/5'])(
+  'F30 %s is no name of a file: no report goes there, and an answer is added (needs POSIX files)',
+  async (name) => {
+    const cwd = folderWith('notes\n')
+    const before = `exec 5>> a 1>> ${name === '/dev/fd/5' ? 'out' : 'a'}`
+    const chat = ['chat', 'hi', '--profile', 'demo', '--no-stdin', '-q']
+    const reported = await execute([...chat, '--report', name], { cwd, before })
+    expect(reported).toMatchObject({ code: 11, err: expect.stringContaining('it is not a regular file') })
+    expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe('notes\n')
+    expect(await execute([...chat, '-o', name], { cwd, before })).toMatchObject({ code: 0, err: '' })
+    expect(readFileSync(join(cwd, 'a'), 'utf8')).toMatch(/^notes\n./)
+  },
+)
+
 test('stdin and stdout may be the files of a loop', async () => {
   const cwd = folderWith('notes')
   const ended = await execute(['chat', 'hi', '--profile', 'demo', '--no-stdin', '-f', 'a'], {

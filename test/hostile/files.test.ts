@@ -117,7 +117,7 @@ describe.each(Object.entries(locking))('where the lock of %s is to be made', (_,
     expect([code, requests]).toEqual([11, []])
     expect(err).toContain(`${lock} is not a lock, and is left alone`)
     expect(look(join(cwd, lock))).toEqual(before)
-    expect(readdirSync(cwd).filter((name) => name.includes('clearing'))).toEqual([])
+    expect(readdirSync(cwd).filter((name) => name.startsWith(`${lock}.`))).toEqual([])
   })
 
   test('other names are nobody’s lock', async () => {

@@ -6,7 +6,7 @@ import { asFileFailure, CliError } from '../../errors.ts'
 import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
 import { findTarget, realPlace } from '../../io/paths.ts'
-import { readUtf8 } from '../../io/utf8.ts'
+import { decodeUtf8 } from '../../io/utf8.ts'
 import { appending } from '../../wire/json/edit.ts'
 
 /** A conversation in a file, which has the form of a request's body. */
@@ -48,7 +48,7 @@ export async function openConversation(
 
   const read = async () => {
     if (!existsSync(target)) return undefined
-    const text = await readUtf8(await input.file(target), name)
+    const text = decodeUtf8(await input.file(target), name)
     return text.trim() === '' ? undefined : { text, name }
   }
   const takeLock = async () => {
