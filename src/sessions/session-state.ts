@@ -34,7 +34,9 @@ export interface ToolUse {
   /** It was allowed, and the service does not carry it out: a client has to give its result. */
   wantsResult?: boolean
   /** Its id was shown with two inputs, or names: nobody knows what an allowance would allow. */
-  isContradicted?: boolean
+  isContradicted?: boolean | undefined
+  /** Nobody decides on it any more: its input and its text, which may be long, are not kept. */
+  isClosed?: boolean
 }
 
 /** Whether it waits for a result: nobody but the client carries it out, and nobody asks whether it may be. */
@@ -285,8 +287,9 @@ export class SessionState {
     const { id } = use
     const permission = event.evaluated_permission
     const earlier = this.#toolUses.get(id)
-    const isContradicted = earlier && (earlier.isContradicted || !isSame(earlier, use))
-    this.#toolUses.set(id, { ...use, isContradicted })
+    if (earlier?.isClosed) return
+    use.isContradicted = earlier && (earlier.isContradicted || !isSame(earlier, use))
+    this.#toolUses.set(id, use)
     if (permission !== 'allow' && permission !== 'deny' && !this.#answers.has(id)) this.#open.add(id)
   }
 
@@ -302,8 +305,8 @@ export class SessionState {
       this.#answers.set(id, { isReply, isShown, isResult, decision })
       this.#open.delete(id)
       const use = this.#toolUses.get(id)
-      // Nobody decides on it any more, and it may be long. One that was allowed may wait for its result.
-      if (use && (isResult || !(decision === 'allow' && use.type === 'agent.tool_use'))) use.text = undefined
+      // One that was allowed may wait for its result.
+      if (use && (isResult || !(decision === 'allow' && use.type === 'agent.tool_use'))) close(use)
     }
     return isNew
   }
@@ -356,10 +359,19 @@ const readToolUse = (
   thread,
   permission,
   text,
+  isContradicted: undefined,
+  isClosed: false,
 })
+
+function close(use: ToolUse): void {
+  use.text = undefined
+  use.input = undefined
+  use.isClosed = true
+}
 
 /** Whether two events of one id show the same tool use. Keys may stand in another order. */
 function isSame(one: ToolUse, other: ToolUse): boolean {
+  if (one.isClosed) return true
   if (one.type !== other.type || one.name !== other.name || one.server !== other.server) return false
   if (!isEqual(one.input, other.input)) return false
   if (one.text === undefined || other.text === undefined || one.text === other.text) return true

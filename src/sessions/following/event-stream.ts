@@ -10,7 +10,7 @@ import { type EventItem, readEventItem } from '../../wire/sessions/events-page.t
 import { createSseDecoder, isKeepAlive, isTerminator, type SseDecoder } from '../../wire/sse.ts'
 
 /** If so many characters of events wait to be taken, no more is read. */
-const mostWaiting = 8 * 2 ** 20
+const mostWaiting = 2 ** 20
 
 /**
  * A session's events as they happen, over one connection. It is read as they come, whether or not anybody takes them.

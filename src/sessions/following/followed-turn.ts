@@ -9,15 +9,8 @@ export interface KeyedEvent {
 /** An event's place in the turn. */
 interface Moment {
   key: string
+  event: SessionEvent
   isTask: boolean
-  /** A task of another client, which ends the turn of the one that was sent. */
-  foreign?: SessionEvent | undefined
-  /** Whether what a client did interrupts the session; absent if no client did it, or it was about a thread alone. */
-  interrupts?: boolean
-  /** What the agent says in the main thread. */
-  message?: SessionEvent
-  /** Whether the turn may end with it; absent if it says nothing of that. */
-  mayEnd?: boolean | undefined
 }
 
 /**
@@ -46,10 +39,17 @@ export class FollowedTurn {
   add(item: KeyedEvent, isOwn = false): void {
     const moment = this.#momentOf(item, isOwn)
     if (moment.isTask) this.#moments = []
+    if (isMessage(moment.event)) {
+      const last = this.#moments.findLast((each) => isMessage(each.event) || this.#isForeign(each))
+      if (last && !this.#isForeign(last)) last.event = other
+    }
     this.#moments.push(moment)
   }
 
-  /** Adds, each in its place, those events of a list that are new. */
+  /**
+   * Adds, each in its place, those events of a list that are new. A known message that is the last before one of these has to
+   * be whole in the list.
+   */
   place(list: readonly KeyedEvent[], fresh: ReadonlySet<KeyedEvent>, own: ReadonlySet<KeyedEvent>): void {
     if (fresh.size === 0) return
     const places = new Map(this.#moments.map(({ key }, index) => [key, index]))
@@ -61,7 +61,9 @@ export class FollowedTurn {
     added.push([])
     for (const item of list.toReversed()) {
       place = places.get(item.key) ?? place
+      const moment = this.#moments[place]
       if (fresh.has(item)) added[place]?.push(this.#momentOf(item, own.has(item)))
+      else if (moment?.key === item.key && isMessage(item.event)) moment.event = item.event
     }
     const moments = [...this.#moments.map((moment) => [moment]), []]
     const placed = moments.flatMap((moment, index) => [...(added[index] ?? []).reverse(), ...moment])
@@ -71,51 +73,80 @@ export class FollowedTurn {
         0,
       ),
     )
+    this.#forgetMessages()
   }
 
   /** The last that the agent said in the main thread since the task: its answer, once the session rests. */
   get answer(): SessionEvent | undefined {
-    return this.#own.findLast(({ message }) => message !== undefined)?.message
+    return this.#own.findLast(({ event }) => isMessage(event))?.event
   }
 
   /** The task with which another client ended the turn of the one that was sent, and whether it was interrupted before. */
   get foreign(): { task: SessionEvent; isInterrupted: boolean } | undefined {
     const own = this.#own
-    const task = this.#moments[own.length]?.foreign
-    const isInterrupted = own.findLast(({ interrupts }) => interrupts !== undefined)?.interrupts === true
-    return task && { task, isInterrupted }
+    const next = this.#moments[own.length]
+    return next && { task: next.event, isInterrupted: isInterrupted(own) }
   }
 
   /** What belongs to the task. One that the session does not show as it was sent is ended by nothing. */
   get #own(): readonly Moment[] {
-    const end = this.#moments.findIndex(({ foreign }) => foreign !== undefined)
+    const end = this.#moments.findIndex((moment) => this.#isForeign(moment))
     return this.#moments[0]?.isTask && end > 0 ? this.#moments.slice(0, end) : this.#moments
   }
 
   /** The last thing that any client did was to interrupt it. */
   get isInterrupted(): boolean {
-    return this.#moments.findLast(({ interrupts }) => interrupts !== undefined)?.interrupts === true
+    return isInterrupted(this.#moments)
   }
 
   /** Nothing is left to do by what it shows: the last was a message of the agent, or an interrupt. */
   get mayHaveEnded(): boolean {
-    return this.#moments.findLast(({ mayEnd }) => mayEnd !== undefined)?.mayEnd === true
+    const last = this.#moments.findLast(({ event }) => mayEnd(event) !== undefined)
+    return last !== undefined && mayEnd(last.event) === true
+  }
+
+  /** A task of another client ends the turn of the one that was sent. */
+  #isForeign({ event, isTask: isOfTurn }: Moment): boolean {
+    return this.#hasOwnTask && !isOfTurn && isTask(event)
   }
 
   #momentOf({ event, key }: KeyedEvent, isSent: boolean): Moment {
     const isOwn = isSent || (event.id !== undefined && this.#ownIds.has(event.id))
-    return {
-      key,
-      isTask: isTask(event) && (isOwn || !this.#hasOwnTask),
-      foreign: isTask(event) && this.#hasOwnTask && !isOwn ? event : undefined,
-      interrupts: interrupts(event),
-      message: isMessage(event) ? event : undefined,
-      mayEnd: mayEnd(event),
+    return { key, event: toKept(event), isTask: isTask(event) && (isOwn || !this.#hasOwnTask) }
+  }
+
+  /** Before a task of another client, and at the end, the last message may be the answer. */
+  #forgetMessages(): void {
+    let hasLater = false
+    for (const moment of this.#moments.toReversed()) {
+      if (this.#isForeign(moment)) hasLater = false
+      else if (isMessage(moment.event)) {
+        if (hasLater) moment.event = other
+        hasLater = true
+      }
     }
   }
 }
 
-const isMessage = (event: SessionEvent) => event.type === 'agent.message' && isOfMainThread(event)
+/** Stand for events of which no more counts than that they were there. A turn may be long, and so may each of them. */
+const [work, reply, other] = ['agent.thinking', 'user.tool_result', ''].map((type) => ({ type })) as [
+  SessionEvent,
+  SessionEvent,
+  SessionEvent,
+]
+
+function toKept(event: SessionEvent): SessionEvent {
+  if (isTask(event) || isMessage(event) || event.type === 'user.interrupt') return event
+  if (isOfClient(event)) return reply
+  return mayEnd(event) === undefined ? other : work
+}
+
+const isInterrupted = (moments: readonly Moment[]): boolean => {
+  const last = moments.findLast(({ event }) => interrupts(event) !== undefined)
+  return last !== undefined && interrupts(last.event) === true
+}
+
+export const isMessage = (event: SessionEvent) => event.type === 'agent.message' && isOfMainThread(event)
 
 /** Spans, usages and types that nobody knows may come after the end. */
 function mayEnd(event: SessionEvent): boolean | undefined {

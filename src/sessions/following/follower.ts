@@ -21,7 +21,7 @@ import { isToolUse, type SessionState } from '../session-state.ts'
 import { openEventStream } from './event-stream.ts'
 import type { FollowedTurn } from './followed-turn.ts'
 import { begin, type Effect, type FollowingInput, step } from './following.ts'
-import { SeenEvents } from './seen-events.ts'
+import { type ListedEvents, SeenEvents } from './seen-events.ts'
 
 export interface FollowOptions {
   /** Is given what happened before, page by page. */
@@ -106,14 +106,13 @@ async function readAndOpen(
   /** What was taken in beside the events that are brought in turn. */
   let unshown: EventItem[] = []
 
-  async function readList(once?: AbortSignal): Promise<EventItem[]> {
+  async function readList(once?: AbortSignal): Promise<ListedEvents> {
     const askedAt = { now: context.timers.now(), date: context.timers.date() }
-    const items: EventItem[] = []
-    for await (const page of listOldestFirst(caller, { ...parts, once }))
-      for (const item of page) items.push(item)
+    const list = ledger.beginList()
+    for await (const page of listOldestFirst(caller, { ...parts, once })) list.add(page)
     addResponse()
     listedAt = askedAt
-    return items
+    return list
   }
 
   /** A quiet session is asked for little: its newest event, and not its history. */
@@ -142,8 +141,7 @@ async function readAndOpen(
     await context.timers.wait(0)
     takeStreamed()
     if (!isForced && !isListOld()) return
-    const items = await readList()
-    unshown.push(...ledger.addList(items))
+    unshown.push(...ledger.addList(await readList()))
     takeStreamed()
   }
 
@@ -178,10 +176,10 @@ async function readAndOpen(
     if (effect.do === 'list') {
       if (effect.after > 0) await context.timers.wait(effect.after)
       requireTime(patient)
-      if (effect.isQuiet && (await isNewestKnown())) return { is: 'list', items: [] }
+      if (effect.isQuiet && (await isNewestKnown())) return { is: 'list', list: ledger.beginList() }
       const session = effect.asks ? await readSession({ context, caller, parts }) : undefined
-      const items = await readList()
-      return { is: 'list', items, isIdle: session?.status === 'idle' }
+      const list = await readList()
+      return { is: 'list', list, isIdle: session?.status === 'idle' }
     }
     if (effect.do === 'listen') {
       const atMost = Math.max(0, Math.min(effect.atMost, timeLeft(patient)))

@@ -1,6 +1,6 @@
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isPiece, isStop, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import type { SeenEvents } from './seen-events.ts'
+import type { ListedEvents, SeenEvents } from './seen-events.ts'
 
 /*
  * How a session is followed. A list shows everything, but late. A stream shows everything soon, but only from when it
@@ -49,7 +49,7 @@ interface Course {
 /** What came of what was to be done. */
 export type FollowingInput =
   /** The list was read to its end; `isIdle` if the service had said that the session is. */
-  | { is: 'list'; items: readonly EventItem[]; isIdle?: boolean }
+  | { is: 'list'; list: ListedEvents; isIdle?: boolean }
   /** The stream brought an event. */
   | { is: 'event'; item: EventItem }
   /** The stream brought nothing for so many milliseconds. */
@@ -157,15 +157,15 @@ function lookAfter({ course: { ledger, stays } }: Following, silence: number): E
 
 function takeList(
   state: Following,
-  { items, isIdle }: Extract<FollowingInput, { is: 'list' }>,
+  { list, isIdle }: Extract<FollowingInput, { is: 'list' }>,
   now: number,
 ): Advance {
   const { ledger } = state.course
-  const news = ledger.addList(items)
+  const news = ledger.addList(list)
   if (isIdle && news.length === 0 && ledger.mayRest) ledger.state.addTold()
   if (state.is === 'placing')
     return { state: ledger.isLost ? lookLater(state, now) : placed(state), effect: show(news, 'list') }
-  if (state.is === 'comparing' && ledger.isIn(items, state.item))
+  if (state.is === 'comparing' && list.shows(state.item))
     return { state: { course: state.course, is: 'current' }, effect: show(news, 'event') }
   return { state, effect: show(news, 'list') }
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isStop, readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { isWork, SessionState } from '../session-state.ts'
-import { FollowedTurn, type KeyedEvent } from './followed-turn.ts'
+import { FollowedTurn, isMessage, type KeyedEvent } from './followed-turn.ts'
 
 /** How many lists have to leave out the ids of a receipt, and show what was sent, until its content counts. */
 const mostDoubts = 4
@@ -51,10 +51,13 @@ export class SeenEvents {
     return !this.#known.has(keyOf(item))
   }
 
-  /** Whether a list shows it. */
-  isIn(items: readonly EventItem[], item: EventItem): boolean {
-    const key = keyOf(item)
-    return items.some((each) => keyOf(each) === key)
+  /** Begins to take in a list. */
+  beginList(): ListedEvents {
+    return new ListedEvents((item) => {
+      if (!this.#known.has(item.key)) return false
+      this.addAgain(item)
+      return true
+    })
   }
 
   /** An event that is known, or only a piece of one, came again. Returns whether it contradicts the first. */
@@ -71,7 +74,10 @@ export class SeenEvents {
     sent?.addProgress(item.event)
     if (sent?.find(keyed)) {
       sent.isStreamed = true
-      const before = [...this.#takeUnplaced(), ...(isLost ? this.#early.splice(0) : []).map(withKey)]
+      const before = [
+        ...this.#takeUnplaced(),
+        ...(isLost ? this.#early.splice(0) : []).map((each) => withKey(each)),
+      ]
       for (const each of this.#addNew(before)) this.turn.add(each)
       for (const each of this.#addNew([keyed])) this.turn.add(each, true)
     } else if (isLost) {
@@ -86,11 +92,10 @@ export class SeenEvents {
   }
 
   /** Adds a list; returns what is new, in its order. */
-  addList(items: readonly EventItem[]): EventItem[] {
+  addList({ items }: ListedEvents): EventItem[] {
     const { isAtRest } = this.state
-    const keyed = withKeys(items)
-    const news = this.#addListed(keyed)
-    if (keyed.some(({ key }) => key === this.#unlistedStop)) this.#unlistedStop = undefined
+    const news = this.#addListed(items)
+    if (items.some(({ key }) => key === this.#unlistedStop)) this.#unlistedStop = undefined
     const last = items.findLast(({ event }) => isStop(event) || isWork(event))
     // What was added late had happened before the rest.
     if (isAtRest && last && isStop(last.event)) this.state.restAgain(last.event.id)
@@ -99,7 +104,6 @@ export class SeenEvents {
 
   #addListed(keyed: readonly KeyedItem[]): EventItem[] {
     const sent = this.#sent
-    for (const { event } of keyed) sent?.addProgress(event)
     if (!sent || sent.isListed) return this.#addUnsent(keyed)
     // What was held of earlier lists is in this one too.
     if (sent.isLost && sent.trustContent(keyed, this.#hasAlike(sent, keyed))) this.#forgetUnplaced()
@@ -168,7 +172,7 @@ export class SeenEvents {
     return !this.state.showsRests && !this.isSearching && this.turn.mayHaveEnded
   }
 
-  readonly #isUnknown = ({ key }: KeyedItem) => !this.#known.has(key)
+  readonly #isUnknown = ({ key, isNoted }: KeyedItem) => !isNoted && !this.#known.has(key)
 
   /** Whether a list, or a stream before it, shows something new that says what was sent. */
   #hasAlike(sent: SentEvents, items: readonly KeyedItem[]): boolean {
@@ -177,9 +181,10 @@ export class SeenEvents {
 
   /** Adds, in their order, those that are new to the state; returns them. */
   #addNew(items: readonly KeyedItem[]): KeyedItem[] {
-    return items.filter(({ event, text, key }) => {
-      if (this.#known.has(key)) {
-        this.state.addAgain(event, text)
+    return items.filter((item) => {
+      const { event, text, key } = item
+      if (!this.#isUnknown(item)) {
+        this.addAgain(item)
         return false
       }
       this.#known.add(key)
@@ -238,7 +243,48 @@ export class SeenEvents {
   }
 }
 
-type KeyedItem = EventItem & KeyedEvent
+type KeyedItem = EventItem & KeyedEvent & { isNoted?: true }
+
+/**
+ * A list, in its order. It may be long: of an event that was known no more is kept than its key, and whether the session
+ * worked then. Stops are kept, and the last message before an event that is new.
+ */
+export class ListedEvents {
+  readonly items: KeyedItem[] = []
+  readonly #isKnown: (item: KeyedItem) => boolean
+  readonly #counts = new Map<string, number>()
+  /** The last message, if nothing new came after it. */
+  #message: KeyedItem | undefined
+
+  /** `isKnown` takes in that an event came again, if it did. */
+  constructor(isKnown: (item: KeyedItem) => boolean) {
+    this.#isKnown = isKnown
+  }
+
+  /** Adds the next page. */
+  add(page: readonly EventItem[]): this {
+    for (const item of withKeys(page, this.#counts)) {
+      this.items.push(item)
+      if (!this.#isKnown(item)) this.#message = undefined
+      else if (isMessage(item.event)) {
+        if (this.#message) forget(this.#message)
+        this.#message = item
+      } else if (!isStop(item.event)) forget(item)
+    }
+    return this
+  }
+
+  shows(item: EventItem): boolean {
+    const key = keyOf(item)
+    return this.items.some((each) => each.key === key)
+  }
+}
+
+const [working, other] = [{ type: 'session.status_running' }, { type: '' }]
+
+/** Keeps of an event that was known what a list is to say of it. */
+const forget = (item: KeyedItem) =>
+  Object.assign(item, { event: isWork(item.event) ? working : other, text: '', isNoted: true })
 
 /** What an event is known by: its id or, if it has none, all that it says. */
 const keyOf = ({ event }: EventItem): string => event.id ?? wordsOf(event)
@@ -246,16 +292,21 @@ const keyOf = ({ event }: EventItem): string => event.id ?? wordsOf(event)
 const wordsOf = (event: SessionEvent) =>
   `\0${createHash('sha256').update(JSON.stringify(event)).digest('base64')}`
 
-const withKey = (item: EventItem): KeyedItem => ({ ...item, key: keyOf(item) })
+/** Not by spreading: of what is made so, each has a shape of its own in V8, which takes more memory than itself. */
+const withKey = ({ event, text }: EventItem, key = keyOf({ event, text })): KeyedItem => ({
+  event,
+  text,
+  key,
+})
 
 /** The same in a list, in which events without ids may say the same one after the other. */
 function withKeys(items: readonly EventItem[], counts = new Map<string, number>()): KeyedItem[] {
   return items.map((item) => {
-    const key = keyOf(item)
-    if (item.event.id !== undefined) return { ...item, key }
-    const count = (counts.get(key) ?? 0) + 1
-    counts.set(key, count)
-    return { ...item, key: count > 1 ? `${key}${count}` : key }
+    const keyed = withKey(item)
+    if (item.event.id !== undefined) return keyed
+    const count = (counts.get(keyed.key) ?? 0) + 1
+    counts.set(keyed.key, count)
+    return count > 1 ? withKey(item, `${keyed.key}${count}`) : keyed
   })
 }
 

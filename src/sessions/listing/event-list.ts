@@ -5,6 +5,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { type Cursor, createPageTrail, readList } from '../../wire/page.ts'
 import { notUnderstood } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
+import { SessionEvent } from '../../wire/sessions/session-event.ts'
 
 /** What a list is asked for; a service may ignore any of it (recorded, 6). */
 export interface ListQuery {
@@ -58,44 +59,67 @@ export async function* listEvents(
   /** Whether the list is in the other order; not known as long as its times do not tell it. */
   let isTurned = order === undefined ? false : undefined
   let held: EventItem[] = []
+  /** Of a list in the other order, which is held to its end: what is wanted, as it is spelled. */
+  let texts: string[] = []
   let left = limit
   /** Whether parley has to choose from the list, as the service does not. */
   let isChosenHere = false
 
-  function release(): EventItem[] {
-    const items = (isTurned ? held.reverse() : held).filter(isWanted).slice(0, left)
+  function* release(): Generator<EventItem[]> {
+    if (isTurned) keepTexts()
+    for (let end = texts.length; end > 0 && left > 0; end -= mostHeld)
+      yield give(
+        texts
+          .slice(Math.max(0, end - mostHeld), end)
+          .reverse()
+          .map(readItem),
+      )
+    texts = []
+    yield give(held.filter(isWanted))
     held = []
+  }
+
+  function give(wanted: EventItem[]): EventItem[] {
+    const items = wanted.slice(0, left)
     left -= items.length
     if (limit < smallPage) for (const { event } of items) given.add(event.id)
     return items
+  }
+
+  function keepTexts(): void {
+    for (const item of held) if (isWanted(item)) texts.push(item.text)
+    held = []
+    if (texts.length >= 2 * limit) texts = texts.slice(-limit)
   }
 
   try {
     for await (const page of readPages(caller, parts, query, () => isChosenHere && !given.has(undefined))) {
       if (page === 'again') {
         held = []
+        texts = []
         continue
       }
       for (const item of page) held.push(item)
       isTurned ??= findTurn(held, order)
       isChosenHere ||= isTurned === true || !page.every(isWanted)
       if (isTurned) {
-        held = held.filter(isWanted)
-        held.splice(0, held.length - limit)
+        keepTexts()
         continue
       }
       const isMet = held.filter(isWanted).length >= left
       if (isTurned === undefined && !isMet && held.length < mostHeld) continue
       isTurned = false
-      yield release()
+      yield* release()
       if (left <= 0) return
     }
   } catch (error) {
-    yield release()
+    yield* release()
     throw error
   }
-  yield release()
+  yield* release()
 }
+
+const readItem = (text: string): EventItem => ({ event: SessionEvent.parse(JSON.parse(text)), text })
 
 /**
  * The pages as the service gives them. If full ones are wanted after some, the list begins anew with `again`, for a page

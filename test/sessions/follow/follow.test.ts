@@ -529,6 +529,27 @@ describe('list', () => {
     expect(raw.out).toMatch(/^\{"id".*\}\n\{"id".*\}\n$/)
   })
 
+  test.each([
+    [[], 2500, 0],
+    [['--limit', '1200'], 1200, 0],
+    [['--type', 'agent.message'], 1250, 1],
+  ])('a long one that comes in the other order is printed from its end: %j', async (flags, count, last) => {
+    const events = Array.from({ length: 2500 }, (_, i) => ({
+      ...(i % 2 === 0 ? say(`e${i}`, 'x') : done(`e${i}`)),
+      processed_at: new Date(i * 1000).toISOString(),
+    }))
+    const page = answering(JSON.stringify({ data: events }))
+    const { out } = await run(['events', 'list', '--order', 'desc', '--ids', ...flags], {
+      ...world,
+      exchange: page,
+    })
+    const ids = out.trim().split('\n')
+    expect([ids.length, ids[0], new Set(ids).size]).toEqual([count, `e${2499 - last}`, count])
+    expect(
+      ids.map((id) => Number(id.slice(1))).every((id, i, all) => i === 0 || id < Number(all[i - 1])),
+    ).toBe(true)
+  })
+
   test('is one table on a terminal, also where its width is not known', async () => {
     const shown = await run(['events', 'list'], { ...world, exchange, tty: ['stdout'], columns: 0 })
     expect(shown.requests.length).toBeGreaterThan(2)

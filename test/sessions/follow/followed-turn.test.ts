@@ -83,6 +83,14 @@ test.each<[about: string, script: string, answer: string | undefined, sent?: str
   expect(read(script, sent).answer?.id).toBe(answer)
 })
 
+test.each<[about: string, script: string, answer: string | undefined, sent?: string]>([
+  ['between two messages', 't1* a1 a2 [t1 a1 +t2 a2]', 'a1', 't1'],
+  ['after one that was placed late', 't1* a2 a3 [t1 +a1 a2 +t2 a3]', 'a2', 't1'],
+  ['twice', 't1* a1 a2 a3 [t1 a1 +t2 a2 +t3 a3]', 'a1', 't1'],
+])('a task of another client that a list shows %s: %s', (_, script, answer, sent) => {
+  expect(read(script, sent).answer?.id).toBe(answer)
+})
+
 test('only the last task that was sent has an answer', () => {
   const turn = read('t1* a1 r1', 't1')
   turn.begin([event('t2').event])

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
 import {
   type Advance,
@@ -85,7 +87,9 @@ function follow({
       const isIdle = effect.asks ? idle[Math.min(asked++, idle.length - 1)] : undefined
       const list = lists[Math.min(listed++, lists.length - 1)] ?? ''
       trace.push(effect.after > 0 ? `list after ${effect.after}` : 'list')
-      return list === '!' ? { is: 'failed' } : { is: 'list', items: toItems(list), isIdle }
+      return list === '!'
+        ? { is: 'failed' }
+        : { is: 'list', list: ledger.beginList().add(toItems(list)), isIdle }
     }
     if (effect.do !== 'listen') {
       trace.push('connect')
@@ -385,7 +389,10 @@ function started(past: string, sent?: string): Following {
 }
 
 const toItem = (word: string) => toItems(word)[0] as EventItem
-const toList = (words: string): FollowingInput => ({ is: 'list', items: toItems(words) })
+const toList = (words: string): FollowingInput => ({
+  is: 'list',
+  list: new SeenEvents().beginList().add(toItems(words)),
+})
 
 /** `current: show say2` */
 function describeTurn({ state, effect }: Advance): string {
@@ -413,9 +420,9 @@ test('a message of before that the first list missed is not the answer to what w
   const ledger = new SeenEvents()
   ledger.addPast(toItems('ask1 run1'))
   ledger.addSent([toEvent('ask2')])
-  ledger.addList(toItems('ask1 run1 say1 done1 ask2 run2 done2'))
+  ledger.addList(ledger.beginList().add(toItems('ask1 run1 say1 done1 ask2 run2 done2')))
   expect(ledger.turn.answer).toBeUndefined()
-  ledger.addList(toItems('ask1 run1 say1 done1 ask2 run2 say2 done2'))
+  ledger.addList(ledger.beginList().add(toItems('ask1 run1 say1 done1 ask2 run2 say2 done2')))
   expect(ledger.turn.answer?.id).toBe('say2')
 })
 
@@ -429,7 +436,8 @@ function seen(past: string, sent: string): SeenEvents {
 
 const stream = (ledger: SeenEvents, words: string) =>
   toItems(words).flatMap((item) => ledger.addStreamed(item).map(({ text }) => text))
-const list = (ledger: SeenEvents, words: string) => ledger.addList(toItems(words)).map(({ text }) => text)
+const list = (ledger: SeenEvents, words: string) =>
+  ledger.addList(ledger.beginList().add(toItems(words))).map(({ text }) => text)
 
 describe('what was sent, and the lists', () => {
   test.each<[string, string[], string[]]>([
@@ -504,8 +512,8 @@ describe('what was sent, and the lists', () => {
     const ledger = seen('run0', 'ask1')
     const other = { ...toItem('use1'), event: { ...toEvent('use1'), input: { command: 'rm' } } }
     list(ledger, 'run0 use1')
-    ledger.addList([...toItems('run0'), other])
-    ledger.addList([...toItems('run0'), other, toItem('ask1')])
+    ledger.addList(ledger.beginList().add([...toItems('run0'), other]))
+    ledger.addList(ledger.beginList().add([...toItems('run0'), other, toItem('ask1')]))
     expect(ledger.state.toolUse('use1')?.isContradicted).toBe(true)
   })
 
@@ -755,4 +763,41 @@ describe('a session that has stopped: each state and what comes', () => {
     }
     expect(pauses).toEqual([250, 500, 1000, 2000].map((pause) => `joining: listen for ${pause}`))
   })
+})
+
+test('of a long turn, and of the list that shows it, no more is kept whole than the last message', async () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  const ledger = new SeenEvents()
+  const kept: WeakRef<object>[] = []
+  const rounds = 200
+  const makeRound = (round: number): EventItem[] => {
+    const [input, result, content] = [{ command: 'ls' }, ['out'], [{ type: 'text', text: `${round}` }]]
+    kept.push(...[input, result, content].map((part) => new WeakRef(part)))
+    const events: SessionEvent[] = [
+      { id: `use${round}`, type: 'agent.tool_use', name: 'bash', input, evaluated_permission: 'allow' },
+      { id: `out${round}`, type: 'agent.tool_result', tool_use_id: `use${round}`, content: result },
+      { id: `say${round}`, type: 'agent.message', content },
+    ]
+    return events.map((event) => ({ event, text: JSON.stringify(event) }))
+  }
+  ledger.addPast(toItems('ask1'))
+  for (let round = 0; round < rounds; round++) for (const item of makeRound(round)) ledger.addStreamed(item)
+  const list = ledger.beginList()
+  for (let round = 0; round < rounds; round++) list.add(makeRound(round))
+  // What a reference was made to is kept until the task that made it ends.
+  await new Promise((resolve) => setImmediate(resolve))
+  collectGarbage()
+  const alive = kept.filter((part) => part.deref() !== undefined).length
+  expect(kept.length).toBe(6 * rounds)
+  expect(alive).toBeLessThan(10)
+  expect(ledger.addList(list)).toEqual([])
+  expect(ledger.turn.answer?.id).toBe(`say${rounds - 1}`)
+})
+
+test("an older message is the answer if a list shows another client's task after it", () => {
+  const ledger = seen('', 'ask1')
+  stream(ledger, 'ask1 say1 say2 say3')
+  expect(list(ledger, 'ask1 say1 say2 ask2 say3')).toEqual(['ask2'])
+  expect(ledger.turn.answer?.id).toBe('say2')
 })

@@ -161,7 +161,7 @@ describe('before anything is done', () => {
   })
 })
 
-test('a stream that nobody takes anything from is read until some megabytes wait, and no further', async () => {
+test('a stream that nobody takes anything from is read until a megabyte waits, and no further', async () => {
   const { bring, clock, reads, open } = createSession(begun.slice(0, 1))
   const follower = await open()
   const text = 'x'.repeat(2 ** 20)
@@ -169,8 +169,8 @@ test('a stream that nobody takes anything from is read until some megabytes wait
   await clock.wait(1)
   await clock.wait(1)
   const waiting = reads.chunks
-  expect(waiting).toBeGreaterThan(4)
-  expect(waiting).toBeLessThan(16)
+  expect(waiting).toBeGreaterThan(0)
+  expect(waiting).toBeLessThan(4)
   const brought: unknown[] = []
   for await (const items of follower.news()) {
     brought.push(...items.map(({ event }) => event.id))
