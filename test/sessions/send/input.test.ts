@@ -188,7 +188,6 @@ describe('files of a message', () => {
     ['that is empty', ['none.txt'], 2, 'none.txt: the file is empty'],
     ['that is missing', ['away.txt'], 11, 'away.txt: no such file or folder'],
     ['that is not UTF-8', ['latin1.txt'], 2, 'latin1.txt: not UTF-8 text: byte 3, on line 1, is not valid'],
-    ['beside another one', ['notes.md', 'fox.png'], 2, '-f takes one file'],
     ['that is stdin, with --no-stdin', ['-', '--no-stdin'], 2, '--no-stdin forbids'],
     ['that is stdin, and so is a value', ['-', '--message', '@-'], 2, 'stdin can be read only once'],
   ])('Q29 a file %s: nothing is sent', async (_, argv, code, said) => {
