@@ -86,7 +86,7 @@ async function askAndSend(confirming: Confirming, named: readonly PendingUse[]):
   const uses =
     named.length > 0 ? requireShown(confirming, shown, named) : await findPending(confirming, shown)
   requireSingle(uses)
-  const verdicts = await ask(context, parts, uses)
+  const { verdicts, isWithdrawn } = await ask(confirming, uses, shown)
   // What --pending cannot ask about stays open, too.
   const open = new Set([...uses.map(({ id }) => id), ...(options.pending ? shown.state.pending : [])])
   const sent = new Map<string, Verdict>()
@@ -116,7 +116,7 @@ async function askAndSend(confirming: Confirming, named: readonly PendingUse[]):
     return { body: toBody(sent), words, isPart: open.size > 0 }
   }
 
-  if (verdicts.size > 0) await send(confirming, readLatest)
+  if (verdicts.size > 0 || isWithdrawn) await send(confirming, readLatest)
   // Who follows the session has seen whether it still waits.
   if (sent.size > 0 && options.follow) return
   if (open.size > 0) {
@@ -126,12 +126,44 @@ async function askAndSend(confirming: Confirming, named: readonly PendingUse[]):
   if (sent.size === 0) context.note('nothing was sent')
 }
 
-async function ask(context: Context, { look }: SessionParts, uses: readonly PendingUse[]) {
-  const asker = new Asker(context, look)
+/** Asks, and says whether a question was withdrawn meanwhile. */
+async function ask(confirming: Confirming, uses: readonly PendingUse[], shown: SessionRecord) {
+  const { context, parts } = confirming
+  const asker = new Asker(context, parts.look)
+  const isOver = new AbortController()
+  void watch({ ...confirming, parts: { ...parts, once: isOver.signal } }, uses, shown, asker)
   try {
-    return await asker.ask(uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text })))
+    const verdicts = await asker.ask(uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text })))
+    return { verdicts, isWithdrawn: uses.some(({ id }) => asker.hasWithdrawn(id)) }
   } finally {
+    isOver.abort()
     asker.close()
+  }
+}
+
+/** How often the session is read while a person is asked. Milliseconds. */
+const interval = 5_000
+
+/** Withdraws each question that the session no longer asks, until that is over. It is read once more before anything is sent. */
+async function watch(
+  confirming: Confirming & { parts: { once: AbortSignal } },
+  uses: readonly PendingUse[],
+  shown: SessionRecord,
+  asker: Asker,
+): Promise<void> {
+  const { context, parts } = confirming
+  const open = new Set(uses)
+  for (;;) {
+    await context.timers.wait(interval, parts.once)
+    const latest = parts.once.aborted ? undefined : await readSession(confirming).catch(() => undefined)
+    if (parts.once.aborted) return
+    for (const use of latest ? open : []) {
+      const isSame = latest?.isSame(use)
+      const why = latest?.whyClosed(use.id, shown) ?? (isSame ? undefined : 'it was shown with another input')
+      if (why === undefined) continue
+      open.delete(use)
+      asker.withdraw(use.id, why)
+    }
   }
 }
 

@@ -122,13 +122,9 @@ test(
   points * 60_000,
 )
 
-/** An agent that tells what it took, and works on until it is interrupted. */
+/** An agent that works on until it is interrupted. */
 const endless = {
-  rounds: [
-    [use('t1'), custom('c1')],
-    [use('t2')],
-    [says('half'), { type: 'session.usage', usage: { input_tokens: 500 } }],
-  ],
+  rounds: [[use('t1'), custom('c1')], [use('t2')], [says('half')]],
   end: { type: 'session.status_running' },
 }
 
@@ -148,6 +144,14 @@ test(
       const { service, cwd, env } = await serve(endless, () => {
         if (--left === 0) setTimeout(() => strike(), random() * 1100)
       })
+      // A run counts what came since it began.
+      let tokens = 0
+      const work = setInterval(() => {
+        const has = (wanted: string) => service.events.some(({ type }) => type === wanted)
+        if (has('user.interrupt') || !has('agent.message')) return
+        tokens += 500
+        service.add({ type: 'session.usage', usage: { input_tokens: tokens } })
+      }, 50)
       let ended = { code: null as number | null, err: '', out: '' }
       for (let attempt = 0; ended.code === null; attempt++) {
         left = attempt < 2 ? 3 + Math.floor(random() * 4) : Infinity
@@ -160,6 +164,7 @@ test(
         forgetLock(cwd)
         expect(ended.out).toBe('')
       }
+      clearInterval(work)
       const count = (type: string) => service.events.filter((event) => event.type === type).length
       expect([15, 10], ended.err).toContain(ended.code)
       // Of a task it may not be known in time whether it arrives.
