@@ -33,6 +33,12 @@ export interface Patient {
   repeat: Repeat
 }
 
+/** Who has until a deadline. */
+interface Timed {
+  context: Pick<Context, 'timers'>
+  caller: Pick<Caller, 'deadline'>
+}
+
 /** At the beginning, and whenever the service has brought something new. */
 export const freshPatience = (now: number): Patience => ({
   lastResponse: now,
@@ -69,11 +75,10 @@ export function afterFailure(
 }
 
 /** Milliseconds until the deadline. */
-export const timeLeft = ({ context, caller: { deadline } }: Omit<Patient, 'repeat'>): number =>
-  deadline - context.timers.now()
+export const timeLeft = ({ context, caller: { deadline } }: Timed): number => deadline - context.timers.now()
 
 /** Throws a `CliError` after the deadline. */
-export function requireTime(patient: Omit<Patient, 'repeat'>): void {
+export function requireTime(patient: Timed): void {
   if (timeLeft(patient) <= 0) throw tooLate()
 }
 

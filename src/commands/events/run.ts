@@ -8,7 +8,8 @@ import {
   parseCount,
 } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
-import { type RunOptions, runTask } from '../../sessions/running/run.ts'
+import type { RunOptions } from '../../sessions/running/plan.ts'
+import { runTask } from '../../sessions/running/run.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
 import { declareSessionFlags, refuseSessionWord } from '../../sessions/session.ts'
 

@@ -20,6 +20,7 @@ interface Moment {
 export class FollowedTurn {
   #moments: Moment[] = []
   #hasOwnTask = false
+  #showsClients = false
   #ownIds: ReadonlySet<string> = new Set()
 
   /** Events were sent. If there is a task among them, only these are tasks, and what came before is not of its turn. */
@@ -27,6 +28,11 @@ export class FollowedTurn {
     if (!sent.some(isTask)) return
     this.#moments = []
     this.#hasOwnTask = true
+  }
+
+  /** The session has shown what a client sent. Some services leave that out. */
+  get showsClients(): boolean {
+    return this.#showsClients
   }
 
   /** An earlier run has sent events with these ids. If there are any, only these are tasks. */
@@ -111,6 +117,7 @@ export class FollowedTurn {
   }
 
   #momentOf({ event, key }: KeyedEvent, isSent: boolean): Moment {
+    this.#showsClients ||= isOfClient(event)
     const isOwn = isSent || (event.id !== undefined && this.#ownIds.has(event.id))
     return { key, event: toKept(event), isTask: isTask(event) && (isOwn || !this.#hasOwnTask) }
   }
@@ -159,7 +166,7 @@ function interrupts(event: SessionEvent): boolean | undefined {
   return isOfMainThread(event) ? true : undefined
 }
 
-export const isOfClient = ({ type }: SessionEvent): boolean => type.startsWith('user.')
+const isOfClient = ({ type }: SessionEvent): boolean => type.startsWith('user.')
 
 export const isTask = ({ type }: SessionEvent): boolean =>
   type === 'user.message' || type === 'user.define_outcome'

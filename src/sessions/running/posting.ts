@@ -7,47 +7,36 @@ import { readReceipt } from '../sending/receipt.ts'
 import type { SessionAccess, SessionParts } from '../session.ts'
 import type { Audit, AuditEntry } from './audit.ts'
 import { lookUntil } from './looking.ts'
+import type { Task } from './plan.ts'
 import { lineFor, longestDoubt } from './replying.ts'
-import { createSearch, type JournalTask, type Known } from './task.ts'
-import type { WantedAnswer } from './wanted-answer.ts'
+import { createSearch, type Known } from './task.ts'
+import { byAudit, type WayOn } from './way-on.ts'
 
-/** Events that are sent once, before the session is followed. */
-export interface RunTask {
-  body: Uint8Array
-  /** What the journal knows it by. */
-  hash: string
-  isAccepted: boolean
-}
-
-/** A run, from its first request to its end. */
-export interface SessionRun extends SessionAccess {
+/** What a run needs to send its task once: the session, the journal, and how to resume. */
+export interface Posting extends SessionAccess {
   audit: Audit
-  /** The same command goes on, too: by its audit it knows what it sent. */
-  isAudited: boolean
-  /** Absent if the session is taken up as it stands. */
-  task: RunTask | undefined
-  /** What the answer has to be, which a task tells the agent. */
-  schema: WantedAnswer['schema']
-  /** The command that goes on with the session now. */
-  resume(): string[]
+  wayOn: WayOn
 }
 
 /**
- * The ids of the task's events if, by the audit, an earlier run has sent it; absent if none has. Throws a `CliError` if the
- * session does not show it. A run without a task waits for the one before, too: what came before that is not its answer.
+ * The ids of the task's events if, by the journal, an earlier run has sent it; absent if none has. Throws a `CliError` if the
+ * session does not show them. A run without a task waits for the journal's task, too: what came before is not its answer.
  */
-export async function findShown(run: SessionRun): Promise<ReadonlySet<string> | undefined> {
-  const { audit, context, task } = run
+export async function findSent(
+  run: Posting,
+  task: Task | undefined,
+): Promise<ReadonlySet<string> | undefined> {
+  const { audit, context, parts } = run
   const earlier = audit.task
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
-  let ids: ReadonlySet<string>
-  try {
-    ids = await requireShown(run, earlier, task && sentEvents(task.body, []))
-  } catch (error) {
+  const events = task && sentEvents(task.body, [])
+  const until = context.timers.now() + longestDoubt
+  const ids = await lookUntil(run, until, () => createSearch(earlier, events))
+  if (!ids) {
+    const failure = earlier.is === 'accepted' ? notShown(parts) : notKnown(parts, events !== undefined)
     // A task that may never have arrived is sent again or waited for, and both need its words.
     const isLost = task !== undefined && earlier.is === 'posting'
-    const isUnknown = error instanceof CliError && error.kind === 'unknown'
-    throw isUnknown && !isLost ? error.with({ resume: run.resume() }) : error
+    throw isLost ? failure : failure.with({ resume: run.wayOn.command() })
   }
   if (earlier.is === 'posting') audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
   if (task)
@@ -57,25 +46,10 @@ export async function findShown(run: SessionRun): Promise<ReadonlySet<string> | 
   return ids
 }
 
-/**
- * Waits until the list shows a task that an earlier run has sent, and returns the ids of its events. Throws a `CliError` of kind
- * `unknown` if the list does not show it.
- */
-async function requireShown(
-  session: SessionAccess,
-  task: JournalTask,
-  events: readonly SessionEvent[] | undefined,
-): Promise<ReadonlySet<string>> {
-  const until = session.context.timers.now() + longestDoubt
-  const ids = await lookUntil(session, until, () => createSearch(task, events))
-  if (ids) return ids
-  throw task.is === 'accepted' ? notShown(session.parts) : notKnown(session.parts, events !== undefined)
-}
-
 const onceShown = (look: string) =>
   `look with '${look}'\nonce the session shows the task, the command below goes on with it; without --audit it takes the session up as it is`
 
-/** Nothing is in doubt: the same command goes on later. */
+/** Nothing is in doubt: the same command resumes later. */
 const notShown = ({ look }: SessionParts) =>
   new CliError('unknown', 'the task was accepted, but the session does not show it yet', {
     sent: 'yes',
@@ -92,73 +66,42 @@ const notKnown = ({ look }: SessionParts, isGivenAgain: boolean) =>
       : onceShown(look),
   })
 
-/** The run came to a good end, unless the service has not shown yet that it works on the task. */
-export function endTask({ audit }: SessionRun, follower: Follower): void {
-  if (audit.task?.is === 'accepted' && !follower.isUndone)
-    audit.add({ toolUse: null, task: audit.task.hash, event: 'done' })
-}
-
-/** Sends the task once; returns its events as they will be shown. `known` is what the list showed before. */
+/**
+ * Sends the task once, and returns its events as the session will show them. `known` is what the list showed before. Each step
+ * is in the journal before it is taken.
+ */
 export async function sendTask(
-  run: SessionRun,
-  task: RunTask,
-  { known, onAccepted }: { known: Known; onAccepted(): void },
+  { context, caller, parts, audit, wayOn }: Posting,
+  { body, hash }: Task,
+  known: Known,
 ): Promise<SessionEvent[]> {
-  const accept = () => {
-    task.isAccepted = true
-    onAccepted()
-  }
-  try {
-    return await postOnce(run, { body: task.body, task: task.hash, known, onAccepted: accept })
-  } catch (error) {
-    if (!(error instanceof CliError) || task.isAccepted) throw error
-    throw run.audit.task?.is === 'posting' ? error.with({ consequence: looksFirst }) : error
-  }
-}
-
-export const byAudit = 'the same command with the same --audit goes on with it once the session shows it'
-
-const looksFirst = `the task may have been accepted: ${byAudit}`
-
-interface Post {
-  body: Uint8Array
-  /** What the journal knows it by. */
-  task: string
-  known: Known
-  onAccepted(): void
-}
-
-/** Posts events once, and returns them as they will be shown. Each step is in the journal before it is taken. */
-async function postOnce(
-  { context, caller, parts, audit }: SessionRun,
-  { body, task, known, onAccepted }: Post,
-): Promise<SessionEvent[]> {
-  const write = (entry: Omit<AuditEntry, 'toolUse'>) => audit.add({ toolUse: null, task, ...entry })
-  let isAccepted = false
+  const write = (entry: Omit<AuditEntry, 'toolUse'>) => audit.add({ toolUse: null, task: hash, ...entry })
   write({ event: 'sent', known })
   try {
     const named = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
       readReceipt(context, response, {
         isPrinted: false,
         onAccepted() {
-          isAccepted = true
-          onAccepted()
+          wayOn.accept()
           write({ event: 'accepted' })
         },
       }),
     )
     return sentEvents(body, named)
   } catch (error) {
-    if (!(error instanceof CliError) || isAccepted) throw error
+    if (!(error instanceof CliError) || wayOn.isAccepted) throw error
     try {
       write({ event: lineFor(error.details.fate), reason: error.message })
     } catch {
       // Then it stays in doubt, and what failed first counts.
     }
-    throw error
+    if (audit.task?.is !== 'posting') throw error
+    throw error.with({ consequence: `the task may have been accepted: ${byAudit}` })
   }
 }
 
-/** The body of a message that says this. */
-export const messageOf = (text: string): Uint8Array =>
-  Buffer.from(JSON.stringify({ events: [{ type: 'user.message', content: [{ type: 'text', text }] }] }))
+/** Marks the task as done, unless the service has not shown yet that it works on it. */
+export function endTask(audit: Audit, follower: Follower): void {
+  if (audit.task?.is === 'accepted' && !follower.isUndone)
+    audit.add({ toolUse: null, task: audit.task.hash, event: 'done' })
+}

@@ -1,10 +1,7 @@
 import type { Context } from '../../context.ts'
-import { CliError, usage } from '../../errors.ts'
+import { CliError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
-import { describeResume } from '../../io/failure.ts'
-import { letSignalsCome } from '../../io/input.ts'
 import { printWhileRead } from '../../io/output.ts'
-import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -12,232 +9,171 @@ import { Asker } from '../confirming/asker.ts'
 import { isTask } from '../following/followed-turn.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { followAndPrint } from '../following/transcript.ts'
-import { requireTime } from '../patience.ts'
-import { Pace } from '../policy/policy.ts'
 import { openBefore, sentEvents } from '../sending/delivery.ts'
-import { type EventsOptions, readEvents } from '../sending/request.ts'
-import { type SessionOptions, sessionParts } from '../session.ts'
-import { resumption } from '../session-command.ts'
 import { Actor } from './actor.ts'
 import { Audit } from './audit.ts'
-import { type BoundFlags, Bounds } from './bounds.ts'
+import { Bounds } from './bounds.ts'
 import { Denials } from './denials.ts'
-import { byAudit, endTask, findShown, type RunTask, type SessionRun, sendTask } from './posting.ts'
-import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
-import { createCounter, hashOf, type Known, marksOf } from './task.ts'
-import {
-  type AnswerOptions,
-  askForSchema,
-  checkAnswer,
-  deliverAnswer,
-  keepingAnswer,
-  readAnswerFlags,
-  type WantedAnswer,
-} from './wanted-answer.ts'
-import { endedByOther, explained, goesOn, interrupted, nameOther, resumptionByMessage } from './way-on.ts'
-
-export interface RunOptions extends SessionOptions, EventsOptions, ReplyFlags, AnswerOptions, BoundFlags {}
+import { Interrupt } from './interrupt.ts'
+import { type Plan, type RunOptions, readPlan } from './plan.ts'
+import { endTask, findSent, type Posting, sendTask } from './posting.ts'
+import { createCounter, marksOf } from './task.ts'
+import { checkAnswer, deliverAnswer, keepingAnswer } from './wanted-answer.ts'
+import { accepted, nameOther, WayOn } from './way-on.ts'
 
 /**
  * Sends a task, or takes a session up as it stands, and replies to what it waits for until nothing is left to do. Throws
  * a `CliError` if the work was not done: kinds `waiting`, `stuck`, `denied`, `stopped` and `unknown` among others.
  */
 export async function runTask(context: Context, options: RunOptions, words: string[]): Promise<void> {
+  const plan = await readPlan(context, options, words)
+  const wayOn = new WayOn(context, plan)
+  const caller = createCaller(context, plan.settings, { wayOn: () => wayOn.afterCalls() })
+  const { parts, task } = plan
+  if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return
+  const { session } = parts.params
+  const workplace = { address: plan.settings.values.agentsUrl, session, deadline: caller.deadline }
+  const audit = await Audit.open(context, workplace, options.audit)
+  context.cleanups.add(() => audit.close())
+  wayOn.read(audit)
+  const run = { context: { ...context, output: printWhileRead(context.output) }, caller, parts, audit, wayOn }
+  const asker = new Asker(context, parts.look)
   try {
-    await sendAndFollow(context, options, words)
+    await carryOut(run, plan, options, asker)
   } catch (error) {
     // What an earlier run or another client sent is not what this run did.
     if (error instanceof CliError && error.details.sent === 'yes')
       throw error.with({ sent: context.calls.sent })
     throw error
-  }
-}
-
-async function sendAndFollow(context: Context, options: RunOptions, words: string[]): Promise<void> {
-  const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
-  const settings = await readSettings(context)
-  const parts = sessionParts(context, settings, options)
-  const { session } = parts.params
-  const pace = new Pace(async () => {
-    await letSignalsCome()
-    requireTime({ context, caller })
-  })
-  const rules = { policy: await readPolicyFlag(context, options.policy), tools, pace }
-  const wanted = await readAnswerFlags(context, settings, options)
-  const given = await readEvents(context, options, words)
-  const body = given && wanted.schema ? askForSchema(context, given, wanted.schema) : given
-  const task: RunTask | undefined = body && { body, hash: hashOf(body), isAccepted: false }
-  const caller = createCaller(context, settings, {
-    wayOn() {
-      if (task?.isAccepted !== false) return describeResume(run.resume()).join('\n  ')
-      return options.audit !== undefined && context.calls.sent !== 'no' ? byAudit : undefined
-    },
-  })
-  const { dryRun, curl } = context.flags
-  if ((dryRun || curl) && !task) throw usage('there is no task: --dry-run and --curl have nothing to show')
-  if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return
-  const workplace = { address: settings.values.agentsUrl, session, deadline: caller.deadline }
-  const audit = await Audit.open(context, workplace, options.audit)
-  context.cleanups.add(() => audit.close())
-  const asker = new Asker(context, parts.look)
-  const lasting = { ...context, output: printWhileRead(context.output) }
-  const isAudited = options.audit !== undefined
-  const { schema } = wanted
-  const bounds = new Bounds(
-    {
-      context: lasting,
-      caller,
-      parts,
-      audit,
-      resume: (byMessage) => (byMessage ? resumptionByMessage(run) : resumption(context, session)),
-    },
-    options,
-  )
-  const resume = () => bounds.resume()
-  const run: SessionRun = { context: lasting, caller, parts, audit, isAudited, task, schema, resume }
-  try {
-    const shown = await findShown(run)
-    if (shown && task) {
-      task.isAccepted = true
-      run.task = undefined
-    }
-    const own = task && shown
-    const forPrograms = () => (bounds.isReached ? undefined : resume())
-    if (!run.task) context.summary.resume = forPrograms
-    const before = createCounter(run.task ? marksOf(sentEvents(run.task.body, [])) : [])
-    // After a bound it would stop at once.
-    context.calls.expectGoingOn(
-      () => !bounds.isReached && (task === undefined || audit.task?.is === 'accepted'),
-    )
-    const denials = new Denials(audit.denied, own)
-    const showPast = async (items: readonly EventItem[]) => {
-      bounds.addPast(items)
-      for (const { event } of items) denials.add(event)
-      await before.addAll(items)
-    }
-    const bounded = bounds.over(caller)
-    const follower = run.task
-      ? await openBefore(lasting, bounded, parts, { showPast })
-      : await explained(run, openFollower(lasting, bounded, parts, { showPast, needsPast: true, own }))
-    const actor = new Actor(
-      { context: lasting, caller: bounded, parts },
-      {
-        follower,
-        audit,
-        rules: { ...rules, toolTimeout, asker },
-        denials,
-        isStopped: () => bounds.isReached,
-      },
-    )
-    try {
-      await bounds.begin(run.task !== undefined)
-      if (run.task) denials.begin()
-      const sent = run.task && (await explained(run, sendFirst(run, run.task, before.known, forPrograms)))
-      bounds.follow(follower)
-      const failure = await follow(run, follower, { actor, denials, bounds, wanted, ids: options.ids, sent })
-      await lasting.output.flush()
-      context.lastSteps.push(() => endTask(run, follower))
-      if (failure) throw failure
-    } finally {
-      bounds.close()
-      follower.close()
-    }
   } finally {
     asker.close()
   }
 }
 
-const accepted = 'the task was accepted'
+/** Sends the task, if no earlier run has sent it, and follows the session to its answer. */
+async function carryOut(run: Posting, plan: Plan, options: RunOptions, asker: Asker): Promise<void> {
+  const { context, audit, parts, wayOn } = run
+  const shown = await findSent(run, plan.task)
+  const task = shown ? undefined : plan.task
+  if (!task) wayOn.takeUp()
+  const own = plan.task && shown
+  const interrupt = new Interrupt(run, audit, wayOn)
+  const bounds = new Bounds(run, options, interrupt)
+  const denials = new Denials(audit.denied, own)
+  const before = createCounter(task ? marksOf(sentEvents(task.body, [])) : [])
+  const showPast = async (items: readonly EventItem[]) => {
+    bounds.addPast(items)
+    for (const { event } of items) denials.add(event)
+    await before.addAll(items)
+  }
+  const { caller } = interrupt
+  const follower = task
+    ? await openBefore(context, caller, parts, { showPast })
+    : await wayOn.explain(openFollower(context, caller, parts, { showPast, needsPast: true, own }))
+  const rules = { ...plan.rules, toolTimeout: plan.toolTimeout, asker }
+  const isStopped = () => interrupt.isWanted
+  const actor = new Actor({ context, caller, parts }, { follower, audit, rules, denials, isStopped })
+  try {
+    await bounds.begin(task !== undefined)
+    if (task) denials.begin()
+    const sent = task && (await wayOn.explain(sendTask(run, task, before.known)))
+    bounds.follow(follower)
+    const failure = await finish(run, plan, {
+      follower,
+      actor,
+      denials,
+      interrupt,
+      bounds,
+      sent,
+      ids: options.ids,
+    })
+    await context.output.flush()
+    context.lastSteps.push(() => endTask(audit, follower))
+    if (failure) throw failure
+  } finally {
+    bounds.close()
+    follower.close()
+  }
+}
 
-/** Sends the task, and says from then on how to go on with it. */
-const sendFirst = (
-  run: SessionRun,
-  task: RunTask,
-  known: Known,
-  resume: () => string[] | undefined,
-): Promise<SessionEvent[]> =>
-  sendTask(run, task, {
-    known,
-    onAccepted() {
-      const { context } = run
-      context.summary.resume = resume
-      context.calls.sayInstead(() => goesOn(run), accepted)
-    },
-  })
-
+/** What a run works with once it follows the session. */
 interface Followed {
+  follower: Follower
   actor: Actor
   denials: Denials
+  interrupt: Interrupt
   bounds: Bounds
-  wanted: WantedAnswer
-  ids: boolean | undefined
-  /** The events of the task, if there is one. */
+  /** The events of the task, if this run has sent one. */
   sent: SessionEvent[] | undefined
+  ids: boolean | undefined
 }
 
 /**
- * Follows the session to its answer, and replies to what waits meanwhile. Returns why that is not a success although the turn
- * ended well. Throws a `CliError` if it did not.
+ * Follows the session to its rest, and delivers the answer. Returns why that is not a success although the turn ended well.
+ * Throws a `CliError` if it did not.
  */
-async function follow(
-  run: SessionRun,
-  follower: Follower,
-  { actor, denials, bounds, wanted, ids, sent: task }: Followed,
-): Promise<CliError | undefined> {
-  const { context, parts, resume } = run
-  const { host, note, timers, start } = context
-  const { session } = parts.params
+async function finish(run: Posting, plan: Plan, followed: Followed): Promise<CliError | undefined> {
+  const { context, wayOn } = run
+  const { follower, actor, bounds, denials } = followed
   const { turn } = follower
-  const followTurn = async (sent: SessionEvent[] | undefined): Promise<void> => {
-    const followed = followAndPrint(context, follower, {
-      session,
-      ids,
-      markdown: wanted.markdown,
-      isAside: wanted.isAlone,
-      sent,
-      certain: sent && accepted,
-      async react(items) {
-        bounds.add(items)
-        for (const { event } of items) denials.add(event)
-        await actor.see(items)
-      },
-      wayOn: () => goesOn(run, follower, bounds.isInterrupted),
-      resume,
-    })
-    const failed = await followed.then(noFailure, (error) => error)
-    if (failed !== undefined) actor.dismiss()
-    await actor.settle()
-    if (failed === undefined && !follower.state.stop) return followTurn(undefined)
-    const failure = await bounds.end(failed)
-    if (failure) throw failure
-    if (turn.foreign?.isInterrupted) throw endedByOther(run, turn.foreign)
-    if (turn.foreign) return
-    const isListed = turn.isInterrupted
-    if (!isListed && !bounds.isInterruptedByAudit) {
-      bounds.tellExcess()
-      return
-    }
-    // An interrupt that was sent has come to its end, a task that was interrupted has not.
-    if (sent && !sent.some(isTask)) context.lastSteps.push(() => endTask(run, follower))
-    throw interrupted(run, { isBounded: bounds.isBounded, isListed })
-  }
+  const { wanted } = plan
   try {
     const failure = await keepingAnswer(context, wanted, follower, async () => {
-      await explained(run, followTurn(task))
-      if (turn.foreign && !turn.answer) return endedByOther(run, turn.foreign)
+      await wayOn.explain(followToRest(run, plan, followed))
+      if (turn.foreign && !turn.answer) return wayOn.endedByOther(turn.foreign)
       if (turn.foreign) context.note(`${nameOther(turn.foreign)}: what follows that is not the answer`)
       const answer = await checkAnswer(wanted, turn)
       if ('failure' in answer) return answer.failure
-      await explained(run, deliverAnswer(context, wanted, answer.text))
+      await wayOn.explain(deliverAnswer(context, wanted, answer.text))
       return undefined
     })
-    return failure ?? denials.failure(session)
+    return failure ?? denials.failure(run.parts.params.session)
   } finally {
+    const { host, timers, start } = context
     const seconds = Math.max(0, (timers.now() - start) / 1000).toFixed(1)
-    if (host.stderr.isTerminal) note(`${actor.describe()}; ${seconds} s`)
-    const took = bounds.describe()
-    if (host.stderr.isTerminal && took !== '') context.foot(took)
+    if (host.stderr.isTerminal) context.note(`${actor.describe()}; ${seconds} s`)
+    const used = bounds.describe()
+    if (host.stderr.isTerminal && used !== '') context.foot(used)
   }
 }
 
-const noFailure = () => undefined
+/** Follows the session until it rests with nothing left to reply to. Throws a `CliError` if its work was not done. */
+async function followToRest(run: Posting, plan: Plan, followed: Followed): Promise<void> {
+  const { context, audit, wayOn } = run
+  const { follower, actor, denials, interrupt, bounds, ids } = followed
+  let { sent } = followed
+  let failure: unknown
+  do {
+    try {
+      await followAndPrint(context, follower, {
+        session: run.parts.params.session,
+        ids,
+        markdown: plan.wanted.markdown,
+        isAside: plan.wanted.isAlone,
+        sent,
+        certain: sent && accepted,
+        async react(items) {
+          bounds.add(items)
+          for (const { event } of items) denials.add(event)
+          await actor.see(items)
+        },
+        wayOn: () => wayOn.words(follower.state),
+        resume: () => wayOn.command(),
+      })
+    } catch (error) {
+      failure = error
+      actor.dismiss()
+    }
+    await actor.settle()
+    sent = undefined
+  } while (failure === undefined && !follower.state.stop)
+  failure = await bounds.end(failure)
+  if (failure !== undefined) throw failure
+  const { foreign, isInterrupted } = follower.turn
+  if (foreign?.isInterrupted) throw wayOn.endedByOther(foreign)
+  if (foreign) return
+  if (!isInterrupted && !interrupt.isOnlyInAudit) return interrupt.warnOfExcess()
+  // An interrupt that was sent has come to its end, a task that was interrupted has not.
+  if (followed.sent && !followed.sent.some(isTask)) context.lastSteps.push(() => endTask(audit, follower))
+  throw wayOn.interrupted(isInterrupted)
+}

@@ -1,116 +1,191 @@
 import type { Context } from '../../context.ts'
 import { asStop, CliError, type Kind } from '../../errors.ts'
-import type { Caller } from '../../http/call.ts'
 import { describeResume } from '../../io/failure.ts'
 import { isToldForGood } from '../../wire/sessions/events-page.ts'
 import type { FollowedTurn } from '../following/followed-turn.ts'
-import type { Follower } from '../following/follower.ts'
 import { resumption } from '../session-command.ts'
-import { messageOf, type SessionRun } from './posting.ts'
+import type { SessionState } from '../session-state.ts'
+import type { Audit } from './audit.ts'
+import { messageBody, type Plan } from './plan.ts'
 import { hashOf } from './task.ts'
-import { askForSchema } from './wanted-answer.ts'
-
-/** What a session did before it was interrupted is not the answer to its last task. After a bound no program goes on. */
-export function interrupted(
-  run: SessionRun,
-  { isBounded, isListed }: { isBounded: boolean; isListed: boolean },
-): CliError {
-  const { session } = run.parts.params
-  const why = isListed
-    ? `${session} was interrupted, and nothing was sent since`
-    : `by the audit an earlier run began to interrupt ${session}, and nothing shows that it has worked since`
-  return new CliError('stopped', why, {
-    sent: 'yes',
-    [isBounded ? 'nextCommand' : 'resume']: resumptionByMessage(run),
-  })
-}
 
 type Foreign = NonNullable<FollowedTurn['foreign']>
-
-/** Another client sent a task of its own before there was an answer to this one. */
-export function endedByOther(run: SessionRun, foreign: Foreign): CliError {
-  const why = nameOther(foreign)
-  if (!foreign.isInterrupted)
-    return new CliError('response', `the agent gave no answer: ${why}`, { sent: 'yes', retry: 'never' })
-  const message = `${run.parts.params.session} was interrupted: ${why}`
-  return new CliError('stopped', message, { sent: 'yes', resume: resumptionByMessage(run) })
-}
-
-export const nameOther = ({ task: { id, type } }: Foreign): string =>
-  `another client sent a ${type}${id === undefined ? '' : ` (${id})`} after the task`
-
-/**
- * The command that goes on with a session that was interrupted. Its message is another one than the last task of the journal,
- * which would not be sent again.
- */
-export function resumptionByMessage({ context, parts, audit, schema }: SessionRun): string[] {
-  const isTold = (text: string) => {
-    const body = messageOf(text)
-    return audit.task?.hash === hashOf(schema ? askForSchema(context, body, schema) : body)
-  }
-  const words = [isTold('Go on') ? 'Go on, please' : 'Go on']
-  return resumption(context, parts.params.session, words)
-}
-
-/** What becomes of the session when nobody follows it, and how to go on with it. */
-export function goesOn({ resume }: SessionRun, follower?: Follower, isInterrupted = false): string {
-  const waits = follower !== undefined && follower.state.asked.length > 0
-  const what = isInterrupted ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'goes on'
-  return `the session ${what}; ${describeResume(resume()).join('\n  ')}`
-}
-
-const isLate = ({ timers }: Context, { deadline }: Caller) => timers.now() >= deadline
 
 /** These say how the session ended, or what is not known of it. */
 const endings: readonly Kind[] = ['waiting', 'stuck', 'denied', 'unknown']
 
-/** Has a failure of `work` say how the run goes on. */
-export const explained = <T>(run: SessionRun, work: Promise<T>): Promise<T> =>
-  work.catch((error) => {
-    throw explainFailure(error, run)
-  })
+export const byAudit = 'the same command with the same --audit goes on with it once the session shows it'
 
-/** A failure must not look like a reason to send the task again. */
-function explainFailure(failure: unknown, run: SessionRun): unknown {
-  const { context, caller, task, isAudited } = run
-  const error = asStop(failure)
-  if (!(error instanceof CliError)) return error
-  const resume = run.resume()
-  if (isLate(context, caller) && error.kind === 'not-sent' && task?.isAccepted !== false)
-    return new CliError('stopped', error.message, {
+/** What is certain once this run has sent its task. */
+export const accepted = 'the task was accepted'
+
+/** How a run is resumed: the one place that says it, in each failure and if a signal ends the run. */
+export class WayOn {
+  readonly #context: Context
+  readonly #plan: Plan
+  /** From then on no failure may look like a reason to send the task again. */
+  #isAccepted = false
+  /** The run sends a task of its own. */
+  #sends = true
+  #audit: Audit | undefined
+  /** How far the run is with interrupting the session. */
+  interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
+
+  constructor(context: Context, plan: Plan) {
+    this.#context = context
+    this.#plan = plan
+    context.calls.expectGoingOn(
+      () => !this.#isBounded && (plan.task === undefined || this.#audit?.task?.is === 'accepted'),
+    )
+  }
+
+  /** The journal is open. */
+  read(audit: Audit): void {
+    this.#audit = audit
+  }
+
+  /** There is no task, or an earlier run has sent it. */
+  takeUp(): void {
+    this.#sends = false
+    this.#isAccepted = true
+    this.#context.summary.resume = () => this.#forPrograms()
+  }
+
+  /** The task was accepted. */
+  accept(): void {
+    this.#isAccepted = true
+    this.#context.summary.resume = () => this.#forPrograms()
+    this.#context.calls.sayInstead(() => this.words(), accepted)
+  }
+
+  get isAccepted(): boolean {
+    return this.#isAccepted
+  }
+
+  /** The command that resumes now. */
+  command(): string[] {
+    const isInterrupted = this.interrupt === 'posting' || this.interrupt === 'sent'
+    return isInterrupted ? this.byMessage() : this.asItStands()
+  }
+
+  /** The command that takes the session up. */
+  asItStands(): string[] {
+    return resumption(this.#context, this.#session)
+  }
+
+  /**
+   * The command that resumes a session that was interrupted. Its message is another one than the last task of the journal,
+   * which would not be sent again.
+   */
+  byMessage(): string[] {
+    const isLast = (text: string) =>
+      this.#audit?.task?.hash === hashOf(messageBody(this.#context, this.#plan, text))
+    const words = [isLast('Go on') ? 'Go on, please' : 'Go on']
+    return resumption(this.#context, this.#session, words)
+  }
+
+  /** The same for a program. After a bound there is none: a program that resumed would spend without an end. */
+  #forPrograms(): string[] | undefined {
+    return this.#isBounded ? undefined : this.command()
+  }
+
+  /** After what became of the calls, if a signal ends the run. */
+  afterCalls(): string | undefined {
+    if (this.#isAccepted) return this.#commandLine
+    return this.#plan.isAudited && this.#context.calls.sent !== 'no' ? byAudit : undefined
+  }
+
+  /** What becomes of the session if nobody follows it, and how to resume. */
+  words(state?: SessionState): string {
+    const waits = state !== undefined && state.asked.length > 0
+    const what =
+      this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'goes on'
+    return `the session ${what}; ${this.#commandLine}`
+  }
+
+  /** The session was interrupted, and has no answer to its last task. Only the journal says so if it is not `isListed`. */
+  interrupted(isListed: boolean): CliError {
+    const why = isListed
+      ? `${this.#session} was interrupted, and nothing was sent since`
+      : `by the audit an earlier run began to interrupt ${this.#session}, and nothing shows that it has worked since`
+    const isBound = this.#plan.isBounded || this.#audit?.interrupt !== undefined
+    return new CliError('stopped', why, {
       sent: 'yes',
-      retry: isAudited ? 'later' : 'never',
-      deadline: true,
-      resume,
+      [isBound ? 'nextCommand' : 'resume']: this.byMessage(),
     })
-  if (error.kind === 'stopped')
-    return error.with({
-      // Without a task the same command takes the session up again. After a bound it would stop at once.
-      retry: isAudited && error.details.deadline ? 'later' : task ? 'never' : error.details.retry,
-      consequence: undefined,
-      resume: error.details.nextCommand ? undefined : (error.details.resume ?? resume),
-    })
-  if (error.kind === 'waiting')
-    return error.with({ resume, retry: isAudited ? 'later' : error.details.retry })
-  if (!task?.isAccepted) return error
-  const known = { sent: 'yes', retry: 'never' } as const
-  if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
-  if (endings.includes(error.kind)) return error.with(known)
-  // A reply was refused: the status of that says what to do.
-  if (error.details.pending) return error.with({ ...known, consequence: 'the task was accepted', resume })
-  if (error.kind === 'file' || error.kind === 'unexpected')
-    return error.with({ ...known, consequence: undefined, resume })
-  const { rawBody: _, retryAfter: __, ...details } = error.details
-  // By its audit the same command takes the session up.
-  const goesOn = isAudited && (details.retry ?? 'never') !== 'never'
-  const isGone = error.kind === 'refused' && error.details.status === 404
-  const isTold = isGone || isToldForGood(error)
-  const message = isTold && !isGone ? error.message : `the session could not be followed: ${error.message}`
-  return new CliError(isTold ? error.kind : 'response', message, {
-    ...details,
-    ...known,
-    retry: goesOn ? 'later' : 'look-first',
-    consequence: 'the task was accepted',
-    resume,
-  })
+  }
+
+  /** Another client sent a task of its own before there was an answer to this one. */
+  endedByOther(foreign: Foreign): CliError {
+    const why = nameOther(foreign)
+    if (!foreign.isInterrupted)
+      return new CliError('response', `the agent gave no answer: ${why}`, { sent: 'yes', retry: 'never' })
+    const message = `${this.#session} was interrupted: ${why}`
+    return new CliError('stopped', message, { sent: 'yes', resume: this.byMessage() })
+  }
+
+  /** Throws what `work` throws, with how to resume. */
+  async explain<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work
+    } catch (failure) {
+      const error = asStop(failure)
+      throw error instanceof CliError ? this.#explain(error) : error
+    }
+  }
+
+  /** A failure must not look like a reason to send the task again. */
+  #explain(error: CliError): CliError {
+    const { isAudited } = this.#plan
+    const resume = this.command()
+    const isLate = this.#context.timers.now() >= this.#context.limit.deadline
+    if (isLate && error.kind === 'not-sent' && this.#isAccepted) {
+      const retry = isAudited ? 'later' : 'never'
+      return new CliError('stopped', error.message, { sent: 'yes', retry, deadline: true, resume })
+    }
+    if (error.kind === 'stopped')
+      return error.with({
+        // Without a task the same command takes the session up again. After a bound it would stop at once.
+        retry: isAudited && error.details.deadline ? 'later' : this.#sends ? 'never' : error.details.retry,
+        consequence: undefined,
+        resume: error.details.nextCommand ? undefined : (error.details.resume ?? resume),
+      })
+    if (error.kind === 'waiting')
+      return error.with({ resume, retry: isAudited ? 'later' : error.details.retry })
+    return this.#sends && this.#isAccepted ? this.#explainOfTask(error, resume) : error
+  }
+
+  #explainOfTask(error: CliError, resume: string[]): CliError {
+    const known = { sent: 'yes', retry: 'never' } as const
+    if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
+    if (endings.includes(error.kind)) return error.with(known)
+    // A reply was refused: its status says what to do.
+    if (error.details.pending) return error.with({ ...known, consequence: accepted, resume })
+    if (error.kind === 'file' || error.kind === 'unexpected')
+      return error.with({ ...known, consequence: undefined, resume })
+    const { rawBody: _, retryAfter: __, ...details } = error.details
+    const isGone = error.kind === 'refused' && details.status === 404
+    const isTold = isGone || isToldForGood(error)
+    const message = isTold && !isGone ? error.message : `the session could not be followed: ${error.message}`
+    // With an audit the same command resumes.
+    const isWorthIt = this.#plan.isAudited && (details.retry ?? 'never') !== 'never'
+    const retry = isWorthIt ? 'later' : 'look-first'
+    const more = { ...details, ...known, retry, consequence: accepted, resume } as const
+    return new CliError(isTold ? error.kind : 'response', message, more)
+  }
+
+  get #commandLine(): string {
+    return describeResume(this.command()).join('\n  ')
+  }
+
+  get #session(): string {
+    return this.#plan.parts.params.session
+  }
+
+  get #isBounded(): boolean {
+    return this.interrupt !== 'unwanted'
+  }
 }
+
+export const nameOther = ({ task: { id, type } }: Foreign): string =>
+  `another client sent a ${type}${id === undefined ? '' : ` (${id})`} after the task`

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Spending } from '../../../src/sessions/running/spending.ts'
+import { type BoundFlags, Budget } from '../../../src/sessions/running/budget.ts'
 import { readUsage } from '../../../src/wire/sessions/usage.ts'
 
 type Value = Record<string, unknown>
@@ -227,26 +227,26 @@ const rows: Record<string, Row> = {
 
 describe('what a run has used', () => {
   test.each(Object.entries(rows))('%s', (_, { past = [], now, run, session }) => {
-    const spending = new Spending()
-    for (const event of past) spending.add(event as never)
-    spending.begin()
-    for (const event of now) spending.add(event as never)
-    const { run: figures } = spending
+    const budget = new Budget()
+    for (const event of past) budget.add(event as never)
+    budget.begin(true)
+    for (const event of now) budget.add(event as never)
+    const { run: figures } = budget
     expect(figures).toMatchObject(run)
     if (Object.keys(run).length === 0) expect(figures).toEqual({})
     if ('tokens' in run) expect(figures.tokens).toEqual(run.tokens && expect.objectContaining(run.tokens))
-    if (session) expect(spending.session).toMatchObject(session)
+    if (session) expect(budget.session).toMatchObject(session)
   })
 
   test('the service may be asked, before the task and after it', () => {
-    const spending = new Spending()
-    spending.add(says as never)
-    spending.begin()
-    expect(spending.lacksBase).toBe(true)
-    spending.addBase(readUsage(usage(10, 10, '5')))
-    expect([spending.lacksBase, spending.isTold]).toEqual([false, false])
-    spending.addSession(readUsage(usage(15, 11, '9')))
-    expect(spending.run).toMatchObject({ tokens: { totalTokens: 6 }, cost: usd(4) })
+    const budget = new Budget()
+    budget.add(says as never)
+    budget.begin(true)
+    expect(budget.lacksBase).toBe(true)
+    budget.addBase(readUsage(usage(10, 10, '5')))
+    expect([budget.lacksBase, budget.isTold]).toEqual([false, false])
+    budget.addSession(readUsage(usage(15, 11, '9')))
+    expect(budget.run).toMatchObject({ tokens: { totalTokens: 6 }, cost: usd(4) })
   })
 })
 
@@ -257,21 +257,21 @@ describe('what a run that takes a session up has used', () => {
     ['in a turn whose work is not told, if nobody tells it', [task, told(10, 5), says], undefined, undefined],
     ['in a turn whose work the service tells', [task, told(10, 5), says], usage(20, 5), 25],
   ])('%s', (_, past, asked, total) => {
-    const spending = new Spending()
-    for (const event of past) spending.add(event as never)
-    spending.takeUp()
-    if (spending.lacksBase) spending.addBase(asked && readUsage(asked as never))
-    spending.add(told(40, 10) as never)
-    expect(spending.run.tokens?.totalTokens).toBe(total)
+    const budget = new Budget()
+    for (const event of past) budget.add(event as never)
+    budget.begin(false)
+    if (budget.lacksBase) budget.addBase(asked && readUsage(asked as never))
+    budget.add(told(40, 10) as never)
+    expect(budget.run.tokens?.totalTokens).toBe(total)
   })
 
   test('what the service says when it is asked for the base does not count as told of the run', () => {
-    const spending = new Spending()
-    for (const event of [task, request(9, 9)]) spending.add(event as never)
-    spending.takeUp()
-    spending.addBase(readUsage(usage(9, 9)))
-    spending.add(request(1, 2) as never)
-    expect([spending.run.tokens?.totalTokens, spending.least.tokens]).toEqual([3, 3])
+    const budget = new Budget()
+    for (const event of [task, request(9, 9)]) budget.add(event as never)
+    budget.begin(false)
+    budget.addBase(readUsage(usage(9, 9)))
+    budget.add(request(1, 2) as never)
+    expect(budget.run.tokens?.totalTokens).toBe(3)
   })
 })
 
@@ -290,8 +290,82 @@ describe('what a run has used at least', () => {
     ],
     ['and what can be read of that', [{ type: 'session.usage', usage: unreadable }], 3],
   ])('%s', (_, now, tokens) => {
-    const spending = new Spending()
-    for (const event of now) spending.add(event as never)
-    expect(spending.least.tokens).toBe(tokens)
+    const isOver = (maxTotalTokens: number) => {
+      const budget = new Budget({ maxTotalTokens })
+      for (const event of now) budget.add(event as never)
+      return budget.exceeded() !== undefined
+    }
+    expect([isOver(tokens ?? 1), isOver((tokens ?? 1) + 1)]).toEqual([tokens !== undefined, false])
+  })
+})
+
+describe('the bounds of a run', () => {
+  const budgetOf = (flags: BoundFlags, now: object[]) => {
+    const budget = new Budget(flags)
+    for (const event of now) budget.add(event as never)
+    return budget
+  }
+
+  test.each<[flags: BoundFlags, now: object[], why: string | undefined]>([
+    [{}, [told(9, 9, '900')], undefined],
+    [{ maxTotalTokens: 18 }, [], undefined],
+    [{ maxTotalTokens: 19 }, [told(9, 9)], undefined],
+    [{ maxTotalTokens: 18 }, [told(9, 9)], 'the run took 18 tokens, and --max-total-tokens is 18'],
+    [
+      { maxTotalTokens: 3 },
+      [request(1, 2), { type: 'span.model_request_end' }],
+      'the run took at least 3 tokens, and --max-total-tokens is 3',
+    ],
+    [
+      { maxTotalTokens: 3 },
+      [{ type: 'session.usage', usage: { input_tokens: 3, output_tokens: -1 } }],
+      'the run took at least 3 tokens, and --max-total-tokens is 3',
+    ],
+    [{ maxCost: '1.5' }, [told(9, 9)], undefined],
+    [{ maxCost: '1.5' }, [told(9, 9, '149')], undefined],
+    [{ maxCost: '1.5' }, [told(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.5'],
+    [{ maxCost: '1.509' }, [told(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.509'],
+  ])('%j, after %j: %s', (flags, now, why) => {
+    expect(budgetOf(flags, now).exceeded()).toBe(why)
+  })
+
+  test.each<[flags: BoundFlags, now: object[], lack: string | undefined]>([
+    [{}, [says], undefined],
+    [{ maxTotalTokens: 1 }, [], undefined],
+    [
+      { maxTotalTokens: 1 },
+      [says],
+      '--max-total-tokens cannot be kept: the service does not tell what the run uses',
+    ],
+    [
+      { maxTotalTokens: 1, maxCost: '1' },
+      [says, told(9, 9)],
+      '--max-cost cannot be kept: the service does not tell what the run costs',
+    ],
+    [
+      { maxTotalTokens: 1, maxCost: '1' },
+      [says],
+      '--max-total-tokens and --max-cost cannot be kept: the service does not tell what the run uses and costs',
+    ],
+    [{ maxTotalTokens: 1, maxCost: '1' }, [says, told(9, 9, '1')], undefined],
+  ])('%j, after %j cannot be kept: %s', (flags, now, lack) => {
+    expect(budgetOf(flags, now).lack).toBe(lack)
+  })
+
+  test.each<[flags: BoundFlags, now: object[], rounding: string | undefined]>([
+    [{ maxCost: '1.509' }, [told(9, 9, '1')], '--max-cost 1.509 counts as $1.50'],
+    [{ maxCost: '1.50' }, [told(9, 9, '1')], undefined],
+    [{ maxCost: '1.509' }, [told(9, 9)], undefined],
+    [{}, [told(9, 9, '1')], undefined],
+  ])('%j, after %j counts as: %s', (flags, now, rounding) => {
+    expect(budgetOf(flags, now).rounding).toBe(rounding)
+  })
+
+  test.each<[BoundFlags, boolean]>([
+    [{}, false],
+    [{ maxCost: '1' }, true],
+    [{ maxTotalTokens: 1 }, true],
+  ])('%j: bounded %s', (flags, isBounded) => {
+    expect(new Budget(flags).isBounded).toBe(isBounded)
   })
 })

@@ -1,0 +1,241 @@
+import { tokensInWords } from '../../content/tokens.ts'
+import { formatMoney, toMinor } from '../../io/money.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { type Money, readUsage, type SessionTokens, type SessionUsage } from '../../wire/sessions/usage.ts'
+import { addTokens, type TokenCount } from '../../wire/token-count.ts'
+
+/** The most that a run may use. */
+export interface BoundFlags {
+  maxTotalTokens?: number
+  /** As it was given, in major units. */
+  maxCost?: string
+}
+
+/** The tokens and the cost that are known. What the service does not tell is absent. */
+interface Figures {
+  /** The total is the sum of the counts that are told. */
+  tokens?: (SessionTokens & { totalTokens: TokenCount }) | undefined
+  cost?: Money | undefined
+}
+
+/** The usage of a new session. */
+const unused = 'unused'
+
+/**
+ * What a run and its session have used, by the session's events, and whether the run is over its bounds. Of these two the
+ * first counts that the service tells:
+ *
+ *   - the difference of two usages of the whole session: the last one before the run, and the newest. A new session had
+ *     used nothing. If an older session told no usage before the run, the run's figures are unknown
+ *   - the sum of the usages of the run's model requests, if each request tells its own
+ */
+export class Budget {
+  readonly #flags: BoundFlags
+  /** The newest usage of the whole session. */
+  #session: SessionUsage | undefined
+  #hasWorked = false
+  /** The agent has worked since the service told the newest usage. */
+  #isBehind = false
+  readonly #currencies = new Set<string>()
+  /** The session's usage when the run began; `undefined` if it is not known. */
+  #base: SessionUsage | typeof unused | undefined = unused
+  #hasRun = false
+  #isTold = false
+  /** The sum of the run's requests. */
+  #requests: SessionUsage | undefined
+  #lacksRequest = false
+  /** The tokens of the run's requests, as far as they can be read. */
+  #readTokens: number | undefined
+
+  constructor(flags: BoundFlags = {}) {
+    this.#flags = flags
+  }
+
+  /** The run begins: nothing that came before counts for it. */
+  begin(hasTask: boolean): void {
+    const isKnown = hasTask || !this.#isBehind
+    this.#base = isKnown ? (this.#session ?? (this.#hasWorked ? undefined : unused)) : undefined
+    this.#hasRun = false
+    this.#isTold = false
+    this.#requests = undefined
+    this.#lacksRequest = false
+    this.#readTokens = undefined
+  }
+
+  add(event: SessionEvent): void {
+    const { type } = event
+    if (/^(agent|span)\.|^session\.status_running$/.test(type)) {
+      this.#hasWorked = true
+      this.#hasRun = true
+      this.#isBehind = true
+    }
+    if (type === 'session.usage') this.addSession(readUsage(event.usage))
+    if (type === 'span.model_request_end') this.#addRequest(readUsage(event.model_usage))
+  }
+
+  /** Adds the session's total usage. A total that is older than the newest one is ignored. */
+  addSession(usage: SessionUsage | undefined): void {
+    if (this.#addUsage(usage)) this.#isTold = true
+  }
+
+  /** Adds the session's total usage at the beginning of the run. */
+  addBase(usage: SessionUsage | undefined): void {
+    this.#addUsage(usage)
+    if (usage) this.begin(true)
+  }
+
+  /** The session's usage at the beginning of the run is not known. */
+  get lacksBase(): boolean {
+    return this.#base === undefined
+  }
+
+  /** The service has told a total usage of the session since the run began. */
+  get isTold(): boolean {
+    return this.#isTold
+  }
+
+  get run(): Figures {
+    return this.#lacksSome ? {} : this.#told
+  }
+
+  get session(): Figures {
+    return this.#inFigures(this.#session)
+  }
+
+  get isBounded(): boolean {
+    return this.#flags.maxCost !== undefined || this.#flags.maxTotalTokens !== undefined
+  }
+
+  /** Why the run is over its bounds, in words; absent if it is within them. */
+  exceeded(): string | undefined {
+    const { maxTotalTokens, maxCost } = this.#flags
+    const tokens = this.#leastTokens
+    const { cost } = this.#told
+    const atLeast = this.#lacksSome || this.#told.tokens?.totalTokens === null ? 'at least ' : ''
+    if (maxTotalTokens !== undefined && tokens !== undefined && tokens >= maxTotalTokens)
+      return `the run took ${atLeast}${tokensInWords(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
+    if (maxCost === undefined || !cost || cost.amount < toMinor(maxCost, cost.currency).amount)
+      return undefined
+    return `the run cost ${atLeast}${formatMoney(cost)}, and --max-cost is ${maxCost}`
+  }
+
+  /** What `--max-cost` counts as, in words, if the currency has fewer decimals. */
+  get rounding(): string | undefined {
+    const { maxCost } = this.#flags
+    const { cost } = this.#told
+    if (maxCost === undefined || !cost) return undefined
+    const { amount, isExact } = toMinor(maxCost, cost.currency)
+    return isExact ? undefined : `--max-cost ${maxCost} counts as ${formatMoney({ ...cost, amount })}`
+  }
+
+  /** Which bounds cannot be kept although the session has worked, in words. */
+  get lack(): string | undefined {
+    if (!this.#hasRun) return undefined
+    const { tokens, cost } = this.run
+    const lacksTokens = this.#flags.maxTotalTokens !== undefined && typeof tokens?.totalTokens !== 'number'
+    const lacksCost = this.#flags.maxCost !== undefined && !cost
+    if (!lacksTokens && !lacksCost) return undefined
+    const flags = [...(lacksTokens ? ['--max-total-tokens'] : []), ...(lacksCost ? ['--max-cost'] : [])]
+    const what = [...(lacksTokens ? ['uses'] : []), ...(lacksCost ? ['costs'] : [])].join(' and ')
+    return `${flags.join(' and ')} cannot be kept: the service does not tell what the run ${what}`
+  }
+
+  /** The tokens that the run has used at least. */
+  get #leastTokens(): number | undefined {
+    const { tokens } = this.#told
+    return this.#isTold ? tokens && readable(tokens) : this.#readTokens
+  }
+
+  /** A request has not told its usage, and no total tells it. */
+  get #lacksSome(): boolean {
+    return !this.#isTold && this.#lacksRequest
+  }
+
+  get #told(): Figures {
+    if (!this.#isTold) return this.#inFigures(this.#requests)
+    if (!this.#session || this.#base === undefined) return {}
+    return this.#inFigures(this.#base === unused ? this.#session : difference(this.#session, this.#base))
+  }
+
+  #addUsage(usage: SessionUsage | undefined): boolean {
+    if (!usage || (this.#session && isOlder(usage, this.#session))) return false
+    this.#noteCurrency(usage)
+    this.#session = usage
+    this.#isBehind = false
+    return true
+  }
+
+  #addRequest(usage: SessionUsage | undefined): void {
+    if (!usage) {
+      this.#lacksRequest = true
+      return
+    }
+    this.#noteCurrency(usage)
+    this.#requests = this.#requests ? sum(this.#requests, usage) : usage
+    this.#readTokens = (this.#readTokens ?? 0) + readable(usage.tokens)
+  }
+
+  #noteCurrency({ cost }: SessionUsage): void {
+    if (cost) this.#currencies.add(cost.currency)
+  }
+
+  /** Two currencies have no sum. */
+  #inFigures(usage: SessionUsage | undefined): Figures {
+    if (!usage) return {}
+    const { tokens, cost } = usage
+    const counts = Object.values(tokens) as TokenCount[]
+    const totalTokens = counts.reduce(addTokens, 0)
+    return {
+      tokens: counts.length > 0 ? { ...tokens, totalTokens } : undefined,
+      cost: this.#currencies.size > 1 ? undefined : cost,
+    }
+  }
+}
+
+const names = [
+  'inputTokens',
+  'outputTokens',
+  'cacheReadInputTokens',
+  'cacheCreationInputTokens',
+] as const satisfies (keyof SessionTokens)[]
+
+const readable = (tokens: SessionTokens): number =>
+  names.reduce((total, name) => total + (tokens[name] ?? 0), 0)
+
+/** Combines each count that both tell. It is null if one of the two cannot be read, and absent without a result. */
+function combine(
+  one: SessionTokens,
+  other: SessionTokens,
+  combineCounts: (one: number, other: number) => number | undefined,
+): SessionTokens {
+  const tokens: SessionTokens = {}
+  for (const name of names) {
+    const [count, otherCount] = [one[name], other[name]]
+    if (count === null || otherCount === null) tokens[name] = null
+    if (typeof count !== 'number' || typeof otherCount !== 'number') continue
+    const combined = combineCounts(count, otherCount)
+    if (combined !== undefined) tokens[name] = combined
+  }
+  return tokens
+}
+
+/** A count that only one of the two tells is not known. */
+const sum = (one: SessionUsage, other: SessionUsage): SessionUsage => ({
+  tokens: combine(one.tokens, other.tokens, (count, more) => count + more),
+  cost: one.cost && other.cost ? { ...one.cost, amount: one.cost.amount + other.cost.amount } : undefined,
+})
+
+/** A count that is less than before is not a total of the same session. */
+const difference = (now: SessionUsage, base: SessionUsage): SessionUsage => ({
+  tokens: combine(now.tokens, base.tokens, (count, before) => (count < before ? undefined : count - before)),
+  cost:
+    now.cost && base.cost && now.cost.amount >= base.cost.amount
+      ? { ...now.cost, amount: now.cost.amount - base.cost.amount }
+      : undefined,
+})
+
+function isOlder(usage: SessionUsage, last: SessionUsage): boolean {
+  const isLess = names.some((name) => (usage.tokens[name] ?? Infinity) < (last.tokens[name] ?? 0))
+  const isMore = names.some((name) => (usage.tokens[name] ?? 0) > (last.tokens[name] ?? Infinity))
+  return isLess && !isMore
+}

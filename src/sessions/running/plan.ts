@@ -1,0 +1,107 @@
+import type { Context } from '../../context.ts'
+import { usage } from '../../errors.ts'
+import { letSignalsCome } from '../../io/input.ts'
+import { durationForms, parseDuration } from '../../settings/duration.ts'
+import { readSettings } from '../../settings/read-settings.ts'
+import type { ResolvedSettings } from '../../settings/resolve.ts'
+import { requireTime } from '../patience.ts'
+import { Pace, type Policy } from '../policy/policy.ts'
+import { readPolicy } from '../policy/policy-file.ts'
+import { type EventsOptions, readEvents } from '../sending/request.ts'
+import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
+import type { BoundFlags } from './budget.ts'
+import type { Rules } from './judgement.ts'
+import { hashOf } from './task.ts'
+import { type AnswerOptions, askForSchema, readAnswerFlags, type WantedAnswer } from './wanted-answer.ts'
+
+/** The flags that say how a run replies. */
+interface ReplyFlags {
+  policy?: string
+  audit?: string
+  tool?: string[]
+  toolTimeout?: string
+}
+
+export interface RunOptions extends SessionOptions, EventsOptions, ReplyFlags, AnswerOptions, BoundFlags {}
+
+/** Events that a run sends once, before it follows the session. */
+export interface Task {
+  body: Uint8Array
+  /** The journal knows it by this. */
+  hash: string
+}
+
+/** What a run is to do, by its flags, words and files. */
+export interface Plan {
+  settings: ResolvedSettings
+  parts: SessionParts
+  /** Absent if the run takes the session up as it stands. */
+  task: Task | undefined
+  rules: Rules
+  /** Milliseconds. */
+  toolTimeout: number
+  wanted: WantedAnswer
+  /** The run keeps a journal. */
+  isAudited: boolean
+  isBounded: boolean
+}
+
+/** Throws a `CliError`: a flag or a file is wrong. */
+export async function readPlan(context: Context, options: RunOptions, words: string[]): Promise<Plan> {
+  const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
+  const settings = await readSettings(context)
+  const parts = sessionParts(context, settings, options)
+  const pace = new Pace(async () => {
+    await letSignalsCome()
+    requireTime({ context, caller: context.limit })
+  })
+  const rules = { policy: await readPolicyFlag(context, options.policy), tools, pace }
+  const wanted = await readAnswerFlags(context, settings, options)
+  const given = await readEvents(context, options, words)
+  const body = given && wanted.schema ? askForSchema(context, given, wanted.schema) : given
+  const { dryRun, curl } = context.flags
+  if ((dryRun || curl) && !body) throw usage('there is no task: --dry-run and --curl have nothing to show')
+  const { audit, maxCost, maxTotalTokens } = options
+  return {
+    settings,
+    parts,
+    task: body && { body, hash: hashOf(body) },
+    rules,
+    toolTimeout,
+    wanted,
+    isAudited: audit !== undefined,
+    isBounded: maxCost !== undefined || maxTotalTokens !== undefined,
+  }
+}
+
+/** The body of a task that says this, with what the plan adds to any task. */
+export function messageBody(context: Context, { wanted: { schema } }: Plan, text: string): Uint8Array {
+  const message = { type: 'user.message', content: [{ type: 'text', text }] }
+  const body = Buffer.from(JSON.stringify({ events: [message] }))
+  return schema ? askForSchema(context, body, schema) : body
+}
+
+/** Without a file a person decides. Throws a `CliError`: a usage error that names every problem. */
+async function readPolicyFlag({ input }: Context, path: string | undefined): Promise<Policy> {
+  if (path === undefined) return { rules: [], fallback: { decision: 'ask' } }
+  return readPolicy(await input.text(path, '--policy'), path)
+}
+
+/** The commands by the names of their tools. Throws a usage error. */
+function readToolFlags(given: readonly string[] = []): Map<string, string> {
+  const tools = new Map<string, string>()
+  for (const text of given) {
+    const [, name = '', command = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
+    if (name === '' || command.trim() === '') throw usage(`--tool ${text}: must have the form NAME=COMMAND`)
+    if (tools.has(name)) throw usage(`--tool: there are two commands for ${name}`)
+    tools.set(name, command)
+  }
+  return tools
+}
+
+/** In milliseconds. Throws a usage error. */
+function readToolTimeout(text = '600'): number {
+  const limit = parseDuration(text, 's')
+  if (limit === undefined) throw usage(`--tool-timeout: must be a number of seconds, or ${durationForms}`)
+  return limit === 0 ? Infinity : limit
+}
