@@ -1,19 +1,11 @@
-import { getDefaults, Lexer, type MarkedToken, Tokenizer, type Tokens } from 'marked'
+import { getDefaults, Lexer, type MarkedToken, Tokenizer } from 'marked'
 import { type Line, looks } from '../spans.ts'
 import { createHighlight, type Highlight } from './highlighter.ts'
 import type { LinkStyle } from './inline.ts'
-import { asItCame, endsApart, layOut, layOutCodeLine, readMarker } from './layout.ts'
+import { asItCame, endsApart, layOut, layOutCodeLine } from './layout.ts'
 
 /** A block that is longer is printed as it came, in characters: the time that the lexer takes may grow with its square. */
 const longestBlock = 4000
-
-/** An item that lines go on with which are indented by at least `least` columns. */
-interface OpenItem {
-  least: number
-  /** Where its text begins, in the source and on the screen. */
-  need: number
-  width: number
-}
 
 interface Code {
   /** The fence: one that closes the block is as long at least. */
@@ -38,8 +30,8 @@ export class Blocks {
   #open = ''
   /** The line that has no end yet. */
   #line = ''
-  /** The items that a block of code stands in, for what comes after it. */
-  #items: OpenItem[] = []
+  /** How far a block of code in a list is indented: lines after it that are indented as far go on with the same item. */
+  #indent = 0
   #code: Code | undefined
   /** A block or a line was too long: it is printed as it comes. */
   #isTooLong = false
@@ -102,7 +94,7 @@ export class Blocks {
     if (this.#code) this.#takeCode(this.#code, line)
     else if (line.trim() === '') this.#takeBlank()
     else {
-      const text = this.#leaveItems(line)
+      const text = this.#takeIndent(line)
       if (this.#isTooLong && !fence.test(text)) this.#print(asItCame(text))
       else if (!this.#openCode(text)) this.#takeText(text)
     }
@@ -152,21 +144,15 @@ export class Blocks {
 
   #layOut(text: string): void {
     const { columns, links } = this.#page
-    const depth = this.#items.length
-    const room = { columns: Math.max(1, columns() - this.#width), links, depth, lists: depth }
+    const room = { columns: Math.max(1, columns() - this.#indent), links, depth: this.#indent > 0 ? 1 : 0 }
     this.#print(layOut(readTokens(text, 'all'), room))
     this.#isApart ||= endsApart(text)
-  }
-
-  /** How far the lines of the open items are indented. */
-  get #width(): number {
-    return this.#items.at(-1)?.width ?? 0
   }
 
   #print(lines: readonly Line[]): void {
     if (lines.length === 0) return
     this.#startPrinting()
-    const lead = { text: ' '.repeat(this.#width), look: '' }
+    const lead = { text: ' '.repeat(this.#indent), look: '' }
     for (const line of lines) this.#page.print(line.length === 0 ? [] : [lead, ...line], true)
   }
 
@@ -176,27 +162,28 @@ export class Blocks {
     this.#isEmpty = false
   }
 
-  /** Leaves the items that a line is not indented for; returns the line without the indentation of the others. */
-  #leaveItems(line: string): string {
+  /** Returns the line without the indentation of the code before it; one that is indented less leaves the item of the code. */
+  #takeIndent(line: string): string {
     const indent = indentOf(line)
-    while (indent < (this.#items.at(-1)?.least ?? 0)) {
+    if (indent < this.#indent) {
       this.#printOpen()
-      this.#items.pop()
+      this.#indent = indent
     }
-    return line.slice(Math.min(indent, this.#items.at(-1)?.need ?? 0))
+    return line.slice(this.#indent)
   }
 
   /** Returns whether the line opens a block of code. */
   #openCode(line: string): boolean {
     const [, before, mark, info = ''] = fence.exec(line) ?? []
     if (before === undefined || mark === undefined || (mark[0] === '`' && info.includes('`'))) return false
-    const isAfterMarker = before.trim() !== ''
-    if (isAfterMarker) this.#takeText(before)
-    const indent = before.length + (this.#items.at(-1)?.need ?? 0)
-    const items = [...this.#items, ...findItems(this.#open, indent, this.#items.at(-1))]
-    if (!isAfterMarker && indent - (items.at(-1)?.need ?? 0) > 3) return false
+    // An item may begin with code.
+    if (before.trim() !== '') this.#takeText(before)
+    const indent = this.#indent + before.length
+    const isInList = isList(this.#open) || this.#indent > 0
+    if (!isInList && indent > 3) return false
     this.#printOpen()
-    this.#items = items
+    // Two are enough, even after a wider number: models are careless with blanks.
+    this.#indent = isInList && indent >= 2 ? indent : 0
     const language = info.trim().split(/[\s{,]/, 1)[0] as string
     this.#code = { fence: mark, indent, highlight: createHighlight(language) }
     return true
@@ -219,31 +206,6 @@ const isList = (text: string): boolean => /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)/
 const isHeading = (text: string): boolean => /^ {0,3}#{1,6}(?:[ \t].*)?\n$/.test(text)
 
 const indentOf = (line: string): number => line.length - line.trimStart().length
-
-/** The items at the end of a text, itself in an item or not, that a line with so many blanks before it may be in. */
-function findItems(text: string, indent: number, outer?: OpenItem): OpenItem[] {
-  const items: OpenItem[] = []
-  let block = lastOf(readTokens(text, 'blocks'))
-  while (block?.type === 'list') {
-    const item = block.items.at(-1) as Tokens.ListItem
-    const marker = readMarker(item.raw)
-    const { need = 0, width = 0 } = items.at(-1) ?? outer ?? {}
-    // Two are enough, even after a wider number: models are careless with blanks.
-    const least = need + marker.indent + 2
-    if (least > indent) break
-    const end = marker.indent + marker.mark.length
-    const blanks = indentOf(item.raw.slice(end).split('\n', 1)[0] ?? '')
-    items.push({
-      least,
-      need: need + end + (blanks >= 1 && blanks <= 4 ? blanks : 1),
-      width: width + end + 1,
-    })
-    block = lastOf(item.tokens as MarkedToken[])
-  }
-  return items
-}
-
-const lastOf = (tokens: readonly MarkedToken[]) => tokens.findLast(({ type }) => type !== 'space')
 
 /** References lead to other blocks, which may not have come. */
 class Source extends Tokenizer {

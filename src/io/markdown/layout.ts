@@ -9,9 +9,8 @@ export interface Room {
   /** Infinity in a pipe. */
   columns: number
   links: LinkStyle
-  /** How many quotes and items are around it, and how many of these are items. */
+  /** How many quotes and items are around it. */
   depth: number
-  lists: number
 }
 
 /** Each level takes room from every line. */
@@ -80,7 +79,7 @@ const inside = (room: Room, lead: Line): Room => ({
 
 function layOutItem(item: Tokens.ListItem, room: Room): Line[] {
   const { indent, mark } = readMarker(item.raw)
-  const bullet = mark.length > 1 ? mark : (bullets[room.lists % bullets.length] as string)
+  const bullet = mark.length > 1 ? mark : (bullets[room.depth % bullets.length] as string)
   const [first, ...rest] = item.tokens as MarkedToken[]
   const box = item.task ? boxOf(item.checked === true) : undefined
   const marker: Span[] = [{ text: ' '.repeat(indent), look: '' }]
@@ -89,12 +88,12 @@ function layOutItem(item: Tokens.ListItem, room: Room): Line[] {
   if (box) marker.push(box)
   const later: Span = { text: ' '.repeat(measure(marker)), look: '' }
   const tokens = !first || !box ? item.tokens : [...withoutBox(first), ...rest]
-  const [line = [], ...lines] = layOut(tokens, { ...inside(room, marker), lists: room.lists + 1 })
+  const [line = [], ...lines] = layOut(tokens, inside(room, marker))
   return [led(marker, line), ...lines.map((each) => led([later], each))]
 }
 
 /** What begins an item: the blanks before its mark, and the mark. */
-export function readMarker(raw: string): { indent: number; mark: string } {
+function readMarker(raw: string): { indent: number; mark: string } {
   const [, blanks = '', mark = '-'] = /^( *)([-*+]|\d+[.)])/.exec(raw) ?? []
   return { indent: blanks.length, mark }
 }

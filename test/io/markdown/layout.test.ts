@@ -61,7 +61,7 @@ describe('blocks', () => {
     ['- \n- b', '•\n• b\n'],
     ['> a\n> b\n>\n> > c\n\nd', '│ a\n│ b\n│\n│ │ c\n\nd\n'],
     ['- > a\n  > b\n- c', '• │ a\n  │ b\n• c\n'],
-    ['> - a\n>   - b', '│ • a\n│   ◦ b\n'],
+    ['> - a\n>   - b', '│ ◦ a\n│   ▪ b\n'],
     ['a\n\n\n\nb\n\n', 'a\n\nb\n'],
     ['a\n- b\n\nc\n# d\n> e', 'a\n• b\n\nc\nd\n│ e\n'],
     ['***\n- - -\n\n--', `${rule}\n${rule}\n\n--\n`],
