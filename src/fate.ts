@@ -1,4 +1,4 @@
-import { createCrowd } from './crowd.ts'
+import { Crowd } from './crowd.ts'
 
 /**
  * How far a call got, in the order of what it would mean to send it again:
@@ -109,121 +109,123 @@ interface CallOptions {
   wayOn?: (() => string | undefined) | undefined
 }
 
+/** The words that a person is told. */
+type Words = () => string | undefined
+
 /** The calls of a run: those under way, and the last ones that were. */
-export interface Calls {
-  begin(stakes: Stakes, options?: CallOptions): Call
+export class Calls {
+  /** Those that change something, and are under way or ended after the last one began; with whether they are over. */
+  readonly #told = new Map<Call, boolean>()
+  /** What the earlier ones say against running the same command again. */
+  readonly #past = new Set<Retry | undefined>()
+  readonly #underWay = new Crowd<Call>()
+  #wayOnOfLast: CallOptions['wayOn']
+  #sentBefore: Sent = 'no'
+  #isChanging = false
+  #isResumed = () => false
+  #words: Words = nothing
+  /** What `sayInstead` was given last. */
+  #instead: Words | undefined
+  #certain: string | undefined
+  #first: Words = nothing
+
+  begin(stakes: Stakes, { isOneOfMany = false, wayOn }: CallOptions = {}): Call {
+    const isReading = stakes.repeat === 'always'
+    const call = track(stakes, () => this.#end(call, isReading))
+    if (!isReading || !this.#isChanging) this.#underWay.add(call)
+    // What only reads takes nothing away.
+    if (isOneOfMany || isReading) return call
+    for (const [other, isOver] of this.#told) {
+      if (!isOver) continue
+      this.#told.delete(other)
+      // An answer that was read, and was not what was wanted, takes nothing away.
+      if (!other.meaning().safeToRetry) this.#past.add(objectionOf(other))
+    }
+    this.#told.set(call, false)
+    this.#wayOnOfLast = wayOn
+    this.#words = () => this.#describe()
+    return call
+  }
+
+  #end(call: Call, isReading: boolean): void {
+    this.#underWay.delete(call)
+    if (isReading && this.#isChanging) return
+    this.#sentBefore = further(this.#sentBefore, call.meaning().sent)
+    if (this.#told.has(call)) this.#told.set(call, true)
+    if (this.#instead && [...this.#told.values()].every((isOver) => isOver)) this.#words = this.#instead
+  }
+
+  #describe(): string | undefined {
+    const all = [...this.#told]
+    const open = all.filter(([, isOver]) => !isOver)
+    const meant = countEach((open.length > 0 ? open : all).map(([call]) => call.meaning().interrupted))
+    const isAfter = this.#certain !== undefined && meant !== undefined
+    return inTurn([this.#certain, isAfter ? `after that ${meant}` : meant, this.#wayOnOfLast?.()])
+  }
+
   /**
    * How far the requests of the run got: `unknown` if some left and none was answered. Of a run that is to change something
    * only those that do so count.
    */
-  readonly sent: Sent
+  get sent(): Sent {
+    const all = [...this.#underWay].map((call) => call.meaning().sent)
+    return all.reduce(further, this.#sentBefore)
+  }
+
   /** Whether the same command may be run again if the run is interrupted now. */
-  readonly retry: Retry
+  get retry(): Retry {
+    if (!this.#isChanging || this.sent === 'no') return 'later'
+    const last = [...this.#told.keys()].map(objectionOf)
+    if (last.includes('look-first')) return 'look-first'
+    if (this.#isResumed()) return 'later'
+    if (last.length === 0 || last.includes('never') || this.#past.has('never')) return 'never'
+    return this.#past.has('look-first') ? 'look-first' : 'later'
+  }
+
   /** The run is to change something, and nothing that does so was sent yet. */
-  expectChange(): void
+  expectChange(): void {
+    this.#isChanging = true
+    this.#words = () => 'nothing was sent'
+  }
+
   /** The run only reads after all. */
-  expectReading(): void
-  /** As long as `isSo` says so, the same command goes on with what this run has done, in place of doing it again. */
-  expectGoingOn(isSo: () => boolean): void
+  expectReading(): void {
+    this.#isChanging = false
+    this.#words = nothing
+  }
+
+  /** As long as `isSo` says so, the same command resumes what this run has done, and does not do it again. */
+  expectGoingOn(isSo: () => boolean): void {
+    this.#isResumed = isSo
+  }
+
   /**
-   * Has this said of an interrupted run in place of what its calls came to, after what is certain by then. While another call
-   * that changes something is under way, what is certain and that call count; after it this is said again.
+   * Overrides the words of an interrupted run, after `certain`, which is certain by then. While a call that changes something
+   * is under way, `certain` and that call are told, and these words again once it is over.
    */
-  sayInstead(words: () => string | undefined, certain?: string): void
-  /** While `work` is not done, this is said before all that an interrupted run says. */
-  sayFirst<T>(words: () => string | undefined, work: () => Promise<T>): Promise<T>
+  sayInstead(words: Words, certain?: string): void {
+    this.#certain = certain
+    this.#instead = () => inTurn([certain, words()])
+    this.#words = this.#instead
+  }
+
+  /** Until `work` is done, these words come before all others of an interrupted run. */
+  async sayFirst<T>(words: Words, work: () => Promise<T>): Promise<T> {
+    this.#first = words
+    try {
+      return await work()
+    } finally {
+      this.#first = nothing
+    }
+  }
+
   /** What a person is told if the run is interrupted now. */
-  lastWords(): string | undefined
-}
-
-export function createCalls(): Calls {
-  /** Those that change something, and are under way or ended after the last one began; with whether they are over. */
-  const told = new Map<Call, boolean>()
-  /** What those that ended before say against running the same command again. */
-  const past = new Set<Retry | undefined>()
-  /** How to go on after the last one that began. */
-  let wayOnOfLast: CallOptions['wayOn']
-  const underWay = createCrowd<Call>()
-  let sentBefore: Sent = 'no'
-  let isChanging = false
-  let goesOn = () => false
-  let words: () => string | undefined = () => undefined
-  /** What was said instead. */
-  let own: (() => string | undefined) | undefined
-  let certain: string | undefined
-  let first: () => string | undefined = () => undefined
-
-  function describe(): string | undefined {
-    const all = [...told]
-    const open = all.filter(([, isOver]) => !isOver)
-    const meant = countEach((open.length > 0 ? open : all).map(([call]) => call.meaning().interrupted))
-    const isAfter = certain !== undefined && meant !== undefined
-    return inTurn([certain, isAfter ? `after that ${meant}` : meant, wayOnOfLast?.()])
-  }
-
-  return {
-    begin(stakes, { isOneOfMany = false, wayOn } = {}) {
-      const isReading = stakes.repeat === 'always'
-      const call = track(stakes, () => {
-        underWay.delete(call)
-        if (isReading && isChanging) return
-        sentBefore = further(sentBefore, call.meaning().sent)
-        if (told.has(call)) told.set(call, true)
-        if (own && [...told.values()].every((isOver) => isOver)) words = own
-      })
-      if (!isReading || !isChanging) underWay.add(call)
-      // What only reads takes nothing away.
-      if (isOneOfMany || isReading) return call
-      for (const [other, isOver] of told) {
-        if (!isOver) continue
-        told.delete(other)
-        // An answer that was read, and was not what was wanted, takes nothing away.
-        if (!other.meaning().safeToRetry) past.add(objectionOf(other))
-      }
-      told.set(call, false)
-      wayOnOfLast = wayOn
-      words = describe
-      return call
-    },
-    get sent() {
-      const all = [...underWay].map((call) => call.meaning().sent)
-      return all.reduce(further, sentBefore)
-    },
-    get retry() {
-      if (!isChanging || this.sent === 'no') return 'later'
-      const last = [...told.keys()].map(objectionOf)
-      if (last.includes('look-first')) return 'look-first'
-      if (goesOn()) return 'later'
-      if (last.length === 0 || last.includes('never') || past.has('never')) return 'never'
-      return past.has('look-first') ? 'look-first' : 'later'
-    },
-    expectChange() {
-      isChanging = true
-      words = () => 'nothing was sent'
-    },
-    expectReading() {
-      isChanging = false
-      words = () => undefined
-    },
-    expectGoingOn(isSo) {
-      goesOn = isSo
-    },
-    sayInstead(instead, isCertain) {
-      certain = isCertain
-      own = () => inTurn([isCertain, instead()])
-      words = own
-    },
-    async sayFirst(said, work) {
-      first = said
-      try {
-        return await work()
-      } finally {
-        first = () => undefined
-      }
-    },
-    lastWords: () => inTurn([first(), words()]),
+  lastWords(): string | undefined {
+    return inTurn([this.#first(), this.#words()])
   }
 }
+
+const nothing = () => undefined
 
 const inTurn = (said: readonly (string | undefined)[]): string | undefined =>
   said.filter((each) => each !== undefined).join('; ') || undefined

@@ -1,12 +1,12 @@
 import { version } from '../package.json'
 import { flagValue } from './argv/bare-flags.ts'
 import type { Host, Run } from './context.ts'
-import { type Crowd, createCrowd } from './crowd.ts'
+import { Crowd } from './crowd.ts'
 import { CliError, fileProblem, OutputClosed } from './errors.ts'
-import { createCalls } from './fate.ts'
+import { Calls } from './fate.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { say, type WriteLimit } from './io/output.ts'
-import { createReport, type Report } from './report.ts'
+import { Report } from './report.ts'
 import { createSecrets, type Secrets } from './secrets.ts'
 import { Summary } from './summary.ts'
 
@@ -20,12 +20,12 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const isJson = flagValue(argv, '--errors') === 'json'
   const isForGithub = flagValue(argv, '--errors') === 'github'
   const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
-  const cleanups = createCrowd<() => unknown>()
+  const cleanups = new Crowd<() => unknown>()
   const secrets = createSecrets()
   const summary = new Summary()
-  const calls = createCalls()
+  const calls = new Calls()
   const start = host.timers.now()
-  const report = createReport(argv, { host, summary, calls, secrets, start })
+  const report = new Report(argv, { host, summary, calls, secrets, start })
   let ending: Promise<number> | undefined
   const limit = { deadline: Infinity }
   const run: Run = {

@@ -4,7 +4,7 @@ import { asFileFailure, CliError, type Kind, outcomes, usage } from './errors.ts
 import type { Calls } from './fate.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { absolutePath } from './io/paths.ts'
-import { createTemporaryFile, replaceFileNow } from './io/temporary-file.ts'
+import { replaceFileNow, TemporaryFile } from './io/temporary-file.ts'
 import type { Secrets } from './secrets.ts'
 import type { ListCost, Summary } from './summary.ts'
 import type { Timers } from './timers.ts'
@@ -42,7 +42,7 @@ export function openReport(
   try {
     requireReplaceable(target, name)
     // Shows that a file can be made there.
-    createTemporaryFile(target).remove()
+    new TemporaryFile(target).remove()
     rmSync(target, { force: true })
   } catch (error) {
     throw asFailure(error).with({ consequence: 'nothing was sent' })

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { version } from '../package.json'
 import { createEmulator } from '../src/emulator/emulator.ts'
 import { CliError } from '../src/errors.ts'
-import { createCalls } from '../src/fate.ts'
-import { createReport } from '../src/report.ts'
+import { Calls } from '../src/fate.ts'
+import { Report } from '../src/report.ts'
 import { openReport } from '../src/report-file.ts'
 import { createSecrets } from '../src/secrets.ts'
 import { Summary } from '../src/summary.ts'
@@ -346,10 +346,10 @@ test('a stdout whose reader has gone is no failure (needs sh)', async () => {
 /** A report without its run. */
 function prepare(...argv: string[]) {
   const cwd = temporaryFolder()
-  const [summary, calls, secrets] = [new Summary(), createCalls(), createSecrets()]
+  const [summary, calls, secrets] = [new Summary(), new Calls(), createSecrets()]
   const timers = { ...realTimers, now: () => 5250 }
   const source = { host: { cwd, timers }, summary, calls, secrets, start: 2000 }
-  const report = createReport(['--report', 'r.json', ...argv], source)
+  const report = new Report(['--report', 'r.json', ...argv], source)
   return { cwd, summary, calls, secrets, source, report }
 }
 

@@ -1,4 +1,4 @@
-import { type Crowd, createCrowd } from '../crowd.ts'
+import { Crowd } from '../crowd.ts'
 import { asStop, CliError, OutputClosed } from '../errors.ts'
 import { decideRetry, mayRepeat, type RetryPolicy } from '../http/retry.ts'
 import { callAfter, type Timers } from '../timers.ts'
@@ -119,7 +119,7 @@ class Run<C extends LineRequest> implements State<Line<C>> {
   readonly #options
   readonly #tally
   /** Lines that are being asked, and have no answer yet. */
-  readonly #asked: Crowd<Line<C>> = createCrowd()
+  readonly #asked: Crowd<Line<C>> = new Crowd()
   #first: LineFailure | undefined
   #firstToPass: LineFailure | undefined
   /** Why the batch stops: the first reason counts. */

@@ -1,6 +1,6 @@
 import type { Context, Host, Run, SharedFlags } from '../context.ts'
 import { escapeJson, oneLine } from '../io/escape.ts'
-import { createInput } from '../io/input.ts'
+import { Input } from '../io/input.ts'
 import { createOutput } from '../io/output.ts'
 import { createStyle, wantsColour } from '../io/style.ts'
 import { createWrapping } from '../io/wrapping.ts'
@@ -37,7 +37,7 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
     tell,
     foot,
     timers,
-    input: createInput({
+    input: new Input({
       stdin: host.stdin,
       host,
       readsStdin: flags.stdin !== false,

@@ -6,7 +6,7 @@ import { asFileFailure, CliError, fileProblem, usage } from '../errors.ts'
 import { inTime } from '../timers.ts'
 import { notTaken, type Output, type WriteLimit } from './output.ts'
 import { findTarget, modeToKeep } from './paths.ts'
-import { createTemporaryFile, type TemporaryFile } from './temporary-file.ts'
+import { TemporaryFile } from './temporary-file.ts'
 
 export interface KeptPart {
   /** What became of it: `is kept as …`. */
@@ -87,7 +87,7 @@ type Sink = Pick<FileOutput, 'write' | 'commit' | 'keep' | 'discard'>
 function createFileSink(target: string, name: string, mode: number | undefined): Sink {
   let file: TemporaryFile | undefined
   const begin = () => {
-    file ??= createTemporaryFile(target, { mode, isExact: mode !== undefined })
+    file ??= new TemporaryFile(target, { mode, isExact: mode !== undefined })
     return file
   }
   return {

@@ -24,35 +24,6 @@ export interface Stdin {
   suspend?: (() => void) | undefined
 }
 
-/** What a command reads: stdin, once, and files. Texts must be UTF-8. */
-export interface Input {
-  readonly stdinKind: Stdin['kind']
-  /** False with `--no-stdin`. */
-  readonly readsStdin: boolean
-  /** Waits for a person's answer, until the deadline at the latest. */
-  inTime<T>(work: Promise<T>, whatGoesOn: string): Promise<T>
-  /** All of stdin. Only one reader may have it: a second one gets a usage error, which names both. */
-  stdin(reader: string): Promise<string>
-  /** stdin piece by piece, for one reader. */
-  stdinChunks(reader: string): AsyncIterable<Uint8Array>
-  file(path: string): Promise<Uint8Array>
-  isFile(path: string): Promise<boolean>
-  /** A file's bytes, or stdin's for `-`. */
-  bytes(path: string, reader: string): Promise<Uint8Array>
-  /** A file's text, or stdin's for `-`. */
-  text(path: string, reader: string): Promise<string>
-  /** The text of a stdin that is a pipe, socket or file, to add to words; `undefined` if it is something else, or was read. */
-  piped(reader: string): Promise<string | undefined>
-  /** The same, beside other input. If it is blank, it adds nothing, and a note says so. */
-  pipedBeside(reader: string): Promise<string>
-  /** For a command that leaves stdin alone, because of what was given. Throws a usage error if a flag requires its text. */
-  leaveStdin(given: string): void
-  /** Words as one text; the word `-` is stdin's text. */
-  words(words: string[], reader: string): Promise<string>
-  /** The value of a flag that accepts `@FILE`, `@-` and `@@`. */
-  value(value: string, flag: string): Promise<string>
-}
-
 export interface InputOptions {
   stdin: Stdin
   /** Its current folder may be gone, and is asked for only if it is needed. */
@@ -69,92 +40,124 @@ export interface InputOptions {
   note(line: string): void
 }
 
-export function createInput(options: InputOptions): Input {
-  const { stdin, host, readsStdin, isForHeader, needsText, limit, timers, note } = options
-  let firstReader: string | undefined
+/** What a command reads: stdin, once, and files. Texts must be UTF-8. */
+export class Input {
+  readonly stdinKind: Stdin['kind']
+  readonly #options: InputOptions
+  #firstReader: string | undefined
 
-  function takeStdin(reader: string): void {
-    if (!readsStdin) throw usage(`${reader} reads stdin, which --no-stdin forbids`)
-    if (firstReader) throw usage(`stdin can be read only once: ${firstReader} and ${reader} both ask for it`)
-    firstReader = reader
-    if (stdin.kind === 'folder') throw new CliError('file', 'stdin: it is a folder')
+  constructor(options: InputOptions) {
+    this.stdinKind = options.readsStdin ? options.stdin.kind : 'none'
+    this.#options = options
   }
 
-  const endKeys = host.platform === 'win32' ? 'Ctrl-Z and Enter end' : 'Ctrl-D ends'
-  const sayWaiting = () =>
-    note(stdin.kind === 'terminal' ? `waiting for stdin; ${endKeys} it` : 'waiting for stdin')
-  /** For a stdin that no flag asked for. */
-  const saySkippable = () => note('waiting for stdin (--no-stdin skips it)')
+  /** False with `--no-stdin`. */
+  get readsStdin(): boolean {
+    return this.#options.readsStdin
+  }
 
-  async function readStdin(reader: string, onIdle: () => void): Promise<Uint8Array> {
-    takeStdin(reader)
-    const bytes = await readWhole(async () => stdin.open(), {
-      name: 'stdin',
-      deadline: limit.deadline,
-      timers,
-      onIdle,
-    })
+  /** Waits for a person's answer, until the deadline at the latest. */
+  inTime<T>(work: Promise<T>, whatGoesOn: string): Promise<T> {
+    const { limit, timers } = this.#options
+    return inTime(work, { time: limit.deadline, timers }, () =>
+      tooLate(`the deadline passed while ${whatGoesOn}`),
+    )
+  }
+
+  /** All of stdin. Only one reader may have it: a second one gets a usage error, which names both. */
+  async stdin(reader: string): Promise<string> {
+    return decodeUtf8(await this.#readStdin(reader), 'stdin')
+  }
+
+  /** stdin piece by piece, for one reader. */
+  stdinChunks(reader: string): AsyncIterable<Uint8Array> {
+    this.#takeStdin(reader)
+    const { stdin, timers, needsText } = this.#options
+    const chunks = withHint(stdin.open(), timers, () => this.#sayWaiting())
+    return needsText ? requireText(chunks) : chunks
+  }
+
+  file(path: string, name = path): Promise<Uint8Array> {
+    const { host, limit, timers, note } = this.#options
+    return readFile(absolutePath(host, path), { name, deadline: limit.deadline, timers, note })
+  }
+
+  /** A file's bytes, or stdin's for `-`. */
+  bytes(path: string, reader: string): Promise<Uint8Array> {
+    return path === '-' ? this.#readStdin(reader) : this.file(path)
+  }
+
+  /** A file's text, or stdin's for `-`. */
+  async text(path: string, reader: string): Promise<string> {
+    return path === '-' ? this.stdin(reader) : decodeUtf8(await this.file(path), path)
+  }
+
+  /** The text of a stdin that is a pipe, socket or file, to add to words; `undefined` if it is something else, or was read. */
+  async piped(reader: string): Promise<string | undefined> {
+    const { readsStdin, isForHeader, needsText, stdin, note } = this.#options
+    const isFree = readsStdin && !isForHeader && this.#firstReader === undefined
+    if (needsText && isFree && stdin.kind === 'none') throw withoutText()
+    if (!isFree || (stdin.kind !== 'pipe' && stdin.kind !== 'file')) return undefined
+    const onIdle = () => note('waiting for stdin (--no-stdin skips it)')
+    return decodeUtf8(await this.#readStdin(reader, onIdle), 'stdin')
+  }
+
+  /** The same, beside other input. If it is blank, it adds nothing, and a note says so. */
+  async pipedBeside(reader: string): Promise<string> {
+    const text = await this.piped(reader)
+    if (text === undefined) return ''
+    if (text.trim() !== '') return text
+    this.#options.note('stdin is empty')
+    return ''
+  }
+
+  /** For a command that leaves stdin alone, because of what was given. Throws a usage error if a flag requires its text. */
+  leaveStdin(given: string): void {
+    const { needsText, isForHeader } = this.#options
+    if (needsText && this.#firstReader === undefined && !isForHeader)
+      throw usage(`--fail-on-empty: stdin is not read beside ${given}`)
+  }
+
+  /** Words as one text; the word `-` is stdin's text. */
+  async words(words: string[], reader: string): Promise<string> {
+    const texts: string[] = []
+    for (const word of words) {
+      const isStdin = word === '-'
+      texts.push(isStdin ? (await this.stdin(`the word - of ${reader}`)).replace(/\r?\n$/, '') : word)
+    }
+    return texts.join(' ')
+  }
+
+  /** The value of a flag that accepts `@FILE`, `@-` and `@@`. */
+  async value(value: string, flag: string): Promise<string> {
+    if (!value.startsWith('@')) return value
+    if (value.startsWith('@@')) return value.slice(1)
+    if (value === '@-') return this.stdin(`${flag} @-`)
+    return decodeUtf8(await this.file(value.slice(1), value), value)
+  }
+
+  #takeStdin(reader: string): void {
+    const first = this.#firstReader
+    if (!this.readsStdin) throw usage(`${reader} reads stdin, which --no-stdin forbids`)
+    if (first) throw usage(`stdin can be read only once: ${first} and ${reader} both ask for it`)
+    this.#firstReader = reader
+    if (this.#options.stdin.kind === 'folder') throw new CliError('file', 'stdin: it is a folder')
+  }
+
+  #sayWaiting(): void {
+    const { stdin, host, note } = this.#options
+    const endKeys = host.platform === 'win32' ? 'Ctrl-Z and Enter end' : 'Ctrl-D ends'
+    note(stdin.kind === 'terminal' ? `waiting for stdin; ${endKeys} it` : 'waiting for stdin')
+  }
+
+  async #readStdin(reader: string, onIdle = () => this.#sayWaiting()): Promise<Uint8Array> {
+    this.#takeStdin(reader)
+    const { stdin, limit, timers, needsText } = this.#options
+    const reading = { name: 'stdin', deadline: limit.deadline, timers, onIdle }
+    const bytes = await readWhole(async () => stdin.open(), reading)
     await letSignalsCome()
     if (needsText && isBlank(bytes)) throw withoutText()
     return bytes
-  }
-
-  const file = (path: string, name = path) =>
-    readFile(absolutePath(host, path), { name, deadline: limit.deadline, timers, note })
-
-  const bytes = (path: string, reader: string) => (path === '-' ? readStdin(reader, sayWaiting) : file(path))
-
-  const stdinText = async (reader: string, onIdle = sayWaiting) =>
-    decodeUtf8(await readStdin(reader, onIdle), 'stdin')
-
-  async function piped(reader: string): Promise<string | undefined> {
-    const isFree = readsStdin && !isForHeader && firstReader === undefined
-    if (needsText && isFree && stdin.kind === 'none') throw withoutText()
-    const isPiped = isFree && (stdin.kind === 'pipe' || stdin.kind === 'file')
-    return isPiped ? stdinText(reader, saySkippable) : undefined
-  }
-
-  return {
-    stdinKind: readsStdin ? stdin.kind : 'none',
-    readsStdin,
-    inTime: (work, whatGoesOn) =>
-      inTime(work, { time: limit.deadline, timers }, () =>
-        tooLate(`the deadline passed while ${whatGoesOn}`),
-      ),
-    stdin: (reader) => stdinText(reader),
-    stdinChunks(reader) {
-      takeStdin(reader)
-      const chunks = withHint(stdin.open(), timers, sayWaiting)
-      return needsText ? requireText(chunks) : chunks
-    },
-    file,
-    async isFile(path) {
-      const stat = await fs.stat(absolutePath(host, path)).catch(() => undefined)
-      return stat?.isFile() ?? false
-    },
-    bytes,
-    async text(path, reader) {
-      return path === '-' ? stdinText(reader) : decodeUtf8(await file(path), path)
-    },
-    piped,
-    async pipedBeside(reader) {
-      const text = await piped(reader)
-      if (text === undefined) return ''
-      if (text.trim() !== '') return text
-      note('stdin is empty')
-      return ''
-    },
-    leaveStdin(given) {
-      if (needsText && firstReader === undefined && !isForHeader)
-        throw usage(`--fail-on-empty: stdin is not read beside ${given}`)
-    },
-    words: (words, reader) => joinWords(words, () => stdinText(`the word - of ${reader}`)),
-    async value(value, flag) {
-      if (!value.startsWith('@')) return value
-      if (value.startsWith('@@')) return value.slice(1)
-      if (value === '@-') return stdinText(`${flag} @-`)
-      return decodeUtf8(await file(value.slice(1), value), value)
-    },
   }
 }
 
@@ -192,12 +195,6 @@ async function* requireText(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<U
     yield chunk
   }
   if (!hasText) throw withoutText()
-}
-
-async function joinWords(words: string[], readStdin: () => Promise<string>): Promise<string> {
-  const texts: string[] = []
-  for (const word of words) texts.push(word === '-' ? (await readStdin()).replace(/\r?\n$/, '') : word)
-  return texts.join(' ')
 }
 
 async function readFile(

@@ -17,45 +17,64 @@ import type { Crowd } from '../crowd.ts'
 import { writeAll } from './open-file.ts'
 import { isLink, modeToKeep } from './paths.ts'
 
-/** A file under a name of its own, beside the one that it becomes. All methods but `write` are synchronous. */
-export interface TemporaryFile {
-  /** How many bytes have been written. */
-  readonly size: number
-  write(chunk: Uint8Array | string): Promise<void>
-  /** The same, for a signal. */
-  writeNow(text: string): void
-  /** Renames it to the target, replacing what is there. */
-  replace(target: string): void
-  /** Gives it a second name. Returns `false` if something has that name. */
-  link(path: string): boolean
-  /** Removes it under its own name. Does not throw: a file that cannot be removed is left. */
-  remove(): void
-}
-
-export interface TemporaryFileOptions {
+interface TemporaryFileOptions {
   mode?: number
   /** The mode is set without the process's umask. */
   isExact?: boolean
 }
 
-/**
- * Creates it exclusively, so that it is never another's file or a link, and synchronously: a file created in the
- * background could appear after a signal's cleanup. Throws what the file system throws, as its methods do.
- */
-export function createTemporaryFile(
-  target: string,
-  { mode = 0o666, isExact = false }: TemporaryFileOptions = {},
-): TemporaryFile {
-  const path = join(dirname(target), `.parley-${crypto.randomUUID()}.part`)
-  let file: number | undefined = openSync(path, 'wx', mode)
-  let size = 0
-  function close(): void {
-    const opened = file
-    file = undefined
-    if (opened !== undefined) closeSync(opened)
+/** A file under a name of its own, beside the one that it becomes. Methods throw what the file system throws. */
+export class TemporaryFile {
+  readonly #path: string
+  #file: number | undefined
+  /** How many bytes have been written. */
+  size = 0
+
+  /**
+   * Creates it exclusively, so that it is never another's file or a link, and synchronously: a file created in the
+   * background could appear after a signal's cleanup.
+   */
+  constructor(target: string, { mode = 0o666, isExact = false }: TemporaryFileOptions = {}) {
+    this.#path = join(dirname(target), `.parley-${crypto.randomUUID()}.part`)
+    this.#file = openSync(this.#path, 'wx', mode)
+    try {
+      if (isExact) fchmodSync(this.#file, mode & 0o7777)
+    } catch (error) {
+      this.remove()
+      throw error
+    }
   }
-  function remove(): void {
-    for (const step of [close, () => rmSync(path, { force: true })]) {
+
+  async write(chunk: Uint8Array | string): Promise<void> {
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    for (let rest = bytes; rest.length > 0; ) {
+      const written = await writeSome(this.#opened, rest)
+      this.size += written
+      rest = rest.subarray(written)
+    }
+  }
+
+  /** The same, synchronous, for a signal. */
+  writeNow(text: string): void {
+    const bytes = Buffer.from(text)
+    writeAll(this.#opened, bytes)
+    this.size += bytes.length
+  }
+
+  /** Renames it to the target, replacing what is there. Synchronous. */
+  replace(target: string): void {
+    this.#close()
+    renameFile(this.#path, target)
+  }
+
+  /** Gives it a second name. Returns `false` if something has that name. Synchronous. */
+  link(path: string): boolean {
+    return linkInto(this.#path, path)
+  }
+
+  /** Removes it under its own name. Does not throw: a file that cannot be removed is left. */
+  readonly remove = (): void => {
+    for (const step of [() => this.#close(), () => rmSync(this.#path, { force: true })]) {
       try {
         step()
       } catch {
@@ -63,44 +82,23 @@ export function createTemporaryFile(
       }
     }
   }
-  try {
-    if (isExact) fchmodSync(file, mode & 0o7777)
-  } catch (error) {
-    remove()
-    throw error
+
+  get #opened(): number {
+    if (this.#file === undefined) throw new Error('the file is closed')
+    return this.#file
   }
-  return {
-    get size() {
-      return size
-    },
-    async write(chunk) {
-      const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-      for (let rest = bytes; rest.length > 0; ) {
-        const written = await writeSome(file, rest)
-        size += written
-        rest = rest.subarray(written)
-      }
-    },
-    writeNow(text) {
-      if (file === undefined) throw new Error('the file is closed')
-      const bytes = Buffer.from(text)
-      writeAll(file, bytes)
-      size += bytes.length
-    },
-    replace(target) {
-      close()
-      renameFile(path, target)
-    },
-    link: (other) => linkInto(path, other),
-    remove,
+
+  #close(): void {
+    const opened = this.#file
+    this.#file = undefined
+    if (opened !== undefined) closeSync(opened)
   }
 }
 
-const writeSome = (file: number | undefined, bytes: Uint8Array): Promise<number> =>
-  new Promise((resolve, reject) => {
-    if (file === undefined) throw new Error('the file is closed')
-    write(file, bytes, (error, written) => (error ? reject(error) : resolve(written)))
-  })
+const writeSome = (file: number, bytes: Uint8Array): Promise<number> =>
+  new Promise((resolve, reject) =>
+    write(file, bytes, (error, written) => (error ? reject(error) : resolve(written))),
+  )
 
 /** Neither a link nor, if there are no links, a copy ever replaces something that exists. */
 function linkInto(path: string, other: string): boolean {
@@ -142,7 +140,7 @@ export async function createFile(
   { replaces = false, mode, uid, cleanups }: NewFileOptions,
 ): Promise<boolean> {
   const kept = replaces ? modeToKeep(lstatSync(target, { throwIfNoEntry: false }), uid) : undefined
-  const file = createTemporaryFile(target, { mode: kept ?? mode, isExact: kept !== undefined })
+  const file = new TemporaryFile(target, { mode: kept ?? mode, isExact: kept !== undefined })
   cleanups.add(file.remove)
   try {
     await file.write(bytes)
@@ -157,7 +155,7 @@ export async function createFile(
 
 /** The same with a text, over whatever is there: synchronous, so that a signal can call it. */
 export function replaceFileNow(target: string, text: string, mode?: number): void {
-  const file = createTemporaryFile(target, { mode })
+  const file = new TemporaryFile(target, { mode })
   try {
     file.writeNow(text)
     file.replace(target)

@@ -4,8 +4,9 @@ import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createContext } from '../../src/cli/create-context.ts'
 import type { Host, SharedFlags } from '../../src/context.ts'
+import { Crowd } from '../../src/crowd.ts'
 import { CliError } from '../../src/errors.ts'
-import { createCalls } from '../../src/fate.ts'
+import { Calls } from '../../src/fate.ts'
 import { type Caller, createCaller } from '../../src/http/call.ts'
 import { createSecrets } from '../../src/secrets.ts'
 import { readSettings } from '../../src/settings/read-settings.ts'
@@ -45,14 +46,14 @@ async function startRun(
       return exchange(/models\/([^:/]+)/.exec(request.url)?.[1] ?? '', onSent)
     },
   }
-  const calls = createCalls()
+  const calls = new Calls()
   const context = await createContext(
     host,
     { given: [], quiet: true, settings: { retries: { value: '0', flag: '--retries' } }, ...flags },
     {
       start: 0,
       limit: { deadline: Infinity },
-      cleanups: new Set(),
+      cleanups: new Crowd(),
       lastSteps: [],
       secrets: createSecrets(),
       summary: new Summary(),
@@ -60,7 +61,7 @@ async function startRun(
     },
   )
   const caller = createCaller(context, await readSettings(context))
-  return { caller, requests, interrupted: calls.lastWords }
+  return { caller, requests, interrupted: () => calls.lastWords() }
 }
 
 const call = (caller: Caller, model: string, read: () => Promise<string> = async () => model) =>
@@ -212,7 +213,7 @@ describe('K37: a call that is given up while a command prints its secret (needs 
 })
 
 test('what is said instead of what calls came to is said again after another call, not while it is under way', () => {
-  const calls = createCalls()
+  const calls = new Calls()
   calls.expectChange()
   const first = calls.begin(endpoints.sendEvents)
   first.reach('sent')

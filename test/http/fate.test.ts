@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { advance, type Call, createCalls, type Fate, fates, meaning, type Stakes } from '../../src/fate.ts'
+import { advance, type Call, Calls, type Fate, fates, meaning, type Stakes } from '../../src/fate.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 
 const reading = endpoints.listEvents
@@ -56,7 +56,7 @@ test('a call never gets less far, whatever a later attempt comes to', () => {
 })
 
 test('what an attempt has come to takes the place of what it may have come to', () => {
-  const calls = createCalls()
+  const calls = new Calls()
   const call = calls.begin(event)
   const come = (fate: Fate) => {
     call.reach(fate)
@@ -77,7 +77,7 @@ test('what an attempt has come to takes the place of what it may have come to', 
 
 describe('how far the requests of a run got', () => {
   test('of a run that is to change something only those count that do so', () => {
-    const calls = createCalls()
+    const calls = new Calls()
     calls.expectChange()
     const list = calls.begin(reading)
     list.reach('done')
@@ -94,7 +94,7 @@ describe('how far the requests of a run got', () => {
 
   test('of a run that only reads, or only reads after all, all count', () => {
     for (const isToChange of [false, true]) {
-      const calls = createCalls()
+      const calls = new Calls()
       if (isToChange) calls.expectChange()
       expect(calls.lastWords()).toBe(isToChange ? nothing : undefined)
       if (isToChange) calls.expectReading()
@@ -111,7 +111,7 @@ describe('how far the requests of a run got', () => {
 
 /** A run of which calls begin, and come to something, each by its name. */
 function startRun(stakes: Stakes = event) {
-  const calls = createCalls()
+  const calls = new Calls()
   const begun = new Map<string, Call>()
   return {
     calls,
@@ -190,7 +190,7 @@ describe('the last words of an interrupted run', () => {
 })
 
 test('what is said first stands before the rest, until its work is done', async () => {
-  const calls = createCalls()
+  const calls = new Calls()
   calls.expectChange()
   const meanwhile = await calls.sayFirst(
     () => 'one answer is lost',
@@ -210,7 +210,7 @@ describe('whether a run that is interrupted may be run again', () => {
     ['an answer was cut off', asking, 'answered', 'later'],
     ['an answer was read', asking, 'done', 'never'],
   ])('%s', (_, stakes, fate, retry) => {
-    const calls = createCalls()
+    const calls = new Calls()
     calls.expectChange()
     const call = calls.begin(stakes)
     if (fate) call.reach(fate)
@@ -220,7 +220,7 @@ describe('whether a run that is interrupted may be run again', () => {
   })
 
   test('one that has sent nothing may, also before its first call', () => {
-    const calls = createCalls()
+    const calls = new Calls()
     calls.expectChange()
     expect([calls.retry, calls.sent]).toEqual(['later', 'no'])
     calls.begin(event)
@@ -228,7 +228,7 @@ describe('whether a run that is interrupted may be run again', () => {
   })
 
   test('one of whose calls another one was done may not', () => {
-    const calls = createCalls()
+    const calls = new Calls()
     calls.expectChange()
     const [first, second] = [calls.begin(event), calls.begin(event)]
     first.reach('done')
@@ -277,7 +277,7 @@ describe('whether a run that is interrupted may be run again', () => {
   })
 
   test('one that would go on may, unless something is in doubt', () => {
-    const calls = createCalls()
+    const calls = new Calls()
     calls.expectChange()
     const call = calls.begin(event)
     call.reach('done')
@@ -292,7 +292,7 @@ describe('whether a run that is interrupted may be run again', () => {
   })
 
   test('a run that only reads may; of many calls nobody knows', () => {
-    const calls = createCalls()
+    const calls = new Calls()
     calls.begin(reading).reach('answered')
     expect(calls.retry).toBe('later')
     calls.expectChange()

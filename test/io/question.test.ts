@@ -1,6 +1,6 @@
 import { PassThrough, Writable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { createCrowd } from '../../src/crowd.ts'
+import { Crowd } from '../../src/crowd.ts'
 import { createQuestioner, InputEnded } from '../../src/io/question.ts'
 
 /** A terminal: what is typed on it, what it shows, and whether it is raw. */
@@ -13,7 +13,7 @@ function createTerminal() {
       done()
     },
   })
-  const cleanups = createCrowd<() => unknown>()
+  const cleanups = new Crowd<() => unknown>()
   const questioner = createQuestioner({
     stdin: {
       kind: 'terminal',
