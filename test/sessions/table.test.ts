@@ -38,68 +38,6 @@ test('a session without any event says so, also in a pipe', async () => {
   expect(await run(['events', 'list', '-q'], world)).toMatchObject({ code: 0, out: '', err: '' })
 })
 
-describe('few events that were chosen', () => {
-  const use =
-    '{"type":"agent.tool_use","id":"toolu_1","processed_at":"2026-01-01T12:34:56Z","name":"bash","input":{"n":1.50,"command":"ls\\u009b\\n"},"name":"sh"}'
-  const said = saying('first line\nsecond \u001b[2J line\n', { id: 'sevt_2', session_thread_id: 't1' })
-  const odd = { type: 'x.odd', content: [{ type: 'text', text: 'a', citations: [] }] }
-  const show = (argv: string[], page: string, tty: 'stdout'[] = ['stdout']) =>
-    run(['events', 'list', '-s', 's', ...argv], {
-      exchange: answering(page),
-      env: { NO_COLOR: '1', TZ: 'UTC' },
-      tty,
-    })
-  const pageOf = (...texts: string[]) => `{"data":[${texts.join(',')}],"next_page":null}`
-
-  test.each([
-    [['--limit', '3']],
-    [['--type', 'agent.tool_use', '--type', 'agent.message', '--type', 'x.odd']],
-  ])('V68 are shown whole: %j', async (argv) => {
-    const { code, out } = await show(argv, pageOf(use, JSON.stringify(said), JSON.stringify(odd)))
-    expect(code).toBe(0)
-    const moment = /\d{4}-\d\d-\d\d ..:..:56 \(UTC([+-]\d\d:\d\d)?\)/g
-    expect(out.replaceAll(moment, 'WHEN').split('\n')).toEqual([
-      'toolu_1  agent.tool_use  WHEN',
-      'name: "bash"',
-      'input: {',
-      '  "n": 1.50,',
-      '  "command": "ls\\u009b\\n"',
-      '}',
-      'name: "sh"',
-      '',
-      'sevt_2  agent.message  WHEN',
-      'first line',
-      'second ^[[2J line',
-      'session_thread_id: "t1"',
-      '',
-      'x.odd',
-      'content: [',
-      '  {',
-      '    "type": "text",',
-      '    "text": "a",',
-      '    "citations": []',
-      '  }',
-      ']',
-      '',
-    ])
-  })
-
-  test('V68 but not without a choice, in a pipe, or if there are more', async () => {
-    const text = JSON.stringify(said)
-    expect((await show([], pageOf(text))).out).toMatch(/^ID +TYPE +TIME +TEXT\n/)
-    expect((await show(['--limit', '1'], pageOf(text), [])).out).toMatch(/^sevt_2\tagent\.message\t/)
-    const six = Array.from({ length: 6 }, (_, index) => JSON.stringify({ ...said, id: `e${index}` }))
-    expect((await show(['--limit', '6'], pageOf(...six))).out.split('\n').slice(0, -1)).toHaveLength(8)
-    expect((await show(['--limit', '5'], pageOf(...six))).out).not.toContain('TYPE')
-  })
-
-  test('V68 of a list that breaks off what came is shown', async () => {
-    const { code, out } = await show(['--limit', '3'], pageOf(JSON.stringify(said), '5'))
-    expect(code).toBe(8)
-    expect(out).toContain('first line\n')
-  })
-})
-
 describe('a table of events', () => {
   const id = 'sevt_01HZX3N5T8Q2M4K6J7WV93F2A'
 

@@ -4,7 +4,7 @@ import type { Context } from '../../context.ts'
 import { createCaller, printFailureBody } from '../../http/call.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { listEvents, toQuery } from '../../sessions/listing/event-list.ts'
-import { createListPrinter, printIds } from '../../sessions/listing/rows.ts'
+import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -26,10 +26,7 @@ export function declare(command: Command): void {
     .option('--ids', 'print ids only')
 }
 
-export const notes = [
-  'On a terminal, events that --type or --limit chose are shown whole if they are few.',
-  `Types: ${eventTypes.join(', ')}. A service may have others.`,
-]
+export const notes = [`Types: ${eventTypes.join(', ')}. A service may have others.`]
 
 export const examples = [
   'parley events list -s sesn_1',
@@ -47,7 +44,7 @@ export async function run(context: Context, options: ListFlags): Promise<void> {
   const text = toQuery(query)
   if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
   const raw = createRawPrinter(output)
-  const print = createListPrinter(context, types !== undefined || limit !== undefined)
+  const printRows = createRowPrinter(context)
   const missing = new Set(types?.filter((type) => !eventTypes.includes(type)))
   let count = 0
   try {
@@ -56,7 +53,7 @@ export async function run(context: Context, options: ListFlags): Promise<void> {
       for (const { type } of events) missing.delete(type)
       count += events.length
       if (options.ids) await printIds(context, events)
-      else if (!flags.raw) await print.add(items)
+      else if (!flags.raw) await printRows(events)
       else {
         for (const { text } of items) raw.add(`${text}\n`)
         await raw.write()
@@ -66,8 +63,6 @@ export async function run(context: Context, options: ListFlags): Promise<void> {
     // Among events, a line each, it would be taken for one.
     if (count === 0) await printFailureBody(context, error)
     throw error
-  } finally {
-    await print.end()
   }
   await output.flush()
   if (count === 0 && !types) note('no events')

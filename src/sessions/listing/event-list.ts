@@ -14,11 +14,8 @@ export interface ListQuery {
   limit?: number
 }
 
-/** If an order is asked for, at least so many events are: fewer would not show in which order they came. */
-const leastOrdered = 10
-
-/** If parley has to choose from a list itself, no pages are read that a limit makes smaller than this. */
-const smallPage = 100
+/** Pages that parley may have to choose from itself are not made smaller than this by a limit. */
+const smallestPage = 100
 
 /** A list of as many events that does not say whether there is more may have more. */
 const usualPages = [100, 200, 250, 500, 1000]
@@ -29,13 +26,15 @@ const largestPage = 1000
 /** How many events are held back until their times tell the order. */
 const mostHeld = 1000
 
-export const toQuery = ({ types = [], order, limit }: ListQuery, cursor?: Cursor): string =>
-  [
+export function toQuery({ types = [], order, limit }: ListQuery, cursor?: Cursor): string {
+  const size = limit && (order || types.length > 0) ? Math.max(limit, smallestPage) : limit
+  return [
     ...types.map((type) => `types%5B%5D=${encodeURIComponent(type)}`),
     ...(order === undefined ? [] : [`order=${order}`]),
-    ...(limit === undefined ? [] : [`limit=${order === undefined ? limit : Math.max(limit, leastOrdered)}`]),
+    ...(size === undefined ? [] : [`limit=${size}`]),
     ...(cursor === undefined ? [] : [`${cursor.name}=${encodeURIComponent(cursor.value)}`]),
   ].join('&')
+}
 
 /** A session's events in the order in which they happened, which may not be the service's default. */
 export const listOldestFirst = (caller: Caller, parts: RequestParts): AsyncGenerator<EventItem[]> =>
@@ -52,56 +51,37 @@ export async function* listEvents(
   query: ListQuery = {},
 ): AsyncGenerator<EventItem[]> {
   const { types, order, limit = Infinity } = query
-  /** The ids of what was given, as long as the list may begin anew. */
-  const given = new Set<string | undefined>()
-  const isWanted = ({ event }: EventItem) =>
-    (!types || types.includes(event.type)) && (event.id === undefined || !given.has(event.id))
+  const isWanted = ({ event }: EventItem) => !types || types.includes(event.type)
   /** Whether the list is in the other order; not known as long as its times do not tell it. */
   let isTurned = order === undefined ? false : undefined
   let held: EventItem[] = []
   /** Of a list in the other order, which is held to its end: what is wanted, as it is spelled. */
   let texts: string[] = []
   let left = limit
-  /** Whether parley has to choose from the list, as the service does not. */
-  let isChosenHere = false
 
   function* release(): Generator<EventItem[]> {
     if (isTurned) keepTexts()
-    for (let end = texts.length; end > 0 && left > 0; end -= mostHeld)
-      yield give(
-        texts
-          .slice(Math.max(0, end - mostHeld), end)
-          .reverse()
-          .map(readItem),
-      )
-    texts = []
-    yield give(held.filter(isWanted))
+    for (let end = texts.length; end > 0; end -= mostHeld)
+      yield texts
+        .slice(Math.max(0, end - mostHeld), end)
+        .reverse()
+        .map(readItem)
+    const items = held.filter(isWanted).slice(0, left)
     held = []
-  }
-
-  function give(wanted: EventItem[]): EventItem[] {
-    const items = wanted.slice(0, left)
     left -= items.length
-    if (limit < smallPage) for (const { event } of items) given.add(event.id)
-    return items
+    yield items
   }
 
   function keepTexts(): void {
     for (const item of held) if (isWanted(item)) texts.push(item.text)
     held = []
-    if (texts.length >= 2 * limit) texts = texts.slice(-limit)
+    if (texts.length > limit) texts = texts.slice(-limit)
   }
 
   try {
-    for await (const page of readPages(caller, parts, query, () => isChosenHere && !given.has(undefined))) {
-      if (page === 'again') {
-        held = []
-        texts = []
-        continue
-      }
+    for await (const page of readPages(caller, parts, query)) {
       for (const item of page) held.push(item)
       isTurned ??= findTurn(held, order)
-      isChosenHere ||= isTurned === true || !page.every(isWanted)
       if (isTurned) {
         keepTexts()
         continue
@@ -122,16 +102,14 @@ export async function* listEvents(
 const readItem = (text: string): EventItem => ({ event: SessionEvent.parse(JSON.parse(text)), text })
 
 /**
- * The pages as the service gives them. If full ones are wanted after some, the list begins anew with `again`, for a page
- * may be named by its number. Of a list that does not say that it is all more is asked for. Throws a `CliError`, also if
- * nobody can say whether the list is all; what had come of a page that breaks off is given before.
+ * The pages as the service gives them. Of a list that does not say that it is all more is asked for. Throws a `CliError`,
+ * also if nobody can say whether the list is all; what had come of a page that breaks off is given before.
  */
 async function* readPages(
   caller: Caller,
   parts: RequestParts,
   query: ListQuery,
-  wantsFull: () => boolean,
-): AsyncGenerator<EventItem[] | 'again'> {
+): AsyncGenerator<EventItem[]> {
   /** Of a page that breaks off. */
   let came: EventItem[] = []
   const readPage = (asked: ListQuery, cursor?: Cursor) =>
@@ -143,14 +121,13 @@ async function* readPages(
           came = items
         }),
     )
-  let { limit } = query
-  let trail = createPageTrail('the list of events')
+  const trail = createPageTrail('the list of events')
   /** How many of a page were given before it is asked for again, whole. */
   let known = 0
   try {
     for (let cursor: Cursor | undefined; ; ) {
       const isFirst = cursor === undefined
-      const { items, isMarked, next } = await readPage({ ...query, limit }, cursor)
+      const { items, isMarked, next } = await readPage(query, cursor)
       trail.addMark(items[0]?.event.id, 'its pages repeat')
       yield items
       cursor = next()
@@ -163,13 +140,6 @@ async function* readPages(
         throw notUnderstood(
           `the list of events ends after ${largestPage}, and does not say whether there are more`,
         )
-      }
-      if (limit !== undefined && limit < smallPage && wantsFull()) {
-        limit = undefined
-        cursor = undefined
-        trail = createPageTrail('the list of events')
-        yield 'again'
-        continue
       }
       trail.addMark(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)
       trail.addPage(items.length)

@@ -1,7 +1,6 @@
 import type { Context } from '../../context.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { toTsv } from '../../io/tsv.ts'
-import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { describeContent, readStopReason, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readUsage } from '../../wire/sessions/usage.ts'
 import { startOf } from '../../wire/text-start.ts'
@@ -76,7 +75,7 @@ const [mostNames, longestName] = [1000, 100]
  * Makes what prints events that come page by page: one table, under one header, or tab-separated fields. On a terminal
  * the text of an answer begins with what was answered, and how: by the name of the tool, or its id if no event named it.
  */
-function createRowPrinter(
+export function createRowPrinter(
   { output, host, style }: Context,
   describeMore: (event: SessionEvent, text: string) => string[] = () => [],
 ): (events: readonly SessionEvent[]) => Promise<void> {
@@ -111,28 +110,6 @@ function createRowPrinter(
         .map(({ kind, text }) => `${paints[kind](text)}\n`)
         .join(''),
     )
-  }
-}
-
-/** At most as many events are shown whole. */
-const few = 5
-
-/** Makes what prints a list page by page. On a terminal few events that were chosen are shown whole. */
-export function createListPrinter(context: Context, isChosen: boolean) {
-  const printRows = createRowPrinter(context)
-  let held: EventItem[] | undefined = isChosen && context.output.isTerminal ? [] : undefined
-  return {
-    async add(items: readonly EventItem[]): Promise<void> {
-      const all = [...(held ?? []), ...items]
-      if (held) held = all.length > few ? undefined : all
-      if (!held) await printRows(all.map(({ event }) => event))
-    },
-    /** Nothing more comes. */
-    async end(): Promise<void> {
-      if (!held || held.length === 0) return
-      const { printWholeEvents } = await import('./whole-event.ts')
-      await printWholeEvents(context, held)
-    },
   }
 }
 

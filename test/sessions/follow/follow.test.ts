@@ -522,7 +522,7 @@ describe('list', () => {
     })
     expect(some.out.match(/^[^\t]+\tuser\.message\t[^\t]+\tmessage \d+$/gm)).toHaveLength(21)
     expect(some.out).toMatch(/^[^\t]+\tuser\.message\t[^\t]+\tmessage 29\n/)
-    expect(some.requests[0]?.url).toContain('?types%5B%5D=user.message&order=desc&limit=21')
+    expect(some.requests[0]?.url).toContain('?types%5B%5D=user.message&order=desc&limit=100')
     const ids = await run(['events', 'list', '--limit', '2', '--ids'], { ...world, exchange })
     expect(ids.out).toMatch(/^sevt_\w+\nsevt_\w+\n$/)
     const raw = await run(['events', 'list', '--limit', '2', '--raw'], { ...world, exchange })
