@@ -51,7 +51,7 @@ export const tokensOf = ({ response }: Record<string, unknown>): number | undefi
   usageOf(summaryOf(response))?.totalTokens ?? undefined
 
 /** What a whole answer, parsed, says of itself. */
-export function summaryOf(response: unknown): AnswerSummary {
+function summaryOf(response: unknown): AnswerSummary {
   const reader = createAnswerReader()
   try {
     reader.addBody(response)

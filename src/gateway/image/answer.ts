@@ -3,14 +3,11 @@ import { usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
-import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
-import { brokenOff, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
+import type { HttpResponse } from '../../wire/exchange.ts'
+import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
-import { createAnswerReader } from '../../wire/gateway/answer-reader.ts'
-import { type BodyValues, readBodyValues } from '../../wire/gateway/body-values.ts'
-import { type Findings, findImages } from '../../wire/gateway/found-images.ts'
-import { isObject } from '../../wire/json/parse.ts'
-import { failureInBody, isErrorEnvelope, notUnderstood } from '../../wire/problem/problem.ts'
+import { type Findings, ImageFinder } from '../../wire/gateway/found-images.ts'
+import { isErrorEnvelope, notUnderstood } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 
 export interface ImageAnswer extends Findings {
@@ -40,21 +37,21 @@ export async function readImageAnswer(
   response: HttpResponse,
   reading: ImageReading,
 ): Promise<ImageAnswer> {
-  const { bytes, failure: broken, isAssumed } = await readBytes(context, response, reading)
+  const { finder, summary, bytes, broken, isAssumed } = await readImages(context, response, reading)
+  const isRaw = context.flags.raw
   const rescueBody = async (failure: CliError) => {
     const what = broken ? 'the part that came' : 'the answer'
     const extension = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
-    return context.flags.raw || bytes.length === 0
-      ? failure
-      : rescue(context, failure, { bytes, extension, what })
+    return isRaw || bytes.length === 0 ? failure : rescue(context, failure, { bytes, extension, what })
   }
-  if (broken && context.flags.raw) throw broken
+  if (broken && isRaw) throw broken
   try {
-    const read = readBodyValues(bytes, response.headers['content-type'] ?? '')
-    const answer = context.flags.raw ? understandRaw(context, read) : understand(read, reading.onSummary)
-    const failure = broken ?? answer.failure
-    // Now: decoding the images overwrites the memory that the answer is in.
-    return { ...answer, isAssumed, failure: failure && read.failure ? await rescueBody(failure) : failure }
+    const found = isRaw ? judgeRaw(context, finder, summary) : judge(finder, summary, reading)
+    const failure = broken ?? found
+    // What is not JSON may have had an image. Now: decoding the images overwrites the memory that the answer is in.
+    const isUnread = failure !== undefined && finder.unread !== undefined
+    const known = { ...finder.findings, summary, isAssumed }
+    return { ...known, failure: isUnread ? await rescueBody(failure) : failure }
   } catch (error) {
     throw error instanceof CliError && !isErrorAnswer(error) ? await rescueBody(broken ?? error) : error
   }
@@ -63,14 +60,19 @@ export async function readImageAnswer(
 /** The answer is an error of the service's, and has nothing else to keep. */
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
-type Understood = Omit<ImageAnswer, 'isAssumed'>
+/** With images an answer may have any shape, but an error in a stream counts. */
+const failureBesideImages = ({ unread, error, broken }: ImageFinder) => unread ?? error ?? broken
 
-function understand(read: BodyValues, onSummary: ImageReading['onSummary']): Understood {
-  const findings = findImages(read)
-  const hasAny = findings.images.length + findings.links.length > 0
-  const { summary, failure } = summarize(read, hasAny)
-  if (!failure || hasAny || usageOf(summary)) onSummary(summary)
-  if (hasAny) return { ...findings, summary, failure }
+/** What is wrong with an answer that has images or links. Throws the `CliError` of one that has none. */
+function judge(
+  finder: ImageFinder,
+  summary: AnswerSummary,
+  { onSummary }: ImageReading,
+): CliError | undefined {
+  const { findings, hasImages, unread, broken } = finder
+  const failure = hasImages ? failureBesideImages(finder) : (unread ?? finder.failure ?? broken)
+  if (!failure || hasImages || usageOf(summary)) onSummary(summary)
+  if (hasImages) return failure
   if (failure) throw failure
   const said = [...findings.texts, ...findings.reasons].join(' ')
   throw notUnderstood(noImage(summary), said || undefined)
@@ -79,108 +81,46 @@ function understand(read: BodyValues, onSummary: ImageReading['onSummary']): Und
 const noImage = ({ stopReason }: AnswerSummary) =>
   `the answer has no image${stopReason ? `: ${stopReason}` : ''}`
 
-function understandRaw(context: Context, read: BodyValues): Understood {
-  const findings = findImages(read)
-  const { summary, failure } = summarize(read, true)
-  const envelope = read.values.find(({ value }) => isErrorEnvelope(value))
-  if (envelope && read.form === 'body') throw failureInBody(envelope.value)
-  if (findings.images.length + findings.links.length === 0 && !failure) context.warn(noImage(summary))
-  return { ...findings, summary, failure }
+function judgeRaw(context: Context, finder: ImageFinder, summary: AnswerSummary): CliError | undefined {
+  const { failure, error } = finder
+  if (failure && !error && isErrorAnswer(failure)) throw failure
+  const other = failureBesideImages(finder)
+  if (!finder.hasImages && !other) context.warn(noImage(summary))
+  return other
 }
 
 /**
  * Reads all that comes of an answer, also if it breaks off, and with `--raw` prints it meanwhile; of one of many nothing is
  * printed.
  */
-export async function readBytes(
+export async function readImages(
   { flags, output, timers }: Context,
   response: HttpResponse,
   { isOneOfMany = false }: Pick<ImageReading, 'isOneOfMany'>,
-): Promise<{ bytes: Uint8Array; failure: CliError | undefined; isAssumed: boolean }> {
-  const collected = collectBody()
-  const end = createEndFinder(response.headers['content-type'] ?? '')
+) {
+  const finder = new ImageFinder()
+  // Its texts are among the findings.
+  const sink = { text() {}, images: finder }
+  const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
   const printer = flags.raw && !isOneOfMany ? createRawPrinter(output) : undefined
   async function take(chunk: Uint8Array): Promise<void> {
-    collected.add(chunk)
-    end.push(chunk)
+    finder.attempt(() => decoder.push(chunk))
     printer?.add(chunk)
     await printer?.write()
   }
   const after = isOneOfMany ? 'skipped' : 'left'
   const rest = () => (printer ? 'taken' : after)
-  let failure: CliError | undefined
+  let broken: CliError | undefined
   let isAssumed = false
   try {
-    ;({ isAssumed } = await readAnswerBody(response, end, { take, rest, timers }))
+    ;({ isAssumed } = await readAnswerBody(response, decoder, { take, rest, timers }))
     await printer?.end()
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     printer?.breakLine()
-    failure = error
+    broken = error
   }
-  return { bytes: collected.bytes(), failure, isAssumed }
+  finder.attempt(decoder.end)
+  finder.finish()
+  return { finder, summary: decoder.summary, bytes: decoder.unread(), broken, isAssumed }
 }
-
-/** Finds where a stream ends. A single JSON value, and what is not understood, is read to the body's end. */
-function createEndFinder(contentType: string) {
-  const decoder = createAnswerDecoder(contentType, { text() {} })
-  let isStream: boolean | undefined
-  return {
-    received: decoder.received,
-    progress: () => (isStream ? decoder.progress() : 'open'),
-    push(chunk: Uint8Array): void {
-      isStream ??= !/^\s*\{/.test(Buffer.from(chunk.subarray(0, 100)).toString())
-      try {
-        if (isStream) decoder.push(chunk)
-      } catch {
-        isStream = false
-      }
-    },
-  }
-}
-
-/**
- * Reads the rest of an answer. With images it may have any shape, without them it must be understood. An error in a
- * stream counts in both cases, and so does a missing end.
- */
-function summarize(
-  { values, form, failure: unread }: BodyValues,
-  hasImages: boolean,
-): { summary: AnswerSummary; failure: CliError | undefined } {
-  const reader = createAnswerReader()
-  let failure = unread
-  let hasEnd = false
-  for (const { value, event } of values) {
-    const isError = event === 'error' || isErrorEnvelope(value)
-    hasEnd ||= needsEnd(value)
-    try {
-      if (form === 'body') reader.addBody(value)
-      else reader.addEvent(value, event)
-    } catch (error) {
-      if (!(error instanceof CliError)) throw error
-      if (!hasImages || (isError && form !== 'body')) failure ??= error
-    }
-  }
-  const { summary } = reader
-  const isOpen = form === 'events' || form === 'sequence'
-  if (isOpen && hasEnd && summary.stopReason === undefined) failure ??= brokenOff()
-  return { summary, failure }
-}
-
-/** What the rest says of an answer of which nothing else is wanted, as far as it is understood. */
-export function summaryOfBytes(bytes: Uint8Array, contentType: string): AnswerSummary {
-  try {
-    return summarize(readBodyValues(bytes, contentType), true).summary
-  } catch {
-    return {}
-  }
-}
-
-/** A piece of a stream that has an end of its own, also in an envelope as some gateways add it. */
-const needsEnd = (value: unknown): boolean =>
-  isAnswerPiece(value) || (isObject(value) && [value.response, value.data].some(isAnswerPiece))
-
-const isAnswerPiece = (value: unknown): boolean =>
-  isObject(value) &&
-  (Object.hasOwn(value, 'candidates') ||
-    (typeof value.type === 'string' && /^(message|content_block)_/.test(value.type)))

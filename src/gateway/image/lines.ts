@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { countAnswer, type Spent, summaryOf, usageOf } from '../../content/tokens.ts'
+import { countAnswer, type Spent, usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
 import { pathSegment } from '../../http/request.ts'
@@ -18,7 +18,7 @@ import {
   type LineRequest,
   readLineParts,
 } from '../line-body.ts'
-import { readBytes, readImageAnswer, summaryOfBytes } from './answer.ts'
+import { readImageAnswer, readImages } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { chooseModel, type ImageOptions } from './image.ts'
 import { nameFrom, promptOf } from './name.ts'
@@ -143,18 +143,17 @@ async function readRaw(
   response: HttpResponse,
   { onSummary, onAssumed }: LineEvents,
 ): Promise<ImageLineAnswer> {
-  const { bytes, failure, isAssumed } = await readBytes(context, response, { isOneOfMany: true })
+  const { summary, bytes, broken, isAssumed } = await readImages(context, response, { isOneOfMany: true })
   if (isAssumed) onAssumed()
   const contentType = response.headers['content-type'] ?? ''
   const text = new TextDecoder().decode(bytes)
   try {
-    if (failure) throw failure
+    if (broken) throw broken
     const value = parseReceivedBody(text, contentType)
     if (isErrorEnvelope(value)) throw failureInBody(value)
-    onSummary(summaryOf(value))
+    onSummary(summary)
   } catch (error) {
-    const known = summaryOfBytes(bytes, contentType)
-    if (usageOf(known)) onSummary(known)
+    if (usageOf(summary)) onSummary(summary)
     throw error instanceof CliError && error.details.body === undefined ? error.with({ answer: text }) : error
   }
   return { content: { response: text } }

@@ -5,6 +5,7 @@ import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-js
 import { createSseDecoder, isKeepAlive, isTerminator, type SseEvent } from '../sse.ts'
 import type { AnswerSummary, Holding } from './answer-fields.ts'
 import { type AnswerReader, createAnswerReader, type Progress } from './answer-reader.ts'
+import type { ImageFinder } from './found-images.ts'
 
 /** Turns an answer's bytes into its text, whatever form the body has. */
 export interface AnswerDecoder {
@@ -48,7 +49,7 @@ export function createAnswerDecoder(
     const watched: AnswerSink = {
       ...sink,
       text(text) {
-        if (unread && text.trim() !== '') unread = undefined
+        if (unread && !sink.images && text.trim() !== '') unread = undefined
         sink.text(text)
       },
     }
@@ -124,6 +125,8 @@ export interface AnswerSink {
   text(text: string): void
   /** What `--raw` prints: each event's data as a line, or the bytes of a body of another form. */
   raw?: ((raw: Uint8Array | string) => void) | undefined
+  /** Gets each value. With images an answer may have any shape, so it gets also what cannot be read. */
+  images?: ImageFinder
 }
 
 /** What a body is decoded with. */
@@ -166,11 +169,12 @@ function createTextDecoding(contentType: string): (bytes: Uint8Array, isLast?: b
 
 const hasEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 
-export const brokenOff = () =>
+const brokenOff = () =>
   notUnderstood('the stream ended early: the answer is not complete').with({ brokeOff: true })
 
 /** Server-sent events: those of a message stream, or native chunks. */
-function createEventsDecoder({ reader, contentType, sink }: BodyReading): BodyDecoder {
+function createEventsDecoder(reading: BodyReading): BodyDecoder {
+  const { reader, contentType, sink } = reading
   const decoder = createSseDecoder({ decode: createTextDecoding(contentType), acceptsBare: true })
 
   function read(data: string, event: string): string {
@@ -180,9 +184,9 @@ function createEventsDecoder({ reader, contentType, sink }: BodyReading): BodyDe
       return ''
     }
     if (data.trim() !== '') sink.raw?.(`${data.replaceAll('\n', '')}\n`)
-    if (isError) return reader.addEvent(readErrorEvent(data), event)
-    if (isKeepAlive(data, event)) return ''
-    return reader.addEvent(parseReceived(data, 'an event of the stream'), event)
+    if (!isError && isKeepAlive(data, event)) return ''
+    const parse = isError ? readErrorEvent : parseReceived
+    return addValue(reading, () => parse(data, 'an event of the stream'), event)
   }
 
   function readAll(events: SseEvent[]): void {
@@ -206,7 +210,7 @@ function createEventsDecoder({ reader, contentType, sink }: BodyReading): BodyDe
         const { events, torn } = decoder.end()
         readAll(events)
         if (torn && isTerminator(torn.data)) reader.end()
-        else if (torn) throwForTorn(reader, torn)
+        else if (torn) throwForTorn(reading, torn)
       }
       if (reader.progress() === 'open') throw brokenOff()
     },
@@ -214,8 +218,10 @@ function createEventsDecoder({ reader, contentType, sink }: BodyReading): BodyDe
 }
 
 /** An event that was cut off does not count, and its stream is not whole; but if it is an error, that is shown. */
-function throwForTorn(reader: AnswerReader, { event, data }: SseEvent): never {
-  reader.throwIfError(readErrorEvent(data), event)
+function throwForTorn(reading: BodyReading, { event, data }: SseEvent): never {
+  // It may have an image, whole or not.
+  if (reading.sink.images) addValue(reading, () => parseReceived(data, 'an event of the stream'), event)
+  reading.reader.throwIfError(readErrorEvent(data), event)
   throw brokenOff()
 }
 
@@ -223,12 +229,13 @@ function throwForTorn(reader: AnswerReader, { event, data }: SseEvent): never {
 const longestUnknown = 1024 * 1024
 
 /** A JSON array of chunks. */
-function createArrayDecoder({ reader, contentType, sink }: BodyReading): BodyDecoder {
+function createArrayDecoder(reading: BodyReading): BodyDecoder {
+  const { reader, contentType } = reading
   const decode = createTextDecoding(contentType)
   const splitter = createArraySplitter()
 
   function read(text: string): void {
-    readChunks(reader, splitter.push(text), sink)
+    readChunks(reading, splitter.push(text))
     if (splitter.isClosed()) reader.end()
   }
 
@@ -245,13 +252,29 @@ function createArrayDecoder({ reader, contentType, sink }: BodyReading): BodyDec
   }
 }
 
-function readChunks(reader: AnswerReader, chunks: string[], sink: AnswerSink): void {
+/** Adds an event or a chunk; returns the text that it adds. */
+function addValue({ reader, sink: { images } }: BodyReading, parse: () => unknown, event = ''): string {
+  let value: unknown
+  try {
+    value = parse()
+    images?.find(value)
+    return reader.addEvent(value, event)
+  } catch (failure) {
+    if (!images) throw failure
+    images.refuse(failure, value, event)
+    return ''
+  }
+}
+
+function readChunks(reading: BodyReading, chunks: string[]): void {
+  const { reader, sink } = reading
   let text = ''
   try {
     for (const chunk of chunks) {
       if (isTerminator(chunk)) reader.end()
       if (hasEnded(reader)) return
-      if (!isKeepAlive(chunk, '')) text += reader.addEvent(parseReceived(chunk, 'a chunk of the stream'))
+      if (!isKeepAlive(chunk, ''))
+        text += addValue(reading, () => parseReceived(chunk, 'a chunk of the stream'))
     }
   } finally {
     sink.text(text)
@@ -262,7 +285,8 @@ function readChunks(reader: AnswerReader, chunks: string[], sink: AnswerSink): v
  * One JSON value, or several in a row, without any framing (recorded, 3). The bytes of a body that was not asked for as a
  * stream wait for its end, because its text would take up as much memory once more.
  */
-function createSequenceDecoder({ reader, contentType, sink, whole }: BodyReading): BodyDecoder {
+function createSequenceDecoder(reading: BodyReading): BodyDecoder {
+  const { reader, contentType, sink, whole } = reading
   const decode = createTextDecoding(contentType)
   const splitter = createSequenceSplitter()
   let isStream = /ndjson|jsonl|json-lines/i.test(contentType)
@@ -279,7 +303,7 @@ function createSequenceDecoder({ reader, contentType, sink, whole }: BodyReading
       isStream = second[0] === '{' || isTerminator(second)
       if (!isStream) parseReceivedBody(all.join('\n'), contentType)
     }
-    readChunks(reader, all, sink)
+    readChunks(reading, all)
   }
 
   return {
@@ -289,9 +313,10 @@ function createSequenceDecoder({ reader, contentType, sink, whole }: BodyReading
       if (!waiting) take(splitter.push(decode(bytes)))
     },
     end() {
-      take(splitter.push(decode(waiting?.bytes() ?? new Uint8Array(), true)))
+      const bytes = waiting?.bytes() ?? new Uint8Array()
+      take(splitter.push(decode(sink.images?.cutOut(bytes) ?? bytes, true)))
       const rest = splitter.rest()
-      if (!isStream) return addBody(reader, parseReceivedBody((first ?? '') + rest, contentType), sink)
+      if (!isStream) return addBody(reading, parseReceivedBody((first ?? '') + rest, contentType))
       if (isTerminator(rest)) reader.end()
       if (reader.progress() === 'open' || (rest !== '' && !hasEnded(reader))) throw brokenOff()
     },
@@ -299,7 +324,8 @@ function createSequenceDecoder({ reader, contentType, sink, whole }: BodyReading
 }
 
 /** A body that is not an answer; it may say why. */
-function createUnknownDecoder({ reader, contentType, sink }: BodyReading): BodyDecoder {
+function createUnknownDecoder(reading: BodyReading): BodyDecoder {
+  const { contentType } = reading
   const decode = createTextDecoding(contentType)
   const pieces: string[] = []
   let size = 0
@@ -313,12 +339,19 @@ function createUnknownDecoder({ reader, contentType, sink }: BodyReading): BodyD
       if (size > longestUnknown) parseReceivedBody(`${pieces.join('')}…`, contentType)
     },
     end() {
-      addBody(reader, parseReceivedBody(pieces.join('') + decode(new Uint8Array(), true), contentType), sink)
+      addBody(reading, parseReceivedBody(pieces.join('') + decode(new Uint8Array(), true), contentType))
     },
   }
 }
 
-function addBody(reader: AnswerReader, value: unknown, sink: AnswerSink): void {
-  sink.text(reader.addBody(value))
+function addBody({ reader, sink }: BodyReading, value: unknown): void {
+  sink.images?.find(value)
+  try {
+    sink.text(reader.addBody(value))
+  } catch (failure) {
+    if (!sink.images) throw failure
+    sink.images.refuse(failure, value)
+    return
+  }
   if (reader.progress() === 'open') throw brokenOff()
 }

@@ -1,4 +1,7 @@
-import type { BodyValues } from './body-values.ts'
+import { CliError } from '../../errors.ts'
+import { isObject } from '../json/parse.ts'
+import { isErrorEnvelope } from '../problem/problem.ts'
+import { LongStrings } from './long-strings.ts'
 
 /** An image in an answer. */
 export interface FoundImage {
@@ -18,32 +21,89 @@ export interface Findings {
 }
 
 type JsonFields = Record<string, unknown>
-type BytesOf = BodyValues['bytesOf']
+type BytesOf = (text: string) => Uint8Array
 
 /**
- * Finds the images in the values of an answer. A known field is enough, whatever is around it, so that no image is
- * lost that was paid for. An image in a thought counts, a thought's text does not.
+ * Finds the images in the JSON values of an answer. A known field is enough, whatever is around it, so that no image is lost
+ * that was paid for. An image in a thought counts, a thought's text does not.
  */
-export function findImages({ values, bytesOf }: Pick<BodyValues, 'values' | 'bytesOf'>): Findings {
-  const findings: Findings = { images: [], links: [], texts: [], reasons: [] }
-  const texts = createTextCollector(findings)
-  for (const { value } of values) {
-    texts.nextValue()
+export class ImageFinder {
+  readonly findings: Findings = { images: [], links: [], texts: [], reasons: [] }
+  /** Something that came is not JSON, or cannot be read for another reason. */
+  unread: CliError | undefined
+  /** The end of the answer did not come. */
+  broken: CliError | undefined
+  /** A value has another shape than documented, or is an error. */
+  failure: CliError | undefined
+  /** The service's own error in a stream. */
+  error: CliError | undefined
+  readonly #texts = createTextCollector(this.findings)
+  readonly #strings = new LongStrings()
+  /** There are values, and none of them says that more follow. */
+  #mayEnd = false
+  #needsEnd = false
+
+  get hasImages(): boolean {
+    return this.findings.images.length + this.findings.links.length > 0
+  }
+
+  /** Takes out of a body what its text can do without. */
+  cutOut(body: Uint8Array): Uint8Array {
+    return this.#strings.cutOut(body)
+  }
+
+  find(value: unknown): void {
+    const { bytesOf } = this.#strings
+    const { images, links, reasons } = this.findings
+    this.#needsEnd ||= needsEnd(value)
+    this.#mayEnd = !this.#needsEnd
+    this.#texts.nextValue()
     for (const [name, fields] of objectsIn(value)) {
-      for (const text of textsOf(name, fields)) texts.add(bytesOf(text), fields.thought === true)
+      for (const text of textsOf(name, fields)) this.#texts.add(bytesOf(text), fields.thought === true)
       for (const image of imagesOf(name, fields, bytesOf)) {
-        texts.end()
-        if (typeof image === 'string') findings.links.push(image)
-        else findings.images.push(image)
+        this.#texts.end()
+        if (typeof image === 'string') links.push(image)
+        else images.push(image)
       }
-      for (const reason of [fields.finishMessage, fields.blockReasonMessage]) {
-        if (typeof reason === 'string') findings.reasons.push(reason)
-      }
+      for (const reason of [fields.finishMessage, fields.blockReasonMessage])
+        if (typeof reason === 'string') reasons.push(reason)
     }
   }
-  texts.end()
-  return findings
+
+  /** Takes the failure of a value, which is `undefined` if it is not JSON. Only in a stream it has an event. */
+  refuse(failure: unknown, value: unknown, event?: string): void {
+    if (!(failure instanceof CliError)) throw failure
+    if (value === undefined) this.unread ??= failure
+    else this.failure ??= failure
+    if (event?.toLowerCase() === 'error' || (event !== undefined && isErrorEnvelope(value)))
+      this.error ??= failure
+  }
+
+  /** Reads some of the answer, and goes on after what cannot be read. */
+  attempt(read: () => void): void {
+    try {
+      read()
+    } catch (failure) {
+      if (!(failure instanceof CliError)) throw failure
+      if (!failure.details.brokeOff) this.unread ??= failure
+      else if (!this.#mayEnd) this.broken ??= failure
+    }
+  }
+
+  /** Called when nothing more comes. */
+  finish(): void {
+    this.#texts.end()
+  }
 }
+
+/** A piece of a stream that has an end of its own, also in an envelope as some gateways add it. */
+const needsEnd = (value: unknown): boolean =>
+  isAnswerPiece(value) || (isObject(value) && [value.response, value.data].some(isAnswerPiece))
+
+const isAnswerPiece = (value: unknown): boolean =>
+  isObject(value) &&
+  (Object.hasOwn(value, 'candidates') ||
+    (typeof value.type === 'string' && /^(message|content_block)_/.test(value.type)))
 
 /** Every object in a value, in order, with the name of the field that has it or its list. */
 function* objectsIn(root: unknown): Generator<[name: string, fields: JsonFields]> {

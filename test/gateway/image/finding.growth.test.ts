@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { readBodyValues } from '../../../src/wire/gateway/body-values.ts'
-import { findImages, splitDataUris } from '../../../src/wire/gateway/found-images.ts'
+import { createAnswerDecoder } from '../../../src/wire/gateway/answer-decoder.ts'
+import { ImageFinder, splitDataUris } from '../../../src/wire/gateway/found-images.ts'
 import { growsWithItsText } from '../../harness/steps.ts'
 
 const fill = (pattern: string, size: number) => pattern.repeat(Math.ceil(size / pattern.length))
@@ -57,7 +57,11 @@ describe('I39 images in a text full of one pattern are found by work that grows 
     for (const [type, body] of bodies) {
       await growsWithItsText((size) => {
         try {
-          findImages(readBodyValues(Buffer.from(body(fill(pattern, size))), type))
+          const images = new ImageFinder()
+          const decoder = createAnswerDecoder(type, { text() {}, images })
+          decoder.push(Buffer.from(body(fill(pattern, size))))
+          decoder.end()
+          images.finish()
         } catch (error) {
           expect(error).toMatchObject({ kind: 'response' })
         }

@@ -1,14 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { type FoundImage, findImages, splitDataUris } from '../../../src/wire/gateway/found-images.ts'
-
-/** In a memory of its own, beyond which nothing can be read. */
-const bytesOf = (text: string) => Uint8Array.from(Buffer.from(text))
+import { type FoundImage, ImageFinder, splitDataUris } from '../../../src/wire/gateway/found-images.ts'
+import { notUnderstood } from '../../../src/wire/problem/problem.ts'
 
 const find = (...values: unknown[]) => {
-  const { images, links, texts, reasons } = findImages({
-    values: values.map((value) => ({ value, event: '' })),
-    bytesOf,
-  })
+  const finder = new ImageFinder()
+  for (const value of values) finder.find(value)
+  finder.finish()
+  const { images, links, texts, reasons } = finder.findings
   return { images: [...images.map(shown), ...links.map((link) => `-> ${link}`)], texts, reasons }
 }
 
@@ -97,15 +95,67 @@ describe('the texts around images', () => {
     expect(find(value)).toEqual({ images: [], texts: [], reasons: ['a', 'b'] })
   })
 
-  test('may be long, and are read as UTF-8', () => {
-    const bytesOf = () => Buffer.from('\ufeffé')
-    const values = [{ value: { content: 'mark', image_url: 'mark' }, event: '' }]
-    expect(findImages({ values, bytesOf })).toEqual({
-      images: [],
-      links: ['\ufeffé'],
+  test('keep their byte order mark', () => {
+    expect(find({ content: '\ufeffé', image_url: '\ufeffé' })).toEqual({
+      images: ['-> \ufeffé'],
       texts: ['\ufeffé'],
       reasons: [],
     })
+  })
+})
+
+describe('what is wrong with an answer', () => {
+  const open = { candidates: [] }
+  const error = { error: { message: 'gone' } }
+  const failure = notUnderstood('another shape')
+  const broken = notUnderstood('ended early').with({ brokeOff: true })
+  const after = (...values: unknown[]) => {
+    const finder = new ImageFinder()
+    for (const value of values) finder.find(value)
+    finder.attempt(() => {
+      throw broken
+    })
+    return finder
+  }
+
+  test.each<[values: unknown[], isBroken: boolean]>([
+    [[], true],
+    [[open], true],
+    [[{ b64_json: 'x' }, open], true],
+    [[open, { b64_json: 'x' }], true],
+    [[{ response: open }], true],
+    [[{ data: open }], true],
+    [[{ type: 'message_start' }], true],
+    [[{ type: 'content_block_stop' }], true],
+    [[{ type: 'other' }, { type: 5 }], false],
+    [[{ b64_json: 'x' }, null], false],
+  ])('an end that %j needs and that did not come', (values, isBroken) =>
+    expect(after(...values)).toMatchObject({ broken: isBroken ? broken : undefined, unread: undefined }),
+  )
+
+  test.each<[value: unknown, event: string | undefined, found: object]>([
+    [undefined, '', { unread: failure, failure: undefined, error: undefined }],
+    [open, '', { unread: undefined, failure, error: undefined }],
+    [error, '', { unread: undefined, failure, error: failure }],
+    ['words', 'error', { unread: undefined, failure, error: failure }],
+    ['words', 'ERROR', { unread: undefined, failure, error: failure }],
+    [error, undefined, { unread: undefined, failure, error: undefined }],
+  ])('of %j after the event %j the first failure is kept as what it is', (value, event, found) => {
+    const finder = new ImageFinder()
+    finder.refuse(failure, value, event)
+    finder.refuse(notUnderstood('later'), value, event)
+    expect(finder).toMatchObject(found)
+  })
+
+  test('the first that cannot be read is kept, and a bug is not hidden', () => {
+    const finder = new ImageFinder()
+    for (const each of [failure, notUnderstood('later')])
+      finder.attempt(() => {
+        throw each
+      })
+    expect(finder).toMatchObject({ unread: failure, broken: undefined, hasImages: false })
+    expect(() => finder.attempt(() => JSON.parse('{'))).toThrow(SyntaxError)
+    expect(() => finder.refuse(new TypeError('a bug'), open)).toThrow(TypeError)
   })
 })
 

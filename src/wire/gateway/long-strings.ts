@@ -1,0 +1,53 @@
+import { notUnderstood } from '../problem/problem.ts'
+
+/** A string of this length or more is cut out. Bytes. */
+const long = 64 * 1024
+
+/** How much text is read beside the long strings. Bytes. */
+const mostText = 500 * 1024 * 1024
+
+/** The long strings of a JSON text, which stay as bytes: a large image would be copied several times. */
+export class LongStrings {
+  /** Random, so that no service can send it. */
+  readonly #mark = crypto.randomUUID()
+  readonly #strings: Buffer[] = []
+
+  /**
+   * The text with marks in place of its long strings. One with an escape stays. Throws a `CliError` if more than `most` bytes
+   * are left: they would not fit into a string.
+   */
+  cutOut(body: Uint8Array, most = mostText): Uint8Array {
+    const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
+    const kept: Buffer[] = []
+    let done = 0
+    for (let open = bytes.indexOf('"'); open >= 0; ) {
+      const close = findClosingQuote(bytes, open + 1)
+      if (close < 0) break
+      const string = bytes.subarray(open + 1, close)
+      if (string.length >= long && !string.includes('\\')) {
+        kept.push(bytes.subarray(done, open + 1), Buffer.from(`${this.#mark}${this.#strings.length}`))
+        this.#strings.push(string)
+        done = close
+      }
+      open = bytes.indexOf('"', close + 1)
+    }
+    kept.push(bytes.subarray(done))
+    if (kept.reduce((size, piece) => size + piece.length, 0) > most)
+      throw notUnderstood('the answer is too long')
+    return Buffer.concat(kept)
+  }
+
+  /** The bytes of a string that was parsed, in UTF-8, whether a mark takes its place or not. */
+  readonly bytesOf = (text: string): Uint8Array =>
+    (text.startsWith(this.#mark) ? this.#strings[Number(text.slice(this.#mark.length))] : undefined) ??
+    Buffer.from(text)
+}
+
+function findClosingQuote(bytes: Buffer, start: number): number {
+  for (let quote = bytes.indexOf('"', start); quote >= 0; quote = bytes.indexOf('"', quote + 1)) {
+    let slashes = 0
+    while (quote - slashes > start && bytes[quote - slashes - 1] === 0x5c) slashes++
+    if (slashes % 2 === 0) return quote
+  }
+  return -1
+}

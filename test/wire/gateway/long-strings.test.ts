@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest'
+import { LongStrings } from '../../../src/wire/gateway/long-strings.ts'
+
+const shorten = (body: string, most?: number) => {
+  const strings = new LongStrings()
+  return { text: Buffer.from(strings.cutOut(Buffer.from(body), most)).toString(), bytesOf: strings.bytesOf }
+}
+
+describe('a long string stays as bytes', () => {
+  const cut = 64 * 1024
+  /** The strings of a list, and what they were in the body. */
+  const strings = (body: string) => {
+    const { text, bytesOf } = shorten(body)
+    return (JSON.parse(text) as string[]).map((each) => ({
+      isWhole: each === Buffer.from(bytesOf(each)).toString(),
+      text: Buffer.from(bytesOf(each)).toString(),
+    }))
+  }
+  const x = (length: number) => 'x'.repeat(length)
+
+  test.each<[title: string, literals: string[], isWhole: boolean[]]>([
+    ['short ones do not', ['a', x(cut - 1)], [true, true]],
+    ['long ones do', ['a', x(cut), 'b', x(cut + 1), x(cut)], [true, false, true, false, false]],
+    [
+      'one with an escape does not',
+      [`${x(cut)}\\n`, `\\"${x(cut)}`, `${x(cut)}\\\\`, x(cut)],
+      [true, true, true, false],
+    ],
+    ['its size is that of its bytes', ['é'.repeat(cut / 2), 'é'.repeat(cut / 2 - 1)], [false, true]],
+    ['quotes that are escaped do not end it', ['\\"', '\\\\', '\\\\\\"', x(cut)], [true, true, true, false]],
+  ])('%s', (_, literals, isWhole) => {
+    const body = `[${literals.map((each) => `"${each}"`).join(',')}]`
+    const found = strings(body)
+    expect(found.map((each) => each.isWhole)).toEqual(isWhole)
+    expect(found.map(({ text }) => text).every((text, i) => text === JSON.parse(`"${literals[i]}"`))).toBe(
+      true,
+    )
+  })
+
+  test('also if it is the whole body', () => {
+    const { text, bytesOf } = shorten(`"${x(cut)}"`)
+    expect([text.length < cut, bytesOf(JSON.parse(text)).length]).toEqual([true, cut])
+  })
+
+  test('one that does not end is left', () => {
+    const body = `{"a":"${x(cut)}`
+    expect(shorten(body).text).toBe(body)
+  })
+
+  test('and does not count for how much text is read', () => {
+    const body = `{"a":"${x(cut)}"}${x(1000)}`
+    const { length } = `{"a":"${crypto.randomUUID()}0"}${x(1000)}`
+    expect(shorten(body, length).text).toHaveLength(length)
+    expect(() => shorten(body, length - 1)).toThrow(
+      expect.objectContaining({ kind: 'response', message: 'the answer is too long' }),
+    )
+  })
+
+  test('and a text that only looks like a mark is left', () => {
+    const { bytesOf } = shorten(`["${x(cut)}"]`)
+    expect(Buffer.from(bytesOf('0')).toString()).toBe('0')
+  })
+})
