@@ -22,7 +22,7 @@ export function declare(command: Command): void {
     .addOption(new FileFlag('--audit <file>', 'keep decisions and answers: the same line goes on', 'keeps'))
     .option(
       '--tool <name=command>',
-      'carry out a tool by a command, repeatable; it is done once nothing holds its stdout',
+      'carry out a tool by a command, which ends when its stdout is closed; repeatable',
       addValue,
     )
     .option('--tool-timeout <seconds>', 'the longest time for a command (default 600)')

@@ -62,7 +62,7 @@ export class Actor {
   #asking: readonly Use[] = []
   /** What the list said when it was last looked at for a reply that no stream has shown. */
   #listed: SessionState | undefined
-  readonly #counts = { turns: 0, run: 0, failed: 0 }
+  readonly #counts = { run: 0, failed: 0 }
 
   constructor(
     session: SessionAccess,
@@ -93,7 +93,6 @@ export class Actor {
   async see(items: readonly EventItem[]): Promise<void> {
     if (this.#failure) throw this.#failure.error
     for (const item of items) {
-      if (item.event.type === 'session.status_idle') this.#counts.turns++
       this.#sightings.push(...(await findUnasked(this.#notRun, item, this.#rules)))
     }
     this.#withdraw()
@@ -141,11 +140,10 @@ export class Actor {
 
   /** What was done in this run, in one line. */
   describe(): string {
-    const { turns, failed } = this.#counts
     const { allowed, denied, run } = this.#toolUses()
-    const tools = `tools: ${allowed} allowed, ${denied} denied, ${run} run here`
-    const failures = failed > 0 ? `, ${failed} failed` : ''
-    return `${turns} ${turns === 1 ? 'turn' : 'turns'}; ${tools}${failures}`
+    const { failed } = this.#counts
+    const own = run > 0 ? `, ${run} run here` : ''
+    return `tools: ${allowed} allowed, ${denied} denied${own}${failed > 0 ? `, ${failed} failed` : ''}`
   }
 
   #toolUses() {

@@ -187,7 +187,7 @@ test('on a terminal a person is asked, and each decision is shown, with a sum', 
   expect(err).toContain('✓ bash allowed\n✓ bash allowed (rules[0])\n')
   expect(err).toContain('✗ bash denied: because\n')
   expect(out).toContain('\n· agent.tool_result bash: ok\n')
-  expect(err).toMatch(/3 turns; tools: 2 allowed, 1 denied, 0 run here; \d+\.\d s\n/)
+  expect(err).toMatch(/parley: tools: 2 allowed, 1 denied; \d+\.\d s\n/)
 })
 
 test('a command that fails is told, with its tool use and what it said first', async () => {
