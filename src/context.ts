@@ -66,25 +66,33 @@ export interface GivenFlag {
   value?: string
 }
 
-/** The flags that every request command has, as they were given. */
-export interface SharedFlags {
-  /** All flags of this call, a command's own ones too, in the order written. */
-  given: readonly GivenFlag[]
-  profile?: string
+/** The flags that change a request, or show it. */
+interface RequestFlags {
   raw?: boolean
   dryRun?: boolean
   curl?: boolean
   retryUnknown?: boolean
   header?: string[]
+  settings: FlagSettings
+}
+
+/** The flags about what is told, and where. */
+interface MessageFlags {
   quiet?: boolean
   verbose?: boolean
   errors?: 'json' | 'github'
   report?: string
   color?: ColourChoice
+}
+
+/** The flags that every request command has, as they were given. */
+export interface SharedFlags extends RequestFlags, MessageFlags {
+  /** All flags of this call, a command's own ones too, in the order written. */
+  given: readonly GivenFlag[]
+  profile?: string
   stdin?: boolean
   /** Of the commands that send text: a stdin that is read has to bring some. */
   failOnEmpty?: boolean
-  settings: FlagSettings
 }
 
 /** What any part of a run can add to. */

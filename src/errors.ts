@@ -61,16 +61,10 @@ export const outcomes = {
 
 export type Kind = keyof typeof outcomes
 
-export interface FailureDetails {
-  /** What became of the call that failed. */
+/** How far a call got, and what that means for sending it again. */
+interface CallEnd {
   fate?: Fate
   sent?: Sent
-  /** One line for the person: what this failure means for the work. */
-  consequence?: string
-  status?: number
-  /** Seconds. */
-  retryAfter?: number
-  requestId?: string
   attempts?: number
   /** `never` if it is absent. */
   retry?: Retry
@@ -80,30 +74,45 @@ export interface FailureDetails {
   brokeOff?: boolean
   /** A second attempt cannot help: an unknown name, a bad certificate, `x-should-retry: false`. */
   isPermanent?: boolean
-  /** Every problem, if there is more than one. */
-  problems?: string[]
-  /** The tool uses that a session waits for. */
-  pending?: string[]
-  /** The command that goes on with the work, without `parley`. */
-  resume?: string[]
-  /** One that goes on and is for a person alone: a program that followed it would spend without an end. */
-  nextCommand?: string[]
-  /** What the service itself said, unescaped. */
+}
+
+/** What the service answered. */
+interface ServiceAnswer {
+  status?: number
+  /** Seconds. */
+  retryAfter?: number
+  requestId?: string
+  /** The words of the service, unescaped. */
   serviceMessage?: string
   /** It is an error that came as the body of an answer with a status of success. */
   isInBody?: boolean
-  /** Where that is kept which was paid for and could not be put where it was wanted; several if there are several. */
-  kept?: string | string[] | undefined
-  /** The text of an answer that is not as it was asked for. */
-  answer?: string
-  /** The service's error body: parsed JSON, or text. */
+  /** The error body: parsed JSON, or text. */
   body?: unknown
   /** The head of the answer that the body came with; names of headers in lower case. */
   head?: { status: number; statusText: string; headers: Record<string, string> }
   /** The exact bytes of that body, for `--raw`. */
   rawBody?: Uint8Array
-  cause?: unknown
 }
+
+/** What a person or a program is told beside the message. */
+interface Advice {
+  /** One line for the person: what this failure means for the work. */
+  consequence?: string
+  /** Every problem, if there is more than one. */
+  problems?: string[]
+  /** The tool uses that a session waits for. */
+  pending?: string[]
+  /** The command that resumes the work, without `parley`. */
+  resume?: string[]
+  /** Such a command for a person alone: a program that followed it would spend without an end. */
+  nextCommand?: string[]
+  /** The text of an answer that is not as it was asked for. */
+  answer?: string
+  /** The file, or the files, that keep what was paid for and could not be put where it was wanted. */
+  kept?: string | string[] | undefined
+}
+
+export interface FailureDetails extends CallEnd, ServiceAnswer, Advice {}
 
 /** A failure with a name: thrown anywhere, caught and printed once, in `main`. */
 export class CliError extends Error {
@@ -111,7 +120,7 @@ export class CliError extends Error {
   readonly details: FailureDetails
 
   constructor(kind: Kind, message: string, details: FailureDetails = {}) {
-    super(message, { cause: details.cause })
+    super(message)
     this.kind = kind
     this.details = details
   }

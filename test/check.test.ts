@@ -312,12 +312,6 @@ test('the demo profile needs no network', async () => {
   expect(resultsOf(ended.out).gateway).toBe('ok: the model answered, and streams with streamVia=query')
 })
 
-test('help names the shared flags that apply, and no other', async () => {
-  const { out } = await run([...check, '--help'])
-  expect(out.replace(/\s+/g, ' ')).toContain('Shared flags: --profile NAME, -H, -q, -v, and each setting')
-  expect((await run(['chat', '--help'])).out).toContain('--profile NAME, --raw, --dry-run, --curl, -H')
-})
-
 test.each([['--raw'], ['--dry-run'], ['--curl'], ['--retry-unknown']])('%s is exit 2', async (flag) => {
   expect(await run([...check, flag], { stdin: '' })).toMatchObject({ code: 2, out: '', requests: [] })
 })

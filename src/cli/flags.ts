@@ -4,7 +4,6 @@ import type { GivenFlag, SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
 import { flagOf, isRequestFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
 import type { Entry } from './entry.ts'
-import { addNote } from './help-text.ts'
 
 /** A flag as it was given; without a value it is empty. */
 export interface Given {
@@ -42,24 +41,6 @@ export const declareGeneralFlags = (command: Command) => declareShared(command, 
 export function declareRequestFlags(command: Command): void {
   const settingFlags = settingNames.filter(isRequestFlag).map(settingFlag)
   declareShared(command, [...requestFlags(), ...generalFlags(), ...settingFlags])
-}
-
-/** Ends a command's help with a pointer to the shared flags. */
-export function pointToSharedFlags(command: Command, { isRequest, without = [] }: Entry): void {
-  const flags = isRequest
-    ? [
-        '--profile NAME',
-        '--raw',
-        '--dry-run',
-        '--curl',
-        '-H',
-        '-q',
-        '-v',
-        'and each setting (--timeout, --base-url)',
-      ]
-    : ['--profile NAME', '-q', '--errors json', '--color WHEN']
-  const shown = flags.filter((flag) => !without.includes(flag))
-  addNote(command, `Shared flags: ${shown.join(', ')}: see 'parley help settings'.`)
 }
 
 export const isHelpFlag = (word: string): boolean => word === '--help' || word === '-h'

@@ -13,7 +13,6 @@ import {
   declareRequestFlags,
   isFlag,
   isHelpFlag,
-  pointToSharedFlags,
   readSharedFlags,
   requireCompanions,
 } from './flags.ts'
@@ -201,7 +200,7 @@ async function prepare(command: ParleyCommand, entry: Entry, parse: Parse): Prom
   if (module) addExamples(command, module.examples)
   if (entry.isRequest) declareRequestFlags(command)
   else declareGeneralFlags(command)
-  pointToSharedFlags(command, entry)
+  addNote(command, entry.isRequest ? sharedOfRequests : sharedOfAll)
   command.usage(command.usage().replace('[options]', '[flags]'))
   command.action(async () => {
     const commands = pathOf(command)
@@ -216,6 +215,9 @@ async function prepare(command: ParleyCommand, entry: Entry, parse: Parse): Prom
     await context.output.flush()
   })
 }
+
+const sharedOfAll = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
+const sharedOfRequests = `Shared flags: --profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and each setting (--timeout, --base-url): see 'parley help settings'.`
 
 const namesFile = (option: Option) => option instanceof FileFlag || option instanceof TextFlag
 

@@ -151,8 +151,8 @@ export async function changeProfile(
 /** Throws a usage error, which says what to do, for a name that no profile in the file can have. */
 export function requireOwnName({ name, chosenBy }: { name: string; chosenBy: string }): void {
   if (name === demoName) {
-    const way = waysOut.get(chosenBy) ?? 'name another'
-    throw usage(`the profile ${demoName}, chosen by ${chosenBy}, is built in and cannot be changed: ${way}`)
+    const which = `the profile ${demoName}, chosen by ${chosenBy},`
+    throw usage(`${which} is built in and cannot be changed: --profile NAME chooses another`)
   }
   if (!/^[\p{L}\p{N}][\p{L}\p{N}._@-]{0,63}$/u.test(name)) {
     throw usage(
@@ -160,8 +160,3 @@ export function requireOwnName({ name, chosenBy }: { name: string; chosenBy: str
     )
   }
 }
-
-const waysOut = new Map([
-  ['config use', `'parley config use ${defaultName}', or --profile NAME`],
-  ['PARLEY_PROFILE', 'unset PARLEY_PROFILE, or --profile NAME'],
-])

@@ -44,7 +44,8 @@ export async function setUpProfile(context: Context, questioner: Questioner): Pr
   else {
     // Meanwhile 'config use' may have chosen another one, whose secret would go to the address that was typed.
     await changeProfile(context, (current) => answers.reduce(withAnswer, current), name)
-    note(`saved: ${nextSteps(values, flags.profile ? ` --profile ${name}` : '')}`)
+    const flag = flags.profile ? ` --profile ${name}` : ''
+    note(`saved: 'parley config list --effective${flag}' shows it`)
     await noteOverrides(
       context,
       answers.map(([setting]) => setting),
@@ -62,18 +63,6 @@ interface Screen {
 /** Before each line but a title. */
 const margin = '  '
 
-/** For each service that has an address: the command that tries it, or the setting that is still missing. */
-function nextSteps(values: Values, flag: string): string {
-  const steps = services
-    .filter(({ address }) => values[address] !== undefined)
-    .map(({ secret, command, trial: [words, rest] }) =>
-      (values[secret] ?? values[command]) === undefined
-        ? `'parley config set${flag} ${secret}' is still needed`
-        : `'parley ${words}${flag} ${rest}' tries it`,
-    )
-  return [`'parley config list --effective${flag}' shows it`, ...steps].join(', ')
-}
-
 type GivenValue = [name: SettingName, value: unknown]
 
 const withAnswer = (values: Values, [name, value]: GivenValue) => withValue(values, name, value)
@@ -85,7 +74,6 @@ const services = [
     secret: 'accessToken',
     command: 'accessTokenCommand',
     others: ['family', 'chatModel', 'imageModel'],
-    trial: ['chat', 'Hello'],
   },
   {
     title: 'The session service, for events:',
@@ -93,7 +81,6 @@ const services = [
     secret: 'apiKey',
     command: 'apiKeyCommand',
     others: ['agentsAuth', 'vendor', 'workspaceId'],
-    trial: ['events list', '-s SESSION'],
   },
 ] as const
 

@@ -93,7 +93,7 @@ const hyphenated = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${lett
 
 /** Finds a setting by any of its spellings: `baseUrl`, `--base-url`, `PARLEY_BASE_URL`. Throws a usage error. */
 export function findSetting(spelling: string): SettingName {
-  const name = settingNames.find((candidate) => isSpelling(spelling, candidate))
+  const name = settingNames.find((candidate) => bare(candidate) === bare(spelling))
   if (name) return name
   const hint = didYouMean(spelling, [
     ...settingNames,
@@ -102,9 +102,6 @@ export function findSetting(spelling: string): SettingName {
   ])
   throw usage(`unknown setting '${spelling}'${hint}; 'parley help settings' lists them`)
 }
-
-/** Whether this is one of a setting's spellings. */
-export const isSpelling = (spelling: string, name: SettingName): boolean => bare(spelling) === bare(name)
 
 const bare = (spelling: string) =>
   spelling

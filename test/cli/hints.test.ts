@@ -167,19 +167,14 @@ test.each([
   })
 })
 
-test.each([
-  ['timeout=3', "config set takes no =: the value is a word of its own: 'parley config set timeout VALUE'"],
-  ['a=b', "config set takes no =: the value is a word of its own: 'parley config set KEY VALUE'"],
-  ['baseUrl=https://u:canary@a.test', /'parley config set baseUrl VALUE'$/],
-  [
-    'ACCESS_TOKEN=canary',
-    /^config set takes no =: 'parley config set accessToken' asks for a secret or reads it from stdin, .* history$/,
-  ],
-])('config set %s', async (given, said) => {
-  const text = await refusal(['config', 'set', given])
-  expect(text).toEqual(typeof said === 'string' ? said : expect.stringMatching(said))
-  expect(text).not.toContain('canary')
-})
+test.each(['timeout=3', 'a=b', 'baseUrl=https://u:canary@a.test', 'ACCESS_TOKEN=canary'])(
+  'config set %s takes no =, and repeats no secret',
+  async (given) => {
+    const text = await refusal(['config', 'set', given])
+    expect(text).toMatch(/^config set takes no =: KEY VALUE are two words, .* stdin or a hidden prompt$/)
+    expect(text).not.toContain('canary')
+  },
+)
 
 test.each([
   [

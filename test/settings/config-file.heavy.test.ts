@@ -354,7 +354,7 @@ describe('where it lies', () => {
       })
       const listed = await execute(['config', 'list', '--effective'], world)
       expect(listed).toMatchObject({ code: 0, err: said })
-      expect(listed.out).toContain(`baseUrl\t${server.url}\tPARLEY_BASE_URL\t\n`)
+      expect(listed.out).toContain(`baseUrl\t${server.url}\tPARLEY_BASE_URL\n`)
       for (const env of [{ ...world.env, PARLEY_PROFILE: 'default' }, world.env]) {
         const argv = env === world.env ? named : ['chat', 'x']
         expect(await execute(argv, { ...world, env })).toMatchObject({ code: 3, out: '' })

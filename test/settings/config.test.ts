@@ -246,14 +246,15 @@ describe('profiles', () => {
     )
   })
 
-  test('C22: delete forgets a profile, and tells what holds where it was the current one', async () => {
+  test('C22: delete forgets a profile, and says if it was the current one', async () => {
     const { env, file } = world({ current: 'work', profiles: { default: {}, work } })
     const ended = await run(['config', 'delete', 'work'], { env })
     expect(ended).toMatchObject({ code: 0, out: '' })
-    expect(ended.err).toBe("parley: 'work' was the current profile; now 'default' is\n")
+    const next = "'parley config use NAME' chooses another"
+    expect(ended.err).toBe(`parley: 'work' was the current profile; ${next}\n`)
     expect(file()).toEqual({ version: 1, profiles: { default: {} } })
     const none = await run(['config', 'delete', 'default'], { env })
-    expect(none.err).toContain("'default' was the current profile; now none is ('parley config use NAME'")
+    expect(none.err).toContain(`'default' was the current profile; ${next}`)
   })
 
   test('a profile that is not there is exit 3 with the nearest one', async () => {
@@ -292,7 +293,7 @@ describe('profiles', () => {
     const { env, also } = world({ current: 'other', profiles: { work, other: {} } })
     const named = await run(['config', 'delete', 'work'], also({ PARLEY_PROFILE: 'work' }))
     expect(named.err).toBe('parley: PARLEY_PROFILE still names it\n')
-    expect((await run(['config', 'delete', 'other'], { env })).err).toContain('now none is')
+    expect((await run(['config', 'delete', 'other'], { env })).err).toContain("'other' was the current")
   })
 
   test('C23: demo is built in: it is chosen for each call, and not changed or deleted', async () => {
@@ -313,7 +314,7 @@ describe('profiles', () => {
     for (const argv of [['set', 'timeout', '1'], ['unset', 'timeout'], ['init']]) {
       const ended = await run(['config', ...argv], { env })
       expect(ended).toMatchObject({ code: 2, out: '' })
-      expect(ended.err).toContain("'parley config use default', or --profile NAME")
+      expect(ended.err).toContain('chosen by config use, is built in and cannot be changed: --profile NAME')
     }
     expect((await run(['chat', 'x'], { env })).requests[0]?.url).toContain('gateway.demo.invalid')
     expect(await run(['config', 'use', 'default'], { env })).toMatchObject({ code: 0, out: '', err: '' })
@@ -488,30 +489,6 @@ describe('config init', () => {
     expect(ended.err).toContain('  accessToken has blanks or other characters that no token has\n')
     expect(ended.err).toContain('  agentsUrl must begin with https:// or http://\n')
     expect(ended.err).not.toContain('canary')
-  })
-
-  test.each([
-    [
-      'both',
-      ['https://a.test', 't-1\r', '', '', '', 'https://b.test', 'k-1\r', '', '', ''],
-      ['chat', 'events'],
-    ],
-    ['the gateway', ['https://a.test', 't-1\r', '', '', '', ''], ['chat']],
-    ['the gateway without a token', ['https://a.test', '\r', '', '', '', '', ''], ['accessToken']],
-    ['the session service', ['', 'https://b.test', 'k-1\r', '', '', ''], ['events']],
-  ])('C26: it proposes only what now works: %s', async (_, lines, proposed) => {
-    const { env } = world()
-    const typed = lines.map((line) => (line.endsWith('\r') ? line : `${line}\n`)).join('')
-    const { code, err } = await run(['config', 'init', '--profile', 'new'], { env, typed })
-    expect(code).toBe(0)
-    const steps = {
-      chat: "'parley chat --profile new Hello' tries it",
-      events: "'parley events list --profile new -s SESSION' tries it",
-      accessToken: "'parley config set --profile new accessToken' is still needed",
-    }
-    expect(Object.entries(steps).flatMap(([step, said]) => (err.includes(said) ? [step] : []))).toEqual(
-      proposed,
-    )
   })
 
   test('C26: it shows what holds without an answer', async () => {

@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
 import { SettingArgument } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
-import { type CliError, usage } from '../../errors.ts'
+import { usage } from '../../errors.ts'
 import { createQuestioner } from '../../io/question.ts'
 import { pathDoubt } from '../../settings/doubts.ts'
 import { changeProfile, replacedBy, withValue } from '../../settings/profiles.ts'
 import { noteOverrides, problemOf, readChosenValues } from '../../settings/resolve.ts'
 import { schemas } from '../../settings/schemas.ts'
-import { findSetting, isSpelling, type SettingName, settingNames, settingOf } from '../../settings/table.ts'
+import { findSetting, type SettingName, settingOf } from '../../settings/table.ts'
 
 export function declare(command: Command): void {
   command
@@ -23,7 +23,11 @@ export const examples = [
 ]
 
 export async function run(context: Context, _: unknown, [key = '', given]: string[]): Promise<void> {
-  if (given === undefined && key.includes('=')) throw attached(key)
+  // What follows may be a secret.
+  if (key.includes('='))
+    throw usage(
+      'config set takes no =: KEY VALUE are two words, and a secret is read from stdin or a hidden prompt',
+    )
   const name = findSetting(key)
   if (settingOf(name).secret && given !== undefined && given !== '-') {
     throw usage(
@@ -52,17 +56,6 @@ async function vendorOf(context: Context): Promise<string | undefined> {
   const { chosen } = await readChosenValues(context)
   const vendor = chosen.find(({ setting }) => setting === 'vendor')?.value
   return typeof vendor === 'string' ? vendor : undefined
-}
-
-/** `config set timeout=30`. What follows may be a secret. */
-function attached(key: string): CliError {
-  const spelling = key.slice(0, key.indexOf('='))
-  const name = settingNames.find((each) => isSpelling(spelling, each))
-  const way =
-    name !== undefined && settingOf(name).secret
-      ? `'parley config set ${name}' asks for a secret or reads it from stdin, for as an argument it is in the shell's history`
-      : `the value is a word of its own: 'parley config set ${name ?? 'KEY'} VALUE'`
-  return usage(`config set takes no =: ${way}`)
 }
 
 async function readValue({ host, input, cleanups }: Context, name: SettingName): Promise<string> {
