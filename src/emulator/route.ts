@@ -13,44 +13,31 @@ export interface Route {
 const all = (Object.entries(endpoints) as [EndpointName, Endpoint][]).map(([name, endpoint]) => ({
   name,
   endpoint,
-  pattern: endpoint.path.split('/').map(patternOf),
+  pattern: patternOf(endpoint.path),
 }))
 
 /** Where a request goes. Without a `route` its path leads to the `methods` at most. */
 export function findRoute({ method, url }: HttpRequest): { route?: Route; methods: string[] } {
   const { pathname, searchParams: query } = new URL(url)
-  const segments = pathname.split('/').map(decode)
+  // Some clients encode a colon.
+  const path = pathname.replaceAll(/%3a/gi, ':')
   const found = all.flatMap(({ name, endpoint, pattern }) => {
-    const params = matchEach(pattern, segments)
-    return params ? [{ name, endpoint, params, query }] : []
+    const match = pattern.exec(path)
+    return match ? [{ name, endpoint, params: decodeAll(match.groups), query }] : []
   })
   const route = found.find(({ endpoint }) => endpoint.method === method)
-  const methods = found.map(({ endpoint }) => endpoint.method)
-  return { ...(route ? { route } : {}), methods: methods.sort() }
+  return { ...(route ? { route } : {}), methods: found.map(({ endpoint }) => endpoint.method).sort() }
 }
 
-/** What cannot be decoded leads nowhere. */
-function decode(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return ''
-  }
-}
+/** The server has refused what cannot be decoded. */
+const decodeAll = (params: Record<string, string> = {}): Record<string, string> =>
+  Object.fromEntries(Object.entries(params).map(([name, value]) => [name, decodeURIComponent(value)]))
 
-/** Segments are decoded before they are matched: some clients encode a colon. */
-function matchEach(patterns: RegExp[], segments: string[]): Record<string, string> | undefined {
-  if (patterns.length !== segments.length) return undefined
-  const found = patterns.map((pattern, i) => pattern.exec(segments[i] ?? ''))
-  if (found.includes(null)) return undefined
-  return Object.assign({}, ...found.map((each) => each?.groups ?? {}))
-}
-
-function patternOf(segment: string): RegExp {
-  const text = segment.replace(/\{(\w+)\}|[.*+?^$()[\]\\|]/g, (found, name) =>
-    name ? `(?<${name}>.+?)` : `\\${found}`,
+function patternOf(path: string): RegExp {
+  const text = path.replace(/\{(\w+)\}|[.*+?^$()[\]\\|]/g, (found, name) =>
+    name ? `(?<${name}>[^/]+?)` : `\\${found}`,
   )
-  return new RegExp(`^${text}$`, 's')
+  return new RegExp(`^${text}$`)
 }
 
 /** The response if no endpoint is there, or one that has other methods only. */

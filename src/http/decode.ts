@@ -40,7 +40,7 @@ async function* bounded(body: Body, most: number): AsyncGenerator<Uint8Array> {
 }
 
 async function* decode(response: HttpResponse, codings: string[]): AsyncGenerator<Uint8Array> {
-  const decoders = createDecoders(await import('node:zlib'))
+  const zlib = await import('node:zlib')
   const unknown =
     codings.length > mostCodings ? codings.join(', ') : codings.find((name) => !decoders.has(name))
   if (unknown !== undefined) {
@@ -49,27 +49,20 @@ async function* decode(response: HttpResponse, codings: string[]): AsyncGenerato
   }
   yield* codings.reduceRight<Body>((body, coding, index) => {
     // Some proxies repeat the word and leave the body as it is.
-    const isRepeated = coding === codings[index + 1]
-    return decodeOne(body, (start) =>
-      isRepeated && coding === 'gzip' && !startsAsGzip(start) ? undefined : decoders.get(coding)?.(start),
+    const isRepeated = coding === 'gzip' && codings[index + 1] === coding
+    return decompress(body, (start) =>
+      isRepeated && !startsAsGzip(start) ? undefined : decoders.get(coding)?.(zlib, start),
     )
   }, response.body)
 }
 
-type Decoding = (body: Body) => Body
-
-/** The decoding for each coding, given the first two bytes of the body. */
-const createDecoders = (zlib: Zlib) =>
-  new Map<string, (start: Uint8Array) => Decoding>([
-    ['gzip', () => (body) => decompress(body, zlib.createGunzip())],
-    ['x-gzip', () => (body) => decompress(body, zlib.createGunzip())],
-    [
-      'deflate',
-      (start) => (body) =>
-        decompress(body, startsAsZlib(start) ? zlib.createInflate() : zlib.createInflateRaw()),
-    ],
-    ['br', () => (body) => decompress(body, zlib.createBrotliDecompress())],
-  ])
+/** What decodes each coding, given the first two bytes of the body. */
+const decoders = new Map<string, (zlib: Zlib, start: Uint8Array) => Transform>([
+  ['gzip', (zlib) => zlib.createGunzip()],
+  ['x-gzip', (zlib) => zlib.createGunzip()],
+  ['deflate', (zlib, start) => (startsAsZlib(start) ? zlib.createInflate() : zlib.createInflateRaw())],
+  ['br', (zlib) => zlib.createBrotliDecompress()],
+])
 
 const startsAsGzip = ([first, second]: Uint8Array) => first === 0x1f && second === 0x8b
 
@@ -78,20 +71,29 @@ const startsAsZlib = ([first = 0, second = 0]: Uint8Array) =>
   (first & 15) === 8 && ((first << 8) | second) % 31 === 0
 
 /** Decodes one coding. `choose` gets the first two bytes, and returns `undefined` to leave the body as it is. */
-async function* decodeOne(
+async function* decompress(
   body: Body,
-  choose: (start: Uint8Array) => Decoding | undefined,
+  choose: (start: Uint8Array) => Transform | undefined,
 ): AsyncGenerator<Uint8Array> {
   const chunks = body[Symbol.asyncIterator]()
   let start: Uint8Array = new Uint8Array()
-  let next = await chunks.next()
-  for (; !next.done; next = await chunks.next()) {
+  for (let next = await chunks.next(); !next.done; next = await chunks.next()) {
     start = Buffer.concat([start, next.value])
     if (start.length >= 2) break
   }
   const whole = continued(start, chunks)
-  const decoding = start.length > 0 ? choose(start) : undefined
-  yield* decoding ? decoding(whole) : whole
+  const decoder = start.length > 0 ? choose(start) : undefined
+  if (!decoder) return yield* whole
+  const { Readable } = await import('node:stream')
+  const source = Readable.from(whole)
+  source.on('error', (error) => decoder.destroy(error))
+  try {
+    yield* source.pipe(decoder)
+  } catch (error) {
+    throw error instanceof CliError ? error : unreadable('it cannot be decompressed')
+  } finally {
+    source.destroy()
+  }
 }
 
 async function* continued(start: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -102,20 +104,5 @@ async function* continued(start: Uint8Array, rest: AsyncIterator<Uint8Array>): A
     await rest.return?.()
   }
 }
-
-async function* decompress(body: Body, decoder: Transform): AsyncGenerator<Uint8Array> {
-  const { Readable } = await import('node:stream')
-  const source = Readable.from(body)
-  source.on('error', (error) => decoder.destroy(error))
-  try {
-    yield* source.pipe(decoder)
-  } catch (error) {
-    throw error instanceof CliError ? error : notCompressed()
-  } finally {
-    source.destroy()
-  }
-}
-
-const notCompressed = () => unreadable('it cannot be decompressed')
 
 const unreadable = (why: string) => notUnderstood(`the answer cannot be read: ${why}`)
