@@ -8,12 +8,12 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import { type BatchOptions, mostFailedOf } from './flags.ts'
 import {
   type BatchInput,
-  type Line,
-  type LineRequest,
+  type BatchLine,
+  type BatchSource,
+  type LineCall,
   openSource,
   type Prepare,
   readInput,
-  type Source,
 } from './input.ts'
 import { Ledger } from './ledger.ts'
 import { type BatchContext, BatchReport, createTally, withStatusLine } from './report.ts'
@@ -22,11 +22,11 @@ import { openResults, type ResultReader, type ResultsFile } from './results-file
 import { type Outcome, runBatch, type Tally } from './run.ts'
 
 /** The work of a batch: how a line becomes a request, and how it is asked. */
-export interface LineWork<C extends LineRequest> extends ResultReader {
+export interface LineWork<C extends LineCall> extends ResultReader {
   prepare: Prepare<C>
-  ask(line: Line<C>): Promise<LineAnswer>
+  ask(line: BatchLine<C>): Promise<LineAnswer>
   /** Prints the request in one line. */
-  preview(call: LineRequest): Promise<void>
+  preview(call: LineCall): Promise<void>
   retry: Omit<RetryPolicy, 'deadline'>
 }
 
@@ -36,7 +36,7 @@ const defaultConcurrency = 8
 const steady = 2000
 
 /** Asks every line of a file, several at a time, and prints a result for each. Throws a `CliError`. */
-export async function answerBatch<C extends LineRequest>(
+export async function answerBatch<C extends LineCall>(
   outer: Context,
   options: BatchOptions,
   readWork: (context: Context, settings: ResolvedSettings) => Promise<LineWork<C>>,
@@ -60,15 +60,15 @@ const noStdout = () =>
     consequence: 'nothing was sent',
   })
 
-interface Batch<C extends LineRequest> {
+interface Batch<C extends LineCall> {
   options: BatchOptions
   work: LineWork<C>
-  source: Source
+  source: BatchSource
   /** By the forward clock, or Infinity. */
   deadline: number
 }
 
-async function preview<C extends LineRequest>(
+async function preview<C extends LineCall>(
   context: BatchContext,
   { options, work, source }: Batch<C>,
 ): Promise<void> {
@@ -78,7 +78,7 @@ async function preview<C extends LineRequest>(
 }
 
 /** Opens the results, and the input, which is checked if it is a file. */
-async function open<C extends LineRequest>(
+async function open<C extends LineCall>(
   context: BatchContext,
   { options, work, source, deadline }: Batch<C>,
 ): Promise<{ input: BatchInput<C>; results: ResultsFile | undefined }> {
@@ -95,7 +95,7 @@ async function open<C extends LineRequest>(
   return { input: checked ?? (await read()), results }
 }
 
-async function answer<C extends LineRequest>(context: BatchContext, batch: Batch<C>): Promise<void> {
+async function answer<C extends LineCall>(context: BatchContext, batch: Batch<C>): Promise<void> {
   const { options, work, deadline } = batch
   const { input, results } = await open(context, batch)
   const { concurrency = defaultConcurrency, maxTotalTokens: mostTokens = Infinity, maxFailed } = options
@@ -111,16 +111,17 @@ async function answer<C extends LineRequest>(context: BatchContext, batch: Batch
       return work.ask(line)
     },
     {
-      concurrency,
-      retry: { ...work.retry, deadline },
-      mostTokens,
-      mostFailed: () => (maxFailed ? mostFailedOf(maxFailed, input.total) : Infinity),
+      limits: {
+        concurrency,
+        retry: { ...work.retry, deadline },
+        mostTokens,
+        mostFailed: () => (maxFailed ? mostFailedOf(maxFailed, input.total) : Infinity),
+      },
       tally,
       interrupted,
       timers: context.timers,
-      observer: report,
-      file: results,
-      stdout: report,
+      report,
+      results,
     },
   ).finally(() => report.end())
   await endInterrupt()
@@ -154,10 +155,10 @@ function takeInterrupt({ host, note, cleanups }: BatchContext) {
 }
 
 /** A batch without a line is done; with `--fail-on-empty` that is a usage error. */
-function requireLine<C extends LineRequest>(
+function requireLine<C extends LineCall>(
   { flags, note }: BatchContext,
   { lastNumber }: BatchInput<C>,
-  { name }: Source,
+  { name }: BatchSource,
 ): void {
   if (lastNumber > 0) return
   const empty = `${name}: it has no line with a request`

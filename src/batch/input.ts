@@ -1,26 +1,28 @@
+import { isUtf8 } from 'node:buffer'
 import { hash as digest } from 'node:crypto'
 import { createReadStream, promises as fs } from 'node:fs'
 import { nothingSpent, type Spent } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { asFileFailure, CliError, mostCounted, usage, usageProblems } from '../errors.ts'
+import { cutLines } from '../io/cut-lines.ts'
 import { letSignalsCome } from '../io/input.ts'
 import { absolutePath } from '../io/paths.ts'
+import { wayToUtf8 } from '../io/utf8.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
 import { type Id, type LineForm, readForm } from './line-form.ts'
-import { readLines, type TextLine } from './lines.ts'
 
 /** The request of one line. */
-export interface LineRequest {
+export interface LineCall {
   model: string
   body: Uint8Array
 }
 
 /** Makes the call of a line. Throws a usage error if none can be made of it. */
-export type Prepare<C extends LineRequest> = (form: LineForm) => C | Promise<C>
+export type Prepare<C extends LineCall> = (form: LineForm) => C | Promise<C>
 
 /** One line of a batch, from the input to its result. */
-export interface Line<C extends LineRequest> {
+export interface BatchLine<C extends LineCall> {
   /** Its number, from 1. */
   index: number
   id?: Id
@@ -38,7 +40,7 @@ export interface Line<C extends LineRequest> {
 }
 
 /** A batch's input as bytes: a file, or stdin. */
-export interface Source {
+export interface BatchSource {
   /** For messages. */
   name: string
   /** It can be read again, and so is checked before anything is sent. */
@@ -59,7 +61,7 @@ const whole: Share = { place: 1, of: 1 }
 const isOf = ({ place, of }: Share, number: number): boolean => (number - place) % of === 0
 
 /** The lines of a batch, or of a share of it, but for those that an earlier run has done. */
-export interface BatchInput<C extends LineRequest> {
+export interface BatchInput<C extends LineCall> {
   /** All of them; `undefined` as long as only the end of a pipe will tell. */
   total: number | undefined
   /** The number of the last line that has a request, as far as is known by now; 0 if there is none. */
@@ -69,11 +71,11 @@ export interface BatchInput<C extends LineRequest> {
   /** How many lines are asked again because what their results name is gone. */
   gone: number
   /** Throws a `CliError` at a bad line, and if it cannot be read further. */
-  lines: AsyncIterable<Line<C>>
+  lines: AsyncIterable<BatchLine<C>>
 }
 
 /** Opens a file, or stdin for `-`. Throws a `CliError`. */
-export async function openSource({ input, host }: Context, name: string): Promise<Source> {
+export async function openSource({ input, host }: Context, name: string): Promise<BatchSource> {
   if (name === '') throw usage('--batch needs a file, or - for stdin')
   if (name === '-') {
     if (input.stdinKind === 'terminal') throw usage('--batch -: stdin is a terminal; give a file or a pipe')
@@ -101,18 +103,44 @@ async function* readFile(path: string, name: string): AsyncGenerator<Uint8Array>
   }
 }
 
+/** A line of a batch's input that is not empty: its text, or its problem. */
+export type TextLine = { number: number } & ({ text: string } | { problem: string })
+
+const mebibyte = 1024 * 1024
+const longestMebibytes = 64
+
+/** Reads the lines of a batch's input one by one, with their numbers from 1. */
+export async function* readLines(
+  chunks: AsyncIterable<Uint8Array>,
+  longest = longestMebibytes * mebibyte,
+): AsyncGenerator<TextLine, void, undefined> {
+  let number = 0
+  for await (const lines of cutLines(chunks, longest)) {
+    for (const { bytes } of lines) {
+      number++
+      if (!bytes) yield { number, problem: `it is longer than ${longest / mebibyte} MiB` }
+      else if (!isUtf8(bytes)) yield { number, problem: `it is not UTF-8 text: ${wayToUtf8(bytes)}` }
+      else {
+        // This takes a byte order mark away too.
+        const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString().trim()
+        if (text !== '') yield { number, text }
+      }
+    }
+  }
+}
+
 /**
  * Reads the lines of a batch. A regular file is checked whole first: throws a usage error that names every bad line.
  * Of a share the other lines are checked and entered too: what is wrong with one stops all shares alike, and a line that
  * comes again has its count in the whole.
  */
-export async function readInput<C extends LineRequest>(
-  source: Source,
+export async function readInput<C extends LineCall>(
+  source: BatchSource,
   prepare: Prepare<C>,
   ledger: Ledger,
   share: Share = whole,
 ): Promise<BatchInput<C>> {
-  async function* read(onBad: (line: BadLine) => void): AsyncGenerator<Line<C>, void, undefined> {
+  async function* read(onBad: (line: BadLine) => void): AsyncGenerator<BatchLine<C>, void, undefined> {
     let total = 0
     for await (const text of readLines(source.read())) {
       const made = await makeLine(text, prepare, (line) => ledger.enter(line))
@@ -161,11 +189,11 @@ interface Checked {
 const markOf = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
 
 /** Makes the lines of these numbers again. Throws a `CliError` if the file has changed since its check. */
-async function* makeAgain<C extends LineRequest>(
-  source: Source,
+async function* makeAgain<C extends LineCall>(
+  source: BatchSource,
   prepare: Prepare<C>,
   { numbers, marks, repeated }: Checked,
-): AsyncGenerator<Line<C>, void, undefined> {
+): AsyncGenerator<BatchLine<C>, void, undefined> {
   if (numbers.length === 0) return
   const changed = (what: string) =>
     new CliError('file', `${source.name}: ${what} while the batch ran: nothing after it was asked`)
@@ -191,10 +219,10 @@ interface BadLine {
 
 const notJson = 'jq -R . makes a JSON text of each line of plain text'
 
-type Made<C extends LineRequest> = { line: Line<C>; isDone: boolean; isGone: boolean } | BadLine
+type Made<C extends LineCall> = { line: BatchLine<C>; isDone: boolean; isGone: boolean } | BadLine
 
 /** Makes a line and enters it, or names its problem. */
-async function makeLine<C extends LineRequest>(
+async function makeLine<C extends LineCall>(
   text: TextLine,
   prepare: Prepare<C>,
   enter: Ledger['enter'],
@@ -213,7 +241,7 @@ async function makeLine<C extends LineRequest>(
 }
 
 /** The hash of model and body: 32 hexadecimal digits. */
-const hashRequest = ({ model, body }: LineRequest): string =>
+const hashRequest = ({ model, body }: LineCall): string =>
   digest('sha256', Buffer.concat([Buffer.from(`${model}\0`), body])).slice(0, 32)
 
 async function describeProblem(error: unknown, text: string): Promise<Omit<BadLine, 'index'>> {

@@ -7,8 +7,8 @@ import { describeFailure } from '../io/failure.ts'
 import { describeAgo, giveLifeSigns } from '../io/life-signs.ts'
 import { createStatusLine, type StatusLine } from '../io/status-line.ts'
 import { callAfter } from '../timers.ts'
-import type { BatchInput, LineRequest } from './input.ts'
-import type { Observer, Sink, Tally } from './run.ts'
+import type { BatchInput, LineCall } from './input.ts'
+import type { Reporter, Tally } from './run.ts'
 
 /** A context whose messages come above a status line. */
 export interface BatchContext extends Context {
@@ -33,7 +33,7 @@ export function withStatusLine(context: Context): BatchContext {
 const step = 250
 
 /** Tells a person how a batch goes, and how it ended. */
-export class BatchReport implements Observer, Sink {
+export class BatchReport implements Reporter {
   readonly #context
   readonly #tally
   readonly #input
@@ -52,7 +52,7 @@ export class BatchReport implements Observer, Sink {
   constructor(
     context: BatchContext,
     tally: Tally,
-    { input, isResumable }: { input: Pick<BatchInput<LineRequest>, 'total'>; isResumable: boolean },
+    { input, isResumable }: { input: Pick<BatchInput<LineCall>, 'total'>; isResumable: boolean },
   ) {
     const { host, flags, timers } = context
     this.#context = context

@@ -1,6 +1,6 @@
 import type { Spent } from '../content/tokens.ts'
 import { onOneLine } from '../wire/page.ts'
-import type { Line, LineRequest } from './input.ts'
+import type { BatchLine, LineCall } from './input.ts'
 
 /** The answer to one line. */
 export interface LineAnswer {
@@ -16,7 +16,7 @@ export interface LineAnswer {
 }
 
 /** The line that a result belongs to. */
-type Subject = Pick<Line<LineRequest>, 'index' | 'id' | 'hash' | 'spent'>
+type Subject = Pick<BatchLine<LineCall>, 'index' | 'id' | 'hash' | 'spent'>
 
 /** A result as one line of JSON, without its line break. */
 export function formatAnswer(subject: Subject, answer: LineAnswer): string {

@@ -14,14 +14,14 @@ import {
   refuse,
   type State,
 } from './gate.ts'
-import type { BatchInput, Line, LineRequest } from './input.ts'
+import type { BatchInput, BatchLine, LineCall } from './input.ts'
 import { formatAnswer, formatFailure, type LineAnswer } from './result.ts'
 
 /**
  * Asks for one line, once, and adds to what it has spent. Throws a `CliError`: whether the line is asked again is not for
  * it to decide.
  */
-export type Ask<C extends LineRequest> = (line: Line<C>) => Promise<LineAnswer>
+export type Ask<C extends LineCall> = (line: BatchLine<C>) => Promise<LineAnswer>
 
 /** How far a batch has come. */
 export interface Tally {
@@ -48,15 +48,16 @@ interface LineFailure {
   isFirst?: boolean
 }
 
-/** Takes results. Resolves once a line is written; throws as its file or stdout does. */
-export interface Sink {
+/** Takes results. */
+export interface ResultSink {
+  /** Resolves once a line is written; throws as its file or stdout does. */
   write(line: string): Promise<void> | void
   /** Throws a `CliError` if what was written is not there any more. */
   requireWhole?(): void
 }
 
-/** What a run reports while it goes on. */
-export interface Observer {
+/** Prints results on stdout, and tells a person how the batch goes. */
+export interface Reporter extends ResultSink {
   /** A failure as it stands in a result, secrets redacted. */
   describe(error: CliError): object
   note(message: string): void
@@ -68,7 +69,7 @@ export interface Observer {
   onPause(error: CliError, until: number, places: number): void
 }
 
-export interface RunOptions {
+export interface BatchLimits {
   /** The most requests at a time. */
   concurrency: number
   /** When a line is asked again by itself, until the deadline (by the forward clock, or Infinity). */
@@ -77,15 +78,18 @@ export interface RunOptions {
   mostTokens: number
   /** Nothing is begun once more lines failed; Infinity for no limit. */
   mostFailed(): number
+}
+
+export interface BatchSettings {
+  limits: BatchLimits
   /** Counted while the batch runs. */
   tally: Tally
   /** Given when nothing new is to be begun, and what is under way is to be finished. */
   interrupted: AbortSignal
   timers: Timers
-  observer: Observer
-  /** Where results go; what the file does not take goes to stdout, and does not count. */
-  file?: Sink | undefined
-  stdout: Sink
+  report: Reporter
+  /** Where results go; what it does not take goes to stdout, and does not count. */
+  results?: ResultSink | undefined
 }
 
 export interface Outcome {
@@ -96,21 +100,21 @@ export interface Outcome {
 }
 
 /** Asks all lines of an input, several at a time, and writes a result for each as it comes. */
-export const runBatch = <C extends LineRequest>(
+export const runBatch = <C extends LineCall>(
   input: BatchInput<C>,
   ask: Ask<C>,
-  options: RunOptions,
-): Promise<Outcome> => new Run(input, ask, options).toEnd()
+  options: BatchSettings,
+): Promise<Outcome> => new BatchRun(input, ask, options).toEnd()
 
 /** Answers that come together differ by some milliseconds. */
 const worthTelling = 1000
 
 /** A batch that is under way. */
-class Run<C extends LineRequest> implements State<Line<C>> {
+class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
   gate
-  readonly waiting: Line<C>[] = []
-  next: State<Line<C>>['next'] = 'awaited'
-  course: State<Line<C>>['course'] = 'going on'
+  readonly waiting: BatchLine<C>[] = []
+  next: State<BatchLine<C>>['next'] = 'awaited'
+  course: State<BatchLine<C>>['course'] = 'going on'
   readonly mostTokens
   mostFailed = Infinity
   deadline
@@ -119,7 +123,7 @@ class Run<C extends LineRequest> implements State<Line<C>> {
   readonly #options
   readonly #tally
   /** Lines that are being asked, and have no answer yet. */
-  readonly #asked: Crowd<Line<C>> = new Crowd()
+  readonly #asked: Crowd<BatchLine<C>> = new Crowd()
   #first: LineFailure | undefined
   #firstToPass: LineFailure | undefined
   /** Why the batch stops: the first reason counts. */
@@ -131,13 +135,13 @@ class Run<C extends LineRequest> implements State<Line<C>> {
   #underWay = 0
   #wake = () => {}
 
-  constructor(input: BatchInput<C>, ask: Ask<C>, options: RunOptions) {
+  constructor(input: BatchInput<C>, ask: Ask<C>, options: BatchSettings) {
     this.#lines = input.lines[Symbol.asyncIterator]()
     this.#ask = ask
     this.#options = options
-    this.gate = createGate(options.concurrency)
-    this.mostTokens = options.mostTokens
-    this.deadline = options.retry.deadline
+    this.gate = createGate(options.limits.concurrency)
+    this.mostTokens = options.limits.mostTokens
+    this.deadline = options.limits.retry.deadline
     this.#tally = options.tally
   }
 
@@ -150,7 +154,7 @@ class Run<C extends LineRequest> implements State<Line<C>> {
   }
 
   async toEnd(): Promise<Outcome> {
-    const { interrupted, mostFailed, file } = this.#options
+    const { interrupted, limits, results } = this.#options
     const onInterrupt = () => {
       this.#stop(undefined)
       this.#wake()
@@ -161,7 +165,7 @@ class Run<C extends LineRequest> implements State<Line<C>> {
       this.#start(this.#readNext())
       for (;;) {
         const now = this.#options.timers.now()
-        this.mostFailed = mostFailed()
+        this.mostFailed = limits.mostFailed()
         const step = decide(this, now)
         if (step.do === 'end') break
         if (step.do === 'ask') this.#begin(step.line)
@@ -175,7 +179,7 @@ class Run<C extends LineRequest> implements State<Line<C>> {
       this.#lines.return?.().catch(() => {})
     }
     try {
-      file?.requireWhole?.()
+      results?.requireWhole?.()
     } catch (error) {
       this.#stop(error)
     }
@@ -246,7 +250,7 @@ class Run<C extends LineRequest> implements State<Line<C>> {
     }
   }
 
-  #begin(line: Line<C>): void {
+  #begin(line: BatchLine<C>): void {
     if (line === this.next) this.#start(this.#readNext())
     else this.waiting.shift()
     if (this.gate.outage) line.triedIn = this.gate.outage.number
@@ -255,7 +259,7 @@ class Run<C extends LineRequest> implements State<Line<C>> {
   }
 
   /** Asks one line until it has its result, or has to wait with all others. */
-  async #askUntilOver(line: Line<C>): Promise<void> {
+  async #askUntilOver(line: BatchLine<C>): Promise<void> {
     for (;;) {
       const ticket = this.gate.pause.number
       this.#asked.add(line)
@@ -282,7 +286,7 @@ class Run<C extends LineRequest> implements State<Line<C>> {
     this.gate = leave(this.gate)
   }
 
-  async #tryOnce(line: Line<C>): Promise<LineAnswer | { error: unknown }> {
+  async #tryOnce(line: BatchLine<C>): Promise<LineAnswer | { error: unknown }> {
     try {
       return await this.#ask(line)
     } catch (error) {
@@ -291,13 +295,13 @@ class Run<C extends LineRequest> implements State<Line<C>> {
   }
 
   /** What becomes of a line whose request failed: its failure, or it waits with all others, or for so many milliseconds. */
-  #judge(line: Line<C>, ticket: number, error: unknown): CliError | 'wait' | number {
+  #judge(line: BatchLine<C>, ticket: number, error: unknown): CliError | 'wait' | number {
     const effect = error instanceof CliError ? effectOf(error) : 'not asked'
     if (!(error instanceof CliError) || effect === 'not asked') {
       this.#stop(error)
       return 'wait'
     }
-    const { retry } = this.#options
+    const { retry } = this.#options.limits
     const [now, random] = [this.#options.timers.now(), this.#options.timers.random()]
     const failed = { error, index: line.index, now, deadline: retry.deadline, random }
     const before = this.gate
@@ -316,7 +320,7 @@ class Run<C extends LineRequest> implements State<Line<C>> {
     const { retryAfter } = error.details
     const decision = decideRetry(retry, { error, retryAfter }, { attempt: ++line.failures, now, random })
     if (!decision.again) return decision.because === undefined ? error : explain(error, decision)
-    this.#options.observer.onRetry(line.index, error, decision.wait)
+    this.#options.report.onRetry(line.index, error, decision.wait)
     line.failure = error
     return decision.wait
   }
@@ -326,34 +330,34 @@ class Run<C extends LineRequest> implements State<Line<C>> {
     if (pause === before) return
     this.#refusal = error
     const isNews = pause.number !== before.number || pause.until - before.until >= worthTelling
-    if (isNews) this.#options.observer.onPause(error, pause.until, outage ? 1 : places)
+    if (isNews) this.#options.report.onPause(error, pause.until, outage ? 1 : places)
   }
 
   /** Adds what a line has spent since it was counted last. */
-  #count({ index, spent }: Line<C>): void {
+  #count({ index, spent }: BatchLine<C>): void {
     this.#tally.tokens += spent.tokens - spent.counted
     spent.counted = spent.tokens
     if (spent.unmetered === 0 || this.#isUnmeteredTold) return
     this.#isUnmeteredTold = true
     this.#tally.isPartial = true
-    this.#options.observer.note(
+    this.#options.report.note(
       `line ${index}: the answer does not say how many tokens it took; it counts as none`,
     )
   }
 
   /** Writes the result of a line; only then its place is free. */
-  async #end(line: Line<C>, came: LineAnswer | CliError): Promise<void> {
+  async #end(line: BatchLine<C>, came: LineAnswer | CliError): Promise<void> {
     const { index, spent } = line
     try {
       const error =
         came instanceof CliError ? came.with({ attempts: Math.max(1, spent.attempts) }) : undefined
       const text = error
-        ? formatFailure(line, this.#options.observer.describe(error))
+        ? formatFailure(line, this.#options.report.describe(error))
         : formatAnswer(line, came as LineAnswer)
       this.#tally.isAnswered ||= spent.answers > 0
       if (error) this.#noteFailure({ index, error })
       if (await this.#write(text)) this.#countResult(error)
-      this.#options.observer.onResult(index)
+      this.#options.report.onResult(index)
     } finally {
       this.gate = leave(this.gate)
     }
@@ -377,17 +381,17 @@ class Run<C extends LineRequest> implements State<Line<C>> {
 
   /** Returns whether the result is where the next run or a reader looks for it. */
   async #write(text: string): Promise<boolean> {
-    const { file, stdout } = this.#options
+    const { results, report } = this.#options
     try {
-      await file?.write(text)
-      if (file) return true
+      await results?.write(text)
+      if (results) return true
     } catch (error) {
       this.#stop(error instanceof CliError ? error.with({ consequence: onStdout }) : error)
     }
     // What the file did not take was paid for.
     try {
-      await stdout.write(text)
-      return file === undefined
+      await report.write(text)
+      return results === undefined
     } catch (error) {
       const failure = error instanceof OutputClosed ? readerGone() : asStop(error)
       this.#stop(failure instanceof CliError ? failure.with({ consequence: notPrinted }) : failure)

@@ -5,14 +5,15 @@ import type { LineAnswer } from '../../src/batch/result.ts'
 import { readEarlier } from '../../src/batch/results-file.ts'
 import {
   type Ask,
-  type Observer,
+  type BatchLimits,
   type Outcome,
-  type RunOptions,
+  type Reporter,
+  type ResultSink,
   runBatch,
-  type Sink,
   type Tally,
 } from '../../src/batch/run.ts'
 import type { CliError, FailureDetails, Kind } from '../../src/errors.ts'
+import type { Timers } from '../../src/timers.ts'
 import { createClock } from '../harness/clock.ts'
 import { failure, prepare, sourceOf, streamOf, type TestCall, type TestLine } from './pieces.ts'
 
@@ -32,7 +33,10 @@ export interface TestFile {
   isGone?: boolean
 }
 
-interface World extends Partial<Omit<RunOptions, 'retry' | 'observer' | 'file'>> {
+interface World extends Partial<Omit<BatchLimits, 'retry'>> {
+  interrupted?: AbortSignal
+  timers?: Timers
+  stdout?: ResultSink
   deadline?: number
   retries?: number
   retryUnknown?: boolean
@@ -40,8 +44,8 @@ interface World extends Partial<Omit<RunOptions, 'retry' | 'observer' | 'file'>>
   isChecked?: boolean
   /** The file of results, with what an earlier run left there. Without one they go to stdout. */
   file?: TestFile
-  results?: Sink
-  describe?: Observer['describe']
+  results?: ResultSink
+  describe?: Reporter['describe']
 }
 
 interface Pause {
@@ -116,33 +120,36 @@ export async function play(
   const notes: string[] = []
   const pauses: Pause[] = []
   const tally = createTally(lines, earlier)
-  const outcome = await runBatch(lines, ask, {
-    mostTokens: Infinity,
-    mostFailed: () => Infinity,
-    tally,
-    interrupted: new AbortController().signal,
-    stdout: stdout ?? {
-      async write(text) {
-        out += `${text}\n`
-      },
+  const print: ResultSink = stdout ?? {
+    async write(text) {
+      out += `${text}\n`
     },
-    file: results ?? (file && appendTo(file)),
-    observer: {
+  }
+  const outcome = await runBatch(lines, ask, {
+    limits: {
+      mostTokens: Infinity,
+      mostFailed: () => Infinity,
+      retry: { repeat: 'failed', retries, retryUnknown: options.retryUnknown ?? false, deadline },
+      ...options,
+      concurrency,
+    },
+    tally,
+    interrupted: options.interrupted ?? new AbortController().signal,
+    results: results ?? (file && appendTo(file)),
+    report: {
+      write: (line) => print.write(line),
       describe: describe ?? (({ kind, details: { attempts } }) => ({ kind, attempts })),
       note: (message) => notes.push(message),
       onResult() {},
       onRetry() {},
       onPause: (error, until, places) => pauses.push({ error, until, places }),
     },
-    retry: { repeat: 'failed', retries, retryUnknown: options.retryUnknown ?? false, deadline },
-    ...options,
-    concurrency,
     timers: { ...timers, random: () => 0.5 },
   })
   return { ...outcome, tally, out: parse(out), file: file?.text ?? '', notes, pauses }
 }
 
-const appendTo = (file: TestFile): Sink => ({
+const appendTo = (file: TestFile): ResultSink => ({
   async write(line) {
     if (!file.isGone) file.text += `${line}\n`
   },

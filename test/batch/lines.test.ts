@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { readLines } from '../../src/batch/lines.ts'
+import { readLines } from '../../src/batch/input.ts'
 import { type CutLine, cutLines } from '../../src/io/cut-lines.ts'
 import { gather, streamOf } from './pieces.ts'
 
@@ -25,7 +25,7 @@ test('what is not UTF-8, or too long, is bad, and the lines after it are read', 
     Buffer.from(`"ok"\n${'x'.repeat(101)}\n"ok"`),
   ])
   expect(await gather(readLines(streamOf(bytes, 7), 100))).toEqual([
-    { number: 1, problem: 'it is not UTF-8 text: iconv -f latin1 -t utf-8 converts it' },
+    { number: 1, problem: 'it is not UTF-8 text: if it is text, iconv -f latin1 -t utf-8 converts it' },
     { number: 2, text: '"ok"' },
     { number: 3, problem: expect.stringMatching(/^it is longer than/) },
     { number: 4, text: '"ok"' },

@@ -1,4 +1,4 @@
-import type { Line, Prepare, Source } from '../../src/batch/input.ts'
+import type { BatchLine, BatchSource, Prepare } from '../../src/batch/input.ts'
 import { CliError, type FailureDetails, type Kind } from '../../src/errors.ts'
 
 /** A text or bytes as a stream of pieces of this size. */
@@ -18,13 +18,13 @@ export interface TestCall {
   body: Uint8Array
 }
 
-export type TestLine = Line<TestCall>
+export type TestLine = BatchLine<TestCall>
 
 /** An input that can be read once, as a pipe, or again, as a file. */
 export const sourceOf = (
   whole: string | AsyncIterable<Uint8Array>,
   { isRepeatable = false, name = 'prompts.ndjson' } = {},
-): Source => ({
+): BatchSource => ({
   name,
   isRepeatable,
   read: () => (typeof whole === 'string' ? streamOf(whole) : whole),
