@@ -16,7 +16,7 @@ export const entries: Record<string, Entry> = {
   },
   events: {
     summary: 'send events to an agent session, and read them',
-    note: "These commands do not make a session: -s ID or PARLEY_SESSION names one that is there. If the service has these endpoints, 'parley api agents /v1/sessions' lists the sessions, and with -i FILE it makes one; the service's documents say what the file has to hold. With '--profile demo' any name is a session.",
+    note: "No command here makes a session: -s ID or PARLEY_SESSION names one that exists. 'parley api agents /v1/sessions' lists the sessions, and with -i FILE it makes one, if the service offers that. The documents of the service say what the file has to hold. With '--profile demo' any name is a session.",
     group: {
       send: {
         summary: 'send events to a session',
@@ -55,7 +55,7 @@ export const entries: Record<string, Entry> = {
     load: () => import('../commands/api.ts'),
   },
   policy: {
-    summary: 'try the rules that decide about tool uses',
+    summary: 'try rules that decide about tool uses',
     group: {
       check: {
         summary: 'say what a policy would do about the tool uses of a session',
@@ -65,7 +65,7 @@ export const entries: Record<string, Entry> = {
     },
   },
   config: {
-    summary: 'profiles and credentials',
+    summary: 'manage profiles and credentials',
     group: {
       init: {
         summary: 'ask for everything a profile needs',
@@ -97,12 +97,12 @@ export const entries: Record<string, Entry> = {
     },
   },
   serve: {
-    summary: 'a local emulator of both services, for trying out and testing',
+    summary: 'run a local emulator of both services, for testing',
     load: () => import('../commands/serve.ts'),
   },
   completion: {
     summary: 'print a script that makes TAB complete the words of parley',
     load: () => import('./completion.ts'),
   },
-  help: { summary: 'help on a command or a topic', load: () => import('./help.ts') },
+  help: { summary: 'print help on a command or a topic', load: () => import('./help.ts') },
 }

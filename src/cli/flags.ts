@@ -14,7 +14,7 @@ export interface Given {
 /** Flags of every command. */
 export const generalFlags = () => [
   new Option('--profile <name>', 'the profile to use; the built-in profile demo needs no credentials'),
-  new Option('-q, --quiet', 'only errors and important warnings on stderr'),
+  new Option('-q, --quiet', 'print only errors and important warnings on stderr'),
   new Option(
     '--errors <form>',
     'json: print a failure as one line of JSON on stderr; github: also as an annotation of GitHub Actions',
@@ -30,10 +30,10 @@ export const requestFlags = () => [
   new HeaderFlag('-H, --header <line>', "extra request header 'NAME: VALUE' or @FILE, repeatable").argParser(
     addValue,
   ),
-  new Option('--retry-unknown', 'chat, image, api: retry also when a request was sent and no answer came'),
+  new Option('--retry-unknown', 'chat, image, api: also try again if a request was sent and no answer came'),
   new Option('--no-stdin', 'never read stdin'),
-  new FileFlag('--report <file>', 'write what the run came to as JSON, whatever its end', 'writes'),
-  new Option('-v, --verbose', 'request and response heads, timings and retries on stderr'),
+  new FileFlag('--report <file>', 'write a report of the run as JSON, however it ends', 'writes'),
+  new Option('-v, --verbose', 'show request and response heads, timings and retries on stderr'),
 ]
 
 export const declareGeneralFlags = (command: Command) => declareShared(command, generalFlags())

@@ -187,7 +187,7 @@ function addGroup(
 ): void {
   addCommands(command.usage('<command> [flags]'), group, parse)
   const words = ['parley', ...namesOf(command), Object.keys(group)[0], '--help']
-  addNote(command, `'${words.join(' ')}' shows the flags and examples of one of them.`)
+  addNote(command, `Each command has help of its own, such as '${words.join(' ')}'.`)
   if (note !== undefined) addNote(command, note)
 }
 

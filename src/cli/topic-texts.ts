@@ -58,21 +58,21 @@ const exitCodes: Topic = (
 
 ${formatList(exitRows(), width)}
 
-A script need not know the table: with --errors json the field "retry" of a failure says it.
+A script need not know the table: with --errors json the field "retry" of a failure says whether to run the command again.
 
 ${formatList(retries, width)}
 
-An error under status 200 has the exit code of its type. It does not prove that an event was refused: look first, whatever the code. An error in a stream is 8. Only in the stream of a session it is 3, 4 or 5, if its type says that it does not pass (credentials, request or payment).
+If an error comes with status 200, the exit code is that of the type of the error. That does not prove that an event was refused: look first, whatever the code. An error in a stream is 8. In the stream of a session it is 3, 4 or 5 if it is permanent (credentials, payment, or the request itself).
 
-"deadline":true is in a failure that --deadline made. The "error" of a line of a batch has both fields, too. A batch that has answers is "later" only with --resume: any other would ask for them once more. The command that goes on with a session, if there is one, is the field "resume".
+A failure has "deadline":true if --deadline caused it. The "error" of a line of a batch has both fields, too. A batch that has answers is "later" only with --resume: without it, the same command would ask for them again. If a command resumes the session, the field "resume" has it.
 
-A signal ends parley by that signal: a shell sees 130 or 143. With --errors json it is a line of the same form, of the kind "signal".
+A signal ends parley by that signal: a shell sees 130 or 143. With --errors json parley prints a line of the same form, of the kind "signal".
 `
 
 const retries: [string, string][] = [
-  ['never', 'the same would come, or something has to be mended first'],
-  ['later', 'the same command may be run again, and does no harm'],
-  ['look-first', "an event may have arrived: look with 'parley events list' before"],
+  ['never', 'it would fail in the same way, or something has to be fixed first'],
+  ['later', 'the same command may be run again without harm'],
+  ['look-first', "an event may have arrived: look with 'parley events list' first"],
 ]
 
 const formats: Topic = (
@@ -155,10 +155,10 @@ export const variableRows = (): TopicRow[] => [
   ['PARLEY_PROFILE', 'the current profile'],
   ['PARLEY_SESSION', 'the session of events send, confirm, run, list and follow'],
   ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
-  ['HTTPS_PROXY, HTTP_PROXY', 'a proxy; also ALL_PROXY, and NO_PROXY for hosts that need none'],
+  ['HTTPS_PROXY, HTTP_PROXY', 'a proxy; also ALL_PROXY, and NO_PROXY for hosts to reach without one'],
   ['NODE_EXTRA_CA_CERTS', "a file of CA certificates, in addition to the system's"],
   ['NODE_DISABLE_COMPILE_CACHE', 'keep no compiled code; it would be in ~/.cache/parley'],
-  ['TRACEPARENT, TRACESTATE', 'a trace to go on with (W3C Trace Context): they are sent as headers'],
+  ['TRACEPARENT, TRACESTATE', 'a trace to continue (W3C Trace Context), sent as headers'],
   ['NO_COLOR, FORCE_COLOR', 'no colour, or always colour; TERM=dumb means no colour'],
 ]
 

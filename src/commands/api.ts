@@ -14,11 +14,11 @@ export function declare(command: Command): void {
       new FileFlag('-o, --output <file>', 'write a complete answer to a file, replacing the file', 'writes'),
     )
     .option('--include', 'print the status line and headers before the body')
-    .option('--paginate', 'GET: the items of all pages, each on a line')
+    .option('--paginate', 'GET: print the items of all pages, one a line')
 }
 
 export const notes = [
-  "It prints the answer's body as it is, whatever the status; the exit code says how it ended. On a terminal JSON of up to 1 MiB is laid out, but not with --raw. A GET is retried as events list is, another method only if nothing was sent, or with --retry-unknown.",
+  'It prints the body of the answer as it came, whatever the status. The exit code says how the call ended. On a terminal JSON of up to 1 MiB is laid out, unless --raw is given. A GET is tried again if that may help. Another method is tried again only if nothing was sent, or with --retry-unknown.',
 ]
 
 export const examples = [

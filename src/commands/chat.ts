@@ -26,7 +26,7 @@ export function declare(command: Command): void {
     )
     .addOption(new FileFlag('--thread <file>', 'keep the conversation, with --system, in a file', 'keeps'))
     .addOption(new FileFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8', 'reads'))
-    .option('--schema-retries <n>', 'ask again so often if it does not fit', parseRetries)
+    .option('--schema-retries <n>', 'ask again up to N times if the answer does not fit', parseRetries)
     .option('--markdown', 'lay out Markdown (default: on a terminal)')
     .option('--no-markdown', 'print the text as it is')
     .option('--usage', 'show model, tokens and seconds also in a pipe')
@@ -35,7 +35,7 @@ export function declare(command: Command): void {
 
 export const notes = [
   `Documented models: ${documentedModels.join(', ')}. Their first word is the setting family (default alpha). Any other name is sent as it is.`,
-  'With --thread or --report an answer is read to its end, also if the reader of stdout has gone (| head -1).',
+  'With --thread or --report parley reads an answer to its end, even if the reader of stdout has gone (| head -1).',
 ]
 
 export const companions: Companions = {

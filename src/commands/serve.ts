@@ -29,7 +29,7 @@ export function declare(command: Command): void {
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--access-token <token>', 'the token to ask for (default: made up)')
     .option('--api-key <key>', 'the API key to ask for (default: made up)')
-    .option('--strict', 'refuse unknown betas and sessions, and the like')
+    .option('--strict', 'refuse what is not documented, such as an unknown beta')
     .option(
       '--fault <spec>',
       `fail on request, repeatable: 429x2, chat:500, 402, ${faultKinds.join(', ')}, or rate:10`,
@@ -53,9 +53,9 @@ function parseMilliseconds(value: string): number {
 }
 
 export const notes = [
-  'It prints one line of JSON when it listens. A fault without xN happens every time; chat:, image:, events:, list:, follow: or session: limits it to one endpoint. rate:10 answers ten requests a second, and 429 beyond.',
+  'It prints one line of JSON when it listens. A fault without xN happens every time. With chat:, image:, events:, list:, follow: or session: before it, it happens at that endpoint only. rate:10 answers ten requests a second, and any more with 429.',
   `In a message "a tool", "two tools" or lines such as these make the agent ask for tool uses, and wait for the answers.\n${taskForms}`,
-  'With --session every session plays the recorded one. An event that you send releases what followed the same event in the record: of a reply the tool use counts and the decision, of a message only that it is one. Anything else is 409, which names what is expected.',
+  'With --session every session plays the recorded one. An event that you send brings the events that followed the same event in the record. A reply is the same if its tool use and its decision are. Any message is the same as another. Any other event is answered with 409, which names what is expected.',
   'Sessions live as long as the process, and may take 64 MiB together.',
 ]
 

@@ -18,14 +18,14 @@ export const settings = {
   baseUrl: { about: "the gateway's address" },
   accessToken: { about: "the gateway's bearer token", secret: true },
   accessTokenCommand: {
-    about: 'a shell command whose first line of output is the bearer token; it has 60 s, or --timeout',
+    about: 'a shell command whose first line of output is the bearer token; it may take 60 s, or --timeout',
     noFlag: true,
   },
   agentsUrl: { about: "the session service's address" },
   apiKey: { about: "the session service's key", secret: true },
   apiKeyCommand: {
     about:
-      "a shell command whose first line of output is the session service's key; it has 60 s, or --timeout",
+      "a shell command whose first line of output is the session service's key; it may take 60 s, or --timeout",
     noFlag: true,
   },
   agentsAuth: { about: 'how the key goes to the session service: x-api-key or bearer', default: 'x-api-key' },

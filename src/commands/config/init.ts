@@ -3,7 +3,7 @@ import { usage } from '../../errors.ts'
 import { createQuestioner } from '../../io/question.ts'
 
 export const notes = [
-  "It asks on a terminal; in a script use config set. At the end it offers to try what it has got, as 'parley config check' does, and if the gateway streams, to have every chat stream.",
+  "It asks on a terminal. In a script use 'parley config set'. At the end it offers to check the profile, as 'parley config check' does. If the gateway streams, it offers to make every chat stream.",
 ]
 
 export const examples = ['parley config init', 'parley config init --profile work']
