@@ -91,7 +91,7 @@ test('V58 an event that is no text is one dim line of the width of the terminal'
   expect(rest).toEqual(['two', 'lines', '\x1b[2m· session.status_idle\x1b[22m', ''])
   const ids = await follow({ listed }, { argv: ['--history', '--ids', '--color', 'never'], tty: ['stderr'] })
   expect(ids.err.split('\n')[0]).toMatch(/^— agent\.tool_use bash .{40,58}…$/)
-  expect(ids.err).toContain('— two lines\n')
+  expect(ids.err).toContain('— agent.message two lines\n')
   const piped = await follow({ listed }, { argv: ['--history'], tty: [] })
   expect(piped.out).toContain(`bash ${JSON.stringify(long)}`)
 })

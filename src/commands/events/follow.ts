@@ -42,7 +42,7 @@ export async function run(context: Context, options: FollowFlags): Promise<void>
   if (await caller.preview(endpoints.followEvents, streamParts(parts))) return
   const session = parts.params.session
   const { markdown } = settings.values
-  const print = createEventPrinter(context, { ids, markdown })
+  const print = createEventPrinter(context, { isAside: ids, markdown })
   let hasPast = false
   const showPast = async (items: readonly EventItem[], state: SessionState) => {
     hasPast ||= items.length > 0

@@ -120,7 +120,7 @@ async function askAndSend(confirming: Confirming, named: readonly PendingUse[]):
   // Who follows the session has seen whether it still waits.
   if (sent.size > 0 && options.follow) return
   if (open.size > 0) {
-    const failure = await stillWaiting(context, parts.params.session, latest.state, { ids: [...open] })
+    const failure = await stillWaiting(context, parts.params.session, latest.state, [...open])
     throw failure.with({ sent: sent.size > 0 ? 'yes' : 'no' })
   }
   if (sent.size === 0) context.note('nothing was sent')
@@ -182,7 +182,7 @@ async function findPending(confirming: Confirming, record: SessionRecord): Promi
   const { context, parts } = confirming
   const { state } = record
   if (state.unlisted.length > 0)
-    throw await stillWaiting(context, parts.params.session, state, { ids: state.unlisted })
+    throw await stillWaiting(context, parts.params.session, state, state.unlisted)
   return requireWaiting(confirming, record)
 }
 

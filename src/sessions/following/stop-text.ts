@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { describeMoment } from '../../io/local-time.ts'
 import { formatMoney } from '../../io/money.ts'
-import { quoteWords, shellQuote } from '../../io/shell-quote.ts'
+import { shellQuote } from '../../io/shell-quote.ts'
 import type { Money } from '../../wire/sessions/usage.ts'
 import { briefly } from '../plain-name.ts'
 import { budgetCommand, sessionCommand } from '../session-command.ts'
@@ -36,42 +36,46 @@ export function describeStart(
 /** How far the lines below a failure are indented. */
 const indent = 2
 
-/** Tool uses that wait, and the command of a run that can carry out those that need a result. */
-interface OpenUses {
-  ids: string[]
-  resume?: readonly string[] | undefined
-}
-
 /**
- * The failure with which following ends while tool uses wait. On a terminal each has one line, and so has what to do,
- * which has `--pending` in place of the ids if it would be longer.
+ * The failure with which following ends while tool uses wait. On a terminal each has one line, and the command to answer
+ * them asks about each.
  */
 export async function stillWaiting(
   context: Context,
   session: string,
   state: SessionState,
-  { ids, resume }: OpenUses,
+  ids: string[],
 ): Promise<CliError> {
   const { flags, host } = context
   const isLaidOut = host.stderr.isTerminal && !flags.errors
-  const columns = isLaidOut ? host.stderr.columns || 80 : Infinity
-  const { clip, widthOf } = isLaidOut ? await import('../../io/width.ts') : asItIs
+  const { clip } = isLaidOut ? await import('../../io/width.ts') : { clip: String }
   const forResults = ids.filter((id) => needsResult(state.toolUse(id)))
   const others = ids.filter((id) => !forResults.includes(id))
   const unnamed = others.filter((id) => state.toolUse(id)?.name === '')
   const named = others.filter((id) => !unnamed.includes(id))
-  const isListed = state.unlisted.length === 0
-  const fits = (text: string) => widthOf(text) <= columns - indent
+  const types = new Set(forResults.map((id) => state.toolUse(id)?.type ?? ''))
+  const command = sessionCommand(context, 'confirm', session)
+  const way =
+    state.unlisted.length > 0
+      ? `it does not say which of them wait; to answer one: ${command} ID --allow\n${orDeny}`
+      : isLaidOut
+        ? `answer with: ${command} --pending`
+        : `answer with: ${command} ${nameUses(named)} --allow\n${orDeny}`
   const ways = [
-    ...(named.length > 0 ? [wayToConfirm(context, session, named, isListed, fits)] : []),
+    ...(named.length > 0 ? [way] : []),
     // Nobody knows what an allowance would allow.
-    ...(unnamed.length > 0 ? [wayToDeny(context, session, unnamed)] : []),
-    ...waysToGiveResults(context, session, state, { ids: forResults, resume }),
+    ...(unnamed.length > 0
+      ? [`to deny ${unnamed.length === 1 ? 'it' : 'them'}: ${command} ${nameUses(unnamed)} --deny`]
+      : []),
+    ...[...types].map((type) => {
+      const same = forResults.filter((id) => state.toolUse(id)?.type === type)
+      return `give a result with: ${resultCommand(context, session, type, same)}`
+    }),
   ]
   return new CliError('waiting', `${session} waits for an answer`, {
     sent: 'yes',
     pending: ids,
-    problems: ids.map((id) => clip(summarizeToolUse(state, id), columns - indent)),
+    problems: ids.map((id) => clip(summarizeToolUse(state, id), (host.stderr.columns || 80) - indent)),
     consequence: ways.join('\n'),
   })
 }
@@ -98,49 +102,8 @@ export function budgetReached(
   })
 }
 
-/** If nothing is laid out, no width counts. */
-const asItIs = { clip: String, widthOf: () => 0 }
-
 /** On a line of its own, so that the command can be pasted to the end of its line. */
 const orDeny = '(or --deny in its place)'
-
-function wayToConfirm(
-  context: Context,
-  session: string,
-  ids: string[],
-  isListed: boolean,
-  fits: (text: string) => boolean,
-): string {
-  const command = sessionCommand(context, 'confirm', session)
-  if (!isListed) return `it does not say which of them wait; to answer one: ${command} ID --allow\n${orDeny}`
-  const named = `answer with: ${command} ${nameUses(ids)} --allow`
-  return fits(named) ? `${named}\n${orDeny}` : `answer with: ${command} --pending`
-}
-
-const wayToDeny = (context: Context, session: string, ids: string[]): string =>
-  `to deny ${ids.length === 1 ? 'it' : 'them'}: ${sessionCommand(context, 'confirm', session)} ${nameUses(ids)} --deny`
-
-/** One way for each kind of tool use that needs a result. A run can carry it out, too, unless it has a command for it. */
-function waysToGiveResults(
-  context: Context,
-  session: string,
-  state: SessionState,
-  { ids, resume }: OpenUses,
-): string[] {
-  const types = new Set(ids.map((id) => state.toolUse(id)?.type ?? ''))
-  return [...types].map((type) => {
-    const same = ids.filter((id) => (state.toolUse(id)?.type ?? '') === type)
-    const way = `give a result with: ${resultCommand(context, session, type, same)}`
-    const names = same.map((id) => state.toolUse(id)?.name ?? '')
-    const name = names.find((each) => each !== '' && !hasCommand(context, each))
-    if (!resume || name === undefined) return way
-    const tool = isSafeWord(name) && !name.includes('=') ? name : 'NAME'
-    return `${way}\nor have a command give it: ${quoteWords(['parley', ...resume, '--tool', `${tool}=COMMAND`])}`
-  })
-}
-
-const hasCommand = ({ flags }: Context, tool: string): boolean =>
-  flags.given.some(({ flag, value }) => flag === '--tool' && value?.startsWith(`${tool}=`))
 
 /** The command that gives the result of tool uses of a type. */
 export function resultCommand(context: Context, session: string, type: string, ids: string[]): string {

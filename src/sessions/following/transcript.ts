@@ -2,7 +2,6 @@ import { createLayout } from '../../content/layout.ts'
 import type { Context } from '../../context.ts'
 import { asStop, CliError } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
-import { oneLine } from '../../io/escape.ts'
 import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { toTsv } from '../../io/tsv.ts'
@@ -54,9 +53,9 @@ export function followAndPrint(
 }
 
 async function print(context: Context, follower: Follower, options: TranscriptOptions): Promise<void> {
-  const { ids = false, markdown, isAside = false, stays = false, sent, react } = options
+  const { ids = false, markdown, isAside = ids, stays = false, sent, react } = options
   const { state } = follower
-  const printEvent = isAside ? createAsidePrinter(context) : createEventPrinter(context, { ids, markdown })
+  const printEvent = createEventPrinter(context, { isAside, markdown })
   const printed = new Set<string>()
   let hasBegun = false
   try {
@@ -118,8 +117,7 @@ async function failureOf(
   { session, resume }: TranscriptOptions,
 ): Promise<CliError | undefined> {
   const { stop } = state
-  if (stop?.kind === 'waiting')
-    return stillWaiting(context, session, state, { ids: stop.ids, resume: resume?.() })
+  if (stop?.kind === 'waiting') return stillWaiting(context, session, state, stop.ids)
   if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return undefined
   if (stop.kind === 'stuck' && stop.reason === 'budget_reached')
     return budgetReached(context, { session, resume: resume?.(), budget: stop.budget })
@@ -132,39 +130,37 @@ async function failureOf(
 
 /**
  * Prints events as they come: what an agent says as text, any other event as one line, and with `--raw` each as one
- * line of JSON. With `ids` they go to stderr, beside the ids on stdout.
+ * line of JSON. If stdout is for something else, a terminal's stderr shows each event as one dim line.
  */
 export function createEventPrinter(
   context: Context,
-  { ids, markdown }: Pick<TranscriptOptions, 'ids' | 'markdown'>,
+  { isAside, markdown }: { isAside: boolean; markdown: boolean },
 ): (item: EventItem, state: SessionState) => Promise<void> {
-  const { flags, host, output } = context
+  const { flags, host, output, style } = context
   const raw = createRawPrinter(output)
   const show = async (text: string) => {
     const printer = markdown ? await createLayout(context) : createAnswerPrinter(output)
     printer.add(text)
     await printer.end()
   }
+  const toDimLine = async (text: string, { columns }: StdStream) => {
+    const { clip } = await import('../../io/width.ts')
+    return style.dim(clip(text, columns || 80))
+  }
   return async (item, state) => {
-    if (ids) return context.tell(await asAside(context, item, state))
+    const { event } = item
+    if (isAside) {
+      if (host.stderr.isTerminal) context.tell(await toDimLine(`— ${describe(item, state)}`, host.stderr))
+      return
+    }
     if (flags.raw) {
       raw.add(`${item.text}\n`)
       return raw.write()
     }
-    const said = textOf(item)
+    const said = event.type === 'agent.message' ? readText(event) : ''
     if (said !== '') return output.isTerminal ? show(said) : output.write(`${said}\n`)
-    if (!output.isTerminal) return output.write(toTsv(toRow(item.event)))
-    const shown = await asDimLine(context, `· ${describe(item, state)}`, host.stdout)
-    return output.write(`${shown}\n`)
-  }
-}
-
-/** Shows on a terminal what happens, each event as one dim line. */
-function createAsidePrinter(context: Context): (item: EventItem, state: SessionState) => Promise<void> {
-  const { stderr } = context.host
-  return async (item, state) => {
-    if (!stderr.isTerminal) return
-    context.tell(await asDimLine(context, `— ${describe(item, state)}`, stderr))
+    if (!output.isTerminal) return output.write(toTsv(toRow(event)))
+    return output.write(`${await toDimLine(`· ${describe(item, state)}`, host.stdout)}\n`)
   }
 }
 
@@ -174,20 +170,4 @@ function describe({ event }: EventItem, state: SessionState): string {
   const tool = state.toolUseOf(event)?.name
   if (!tool) return `${type} ${text}`
   return `${type} ${tool}${event.is_error === true ? ' failed' : ''}${text === '' ? '' : ': '}${text}`
-}
-
-const textOf = ({ event }: EventItem) => (event.type === 'agent.message' ? readText(event) : '')
-
-async function asAside(context: Context, item: EventItem, state: SessionState): Promise<string> {
-  const said = textOf(item)
-  if (said !== '') return `— ${oneLine(said, 4000)}`
-  const { stderr } = context.host
-  if (stderr.isTerminal) return asDimLine(context, `— ${describe(item, state)}`, stderr)
-  const [, type = '', time = '', text = ''] = toRow(item.event)
-  return `— ${[type, time, text].map((cell) => oneLine(cell)).join(' ')}`
-}
-
-async function asDimLine({ style }: Context, text: string, { columns }: StdStream): Promise<string> {
-  const { clip } = await import('../../io/width.ts')
-  return style.dim(clip(text, columns || 80))
 }

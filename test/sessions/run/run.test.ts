@@ -252,32 +252,10 @@ test.each([
   const { code, err } = await go({ policy: allowAll, words: [], world: { exchange: service.exchange } })
   expect(code).toBe(12)
   expect(err).toContain(`\n  give a result with: parley events send -s s1 ${flag}\n`)
-  expect(err).toContain(
-    `\n  or have a command give it: parley events run -s s1 --no-stdin --policy p.json --audit audit.ndjson --tool ${use.name}=COMMAND\n`,
-  )
   const followed = await run(['events', 'follow', '-s', 's1'], { exchange: service.exchange })
   expect(followed.code).toBe(12)
   expect(followed.err).toContain(`give a result with: parley events send -s s1 ${flag}`)
   expect(err + followed.err).not.toContain('confirm')
-  expect(followed.err).not.toContain('--tool ')
-})
-
-test('a tool that has a command already, and stays open by a rule, is not told to be given one', async () => {
-  const uses = [custom('c1', 'deploy'), custom('c2', 'other')]
-  const policy = { rules: [{ tool: '*', decision: 'ask' }] }
-  const world = () => ({
-    exchange: createAgentService({ history: [...uses, waits('c1', 'c2')], rounds: [] }).exchange,
-  })
-  const one = await go({ policy, words: ['--tool', 'deploy=echo hi'], world: world() })
-  expect(one.err).toContain(" --tool 'deploy=echo hi' --tool other=COMMAND\n")
-  const both = await go({
-    policy,
-    words: ['--tool', 'deploy=echo hi', '--tool', 'other=echo a=b'],
-    world: world(),
-  })
-  expect(both.code).toBe(12)
-  expect(both.err).toContain('give a result with: ')
-  expect(both.err).not.toContain('COMMAND')
 })
 
 test('V63 a run does not advise --stay, which it does not have', async () => {
