@@ -7,7 +7,7 @@ import { pathSegment } from '../../http/request.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Timers } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { type CollectedBody, collectBody, type HttpResponse } from '../../wire/exchange.ts'
+import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
 import { notUnderstood } from '../../wire/problem/problem.ts'
@@ -97,12 +97,11 @@ async function readLine(
 ) {
   const contentType = response.headers['content-type'] ?? ''
   const pieces: string[] = []
-  // A longer body would not fit into a result, whose line is one text.
-  const body = collectBody(isRaw ? Infinity : longestKept)
+  const body = isRaw ? collectBody() : undefined
   const decoder = createAnswerDecoder(contentType, { text: (text) => void pieces.push(text), raw: undefined })
   const { summary } = decoder
   function take(chunk: Uint8Array): void {
-    body.add(chunk)
+    body?.add(chunk)
     decoder.push(chunk)
   }
   let end: { isAssumed: boolean }
@@ -113,7 +112,7 @@ async function readLine(
     if (usageOf(summary)) onAnswer(summary)
     // An error of the service's is a body of its own.
     const hasBody = error instanceof CliError && error.details.body !== undefined
-    throw withPart(error, pieces.join('') || (hasBody ? '' : textOf(body)))
+    throw withPart(error, pieces.join('') || (hasBody ? '' : startOf(decoder.unread())))
   }
   onAnswer(summary)
   const text = pieces.join('')
@@ -122,7 +121,8 @@ async function readLine(
   const demand = failOnCut ? 'uncut' : isRaw || schema ? 'anything' : 'text'
   const lack = lackOf({ summary, isBlank, holds: decoder.holds, ...end }, demand)
   // What has no text may hold something else that was paid for.
-  if (lack !== undefined) throw notUnderstood(lack).with({ answer: isBlank ? textOf(body) : text })
+  if (lack !== undefined)
+    throw notUnderstood(lack).with({ answer: isBlank ? startOf(decoder.unread()) : text })
   if (end.isAssumed) onAssumed()
   const checked = await schema?.check(text, cut)
   const { model, stopReason } = summary
@@ -131,17 +131,17 @@ async function readLine(
     if (isLast) throw checked.failure
     return { ...known, ...checked }
   }
-  const content = isRaw ? { response: readJson(body.bytes(), contentType) } : (checked ?? { text })
+  const content = body ? { response: readJson(body.bytes(), contentType) } : (checked ?? { text })
   return { ...known, content }
 }
 
 const withPart = (error: unknown, answer: string): unknown =>
   error instanceof CliError && answer !== '' ? error.with({ answer }) : error
 
-/** Bytes. */
+/** A longer body would not fit into a result, whose line is one text. Bytes. */
 const longestKept = 64 * 1024 * 1024
 
-const textOf = (body: CollectedBody): string => new TextDecoder().decode(body.bytes())
+const startOf = (body: Uint8Array): string => new TextDecoder().decode(body.subarray(0, longestKept))
 
 /** Throws a `CliError`, with the answer, if it cannot stand in a line of JSON. */
 function readJson(bytes: Uint8Array, contentType: string): string {
