@@ -47,7 +47,7 @@ export class DigestMap {
   }
 }
 
-/** Whoever chooses the texts cannot find two that share 96 bits. */
+/** 96 bits: nobody can choose two texts with the same digest. */
 function digestOf(text: string): Digest {
   // As a text it takes a third of the time that it takes as bytes.
   const digest = hash('sha256', loneSurrogate.test(text) ? bytesOf(text) : text, 'binary')

@@ -101,7 +101,7 @@ export interface Gate {
   readonly outage: Outage | undefined
 }
 
-/** The service answers nobody: one line at a time tries whether it does again. */
+/** The service fails for every line. One line at a time tries again. */
 interface Outage {
   /** That of the pause that it began with. */
   readonly number: number
@@ -164,7 +164,7 @@ export function answer(gate: Gate, ticket: number, { isOk, now }: { isOk: boolea
   const next = { ...gate, pause, row: [], outage: undefined, barren: isOk ? { pauses: 0, time: 0 } : barren }
   if (ticket !== pause.number || places === concurrency) return next
   const answers = gate.answers + 1
-  // What a limiter lets through at once after a pause says nothing about the time after it.
+  // A limiter lets a burst through after a pause. It does not mean that more places will do.
   const isSteady = now - pause.until >= Math.min(pause.until - pause.from, longestCaution)
   if (answers < places || !isSteady) return { ...next, answers }
   return { ...next, answers: 0, places: places + 1 }

@@ -50,7 +50,7 @@ export interface BatchSource {
   close(): void
 }
 
-/** A part of a batch: every so-manieth line, from the one at this place, which counts from 1. */
+/** A part of a batch: one line of every `of` lines. `place` counts from 1. */
 export interface Share {
   place: number
   of: number
@@ -131,8 +131,8 @@ export async function* readLines(
 
 /**
  * Reads the lines of a batch. A regular file is checked whole first: throws a usage error that names every bad line.
- * Of a share the other lines are checked and entered too: what is wrong with one stops all shares alike, and a line that
- * comes again has its count in the whole.
+ * The lines of other shares are checked and entered too. So a bad line stops all shares alike, and a repeated line has
+ * the same count in all of them.
  */
 export async function readInput<C extends LineCall>(
   source: BatchSource,

@@ -6,7 +6,7 @@ interface Entered {
   /** With `#2`, `#3` if it comes again. */
   hash: string
   isDone: boolean
-  /** Only what its result names is gone. */
+  /** It was done, but its files are gone. */
   isGone: boolean
 }
 

@@ -37,7 +37,7 @@ export class BatchReport implements Reporter {
   readonly #context
   readonly #tally
   readonly #input
-  /** There is a file that `--resume` goes on with. */
+  /** There is a results file, so `--resume` can continue. */
   readonly #isResumable
   readonly #start
   /** Progress is a line on a terminal, and of retries the number is shown, and not each one. */
@@ -112,7 +112,7 @@ export class BatchReport implements Reporter {
     cleanups.delete(status.remove)
   }
 
-  /** Prints the counts, and how to go on if lines failed or are not done. */
+  /** Prints the counts, and how to continue if lines failed or are not done. */
   sum(stop: unknown): void {
     const retries = this.#retries
     if (this.#isCounted && retries > 0)
@@ -128,7 +128,7 @@ export class BatchReport implements Reporter {
     return this.#isShown && !this.#context.flags.verbose
   }
 
-  /** How many lines are not done; `undefined` if nobody knows. */
+  /** The number of lines that are not done; `undefined` while the total is unknown. */
   get #left(): number | undefined {
     const { ok, failed, skipped } = this.#tally
     return this.#input.total === undefined ? undefined : this.#input.total - ok - failed - skipped
@@ -168,7 +168,7 @@ export class BatchReport implements Reporter {
     return `${formatEnd(this.#tally, this.#left ?? 0, seconds)}${this.#describeWayOn(stop)}`
   }
 
-  /** How to go on, if there is something left. */
+  /** How to continue, if lines are left. */
   #describeWayOn(stop: unknown): string {
     const { failed, isAnswered } = this.#tally
     const left = this.#left

@@ -25,7 +25,7 @@ export interface Earlier {
   others: number
 }
 
-/** What a result means that only those know who made it. */
+/** Reads the parts of a result that only the command knows that made it. */
 export interface ResultReader {
   /** Finds the tokens of an answer if its line has no `usage`. */
   tokensOf(line: Record<string, unknown>): number | undefined
@@ -47,8 +47,7 @@ export interface ResultsOptions {
 }
 
 /**
- * Opens a file for the results, which nobody else writes until it is closed. Resumed, its torn last line is taken
- * away, and its results are in the ledger. Throws a `CliError` of kind `file`.
+ * Opens and locks a file for the results. With `--resume` a torn last line is removed, and the ledger gets the results. Throws a `CliError` of kind `file`.
  */
 export async function openResults(options: ResultsOptions): Promise<ResultsFile> {
   const { path, name, isResumed } = options
@@ -113,7 +112,7 @@ export class ResultsFile {
   /** Throws a `CliError` if somebody has removed, replaced or shortened the file. */
   requireWhole(): void {
     this.#file.requireUnchanged()
-    // Asleep for long, a run may be taken for dead, and another goes on with its file.
+    // After a long sleep another run may have taken this one for dead, and its file.
     if (!this.#lock.isHeld())
       throw new CliError('file', `${this.#options.name}: another parley has taken it over`)
   }
@@ -147,9 +146,9 @@ interface Result {
   id?: string | number
   hash: string
   isOk: boolean
-  /** It was, and what it names is gone. */
+  /** It was ok, but its files are gone. */
   isGone: boolean
-  /** `null` if an answer came that does not say what it took. */
+  /** `null` if an answer came without a count of its tokens. */
   tokens: TokenCount
 }
 

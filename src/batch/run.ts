@@ -18,8 +18,8 @@ import type { BatchInput, BatchLine, LineCall } from './input.ts'
 import { formatAnswer, formatFailure, type LineAnswer } from './result.ts'
 
 /**
- * Asks for one line, once, and adds to what it has spent. Throws a `CliError`: whether the line is asked again is not for
- * it to decide.
+ * Sends the request of one line, once, and counts what it spent. Throws a `CliError`. The batch decides whether to try
+ * again.
  */
 export type Ask<C extends LineCall> = (line: BatchLine<C>) => Promise<LineAnswer>
 
@@ -27,15 +27,15 @@ export type Ask<C extends LineCall> = (line: BatchLine<C>) => Promise<LineAnswer
 export interface Tally {
   ok: number
   failed: number
-  /** How many lines failed by each kind of failure. */
+  /** The number of failed lines by kind of failure. */
   failures: Record<string, number>
   /** Done by an earlier run. */
   readonly skipped: number
-  /** Of all answers that say it, an earlier run's too. */
+  /** The tokens of all answers that tell them, also of an earlier run. */
   tokens: number
-  /** Those of them that an earlier run's answers took. */
+  /** The part of `tokens` that an earlier run spent. */
   earlierTokens: number
-  /** Some answers do not say what they took, of an earlier run or of this one. */
+  /** Some answers, of this or an earlier run, do not tell their tokens. */
   isPartial: boolean
   /** An answer came in this run. */
   isAnswered: boolean
@@ -63,20 +63,20 @@ export interface Reporter extends ResultSink {
   note(message: string): void
   /** The line with this number has its result. */
   onResult(index: number): void
-  /** A line is asked again after so many milliseconds. */
+  /** A line is tried again after this many milliseconds. */
   onRetry(index: number, failure: CliError, wait: number): void
-  /** All pause until then (by the forward clock); `places` may be under way afterwards, one in an outage. */
+  /** All lines pause until then (by the forward clock). Afterwards `places` may run at a time, in an outage one. */
   onPause(error: CliError, until: number, places: number): void
 }
 
 export interface BatchLimits {
   /** The most requests at a time. */
   concurrency: number
-  /** When a line is asked again by itself, until the deadline (by the forward clock, or Infinity). */
+  /** When a single line is tried again, until the deadline (by the forward clock, or Infinity). */
   retry: RetryPolicy
-  /** Nothing is begun once the answers took so many; Infinity for no limit. */
+  /** Stop starting requests after this many tokens; Infinity for no limit. */
   mostTokens: number
-  /** Nothing is begun once more lines failed; Infinity for no limit. */
+  /** Stop starting requests once more lines have failed; Infinity for no limit. */
   mostFailed(): number
 }
 
@@ -84,11 +84,11 @@ export interface BatchSettings {
   limits: BatchLimits
   /** Counted while the batch runs. */
   tally: Tally
-  /** Given when nothing new is to be begun, and what is under way is to be finished. */
+  /** Aborted to start no more requests. Those under way are finished. */
   interrupted: AbortSignal
   timers: Timers
   report: Reporter
-  /** Where results go; what it does not take goes to stdout, and does not count. */
+  /** The results file. A result that it does not take goes to stdout, and does not count. */
   results?: ResultSink | undefined
 }
 
@@ -131,7 +131,7 @@ class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
   /** Why all pause. */
   #refusal: CliError | undefined
   #isUnmeteredTold = false
-  /** How much is under way, of which each ends the wait for the next step. */
+  /** The number of pending operations. The end of each wakes the loop. */
   #underWay = 0
   #wake = () => {}
 
@@ -333,7 +333,7 @@ class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
     if (isNews) this.#options.report.onPause(error, pause.until, outage ? 1 : places)
   }
 
-  /** Adds what a line has spent since it was counted last. */
+  /** Adds what a line has spent since the last count. */
   #count({ index, spent }: BatchLine<C>): void {
     this.#tally.tokens += spent.tokens - spent.counted
     spent.counted = spent.tokens
@@ -388,7 +388,7 @@ class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
     } catch (error) {
       this.#stop(error instanceof CliError ? error.with({ consequence: onStdout }) : error)
     }
-    // What the file did not take was paid for.
+    // The answer was paid for, so it is printed instead.
     try {
       await report.write(text)
       return results === undefined

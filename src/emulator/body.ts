@@ -3,7 +3,7 @@ import type { HttpRequest } from '../wire/exchange.ts'
 import { describeIssues, tooDeep, tryParseJson } from '../wire/json/parse.ts'
 import { type EmulatedResponse, errorResponse } from './response.ts'
 
-/** How many of a body's problems are told, and how much of each. */
+/** The most problems of a body in an answer, and the most characters of each. */
 const [mostTold, longestTold] = [20, 300]
 
 /** A request's JSON as its endpoint's schema wants it, or the refusal. */

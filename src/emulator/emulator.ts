@@ -56,9 +56,9 @@ interface SessionOptions {
 }
 
 interface Strictness {
-  /** What a service may refuse is refused. */
+  /** Refuse what a service may refuse. */
   refuses: boolean
-  /** Called with what would be refused if it were strict. */
+  /** Called with what `--strict` would refuse. */
   onDoubt(doubt: string): void
 }
 
@@ -176,5 +176,5 @@ const eventsIn = (body: unknown): SendEvents['events'] => {
   return events ?? initial ?? []
 }
 
-/** How many doubts about one request are told. */
+/** The most doubts about one request in an answer or on stderr. */
 const mostTold = 20

@@ -97,7 +97,7 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
   let goOn = () => {}
   response.on('drain', () => goOn())
   response.on('close', () => {
-    // A stream that waits for its next event would never notice that nobody reads it.
+    // A stream that waits for its next event does not notice by itself that its reader has gone.
     answer.close()
     goOn()
   })

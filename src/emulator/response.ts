@@ -7,11 +7,11 @@ export interface EmulatedResponse {
   contentType: string
   headers?: Record<string, string> | undefined
   pieces: Iterable<string> | AsyncIterable<string>
-  /** Takes the pieces' place: an error, which is told with the request's id. */
+  /** Sent in place of the pieces, with the request's id. */
   error?: { type: string; message: string }
   /** Which piece a cut breaks off, so that some text came before it; by default the first. */
   cutAt?: number
-  /** Ends pieces that would go on for ever. */
+  /** Ends an endless body. */
   close?(): void
 }
 

@@ -13,7 +13,7 @@ export function sampleFor(texts: readonly string[]): string | undefined {
   return isObject(schema) ? sampleOf(schema) : undefined
 }
 
-/** JSON that fits a schema of objects, lists, numbers, texts, and choices; what it does not know it leaves out. */
+/** JSON that fits a schema of objects, lists, numbers, texts and choices. Other keywords are ignored. */
 export function sampleOf(schema: object): string {
   let left = mostValues
   const make = (part: unknown, depth = 0): unknown => {

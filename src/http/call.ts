@@ -61,7 +61,7 @@ interface CallerOptions {
   isOneOfMany?: boolean
   /** Seconds: how long a service may be silent, in place of the setting. */
   timeout?: number
-  /** What is said if the run is interrupted, after what became of its calls: how to go on. */
+  /** The command that continues an interrupted run, printed after the outcome of its calls. */
   wayOn?: () => string | undefined
 }
 
@@ -81,7 +81,7 @@ export function createCaller(
   let carrying: Promise<Carrier> | undefined
 
   function carrier(): Promise<Carrier> {
-    // Whoever makes many calls ends them all at once.
+    // A batch ends all its calls itself.
     carrying ??= chooseCarrier(context, settings, {
       timeout,
       deadline: isOneOfMany ? Infinity : deadline,
@@ -168,7 +168,7 @@ interface Sending {
   exchange: Exchange
   call: Call
   policy: RetryPolicy
-  /** Says where what is wrong about the request came from, and what replaces it. */
+  /** Names the setting that made the request wrong, and how to change it. */
   wayToMend: WayToMend
 }
 
@@ -264,7 +264,7 @@ function explain(failure: CliError, call: Call, wayToMend: WayToMend): CliError 
     fate: call.fate(),
     sent: meaning.sent,
     retry: retry ?? retryOf(failure, meaning),
-    // Whoever threw it may know more.
+    // The failure itself may know more.
     consequence: consequence ?? wayToMend(failure) ?? meaning.failed,
   })
 }

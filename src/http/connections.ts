@@ -29,7 +29,7 @@ export function keepConnections(options: ConnectOptions, open: Crowd<() => void>
   const idle = new Map<string, { connection: Connection; drop(): void }[]>()
   return {
     async take(url, signal) {
-      // What the server has closed in the meantime is seen first.
+      // First notice the connections that the server has closed meanwhile.
       await new Promise(setImmediate)
       const ofServer = idle.get(url.origin) ?? []
       for (let kept = ofServer.shift(); kept; kept = ofServer.shift()) {

@@ -14,7 +14,7 @@ export interface ExchangeOptions {
   timeout: number
   /** By the forward clock; Infinity for none. */
   deadline: number
-  /** For each open connection a function that closes it: whoever ends the run calls them all. */
+  /** Closes each open connection. The end of the run calls them all. */
   open: Crowd<() => void>
   timers: Timers
 }
@@ -210,7 +210,7 @@ function optionsOf({ method, headers, body }: HttpRequest, url: URL, onTaken: ()
 /** Bytes. */
 const longestPiece = 64 * 1024
 
-/** The pieces of a body, each of which is asked for when those before it were taken: of a whole one nothing would be told. */
+/** The body in pieces. undici asks for the next when it has sent the last: `onTaken` sees the progress of a long upload. */
 function* inPieces(body: Uint8Array, onTaken: () => void): Generator<Uint8Array> {
   for (let start = 0; start < body.length; start += longestPiece) {
     if (start > 0) onTaken()

@@ -17,13 +17,13 @@ export interface RequestParts {
   body?: Uint8Array
   /** Called while the response is waited for: loads what reads it. */
   meanwhile?: (() => void) | undefined
-  /** Whoever asks may go on after a failure, of which nothing is printed here: not with `--raw` either. */
+  /** The caller handles a failure: nothing of it is printed here, not with `--raw` either. */
   isEndured?: boolean
-  /** It goes on beside what the run shows: no spinner takes the place of that. */
+  /** It runs beside other output, so it shows no spinner. */
   isAside?: boolean
   /** The command that shows what became of it, if that is not known. */
   look?: string
-  /** From then on it is not sent again. */
+  /** Whether to stop retrying. */
   isStopped?(): boolean
   /** It is sent once at most, and given up when this is aborted. */
   once?: AbortSignal

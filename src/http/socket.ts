@@ -98,7 +98,7 @@ function withOneLength(head: string): string {
  * read as a plain end.
  */
 export function errorOf(socket: Socket): Error | null {
-  // Whoever sends an end is still connected after it, whoever resets is not.
+  // After a plain end the socket still has a remote address, after a reset it has none.
   const isPlain = socket.destroyed || !socket.readableEnded || socket.remoteAddress !== undefined
   if (socket.errored || isPlain) return socket.errored
   // Nothing leaves a connection that is gone, but the attempt says how it went. A reset after an end, as of a server

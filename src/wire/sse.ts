@@ -13,7 +13,7 @@ const longest = 64 * 1024 * 1024
 export interface SseDecoder {
   /** Returns the events that are complete now. */
   push(bytes: Uint8Array): SseEvent[]
-  /** The last `id:` line of an event that is complete: from there a new connection may go on. */
+  /** The last `id:` line of a complete event. A new connection may continue from there. */
   lastId(): string | undefined
   /** Nothing is waiting for more bytes. */
   isBetween(): boolean

@@ -19,7 +19,7 @@ export function sumOf(...counts: (TokenCount | undefined)[]): TokenCount | undef
   return told.length > 0 ? told.reduce(addTokens) : undefined
 }
 
-/** What the writing of a cache took: one number, or a sum by how long each part of it lives. */
+/** The tokens written to a cache: one number, or one for each lifetime. */
 export function readCacheCreation({
   cache_creation: parts,
   cache_creation_input_tokens: whole,

@@ -4,7 +4,7 @@ import { startOf } from '../../wire/text-start.ts'
 import { type EmulatedResponse, eventsResponse, jsonResponse, newId } from '../response.ts'
 import { sampleFor, sampleOf } from '../sample.ts'
 
-/** What an emulated model says: made from the prompt, and visibly nobody's thought. */
+/** The answer of an emulated model, made from the prompt. */
 export interface EmulatedAnswer {
   id: string
   model: string

@@ -92,7 +92,7 @@ export class Agent {
     return true
   }
 
-  /** Reacts to what it took in, up to its next rest. */
+  /** Reacts to the events of its inbox, up to the next rest. */
   react(): void {
     const { state } = this
     const events = state.inbox

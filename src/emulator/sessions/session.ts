@@ -80,7 +80,7 @@ export class AgentSession extends Session {
   #agent: Agent
   readonly #later: (act: () => void) => void
 
-  /** `later` is given what the agent does. */
+  /** `later` runs the agent's reaction. */
   constructor(id: string, onGrowth: (size: number) => void, later: (act: () => void) => void) {
     super(id, onGrowth)
     const created = new Date().toISOString()

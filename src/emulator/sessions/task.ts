@@ -13,7 +13,7 @@ export interface TaskStep {
 export interface Task {
   /** Steps that are asked for together, one round after the other. */
   rounds: TaskStep[][]
-  /** What is to be said about lines that look like steps and are none. */
+  /** Messages about lines that look like steps but are not. */
   remarks: string[]
 }
 

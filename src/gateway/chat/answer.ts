@@ -22,7 +22,7 @@ export interface Answer extends AnswerEnd {
   text: string
 }
 
-/** Where an answer goes, and what it has to be. */
+/** Where an answer goes, and its demands. */
 export interface Printing {
   /** Takes the place of stdout. */
   file: FileOutput | undefined

@@ -67,7 +67,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     schema,
     isUsageAsked: options.usage,
   }
-  // What is paid for is kept in the thread, and counted in the report, also if nobody reads stdout any more.
+  // The thread and the report get an answer that was paid for, even if nobody reads stdout any more.
   const isKept = conversation !== undefined || context.flags.report !== undefined
   const read = isKept ? printWhileRead(context.output) : context.output
   const output = printWhileTaken(read, (failure) => {

@@ -15,7 +15,7 @@ export interface Conversation {
   given: { text: string; name: string } | undefined
   /** Adds a question and its answer to the file's conversation, and the instruction, and changes nothing else in it. */
   add(turn: Turn): Promise<void>
-  /** What is said of a turn that broke off. */
+  /** The message about a turn that broke off. */
   readonly untouched: string
 }
 

@@ -26,7 +26,7 @@ import { type ChatOptions, chooseModel, readSchema } from './chat.ts'
 type ChatLine = { model?: string } & LineQuestion
 
 interface ChatLineRequest extends LineRequest {
-  /** Answers that did not fit the schema: a line that is asked again goes on after them. */
+  /** Answers that did not fit the schema. A retry of the line continues after them. */
   misfits: Mismatch[]
 }
 

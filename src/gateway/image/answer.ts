@@ -29,8 +29,8 @@ export interface ImageReading {
 /**
  * Reads an answer. Throws a `CliError` if it has no image, with the reason and the text that the service gave instead.
  * That answer was paid for, so it is kept in a file. Of an answer that breaks off the images count that came whole. With
- * `--raw` its bytes are printed as they come, and only what is not JSON or an error is a failure: for all else there is a
- * warning.
+ * `--raw` the bytes are printed as they come. Then only an error, or a body that is not JSON, is a failure; anything else
+ * is a warning.
  */
 export async function readImageAnswer(
   context: Context,
@@ -48,7 +48,7 @@ export async function readImageAnswer(
   try {
     const found = isRaw ? judgeRaw(context, finder, summary) : judge(finder, summary, reading)
     const failure = broken ?? found
-    // What is not JSON may have had an image. Now: decoding the images overwrites the memory that the answer is in.
+    // A value that is not JSON may have had an image. Keep the body now: decoding the images overwrites its memory.
     const isUnread = failure !== undefined && finder.unread !== undefined
     const known = { ...finder.findings, summary, isAssumed }
     return { ...known, failure: isUnread ? await rescueBody(failure) : failure }

@@ -60,7 +60,7 @@ export async function makeImages(context: Context, given: ImageOptions, words: s
 
 /** An image is large, and may be made while its answer comes. */
 async function receive(context: Context, response: HttpResponse): Promise<ImageAnswer> {
-  // What is printed as it comes is a sign of life itself.
+  // With --raw the output itself shows that the answer comes.
   const stop = context.flags.raw ? undefined : showSpinner(context, 'waiting for the image', context.start)
   let known: AnswerSummary = {}
   try {

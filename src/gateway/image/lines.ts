@@ -99,7 +99,7 @@ interface LineEvents {
   onAssumed(): void
 }
 
-/** What an answer has, but for what the call knows of it. */
+/** The result of a line, without what the call knows. */
 interface ImageLineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
   content: { files: string[]; links: string[] | undefined; text: string | undefined } | { response: string }
 }

@@ -3,7 +3,7 @@ import { failureInstead } from '../problem/problem.ts'
 import { readTokenCount, type TokenCount } from '../token-count.ts'
 import * as z from '../zod.ts'
 
-/** What is known of an answer besides its text; a stream adds to it as it comes. */
+/** The facts about an answer besides its text. A stream adds to them as it comes. */
 export interface AnswerSummary {
   /** The service's own name for the answer. */
   id?: string

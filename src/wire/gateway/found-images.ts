@@ -29,9 +29,9 @@ type BytesOf = (text: string) => Uint8Array
  */
 export class ImageFinder {
   readonly findings: Findings = { images: [], links: [], texts: [], reasons: [] }
-  /** Something that came is not JSON, or cannot be read for another reason. */
+  /** The first part that is not JSON, or cannot be read for another reason. */
   unread: CliError | undefined
-  /** The end of the answer did not come. */
+  /** The answer broke off. */
   broken: CliError | undefined
   /** A value has another shape than documented, or is an error. */
   failure: CliError | undefined
@@ -39,7 +39,7 @@ export class ImageFinder {
   error: CliError | undefined
   readonly #texts = createTextCollector(this.findings)
   readonly #strings = new LongStrings()
-  /** There are values, and none of them says that more follow. */
+  /** It has values, and all are of forms that have no end of their own. */
   #mayEnd = false
   #needsEnd = false
 
@@ -47,7 +47,7 @@ export class ImageFinder {
     return this.findings.images.length + this.findings.links.length > 0
   }
 
-  /** Takes out of a body what its text can do without. */
+  /** Takes the long strings out of a body. */
   cutOut(body: Uint8Array): Uint8Array {
     return this.#strings.cutOut(body)
   }
@@ -79,7 +79,7 @@ export class ImageFinder {
       this.error ??= failure
   }
 
-  /** Reads some of the answer, and goes on after what cannot be read. */
+  /** Reads a piece of the answer. A failure does not stop the reading. */
   attempt(read: () => void): void {
     try {
       read()
@@ -96,7 +96,7 @@ export class ImageFinder {
   }
 }
 
-/** A piece of a stream that has an end of its own, also in an envelope as some gateways add it. */
+/** Whether a value belongs to a form that marks its end. Some gateways put it in an envelope. */
 const needsEnd = (value: unknown): boolean =>
   isAnswerPiece(value) || (isObject(value) && [value.response, value.data].some(isAnswerPiece))
 

@@ -147,7 +147,7 @@ function reasonOf(reason: string | number | undefined, isNumbered = true): strin
   return (isNumbered ? numbered[reason] : undefined) ?? String(reason)
 }
 
-/** What is left of a total, if both are told. */
+/** The rest of a total, if both are known. */
 function restOf(total: TokenCount | undefined, part: TokenCount | undefined): TokenCount | undefined {
   if (total === undefined || part === undefined) return undefined
   if (total === null || part === null) return null
