@@ -31,7 +31,7 @@ export interface Credentials {
 
 export function createCredentials(context: Context, settings: ResolvedSettings): Credentials {
   /** By service, so that no command runs twice. */
-  const printed = new Map<Endpoint['service'], PrintedSecret>()
+  const printed = new Map<Endpoint['service'], Promise<string>>()
 
   /** The addresses that a request may go to. */
   const allowed = new Map<Endpoint['service'], string>()
@@ -45,12 +45,10 @@ export function createCredentials(context: Context, settings: ResolvedSettings):
     if (given !== undefined) return given
     const command = settings.values[setting]
     if (command === undefined) throw missing([plain], settings)
-    const secret = printed.get(service) ?? printSecret(context, settings, { setting, command })
+    const secret = printed.get(service) ?? askCommand(context, settings, { setting, command })
     printed.set(service, secret)
-    return secret.waitFor(once).catch((error: unknown) => {
-      if (secret.isGivenUp && printed.get(service) === secret) printed.delete(service)
-      throw error
-    })
+    const late = `${setting} (${settings.origins[setting]?.name}) did not end while a call waited for it`
+    return once ? untilAborted(secret, once, unusable(late)) : secret
   }
 
   return {
@@ -108,50 +106,25 @@ function requireEncrypted(settings: ResolvedSettings, service: Endpoint['service
   return address
 }
 
-/** A secret that a command prints. */
-interface PrintedSecret {
-  /** Throws a `CliError` of kind `credentials`, also once `once` is aborted. */
-  waitFor(once: AbortSignal | undefined): Promise<string>
-  /** Nobody waits for it any more, so that its command was ended. */
-  readonly isGivenUp: boolean
-}
-
 interface NamedCommand {
   setting: 'accessTokenCommand' | 'apiKeyCommand'
   command: string
 }
 
-/** Runs the command of a secret, until all who wait for it have given up. */
-function printSecret(context: Context, settings: ResolvedSettings, named: NamedCommand): PrintedSecret {
-  const unwanted = new AbortController()
-  const secret = askCommand(context, settings, named, unwanted.signal)
-  const late = 'did not end while a call waited for it'
-  let count = 0
-  return {
-    get isGivenUp() {
-      return unwanted.signal.aborted
-    },
-    waitFor(once) {
-      count++
-      if (!once) return secret
-      return new Promise((resolve, reject) => {
-        const leave = () => {
-          if (--count === 0) unwanted.abort(late)
-          reject(unusable(`${named.setting} (${settings.origins[named.setting]?.name}) ${late}`))
-        }
-        once.addEventListener('abort', leave)
-        if (once.aborted) leave()
-        secret.then(resolve, reject).finally(() => once.removeEventListener('abort', leave))
-      })
-    },
-  }
+/** Waits for a secret until `once` is aborted. Its command is left running: the next call needs the secret too. */
+function untilAborted(secret: Promise<string>, once: AbortSignal, late: CliError): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const leave = () => reject(late)
+    once.addEventListener('abort', leave)
+    if (once.aborted) leave()
+    secret.then(resolve, reject).finally(() => once.removeEventListener('abort', leave))
+  })
 }
 
 async function askCommand(
   context: Context,
   settings: ResolvedSettings,
   { setting, command }: NamedCommand,
-  signal: AbortSignal,
 ): Promise<string> {
   const { note } = context
   const { runSecretCommand } = await import('../settings/secret-command.ts')
@@ -160,7 +133,7 @@ async function askCommand(
     throw unusable(`${setting} (${origin}) is not run: others can write ${settings.openPlace}; ${wayToClose}`)
   }
   const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
-  const limits = { timeout: settings.values.timeout * 1000, deadline: deadlineOf(context, settings), signal }
+  const limits = { timeout: settings.values.timeout * 1000, deadline: deadlineOf(context, settings) }
   return runSecretCommand({ setting, command, origin }, context, limits).finally(() => clearTimeout(hint))
 }
 

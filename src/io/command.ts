@@ -15,8 +15,6 @@ export interface Command {
   /** The longest time for it, in milliseconds, and the problem of one that takes longer. */
   limit: number
   whenLate: string
-  /** Ends the command when it is aborted. Its reason is the problem then. */
-  signal?: AbortSignal
 }
 
 interface Surroundings {
@@ -49,7 +47,7 @@ const longestTail = 8192
 
 /** Runs a command. One that takes too long or prints too much is ended, with all processes that it started. */
 export async function runCommand(
-  { text, env, input, isLeader, limit, whenLate, signal }: Command,
+  { text, env, input, isLeader, limit, whenLate }: Command,
   { host, timers, cleanups }: CommandOptions,
 ): Promise<Printed> {
   const { platform } = host
@@ -62,13 +60,8 @@ export async function runCommand(
   const forget = callAfter(timers, limit, () => isOver.abort(whenLate))
   // A command that does not read its input is none the worse for it.
   child.stdin?.on('error', () => {}).end(input)
-  const watched = watch(child, isOver, stop)
-  const giveUp = () => isOver.abort(signal?.reason)
-  signal?.addEventListener('abort', giveUp)
-  if (signal?.aborted) giveUp()
-  return watched.finally(() => {
+  return watch(child, isOver, stop).finally(() => {
     forget()
-    signal?.removeEventListener('abort', giveUp)
     cleanups.delete(stop)
   })
 }

@@ -19,8 +19,6 @@ export interface RunLimits {
   timeout: number
   /** By the forward clock; Infinity for none. */
   deadline: number
-  /** Ends it when it is aborted, with a reason such as `was not wanted any more`. */
-  signal: AbortSignal
 }
 
 /** Milliseconds. */
@@ -34,7 +32,7 @@ const longestRun = 60_000
 export async function runSecretCommand(
   { setting, command, origin }: SecretCommand,
   context: Pick<Context, 'host' | 'timers' | 'cleanups'>,
-  { timeout, deadline, signal }: RunLimits,
+  { timeout, deadline }: RunLimits,
 ): Promise<string> {
   const failed = (why: string) => new CliError('credentials', `${setting} (${origin}) ${why}`)
   const { stdin, stderr: terminal, env, platform } = context.host
@@ -51,7 +49,6 @@ export async function runSecretCommand(
       isLeader: stdin.kind !== 'terminal' && !terminal.isTerminal,
       limit: Math.min(left, longest),
       whenLate,
-      signal,
     },
     // By the clock of the machine: a person may be asked for something.
     { ...context, timers: realTimers },
