@@ -74,7 +74,7 @@ export const forms: Record<
     where: 'A line of a batch, on stdout or in the file of --results.',
     fields: {
       index: [whole, 'the number of the line in the input, from 1'],
-      id: [z.optional(orNull(text)), "the line's own id"],
+      id: [z.optional(orNull(z.union([text, z.number()]))), "the line's own id, a text or a number"],
       hash: [text, 'of the model and the body; #2, #3 where they come again'],
       ok: [z.boolean(), 'whether there is an answer'],
       text: [z.optional(text), 'the answer of a chat'],

@@ -1,11 +1,16 @@
 import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
+import { parseArgs } from 'node:util'
 import { findNode } from '../harness/node.ts'
 import { measureInside } from './inside.ts'
 import { burdens, compare, parley, peak, unburdened } from './measure.ts'
 import { explainRun } from './profile.ts'
 import { createRows, credentials, type Row } from './rows.ts'
 import { startServer } from './server.ts'
+import { type Measured, replaceTable, toLine } from './table.ts'
+
+const readme = 'src/README.md'
 
 /** The first line that a tool prints of its version, or `undefined` where there is no such tool. */
 function versionOf(tool: string): string | undefined {
@@ -16,71 +21,91 @@ function versionOf(tool: string): string | undefined {
   }
 }
 
-async function measureRow(row: Row, major: number): Promise<string> {
-  const { work, against, job, baseline, rounds, budget, tools = [], memory = Infinity, isStart } = row
+async function measureRow(row: Row, major: number): Promise<Measured> {
+  const { work, against, budget, seconds, memory = Infinity, tools = [] } = row
+  const column = major === 20 ? 0 : 1
+  const most = [
+    ...(budget ? [[...new Set(budget)].map((each) => `${each} x`).join('; ')] : []),
+    ...(seconds === undefined ? [] : [`${seconds} s`]),
+    ...(memory === Infinity ? [] : [`${memory.toFixed(0)} MiB`]),
+  ].join(', ')
+  const result = (shown: string, brief: string, isOver: boolean) => ({
+    work,
+    against,
+    most,
+    shown,
+    brief,
+    isOver,
+  })
   const absent = tools.filter((tool) => versionOf(tool) === undefined)
-  if (absent.length > 0) return `| ${work} | ${against} | skipped: no ${absent.join(', ')} | | |`
-
-  if (row.isMemory) return measureMemory(row, major)
-  if (row.seconds !== undefined) return measureSeconds(row, row.seconds)
+  if (absent.length > 0) return result(`skipped: no ${absent.join(', ')}`, '', false)
+  const isOver = (ratio: number, used: number) => ratio > (budget?.[column] ?? Infinity) || used > memory
+  const { job, baseline, isStart } = row
+  const rounds = Math.min(row.rounds, Number(process.env.BENCH_ROUNDS ?? row.rounds))
+  if (row.isMemory) {
+    const [mine, theirs] = [await peak(job), await peak(baseline)]
+    const shown = `${(mine / theirs).toFixed(2)} x (${mine.toFixed(0)} / ${theirs.toFixed(0)} MiB)`
+    return result(shown, `${(mine / theirs).toFixed(2)} x, ${mine.toFixed(0)}`, isOver(mine / theirs, mine))
+  }
+  if (seconds !== undefined) {
+    const [mine = 0] = await compare([job], rounds)
+    return result(`${(mine / 1000).toFixed(2)} s`, `${(mine / 1000).toFixed(1)} s`, mine / 1000 > seconds)
+  }
   const jobs = [job, baseline]
   if (isStart && burdens.length > 0) jobs.push(unburdened(job), unburdened(baseline))
-  const [mine, theirs, mineBare, theirsBare] = (await compare(jobs, rounds)) as [
-    number,
-    number,
-    number?,
-    number?,
-  ]
-  const most = budget?.[major === 20 ? 0 : 1]
+  const [mine = 0, theirs = 0, mineBare, theirsBare] = await compare(jobs, rounds)
   const used = memory === Infinity ? 0 : await peak(job)
-  const measured = [
+  const shown = [
     describe(mine, theirs),
     ...(mineBare && theirsBare ? [`without ${burdens.join(', ')} ${describe(mineBare, theirsBare)}`] : []),
     ...(used > 0 ? [`${used.toFixed(0)} of ${memory.toFixed(0)} MiB`] : []),
-  ]
-  const isOver = mine / theirs > (most ?? Infinity) || used > memory
-  const verdict = most === undefined ? '' : isOver ? '**over**' : 'ok'
-  return `| ${work} | ${against} | ${most === undefined ? 'reported' : `${most} x`} | ${measured.join('; ')} | ${verdict} |`
-}
-
-async function measureMemory(
-  { work, against, job, baseline, budget, memory = Infinity }: Row,
-  major: number,
-) {
-  const [mine, theirs] = [await peak(job), await peak(baseline)]
-  const most = budget?.[major === 20 ? 0 : 1] ?? Infinity
-  const verdict = mine / theirs > most || mine > memory ? '**over**' : 'ok'
-  const measured = `${(mine / theirs).toFixed(2)} x (${mine.toFixed(0)} / ${theirs.toFixed(0)} MiB)`
-  return `| ${work} | ${against} | ${most} x, ${memory} MiB | ${measured} | ${verdict} |`
-}
-
-async function measureSeconds({ work, against, job, rounds }: Row, most: number) {
-  const [mine = 0] = await compare([job], rounds)
-  const verdict = mine / 1000 > most ? '**over**' : 'ok'
-  return `| ${work} | ${against} | ${most} s | ${(mine / 1000).toFixed(2)} s | ${verdict} |`
+  ].join('; ')
+  const brief = `${(mine / theirs).toFixed(2)} x${used > 0 ? `, ${used.toFixed(0)}` : ''}`
+  return result(shown, brief, isOver(mine / theirs, used))
 }
 
 const describe = (mine: number, theirs: number) =>
   `${(mine / theirs).toFixed(2)} x (${mine.toFixed(0)} / ${theirs.toFixed(0)} ms)`
 
+/** `--write` puts the table into `src/README.md`; other words are Nodes. */
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { write: { type: 'boolean' } } })
 const [ownMajor = ''] = process.versions.node.split('.')
-const majors = process.argv.length > 2 ? process.argv.slice(2) : [ownMajor]
 const server = await startServer()
-for (const major of majors) {
+const tools = ['curl', 'jq', 'sed', 'base64'].map((tool) => versionOf(tool)?.split(' (')[0] ?? `no ${tool}`)
+const date = new Date().toISOString().slice(0, 10)
+const columns: { node: string; rows: Measured[] }[] = []
+const failed: string[] = []
+for (const major of positionals.length > 0 ? positionals : [ownMajor]) {
   const node = findNode(major)
-  const versions = ['curl', 'jq', 'sed', 'base64'].map((tool) => versionOf(tool) ?? `no ${tool}`)
-  console.log(
-    `\nparley, ${new Date().toISOString().slice(0, 10)}, Node ${versionOf(node)}, ${cpus().length} CPUs`,
-  )
-  console.log(`(${versions.map((version) => version.split(' (')[0]).join('; ')})\n`)
+  const version = versionOf(node) ?? major
+  const rows: Measured[] = []
+  console.log(`\nparley, ${date}, Node ${version}, ${cpus().length} CPUs`)
+  console.log(`(${tools.join('; ')})\n`)
   console.log('| work | against | at most | measured | |\n|---|---|---|---|---|')
   for (const row of createRows(node, server)) {
     if (!row.work.includes(process.env.BENCH_ROW ?? '')) continue
-    const failed = (error: Error) => `| ${row.work} | ${row.against} | failed: ${error.message.trim()} | | |`
-    console.log(await measureRow(row, Number(major)).catch(failed))
+    try {
+      const measured = await measureRow(row, Number(version.slice(1, 3)))
+      rows.push(measured)
+      console.log(toLine(measured))
+      if (measured.isOver)
+        failed.push(`${row.work} on ${version}: ${measured.shown}, at most ${measured.most}`)
+    } catch (error) {
+      console.log(`| ${row.work} | ${row.against} | failed: ${(error as Error).message.trim()} | | |`)
+      failed.push(`${row.work} on ${version}: failed`)
+    }
   }
+  columns.push({ node: version.slice(1).split('.', 2).join('.'), rows })
   if (major === ownMajor && !process.env.BENCH_ROW) for (const row of await measureInside()) console.log(row)
   if (!process.env.BENCH_ROW)
     console.log(`\n${await explainRun(node, `'${parley}' chat 'Say hello'`, credentials(server.url))}`)
 }
 server.close()
+if (values.write) {
+  const about = `${date}, with ${tools.slice(0, 2).join(' and ')}`
+  writeFileSync(readme, replaceTable(readFileSync(readme, 'utf8'), { columns, about }))
+}
+if (failed.length > 0) {
+  console.log(`\nover the budget:\n  ${failed.join('\n  ')}`)
+  process.exitCode = 1
+}

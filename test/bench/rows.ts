@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createBatchRows } from './batch-rows.ts'
 import { type Job, parley, temporary } from './measure.ts'
+import { createSessionRows } from './session-rows.ts'
 
 export interface Row {
   work: string
@@ -149,21 +150,14 @@ export function createRows(node: string, { url, imageSize }: { url: string; imag
     ...createBatchRows(node, url),
     {
       work: '`api`, a 200 MiB answer to a file',
-      against: '`curl`',
-      job: api,
-      baseline: { command: `curl -sN -H 'Authorization: Bearer t' ${url}/large > ${temporary('large2')}` },
-      rounds: 3,
-      budget: [1.2, 1.2],
-      memory: 100,
-      tools: ['curl'],
-    },
-    {
-      work: '`api`, the same 200 MiB',
       against: 'a bare `http.get`, piped to the file',
       job: api,
       baseline: { command: `'${node}' ${get} > ${temporary('large2')}` },
       rounds: 5,
+      budget: [1.1, 1.1],
+      memory: 100,
     },
+    ...createSessionRows(node, url),
   ]
 }
 

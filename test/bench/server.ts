@@ -34,6 +34,23 @@ function createImage(): Buffer {
   )
 }
 
+/** The events of a session: 50,000 tool uses, each with its result, then a rest. */
+export function createSession(): string[] {
+  const pair = (_: unknown, i: number) => [
+    `{"id":"u${i}","type":"agent.tool_use","processed_at":"2026-11-22T10:00:00Z","name":"bash","input":{"command":"ls ${i}"},"evaluated_permission":"allow"}`,
+    `{"id":"r${i}","type":"agent.tool_result","processed_at":"2026-11-22T10:00:00Z","tool_use_id":"u${i}","content":[{"type":"text","text":"done"}]}`,
+  ]
+  const rest = `{"id":"rest","type":"session.status_idle","processed_at":"2026-11-22T10:00:01Z","stop_reason":{"type":"end_turn"}}`
+  return [...Array.from({ length: 50_000 }, pair).flat(), rest]
+}
+
+/** A page of 1,000 of them, as the query asks. */
+function pageOf(session: readonly string[], url: string): string {
+  const at = Number(new URL(url, 'http://x').searchParams.get('page') ?? 0)
+  const next = at + 1000 < session.length ? `"${at + 1000}"` : 'null'
+  return `{"data":[${session.slice(at, at + 1000).join(',')}],"next_page":${next}}`
+}
+
 /** Sends 200 pieces. */
 async function sendLarge(response: ServerResponse, piece: Buffer): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/plain', 'content-length': piece.length * 200 })
@@ -45,14 +62,24 @@ async function sendLarge(response: ServerResponse, piece: Buffer): Promise<void>
 export async function startServer(): Promise<{ url: string; imageSize: number; close(): void }> {
   const stream = createStream()
   const image = createImage()
+  const session = createSession()
   const large = Buffer.alloc(2 ** 20, 'parley ')
   const server = createServer((request, response) => {
     request.resume().on('end', () => {
       const { url = '' } = request
       if (url === '/large') return void sendLarge(response, large)
+      if (url.includes('/long/events/stream'))
+        return response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': connected\n\n')
       if (url.includes('alt=sse'))
         return response.writeHead(200, { 'content-type': 'text/event-stream' }).end(stream)
-      const body = url.includes('/image/') ? image : url.includes('/sessions/') ? '{"data":[]}' : answer
+      const isLong = url.includes('/sessions/long/')
+      const body = url.includes('/image/')
+        ? image
+        : isLong
+          ? pageOf(session, url)
+          : url.includes('/sessions/')
+            ? '{"data":[]}'
+            : answer
       const length = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
       return response.writeHead(200, { ...headers, ...length }).end(body)
     })

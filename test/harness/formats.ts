@@ -1,12 +1,16 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type FormName, schemaOf } from '../../src/cli/formats.ts'
+import { isObject, tryParseJson } from '../../src/wire/json/parse.ts'
 
-const linesOf = (text: string): unknown[] =>
-  text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line))
+/** The objects that stand on lines: a person may be asked beside them, and a test may have torn one. */
+const linesOf = (text: string): object[] =>
+  text.split('\n').flatMap((line) => {
+    const value = tryParseJson(line)
+    return isObject(value) ? [value] : []
+  })
+
+const isFile = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() === true
 
 /** The value of a flag, of which the last one counts. */
 function lastValue(argv: readonly string[], flag: string): string | undefined {
@@ -29,19 +33,17 @@ export function requireForms(
       )
   }
   if (lastValue(argv, '--errors') === 'json' && code !== 0)
-    for (const line of linesOf(err))
-      if (Object.hasOwn(line as object, 'error')) check('failure', (line as { error: unknown }).error)
+    for (const line of linesOf(err)) if ('error' in line) check('failure', line.error)
   const report = lastValue(argv, '--report')
-  if (report && code !== 2 && code !== 11 && existsSync(resolve(cwd, report)))
+  if (report && code !== 2 && code !== 11 && isFile(resolve(cwd, report)))
     check('report', JSON.parse(readFileSync(resolve(cwd, report), 'utf8')))
   const isBatch = lastValue(argv, '--batch') !== undefined && !argv.includes('--dry-run')
   if (isBatch && !argv.includes('--help'))
     for (const line of linesOf(out)) {
       check('line', line)
-      const { error } = line as { error?: unknown }
-      if (error !== undefined) check('failure', error)
+      if ('error' in line) check('failure', line.error)
     }
   const audit = lastValue(argv, '--audit')
-  if (audit && code !== 2 && code !== 11 && existsSync(resolve(cwd, audit)))
+  if (audit && code !== 2 && code !== 11 && isFile(resolve(cwd, audit)))
     for (const line of linesOf(readFileSync(resolve(cwd, audit), 'utf8'))) check('audit', line)
 }

@@ -8,6 +8,7 @@ import type { StdStream } from '../../src/io/output.ts'
 import { main } from '../../src/main.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { createSteadyClock } from './clock.ts'
+import { requireForms } from './formats.ts'
 
 interface World {
   /** What stands on stdin, as a pipe; without it stdin is a terminal. Pieces arrive one by one. */
@@ -113,19 +114,10 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
         }),
   }
   const code = await main(argv, host)
-  if (process.env.TEST_FORMS) {
-    const { requireForms } = await import('./formats.ts')
-    const [out, err] = [stdout, stderr].map(({ bytes }) => Buffer.from(bytes()).toString())
-    requireForms(argv, { code, out: out ?? '', err: err ?? '', cwd })
-  }
+  const [out, err] = [stdout, stderr].map(({ bytes }) => Buffer.from(bytes()).toString()) as [string, string]
+  requireForms(argv, { code, out, err, cwd })
   if (world.cwd === undefined) removeEmpty(cwd)
-  return {
-    code,
-    requests,
-    outBytes: stdout.bytes(),
-    out: Buffer.from(stdout.bytes()).toString(),
-    err: Buffer.from(stderr.bytes()).toString(),
-  }
+  return { code, requests, outBytes: stdout.bytes(), out, err }
 }
 
 /** A terminal delivers what is typed line by line. */

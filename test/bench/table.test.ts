@@ -1,0 +1,41 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { type Measured, replaceTable, toLine } from './table.ts'
+
+const readme = readFileSync(join(import.meta.dirname, '../../src/README.md'), 'utf8')
+
+const row = (fields: Partial<Measured>): Measured => ({
+  work: '`chat`',
+  against: 'a script',
+  most: '1.6 x; 1.4 x',
+  shown: '1.50 x (3 / 2 ms)',
+  brief: '1.50 x',
+  isOver: false,
+  ...fields,
+})
+
+test('what was measured takes the place of the table, a column for each Node; what is over is bold', () => {
+  const columns = [
+    { node: '20.20', rows: [row({}), row({ work: 'more', most: '' })] },
+    { node: '24.21', rows: [row({ brief: '1.70 x', isOver: true })] },
+  ]
+  const written = replaceTable(readme, { columns, about: '2027-01-02, with curl $& and jq 2' })
+  expect(written).toContain(
+    [
+      '| work | against | at most on Node 20; 24, 26 | 20.20 | 24.21 |',
+      '|---|---|---|---|---|',
+      '| `chat` | a script | 1.6 x; 1.4 x | 1.50 x | **1.70 x** |',
+      '',
+      'What is over',
+    ].join('\n'),
+  )
+  expect(written).toContain(' On 2027-01-02, with curl $& and jq 2, ')
+  expect(replaceTable(written, { columns, about: '2027-01-02, with curl $& and jq 2' })).toBe(written)
+})
+
+test('a row on the screen says whether it is over', () => {
+  expect(toLine(row({}))).toMatch(/ \| ok \|$/)
+  expect(toLine(row({ isOver: true }))).toMatch(/ \| \*\*over\*\* \|$/)
+  expect(toLine(row({ most: '' }))).toContain('| reported | 1.50 x (3 / 2 ms) |  |')
+})

@@ -1,0 +1,37 @@
+/** What came of a row on one Node: for the screen, and in brief for the table of `src/README.md`. */
+export interface Measured {
+  work: string
+  against: string
+  /** Its budget; empty if it is only reported. */
+  most: string
+  shown: string
+  brief: string
+  isOver: boolean
+}
+
+export const toLine = ({ work, against, most, shown, isOver }: Measured): string =>
+  `| ${work} | ${against} | ${most || 'reported'} | ${shown} | ${isOver ? '**over**' : most && 'ok'} |`
+
+/** The README with its table of budgets measured anew: a column for each Node; rows without a budget are left out. */
+export function replaceTable(
+  readme: string,
+  { columns, about }: { columns: { node: string; rows: Measured[] }[]; about: string },
+): string {
+  const rows = (columns[0]?.rows ?? []).filter(({ most }) => most !== '')
+  const cellOf = (measured: Measured[], { work, against }: Measured) => {
+    const found = measured.find((each) => each.work === work && each.against === against)
+    return found?.isOver ? `**${found.brief}**` : (found?.brief ?? '')
+  }
+  const lines = [
+    `| work | against | at most on Node 20; 24, 26 | ${columns.map(({ node }) => node).join(' | ')} |`,
+    `|---|---|---|${'---|'.repeat(columns.length)}`,
+    ...rows.map(
+      (row) =>
+        `| ${row.work} | ${row.against} | ${row.most} | ${columns.map((each) => cellOf(each.rows, row)).join(' | ')} |`,
+    ),
+  ]
+  const table = /^\| work \| against \| at most .*\n(\|.*\n)+/m
+  const measuredOn = /\bOn \d{4}-\d\d-\d\d, with [^,]*,/
+  if (!table.test(readme) || !measuredOn.test(readme)) throw new Error('src/README.md has no such table')
+  return readme.replace(table, () => `${lines.join('\n')}\n`).replace(measuredOn, () => `On ${about},`)
+}
