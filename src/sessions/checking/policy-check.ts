@@ -225,16 +225,16 @@ function createPrinter({ host, style }: Context): (group: readonly Judgement[]) 
   let head = [['DECISION', 'RULE', 'TOOL', 'INPUT']]
   return (group) => {
     const rows = group.map((each) => {
-      const { use, decision, reason, why } = each
-      const said = reason === undefined ? '' : ` (${oneLine(reason, 200)})`
-      return [decision, deciderOf(each), use.name, `${why ? `${why}: ` : ''}${use.inputText}${said}`]
+      const said = each.reason === undefined ? '' : ` (${oneLine(each.reason, 200)})`
+      return [each.decision, deciderOf(each), each.use.name, `${each.use.inputText}${said}`]
     })
     const lines = layOut([...head, ...rows])
-    const titles = lines.splice(0, head.length).map(style.bold)
+    const titles = lines.splice(0, head.length).map((title) => style.bold(title))
     head = []
     const painted = lines.map((line, index) => {
-      const { decision } = group[index] as Judgement
-      return `${paints[decision](decision)}${line.slice(decision.length)}`
+      const { decision, why } = group[index] as Judgement
+      const below = why === undefined ? '' : `\n  ${style.dim(oneLine(why, 500))}`
+      return `${paints[decision](decision)}${line.slice(decision.length)}${below}`
     })
     return `${[...titles, ...painted].join('\n')}\n`
   }

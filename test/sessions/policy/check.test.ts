@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createMatcher } from '../../../src/sessions/policy/pattern.ts'
@@ -126,6 +127,12 @@ describe('a policy over a recorded session', () => {
       expect.stringMatching(/^deny {6}rules\[2\] {2}bash {2}\{"command":"rm \\u001b\[2J\\u202e x"\} \(no/),
     ])
     expect(rows.filter((row) => row.length > 70)).toEqual([])
+    const coloured = await check(['p.json', 'e.ndjson', '--color', 'always'], {
+      files: { 'e.ndjson': text },
+      tty: ['stdout', 'stderr'],
+      columns: 70,
+    })
+    expect(stripVTControlCharacters(coloured.out)).toBe(out)
     expect(err).toContain('parley: 1 allowed, 0 asked about, 2 denied of 3\n')
   })
 
