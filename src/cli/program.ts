@@ -241,28 +241,14 @@ const namesOf = (command: ParleyCommand) =>
 
 const sentence = (summary: string) => `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
 
-/** What commander says about wrong arguments, by its code, and how parley says it. */
-const rewordings = new Map<string, [theirs: RegExp, ours: string]>([
-  [
-    'commander.invalidArgument',
-    [/^option '[^']*?(--[\w-]+)[^']*' argument '(.*)' is invalid\. (?=[^']*$)/s, "$1: '$2' is "],
-  ],
-  [
-    'commander.optionMissingArgument',
-    [/^option '[^']*?(--[\w-]+)[^']*' argument missing$/, '$1 needs a value'],
-  ],
-])
-
 /** What commander says about wrong arguments, in parley's words. */
-function explain({ code, message }: CommanderError): string {
-  const [theirs, ours] = rewordings.get(code) ?? [/^/, '']
-  return message
+const explain = ({ message }: CommanderError): string =>
+  message
     .replace(/^error: /, '')
-    .replace(theirs, ours)
+    .replace(/^option '[^']*?(--[\w-]+)[^']*' argument '(.*)' is invalid\. (?=[^']*$)/s, "$1: '$2' is ")
     .replace(/ is Allowed choices are (.*)\.$/, ' is not one of $1')
     .replace(
       /^command-argument value '(.*)' is invalid for argument '(\w+)'\. Allowed choices are (.*)\.$/s,
       "<$2>: '$1' is not one of $3",
     )
     .replaceAll('\n', ' ')
-}

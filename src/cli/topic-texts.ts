@@ -2,12 +2,13 @@ import type { Option } from 'commander'
 import { batchFlags } from '../batch/flags.ts'
 import { outcomes } from '../errors.ts'
 import { isRequestFlag, type SettingName, settingNames, settingOf, variableOf } from '../settings/table.ts'
-import { madeTypes, type SentType } from '../wire/sessions/event-types.ts'
+import { madeTypes } from '../wire/sessions/event-types.ts'
 import { generalFlags, requestFlags } from './flags.ts'
 import { forms } from './formats.ts'
 import { formatList } from './help-text.ts'
 import batchText from './topics/batch.txt'
 import ciText from './topics/ci.txt'
+import eventTypesText from './topics/event-types.txt'
 import inputText from './topics/input.txt'
 import platformsText from './topics/platforms.txt'
 import policyText from './topics/policy.txt'
@@ -92,34 +93,7 @@ ${Object.values(forms)
 A failure, and a line of an audit, have only the fields that apply. A policy has the form of 'parley help policy', and an event that of the service.
 `
 
-const aboutSentTypes: Record<SentType, string> = {
-  'user.message':
-    'content: a list of blocks such as {"type":"text","text":"Hi"}. A message to the session: the words, or --message.',
-  'user.interrupt':
-    'session_thread_id: text or null, optional. Pauses the agent: that thread, or without it all that are not archived. --interrupt, --interrupt-thread.',
-  'user.tool_confirmation':
-    "result: allow or deny. tool_use_id: 1 to 128 characters. deny_message: text or null, optional, only with deny, at most 10000 characters. Answers an agent.tool_use or agent.mcp_tool_use that waits: its id is in stop_reason.event_ids of the last session.status_idle. 'parley events confirm' makes it.",
-  'user.custom_tool_result':
-    'custom_tool_use_id, content, is_error. The result of a custom tool. --custom-tool-result, --custom-tool-error.',
-  'user.define_outcome':
-    'description, rubric, max_iterations. The agent begins to work toward it. --outcome, --rubric, --max-iterations.',
-  'user.tool_result':
-    'tool_use_id, content, is_error. The result of a tool that the client carries out: only in self-hosted environments. --tool-result, --tool-error.',
-  'system.message':
-    'content: a list of text blocks, none empty. Privileged context for this turn and all later ones. At most one, the last event, right after the user.message, user.tool_result or user.custom_tool_result that it belongs to. --system.',
-}
-
-const eventTypesTopic: Topic = (
-  width,
-) => `An event is a JSON object with a "type" and the fields of that type. These are the types that can be sent, with the fields that the service documents:
-
-${formatList(Object.entries(aboutSentTypes), width)}
-
-What the service does not document (other fields, other blocks) is sent as it is. What breaks a rule above is exit 2, and nothing is sent; --no-validate sends it all the same.
-
-  parley events send -s sesn_1 --event '{"type":"user.interrupt"}'
-  parley events send -s sesn_1 -i events.ndjson
-
+const eventTypes: Topic = () => `${eventTypesText}
 'parley events list' and 'parley events follow' also show what the service makes: ${madeTypes.join(', ')}, and others that a service may have.
 `
 
@@ -128,7 +102,7 @@ export const writers: Record<TopicName, Topic> = {
   profiles: () => profilesText,
   environment,
   input: () => inputText,
-  'event-types': eventTypesTopic,
+  'event-types': eventTypes,
   policy: () => policyText,
   batch,
   ci: () => ciText,

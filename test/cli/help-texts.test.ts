@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { topics } from '../../src/cli/topics.ts'
+import { sentTypes } from '../../src/wire/sessions/event-types.ts'
 import { run } from '../harness/run.ts'
 import { commands, examplesOf, groups, helpOn, helpOnCommand, names } from './pages.ts'
 
@@ -28,9 +29,14 @@ test.each([
   ['user.tool_result', 'tool_use_id', 'content', 'is_error'],
   ['system.message', 'content'],
 ])('help event-types has %s with its fields', async (type, ...fields) => {
-  const [, about = ''] = (await helpOn('event-types')).split(`\n  ${type} `)
-  const [own = ''] = about.split(/\n {2}\S|\n\n/)
+  const [, about = ''] = (await helpOn('event-types')).split(`\n${type}:\n\n`)
+  const [own = ''] = about.split('\n\n')
   for (const field of fields) expect(own).toMatch(new RegExp(`\\b${field}\\b`))
+})
+
+test('help event-types has each type that can be sent', async () => {
+  const headings = [...(await helpOn('event-types')).matchAll(/^([\w.]+):$/gm)].map(([, type]) => type)
+  expect(headings).toEqual([...sentTypes, 'Rules'])
 })
 
 test.each(topics)('the topic %s is at most 80 columns wide', async (topic) => {
