@@ -7,7 +7,7 @@ import { Calls } from './fate.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { say, type WriteLimit } from './io/output.ts'
 import { Report } from './report.ts'
-import { createSecrets, type Secrets } from './secrets.ts'
+import { Secrets } from './secrets.ts'
 import { Summary } from './summary.ts'
 
 export { createProcessHost } from './host.ts'
@@ -21,7 +21,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const isForGithub = flagValue(argv, '--errors') === 'github'
   const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
   const cleanups = new Crowd<() => unknown>()
-  const secrets = createSecrets()
+  const secrets = new Secrets()
   const summary = new Summary()
   const calls = new Calls()
   const start = host.timers.now()

@@ -1,46 +1,40 @@
 import { CliError } from './errors.ts'
 
 /** The secrets of a run, which no text on stderr shows. */
-export interface Secrets {
-  add(secret: string): void
+export class Secrets {
+  readonly #secrets = new Set<string>()
+
+  add(secret: string): void {
+    this.#secrets.add(secret)
+  }
+
   /** A text without the secrets, which a service may repeat, and without passwords and keys in URLs. */
-  redact(text: string): string
+  readonly redact = (text: string): string => redactUrls(without(text, this.#secrets), userInfo)
+
   /** The same for JSON text, which stays JSON. */
-  redactJson(json: string): string
+  readonly redactJson = (json: string): string => redactUrls(without(json, this.#secrets), userInfoInJson)
+
   /** Headers as they may be shown: one that is a secret has the value `[redacted]`. */
-  redactHeaders(headers: Record<string, string>): Record<string, string>
+  redactHeaders(headers: Record<string, string>): Record<string, string> {
+    const shown = Object.entries(headers).map(([name, value]) => {
+      const isSecret = isSecretHeader(name, value)
+      return [name, this.redact(isSecret ? value.replace(/(Bearer |Basic )?.*/is, '$1[redacted]') : value)]
+    })
+    return Object.fromEntries(shown)
+  }
+
   /** A failure without secrets in its texts. To be called before a text is cut: half a secret is a secret too. */
-  redactFailure(failure: CliError): CliError
-}
-
-export function createSecrets(): Secrets {
-  const secrets = new Set<string>()
-  const redact = (text: string) => redactUrls(without(text, secrets), userInfo)
-
-  return {
-    add: (secret) => void secrets.add(secret),
-    redact,
-    redactJson: (json) => redactUrls(without(json, secrets), userInfoInJson),
-    redactHeaders: (headers) =>
-      Object.fromEntries(
-        Object.entries(headers).map(([name, value]) => [
-          name,
-          redact(
-            isSecretHeader(name, value) ? value.replace(/(Bearer |Basic )?.*/is, '$1[redacted]') : value,
-          ),
-        ]),
-      ),
-    redactFailure(failure) {
-      const { serviceMessage, requestId, problems, answer, body } = failure.details
-      return new CliError(failure.kind, redact(failure.message), {
-        ...failure.details,
-        serviceMessage: serviceMessage && redact(serviceMessage),
-        requestId: requestId && redact(requestId),
-        problems: problems?.map(redact),
-        answer: answer && redact(answer),
-        body: redactValue(body, redact),
-      })
-    },
+  redactFailure({ kind, message, details }: CliError): CliError {
+    const { redact } = this
+    const { serviceMessage, requestId, problems, answer, body } = details
+    return new CliError(kind, redact(message), {
+      ...details,
+      serviceMessage: serviceMessage && redact(serviceMessage),
+      requestId: requestId && redact(requestId),
+      problems: problems?.map(redact),
+      answer: answer && redact(answer),
+      body: redactValue(body, redact),
+    })
   }
 }
 

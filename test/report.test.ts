@@ -7,7 +7,7 @@ import { CliError } from '../src/errors.ts'
 import { Calls } from '../src/fate.ts'
 import { Report } from '../src/report.ts'
 import { openReport } from '../src/report-file.ts'
-import { createSecrets } from '../src/secrets.ts'
+import { Secrets } from '../src/secrets.ts'
 import { Summary } from '../src/summary.ts'
 import { realTimers } from '../src/timers.ts'
 import { endpoints } from '../src/wire/endpoints.ts'
@@ -346,7 +346,7 @@ test('a stdout whose reader has gone is no failure (needs sh)', async () => {
 /** A report without its run. */
 function prepare(...argv: string[]) {
   const cwd = temporaryFolder()
-  const [summary, calls, secrets] = [new Summary(), new Calls(), createSecrets()]
+  const [summary, calls, secrets] = [new Summary(), new Calls(), new Secrets()]
   const timers = { ...realTimers, now: () => 5250 }
   const source = { host: { cwd, timers }, summary, calls, secrets, start: 2000 }
   const report = new Report(['--report', 'r.json', ...argv], source)

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../src/errors.ts'
-import { createSecrets, findSecrets, isSecretHeader } from '../src/secrets.ts'
+import { findSecrets, isSecretHeader, Secrets } from '../src/secrets.ts'
 
 function knowing(...all: string[]) {
-  const secrets = createSecrets()
+  const secrets = new Secrets()
   for (const each of all) secrets.add(each)
   return secrets
 }

@@ -5,7 +5,7 @@ import { describeRetry } from '../http/call.ts'
 import { escapeJson } from '../io/escape.ts'
 import { describeFailure } from '../io/failure.ts'
 import { describeAgo, giveLifeSigns } from '../io/life-signs.ts'
-import { createStatusLine, type StatusLine } from '../io/status-line.ts'
+import { StatusLine } from '../io/status-line.ts'
 import { callAfter } from '../timers.ts'
 import type { BatchInput, LineCall } from './input.ts'
 import type { Reporter, Tally } from './run.ts'
@@ -16,7 +16,7 @@ export interface BatchContext extends Context {
 }
 
 export function withStatusLine(context: Context): BatchContext {
-  const status = createStatusLine(context.host.stderr)
+  const status = new StatusLine(context.host.stderr)
   const above = (say: (line: string) => void) => (line: string) => status.above(() => say(line))
   const { note, warn, tell, foot } = context
   return {

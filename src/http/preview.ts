@@ -57,8 +57,8 @@ function toLine(request: Request, secrets: Secrets): string {
   return body ? `${head.slice(0, -1)},"body":${onOneLine(bodyAsJson(body))}}\n` : `${head}\n`
 }
 
-const headersOf = ({ credential, headers }: Request, { redactHeaders }: Secrets): Record<string, string> =>
-  redactHeaders({
+const headersOf = ({ credential, headers }: Request, secrets: Secrets): Record<string, string> =>
+  secrets.redactHeaders({
     ...(credential ? { [credential.header]: `${credential.prefix}[redacted]` } : {}),
     ...headers,
   })

@@ -8,7 +8,7 @@ import { Crowd } from '../../src/crowd.ts'
 import { CliError } from '../../src/errors.ts'
 import { Calls } from '../../src/fate.ts'
 import { type Caller, createCaller } from '../../src/http/call.ts'
-import { createSecrets } from '../../src/secrets.ts'
+import { Secrets } from '../../src/secrets.ts'
 import { readSettings } from '../../src/settings/read-settings.ts'
 import { Summary } from '../../src/summary.ts'
 import { realTimers } from '../../src/timers.ts'
@@ -55,7 +55,7 @@ async function startRun(
       limit: { deadline: Infinity },
       cleanups: new Crowd(),
       lastSteps: [],
-      secrets: createSecrets(),
+      secrets: new Secrets(),
       summary: new Summary(),
       calls,
     },

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { createStatusLine } from '../../src/io/status-line.ts'
+import { StatusLine } from '../../src/io/status-line.ts'
 
 test('a line that a narrower terminal shows on several rows is removed from all of them', () => {
   let written = ''
@@ -21,7 +21,7 @@ test('a line that a narrower terminal shows on several rows is removed from all 
     written = ''
     return text
   }
-  const line = createStatusLine(stream)
+  const line = new StatusLine(stream)
   const long = 'x'.repeat(79)
   line.show(long)
   expect(taken()).toBe(`\r\x1b[2K${long}`)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { renderFailureAsJson } from '../../src/io/failure.ts'
-import { createSecrets } from '../../src/secrets.ts'
+import { Secrets } from '../../src/secrets.ts'
 import { failureInBody, failureInstead, isErrorEnvelope } from '../../src/wire/problem/problem.ts'
 import { answering, message, run } from '../harness/run.ts'
 
@@ -147,7 +147,7 @@ test('R88 a request id is one escaped line, without the secret', async () => {
   expect(ended.err).toMatch(/\n {2}request id: a\^\[\[2J\\u009b \[redacted\] x+…\n$/)
 })
 
-const secrets = createSecrets()
+const secrets = new Secrets()
 for (const secret of ['canary-token-0123456789', 'aaaaaaaa', 'canary']) secrets.add(secret)
 
 test.each([

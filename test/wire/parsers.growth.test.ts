@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseHeader } from '../../src/http/request.ts'
 import { escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
-import { createSecrets } from '../../src/secrets.ts'
+import { Secrets } from '../../src/secrets.ts'
 import { appending, assigning, editJson } from '../../src/wire/json/edit.ts'
 import { createArraySplitter } from '../../src/wire/json/splitter.ts'
 import { findFault } from '../../src/wire/json/syntax.ts'
@@ -58,7 +58,7 @@ function attempt(read: () => unknown): void {
   }
 }
 
-const secrets = createSecrets()
+const secrets = new Secrets()
 for (const secret of ['canary-token-0123456789', 'aaaaaaaa', 'canary']) secrets.add(secret)
 
 test.each(patterns)('R89 a refusal full of %j is read by work that grows as it does', async (pattern) => {

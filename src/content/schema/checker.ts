@@ -3,14 +3,6 @@ import type { Context } from '../../context.ts'
 import { CliError, tooLate, usage } from '../../errors.ts'
 import { notUnderstood } from '../../wire/problem/problem.ts'
 
-/** Checks values by a schema, in a thread of its own, which can be ended whatever it does. */
-export interface Checker {
-  /** What is wrong with the schema. Throws a `CliError` if that takes too long. */
-  checkSchema(): Promise<string[]>
-  /** How a JSON text does not fit. Throws a `CliError` if that takes too long. */
-  check(text: string): Promise<string[]>
-}
-
 /** Milliseconds of the process's time. */
 const longestCheck = 10_000
 
@@ -23,72 +15,85 @@ const address = new URL(
   import.meta.url,
 )
 
-interface Thread {
-  /** What is wrong with the schema. */
-  problems: Promise<string[]>
-  ask(text: string): Promise<string[]>
-  end(): void
-}
+/** Checks values by a schema, in a thread of its own, which can be ended whatever it does. */
+export class Checker {
+  readonly #context: Context
+  readonly #schema: string
+  readonly #deadline: number
+  #thread: Thread | undefined
+  #last: Promise<unknown> = Promise.resolve()
 
-/** `deadline` is by the forward clock, Infinity for none. */
-export function createChecker(context: Context, schema: string, deadline: number): Checker {
-  let thread: Thread | undefined
-  let last: Promise<unknown> = Promise.resolve()
-  context.cleanups.add(() => thread?.end())
-
-  async function work(what: string, ask: (thread: Thread) => Promise<string[]>): Promise<string[]> {
-    thread ??= startThread(schema)
-    try {
-      return await inTime(context, { what, deadline }, ask(thread))
-    } catch (error) {
-      // It may be busy for ever. The next check gets a new one.
-      thread.end()
-      thread = undefined
-      throw error
-    }
+  /** `deadline` is by the forward clock, Infinity for none. */
+  constructor(context: Context, schema: string, deadline: number) {
+    this.#context = context
+    this.#schema = schema
+    this.#deadline = deadline
+    context.cleanups.add(() => this.#thread?.end())
   }
 
-  return {
-    checkSchema: () =>
-      work('the schema', ({ problems }) => problems).catch((error: unknown) => {
-        if (!(error instanceof CliError)) throw error
-        // The schema need not be wrong.
-        throw error.details.deadline ? tooLate(error.message) : usage(error.message)
-      }),
-    check(text) {
-      const next = last.then(() => work('the answer', ({ ask }) => ask(text)))
-      last = next.catch(() => {})
-      return next
-    },
+  /** Resolves with the problems of the schema. Throws a `CliError` if that takes too long. */
+  checkSchema(): Promise<string[]> {
+    return this.#work('the schema', ({ problems }) => problems).catch((error: unknown) => {
+      if (!(error instanceof CliError)) throw error
+      // The schema need not be wrong.
+      throw error.details.deadline ? tooLate(error.message) : usage(error.message)
+    })
+  }
+
+  /** Resolves with the mismatches of a JSON text. Throws a `CliError` if that takes too long. */
+  check(text: string): Promise<string[]> {
+    const next = this.#last.then(() => this.#work('the answer', (thread) => thread.ask(text)))
+    this.#last = next.catch(() => {})
+    return next
+  }
+
+  async #work(what: string, ask: (thread: Thread) => Promise<string[]>): Promise<string[]> {
+    this.#thread ??= new Thread(this.#schema)
+    try {
+      return await inTime(this.#context, { what, deadline: this.#deadline }, ask(this.#thread))
+    } catch (error) {
+      // It may be busy for ever. The next check gets a new one.
+      this.#thread.end()
+      this.#thread = undefined
+      throw error
+    }
   }
 }
 
 /** Takes one text at a time. */
-function startThread(schema: string): Thread {
-  const worker = new Worker(address, { workerData: schema, resourceLimits: memory, execArgv: [] })
-  let settle: { resolve(problems: string[]): void; reject(error: unknown): void } | undefined
-  worker.on('message', (problems: string[]) => settle?.resolve(problems))
-  worker.on('error', (error: NodeJS.ErrnoException) => {
-    const isFull = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
-    settle?.reject(isFull ? notUnderstood('the check needs more than 1 GiB of memory') : error)
-  })
-  const reply = () => {
-    worker.ref()
+class Thread {
+  readonly #worker: Worker
+  /** The problems of the schema. */
+  readonly problems: Promise<string[]>
+  #settle: { resolve(problems: string[]): void; reject(error: unknown): void } | undefined
+
+  constructor(schema: string) {
+    this.#worker = new Worker(address, { workerData: schema, resourceLimits: memory, execArgv: [] })
+    this.#worker.on('message', (problems: string[]) => this.#settle?.resolve(problems))
+    this.#worker.on('error', (error: NodeJS.ErrnoException) => {
+      const isFull = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+      this.#settle?.reject(isFull ? notUnderstood('the check needs more than 1 GiB of memory') : error)
+    })
+    this.problems = this.#reply()
+  }
+
+  async ask(text: string): Promise<string[]> {
+    await this.problems
+    const answer = this.#reply()
+    this.#worker.postMessage(text)
+    return answer
+  }
+
+  end(): void {
+    void this.#worker.terminate()
+  }
+
+  #reply(): Promise<string[]> {
+    this.#worker.ref()
     // While nothing is checked, it does not keep the process running.
     return new Promise<string[]>((resolve, reject) => {
-      settle = { resolve, reject }
-    }).finally(() => worker.unref())
-  }
-  const problems = reply()
-  return {
-    problems,
-    async ask(text) {
-      await problems
-      const answer = reply()
-      worker.postMessage(text)
-      return answer
-    },
-    end: () => void worker.terminate(),
+      this.#settle = { resolve, reject }
+    }).finally(() => this.#worker.unref())
   }
 }
 

@@ -6,7 +6,7 @@ import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { type Assignment, appending, assigning } from '../../wire/json/edit.ts'
 import { describeJsonError, tryParseJson } from '../../wire/json/parse.ts'
 import { buildBody, type Part } from '../body.ts'
-import { type Checker, createChecker } from './checker.ts'
+import { Checker } from './checker.ts'
 
 export interface SchemaOptions {
   schema?: string
@@ -30,7 +30,7 @@ export async function openSchema(
   const source = await context.input.text(name, '--schema -')
   if (tryParseJson(source) === undefined)
     throw usage(`--schema ${name}: not valid JSON: ${await describeJsonError(source)}`)
-  const checker = createChecker(context, source, deadlineOf(context, settings))
+  const checker = new Checker(context, source, deadlineOf(context, settings))
   const problems = await checker.checkSchema()
   if (problems.length > 0) throw usageProblems(`--schema ${name}`, problems)
   const { schemaVia, answerRole } = settings.values
