@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, lstatSync, readFileSync } from 'node:fs'
+import { closeSync, constants, existsSync, fstatSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import type { KeptSession } from '../emulator/sessions/session.ts'
@@ -21,41 +21,40 @@ const waiting = { longestWait: 30_000, silence: 3000, kind: 'file', consequence:
 
 /** The demo's sessions in the user's cache folder. If they cannot be kept there, a note says so once. */
 export function openDemoSessions({ host, note, timers, cleanups }: Context): SessionStore {
-  let path: string | undefined
   let isTold = false
-  /** The file as it was last read or written. */
+  /** The file's text as it was last read or written. */
   let known = ''
   const isFresh = ({ used }: KeptSession) => timers.date() - used < longest
-  const find = () => {
-    path ??= join(openCacheFolder(host), 'demo-sessions.json')
-    return path
+  const findFile = () => join(openCacheFolder(host), 'demo-sessions.json')
+
+  function tellOnce(words: string): void {
+    if (!isTold) note(words)
+    isTold = true
   }
 
   function giveUp(error: unknown): undefined {
     if (error instanceof CliError) throw error
-    if (!isTold) note(`the demo's sessions end with this process: ${fileProblem(error)}`)
-    isTold = true
+    tellOnce(`the demo's sessions end with this process: ${fileProblem(error)}`)
   }
 
   function read(): KeptSession[] {
     try {
-      const file = find()
-      const mark = markOf(file)
-      if (mark === known) return []
-      known = mark
-      return mark === '' ? [] : readFresh(file)
+      return readNews(findFile())
     } catch (error) {
       giveUp(error)
       return []
     }
   }
 
-  function readFresh(file: string): KeptSession[] {
+  function readNews(file: string): KeptSession[] {
     try {
-      return parse(readOwn(file)).filter(isFresh)
+      const text = readOwn(file)
+      if (text === known) return []
+      known = text
+      return parse(text).filter(isFresh)
     } catch (error) {
       const why = error instanceof SyntaxError ? 'it is damaged' : fileProblem(error)
-      note(`${file}: ${why}; the demo's sessions are begun anew`)
+      tellOnce(`${file}: ${why}; the demo's sessions are begun anew`)
       return []
     }
   }
@@ -63,15 +62,15 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
   function write(sessions: KeptSession[]): void {
     const text = spell(sessions.filter(isFresh))
     if (text === undefined) throw new Error('they are longer than 1 MiB')
-    replaceFileNow(find(), text, 0o600)
-    known = markOf(find())
+    replaceFileNow(findFile(), text, 0o600)
+    known = text
   }
 
   return {
     read,
     async change(change) {
       const held = await Promise.resolve()
-        .then(() => lock(find(), waiting))
+        .then(() => lock(findFile(), waiting))
         .catch(giveUp)
       if (!held) return void change([])
       cleanups.add(held.release)
@@ -89,13 +88,9 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
   }
 }
 
-/** Changes when the file does; empty if there is none. */
-function markOf(path: string): string {
-  const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
-  return stat ? `${stat.ino} ${stat.mtimeNs} ${stat.size}` : ''
-}
-
+/** Empty if there is none. */
 function readOwn(path: string): string {
+  if (!existsSync(path)) return ''
   const file = openRegular(path, path, constants.O_RDONLY)
   try {
     if (fstatSync(file).size > 2 * largest) throw new Error('it is too large')
@@ -107,6 +102,7 @@ function readOwn(path: string): string {
 
 /** Only parley writes the file, as a whole: what bears its version is taken for whole. */
 function parse(text: string): KeptSession[] {
+  if (text === '') return []
   const whole: unknown = JSON.parse(text)
   if (!isObject(whole) || whole.version !== version || !Array.isArray(whole.sessions))
     throw new Error('it holds something else')
