@@ -7,11 +7,11 @@ import { requireTime, timeLeft } from '../patience.ts'
 import type { Decision } from '../policy/policy.ts'
 import { confirmation, toolResult } from '../reply-events.ts'
 import type { SessionAccess } from '../session.ts'
-import type { SessionState } from '../session-state.ts'
 import type { Audit } from './audit.ts'
 import type { Denials } from './denials.ts'
 import {
   deciderOf,
+  entryOf,
   type Judgement,
   judge,
   type Rules,
@@ -22,7 +22,6 @@ import {
 import { type GivenReply, Replies } from './replies.ts'
 import { dutyOf } from './replying.ts'
 import { runTool } from './tools.ts'
-import { type Denied, findUnasked, type Sighting } from './unasked.ts'
 
 /** By whom and how the tool uses of a session are decided on and carried out. */
 export interface ReplyRules extends Rules {
@@ -44,7 +43,6 @@ const lags = [0, 250, 500, 1_000, 2_000]
 export class Actor {
   readonly #session: SessionAccess
   readonly #follower: Follower
-  readonly #audit: Audit
   readonly #rules: ReplyRules
   readonly #denials: Denials
   readonly #replies: Replies
@@ -53,15 +51,10 @@ export class Actor {
   #isDismissed = false
   #work: Promise<void> | undefined
   #failure: { error: unknown } | undefined
-  /** Tool uses that the policy denies, and that have not been seen to run; those that seem to have. */
-  readonly #notRun: Denied = { allowed: new Map(), others: new Map() }
-  #sightings: Sighting[] = []
   /** By id: one that the session asks for anew is decided again. */
   readonly #judgements = new Map<string, Judgement>()
   /** The tool uses that a person is asked about, and not withdrawn yet. */
   #asking: readonly Use[] = []
-  /** What the list said when it was last looked at for a reply that no stream has shown. */
-  #listed: SessionState | undefined
   readonly #counts = { run: 0, failed: 0 }
 
   constructor(
@@ -76,7 +69,6 @@ export class Actor {
   ) {
     this.#session = session
     this.#follower = follower
-    this.#audit = audit
     this.#rules = rules
     this.#denials = denials
     this.#isStopped = () => this.#isDismissed || isStopped()
@@ -90,13 +82,10 @@ export class Actor {
   }
 
   /** The loop has read news, or none. Begins what they ask for, and withdraws a question that is over. Throws what failed. */
-  async see(items: readonly EventItem[]): Promise<void> {
+  see(items: readonly EventItem[]): void {
     if (this.#failure) throw this.#failure.error
-    for (const item of items) {
-      this.#sightings.push(...(await findUnasked(this.#notRun, item, this.#rules)))
-    }
     this.#withdraw()
-    if (this.#work || (this.#sightings.length === 0 && this.#asked().length === 0)) return
+    if (this.#work || this.#asked().length === 0) return
     const { state } = this.#follower
     state.attend(true)
     this.#work = this.#act()
@@ -131,7 +120,7 @@ export class Actor {
   async settle(): Promise<void> {
     do {
       await this.#work
-      await this.see([])
+      this.see([])
     } while (this.#work)
     if (!this.#isDismissed) return
     const undone = [...this.#judgements.values()].filter(({ use }) => this.#dutyOf(use.id) !== undefined)
@@ -165,15 +154,9 @@ export class Actor {
     return isNew && (reply.is === 'settled' || reply.is === 'in-doubt') ? 'decide' : dutyOf(reply)
   }
 
-  /** Looks at what ran unasked, and replies to what waits until nothing is due. Throws a `CliError`. */
+  /** Replies to what waits until nothing is due. Throws a `CliError`. */
   async #act(): Promise<void> {
-    for (;;) {
-      for (const sighting of this.#sightings.splice(0))
-        if (await this.#isUnasked(sighting)) this.#tellUnasked(sighting.judgement)
-      const uses = await this.#due()
-      if (uses.length > 0) await this.#reply(uses)
-      else if (this.#sightings.length === 0) return
-    }
+    for (let uses = await this.#due(); uses.length > 0; uses = await this.#due()) await this.#reply(uses)
   }
 
   async #reply(uses: readonly Use[]): Promise<void> {
@@ -344,40 +327,7 @@ export class Actor {
     const [what = '', first = ''] = text.split('\n', 2)
     this.#session.context.note(`the tool use ${id} failed (${name}): ${oneLine(`${what} ${first}`, 500)}`)
   }
-
-  /** Whether it ran without a reply, also of another client, which only the list may show. */
-  async #isUnasked({ judgement: { use }, isCertain }: Sighting): Promise<boolean> {
-    const { state } = this.#follower
-    if (state.hasReply(use.id)) return false
-    if (isCertain) return true
-    for (const wait of lags) {
-      // A list that has got as far as the result of one use may have got as far as those of others.
-      if (this.#listed?.hasReply(use.id) || state.hasReply(use.id)) return false
-      if (this.#listed?.isAnswered(use.id)) return true
-      await this.#session.context.timers.wait(wait)
-      this.#listed = await this.#replies.list()
-    }
-    return !this.#listed?.hasReply(use.id) && !state.hasReply(use.id)
-  }
-
-  #tellUnasked(judgement: Judgement): void {
-    this.#audit.add({ ...entryOf(judgement), event: 'not-asked' })
-    this.#session.context.warn(this.#denials.addUnasked(judgement))
-  }
 }
-
-/** What the audit has of a decision. */
-const entryOf = ({ use, decision, by, rule, reason }: Judgement) => ({
-  toolUse: use.id,
-  type: use.type,
-  server: use.server,
-  name: use.name,
-  input: use.inputText,
-  decision,
-  by,
-  rule,
-  reason,
-})
 
 /** To allow what nobody here can carry out is not a reply, and nobody knows which of two inputs would be carried out. */
 const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>

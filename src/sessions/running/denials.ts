@@ -1,12 +1,15 @@
 import { CliError } from '../../errors.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { isTask } from '../following/followed-turn.ts'
-import { isToolUse } from '../session-state.ts'
-import { describeJudgement, describeUse, type Judgement } from './judgement.ts'
+import { isToolUse, type SessionState } from '../session-state.ts'
+import { describeJudgement, type Judgement, type Rules } from './judgement.ts'
+import { type Denied, findUnasked, type Sighting } from './unasked.ts'
 
 /**
- * What was denied since the task: by this run, by an earlier one that its audit tells of, or by somebody else, as the
- * session shows it. A turn in which something was denied is no success, however often the run is begun again.
+ * What was denied since the task: by this run, by an earlier one that its audit tells of, or by somebody else, as the session
+ * shows it; and what the policy denies and the service ran without asking. A turn with any of these is not a success,
+ * however often the run is begun again.
  */
 export class Denials {
   /** Tool uses that earlier runs denied, by id, in words. */
@@ -15,12 +18,18 @@ export class Denials {
   readonly #byOthers = new Map<string, string>()
   readonly #byThisRun = new Map<string, string>()
   readonly #unasked = new Map<string, string>()
+  /** Tool uses that the policy denies: those that have not run yet, and those that ran. */
+  #notRun: Denied = { allowed: new Map(), others: new Map() }
+  #ran: Sighting[] = []
   /** The session's last task is not of this run. */
   #isOpen = true
   readonly #own: ReadonlySet<string>
 
+  readonly #rules: Rules
+
   /** `own` are the ids of a task that an earlier run has sent: no other begins the turn. */
-  constructor(earlier: ReadonlyMap<string, string>, own: ReadonlySet<string> = new Set()) {
+  constructor(rules: Rules, earlier: ReadonlyMap<string, string>, own: ReadonlySet<string> = new Set()) {
+    this.#rules = rules
     this.#earlier = earlier
     this.#own = own
   }
@@ -31,8 +40,26 @@ export class Denials {
     this.#isOpen = false
   }
 
-  /** An event of the session, in their order. */
-  add(event: SessionEvent): void {
+  /** Adds events of the session, in their order. Throws a `CliError` if the deadline passes meanwhile. */
+  async add(items: readonly EventItem[]): Promise<void> {
+    for (const item of items) {
+      this.#addEvent(item.event)
+      if (!this.#earlier.has(item.event.id ?? ''))
+        this.#ran.push(...(await findUnasked(this.#notRun, item, this.#rules)))
+    }
+  }
+
+  /** Takes the tool uses that ran without a reply. A stream may leave a reply out: only a list at a rest shows each of them. */
+  takeUnasked(state: SessionState, isListed: boolean): Judgement[] {
+    const isKnown = ({ isCertain }: Sighting) => isCertain || isListed
+    const known = this.#ran.filter(isKnown)
+    this.#ran = this.#ran.filter((sighting) => !isKnown(sighting))
+    const unasked = known.map(({ judgement }) => judgement).filter(({ use }) => !state.hasReply(use.id))
+    for (const judgement of unasked) this.#unasked.set(judgement.use.id, describeJudgement(judgement))
+    return unasked
+  }
+
+  #addEvent(event: SessionEvent): void {
     const { id, type, tool_use_id: use, result } = event
     const isOther = this.#own.size > 0 && !(id !== undefined && this.#own.has(id))
     if (isTask(event) && this.#isOpen && !isOther) this.#clear()
@@ -45,12 +72,6 @@ export class Denials {
 
   addDenied(judgement: Judgement): void {
     this.#byThisRun.set(judgement.use.id, describeJudgement(judgement))
-  }
-
-  /** Returns the warning about a denied tool use that the service ran without asking. */
-  addUnasked(judgement: Judgement): string {
-    this.#unasked.set(judgement.use.id, describeJudgement(judgement))
-    return `the policy denies a tool use that the service ran without asking: ${describeUse(judgement.use)}`
   }
 
   /** The denial was not sent. */
@@ -78,5 +99,7 @@ export class Denials {
     this.#byOthers.clear()
     this.#byThisRun.clear()
     this.#unasked.clear()
+    this.#notRun = { allowed: new Map(), others: new Map() }
+    this.#ran = []
   }
 }

@@ -87,6 +87,19 @@ export async function judge(use: Use, { policy, tools, pace }: Rules): Promise<J
   return { use, decision, by: 'default', reason, why }
 }
 
+/** What the audit has of a decision. */
+export const entryOf = ({ use, decision, by, rule, reason }: Judgement) => ({
+  toolUse: use.id,
+  type: use.type,
+  server: use.server,
+  name: use.name,
+  input: use.inputText,
+  decision,
+  by,
+  rule,
+  reason,
+})
+
 /** Whether the reply is a result: no other is possible, or a command can give one. */
 export const waitsForResult = (use: Use, tools: Rules['tools']): boolean =>
   needsResult(use) || (use.type === 'agent.tool_use' && use.permission !== 'ask' && tools.has(use.name))

@@ -2,7 +2,6 @@ import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
-import { listOldestFirst } from '../listing/event-list.ts'
 import { endure, freshPatience, type Patience, type Patient, waitPatiently } from '../patience.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionAccess } from '../session.ts'
@@ -260,20 +259,6 @@ export class Replies {
   #decisionOn(id: string): unknown {
     const earlier = this.#audit.denied.has(id) ? 'deny' : 'allow'
     return this.#posted.has(id) ? (this.#posted.get(id) ?? 'allow') : earlier
-  }
-
-  /** What the service's list says now; nothing if the service is away for a moment. Throws a `CliError`. */
-  async list(): Promise<SessionState | undefined> {
-    const { context, caller, parts } = this.#session
-    const seen = new SessionState()
-    try {
-      for await (const items of listOldestFirst(caller, parts))
-        for (const { event, text } of items) seen.add(event, text)
-      return seen
-    } catch (error) {
-      endure({ context, caller, repeat: 'always' }, freshPatience(context.timers.now()), error)
-      return undefined
-    }
   }
 }
 

@@ -15,6 +15,7 @@ import { Audit } from './audit.ts'
 import { Bounds } from './bounds.ts'
 import { Denials } from './denials.ts'
 import { Interrupt } from './interrupt.ts'
+import { describeUse, entryOf } from './judgement.ts'
 import { type Plan, type RunOptions, readPlan } from './plan.ts'
 import { endTask, findSent, type Posting, sendTask } from './posting.ts'
 import { createCounter, marksOf } from './task.ts'
@@ -59,11 +60,11 @@ async function carryOut(run: Posting, plan: Plan, options: RunOptions, asker: As
   const own = plan.task && shown
   const interrupt = new Interrupt(run, audit, wayOn)
   const bounds = new Bounds(run, options, interrupt)
-  const denials = new Denials(audit.denied, own)
+  const denials = new Denials(plan.rules, audit.denied, own)
   const before = createCounter(task ? marksOf(sentEvents(task.body, [])) : [])
   const showPast = async (items: readonly EventItem[]) => {
     bounds.addPast(items)
-    for (const { event } of items) denials.add(event)
+    if (!task) await denials.add(items)
     await before.addAll(items)
   }
   const { caller } = interrupt
@@ -141,6 +142,13 @@ async function finish(run: Posting, plan: Plan, followed: Followed): Promise<Cli
 async function followToRest(run: Posting, plan: Plan, followed: Followed): Promise<void> {
   const { context, audit, wayOn } = run
   const { follower, actor, denials, interrupt, bounds, ids } = followed
+  const tellUnasked = (isListed: boolean) => {
+    for (const judgement of denials.takeUnasked(follower.state, isListed)) {
+      audit.add({ ...entryOf(judgement), event: 'not-asked' })
+      const what = describeUse(judgement.use)
+      context.warn(`the policy denies a tool use that the service ran without asking: ${what}`)
+    }
+  }
   let { sent } = followed
   let failure: unknown
   do {
@@ -154,8 +162,9 @@ async function followToRest(run: Posting, plan: Plan, followed: Followed): Promi
         certain: sent && accepted,
         async react(items) {
           bounds.add(items)
-          for (const { event } of items) denials.add(event)
-          await actor.see(items)
+          await denials.add(items)
+          tellUnasked(false)
+          actor.see(items)
         },
         wayOn: () => wayOn.words(follower.state),
         resume: () => wayOn.command(),
@@ -165,6 +174,7 @@ async function followToRest(run: Posting, plan: Plan, followed: Followed): Promi
       actor.dismiss()
     }
     await actor.settle()
+    tellUnasked(follower.state.stop !== undefined)
     sent = undefined
   } while (failure === undefined && !follower.state.stop)
   failure = await bounds.end(failure)

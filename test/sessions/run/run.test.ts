@@ -438,6 +438,22 @@ test.each([true, false])(
   },
 )
 
+test.each([true, false])(
+  'Y61: one that ran unasked before the run, for the task that it takes up, is told and 14 (by its result: %s)',
+  async (hasResult) => {
+    const result = { type: 'agent.tool_result', tool_use_id: 't1', content: 'gone' }
+    const ran = bash('t1', 'rm x', { evaluated_permission: hasResult ? 'ask' : 'allow' })
+    const end = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+    const history = [{ type: 'user.message' }, ran, ...(hasResult ? [result] : []), end]
+    const service = createAgentService({ history, rounds: [] })
+    const { code, err, audit } = await go({ words: [], world: { exchange: service.exchange } })
+    expect({ code, told: audit.map(({ event }) => event) }).toEqual({ code: 14, told: ['not-asked'] })
+    expect(err).toContain(`${warning}bash {"command":"rm x"} t1`)
+    const later = createAgentService({ history: [...history, { type: 'user.message' }, end], rounds: [] })
+    expect((await go({ words: [], world: { exchange: later.exchange } })).code).toBe(0)
+  },
+)
+
 test('Y92: a denied tool use that the next rest lists has not run: it is answered, and nothing is said of it', async () => {
   const script: AgentScript = {
     rounds: [[bash('t1', 'rm x', { evaluated_permission: 'allow' })]],
