@@ -23,22 +23,22 @@ import { type GivenReply, Replies } from './replies.ts'
 import { dutyOf } from './replying.ts'
 import { runTool } from './tools.ts'
 
-/** By whom and how the tool uses of a session are decided on and carried out. */
+/** What decides about the tool uses of a session, and carries them out. */
 export interface ReplyRules extends Rules {
   /** How long a command may take. Milliseconds. */
   toolTimeout: number
   asker: Asker
 }
 
-/** Why an id that a person may answer is left to one. */
+/** Why only a person may reply to an id. */
 const answeredIds = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
 
 /** The waits before each look at a list that may lag. Milliseconds. */
 const lags = [0, 250, 500, 1_000, 2_000]
 
 /**
- * Replies to what a session waits for: by rules, by commands and by a person, one step at a time. It works beside the loop
- * that reads the session, which is never kept waiting by it, and asks for the newest state before each step.
+ * Replies to the pending tool uses of a session: by rules, by commands and by a person, one step at a time. It works beside
+ * the loop that reads the session, and never keeps that waiting. Before each step it asks for the newest state.
  */
 export class Actor {
   readonly #session: SessionAccess
@@ -46,14 +46,14 @@ export class Actor {
   readonly #rules: ReplyRules
   readonly #denials: Denials
   readonly #replies: Replies
-  /** Nothing may be begun any more: what waits is left open. */
+  /** No step may begin any more: pending tool uses stay open. */
   readonly #isStopped: () => boolean
   #isDismissed = false
   #work: Promise<void> | undefined
   #failure: { error: unknown } | undefined
-  /** By id: one that the session asks for anew is decided again. */
+  /** By id. If the session asks for a tool use anew, it is decided again. */
   readonly #judgements = new Map<string, Judgement>()
-  /** The tool uses that a person is asked about, and not withdrawn yet. */
+  /** The open questions. */
   #asking: readonly Use[] = []
   readonly #counts = { run: 0, failed: 0 }
 
@@ -81,7 +81,7 @@ export class Actor {
     session.context.summary.toolUses = () => this.#toolUses()
   }
 
-  /** The loop has read news, or none. Begins what they ask for, and withdraws a question that is over. Throws what failed. */
+  /** The loop has read these events. Starts to reply, and withdraws questions that are over. Throws an earlier failure. */
   see(items: readonly EventItem[]): void {
     if (this.#failure) throw this.#failure.error
     this.#withdraw()
@@ -99,7 +99,7 @@ export class Actor {
       })
   }
 
-  /** Takes back what a person is asked that is no longer open. */
+  /** Withdraws the questions that the session no longer asks. */
   #withdraw(): void {
     const over = this.#asking.filter((use) => this.#replies.whyOver(use) !== undefined)
     this.#asking = this.#asking.filter((use) => !over.includes(use))
@@ -109,14 +109,14 @@ export class Actor {
     }
   }
 
-  /** The session is not followed any more: nothing is begun, and nobody is asked. */
+  /** The run no longer follows the session: no step begins, and open questions are withdrawn. */
   dismiss(): void {
     this.#isDismissed = true
     for (const { id } of this.#asking) this.#rules.asker.withdraw(id, 'the session is not followed any more')
     this.#asking = []
   }
 
-  /** Waits until nothing is under way. Throws what failed. */
+  /** Waits until all replies under way are done. Throws a failure of one. */
   async settle(): Promise<void> {
     do {
       await this.#work
@@ -127,7 +127,7 @@ export class Actor {
     for (const { use } of this.#replies.leaveOver(undone)) this.#forget(use.id)
   }
 
-  /** What was done in this run, in one line. */
+  /** The number of turns and of tool uses, for a person. */
   describe(): string {
     const { allowed, denied, run } = this.#toolUses()
     const { failed } = this.#counts
@@ -142,19 +142,19 @@ export class Actor {
     return { allowed: countOf('allow'), denied: countOf('deny'), run: this.#counts.run, open }
   }
 
-  /** The ids of the tool uses for which something is due. */
+  /** The ids of the pending tool uses with a next step. */
   #asked(): string[] {
     return this.#isStopped() ? [] : this.#follower.state.asked.filter((id) => this.#dutyOf(id) !== undefined)
   }
 
   #dutyOf(id: string): ReturnType<typeof dutyOf> {
     const reply = this.#replies.to(id)
-    // The allowance is settled, and the result is asked for.
+    // The session took the allowance, and now asks for the result.
     const isNew = this.#follower.state.toolUse(id)?.wantsResult && !('result' in reply && reply.result)
     return isNew && (reply.is === 'settled' || reply.is === 'in-doubt') ? 'decide' : dutyOf(reply)
   }
 
-  /** Replies to what waits until nothing is due. Throws a `CliError`. */
+  /** Replies until no tool use has a next step. Throws a `CliError`. */
   async #act(): Promise<void> {
     for (let uses = await this.#due(); uses.length > 0; uses = await this.#due()) await this.#reply(uses)
   }
@@ -171,7 +171,7 @@ export class Actor {
       await this.#carryOut(judgement.use)
       await this.#post(this.#result(judgement.use))
     }
-    // Last: what was answered meanwhile may have brought a rest that settles it.
+    // Last, for the replies above may have brought a rest that settles a doubt.
     const over = await this.#replies.settle(doubts.map((use) => ({ use })))
     for (const { use } of over) this.#forget(use.id)
   }
@@ -186,13 +186,13 @@ export class Actor {
     return open
   }
 
-  /** It was not replied to here. */
+  /** This run did not reply to it. */
   #forget(id: string): void {
     this.#judgements.delete(id)
     this.#denials.forget(id)
   }
 
-  /** The tool uses for which something is due; what cannot be answered is left open. */
+  /** The pending tool uses with a next step. Those that cannot be answered stay open. */
   async #due(): Promise<Use[]> {
     const valid = this.#asked().filter((id) => /^[\w-]{1,128}$/.test(id))
     const uses = await this.#read(valid)
@@ -204,7 +204,7 @@ export class Actor {
     return uses.filter(({ id }) => this.#asked().includes(id))
   }
 
-  /** The tool uses of these ids, in that order: what a stream left out the list may show. */
+  /** The tool uses of these ids, in that order. The list may show one that the stream left out. */
   async #read(ids: readonly string[]): Promise<Use[]> {
     const { state } = this.#follower
     const find = () => ids.flatMap((id) => readUse(state.toolUse(id)) ?? [])
@@ -217,7 +217,7 @@ export class Actor {
     return find()
   }
 
-  /** By rules, and by a person if these say so and somebody is there. What nobody decides is left open. */
+  /** Rules decide, or a person if they say so and somebody is there. Without a decision a tool use stays open. */
   async #decide(uses: readonly Use[]): Promise<Judgement[]> {
     const judged: Judgement[] = []
     for (const use of uses) judged.push(await judge(use, this.#rules))
@@ -241,7 +241,7 @@ export class Actor {
         questions.map(({ use: { id, name, text }, why }) => ({ id, name, text, why })),
       )
     } catch (error) {
-      // The person cannot be shown all of it: then it stays open.
+      // It cannot be shown whole, so it stays open.
       if (!(error instanceof CliError) || error.kind !== 'usage') throw error
       this.#session.context.note(error.message)
       return new Map()
@@ -250,7 +250,7 @@ export class Actor {
     }
   }
 
-  /** Writes down what was decided, and tells a person. */
+  /** Writes the decision into the journal, and tells a person. */
   #take(judgement: Judgement): void {
     const { use } = judgement
     const isLeft = this.#replyAtOnce(judgement).length === 0 && !this.#isForCommand(judgement)
@@ -262,7 +262,7 @@ export class Actor {
       this.#session.context.note(`${use.id} is not answered: the service showed it with two inputs`)
   }
 
-  /** Without the input, which the transcript has shown. */
+  /** Leaves out the input, which the transcript has shown. */
   #tell(judgement: Judgement, isLeft: boolean): void {
     const { use, by, decision, reason } = judgement
     const { host, style, tell, wrap } = this.#session.context
@@ -274,7 +274,7 @@ export class Actor {
     tell(wrap(`${describeDecision(style, use.name, { decision: shown, reason: why })}${who}`))
   }
 
-  /** The reply to a tool use that needs nothing more than the decision. */
+  /** The reply, if the decision alone makes it. */
   #replyAtOnce({ use, decision, reason }: Judgement): GivenReply[] {
     if (decision === 'ask') return []
     if (!waitsForResult(use, this.#rules.tools))
@@ -289,7 +289,7 @@ export class Actor {
     return decision === 'allow' && waitsForResult(use, tools) && tools.has(use.name)
   }
 
-  /** The reply to a tool use that a command has carried out, here or in a run that was killed. */
+  /** The reply, if a command has carried the tool use out, in this run or in one that was killed. */
   #result(use: Use): GivenReply[] {
     const reply = this.#replies.to(use.id)
     return reply.is === 'ready' ? [{ use, event: toolResult(use, reply.result) }] : []
@@ -306,7 +306,7 @@ export class Actor {
     const session = this.#session.parts.params.session
     const result = await runTool(this.#session.context, { command, name, id, session, input, limit })
     const isLate = timeLeft(this.#session) <= 0
-    // A run that was interrupted has an earlier deadline than the command was given.
+    // The deadline comes earlier than the command was told once the session is interrupted.
     const isCut = isLate && limit < toolTimeout && result.isError
     if (!isCut) {
       const reason = result.isError ? result.text : undefined
@@ -321,7 +321,7 @@ export class Actor {
       })
   }
 
-  /** The agent is told all of it. */
+  /** Shows only the beginning; the agent gets the whole result. */
   #tellFailed({ id, name }: Use, text: string): void {
     this.#counts.failed++
     const [what = '', first = ''] = text.split('\n', 2)
@@ -329,6 +329,6 @@ export class Actor {
   }
 }
 
-/** To allow what nobody here can carry out is not a reply, and nobody knows which of two inputs would be carried out. */
+/** Nobody is asked if a y could not be a reply: nothing here carries the tool use out, or it has two inputs. */
 const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
   decision === 'ask' && !use.isContradicted && (!waitsForResult(use, tools) || tools.has(use.name))

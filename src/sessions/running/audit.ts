@@ -32,28 +32,17 @@ export interface AuditEntry {
   rule?: number
   /** The result that a command gave, as it will be sent. */
   result?: SessionEvent
-  /** The id of the last rest that was known when a reply, or an interrupt, was sent. */
+  /** The id of the last rest that was known when a reply was sent. */
   rest?: string
   reason?: string
 }
 
-/**
- * What a line tells: a step of a reply or of a task, that a denied tool use ran although nobody was asked, or that the
- * session is to be interrupted, which is written before it is done.
- */
+/** A step of a reply or of a task, a denied tool use that ran unasked, or an interrupt that is about to be posted. */
 type AuditEvent = JournalLine['event'] | TaskLine['event'] | 'not-asked' | 'interrupt'
 
-/** An interrupt of which it is not known whether it arrived. */
-interface BegunInterrupt {
-  /** When it was begun, in milliseconds since the epoch by this machine's clock; NaN if that is not known. */
-  at: number
-  /** The id of the session's last rest before it, empty if there was none; absent if that is not known. */
-  after: string | undefined
-}
-
 /**
- * A record of what was decided and done, and a journal that tells after a kill how far a run got. It belongs to one run at a
- * time; without a file it only sees to that.
+ * A record of decisions and acts, and a journal that says after a kill how far a run got. One run at a time has it. Without a
+ * file it is only the lock that keeps other runs out.
  */
 export class Audit {
   readonly #lock: SessionLock
@@ -61,7 +50,7 @@ export class Audit {
   readonly #timers: Context['timers']
   #file: AppendedFile | undefined
   #task: JournalTask | undefined
-  #interrupt: BegunInterrupt | undefined
+  #interrupt: number | undefined
   readonly #earlier = new Map<string, Reply>()
   readonly #denied = new Map<string, string>()
 
@@ -89,7 +78,7 @@ export class Audit {
     }
   }
 
-  /** How far earlier runs got with the tool uses of this session, by id. */
+  /** How far earlier runs got with each tool use of this session, by id. */
   get earlier(): ReadonlyMap<string, Reply> {
     return this.#earlier
   }
@@ -104,14 +93,17 @@ export class Audit {
     return this.#task
   }
 
-  /** An interrupt that was begun since the last task, and not refused: it may have arrived. */
-  get interrupt(): BegunInterrupt | undefined {
+  /**
+   * When a run began to interrupt the session, if one did since the last task and was not refused: the interrupt may have
+   * arrived. In milliseconds since the epoch by this machine's clock, NaN if it is not known.
+   */
+  get interrupt(): number | undefined {
     return this.#interrupt
   }
 
   /**
-   * Has a line on the disk before it returns. Nothing may be done before that: it is not written once another run may work on
-   * the session. Throws a `CliError` of kind `file`.
+   * Writes a line, which is on the disk before this returns. The act that it announces comes after it. Throws a `CliError` of
+   * kind `file`, also if another run may work on the session by now.
    */
   add(entry: AuditEntry): void {
     this.#lock.requireHeld()
@@ -128,7 +120,7 @@ export class Audit {
   }
 
   async #read(file: AppendedFile, path: string): Promise<void> {
-    for await (const { entry } of readEntries(file.read(), path)) {
+    for await (const entry of readEntries(file.read(), path)) {
       if (entry.session !== this.#session) continue
       this.#step(entry)
       const { toolUse: id } = entry
@@ -156,15 +148,14 @@ export class Audit {
   }
 }
 
-/** A new task is another turn. A refusal is of the interrupt if it is of nothing else. */
+/** A new task begins another turn. A refusal without a tool use or a task is that of the interrupt. */
 function stepInterrupt(
-  interrupt: BegunInterrupt | undefined,
-  { event, time, task, again, toolUse, rest }: Record<string, unknown>,
-): BegunInterrupt | undefined {
-  if (event === 'interrupt')
-    return { at: Date.parse(String(time)), after: typeof rest === 'string' ? rest : undefined }
+  interrupt: number | undefined,
+  { event, time, task, toolUse }: Record<string, unknown>,
+): number | undefined {
+  if (event === 'interrupt') return Date.parse(String(time))
   if (event === 'sent' && typeof task === 'string') return undefined
-  if (event === 'refused' && toolUse === null && task === undefined && again === undefined) return undefined
+  if (event === 'refused' && toolUse === null && task === undefined) return undefined
   return interrupt
 }
 
@@ -177,36 +168,30 @@ function toLine(entry: AuditEntry, session: string, time: string): string {
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
 
-/** Of one line, in bytes: no event that the service shows is longer. */
+/** The longest line, in bytes. No event that the service shows is longer. */
 const longestLine = 2 ** 27
 
 /**
- * Reads an audit, entry by entry; `name` is what messages call it. Throws a `CliError` if a line is of something else: the
- * file is not ours to add to.
+ * Reads an audit, entry by entry; messages call it `name`. Throws a `CliError` if a line is not one of an audit: then the file
+ * belongs to something else.
  */
 export async function* readEntries(
   chunks: AsyncIterable<Uint8Array>,
   name: string,
-): AsyncGenerator<{ entry: Record<string, unknown>; text: string }> {
+): AsyncGenerator<Record<string, unknown>> {
   let isFirst = true
   for await (const lines of cutLines(chunks, longestLine)) {
     for (const { bytes } of lines) {
       const text = bytes && Buffer.from(bytes).toString()
-      // Two runs may both have ended a torn line, which leaves an empty one.
+      // If two runs both ended a torn line, there is an empty one.
       if (text === '' && !isFirst) continue
       isFirst = false
       const entry = text === undefined ? undefined : tryParseJson(text)
       if (entry === undefined ? !isTorn(text) : !isEntry(entry))
         throw new CliError('file', `the audit file ${name}: it holds something else`)
-      if (isObject(entry) && text !== undefined) yield { entry, text }
+      if (isObject(entry)) yield entry
     }
   }
-}
-
-/** Whether a text begins as an audit does. */
-export function isAudit(text: string): boolean {
-  const [first = ''] = text.split('\n', 1)
-  return isEntry(tryParseJson(first))
 }
 
 /** The events of an audit. */
@@ -234,7 +219,7 @@ const isEntry = (entry: unknown): boolean =>
 /** Every line of an audit begins so, with its own digits. */
 const opening = '{"time":"0000-00-00T00:00:00.000Z","session":"'
 
-/** Of a line that is not JSON: whether it was cut off while it was written. Later runs have given it its end. */
+/** Whether a line that is not JSON was cut off while a run wrote it. A later run ended the line. */
 function isTorn(text: string | undefined): boolean {
   const head = text?.slice(0, opening.length).replace(/\d/g, '0')
   return head !== undefined && head !== '' && opening.startsWith(head)
@@ -244,7 +229,7 @@ function readLine({ event, time, rest, result }: Record<string, unknown>): Journ
   switch (event) {
     case 'end': {
       const sent = SessionEvent.safeParse(result).data
-      // Earlier versions did not keep it: what the command did is not known.
+      // Earlier versions did not write the result, so it is not known.
       return sent && { event, result: { text: readText(sent), isError: sent.is_error === true } }
     }
     case 'sent':

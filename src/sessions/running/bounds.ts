@@ -52,12 +52,11 @@ export class Bounds {
 
   /** The session came to rest, or `error` ended the run. Returns the stop at a bound that this is, else `error`. */
   async end(error: unknown): Promise<unknown> {
-    const wasPosting = this.#interrupt.isPosting
     await this.#interrupt.giveUp()
     if (this.#isAtRest && this.#isShown && !this.#budget.isTold) await this.#askAndCheck()
     const { lack } = this.#budget
     if (!this.#interrupt.isWanted && lack !== undefined) this.#session.context.warn(lack)
-    return this.#interrupt.stopOf(error, wasPosting)
+    return this.#interrupt.stopOf(error)
   }
 
   /** What the run used, for a person; empty if it is not known. */

@@ -7,21 +7,21 @@ import { describeJudgement, type Judgement, type Rules } from './judgement.ts'
 import { type Denied, findUnasked, type Sighting } from './unasked.ts'
 
 /**
- * What was denied since the task: by this run, by an earlier one that its audit tells of, or by somebody else, as the session
- * shows it; and what the policy denies and the service ran without asking. A turn with any of these is not a success,
- * however often the run is begun again.
+ * The tool uses that were denied since the task: by this run, by an earlier one, as its audit says, or by another client, as
+ * the session says. And those that the policy denies and the service ran without asking. A turn with any of these is not a
+ * success, however often the run is started again.
  */
 export class Denials {
   /** Tool uses that earlier runs denied, by id, in words. */
   readonly #earlier: ReadonlyMap<string, string>
-  /** In words, by the id of the tool use: what others denied, and what this run did. */
+  /** In words, by the id of the tool use: the denials of others, and those of this run. */
   readonly #byOthers = new Map<string, string>()
   readonly #byThisRun = new Map<string, string>()
   readonly #unasked = new Map<string, string>()
   /** Tool uses that the policy denies: those that have not run yet, and those that ran. */
   #notRun: Denied = { allowed: new Map(), others: new Map() }
   #ran: Sighting[] = []
-  /** The session's last task is not of this run. */
+  /** Any task of the session begins the turn. */
   #isOpen = true
   readonly #own: ReadonlySet<string>
 
@@ -34,7 +34,7 @@ export class Denials {
     this.#own = own
   }
 
-  /** The task of this run is about to be sent: what came before is not of its turn, and no other task begins one. */
+  /** The run is about to send its task: nothing before it counts, and no other task begins the turn. */
   begin(): void {
     this.#clear()
     this.#isOpen = false
@@ -74,12 +74,12 @@ export class Denials {
     this.#byThisRun.set(judgement.use.id, describeJudgement(judgement))
   }
 
-  /** The denial was not sent. */
+  /** The run did not send the denial. */
   forget(id: string): void {
     this.#byThisRun.delete(id)
   }
 
-  /** Why a run that went well is not a success. */
+  /** Why a run that reached the end of the turn is not a success. */
   failure(session: string): CliError | undefined {
     const denied = new Map([...this.#byOthers, ...this.#byThisRun])
     const unasked = this.#unasked

@@ -21,9 +21,9 @@ import type { WayOn } from './way-on.ts'
  */
 type Course =
   | { is: 'unwanted' }
-  | { is: 'wanted'; why: string; cancel: (() => void) | undefined }
-  | { is: 'posting'; why: string; until: number; cancel(): void }
-  | { is: 'sent'; why: string; until: number }
+  | { is: 'wanted'; cancel: (() => void) | undefined }
+  | { is: 'posting'; until: number; cancel(): void }
+  | { is: 'sent'; until: number }
 
 /** How long a session may take to come to rest: by itself, and after an interrupt. Milliseconds. */
 const [grace, longestEnd] = [1000, 30_000]
@@ -35,6 +35,8 @@ export class Interrupt {
   readonly #wayOn: WayOn
   #follower: Follower | undefined
   #now: Course = { is: 'unwanted' }
+  /** Which bound the run is over, in words. */
+  #why = ''
   #failure: unknown
   /** The last attempt to interrupt the session. */
   #attempt = Promise.resolve()
@@ -76,10 +78,11 @@ export class Interrupt {
     const now = this.#now
     if (now.is === 'posting' && this.#isAtRest) now.cancel()
     if (now.is === 'posting' || now.is === 'sent') return
-    const { why = excess, cancel = undefined } = now.is === 'wanted' ? { ...now, why: excess ?? now.why } : {}
-    if (why === undefined) return
+    if (now.is === 'unwanted' && excess === undefined) return
+    this.#why = excess ?? this.#why
+    const cancel = now.is === 'wanted' ? now.cancel : undefined
     if (this.#isAtRest) cancel?.()
-    this.#become({ is: 'wanted', why, cancel: this.#isAtRest ? undefined : (cancel ?? this.#startTimer()) })
+    this.#become({ is: 'wanted', cancel: this.#isAtRest ? undefined : (cancel ?? this.#startTimer()) })
   }
 
   /** Begins nothing more, and waits until the attempt has an outcome. */
@@ -88,32 +91,23 @@ export class Interrupt {
     await this.#attempt
   }
 
-  /**
-   * The run ends, with `error` or at a rest. Returns the stop at a bound that this is, else `error`. `wasPosting` says that the
-   * interrupt was on its way when the run ended.
-   */
-  stopOf(error: unknown, wasPosting: boolean): unknown {
+  /** The run ends, with `error` or at a rest. Returns the stop at a bound that this is, else `error`. */
+  stopOf(error: unknown): unknown {
     if (this.#failure) return this.#failure
     const now = this.#now
     if (now.is === 'unwanted') return error
-    if (error === undefined) return now.is === 'sent' ? this.#stopped(now.why) : undefined
+    if (error === undefined) return now.is === 'sent' ? this.#stopped() : undefined
     if (!(error instanceof CliError)) return error
     const { pending, problems, deadline } = error.details
-    if (error.kind === 'waiting') return this.#stopped(now.why, { pending, problems })
+    if (error.kind === 'waiting') return this.#stopped('', { pending, problems })
     if (error.kind !== 'stopped' || !deadline) return error
-    if (now.is === 'sent')
-      return this.#stopped(`${now.why}; an interrupt was sent, and it has not come to rest: it may go on`)
-    return wasPosting ? this.#notTaken(now.why) : error
-  }
-
-  get isPosting(): boolean {
-    return this.#now.is === 'posting'
+    if (now.is !== 'sent') return this.#notTaken()
+    return this.#stopped('; an interrupt was sent, and it has not come to rest: it may go on')
   }
 
   /** The turn ended by itself: warns of the bound. */
   warnOfExcess(): void {
-    if (this.#now.is !== 'unwanted')
-      this.#session.context.warn(`${this.#now.why}; the turn has ended by itself`)
+    if (this.#now.is !== 'unwanted') this.#session.context.warn(`${this.#why}; the turn has ended by itself`)
   }
 
   #become(course: Course): void {
@@ -139,34 +133,33 @@ export class Interrupt {
   async #interrupt(): Promise<void> {
     const { note, timers } = this.#session.context
     if (this.#now.is !== 'wanted') return
-    const { why } = this.#now
-    if (this.#isAtRest) return this.#become({ is: 'wanted', why, cancel: undefined })
+    const why = this.#why
+    if (this.#isAtRest) return this.#become({ is: 'wanted', cancel: undefined })
     const until = timers.now() + longestEnd
     const earlier = this.#audit.interrupt
-    if (earlier && this.#follower?.turn.isInterrupted) {
+    if (earlier !== undefined && this.#follower?.turn.isInterrupted) {
       note(`${why}: an earlier run has interrupted the session`)
-      return this.#become({ is: 'sent', why, until })
+      return this.#become({ is: 'sent', until })
     }
-    const left = earlier ? earlier.at + longestEnd - timers.date() : 0
+    const left = earlier === undefined ? 0 : earlier + longestEnd - timers.date()
     if (left > 0) {
       note(`${why}: an earlier run began to interrupt the session, which may take 30 s`)
-      return this.#become({ is: 'wanted', why, cancel: this.#startTimer(Math.min(left, longestEnd)) })
+      return this.#become({ is: 'wanted', cancel: this.#startTimer(Math.min(left, longestEnd)) })
     }
     const unwanted = new AbortController()
-    this.#become({ is: 'posting', why, until, cancel: () => unwanted.abort() })
+    this.#become({ is: 'posting', until, cancel: () => unwanted.abort() })
     try {
-      const rest = [...(this.#follower?.state.stops ?? [])].at(-1) ?? ''
-      this.#audit.add({ toolUse: null, event: 'interrupt', rest, reason: why })
+      this.#audit.add({ toolUse: null, event: 'interrupt', reason: why })
       note(`${why}: the session is interrupted`)
       const refusal = await this.#post(unwanted.signal)
-      if (!refusal) return this.#become({ is: 'sent', why, until })
+      if (!refusal) return this.#become({ is: 'sent', until })
       this.#audit.add({ toolUse: null, event: 'refused', reason: refusal.message })
-      if (unwanted.signal.aborted) return this.#become({ is: 'wanted', why, cancel: undefined })
-      this.#failure = this.#notTaken(why, refusal)
+      if (unwanted.signal.aborted) return this.#become({ is: 'wanted', cancel: undefined })
+      this.#failure = this.#notTaken(refusal)
     } catch (error) {
       this.#failure = error
     }
-    this.#become({ is: 'sent', why, until: timers.now() })
+    this.#become({ is: 'sent', until: timers.now() })
     this.#follower?.close()
   }
 
@@ -203,15 +196,15 @@ export class Interrupt {
     }
   }
 
-  #notTaken(why: string, refusal?: CliError): CliError {
+  #notTaken(refusal?: CliError): CliError {
     const because = refusal ? `: ${refusal.message}` : ''
-    return this.#stopped(`${why}; it goes on, since the interrupt was not taken${because}`)
+    return this.#stopped(`; it goes on, since the interrupt was not taken${because}`)
   }
 
-  #stopped(why: string, details: CliError['details'] = {}): CliError {
+  #stopped(more = '', details: CliError['details'] = {}): CliError {
     // A session that waits for a reply resumes by the reply, and not by a message.
     const waits = this.#now.is === 'wanted' && this.#follower?.state.stop?.kind === 'waiting'
     const nextCommand = waits ? this.#wayOn.asItStands() : this.#wayOn.byMessage()
-    return new CliError('stopped', why, { sent: 'yes', nextCommand, ...details })
+    return new CliError('stopped', `${this.#why}${more}`, { sent: 'yes', nextCommand, ...details })
   }
 }

@@ -11,7 +11,7 @@ import {
 } from '../policy/policy.ts'
 import { needsResult, type ToolUse } from '../session-state.ts'
 
-/** A tool use of which the whole event is known, for who decides on it and replies to it. */
+/** A tool use whose whole event is known. */
 export interface Use extends ToolCall {
   id: string
   /** Of the event. */
@@ -77,7 +77,7 @@ export interface Judgement {
   why?: string | undefined
 }
 
-/** A command for a tool is as good as a rule that allows it: any rule that is stricter counts more. */
+/** A command for a tool counts as a rule that allows it. A stricter rule wins. */
 export async function judge(use: Use, { policy, tools, pace }: Rules): Promise<Judgement> {
   const { decision, reason, rule } = await decide(policy, use, pace)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
@@ -87,7 +87,7 @@ export async function judge(use: Use, { policy, tools, pace }: Rules): Promise<J
   return { use, decision, by: 'default', reason, why }
 }
 
-/** What the audit has of a decision. */
+/** The fields of a decision in the audit. */
 export const entryOf = ({ use, decision, by, rule, reason }: Judgement) => ({
   toolUse: use.id,
   type: use.type,
@@ -100,7 +100,7 @@ export const entryOf = ({ use, decision, by, rule, reason }: Judgement) => ({
   reason,
 })
 
-/** Whether the reply is a result: no other is possible, or a command can give one. */
+/** Whether the reply is a result: no other reply is possible, or a command can give the result. */
 export const waitsForResult = (use: Use, tools: Rules['tools']): boolean =>
   needsResult(use) || (use.type === 'agent.tool_use' && use.permission !== 'ask' && tools.has(use.name))
 

@@ -4,19 +4,19 @@ import { listOldestFirst } from '../listing/event-list.ts'
 import { endure, freshPatience, isCutByDeadline } from '../patience.ts'
 import type { SessionAccess } from '../session.ts'
 
-/** What is made of one reading of a list. */
+/** Takes in one list. */
 export interface ListReading<T> {
   add(item: EventItem): void
-  /** Nothing if the list has to be read again. */
+  /** Absent if the list has to be read again. */
   result(now: number): T | undefined
 }
 
-/** The waits between two looks at the list while something is in doubt; the last one stays. Milliseconds. */
+/** The waits between two lists; the last one stays. Milliseconds. */
 const waits = [100, 250, 500, 1_000, 2_000]
 
 /**
- * Reads the list again and again until something can be made of it, or the time is over: then it is nothing. `begin` begins
- * each reading. Throws a `CliError`.
+ * Reads the list again and again until a reading has a result. Returns nothing if the time is over before. `begin` is called
+ * for each list. Throws a `CliError`.
  */
 export async function lookUntil<T>(
   { context, caller, parts }: SessionAccess,

@@ -24,29 +24,29 @@ import {
 interface Journalled {
   follower: Follower
   audit: Audit
-  /** Nothing may be begun any more: what waits is left open. */
+  /** Nothing may be posted any more. */
   isStopped(): boolean
-  /** A person was told that nobody waits for a reply any more. */
+  /** A person knows already that the session no longer waits for the reply. */
   isTold(id: string): boolean
 }
 
 /** A tool use as the audit names it. */
 type NamedUse = Pick<Use, 'id' | 'type' | 'server' | 'name' | 'isContradicted'>
 
-/** A tool use, and the event that is given for it. */
+/** A tool use, and the event that replies to it. */
 export interface GivenReply {
   use: NamedUse
   event: SessionEvent
 }
 
-/** The replies of a run: carries out what their states allow, and has each step in the journal before it is taken. */
+/** The replies of a run. Takes the steps that their states allow, each of which is in the journal before. */
 export class Replies {
   readonly #session: SessionAccess
   readonly #follower: Follower
   readonly #audit: Audit
   readonly #isStopped: () => boolean
   readonly #isTold: (id: string) => boolean
-  /** What the confirmations say that this run has posted, by the id of the tool use. */
+  /** The decisions of the confirmations that this run has posted, by the id of the tool use. */
   readonly #posted = new Map<string, unknown>()
   /** By the id of the tool use. */
   readonly #replies: Map<string, Reply>
@@ -65,18 +65,18 @@ export class Replies {
     return this.#replies.get(id) ?? { is: 'deciding' }
   }
 
-  /** Nothing is known of it that could be decided on: without a line, since a run that goes on looks again. */
+  /** Leaves a tool use open of which nothing is known. The journal gets no line, so the next run looks again. */
   leave(id: string): void {
     this.#replies.set(id, { is: 'left' })
   }
 
-  /** Writes a line to the journal, and takes the step that it tells of. Throws a `CliError` of kind `file`. */
+  /** Writes a line to the journal, and takes its step. Throws a `CliError` of kind `file`. */
   take({ id, type, server, name }: NamedUse, line: JournalLine, more: Partial<AuditEntry> = {}): void {
     this.#audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
     this.#replies.set(id, step(this.to(id), line))
   }
 
-  /** Why nothing is to be done about a tool use any more, by what is known of the session; absent if it still waits. */
+  /** Why the session no longer waits for a tool use, as far as is known; absent if it still waits. */
   whyOver({ id, isContradicted }: NamedUse): string | undefined {
     const { state } = this.#follower
     const isChanged = !isContradicted && state.toolUse(id)?.isContradicted
@@ -84,8 +84,8 @@ export class Replies {
   }
 
   /**
-   * Takes in all that has happened, and parts what the session still waits for from what it does not, which is settled.
-   * Throws a `CliError` if the session cannot be read: then nothing may be done.
+   * Reads the newest state, and splits the tool uses into those that the session still waits for, and the others, which are
+   * settled. Throws a `CliError` if the session cannot be read: then no step may be taken.
    */
   async split<T extends { use: NamedUse }>(
     items: readonly T[],
@@ -97,7 +97,7 @@ export class Replies {
     return { open: items.filter((each) => !over.includes(each)), over }
   }
 
-  /** Settles those for which nobody waits any more, by what is known, and returns them. */
+  /** Settles and returns those that the session no longer waits for, as far as is known. */
   leaveOver<T extends { use: NamedUse }>(items: readonly T[]): T[] {
     return items.filter(({ use }) => {
       const reason = this.whyOver(use)
@@ -114,7 +114,7 @@ export class Replies {
     else if (!this.#isTold(use.id)) note(`${use.id} is not answered here: ${reason}`)
   }
 
-  /** Has the state know all that has happened by now. A service that is away is waited for. */
+  /** Reads the newest state. Waits for a service that is away. */
   async refresh(isForced = false): Promise<void> {
     const { context, caller } = this.#session
     const patient = { context, caller, repeat: 'always' as const }
@@ -128,9 +128,9 @@ export class Replies {
   }
 
   /**
-   * Posts replies in one request, and learns what became of each; returns those that nobody waits for any more. A request
-   * that was certainly not taken is sent again if its failure may pass, until the run is stopped. Throws a `CliError`: the
-   * last such failure, or one of kind `unknown`, which names those of which nothing could be learned.
+   * Posts replies in one request, and finds out whether the service took each. Returns those that the session did not wait for
+   * any more. Sends the request again if it was certainly not taken and its failure may pass, until the run is stopped.
+   * Throws a `CliError`: the last such failure, or one of kind `unknown` that names the replies in doubt.
    */
   async post(replies: readonly GivenReply[]): Promise<GivenReply[]> {
     const { context, caller } = this.#session
@@ -157,7 +157,7 @@ export class Replies {
         over = [...over, ...(await this.settle(open, failure))]
         break
       }
-      // Another client may have been first, which the list shows.
+      // If another client was first, the list shows it.
       let now = failure.kind === 'refused' ? await this.split(open, true) : { open, over: [] }
       if (now.over.length === 0 && !this.#isStopped()) {
         patience = await waitAfter(failure, open, patient, patience)
@@ -169,11 +169,11 @@ export class Replies {
     return over
   }
 
-  /** Sends a request; returns what the service names as accepted, or why it did not say that it accepted anything. */
+  /** Sends a request. Returns the events that the receipt names, or the failure if the service did not accept it. */
   async #send(replies: readonly GivenReply[]): Promise<{ named: SessionEvent[] } | { failure: CliError }> {
     const { context, caller, parts } = this.#session
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
-    // A person has nothing to do about what else a receipt says.
+    // Notes about a receipt would not help a person here.
     const quiet = { ...context, note() {} }
     let isAccepted = false
     const onAccepted = () => {
@@ -191,7 +191,7 @@ export class Replies {
     }
   }
 
-  /** A receipt that names some of the replies, but not all, says nothing about the others. Returns what others answered. */
+  /** If a receipt names only some of the replies, the others are in doubt. Returns those that another client answered. */
   async #accept(replies: readonly GivenReply[], named: readonly SessionEvent[]): Promise<GivenReply[]> {
     const ids = named.flatMap(({ tool_use_id: id, custom_tool_use_id: custom }) => [id, custom])
     const isEach = named.length === 0 || named.length >= replies.length
@@ -207,8 +207,8 @@ export class Replies {
   }
 
   /**
-   * Asks the service's list until it has settled all of these that are in doubt. Returns those that somebody else answered.
-   * Throws a `CliError` of kind `unknown` that names those that are not settled in time.
+   * Reads the list until it has settled each reply in doubt. Returns those that another client answered. Throws a `CliError` of
+   * kind `unknown` that names the replies that are still in doubt after a while.
    */
   async settle<T extends { use: NamedUse }>(items: readonly T[], failure?: CliError): Promise<T[]> {
     const left = () => items.filter(({ use }) => this.to(use.id).is === 'in-doubt')
@@ -233,7 +233,7 @@ export class Replies {
     )
   }
 
-  /** Takes a reply that is in doubt as far as a list settles it. Returns whether the list shows the reply of somebody else. */
+  /** Settles a reply in doubt by a list, if that shows enough. Returns whether it shows the reply of another client. */
   #look(use: NamedUse, seen: SessionState): boolean {
     const { context } = this.#session
     const { state } = this.#follower
@@ -249,13 +249,13 @@ export class Replies {
       return isOther
     }
     this.#replies.set(use.id, next)
-    // Who follows the session has yet to see the rest that settled it.
+    // The follower has not seen the rest yet that settled it.
     const last = [...seen.stops].at(-1)
     if (next.is !== 'in-doubt' && last !== undefined && !state.stops.has(last)) state.expectWork()
     return false
   }
 
-  /** What was decided in this run, or else in an earlier one. A result is given for what was allowed. */
+  /** The decision of this run, or else of an earlier one. A result means that it was allowed. */
   #decisionOn(id: string): unknown {
     const earlier = this.#audit.denied.has(id) ? 'deny' : 'allow'
     return this.#posted.has(id) ? (this.#posted.get(id) ?? 'allow') : earlier
@@ -269,7 +269,7 @@ const shownOf = (id: string, seen: SessionState): Shown => ({
   restedAt: Date.parse(seen.stoppedAt ?? ''),
 })
 
-/** Waits until a request that was not taken may be sent again. Throws its failure if that does not pass. */
+/** Waits until a request may be sent again that was not taken. Throws its failure if that does not pass. */
 async function waitAfter(
   failure: CliError,
   replies: readonly GivenReply[],

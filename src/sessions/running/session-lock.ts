@@ -17,14 +17,14 @@ export interface Workplace {
 
 /** The right to work on a session, which one run has at a time. */
 export interface SessionLock {
-  /** Throws a `CliError` of kind `file` if another run may have it by now, since this one seemed dead, or has released it. */
+  /** Throws a `CliError` of kind `file` if this run released it, or another run may have taken it because this one seemed dead. */
   requireHeld(): void
   release(): void
 }
 
 /**
- * Waits until no other run of this user on this machine works on the session, and none that has the same audit file, which
- * may lie on a disk of several machines. Throws a `CliError` of kind `file` at the deadline.
+ * Waits until no other run of this user on this machine works on the session, and no run that has the same audit file, which
+ * several machines may share. Throws a `CliError` of kind `file` at the deadline.
  */
 export async function lockSession(
   context: Context,
@@ -60,7 +60,7 @@ export async function lockSession(
   }
 }
 
-/** A container may have no folder for it: that is said, and the run goes on without. */
+/** A container may have no folder for it. Then the run goes on without the lock, and says so. */
 async function lockHere(
   context: Context,
   { address = '', session, deadline }: Workplace,
@@ -94,7 +94,7 @@ const waiting = ({ note, timers }: Context, name: string, deadline: number) => (
   note,
 })
 
-/** One address in one spelling. */
+/** The same for each spelling of an address. */
 const spell = (address: string) =>
   (URL.canParse(address) ? new URL(address).href : address).replace(/\/+$/, '')
 

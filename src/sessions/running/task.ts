@@ -11,23 +11,23 @@ import { contentOf } from '../following/seen-events.ts'
  *     posting   -- accepted -> accepted
  *     posting   -- unknown --> posting
  *     posting   -- refused --> (none)       it was certainly not taken
- *     accepted  -- done -----> (none)       the run came to a good end
+ *     accepted  -- done -----> (none)       the run ended its turn, and all its output is written
  *
- * A run that is given this very task takes the session up in place of sending it. The session's own list has to show it
- * first: in `posting` the task itself, for that no list shows it proves nothing, and in `accepted` anything that it did not
- * show before, else what came before the task would count as its answer. Until then the run ends. Any other task is sent,
- * and takes its place.
+ * A run that is given this very task does not send it, but takes the session up. Before that the session's list has to show
+ * the task: a list without it does not prove that it never arrived. If the task was accepted, anything is enough that the
+ * list did not show before the task, for some lists leave out what clients send. Otherwise the run ends. Any other task is
+ * sent, and takes the place of this one.
  */
 export interface JournalTask {
-  /** Of the request's body. */
+  /** The hash of the request's body. */
   hash: string
   is: 'posting' | 'accepted'
   known: Known
 }
 
 /**
- * What a run without the task's words knows it by: `marks` of its events, as far as the journal has them. And what the list
- * showed before it was sent: how many events said what it says, and the id of the last event.
+ * How a run finds the task in a list: `marks` are those of its events, for a run without the task's words. The others are of
+ * the list before the task was sent: the number of events like those of the task, and the id of the last event.
  */
 export const Known = z.lazily(() =>
   z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.optional(z.array(z.string())) }),
@@ -39,7 +39,7 @@ export type TaskLine =
   | { event: 'sent'; hash: string; known: Known }
   | { event: 'accepted' | 'refused' | 'unknown' | 'done'; hash: string }
 
-/** What the journal's task becomes by a line. */
+/** The journal's task after a line. */
 export function stepTask(task: JournalTask | undefined, line: TaskLine | undefined): JournalTask | undefined {
   if (!line) return task
   const { event, hash } = line
@@ -51,18 +51,18 @@ export function stepTask(task: JournalTask | undefined, line: TaskLine | undefin
 export const hashOf = (body: Uint8Array): string =>
   createHash('sha256').update(body).digest('hex').slice(0, 32)
 
-/** What the events of a task say, each by its type and a digest. */
+/** The marks of a task's events: the type and a digest of what each says. */
 export const marksOf = (task: readonly SessionEvent[]): string[] => [...new Set(task.map(markOf))]
 
 const markOf = (event: SessionEvent): string => `${event.type} ${hashOf(Buffer.from(contentOf(event)))}`
 
-/** Reads a list for what it shows of a task: how many events say what one of the task's says, and the id of the last one. */
+/** Counts the events of a list that are like those of a task, and keeps the id of the last event. */
 export function createCounter(marks: readonly string[]) {
   const all = new Set(marks)
   const types = new Set(marks.map((mark) => mark.slice(0, mark.lastIndexOf(' '))))
   let alike = 0
   let last: string | undefined
-  /** Returns whether the event says what one of the task's says. */
+  /** Returns whether the event is like one of the task's. */
   const add = ({ event }: EventItem): boolean => {
     const isAlike = types.has(event.type) && all.has(markOf(event))
     if (isAlike) alike++
@@ -81,8 +81,8 @@ export function createCounter(marks: readonly string[]) {
 }
 
 /**
- * Reads a list for a task that an earlier run has sent, or, if that was accepted, for anything that came since. The result is
- * the ids of the task's events. `events` are the task's, if they are given again.
+ * Searches a list for a task that an earlier run has sent or, if that was accepted, for anything that came since. The result is
+ * the ids of the task's events. `events` are those of the task, if its words are given again.
  */
 export function createSearch({ is, known }: JournalTask, events: readonly SessionEvent[] | undefined) {
   const counter = createCounter(events ? marksOf(events) : (known.marks ?? []))

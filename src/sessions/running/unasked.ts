@@ -5,7 +5,7 @@ import { type Judgement, judge, type Rules, readUse } from './judgement.ts'
 /** A tool use that the policy denies, and that ran although no reply to it was seen. */
 export interface Sighting {
   judgement: Judgement
-  /** The service itself allowed it, so that there need not be a reply that the stream left out. */
+  /** The service itself allowed it. Otherwise the stream may have left out a reply. */
   isCertain: boolean
 }
 
@@ -17,8 +17,8 @@ export interface Denied {
 }
 
 /**
- * Finds the tool uses that a policy denies, but that the service ran; `denied` is changed. That one ran is known when its
- * result came or, if the service allowed it itself, a rest that does not list it: until then it may wait for a reply.
+ * Finds the tool uses that a policy denies, but that the service ran; changes `denied`. A tool use ran if its result comes or,
+ * if the service itself allowed it, a rest that does not list it. Before that it may wait for a reply.
  */
 export async function findUnasked(
   denied: Denied,
@@ -44,14 +44,14 @@ function addDenied({ allowed, others }: Denied, judgement: Judgement): void {
   its.set(id, judgement)
 }
 
-/** Takes those out of a map that are in it. */
+/** Removes these ids from a map, and returns those that it had. */
 function takeAll(from: Map<string, Judgement>, ids: readonly string[], isCertain: boolean): Sighting[] {
   const found = ids.flatMap((id) => from.get(id) ?? [])
   for (const id of ids) from.delete(id)
   return found.map((judgement) => ({ judgement, isCertain }))
 }
 
-/** A rest that does not say what it waits for may wait for anything. */
+/** The tool uses that ran before a rest. A rest without a list may wait for any of them. */
 function runAt(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>): string[] {
   const { type, eventIds } = readStopReason(stop)
   if (type === 'requires_action' && !eventIds) return []

@@ -22,19 +22,19 @@ export interface AnswerOptions {
   ids?: boolean
 }
 
-/** What is to become of a run's answer. */
+/** Where a run's answer goes, and which form it must have. */
 export interface WantedAnswer {
   /** stdout is for the answer or, if that goes to a file, for nothing. */
   isAlone: boolean
   schema: AnswerSchema | undefined
   file: FileOutput | undefined
-  /** Of the file, as it was given. */
+  /** The file's name as it was given. */
   name: string | undefined
   /** On a terminal, what the agent says is laid out as Markdown. */
   markdown: boolean
 }
 
-/** Reads what is wanted of the answer. Throws a `CliError`: flags exclude each other, or the file cannot be written. */
+/** Reads the flags for the answer. Throws a `CliError`: flags exclude each other, or the file cannot be written. */
 export async function readAnswerFlags(
   context: Context,
   settings: ResolvedSettings,
@@ -56,7 +56,7 @@ export async function readAnswerFlags(
   }
 }
 
-/** Adds to a task's last message what its answer has to be. */
+/** Adds to a task's last message which form its answer must have. */
 export function askForSchema({ note }: Context, body: Uint8Array, { words }: AnswerSchema): Uint8Array {
   const text = new TextDecoder().decode(body)
   const { events } = JSON.parse(text) as { events?: unknown }
@@ -73,8 +73,7 @@ const takesBlocks = (event: { type?: unknown; content?: unknown } | null): boole
   event?.type === 'user.message' && Array.isArray(event.content)
 
 /**
- * The answer of a turn that has ended as it is printed, or why it is not what was asked for. Throws a `CliError` if to check
- * it takes too long.
+ * The text of the answer as it is printed, or why it does not count as one. Throws a `CliError` if the check takes too long.
  */
 export async function checkAnswer(
   { schema, file, isAlone }: WantedAnswer,
@@ -106,9 +105,9 @@ export async function deliverAnswer(
 }
 
 /**
- * If `work` on a run's answer ends with a failure, or by a signal: keeps what of it came beside its file, and says where it
- * is. Without a file that is an answer that is held back, for it is not known to fit. Returns the failure that `work`
- * returns.
+ * Does `work`, and returns the failure that it returns. If a failure or a signal ends it, the part of the answer that came is
+ * kept beside the answer's file, and a message says where. Without a file only an answer is kept that was not printed yet,
+ * because it may not fit the schema.
  */
 export async function keepingAnswer(
   context: Context,

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSyn
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
-import { Audit, isAudit, readEntries } from '../../../src/sessions/running/audit.ts'
+import { Audit, readEntries } from '../../../src/sessions/running/audit.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
 import { homeVariables, ownerOnly, temporaryFolder } from '../../harness/run.ts'
 
@@ -127,27 +127,22 @@ test.each<[title: string, lines: string[], task: object | undefined]>([
   expect(await afterLines(lines, (audit) => audit.task)).toEqual(told)
 })
 
-const begun = line({ event: 'interrupt', rest: 'r1' })
+const begun = line({ event: 'interrupt' })
 
-test.each<[title: string, lines: string[], interrupt: object | undefined]>([
-  ['nothing', [], undefined],
-  ['one', [begun], { after: 'r1' }],
-  ['one before any rest', [line({ event: 'interrupt', rest: '' })], { after: '' }],
-  ['one of an earlier version', [line({ event: 'interrupt' })], { after: undefined }],
-  ['one after an odd rest', [line({ event: 'interrupt', rest: 5 })], { after: undefined }],
-  ['two', [begun, line({ event: 'interrupt', rest: 'r2' })], { after: 'r2' }],
-  ['one that was refused', [begun, line({ event: 'refused' })], undefined],
-  ['one that was accepted', [begun, line({ event: 'accepted' })], { after: 'r1' }],
-  ['a reply refused', [begun, use('refused')], { after: 'r1' }],
-  ['a task refused', [begun, task('refused')], { after: 'r1' }],
-  ['a message refused', [begun, line({ event: 'refused', again: 'r1' })], { after: 'r1' }],
-  ['a task after it', [begun, task('sent')], undefined],
-  ['a message after it', [begun, line({ event: 'sent', again: 'r1' })], { after: 'r1' }],
-  ['a task in doubt after it', [begun, task('unknown')], { after: 'r1' }],
-])('of interrupts a journal with %s tells whether one may have arrived', async (_, lines, interrupt) => {
-  expect(await afterLines(lines, (audit) => audit.interrupt)).toEqual(
-    interrupt && { at: Date.parse(time), ...interrupt },
-  )
+test.each<[title: string, lines: string[], mayHaveArrived: boolean]>([
+  ['nothing', [], false],
+  ['one', [begun], true],
+  ['one of an earlier version', [line({ event: 'interrupt', rest: 'r1' })], true],
+  ['two', [begun, begun], true],
+  ['one that was refused', [begun, line({ event: 'refused' })], false],
+  ['one that was accepted', [begun, line({ event: 'accepted' })], true],
+  ['a reply refused', [begun, use('refused')], true],
+  ['a task refused', [begun, task('refused')], true],
+  ['a task after it', [begun, task('sent')], false],
+  ['a task in doubt after it', [begun, task('unknown')], true],
+])('of interrupts a journal with %s tells whether one may have arrived', async (_, lines, mayHaveArrived) => {
+  const begunAt = mayHaveArrived ? Date.parse(time) : undefined
+  expect(await afterLines(lines, (audit) => audit.interrupt)).toBe(begunAt)
 })
 
 test('what a run adds is on the disk, and counts', async () => {
@@ -157,8 +152,8 @@ test('what a run adds is on the disk, and counts', async () => {
   expect(audit.task).toEqual({ hash: 'h1', is: 'posting', known: { alike: 1 } })
   audit.add({ toolUse: null, event: 'accepted', task: 'h1' })
   expect(audit.task?.is).toBe('accepted')
-  audit.add({ toolUse: null, event: 'interrupt', rest: 'r1' })
-  expect(audit.interrupt).toEqual({ at: Date.parse(time), after: 'r1' })
+  audit.add({ toolUse: null, event: 'interrupt' })
+  expect(audit.interrupt).toBe(Date.parse(time))
   const head = `{"time":"${time}","session":"s1","toolUse":null`
   expect(read()).toBe(
     [
@@ -292,10 +287,7 @@ const entriesOf = async (text: string) => {
     yield Buffer.from(text)
   })()
   const found: string[] = []
-  for await (const { entry, text: own } of readEntries(chunks, 'x')) {
-    expect(entry).toEqual(JSON.parse(own))
-    found.push(String(entry.event))
-  }
+  for await (const entry of readEntries(chunks, 'x')) found.push(String(entry.event))
   return found.join(' ')
 }
 
@@ -311,7 +303,6 @@ test.each<[text: string, events: string]>([
   ['{"time":"9\n', ''],
 ])('%j is an audit, with the events %s', async (text, events) => {
   expect(await entriesOf(text)).toBe(events)
-  expect(isAudit(text)).toBe(text.startsWith(line({ event: 'start' })))
 })
 
 test.each([
