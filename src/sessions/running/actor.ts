@@ -1,6 +1,5 @@
 import { CliError } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
-import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { type Asker, canAsk, describeDecision, type Verdict } from '../confirming/asker.ts'
 import type { Follower } from '../following/follower.ts'
 import { requireTime, timeLeft } from '../patience.ts'
@@ -81,8 +80,8 @@ export class Actor {
     session.context.summary.toolUses = () => this.#toolUses()
   }
 
-  /** The loop has read these events. Starts to reply, and withdraws questions that are over. Throws an earlier failure. */
-  see(items: readonly EventItem[]): void {
+  /** The state has changed. Starts to reply, and withdraws questions that are over. Throws an earlier failure. */
+  see(): void {
     if (this.#failure) throw this.#failure.error
     this.#withdraw()
     if (this.#work || this.#asked().length === 0) return
@@ -120,14 +119,14 @@ export class Actor {
   async settle(): Promise<void> {
     do {
       await this.#work
-      this.see([])
+      this.see()
     } while (this.#work)
     if (!this.#isDismissed) return
     const undone = [...this.#judgements.values()].filter(({ use }) => this.#dutyOf(use.id) !== undefined)
     for (const { use } of this.#replies.leaveOver(undone)) this.#forget(use.id)
   }
 
-  /** The number of turns and of tool uses, for a person. */
+  /** The number of tool uses, for a person. */
   describe(): string {
     const { allowed, denied, run } = this.#toolUses()
     const { failed } = this.#counts

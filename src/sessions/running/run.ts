@@ -164,7 +164,7 @@ async function followToRest(run: Posting, plan: Plan, followed: Followed): Promi
           bounds.add(items)
           await denials.add(items)
           tellUnasked(false)
-          actor.see(items)
+          actor.see()
         },
         wayOn: () => wayOn.words(follower.state),
         resume: () => wayOn.command(),

@@ -159,7 +159,7 @@ test('what a run adds is on the disk, and counts', async () => {
     [
       `${head},"task":"h1","event":"sent","known":{"alike":1}}\n`,
       `${head},"task":"h1","event":"accepted"}\n`,
-      `${head},"event":"interrupt","rest":"r1"}\n`,
+      `${head},"event":"interrupt"}\n`,
     ].join(''),
   )
   audit.close()
