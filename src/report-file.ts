@@ -96,7 +96,7 @@ function describeRun(
   seconds: number,
 ): object {
   const { command, id, model, stopReason, session, usage, attempts, files, counts } = summary
-  const { cost, sessionUsage, sessionCost, toolUses } = summary
+  const { cost, sessionUsage, sessionCost, toolUses } = summary.figures
   const requestId = failure?.details.requestId ?? summary.requestId
   const { retry = 'never', deadline = false, sent = calls.sent } = failure?.details ?? {}
   return {

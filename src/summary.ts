@@ -12,7 +12,17 @@ interface ToolUseCounts {
   open: number
 }
 
-/** What a run has come to, as its rooms add to it: `--report` shows it. */
+/** What only a run of a session can tell, as far as the service tells it. */
+interface SessionFigures {
+  /** Of the run itself. */
+  cost?: ListCost | undefined
+  sessionUsage?: Map<string, number | null> | undefined
+  sessionCost?: ListCost | undefined
+  /** Counts the tool uses of the run by outcome, so far. */
+  toolUses?(): ToolUseCounts
+}
+
+/** The facts of a run, as its rooms add to them: `--report` shows them. */
 export class Summary {
   command: string | undefined
   /** Of all requests. */
@@ -25,20 +35,15 @@ export class Summary {
   /** The last one's. */
   requestId: string | undefined
   session: string | undefined
-  /** The command that goes on with the work if a signal ends it now, without `parley`. */
+  /** The command that resumes the work if a signal ends it now, without `parley`. */
   resume: (() => string[] | undefined) | undefined
   /** Sums of the answers that say it; `null` if that of one cannot be read. */
   usage = new Map<string, number | null>()
-  /** What a run's turn cost, and what its session has used and cost so far, if the service tells it. */
-  cost: ListCost | undefined
-  sessionUsage: Map<string, number | null> | undefined
-  sessionCost: ListCost | undefined
+  readonly figures: SessionFigures = {}
   /** Files that results were written to; `undefined` if they are too many to be kept. */
   files: string[] | undefined = []
   /** Of a batch: the number of lines for each outcome, and of the failed ones for each kind of failure. */
   counts: (() => { counts: object; failures: object }) | undefined
-  /** How many tool uses of a run ended how, so far. */
-  toolUses: (() => ToolUseCounts) | undefined
 }
 
 interface Answered {

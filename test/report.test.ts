@@ -437,12 +437,14 @@ test('what a run came to is in it, field by field', async () => {
       ['inputTokens', 0],
       ['other', 5],
     ]),
-    cost: { amount: 12345678901234567890n, currency: 'USD' },
-    sessionUsage: new Map([['outputTokens', 7]]),
-    sessionCost: { amount: 0n, currency: 'EUR' },
     files: ['a.png', 'b.txt \u202e'],
     resume: ['events', 'run'],
-    toolUses: () => ({ allowed: 1, denied: 2, run: 3, open: 4 }),
+    figures: {
+      cost: { amount: 12345678901234567890n, currency: 'USD' },
+      sessionUsage: new Map([['outputTokens', 7]]),
+      sessionCost: { amount: 0n, currency: 'EUR' },
+      toolUses: () => ({ allowed: 1, denied: 2, run: 3, open: 4 }),
+    },
     counts: () => ({ counts: { total: 2 }, failures: { service: 1 } }),
   })
   const call = calls.begin(endpoints.chat)

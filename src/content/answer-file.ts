@@ -14,9 +14,6 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
   let failure: CliError | undefined
   return {
     ...file,
-    get described() {
-      return file.described
-    },
     async write(chunk) {
       pieces.push(Buffer.from(chunk as Uint8Array))
       if (failure) return

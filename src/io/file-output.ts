@@ -1,4 +1,4 @@
-import fs, { closeSync, constants, existsSync, openSync, promises } from 'node:fs'
+import fs, { closeSync, constants, openSync, promises } from 'node:fs'
 import type { Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
@@ -29,7 +29,7 @@ export interface FileOutput extends Output {
   keep(held?: string): KeptPart | undefined
   /** Removes everything. Does not throw either. */
   discard(): void
-  /** What a person is told of the whole file, and of a part that an earlier answer left beside it. */
+  /** What a person is told of the whole file. */
   readonly described: string | undefined
 }
 
@@ -73,12 +73,7 @@ export async function openFileOutput(
     commit: () => wrapped(sink.commit()),
     keep: sink.keep,
     discard: sink.discard,
-    get described() {
-      if (isDirect) return undefined
-      const isPartThere = existsSync(`${target}.part`)
-      const part = isPartThere ? `; ${name}.part beside it is from an earlier one that broke off` : ''
-      return `the answer is in ${name}${part}`
-    },
+    described: isDirect ? undefined : `the answer is in ${name}`,
   }
 }
 

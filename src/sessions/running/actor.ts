@@ -77,7 +77,7 @@ export class Actor {
       isStopped: this.#isStopped,
       isTold: (id) => rules.asker.hasWithdrawn(id),
     })
-    session.context.summary.toolUses = () => this.#toolUses()
+    session.context.summary.figures.toolUses = () => this.#toolUses()
   }
 
   /** The state has changed. Starts to reply, and withdraws questions that are over. Throws an earlier failure. */

@@ -109,8 +109,8 @@ export class Bounds {
     const { summary } = this.#session.context
     const { run, session } = this.#budget
     summary.usage = new Map(Object.entries(run.tokens ?? {}))
-    summary.cost = run.cost
-    summary.sessionUsage = session.tokens && new Map(Object.entries(session.tokens))
-    summary.sessionCost = session.cost
+    summary.figures.cost = run.cost
+    summary.figures.sessionUsage = session.tokens && new Map(Object.entries(session.tokens))
+    summary.figures.sessionCost = session.cost
   }
 }
