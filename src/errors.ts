@@ -54,7 +54,7 @@ export const outcomes = {
   },
   stopped: {
     exit: 15,
-    when: '`follow`, `run`, `--batch`: stopped at --deadline, --max-cost or --max-total-tokens with more to do',
+    when: '`follow`, `run`, `--batch`: stopped with more to do, at --deadline, --max-cost or --max-total-tokens, or by an interrupt',
     again: 'the message says what resumes it',
   },
 } as const
