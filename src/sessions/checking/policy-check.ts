@@ -51,6 +51,7 @@ export async function checkPolicy(
     note(`${file}: ${rules}, and every example holds`)
     return
   }
+  if (host.holdMemory) context.cleanups.add(host.holdMemory())
   // The deadline is one of them.
   const settings = await readSettings(context)
   const uses =
@@ -89,20 +90,21 @@ async function askSession(
 
 /** The tool uses of a session's events, which are added in their order. Keeps no more of each than its text. */
 class RecordedUses {
-  readonly #uses = new Map<string, { id: string; type: string; text: string; isContradicted: boolean }>()
+  readonly #texts = new Map<string, string>()
+  readonly #contradicted = new Set<string>()
 
   add({ event, text }: EventItem): void {
     if (!isToolUse(event)) return
-    const { id = '', type } = event
-    const key = event.id ?? `#${this.#uses.size}`
-    const earlier = this.#uses.get(key)
-    const isContradicted = earlier ? earlier.isContradicted || !isSame(earlier.text, text) : false
-    this.#uses.set(key, { id, type, text, isContradicted })
+    const key = event.id ?? `#${this.#texts.size}`
+    const earlier = this.#texts.get(key)
+    if (earlier !== undefined && !isSame(earlier, text)) this.#contradicted.add(key)
+    this.#texts.set(key, text)
   }
 
   *[Symbol.iterator](): Generator<Use> {
-    for (const recorded of this.#uses.values()) {
-      const use = readUse(recorded)
+    for (const [key, text] of this.#texts) {
+      const { id = '', type } = SessionEvent.parse(JSON.parse(text))
+      const use = readUse({ id, type, text, isContradicted: this.#contradicted.has(key) })
       if (use) yield use
     }
   }
@@ -192,8 +194,8 @@ class Check {
   }
 }
 
-/** How many tool uses are printed at once. */
-const most = 1000
+/** How many tool uses are printed at once: to keep more would take memory, but a table is laid out by its first rows. */
+const [most, mostOfTable] = [50, 1000]
 
 /** On a terminal a table, with `--raw` a line of JSON each, else a line of tab-separated fields each. */
 async function print(context: Context, judgements: AsyncIterable<Judgement>): Promise<void> {
@@ -207,7 +209,7 @@ async function print(context: Context, judgements: AsyncIterable<Judgement>): Pr
   }
   let group: Judgement[] = []
   for await (const judgement of judgements) {
-    if (group.push(judgement) < most) continue
+    if (group.push(judgement) < (output.isTerminal ? mostOfTable : most)) continue
     await output.write(layOut(group))
     group = []
   }
