@@ -185,9 +185,8 @@ function throwFailure(
   if (!failure || failed <= (maxFailed ? mostFailedOf(maxFailed, total) : 0)) return
   const counted = `${failed} of ${ok + failed + skipped} requests failed`
   const limit = maxFailed ? `, more than --max-failed ${maxFailed.text} allows` : ''
-  const { index, error, isFirst } = failure
-  const first = isFirst ? 'the first of them' : 'the first that may pass later'
-  const which = failed === 1 ? `line ${index}` : `${first}, line ${index}`
+  const { index, error } = failure
+  const which = `${failed === 1 ? '' : 'such as '}line ${index}`
   throw new CliError(error.kind, `${counted}${limit}, ${which}: ${error.message}`, {
     ...error.details,
     sent,

@@ -170,16 +170,13 @@ export class BatchReport implements Reporter {
 
   /** How to continue, if lines are left. */
   #describeWayOn(stop: unknown): string {
-    const { failed, isAnswered } = this.#tally
     const left = this.#left
-    if (left === 0 && failed === 0) return ''
+    if (left === 0 && this.#tally.failed === 0) return ''
     if (this.#isResumable)
       return stop instanceof CliError && stop.kind === 'stopped' && !stop.details.deadline
         ? '; --resume goes on with a larger --max-total-tokens'
         : '; the same command with --resume goes on'
-    if (left !== undefined && left === this.#input.total && !isAnswered)
-      return `; ${this.#context.calls.sent === 'no' ? 'nothing was sent: ' : ''}the same command begins anew`
-    if (left === undefined) return '; if lines are left, they cannot be resumed without --results'
+    if (this.#context.calls.sent === 'no') return '; nothing was sent'
     return left === 0 ? '' : '; without --results the rest cannot be resumed'
   }
 }

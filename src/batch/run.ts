@@ -44,8 +44,6 @@ export interface Tally {
 interface LineFailure {
   index: number
   error: CliError
-  /** No line before it failed. */
-  isFirst?: boolean
 }
 
 /** Takes results. */
@@ -183,9 +181,7 @@ class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
     } catch (error) {
       this.#stop(error)
     }
-    const failure = this.#firstToPass ?? this.#first
-    const isFirst = failure === this.#first
-    return { stop: this.#reason, failure: failure && { ...failure, isFirst } }
+    return { stop: this.#reason, failure: this.#firstToPass ?? this.#first }
   }
 
   /** Has the wait for the next step ended by the end of this work. It handles its own failures: others are bugs. */

@@ -185,9 +185,7 @@ describe('what is asked', () => {
       stdout: { isTerminal: false, open: () => stdout, writeNow: () => 0 },
     })
     expect(ended.code).toBe(11)
-    expect(ended.err).toMatch(
-      /\d ok · 0 failed · .*; if lines are left, they cannot be resumed without --results\n/,
-    )
+    expect(ended.err).toMatch(/\d ok · 0 failed · .*; without --results the rest cannot be resumed\n/)
   })
 
   test('stdin is read for --batch - alone', async () => {
@@ -281,7 +279,7 @@ describe('what comes of it', () => {
     const lines = ended.err.trimEnd().split('\n')
     expect(lines).toHaveLength(1)
     expect(JSON.parse(lines[0] ?? '').error).toMatchObject({ exit: 7, sent: 'yes' })
-    const said = /^3 of 8 requests failed, the first of them, line 2: the gateway answered 500/
+    const said = /^3 of 8 requests failed, such as line 2: the gateway answered 500/
     expect(JSON.parse(lines[0] ?? '').error.message).toMatch(said)
   })
 
@@ -708,7 +706,7 @@ describe('the end of a batch', () => {
   })
 
   test.each<[string, string[], string, string]>([
-    ['without results', [], 'later', 'nothing was sent: the same command begins anew'],
+    ['without results', [], 'later', 'nothing was sent'],
     ['with results', ['--results', 'r'], 'later', 'the same command with --resume goes on'],
   ])('a deadline while nobody is there may be run again, and says why: %s', async (_, flags, retry, way) => {
     const cwd = folderWith(3)
