@@ -65,7 +65,7 @@ test.each([
 test('interrupted without --results it says that the rest cannot be resumed (needs signals)', async () => {
   const { cwd, env } = await prepare(40, (socket, _, count) => {
     if (count <= 4) socket.write(answer)
-    else child.kill('SIGTERM')
+    else if (count === 5) child.kill('SIGTERM')
   })
   const { child, ended } = start(plain, { cwd, env })
   const { signal, err, out } = await ended
