@@ -75,7 +75,7 @@ export class Actor {
       follower,
       audit,
       isStopped: this.#isStopped,
-      isTold: (id) => rules.asker.hasWithdrawn(id),
+      onOver: (...over) => this.#forget(...over),
     })
     session.context.summary.figures.toolUses = () => this.#toolUses()
   }
@@ -122,8 +122,8 @@ export class Actor {
       this.see()
     } while (this.#work)
     if (!this.#isDismissed) return
-    const undone = [...this.#judgements.values()].filter(({ use }) => this.#dutyOf(use.id) !== undefined)
-    for (const { use } of this.#replies.leaveOver(undone)) this.#forget(use.id)
+    const judgements = [...this.#judgements.values()]
+    this.#replies.leaveOver(judgements.filter(({ use }) => this.#dutyOf(use.id) !== undefined))
   }
 
   /** The number of tool uses, for a person. */
@@ -163,41 +163,32 @@ export class Actor {
     const [results, doubts] = [due('post').flatMap((use) => this.#result(use)), due('look')]
     const judgements = await this.#decide(due('decide'))
     const atOnce = judgements.flatMap((judgement) => this.#replyAtOnce(judgement))
-    await this.#post([...results, ...atOnce])
+    await this.#replies.post([...results, ...atOnce])
     for (const judgement of judgements.filter((each) => this.#isForCommand(each))) {
       if (this.#isStopped()) break
-      if ((await this.#stillAsked([judgement])).length === 0) continue
+      if ((await this.#replies.stillOpen([judgement])).length === 0) continue
       await this.#carryOut(judgement.use)
-      await this.#post(this.#result(judgement.use))
+      await this.#replies.post(this.#result(judgement.use))
     }
     // Last, for the replies above may have brought a rest that settles a doubt.
-    const over = await this.#replies.settle(doubts.map((use) => ({ use })))
-    for (const { use } of over) this.#forget(use.id)
+    await this.#replies.settle(doubts.map((use) => ({ use })))
   }
 
-  async #post(replies: readonly GivenReply[]): Promise<void> {
-    for (const { use } of await this.#replies.post(replies)) this.#forget(use.id)
-  }
-
-  async #stillAsked(judgements: readonly Judgement[]): Promise<Judgement[]> {
-    const { open, over } = await this.#replies.split(judgements)
-    for (const { use } of over) this.#forget(use.id)
-    return open
-  }
-
-  /** This run did not reply to it. */
-  #forget(id: string): void {
+  /** This run does not reply to it. If it withdrew a question, it has said so already. */
+  #forget(id: string, why: string, hasRun: boolean): void {
+    const { note, warn } = this.#session.context
     this.#judgements.delete(id)
     this.#denials.forget(id)
+    if (hasRun) warn(`${id} is not answered here: ${why}; its command has run`)
+    else if (!this.#rules.asker.hasWithdrawn(id)) note(`${id} is not answered here: ${why}`)
   }
 
   /** The pending tool uses with a next step. Those that cannot be answered stay open. */
   async #due(): Promise<Use[]> {
-    const valid = this.#asked().filter((id) => /^[\w-]{1,128}$/.test(id))
-    const uses = await this.#read(valid)
+    const uses = await this.#read(this.#asked().filter(isPlain))
     for (const id of this.#asked().filter((each) => !uses.some((use) => use.id === each))) {
       this.#replies.leave(id)
-      const why = /^[\w-]{1,128}$/.test(id) ? 'nothing is known of it' : answeredIds
+      const why = isPlain(id) ? 'nothing is known of it' : answeredIds
       this.#session.context.note(`${id} is not answered: ${why}`)
     }
     return uses.filter(({ id }) => this.#asked().includes(id))
@@ -227,7 +218,7 @@ export class Actor {
       const verdict = verdicts.get(judgement.use.id)
       return verdict ? { use: judgement.use, ...verdict, by: 'person' } : judgement
     })
-    const { open } = await this.#replies.split(judgements)
+    const open = await this.#replies.stillOpen(judgements)
     for (const judgement of open) this.#take(judgement)
     return open
   }
@@ -327,6 +318,8 @@ export class Actor {
     this.#session.context.note(`the tool use ${id} failed (${name}): ${oneLine(`${what} ${first}`, 500)}`)
   }
 }
+
+const isPlain = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 
 /** Nobody is asked if a y could not be a reply: nothing here carries the tool use out, or it has two inputs. */
 const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>

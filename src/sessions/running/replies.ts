@@ -26,8 +26,8 @@ interface Journalled {
   audit: Audit
   /** Nothing may be posted any more. */
   isStopped(): boolean
-  /** A person knows already that the session no longer waits for the reply. */
-  isTold(id: string): boolean
+  /** The session no longer waits for the reply. `hasRun` says that a command has run for it. */
+  onOver(id: string, why: string, hasRun: boolean): void
 }
 
 /** A tool use as the audit names it. */
@@ -45,18 +45,18 @@ export class Replies {
   readonly #follower: Follower
   readonly #audit: Audit
   readonly #isStopped: () => boolean
-  readonly #isTold: (id: string) => boolean
+  readonly #onOver: Journalled['onOver']
   /** The decisions of the confirmations that this run has posted, by the id of the tool use. */
   readonly #posted = new Map<string, unknown>()
   /** By the id of the tool use. */
   readonly #replies: Map<string, Reply>
 
-  constructor(session: SessionAccess, { follower, audit, isStopped, isTold }: Journalled) {
+  constructor(session: SessionAccess, { follower, audit, isStopped, onOver }: Journalled) {
     this.#session = session
     this.#follower = follower
     this.#audit = audit
     this.#isStopped = isStopped
-    this.#isTold = isTold
+    this.#onOver = onOver
     const rests = new Set(follower.state.stops)
     this.#replies = new Map([...audit.earlier].map(([id, reply]) => [id, resume(reply, rests)]))
   }
@@ -84,34 +84,27 @@ export class Replies {
   }
 
   /**
-   * Reads the newest state, and splits the tool uses into those that the session still waits for, and the others, which are
-   * settled. Throws a `CliError` if the session cannot be read: then no step may be taken.
+   * Reads the newest state, and returns those that the session still waits for. Throws a `CliError` if the session cannot be
+   * read: then no step may be taken.
    */
-  async split<T extends { use: NamedUse }>(
-    items: readonly T[],
-    isForced = false,
-  ): Promise<{ open: T[]; over: T[] }> {
-    if (items.length === 0) return { open: [], over: [] }
-    await this.refresh(isForced)
-    const over = this.leaveOver(items)
-    return { open: items.filter((each) => !over.includes(each)), over }
+  async stillOpen<T extends { use: NamedUse }>(items: readonly T[], isForced = false): Promise<T[]> {
+    if (items.length > 0) await this.refresh(isForced)
+    return this.leaveOver(items)
   }
 
-  /** Settles and returns those that the session no longer waits for, as far as is known. */
+  /** Settles those that the session no longer waits for, as far as is known, and returns the others. */
   leaveOver<T extends { use: NamedUse }>(items: readonly T[]): T[] {
     return items.filter(({ use }) => {
-      const reason = this.whyOver(use)
-      if (reason !== undefined) this.#leaveToOthers(use, reason)
-      return reason !== undefined
+      const why = this.whyOver(use)
+      if (why !== undefined) this.#leaveToOthers(use, why)
+      return why === undefined
     })
   }
 
   #leaveToOthers(use: NamedUse, reason: string): void {
-    const { note, warn } = this.#session.context
     const hasRun = this.to(use.id).is === 'ready'
     this.take(use, { event: 'answered-elsewhere' }, { reason })
-    if (hasRun) warn(`${use.id} is not answered here: ${reason}; its command has run`)
-    else if (!this.#isTold(use.id)) note(`${use.id} is not answered here: ${reason}`)
+    this.#onOver(use.id, reason, hasRun)
   }
 
   /** Reads the newest state. Waits for a service that is away. */
@@ -128,16 +121,16 @@ export class Replies {
   }
 
   /**
-   * Posts replies in one request, and finds out whether the service took each. Returns those that the session did not wait for
-   * any more. Sends the request again if it was certainly not taken and its failure may pass, until the run is stopped.
-   * Throws a `CliError`: the last such failure, or one of kind `unknown` that names the replies in doubt.
+   * Posts those replies in one request that the session still waits for, and finds out whether the service took each. Sends the
+   * request again if it was certainly not taken and its failure may pass, until the run is stopped. Throws a `CliError`: the
+   * last such failure, or one of kind `unknown` that names the replies in doubt.
    */
-  async post(replies: readonly GivenReply[]): Promise<GivenReply[]> {
+  async post(replies: readonly GivenReply[]): Promise<void> {
     const { context, caller } = this.#session
     const patient = { context, caller, repeat: endpoints.sendEvents.repeat }
     let patience = freshPatience(context.timers.now())
-    if (this.#isStopped()) return []
-    let { open, over } = await this.split(replies)
+    if (this.#isStopped()) return
+    let open = await this.stillOpen(replies)
     while (open.length > 0 && !this.#isStopped()) {
       const rests = new Set(this.#follower.state.stops)
       const sent = { at: context.timers.date(), rests }
@@ -146,27 +139,19 @@ export class Replies {
         this.#posted.set(use.id, event.result)
       }
       const outcome = await this.#send(open)
-      if ('named' in outcome) {
-        over = [...over, ...(await this.#accept(open, outcome.named))]
-        break
-      }
+      if ('named' in outcome) return this.#accept(open, outcome.named)
       const { failure } = outcome
       const event = lineFor(failure.details.fate)
       for (const { use } of open) this.take(use, { event }, { reason: failure.message })
-      if (event === 'unknown') {
-        over = [...over, ...(await this.settle(open, failure))]
-        break
-      }
+      if (event === 'unknown') return this.settle(open, failure)
       // If another client was first, the list shows it.
-      let now = failure.kind === 'refused' ? await this.split(open, true) : { open, over: [] }
-      if (now.over.length === 0 && !this.#isStopped()) {
-        patience = await waitAfter(failure, open, patient, patience)
-        now = await this.split(open)
-      }
-      open = now.open
-      over = [...over, ...now.over]
+      const left = failure.kind === 'refused' ? await this.stillOpen(open, true) : open
+      const isOther = left.length < open.length
+      open = left
+      if (isOther || this.#isStopped()) continue
+      patience = await waitAfter(failure, open, patient, patience)
+      open = await this.stillOpen(open)
     }
-    return over
   }
 
   /** Sends a request. Returns the events that the receipt names, or the failure if the service did not accept it. */
@@ -191,8 +176,8 @@ export class Replies {
     }
   }
 
-  /** If a receipt names only some of the replies, the others are in doubt. Returns those that another client answered. */
-  async #accept(replies: readonly GivenReply[], named: readonly SessionEvent[]): Promise<GivenReply[]> {
+  /** If a receipt names only some of the replies, the others are in doubt. */
+  async #accept(replies: readonly GivenReply[], named: readonly SessionEvent[]): Promise<void> {
     const ids = named.flatMap(({ tool_use_id: id, custom_tool_use_id: custom }) => [id, custom])
     const isEach = named.length === 0 || named.length >= replies.length
     const [accepted, missing] = [true, false].map((isNamed) =>
@@ -207,25 +192,24 @@ export class Replies {
   }
 
   /**
-   * Reads the list until it has settled each reply in doubt. Returns those that another client answered. Throws a `CliError` of
-   * kind `unknown` that names the replies that are still in doubt after a while.
+   * Reads the list until it has settled each reply in doubt. Throws a `CliError` of kind `unknown` that names the replies that are
+   * still in doubt after a while.
    */
-  async settle<T extends { use: NamedUse }>(items: readonly T[], failure?: CliError): Promise<T[]> {
+  async settle(items: readonly { use: NamedUse }[], failure?: CliError): Promise<void> {
     const left = () => items.filter(({ use }) => this.to(use.id).is === 'in-doubt')
-    if (left().length === 0) return []
-    const over: T[] = []
+    if (left().length === 0) return
     const until = this.#session.context.timers.now() + longestDoubt
     const isSettled = await lookUntil(this.#session, until, () => {
       const seen = new SessionState()
       return {
         add: ({ event, text }) => seen.add(event, text),
         result: () => {
-          for (const item of left()) if (this.#look(item.use, seen)) over.push(item)
+          for (const { use } of left()) this.#look(use, seen)
           return left().length === 0 || undefined
         },
       }
     })
-    if (isSettled) return over
+    if (isSettled) return
     throw inDoubt(
       this.#session,
       left().map(({ use }) => use.id),
@@ -233,12 +217,12 @@ export class Replies {
     )
   }
 
-  /** Settles a reply in doubt by a list, if that shows enough. Returns whether it shows the reply of another client. */
-  #look(use: NamedUse, seen: SessionState): boolean {
+  /** Settles a reply in doubt by a list, if that shows enough. */
+  #look(use: NamedUse, seen: SessionState): void {
     const { context } = this.#session
     const { state } = this.#follower
     const reply = this.to(use.id)
-    if (reply.is !== 'in-doubt') return false
+    if (reply.is !== 'in-doubt') return
     const next = look(reply, shownOf(use.id, seen), context.timers.date())
     if (seen.isAnswered(use.id)) {
       const result = seen.decisionOn(use.id)
@@ -246,13 +230,12 @@ export class Replies {
       if (isOther) this.#leaveToOthers(use, `it is answered: ${result}`)
       else this.take(use, { event: 'accepted' })
       state.add({ type: 'user.tool_confirmation', tool_use_id: use.id, result })
-      return isOther
+      return
     }
     this.#replies.set(use.id, next)
     // The follower has not seen the rest yet that settled it.
     const last = [...seen.stops].at(-1)
     if (next.is !== 'in-doubt' && last !== undefined && !state.stops.has(last)) state.expectWork()
-    return false
   }
 
   /** The decision of this run, or else of an earlier one. A result means that it was allowed. */
