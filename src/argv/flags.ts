@@ -6,7 +6,7 @@ export class FileFlag extends Option {
   /** The flags whose files it may write, and the flag that has to be there too, if one has. */
   readonly replaces: { flags: readonly string[]; needs: string | undefined } = { flags: [], needs: undefined }
 
-  constructor(flags: string, description: string, use: FileFlag['use']) {
+  constructor(flags: string, description: string, use: FileFlag['use'] = 'reads') {
     super(flags, description)
     this.use = use
   }
@@ -19,6 +19,10 @@ export class FileFlag extends Option {
 
 /** By flags that do nothing alone, or beside others: one of `needs` has to be there, and none of `bars`. */
 export type Companions = Record<string, { needs?: readonly string[]; bars?: readonly string[] }>
+
+/** The file that an answer goes to. It may be one of `-f`; `needs` is the flag without which it may not. */
+export const answerFileFlag = (about: string, needs?: string): FileFlag =>
+  new FileFlag('-o, --output <file>', about, 'writes').mayReplace('--file', needs)
 
 /** A flag whose value is a text, or `@FILE`; after the first `=`, if its form is `<id=text>`. */
 export class TextFlag extends Option {}

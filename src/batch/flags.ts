@@ -38,7 +38,7 @@ export const batchFlags = (): Option[] => [
 
 export function declareBatchFlags(command: Command): void {
   const about = "many requests, one a line, from a file or - for stdin: 'parley help batch'"
-  command.addOption(new FileFlag('--batch <file>', about, 'reads'))
+  command.addOption(new FileFlag('--batch <file>', about))
   for (const option of batchFlags()) command.addOption(option.hideHelp())
 }
 

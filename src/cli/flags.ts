@@ -61,7 +61,7 @@ function settingFlag(name: SettingName): Option {
   const { about, default: value } = settingOf(name)
   const isToggle = typeof value === 'boolean'
   const shown = value === undefined || isToggle ? about : `${about} (default ${value})`
-  if (name === 'cacert') return new FileFlag(`${flagOf(name)} <file>`, shown, 'reads')
+  if (name === 'cacert') return new FileFlag(`${flagOf(name)} <file>`, shown)
   return new Option(isToggle ? flagOf(name) : `${flagOf(name)} <value>`, shown)
 }
 

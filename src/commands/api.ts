@@ -8,7 +8,7 @@ export function declare(command: Command): void {
     .addArgument(new ServiceArgument())
     .argument('<path>', 'the path, with its query, as it is sent')
     .option('-X, --method <method>', 'the method (default: GET, or POST with a body)')
-    .addOption(new FileFlag('-i, --input <file>', 'the body, from a file or - for stdin', 'reads'))
+    .addOption(new FileFlag('-i, --input <file>', 'the body, from a file or - for stdin'))
     .option('--set <path=value>', 'set any field of the JSON body, repeatable', addValue)
     .addOption(
       new FileFlag('-o, --output <file>', 'write a complete answer to a file, replacing the file', 'writes'),

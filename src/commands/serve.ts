@@ -37,7 +37,7 @@ export function declare(command: Command): void {
     )
     .option('--latency <ms>', 'wait before each answer, or 500ms, 2s', parseMilliseconds, 0)
     .addOption(new TextFlag('--answer <text>', 'what the model says to everything; @FILE reads a file'))
-    .addOption(new FileFlag('--session <file>', "play a session that 'events list --raw' printed", 'reads'))
+    .addOption(new FileFlag('--session <file>', "play a session that 'events list --raw' printed"))
 }
 
 function parseWhole(value: string): number {

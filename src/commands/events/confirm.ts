@@ -13,11 +13,7 @@ export function declare(command: Command): void {
     .addOption(new TextFlag('--message <text>', 'why they are denied, or @FILE'))
     .option('--pending', 'answer those that the service says are waiting')
     .addOption(
-      new FileFlag(
-        '-i, --input <file>',
-        'recorded events, or confirmations, from a file or - for stdin',
-        'reads',
-      ),
+      new FileFlag('-i, --input <file>', 'recorded events, or confirmations, from a file or - for stdin'),
     )
     .option('--ids', 'print ids only; with --follow the ids of the tool uses that wait')
     .option('--follow', 'then follow the session until it stops')

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import {
   addValue,
+  answerFileFlag,
   type Companions,
   FileFlag,
   failOnEmptyFlag,
@@ -17,8 +18,8 @@ export function declare(command: Command): void {
   command.argument('[task...]', 'a message; without any event it takes up the session as it is')
   declareSessionFlags(command)
   command
-    .addOption(new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin', 'reads'))
-    .addOption(new FileFlag('--policy <file>', 'the rules that decide about tool uses', 'reads'))
+    .addOption(new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin'))
+    .addOption(new FileFlag('--policy <file>', 'the rules that decide about tool uses'))
     .addOption(new FileFlag('--audit <file>', 'keep decisions and answers: the same line goes on', 'keeps'))
     .option(
       '--tool <name=command>',
@@ -34,14 +35,8 @@ export function declare(command: Command): void {
     .addOption(failOnEmptyFlag())
     .option('--ids', 'print only the ids of the tool uses that wait')
     .option('--last', "print only the agent's answer")
-    .addOption(
-      new FileFlag(
-        '-o, --output <file>',
-        'write the whole answer to a file, replacing it',
-        'writes',
-      ).mayReplace('--file'),
-    )
-    .addOption(new FileFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8', 'reads'))
+    .addOption(answerFileFlag('write the whole answer to a file, replacing it'))
+    .addOption(new FileFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8'))
 }
 
 export const notes = [

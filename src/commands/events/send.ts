@@ -19,11 +19,7 @@ export function declare(command: Command): void {
   command.argument('[message...]', 'a message; piped text comes after it, or in place of -')
   declareSessionFlags(command)
   command.addOption(
-    new FileFlag(
-      '-i, --input <file>',
-      'events as JSON, or - for stdin: a body, a list, or one a line',
-      'reads',
-    ),
+    new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one a line'),
   )
   declareEventFlags(command)
   command

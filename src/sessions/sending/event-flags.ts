@@ -50,7 +50,7 @@ export function declareEventFlags(command: Command, { isListed = true } = {}): v
   }
   command.setOptionValue('eventFlags', given)
   const about = 'add a text, image or PDF file, or - for stdin'
-  command.addOption(new FileFlag('-f, --file <file>', about, 'reads').argParser(addValue))
+  command.addOption(new FileFlag('-f, --file <file>', about).argParser(addValue))
 }
 
 /** A block of a message. */
