@@ -41,8 +41,8 @@ export interface AuditEntry {
 type AuditEvent = JournalLine['event'] | TaskLine['event'] | 'not-asked' | 'interrupt'
 
 /**
- * A record of decisions and acts, and a journal that says after a kill how far a run got. One run at a time has it. Without a
- * file it is only the lock that keeps other runs out.
+ * A record of decisions and acts, and a journal that says after a kill how far a run got. One run at a time has it.
+ * Without a file it is only the lock that keeps other runs out.
  */
 export class Audit {
   readonly #lock: SessionLock
@@ -60,7 +60,9 @@ export class Audit {
     this.#lock = lock
   }
 
-  /** Waits until no other run works on the session, and reads the file at `path`. Throws a `CliError` of kind `file`. */
+  /**
+   * Waits until no other run works on the session, and reads the file at `path`. Throws a `CliError` of kind `file`.
+   */
   static async open(context: Context, workplace: Workplace, path: string | undefined): Promise<Audit> {
     const name = `the audit file ${path}`
     const file =
@@ -102,8 +104,8 @@ export class Audit {
   }
 
   /**
-   * Writes a line, which is on the disk before this returns. The act that it announces comes after it. Throws a `CliError` of
-   * kind `file`, also if another run may work on the session by now.
+   * Writes a line, which is on the disk before this returns. The act that it announces comes after it. Throws a
+   * `CliError` of kind `file`, also if another run may work on the session by now.
    */
   add(entry: AuditEntry): void {
     this.#lock.requireHeld()
@@ -172,8 +174,8 @@ function toLine(entry: AuditEntry, session: string, time: string): string {
 const longestLine = 2 ** 27
 
 /**
- * Reads an audit, entry by entry; messages call it `name`. Throws a `CliError` if a line is not one of an audit: then the file
- * belongs to something else.
+ * Reads an audit, entry by entry; messages call it `name`. Throws a `CliError` if a line is not one of an audit: then the
+ * file belongs to something else.
  */
 export async function* readEntries(
   chunks: AsyncIterable<Uint8Array>,

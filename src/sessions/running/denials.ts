@@ -49,7 +49,10 @@ export class Denials {
     }
   }
 
-  /** Takes the tool uses that ran without a reply. A stream may leave a reply out: only a list at a rest shows each of them. */
+  /**
+   * Takes the tool uses that ran without a reply. A stream may leave a reply out: only a list at a rest shows each of
+   * them.
+   */
   takeUnasked(state: SessionState, isListed: boolean): Judgement[] {
     const isKnown = ({ isCertain }: Sighting) => isCertain || isListed
     const known = this.#ran.filter(isKnown)

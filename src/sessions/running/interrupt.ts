@@ -163,7 +163,9 @@ export class Interrupt {
     this.#follower?.close()
   }
 
-  /** Posts until the service may have taken it, or nobody wants it. Returns why the service certainly did not take it. */
+  /**
+   * Posts until the service may have taken it, or nobody wants it. Returns why the service certainly did not take it.
+   */
   async #post(unwanted: AbortSignal): Promise<CliError | undefined> {
     const { context, caller, parts } = this.#session
     const body = Buffer.from('{"events":[{"type":"user.interrupt"}]}')

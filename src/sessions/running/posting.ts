@@ -13,17 +13,18 @@ import { createSearch, type Known } from './task.ts'
 import { byAudit, type WayOn } from './way-on.ts'
 
 /** What a run needs to send its task once: the session, the journal, and how to resume. */
-export interface Posting extends SessionAccess {
+export interface SessionRun extends SessionAccess {
   audit: Audit
   wayOn: WayOn
 }
 
 /**
- * The ids of the task's events if, by the journal, an earlier run has sent it; absent if none has. Throws a `CliError` if the
- * session does not show them. A run without a task waits for the journal's task, too: what came before is not its answer.
+ * The ids of the task's events if, by the journal, an earlier run has sent it; absent if none has. Throws a `CliError` if
+ * the session does not show them. A run without a task waits for the journal's task, too: what came before is not its
+ * answer.
  */
 export async function findSent(
-  run: Posting,
+  run: SessionRun,
   task: Task | undefined,
 ): Promise<ReadonlySet<string> | undefined> {
   const { audit, context, parts } = run
@@ -67,11 +68,11 @@ const notKnown = ({ look }: SessionParts, isGivenAgain: boolean) =>
   })
 
 /**
- * Sends the task once, and returns its events as the session will show them. `known` is what the list showed before. Each step
- * is in the journal before it is taken.
+ * Sends the task once, and returns its events as the session will show them. `known` is what the list showed before. Each
+ * step is in the journal before it is taken.
  */
 export async function sendTask(
-  { context, caller, parts, audit, wayOn }: Posting,
+  { context, caller, parts, audit, wayOn }: SessionRun,
   { body, hash }: Task,
   known: Known,
 ): Promise<SessionEvent[]> {

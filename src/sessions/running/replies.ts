@@ -84,8 +84,8 @@ export class Replies {
   }
 
   /**
-   * Reads the newest state, and returns those that the session still waits for. Throws a `CliError` if the session cannot be
-   * read: then no step may be taken.
+   * Reads the newest state, and returns those that the session still waits for. Throws a `CliError` if the session cannot
+   * be read: then no step may be taken.
    */
   async stillOpen<T extends { use: NamedUse }>(items: readonly T[], isForced = false): Promise<T[]> {
     if (items.length > 0) await this.refresh(isForced)
@@ -121,9 +121,9 @@ export class Replies {
   }
 
   /**
-   * Posts those replies in one request that the session still waits for, and finds out whether the service took each. Sends the
-   * request again if it was certainly not taken and its failure may pass, until the run is stopped. Throws a `CliError`: the
-   * last such failure, or one of kind `unknown` that names the replies in doubt.
+   * Posts those replies in one request that the session still waits for, and finds out whether the service took each.
+   * Sends the request again if it was certainly not taken and its failure may pass, until the run is stopped. Throws a
+   * `CliError`: the last such failure, or one of kind `unknown` that names the replies in doubt.
    */
   async post(replies: readonly GivenReply[]): Promise<void> {
     const { context, caller } = this.#session
@@ -192,8 +192,8 @@ export class Replies {
   }
 
   /**
-   * Reads the list until it has settled each reply in doubt. Throws a `CliError` of kind `unknown` that names the replies that are
-   * still in doubt after a while.
+   * Reads the list until it has settled each reply in doubt. Throws a `CliError` of kind `unknown` that names the replies
+   * that are still in doubt after a while.
    */
   async settle(items: readonly { use: NamedUse }[], failure?: CliError): Promise<void> {
     const left = () => items.filter(({ use }) => this.to(use.id).is === 'in-doubt')

@@ -17,7 +17,7 @@ import { Denials } from './denials.ts'
 import { Interrupt } from './interrupt.ts'
 import { describeUse, entryOf } from './judgement.ts'
 import { type Plan, type RunOptions, readPlan } from './plan.ts'
-import { endTask, findSent, type Posting, sendTask } from './posting.ts'
+import { endTask, findSent, type SessionRun, sendTask } from './posting.ts'
 import { createCounter, marksOf } from './task.ts'
 import { checkAnswer, deliverAnswer, keepingAnswer } from './wanted-answer.ts'
 import { accepted, nameOther, WayOn } from './way-on.ts'
@@ -52,7 +52,7 @@ export async function runTask(context: Context, options: RunOptions, words: stri
 }
 
 /** Sends the task, if no earlier run has sent it, and follows the session to its answer. */
-async function carryOut(run: Posting, plan: Plan, options: RunOptions, asker: Asker): Promise<void> {
+async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker: Asker): Promise<void> {
   const { context, audit, parts, wayOn } = run
   const shown = await findSent(run, plan.task)
   const task = shown ? undefined : plan.task
@@ -113,7 +113,7 @@ interface Followed {
  * Follows the session to its rest, and delivers the answer. Returns why that is not a success although the turn ended well.
  * Throws a `CliError` if it did not.
  */
-async function finish(run: Posting, plan: Plan, followed: Followed): Promise<CliError | undefined> {
+async function finish(run: SessionRun, plan: Plan, followed: Followed): Promise<CliError | undefined> {
   const { context, wayOn } = run
   const { follower, actor, bounds, denials } = followed
   const { turn } = follower
@@ -139,7 +139,7 @@ async function finish(run: Posting, plan: Plan, followed: Followed): Promise<Cli
 }
 
 /** Follows the session until it rests with nothing left to reply to. Throws a `CliError` if its work was not done. */
-async function followToRest(run: Posting, plan: Plan, followed: Followed): Promise<void> {
+async function followToRest(run: SessionRun, plan: Plan, followed: Followed): Promise<void> {
   const { context, audit, wayOn } = run
   const { follower, actor, denials, interrupt, bounds, ids } = followed
   const tellUnasked = (isListed: boolean) => {

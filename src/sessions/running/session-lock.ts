@@ -17,7 +17,10 @@ export interface Workplace {
 
 /** The right to work on a session, which one run has at a time. */
 export interface SessionLock {
-  /** Throws a `CliError` of kind `file` if this run released it, or another run may have taken it because this one seemed dead. */
+  /**
+   * Throws a `CliError` of kind `file` if this run released it, or another run may have taken it because this one
+   * seemed dead.
+   */
   requireHeld(): void
   release(): void
 }

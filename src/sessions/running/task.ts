@@ -26,8 +26,8 @@ export interface JournalTask {
 }
 
 /**
- * How a run finds the task in a list: `marks` are those of its events, for a run without the task's words. The others are of
- * the list before the task was sent: the number of events like those of the task, and the id of the last event.
+ * How a run finds the task in a list: `marks` are those of its events, for a run without the task's words. The others are
+ * of the list before the task was sent: the number of events like those of the task, and the id of the last event.
  */
 export const Known = z.lazily(() =>
   z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.optional(z.array(z.string())) }),
@@ -81,8 +81,8 @@ export function createCounter(marks: readonly string[]) {
 }
 
 /**
- * Searches a list for a task that an earlier run has sent or, if that was accepted, for anything that came since. The result is
- * the ids of the task's events. `events` are those of the task, if its words are given again.
+ * Searches a list for a task that an earlier run has sent or, if that was accepted, for anything that came since. The
+ * result is the ids of the task's events. `events` are those of the task, if its words are given again.
  */
 export function createSearch({ is, known }: JournalTask, events: readonly SessionEvent[] | undefined) {
   const counter = createCounter(events ? marksOf(events) : (known.marks ?? []))

@@ -17,8 +17,8 @@ export interface Denied {
 }
 
 /**
- * Finds the tool uses that a policy denies, but that the service ran; changes `denied`. A tool use ran if its result comes or,
- * if the service itself allowed it, a rest that does not list it. Before that it may wait for a reply.
+ * Finds the tool uses that a policy denies, but that the service ran; changes `denied`. A tool use ran if its result
+ * comes or, if the service itself allowed it, a rest that does not list it. Before that it may wait for a reply.
  */
 export async function findUnasked(
   denied: Denied,

@@ -103,7 +103,9 @@ export class WayOn {
     return `the session ${what}; ${this.#commandLine}`
   }
 
-  /** The session was interrupted, and has no answer to its last task. Only the journal says so if it is not `isListed`. */
+  /**
+   * The session was interrupted, and has no answer to its last task. Only the journal says so if it is not `isListed`.
+   */
   interrupted(isListed: boolean): CliError {
     const why = isListed
       ? `${this.#session} was interrupted, and nothing was sent since`
