@@ -26,7 +26,7 @@ import { type SessionStore, Sessions } from './sessions/sessions.ts'
 import { findDoubts } from './sessions/strict.ts'
 
 export interface EmulatorOptions {
-  credentials?: Credentials
+  credentials?: WantedCredentials
   faults?: Faults
   /** Milliseconds before an answer begins, and before an agent reacts. */
   latency?: number
@@ -34,17 +34,17 @@ export interface EmulatorOptions {
   typing?: number
   /** What the model says to everything. */
   answer?: string | undefined
-  sessions?: SessionOptions
+  sessions?: EmulatedSessions
   strict?: Strictness
 }
 
 /** What callers must show; without one any will do. */
-interface Credentials {
+interface WantedCredentials {
   accessToken?: string
   apiKey?: string
 }
 
-interface SessionOptions {
+interface EmulatedSessions {
   /** The only sessions that exist; without it any does. */
   only?: readonly string[] | undefined
   /** Each session plays these events. */
@@ -143,7 +143,7 @@ export function createEmulator(options: EmulatorOptions, now = () => performance
 function refuse(
   { service }: Endpoint,
   { headers }: HttpRequest,
-  { accessToken, apiKey }: Credentials = {},
+  { accessToken, apiKey }: WantedCredentials = {},
 ): EmulatedResponse | undefined {
   const bearer = /^bearer +(.+)$/i.exec(header(headers, 'authorization') ?? '')?.[1]
   const shown = service === 'gateway' ? bearer : (header(headers, 'x-api-key') ?? bearer)

@@ -26,7 +26,7 @@ export interface ReadableResponse extends HttpResponse {
 }
 
 /** One that is read piece by piece. */
-interface OpenResponse extends ReadableResponse {
+interface StreamedResponse extends ReadableResponse {
   /** The response was read. */
   finish(): void
   /** Adds what is known of the call to a failure of reading the response, or of writing it anywhere. */
@@ -47,7 +47,7 @@ export interface Caller {
     read: (response: ReadableResponse) => Promise<T>,
   ): Promise<T>
   /** The same up to the response's head. */
-  open(endpoint: Endpoint, parts: RequestParts): Promise<OpenResponse>
+  open(endpoint: Endpoint, parts: RequestParts): Promise<StreamedResponse>
   /** Builds a request with its secret, and sends nothing. Throws as `call` does before anything is sent. */
   prepare(endpoint: Endpoint, parts: RequestParts): Promise<HttpRequest>
   /** When the run has to be over, by the forward clock, Infinity for no deadline. */
@@ -90,7 +90,7 @@ export function createCaller(
     return carrying
   }
 
-  async function open(endpoint: Endpoint, parts: RequestParts): Promise<OpenResponse> {
+  async function open(endpoint: Endpoint, parts: RequestParts): Promise<StreamedResponse> {
     // Of many calls that name different models none is the run's.
     summary.model = isOneOfMany ? undefined : parts.params.model
     summary.session = parts.params.session
@@ -162,7 +162,7 @@ export function createCaller(
 
 type WayToMend = (failure: CliError) => string | undefined
 
-interface Sending {
+interface SendOptions {
   endpoint: Endpoint
   parts: RequestParts
   exchange: Exchange
@@ -183,7 +183,7 @@ interface Response extends HttpResponse {
  * Sends a request, and again if that is safe, until a response has a status of 2xx. Every attempt sends the same bytes.
  * Throws a `CliError` that says how far the call got.
  */
-async function sendRequest(context: Context, request: HttpRequest, sending: Sending): Promise<Response> {
+async function sendRequest(context: Context, request: HttpRequest, sending: SendOptions): Promise<Response> {
   const { timers, summary, note } = context
   const { parts, call, policy, wayToMend } = sending
   /** Of the attempt that got furthest. */
@@ -219,7 +219,7 @@ async function sendRequest(context: Context, request: HttpRequest, sending: Send
 async function tryOnce(
   { timers }: Context,
   request: HttpRequest,
-  { endpoint, call, exchange }: Sending,
+  { endpoint, call, exchange }: SendOptions,
 ): Promise<Omit<Response, 'attempts'> | FailedAttempt> {
   call.attempt()
   let response: HttpResponse

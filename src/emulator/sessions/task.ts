@@ -10,7 +10,7 @@ export interface TaskStep {
   isUnasked: boolean
 }
 
-export interface Task {
+export interface AgentTask {
   /** Steps that are asked for together, one round after the other. */
   rounds: TaskStep[][]
   /** Messages about lines that look like steps but are not. */
@@ -38,7 +38,7 @@ export const taskForms = [
  * Reads what a message asks for: lines `[then] [in THREAD] use|run [mcp SERVER|custom] NAME {INPUT}` or
  * `[then] [in THREAD] say {"text":TEXT}`, or the words "a tool" or "two tools".
  */
-export function readTask(texts: readonly string[]): Task {
+export function readTask(texts: readonly string[]): AgentTask {
   const task = readLines(texts)
   if (task.rounds.length > 0) return task
   const text = texts.join(' ')
@@ -46,7 +46,7 @@ export function readTask(texts: readonly string[]): Task {
   return count === 0 ? task : { rounds: [examples.slice(0, count)], remarks: [] }
 }
 
-function readLines(texts: readonly string[]): Task {
+function readLines(texts: readonly string[]): AgentTask {
   const rounds: TaskStep[][] = []
   const remarks: string[] = []
   const lines = texts.flatMap((text) => text.split('\n')).filter(isStep)

@@ -17,7 +17,7 @@ import { isErrorEnvelope, notUnderstood } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 
 /** An answer that was printed. */
-export interface Answer extends AnswerEnd {
+export interface PrintedAnswer extends AnswerEnd {
   /** As much of it as is kept; with a schema the JSON that fits. */
   text: string
 }
@@ -49,7 +49,7 @@ export const printAnswer = (
   context: Context,
   response: ReadableResponse,
   printing: Printing & { isLast: boolean },
-): Promise<Answer | Mismatch> => {
+): Promise<PrintedAnswer | Mismatch> => {
   const { schema, file, isUnprinted = () => false, longestKept, isUsageAsked, isLast } = printing
   const held = schema && createHeldAnswer(context, file)
   const text = watchText(schema ? Infinity : longestKept)
@@ -110,7 +110,7 @@ function createHeldAnswer(context: Context, file: FileOutput | undefined): HeldA
   }
 }
 
-interface Reading extends Printing {
+interface AnswerReading extends Printing {
   /** Takes the text in place of stdout. */
   held: HeldAnswer | undefined
   text: WatchedText
@@ -120,8 +120,8 @@ interface Reading extends Printing {
 async function read(
   context: Context,
   response: HttpResponse,
-  { file, isLaidOut, held, text, isStreamed, demand, isUsageAsked }: Reading,
-): Promise<Answer> {
+  { file, isLaidOut, held, text, isStreamed, demand, isUsageAsked }: AnswerReading,
+): Promise<PrintedAnswer> {
   const { flags, cleanups, timers } = context
   const isRaw = flags.raw ?? false
   const waiting = createWaiting(context, context.start)

@@ -19,7 +19,7 @@ import { type Assignment, parseAssignment } from '../../wire/json/edit.ts'
 import type { Printing } from './answer.ts'
 import type { Conversation } from './conversation.ts'
 
-export interface ChatOptions extends QuestionOptions, SchemaOptions {
+export interface ChatOptions extends ChatQuestionOptions, SchemaOptions {
   model?: string
   temperature?: string
   maxOutputTokens?: string
@@ -129,7 +129,7 @@ const withoutRaw = (context: Context): Context => ({ ...context, flags: { ...con
 /** While the service thinks. */
 const loadAnswer = () => import('./answer.ts')
 
-interface QuestionOptions extends PromptOptions {
+interface ChatQuestionOptions extends PromptOptions {
   system?: string
   set?: string[]
 }
@@ -143,7 +143,11 @@ interface Question extends Prompt {
 }
 
 /** Reads the question from words, flags, files and stdin. Throws a usage error. */
-async function readQuestion(context: Context, words: string[], options: QuestionOptions): Promise<Question> {
+async function readQuestion(
+  context: Context,
+  words: string[],
+  options: ChatQuestionOptions,
+): Promise<Question> {
   const assignments = (options.set ?? []).map(parseAssignment)
   // Before the prompt, which would use up a stdin that `--system @-` asks for.
   const system = await readSystem(context, options.system)
