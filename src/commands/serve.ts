@@ -81,6 +81,8 @@ export async function run(context: Context, options: ServeOptions): Promise<void
   for (const secret of Object.values(credentials)) secrets.add(secret)
   const made = strict ? { session: `sesn_${crypto.randomUUID().replaceAll('-', '')}` } : undefined
   const { answer, session } = options
+  // A record may be long, and nothing that an answer takes lives long.
+  if (session !== undefined && context.host.holdMemory) context.cleanups.add(context.host.holdMemory())
   const exchange = createEmulator(
     {
       credentials,
