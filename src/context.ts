@@ -76,7 +76,7 @@ interface RequestFlags {
   settings: FlagSettings
 }
 
-/** The flags about what is told, and where. */
+/** The flags that choose what is printed beside the result, and where. */
 interface MessageFlags {
   quiet?: boolean
   verbose?: boolean

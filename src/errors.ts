@@ -94,7 +94,7 @@ interface ServiceAnswer {
   rawBody?: Uint8Array
 }
 
-/** What a person or a program is told beside the message. */
+/** What stands beside the message, for a person or a program. */
 interface Advice {
   /** One line for the person: what this failure means for the work. */
   consequence?: string

@@ -14,7 +14,7 @@ export const fates = ['not-sent', 'refused', 'failed', 'sent', 'answered', 'done
 
 export type Fate = (typeof fates)[number]
 
-/** The fate of a call after one more attempt: what an attempt comes to does not undo what those before it came to. */
+/** The fate of a call after one more attempt: the furthest of all its attempts. */
 export const advance = (before: Fate, attempt: Fate): Fate =>
   fates.indexOf(attempt) > fates.indexOf(before) ? attempt : before
 
@@ -33,12 +33,11 @@ export interface Stakes {
   look?: string | undefined
 }
 
-/** How far a request got, for whoever asks whether it was sent: `unknown` means that it was, and no answer came. */
+/** Whether a request was sent. `unknown`: it left, and no answer came. */
 export type Sent = 'no' | 'unknown' | 'yes'
 
 /**
- * Whether the same command may be run again, for whoever wraps it: `look-first` if what it was to do may have been done,
- * and is not to be done twice.
+ * Whether a script may run the same command again. `look-first`: its work may be done already, and must not be done twice.
  */
 export type Retry = 'never' | 'later' | 'look-first'
 
@@ -47,9 +46,9 @@ export interface Meaning {
   sent: Sent
   /** The same request may be sent again without harm. */
   safeToRetry: boolean
-  /** What a person is told if the run is interrupted there. */
+  /** Printed if the run is interrupted there. */
   interrupted?: string
-  /** What a person is told if the call fails there. */
+  /** Printed if the call fails there. */
   failed?: string
 }
 
@@ -79,7 +78,7 @@ export function meaning(fate: Fate, { repeat, isProvedByReceipt = false, look }:
       return { sent: 'unknown', safeToRetry: !isOnce, interrupted: interruptedDoubt, failed: doubt }
     case 'answered':
       return {
-        // Whoever answers an event with anything but a receipt may not be the service.
+        // What answers an event with anything but a receipt may be a gateway, and not the service.
         sent: isProvedByReceipt ? 'unknown' : 'yes',
         safeToRetry: !isOnce,
         interrupted: isOnce ? interruptedDoubt : 'the answer was cut off',
@@ -96,20 +95,20 @@ export interface Call {
   meaning(): Meaning
   /** Another attempt begins. */
   attempt(): void
-  /** The attempt that is under way has come to this. */
+  /** The current attempt got this far. */
   reach(fate: Fate): void
-  /** It is over: its result or its failure says the rest. */
+  /** The call is over. Its result or its failure has the rest. */
   end(): void
 }
 
 interface CallOptions {
-  /** Of many, whoever makes them says what has become of them. */
+  /** The caller makes many, and prints their outcomes itself. */
   isOneOfMany?: boolean
-  /** What is said after its fate if the run is interrupted: how to go on. */
+  /** Printed after its fate if the run is interrupted: how to resume. */
   wayOn?: (() => string | undefined) | undefined
 }
 
-/** The words that a person is told. */
+/** Words for the person at the terminal. */
 type Words = () => string | undefined
 
 /** The calls of a run: those under way, and the last ones that were. */
@@ -201,7 +200,7 @@ export class Calls {
 
   /**
    * Overrides the words of an interrupted run, after `certain`, which is certain by then. While a call that changes something
-   * is under way, `certain` and that call are told, and these words again once it is over.
+   * is under way, `certain` and the fate of that call are printed; these words are again once it is over.
    */
   sayInstead(words: Words, certain?: string): void {
     this.#certain = certain
@@ -219,7 +218,7 @@ export class Calls {
     }
   }
 
-  /** What a person is told if the run is interrupted now. */
+  /** Printed if the run is interrupted now. */
   lastWords(): string | undefined {
     return inTurn([this.#first(), this.#words()])
   }

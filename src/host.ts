@@ -19,7 +19,7 @@ import { realTimers } from './timers.ts'
 export function createProcessHost(): Host {
   // Node's own warnings would break the one line of `--errors json`.
   process.removeAllListeners('warning')
-  // If stderr is gone its text is lost, but the run goes on.
+  // If stderr is closed its text is lost, and the run continues.
   const stderr = createStdStream(2, () => process.stderr.on('error', () => {}))
   return {
     env: process.env,

@@ -70,7 +70,7 @@ function raise(signal: (typeof signals)[number]): void {
   else if (!process.emit(signal, signal)) process.exit(128 + constants.signals[signal])
 }
 
-/** Has `act` called whenever the process, which was stopped, goes on; until the function that it returns is called. */
+/** Calls `act` whenever the stopped process resumes, until the returned function is called. */
 export function onContinue(act: () => void): () => void {
   process.on('SIGCONT', act)
   return () => void process.off('SIGCONT', act)

@@ -5,7 +5,7 @@ import { describeIssues, describeJsonError, isObject, parseJson } from '../wire/
 
 export type Part = { text: string } | { inlineData: { mimeType: string; data: string } }
 
-/** The text of a body that the person gave, its name in messages, and what is said if it is not JSON. */
+/** The text of a body that the person gave, its name in messages, and a hint for a text that is not JSON. */
 export interface GivenBody {
   text: string
   name: string

@@ -23,8 +23,8 @@ interface AppendedFileOptions {
 }
 
 /**
- * A regular file that a run adds to: results, an audit. What it says decides what is done twice, so whoever removes,
- * replaces or shortens it under the run stops the run. Methods throw a `CliError` of kind `file`.
+ * A regular file that a run adds to: results, an audit. The next run decides by it what not to do again. So a run stops if
+ * its file was removed, replaced or made shorter. Methods throw a `CliError` of kind `file`.
  */
 export class AppendedFile {
   readonly #path: string

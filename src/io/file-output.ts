@@ -29,7 +29,7 @@ export interface FileOutput extends Output {
   keep(held?: string): KeptPart | undefined
   /** Removes everything. Does not throw either. */
   discard(): void
-  /** What a person is told of the whole file. */
+  /** A note that names the whole file. */
   readonly described: string | undefined
 }
 
@@ -153,7 +153,7 @@ async function openPipe(path: string, name: string): Promise<Socket> {
 /** Not by a thread: a reader that sleeps would hold it, and with it the process. */
 function createPipeSink(pipe: Socket, name: string, { limit, timers }: WriteLimit): Sink {
   let isWhole = false
-  // Whoever writes is told, too.
+  // The callback of each write gets the error as well.
   pipe.on('error', () => {})
   const finish = (begin: (done: (error?: Error | null) => void) => void) => {
     const work = new Promise<void>((resolve, reject) => begin((error) => (error ? reject(error) : resolve())))

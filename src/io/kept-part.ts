@@ -17,7 +17,7 @@ export interface Keeper {
   readonly isWhole?: boolean
 }
 
-/** Does `work` on an answer. If that ends early, also by a signal, what came is kept, and it is said where. */
+/** Does `work` on an answer. If that ends early, also by a signal, it keeps what came, and prints where. */
 export async function keepingPart<T>(
   { cleanups, calls }: RunEnds,
   keeper: Keeper | undefined,
@@ -41,7 +41,7 @@ export async function keepingPart<T>(
   }
 }
 
-/** What became of the part that came, or of an answer that is whole, but not as it was asked for. */
+/** Says where the part that came was kept, or an answer that is whole and not as it was asked for. */
 export const tellKept = ({ outcome }: KeptPart, what = 'the part that came'): string => `${what} ${outcome}`
 
 /** The same failure, with what became of the answer, as far as it came. */

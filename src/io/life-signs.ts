@@ -15,8 +15,8 @@ interface LongRun {
 const minute = 60_000
 
 /**
- * Says on a stderr that is not a terminal that a long run goes on: each minute for the first ten, then every ten. `describe`
- * tells how far it is, after `still at work after 3 min: `. Returns what ends it.
+ * Prints on a stderr that is not a terminal that a long run is still at work: each minute for the first ten, then every ten.
+ * `describe` returns its progress, which is printed after `still at work after 3 min: `. Returns a function that ends this.
  */
 export function giveLifeSigns(
   { host, flags, note, timers, start }: LongRun,

@@ -38,7 +38,7 @@ interface RunLockOptions {
   note(line: string): void
 }
 
-/** How often a holder shows that it is alive. Milliseconds. */
+/** A holder changes the time of its lock so often, in milliseconds, to show that it is alive. */
 const beat = 1000
 
 /** The right to write a file, which one process has at a time: an empty file beside it. */
@@ -68,7 +68,7 @@ export class Lock {
     try {
       if (this.isHeld()) rmSync(this.#path, { force: true })
     } catch {
-      // The next run takes it for that of a killed process.
+      // The next run takes it for the lock of a killed process.
     }
     this.#isReleased = true
     closeSync(this.#file)
@@ -198,7 +198,7 @@ class LockPlace {
 /** A file keeps it when it is renamed. A holder changes it with every beat. */
 const markOf = ({ ino, mtimeNs }: BigIntStats): string => `${ino} ${mtimeNs}`
 
-/** On Windows a removed file keeps its name, and refuses whoever asks for it, until nobody has it open any more. */
+/** On Windows a removed file keeps its name until no process has it open any more. Until then EPERM refuses the name. */
 const mayBeRemoved = (error: unknown) =>
   platform() === 'win32' && (error as NodeJS.ErrnoException).code === 'EPERM'
 

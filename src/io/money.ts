@@ -1,11 +1,11 @@
-/** Money as a person reads it: `$1.87`. `amount` is in whole minor units. */
+/** Formats money for a person: `$1.87`. `amount` is in whole minor units, such as cents. */
 export function formatMoney({ amount, currency }: { amount: bigint; currency: string }): string {
   const text = toMajor(amount, decimalsOf(currency))
   // As text it stays exact.
   return new Intl.NumberFormat('en-US', { style: 'currency', currency }).format(text as unknown as number)
 }
 
-/** How many decimals a currency has. One that nobody knows has two. */
+/** The number of decimals of a currency. An unknown currency has two. */
 const decimalsOf = (currency: string): number =>
   new Intl.NumberFormat('en-US', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
 
@@ -14,7 +14,7 @@ function toMajor(amount: bigint, decimals: number): string {
   return decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
-/** An amount as a person writes it, such as `2.50`, in minor units; what is smaller than one is left out. */
+/** Converts an amount as a person writes it, such as `2.50`, to minor units. A smaller rest is dropped. */
 export function toMinor(text: string, currency: string): { amount: bigint; isExact: boolean } {
   const decimals = decimalsOf(currency)
   const [whole = '', fraction = ''] = text.split('.')

@@ -31,7 +31,7 @@ const readPiece = promisify(read)
 
 /**
  * Reads an open file from its beginning, piece by piece. It stays open: a stream that is left early closes its file, and
- * later than whoever opened it, when the number may be that of another file.
+ * maybe so late that the number is that of another file.
  */
 export async function* readPieces(file: number): AsyncGenerator<Uint8Array> {
   for (let at = 0; ; ) {

@@ -52,7 +52,7 @@ export const isDescriptor = (path: string): boolean =>
 /** A place where a file is to be written. */
 export interface Target {
   path: string
-  /** Of what is there. */
+  /** Absent if there is nothing yet. */
   stat?: Stats
   /** It is a device, a pipe or an open descriptor, such as `/dev/stdout`: it is not replaced, but written to. */
   isDirect: boolean

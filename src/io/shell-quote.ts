@@ -3,12 +3,12 @@ const bare = /^[\w@%+:,./-][\w@%+=:,./-]*$/
 export const plainQuote = (text: string): string =>
   bare.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
-/** Characters that a single line would not show as they are. */
+/** Characters that are invisible, or look like others, on a single line. */
 const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+|(?! )\s| {2,}/gu
 
 /**
- * A word as a shell reads it back, byte for byte. What matches `hidden` is written as escapes, which bash and zsh know
- * but not every sh; by default these are all characters that a single line would not show as they are.
+ * Quotes a word so that a shell reads it back byte for byte. What matches `hidden` is written as escapes, by default all
+ * characters that a single line would not show. bash and zsh know these escapes, and not every sh.
  */
 export function shellQuote(text: string, hidden: RegExp = unseen): string {
   if (text.search(hidden) < 0) return plainQuote(text)
@@ -17,7 +17,7 @@ export function shellQuote(text: string, hidden: RegExp = unseen): string {
   return `$'${text.replace(/[\\']/g, '\\$&').replace(hidden, octal)}'`
 }
 
-/** A command; a flag's name is not quoted with its value. */
+/** Quotes the words of a command. The name of a flag stays outside the quotes of its value. */
 export const quoteWords = (words: readonly string[]): string =>
   words
     .map((word) => {

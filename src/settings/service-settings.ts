@@ -35,7 +35,7 @@ export function secretOriginOf({ origins }: Pick<ResolvedSettings, 'origins'>, s
 export const profileFlag = ({ profile, isNamed }: Pick<ResolvedSettings, 'profile' | 'isNamed'>): string =>
   isNamed || profile !== defaultName ? ` --profile ${shellQuote(profile)}` : ''
 
-/** Where a service's secret came from, and what replaces it, for whoever was refused with it. */
+/** Says where a secret came from that a service refused, and which command replaces it. */
 export function mendSecret(
   settings: Pick<ResolvedSettings, 'origins' | 'profile' | 'isNamed'>,
   service: Endpoint['service'],

@@ -97,7 +97,7 @@ function describeAll(value: unknown, errors: readonly ErrorObject[] | null | und
   return [...problems]
 }
 
-/** The same for a schema. A keyword that may be one of some words or a list is told the words alone. */
+/** The same for a schema. If a keyword may be one of some words, or a list, only the words are named. */
 function describeSchema(schema: unknown, errors: readonly ErrorObject[] | null | undefined): Problems {
   if (!isObject(schema) && typeof schema !== 'boolean')
     return [`$: must be an object, true or false, not ${kindOf(schema)}`]

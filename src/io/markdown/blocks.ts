@@ -30,7 +30,7 @@ export class Blocks {
   #open = ''
   /** The line that has no end yet. */
   #line = ''
-  /** How far a block of code in a list is indented: lines after it that are indented as far go on with the same item. */
+  /** The indentation of the last block of code in a list. Later lines that are indented as far belong to the same item. */
   #indent = 0
   #code: Code | undefined
   /** A block or a line was too long: it is printed as it comes. */
@@ -102,7 +102,7 @@ export class Blocks {
 
   #takeBlank(): void {
     this.#isTooLong = false
-    // A list may go on after a blank line.
+    // The next item of a list may come after a blank line.
     if (isList(this.#open)) this.#open += '\n'
     else {
       this.#printOpen()

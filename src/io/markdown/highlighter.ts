@@ -45,7 +45,7 @@ export function createHighlight(language: string): Highlight | undefined {
   }
 }
 
-/** Put after a line, to see whether a comment or a string goes on there. */
+/** Added after a line: its colour shows whether a comment or a string is still open. */
 const probe = 'x'
 
 function openingOf(tokens: [number, string][]): string {
