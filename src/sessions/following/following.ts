@@ -67,11 +67,8 @@ export type FollowingInput =
 export type Effect =
   /** Show these events, or none. */
   | { do: 'show'; items: EventItem[]; of: 'event' | 'list' }
-  /**
-   * Wait, then read the list; `asks` whether the session is idle before that. If `isQuiet`, the list is read only if its newest
-   * event is new.
-   */
-  | { do: 'list'; after: number; asks?: boolean; isQuiet?: boolean }
+  /** Wait, then read the list; `asks` whether the session is idle before that. */
+  | { do: 'list'; after: number; asks?: boolean }
   /** Wait for the next event of the stream, but no longer than that. */
   | { do: 'listen'; atMost: number }
   /** Open another stream, as the last one ended, or something went wrong. */
@@ -152,7 +149,7 @@ function open({ course }: Following): Advance {
 
 function lookAfter({ course: { ledger, stays } }: Following, silence: number): Effect {
   if (silence < quiet) return readList
-  return stays ? { ...readList, isQuiet: true } : { ...readList, asks: ledger.mayRest }
+  return { ...readList, asks: !stays && ledger.mayRest }
 }
 
 function takeList(

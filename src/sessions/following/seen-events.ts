@@ -22,12 +22,15 @@ export class SeenEvents {
   readonly #unplaced = new Map<string, KeyedItem>()
   #early: EventItem[] = []
   #taken = 0
+  /** The keys of the two events that the last list ended with. */
+  #listEnd: string[] = []
   /** The key of the last stop, as long as no list has shown it. */
   #unlistedStop: string | undefined
 
   /** Adds what was there before anything was done, page by page. */
   addPast(items: readonly EventItem[]): void {
     for (const item of this.#addNew(withKeys(items, this.#pastCounts))) this.turn.add(item)
+    this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(keyOf)].slice(-2)
     this.#unlistedStop = undefined
   }
 
@@ -49,6 +52,25 @@ export class SeenEvents {
   /** Whether an event of a stream is new. One without an id that says what another has said may be new or not. */
   isNew(item: EventItem): boolean {
     return !this.#known.has(keyOf(item))
+  }
+
+  /** It is known what the last list ended with, and all of that list was taken in. */
+  get knowsListEnd(): boolean {
+    const isPlaced = this.#sent === undefined || this.#sent.isListed
+    return isPlaced && !this.isUndone && this.#listEnd.length === 2
+  }
+
+  /**
+   * Whether a list, the newest event first, has come to the two events that the last list ended with: what a service inserts
+   * before them, or a list in another order, does not have them in this order. It also has to show each tool use that waits,
+   * for its input counts anew.
+   */
+  reachesListEnd(newest: readonly EventItem[]): boolean {
+    const keys = newest.map(keyOf)
+    const [before, last] = this.#listEnd
+    const place = keys.indexOf(last ?? '')
+    const isEnd = place >= 0 && keys[place + 1] === before
+    return isEnd && this.state.pending.every((id) => keys.includes(id)) && !keys.some(isOfWords)
   }
 
   /** Begins to take in a list. */
@@ -99,6 +121,7 @@ export class SeenEvents {
     const last = items.findLast(({ event }) => isStop(event) || isWork(event))
     // What was added late had happened before the rest.
     if (isAtRest && last && isStop(last.event)) this.state.restAgain(last.event.id)
+    if (!this.isLost) this.#listEnd = items.slice(-2).map(({ key }) => key)
     return news
   }
 
@@ -288,6 +311,9 @@ const forget = (item: KeyedItem) =>
 
 /** What an event is known by: its id or, if it has none, all that it says. */
 const keyOf = ({ event }: EventItem): string => event.id ?? wordsOf(event)
+
+/** Of an event without an id: how many say the same only the whole list shows. */
+const isOfWords = (key: string): boolean => key.startsWith('\0')
 
 const wordsOf = (event: SessionEvent) =>
   `\0${createHash('sha256').update(JSON.stringify(event)).digest('base64')}`

@@ -195,6 +195,37 @@ describe('Y240: at a rest the list decides', () => {
     expect(lists(served)).toBe(3)
   })
 
+  test('of a long session it is read from its newest event, and no further than to what is known', async () => {
+    const at = (i: number) => ({ processed_at: new Date(i * 1000).toISOString() })
+    const past = Array.from({ length: 60 }, (_, i) => ({ ...say(`p${i}`, 'x'), ...at(i) }))
+    const asked: string[] = []
+    server = await serve((socket: Socket, request) => {
+      const { pathname, searchParams } = new URL(request.split(' ')[1] ?? '', 'http://x')
+      if (pathname.endsWith('/stream'))
+        return void socket.write(
+          `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n${frame(done('r'))}`,
+        )
+      asked.push(searchParams.toString())
+      const isFirst = asked.length <= 6
+      const all = isFirst
+        ? [...past]
+        : [...past, { ...say('c', 'new'), ...at(60) }, { ...done('r'), ...at(61) }]
+      if (searchParams.get('order') === 'desc') all.reverse()
+      const start = Number(searchParams.get('page') ?? 0)
+      const next = start + 10 < all.length ? String(start + 10) : null
+      const body = JSON.stringify({ data: all.slice(start, start + 10), next_page: next })
+      socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
+    })
+    expect((await over(server, 'follow')).out).toMatch(/^new\nr\tsession\.status_idle\t.*\tend_turn\n$/)
+    expect(asked.slice(0, 6)).toEqual([
+      'order=asc',
+      ...[1, 2, 3, 4, 5].map((page) => `order=asc&page=${page}0`),
+    ])
+    expect(
+      asked.slice(6).filter((query) => query !== 'order=desc&page=10' && query !== 'order=desc'),
+    ).toEqual([])
+  })
+
   test('what it leaves out may change how the session has stopped', async () => {
     const missed = { id: 'o', type: 'span.outcome_evaluation_end', result: 'failed' }
     const served = await serveSession([[], [sent, missed, done('r')]], [[[sent, done('r')], 'stay']])

@@ -801,3 +801,45 @@ test("an older message is the answer if a list shows another client's task after
   expect(list(ledger, 'ask1 say1 say2 ask2 say3')).toEqual(['ask2'])
   expect(ledger.turn.answer?.id).toBe('say2')
 })
+
+describe('a list that is read from its newest event backwards', () => {
+  const past = 'ask1 use1 wait1:use1'
+
+  test.each<[about: string, past: string, newest: string, isEnough: boolean]>([
+    ['comes to what is known', past, 'wait1:use1 use1', true],
+    ['shows what is new before that', past, 'run2 say2 wait1:use1 use1', true],
+    ['shows one of the two', past, 'say2 wait1:use1', false],
+    ['is in the other order', past, 'ask1 use1 wait1:use1 say2', false],
+    ['has something new between the two', past, 'wait1:use1 say2 use1', false],
+    ['has not shown what waits', `${past} run2 wait2:use1`, 'wait2:use1 run2', false],
+    ['shows what waits as well', `${past} run2 wait2:use1`, 'wait2:use1 run2 wait1:use1 use1', true],
+    ['has an event without an id', past, 'say wait1:use1 use1', false],
+    ['ends with events without ids', 'ask1 say say', 'say say ask1', false],
+    ['belongs to a session with one event', 'ask1', 'ask1', false],
+  ])('is read on or not: it %s', (_, before, newest, isEnough) => {
+    const ledger = new SeenEvents()
+    ledger.addPast(toItems(before))
+    expect(ledger.knowsListEnd && ledger.reachesListEnd(toItems(newest))).toBe(isEnough)
+  })
+
+  test('is not enough as long as what was sent is not listed, or waits for its turn', () => {
+    const ledger = seen('ask0 done0', 'queued1')
+    expect(ledger.knowsListEnd).toBe(false)
+    list(ledger, 'ask0 done0 queued1')
+    expect(ledger.knowsListEnd).toBe(false)
+    list(ledger, 'ask0 done0 ask1')
+    expect(ledger.knowsListEnd).toBe(true)
+    expect(ledger.reachesListEnd(toItems('run1 ask1 done0'))).toBe(true)
+  })
+
+  test('is taken in as the whole list is', () => {
+    const ledger = new SeenEvents()
+    ledger.addPast(toItems('ask1 run1'))
+    stream(ledger, 'say2 done1')
+    const newest = toItems('done1 say2 say1 run1 ask1')
+    expect(ledger.reachesListEnd(newest)).toBe(true)
+    expect(ledger.addList(ledger.beginList().add(newest.reverse())).map(({ text }) => text)).toEqual(['say1'])
+    expect(ledger.turn.answer?.id).toBe('say2')
+    expect(ledger.state.isAtRest).toBe(true)
+  })
+})

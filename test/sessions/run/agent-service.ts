@@ -158,10 +158,11 @@ export function createAgentService(script: AgentScript): AgentService {
     return fate === 'cuts' ? { ...reply(200, ''), body: cutOff(receipt.slice(0, 30)) } : reply(200, receipt)
   }
 
-  function takeList(): HttpResponse {
+  function takeList(url: string): HttpResponse {
     const most = script.onList?.(++lists) ?? Infinity
     const limit = now() - (script.lag ?? 0)
     const shown = events.filter((_, index) => index < most && (times[index] ?? 0) <= limit)
+    if (url.includes('order=desc')) shown.reverse()
     return reply(200, JSON.stringify({ data: shown, next_page: null }))
   }
 
@@ -203,7 +204,7 @@ export function createAgentService(script: AgentScript): AgentService {
     async exchange({ method, url, body }) {
       await wait(0)
       if (method === 'POST') return takePost(Buffer.from(body ?? []).toString())
-      return /\/stream(\?|$)/.test(url) ? takeStream() : takeList()
+      return /\/stream(\?|$)/.test(url) ? takeStream() : takeList(url)
     },
     events,
     taken,
