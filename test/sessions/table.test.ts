@@ -41,6 +41,23 @@ test('a session without any event says so, also in a pipe', async () => {
 describe('a table of events', () => {
   const id = 'sevt_01HZX3N5T8Q2M4K6J7WV93F2A'
 
+  test.each([20, 40, 60, 80, 120])(
+    'of %i columns: nothing of a service reaches the terminal raw',
+    async (columns) => {
+      const hostile = '\u001b]0;x\u0007\u009b2J\u202e\ny'
+      const told = ['id', 'type', 'processed_at', 'content', 'tool_use_id', 'result', 'name', 'deny_message']
+      const every = Object.fromEntries(told.map((name) => [name, hostile]))
+      const types = ['user.tool_confirmation', 'agent.tool_use', hostile]
+      for (const type of types) {
+        const { rows, days } = await list(
+          [{ ...every, type }, saying(hostile, { id: hostile.repeat(5) })],
+          columns,
+        )
+        expect([...rows, ...days].join('')).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
+      }
+    },
+  )
+
   test.each([
     [200, /^ID +TYPE +TIME +TEXT$/, / {2}agent\.message {2}..:..:56 {2}word/],
     [80, /^ID +TYPE +TIME +TEXT$/, / {2}agent\.message {2}..:..:56 {2}word/],

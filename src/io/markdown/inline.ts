@@ -47,7 +47,8 @@ function readSpans(tokens: readonly Token[], look: string, links: LinkStyle): Sp
       case 'escape':
         return [{ text: token.text, look }]
       case 'text':
-        return token.tokens ? readSpans(token.tokens, look, links) : [{ text: token.text, look }]
+        // Not its `text`: there the library has decoded references such as &#27;.
+        return token.tokens ? readSpans(token.tokens, look, links) : [{ text: token.raw, look }]
       default:
         return [{ text: token.raw, look }]
     }

@@ -1,4 +1,5 @@
 import { createTable, gap } from '../../io/columns.ts'
+import { oneLine } from '../../io/escape.ts'
 import { toLocalTime } from '../../io/local-time.ts'
 import { clip, pad, widthOf } from '../../io/width.ts'
 import { startOf } from '../../wire/text-start.ts'
@@ -38,7 +39,7 @@ export function createEventTable(width: number): (rows: readonly EventRow[]) => 
     const times = all.map(([, , timestamp]) => toLocalTime(timestamp))
     const cells = all.map(
       ([id, type, timestamp, text, begin], index): EventRow => [
-        startOf(id, longestId),
+        oneLine(id, longestId),
         brief(type),
         times[index]?.time ?? timestamp,
         text,

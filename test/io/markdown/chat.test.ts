@@ -53,6 +53,13 @@ describe('an answer in Markdown', () => {
     expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ out: 'a^[[2J\\u202eb\n' })
   })
 
+  test('keeps references to characters as they came: none becomes a control', async () => {
+    const text = '&#27;]0;x&#7; **&#x202e;a** &amp; [b&#155;](https://e.f)'
+    const world = { exchange: answering(message(text)) }
+    const { out } = await run(['chat', 'hi', '--markdown'], world)
+    expect(out).toBe('&#27;]0;x&#7; &#x202e;a &amp; b&#155; (https://e.f)\n')
+  })
+
   test('goes into a file and a thread as it is', async () => {
     const cwd = temporaryFolder()
     await run(['chat', 'hi', '-o', 'answer.md'], { ...onTerminal, cwd })

@@ -10,7 +10,19 @@ const marks = [
   ...['\n```\n', '\n~~~\n', '\n```js\n', '\n> ```\n'],
   ...[' ', ' ', ' ', ' ', '  ', '\t', '\n', '\n', '\n\n', '\r\n'],
 ]
-const controls = ['\r', '\x1b[31m', '\x1b]8;;x\x07', '\x9b', '\0', '\b', '\u202e', '\x7f']
+const controls = [
+  '\r',
+  '\x1b[31m',
+  '\x1b]8;;x\x07',
+  '\x9b',
+  '\0',
+  '\b',
+  '\u202e',
+  '\x7f',
+  '&#27;',
+  '&#x202e;',
+  '&#155;',
+]
 const textOf = (...kinds: string[][]) =>
   fc.array(fc.constantFrom(...kinds.flat()), { maxLength: 60 }).map((pieces) => pieces.join(''))
 const columns = fc.constantFrom(undefined, 10, 40, 80)
