@@ -267,7 +267,7 @@ async function* bounded(stream: Readable, name: string, onChunk: () => void): As
 }
 
 /** Opens a FIFO. That waits in a thread until a program opens it for writing; when `signal` aborts, this function does. */
-async function openFifo(path: string, signal: AbortSignal): Promise<Readable> {
+export async function openFifo(path: string, signal: AbortSignal): Promise<Readable> {
   const wake = () => {
     try {
       closeSync(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK))

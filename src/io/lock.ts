@@ -57,9 +57,10 @@ export class Lock {
     this.#heart = setInterval(() => this.#showLife(), beat).unref()
   }
 
-  /** False once another process has removed the lock, because this one seemed dead. */
+  /** False once another process has removed the lock, because this one seemed dead, or has written into it. */
   isHeld(): boolean {
-    return !this.#isReleased && lookAt(this.#path)?.ino === this.#inode
+    const stat = this.#isReleased ? undefined : lookAt(this.#path)
+    return stat?.ino === this.#inode && stat.size === 0n
   }
 
   readonly release = (): void => {

@@ -302,6 +302,20 @@ faults('P: @FILE and FIFOs', [
     check: ({ server }) => expect(server.requests[0]).toContain('{"text":"from the pipe\\n"}'),
   },
   {
+    name: 'P56 a batch from a FIFO that nobody writes to (needs FIFOs)',
+    argv: ['chat', '--batch', 'pipe', '--deadline', '1'],
+    prepare: makeFifo,
+    code: 15,
+    err: ['the deadline passed'],
+  },
+  {
+    name: 'P56 a bad line ends a batch while its FIFO stays open (needs FIFOs)',
+    shell: `(echo {; exec sleep 20) > pipe & parley chat --batch pipe; code=$?; kill $!; exit $code`,
+    prepare: makeFifo,
+    code: 2,
+    err: ['line 1'],
+  },
+  {
     name: 'P56 a FIFO and a signal (needs FIFOs)',
     argv: [...events, '--system', '@pipe', '--no-stdin'],
     prepare: makeFifo,

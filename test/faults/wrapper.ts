@@ -65,7 +65,7 @@ function dues(argv: readonly string[], { code, err, requests }: Attempt): (strin
       if (err.includes('ended with an error')) return ['later', 'never']
       return [/broke off|ended early/.test(err) ? 'later' : 'never']
     case 15:
-      return [argv.includes('follow') ? 'later' : 'never']
+      return [argv.includes('follow') || argv.includes('--batch') ? 'later' : 'never']
     default:
       // What the session says after the event was accepted does not undo it.
       return [mayHaveArrived && err.includes('the stream of events ended') ? 'look-first' : 'never']

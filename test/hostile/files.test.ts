@@ -191,6 +191,18 @@ describe('a run whose lock another one has taken meanwhile sends nothing more (n
     expect([code, requests.length]).toEqual([11, 1])
     expect(existsSync(path)).toBe(true)
   })
+
+  test('a chat with a thread, into whose lock somebody has written', async () => {
+    const cwd = temporaryFolder()
+    const path = join(cwd, 'notes.parley-lock')
+    const exchange: Exchange = async (request) => {
+      writeFileSync(path, 'mine')
+      return answering(message('Hi'))(request)
+    }
+    expect((await run(['chat', 'hi', '--thread', 'notes'], { cwd, exchange })).code).toBe(11)
+    expect(readFileSync(path, 'utf8')).toBe('mine')
+    expect(existsSync(join(cwd, 'notes'))).toBe(false)
+  })
 })
 
 describe('a profile that others can write runs no command of theirs (needs POSIX files and sh)', () => {
