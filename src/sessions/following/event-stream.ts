@@ -9,7 +9,7 @@ import { failureInstead } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventItem } from '../../wire/sessions/events-page.ts'
 import { createSseDecoder, isKeepAlive, isTerminator, type SseDecoder } from '../../wire/sse.ts'
 
-/** If so many characters of events wait to be taken, no more is read. */
+/** Reading stops while so many characters of events have not been taken. More would outlive V8's young space. */
 const mostWaiting = 2 ** 20
 
 /**
@@ -49,7 +49,7 @@ export class EventStream {
     return 'end'
   }
 
-  /** Whoever waits for the next event waits no longer. */
+  /** Ends the wait of `next`. */
   wake(): void {
     this.#wake()
   }
@@ -114,7 +114,7 @@ export class EventStream {
 
 type OpenResponse = Awaited<ReturnType<Caller['open']>>
 
-/** What a request for a stream has beside a session's own parts. */
+/** The request for a session's stream. */
 export const streamParts = (parts: RequestParts): RequestParts => ({
   ...parts,
   headers: { ...parts.headers, Accept: 'text/event-stream' },

@@ -22,7 +22,7 @@ import { readSession } from '../read-session.ts'
 import { isToolUse, type SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import type { FollowedTurn } from './followed-turn.ts'
-import { begin, type Effect, type FollowingInput, step } from './following.ts'
+import { begin, type Effect, type FollowInput, step } from './following.ts'
 import { type ListedEvents, SeenEvents } from './seen-events.ts'
 
 export interface FollowOptions {
@@ -165,7 +165,7 @@ export class Follower {
         effect = { do: 'show', items: this.#unshown, of: 'event' }
         this.#unshown = []
       }
-      let input: FollowingInput
+      let input: FollowInput
       if (effect.do === 'end') {
         if (this.#ledger.isStopListed || looks === restWaits.length) return
         await this.#lookAtRest(looks++)
@@ -305,7 +305,7 @@ export class Follower {
   }
 
   /** What comes of what is to be done. Throws a `CliError`. */
-  async #carryOut(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<FollowingInput> {
+  async #carryOut(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<FollowInput> {
     const [context, caller, parts] = [this.#context, this.#caller, this.#parts]
     if (effect.do === 'list') {
       if (effect.after > 0) await context.timers.wait(effect.after)

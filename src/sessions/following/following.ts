@@ -24,7 +24,7 @@ import type { ListedEvents, SeenEvents } from './seen-events.ts'
  * `next` is the state when what was sent is placed, and the list is to be read at `lookAt`. `pauses` is how long the
  * stream is listened to before each look at the list, and `waits` how long nothing is done before each.
  */
-export type Following = { course: Course } & (
+export type FollowState = { course: Course } & (
   | { is: 'placing'; next: 'joining' | 'current'; lookAt: number }
   | { is: 'joining'; pauses: readonly number[] }
   | { is: 'comparing'; item: EventItem; waits: readonly number[] }
@@ -40,14 +40,14 @@ interface Course {
   readonly stays: boolean
   /** Until when a stream is listened to at least before a rest is believed. */
   readonly settlesAt?: number
-  /** How often the list was looked at for something. */
+  /** How many times the list was read in search of something; the pauses grow with it. */
   readonly looks: number
   readonly stoppedSince?: number
   readonly searchingSince?: number
 }
 
-/** What came of what was to be done. */
-export type FollowingInput =
+/** The outcome of an effect. */
+export type FollowInput =
   /** The list was read to its end; `isIdle` if the service had said that the session is. */
   | { is: 'list'; list: ListedEvents; isIdle?: boolean }
   /** The stream brought an event. */
@@ -58,12 +58,12 @@ export type FollowingInput =
   | { is: 'ended' }
   /** Another stream was opened. */
   | { is: 'opened' }
-  /** What was to be done went wrong. */
+  /** The effect failed. */
   | { is: 'failed' }
-  /** News were shown; meanwhile the session may have been sent something. */
+  /** Events were shown; meanwhile something may have been sent to the session. */
   | { is: 'shown'; of: 'event' | 'list' }
 
-/** What is to be done next. Times are in milliseconds. */
+/** What the follower does next. Times are in milliseconds. */
 export type Effect =
   /** Show these events, or none. */
   | { do: 'show'; items: EventItem[]; of: 'event' | 'list' }
@@ -77,7 +77,7 @@ export type Effect =
   | { do: 'end' }
 
 export interface Advance {
-  state: Following
+  state: FollowState
   effect: Effect
 }
 
@@ -87,19 +87,19 @@ const settling = 200
 /** A stream that brings no event for so long may have lost one: the list is read. */
 const quiet = 30_000
 
-/** How long events that were sent are looked for, before anything that comes counts as after them. */
+/** How long the follower looks for events that were sent. After that, all that comes counts as later than they are. */
 const longestSearch = 10_000
 
-/** How long after a stop an event that was sent, and waits for its turn, may start one. */
+/** How long after a stop the service may still begin to work on an event that was sent. */
 const longestTurn = 5_000
 
-/** How long the stream is listened to between two looks at the list, while something is looked for. */
+/** The pauses between two readings of the list, while the follower looks for something in it. */
 const polls = [100, 250, 500, 1_000]
 
-/** How long the list may take to show what the stream has brought: the waits before each look. */
+/** How long the list may lag behind the stream: the wait before each reading. */
 const lookWaits = [0, 250, 500, 1_000]
 
-/** The same for what no stream has brought, because one was cut: until `quiet`. */
+/** The same after a cut, for events that no stream has brought: until `quiet`. */
 const cutPauses = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000]
 
 const readList = { do: 'list', after: 0 } as const
@@ -112,8 +112,8 @@ export function begin(ledger: SeenEvents, stays: boolean, sent?: readonly Sessio
   return { state: { course, is: 'placing', next: 'current', lookAt: Infinity }, effect: show([], 'list') }
 }
 
-/** What becomes of a state by what came. Nothing is changed but the ledger, into which what came is entered. */
-export function step(state: Following, input: FollowingInput, now: number): Advance {
+/** Returns the next state and effect. Changes nothing but the ledger, which takes in what came. */
+export function step(state: FollowState, input: FollowInput, now: number): Advance {
   switch (input.is) {
     case 'list':
       return takeList(state, input, now)
@@ -137,24 +137,24 @@ export function step(state: Following, input: FollowingInput, now: number): Adva
 const show = (items: EventItem[], of: 'event' | 'list'): Effect => ({ do: 'show', items, of })
 
 /** After a cut something may have happened that no stream brings. */
-function open({ course }: Following): Advance {
+function open({ course }: FollowState): Advance {
   const { ledger } = course
   ledger.addConnection()
   const fresh = { ...course, settlesAt: undefined, looks: 0 }
-  const state: Following = ledger.isLost
+  const state: FollowState = ledger.isLost
     ? { course: fresh, is: 'placing', next: 'joining', lookAt: Infinity }
     : { course: fresh, is: 'joining', pauses: cutPauses }
   return { state, effect: readList }
 }
 
-function lookAfter({ course: { ledger, stays } }: Following, silence: number): Effect {
+function lookAfter({ course: { ledger, stays } }: FollowState, silence: number): Effect {
   if (silence < quiet) return readList
   return { ...readList, asks: !stays && ledger.mayRest }
 }
 
 function takeList(
-  state: Following,
-  { list, isIdle }: Extract<FollowingInput, { is: 'list' }>,
+  state: FollowState,
+  { list, isIdle }: Extract<FollowInput, { is: 'list' }>,
   now: number,
 ): Advance {
   const { ledger } = state.course
@@ -168,7 +168,7 @@ function takeList(
 }
 
 /** Takes in an event, and then those that the stream brought too early; then there is nothing to do but to listen. */
-function takeEvents(before: Following, first: EventItem | undefined, now: number): Advance {
+function takeEvents(before: FollowState, first: EventItem | undefined, now: number): Advance {
   let state = before
   let item = first
   for (;;) {
@@ -187,7 +187,11 @@ function takeEvents(before: Following, first: EventItem | undefined, now: number
 }
 
 /** There is no effect if nothing comes of the event. */
-function takeEvent(state: Following, item: EventItem, now: number): { state: Following; effect?: Effect } {
+function takeEvent(
+  state: FollowState,
+  item: EventItem,
+  now: number,
+): { state: FollowState; effect?: Effect } {
   const { course } = state
   const { ledger } = course
   if (isPiece(item.event) || !ledger.isNew(item)) {
@@ -213,7 +217,7 @@ function takeEvent(state: Following, item: EventItem, now: number): { state: Fol
 }
 
 /** Nothing came, or all of it was shown. */
-function goOn(state: Following, now: number): Advance {
+function goOn(state: FollowState, now: number): Advance {
   if (state.is !== 'comparing') return takeEvents(state, undefined, now)
   const { course, item } = state
   const [after, ...waits] = state.waits
@@ -221,11 +225,11 @@ function goOn(state: Following, now: number): Advance {
   return { state: { course, is: 'behind' }, effect: show(course.ledger.addStreamed(item), 'event') }
 }
 
-function listen(state: Following, now: number): Advance {
+function listen(state: FollowState, now: number): Advance {
   const watched = watch(state, now)
   const { course } = watched
   const { settlesAt = now + settling, stoppedSince, searchingSince, looks } = course
-  const settled: Following = { ...watched, course: { ...course, settlesAt } }
+  const settled: FollowState = { ...watched, course: { ...course, settlesAt } }
   if (isOver(settled, now))
     return { state: settled, effect: { do: 'listen', atMost: Math.max(0, settlesAt - now) } }
   if (settled.is === 'placing') {
@@ -244,10 +248,10 @@ function listen(state: Following, now: number): Advance {
 
 const pauseOf = (looks: number) => polls[looks % polls.length] ?? quiet
 
-const pauseLess = (state: Following): Following =>
+const pauseLess = (state: FollowState): FollowState =>
   state.is === 'joining' ? { ...state, pauses: state.pauses.slice(1) } : state
 
-type Placing = Following & { is: 'placing' }
+type Placing = FollowState & { is: 'placing' }
 
 const lookLater = (state: Placing, now: number): Placing => ({
   ...state,
@@ -257,17 +261,17 @@ const lookLater = (state: Placing, now: number): Placing => ({
 
 const whenPlaced = { joining: { is: 'joining', pauses: cutPauses }, current: { is: 'current' } } as const
 
-const placed = ({ course, next }: Placing): Following => ({ course, ...whenPlaced[next] })
+const placed = ({ course, next }: Placing): FollowState => ({ course, ...whenPlaced[next] })
 
-/** What was sent is not looked for any more, or no longer by its ids. */
-function giveUp(before: Following): Advance {
+/** Ends the search for what was sent, or the search by its ids. */
+function giveUp(before: FollowState): Advance {
   const { ledger } = before.course
   ledger.giveUp()
   const state = { ...before, course: { ...before.course, searchingSince: undefined } }
   return { state: state.is === 'placing' && !ledger.isLost ? placed(state) : state, effect: readList }
 }
 
-function search(state: Following, now: number): Following {
+function search(state: FollowState, now: number): FollowState {
   const { ledger, searchingSince = now } = state.course
   return {
     ...state,
@@ -275,26 +279,26 @@ function search(state: Following, now: number): Following {
   }
 }
 
-const isOverdue = ({ course: { searchingSince = Infinity } }: Following, now: number) =>
+const isOverdue = ({ course: { searchingSince = Infinity } }: FollowState, now: number) =>
   now - searchingSince > longestSearch
 
-/** Ends if the session has stopped, so that there is nothing more to follow. */
+/** Ends if the session has stopped. */
 function endOr(
-  before: Following,
+  before: FollowState,
   now: number,
-  otherwise: (state: Following, now: number) => Advance,
+  otherwise: (state: FollowState, now: number) => Advance,
 ): Advance {
   const state = watch(before, now)
   return isOver(state, now) ? { state, effect: { do: 'end' } } : otherwise(state, now)
 }
 
-function watch(state: Following, now: number): Following {
+function watch(state: FollowState, now: number): FollowState {
   const { ledger, stays, stoppedSince = now } = state.course
   const isStopped = !stays && ledger.state.stop !== undefined
   return { ...state, course: { ...state.course, stoppedSince: isStopped ? stoppedSince : undefined } }
 }
 
-function isOver({ course: { ledger, stoppedSince = Infinity } }: Following, now: number): boolean {
+function isOver({ course: { ledger, stoppedSince = Infinity } }: FollowState, now: number): boolean {
   if (ledger.state.stop?.kind === 'ended') return true
   return now - stoppedSince >= (ledger.isUndone ? longestTurn : 0)
 }

@@ -4,7 +4,7 @@ import { isStop, readText, type SessionEvent } from '../../wire/sessions/session
 import { isWork, SessionState } from '../session-state.ts'
 import { FollowedTurn, isMessage, type KeyedEvent } from './followed-turn.ts'
 
-/** How many lists have to leave out the ids of a receipt, and show what was sent, until its content counts. */
+/** After this many lists that show what was sent, but not under the ids of the receipt, it is known by its content. */
 const mostDoubts = 4
 
 /**
@@ -18,7 +18,7 @@ export class SeenEvents {
   readonly #known = new Set<string>()
   readonly #pastCounts = new Map<string, number>()
   #sent: SentEvents | undefined
-  /** What came while the sent events were not found: from lists, by key, and from this stream. */
+  /** Events that came while the sent ones were not found: from lists, by key, and from this stream. */
   readonly #unplaced = new Map<string, KeyedItem>()
   #early: EventItem[] = []
   #taken = 0
@@ -43,7 +43,7 @@ export class SeenEvents {
     if (events.some(isWork)) this.state.expectWork()
   }
 
-  /** A stream was opened: what came too early from the one before is left to the list. */
+  /** A stream was opened. Events that the last one brought before the sent ones are left to the list. */
   addConnection(): void {
     this.#early = []
     this.#taken = 0
@@ -160,12 +160,12 @@ export class SeenEvents {
     return this.isLost ? undefined : this.#early[this.#taken++]
   }
 
-  /** Something was sent, and neither a list nor a stream has shown it yet. */
+  /** Neither a list nor a stream has shown what was sent. */
   get isLost(): boolean {
     return this.#sent?.isLost ?? false
   }
 
-  /** The same, or lists show new events, but what was sent is not among them. */
+  /** The same, or lists have shown new events, but not what was sent. */
   get isSearching(): boolean {
     return this.isLost || this.#unplaced.size > 0
   }
@@ -175,7 +175,7 @@ export class SeenEvents {
     return this.#sent?.isAlike(event) === true
   }
 
-  /** Some of what was sent was not shown yet, or waits for its turn: the session may have stopped in the turn before. */
+  /** The service has not shown all that was sent, or has not begun to work on it: a stop may be that of the turn before. */
   get isUndone(): boolean {
     return this.#sent?.isUndone ?? false
   }
@@ -185,7 +185,7 @@ export class SeenEvents {
     return this.#unlistedStop === undefined
   }
 
-  /** No list is going to show the last stop. */
+  /** The last stop counts, although no list has shown it. */
   trustStop(): void {
     this.#unlistedStop = undefined
   }
@@ -231,7 +231,7 @@ export class SeenEvents {
     for (const { key } of items) this.#known.add(key)
   }
 
-  /** Keeps events of a list that does not show what was sent, until one does. */
+  /** Keeps the events of a list until a list shows what was sent. */
   #hold(items: readonly KeyedItem[], isStreamed: boolean): void {
     for (const item of items.filter(this.#isUnknown)) {
       // The first one stays, so that a later one which says something else contradicts it.
@@ -241,7 +241,7 @@ export class SeenEvents {
     }
   }
 
-  /** What the stream has brought may have been sent, now that this is known by its content. */
+  /** Looks for what was sent among the events that the stream has brought: it is now known by its content. */
   #placeEarly(sent: SentEvents): void {
     const early = this.#early.splice(0)
     for (const [index, item] of early.entries()) {

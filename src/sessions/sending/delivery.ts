@@ -25,7 +25,6 @@ export interface LatestEvents {
   isPart: boolean
 }
 
-/** What is followed is printed as the settings say. */
 interface DeliveryPrinting extends DeliveryOptions {
   markdown: boolean
 }
@@ -84,7 +83,7 @@ export async function deliverEvents(
 
 const loadTranscript = () => import('../following/transcript.ts')
 
-/** Opens what follows the session. Until it is open nothing is sent, and a failure says so. */
+/** Opens a follower before anything is sent. A failure says that nothing was. */
 export async function openBefore(
   context: Context,
   caller: Caller,
@@ -97,11 +96,11 @@ export async function openBefore(
     return await openFollower(context, caller, parts, options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    // Nobody was asked for the session yet: it is not the session's fault.
+    // No request was made yet, so that the session is not to blame.
     if (error.details.fate === undefined && !error.details.deadline) throw error
     const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
     const { status, consequence } = error.details
-    // This one says where the secret came from that was refused.
+    // It says where the refused secret came from.
     const origin = refusesSecret(status) ? consequence : undefined
     const isLate = error.kind === 'stopped' && error.details.deadline
     const message = isLate

@@ -5,8 +5,8 @@ import {
   type Advance,
   begin,
   type Effect,
-  type Following,
-  type FollowingInput,
+  type FollowInput,
+  type FollowState,
   step,
 } from '../../../src/sessions/following/following.ts'
 import { contentOf, SeenEvents } from '../../../src/sessions/following/seen-events.ts'
@@ -74,7 +74,7 @@ function follow({
   let asked = 0
   let now = 0
 
-  function carryOut(effect: Effect): FollowingInput {
+  function carryOut(effect: Effect): FollowInput {
     if (effect.do === 'show') {
       const shown = effect.items.map(({ text }) => text)
       trace.push(...shown)
@@ -367,11 +367,11 @@ describe('what is printed of a session', () => {
   })
 })
 
-type State = Following['is']
-type Kind = FollowingInput['is']
+type State = FollowState['is']
+type Kind = FollowInput['is']
 
 /** A follower in each of the states: of a session that works, in which `run1` has happened, and `say1` was held last. */
-const states: Record<State, (past: string) => Following> = {
+const states: Record<State, (past: string) => FollowState> = {
   placing: (past) => started(past, 'ask1'),
   joining: (past) => started(past),
   comparing: (past) => step(states.joining(past), { is: 'event', item: toItem('say1') }, 0).state,
@@ -382,14 +382,14 @@ const states: Record<State, (past: string) => Following> = {
   current: (past) => step(states.comparing(past), toList(`${past} say1`), 0).state,
 }
 
-function started(past: string, sent?: string): Following {
+function started(past: string, sent?: string): FollowState {
   const ledger = new SeenEvents()
   ledger.addPast(toItems(past))
   return begin(ledger, false, sent === undefined ? undefined : toItems(sent).map(({ event }) => event)).state
 }
 
 const toItem = (word: string) => toItems(word)[0] as EventItem
-const toList = (words: string): FollowingInput => ({
+const toList = (words: string): FollowInput => ({
   is: 'list',
   list: new SeenEvents().beginList().add(toItems(words)),
 })
@@ -406,7 +406,7 @@ function describeTurn({ state, effect }: Advance): string {
   return `${state.is}: ${effect.do}${effect.do === 'connect' ? `, ${effect.because}` : ''}`
 }
 
-const news: Record<Kind, FollowingInput> = {
+const news: Record<Kind, FollowInput> = {
   list: toList('run1 say1 say2'),
   event: { is: 'event', item: toItem('say3') },
   silence: { is: 'silence', of: 250 },
@@ -630,8 +630,8 @@ describe('a session at work: each state and what comes', () => {
 })
 
 describe('each state and what decides more', () => {
-  const event = (word: string): FollowingInput => ({ is: 'event', item: toItem(word) })
-  test.each<[State, string, FollowingInput, string]>([
+  const event = (word: string): FollowInput => ({ is: 'event', item: toItem(word) })
+  test.each<[State, string, FollowInput, string]>([
     [
       'placing',
       'a list that shows what was sent',
