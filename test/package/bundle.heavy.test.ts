@@ -80,8 +80,7 @@ test.each([
   ['-V', ['main']],
   ['completion bash', ['main', 'scripts']],
   ['--help', ['main', 'program']],
-  // The names of models begin with a setting.
-  ['chat --help', ['main', 'program', 'request']],
+  ['chat --help', ['main', 'program']],
   ['chat --nonsense', ['main', 'program']],
   ['init', ['main', 'pointers', 'program']],
   ['config path', ['main', 'path', 'program', 'request']],
