@@ -336,6 +336,16 @@ describe('confirm', () => {
       expect({ code: answered.code, sent: answered.sent }).toEqual({ code: 0, sent: [[['t1', 'allow']]] })
     })
 
+    test.each<[string, object[], string]>([
+      ['was interrupted', [...two, { type: 'user.interrupt' }], 'it was interrupted'],
+      ['was terminated', [...two, { type: 'session.status_terminated' }], 'the session is terminated'],
+      ['lists another one', [...two, waits('t2')], 'the session does not wait for it any more'],
+    ])('nobody is asked about a named tool use if the session %s before', async (_, listed, why) => {
+      const { code, sent, err } = await ask(['t1'], 'y\n', listed)
+      expect({ code, sent }).toEqual({ code: 2, sent: [] })
+      expect(err).toBe(`parley: sesn_1: t1 is not asked about: ${why}\n`)
+    })
+
     test('V66 nobody is asked about what was allowed before', async () => {
       const { code, sent, err } = await ask(['t1'], 'y\n', [...two, { ...denied, result: 'allow' }])
       expect({ code, sent, err }).toEqual({
