@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { childrenOf, endOfValue, skipBlanks } from '../wire/json/scanner.ts'
+import { childrenOf, skipBlanks, tokensIn } from '../wire/json/scanner.ts'
 import {
   isOfMainThread,
   isStop,
@@ -134,6 +134,12 @@ export class SessionState {
     if (!use || use.isContradicted || isSame(use, readToolUse(event, text))) return false
     use.isContradicted = true
     return true
+  }
+
+  /** Something else showed this id with another input. */
+  contradict(id: string): void {
+    const use = this.#toolUses.get(id)
+    if (use) use.isContradicted = true
   }
 
   /** Something was sent to the session that it has not shown yet, so that it has not stopped for good. */
@@ -395,16 +401,6 @@ function tokensOf(event: string): string {
     .flatMap(({ start, end }) => [...tokensIn(event.slice(start, end))])
     .sort()
     .join()
-}
-
-function* tokensIn(json: string): Generator<string> {
-  for (let place = 0; place < json.length; place++) {
-    if (/[\s[\]{},:]/.test(json.charAt(place))) continue
-    const end = endOfValue(json, place)
-    const token = json.slice(place, end)
-    yield token.startsWith('"') ? JSON.stringify(JSON.parse(token)) : token
-    place = end - 1
-  }
 }
 
 /** Whether a session that is idle for this reason may wait for answers. */

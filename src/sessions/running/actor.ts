@@ -14,7 +14,6 @@ import {
   type Judgement,
   judge,
   type Rules,
-  readUse,
   type Use,
   waitsForResult,
 } from './judgement.ts'
@@ -191,15 +190,19 @@ export class Actor {
       const why = isPlain(id) ? 'nothing is known of it' : answeredIds
       this.#session.context.note(`${id} is not answered: ${why}`)
     }
+    for (const { id } of uses.filter((use) => use.isContradicted && this.#replies.wasLeft(use.id))) {
+      this.#replies.leave(id)
+      this.#session.context.note(`${id} is not answered: it was shown with another input`)
+    }
     return uses.filter(({ id }) => this.#asked().includes(id))
   }
 
   /** The tool uses of these ids, in that order. The list may show one that the stream left out. */
   async #read(ids: readonly string[]): Promise<Use[]> {
     const { state } = this.#follower
-    const find = () => ids.flatMap((id) => readUse(state.toolUse(id)) ?? [])
+    const find = () => ids.flatMap((id) => this.#replies.read(id) ?? [])
     for (const wait of lags) {
-      const isWhole = ids.every((id) => readUse(state.toolUse(id)) !== undefined || !state.asked.includes(id))
+      const isWhole = ids.every((id) => this.#replies.read(id) !== undefined || !state.asked.includes(id))
       if (isWhole) break
       await this.#session.context.timers.wait(wait)
       await this.#replies.refresh(true)

@@ -4,8 +4,10 @@ import { AppendedFile } from '../../io/appended-file.ts'
 import { cutLines } from '../../io/cut-lines.ts'
 import { absolutePath } from '../../io/paths.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
+import { findChild, skipBlanks } from '../../wire/json/scanner.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Decision } from '../policy/policy.ts'
+import { markOf, type Use } from './judgement.ts'
 import { type JournalLine, type Reply, step } from './replying.ts'
 import { lockSession, type SessionLock, type Workplace } from './session-lock.ts'
 import { type JournalTask, Known, stepTask, type TaskLine } from './task.ts'
@@ -53,6 +55,8 @@ export class Audit {
   #interrupt: number | undefined
   readonly #earlier = new Map<string, Reply>()
   readonly #denied = new Map<string, string>()
+  /** By id. Empty if earlier runs decided about two tool uses of that id. */
+  readonly #marks = new Map<string, string>()
 
   private constructor({ timers }: Context, session: string, lock: SessionLock) {
     this.#timers = timers
@@ -83,6 +87,12 @@ export class Audit {
   /** How far earlier runs got with each tool use of this session, by id. */
   get earlier(): ReadonlyMap<string, Reply> {
     return this.#earlier
+  }
+
+  /** Whether earlier runs decided about another tool use of this id: of another type, server, name or input. */
+  hasOther(use: Use): boolean {
+    const mark = this.#marks.get(use.id)
+    return mark !== undefined && mark !== markOf(use)
   }
 
   /** The tool uses that earlier runs denied, or saw run though they are denied: by id, in words. */
@@ -122,7 +132,7 @@ export class Audit {
   }
 
   async #read(file: AppendedFile, path: string): Promise<void> {
-    for await (const entry of readEntries(file.read(), path)) {
+    for await (const { entry, text } of readEntries(file.read(), path)) {
       if (entry.session !== this.#session) continue
       this.#step(entry)
       const { toolUse: id } = entry
@@ -130,6 +140,7 @@ export class Audit {
       const line = readLine(entry)
       if (line) this.#earlier.set(id, step(this.#earlier.get(id) ?? { is: 'deciding' }, line))
       this.#noteDenied(id, entry)
+      this.#noteMark(id, entry, text)
     }
     file.makePrivate()
     file.endLine()
@@ -139,6 +150,14 @@ export class Audit {
   #step(entry: Record<string, unknown>): void {
     this.#task = stepTask(this.#task, readTaskLine(entry))
     this.#interrupt = stepInterrupt(this.#interrupt, entry)
+  }
+
+  #noteMark(id: string, { event, type, server, name }: Record<string, unknown>, text: string): void {
+    const input = event === 'decision' ? findChild(text, skipBlanks(text, 0), 'input') : undefined
+    if (!input) return
+    const mark = markOf({ type, server, name, inputText: text.slice(input.start, input.end) })
+    const isSame = (this.#marks.get(id) ?? mark) === mark
+    this.#marks.set(id, isSame ? mark : '')
   }
 
   #noteDenied(id: string, { event, decision, name, by, rule, reason }: Record<string, unknown>): void {
@@ -174,13 +193,13 @@ function toLine(entry: AuditEntry, session: string, time: string): string {
 const longestLine = 2 ** 27
 
 /**
- * Reads an audit, entry by entry; messages call it `name`. Throws a `CliError` if a line is not one of an audit: then the
+ * Reads an audit, entry by entry, each with its line; messages call it `name`. Throws a `CliError` if a line is not one of an audit: then the
  * file belongs to something else.
  */
 export async function* readEntries(
   chunks: AsyncIterable<Uint8Array>,
   name: string,
-): AsyncGenerator<Record<string, unknown>> {
+): AsyncGenerator<{ entry: Record<string, unknown>; text: string }> {
   let isFirst = true
   for await (const lines of cutLines(chunks, longestLine)) {
     for (const { bytes } of lines) {
@@ -191,7 +210,7 @@ export async function* readEntries(
       const entry = text === undefined ? undefined : tryParseJson(text)
       if (entry === undefined ? !isTorn(text) : !isEntry(entry))
         throw new CliError('file', `the audit file ${name}: it holds something else`)
-      if (isObject(entry)) yield entry
+      if (text !== undefined && isObject(entry)) yield { entry, text }
     }
   }
 }

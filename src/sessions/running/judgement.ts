@@ -1,4 +1,6 @@
-import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
+import { createHash } from 'node:crypto'
+import { isObject } from '../../wire/json/parse.ts'
+import { findChild, findRepeatedKey, isDeeperThan, skipBlanks, tokensIn } from '../../wire/json/scanner.ts'
 import { briefly } from '../plain-name.ts'
 import {
   type Decision,
@@ -55,6 +57,25 @@ export function readUse(toolUse: Shown | undefined): Use | undefined {
       isDeeperThan(inputText, deepest),
     permission: toolUse.wantsResult ? toolUse.permission : event.evaluated_permission,
   }
+}
+
+/**
+ * The same for the same tool use, if its keys stand in another order too, in a few bytes. A number that is spelled in another
+ * way is another.
+ */
+export function markOf({
+  type,
+  server,
+  name,
+  inputText,
+}: { [Field in 'type' | 'server' | 'name']?: unknown } & { inputText: string }): string {
+  // A deeper one is compared as it is spelled.
+  const isPlain = !isDeeperThan(inputText, deepest)
+  const input = isPlain ? [JSON.parse(inputText), [...tokensIn(inputText)].sort()] : inputText
+  const whole = JSON.stringify([type, server ?? null, name, input], (_, value) =>
+    isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
+  )
+  return createHash('sha256').update(whole).digest('base64')
 }
 
 /** What decides about tool uses. */

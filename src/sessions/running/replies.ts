@@ -8,7 +8,7 @@ import type { SessionAccess } from '../session.ts'
 import { sessionCommand } from '../session-command.ts'
 import { SessionState } from '../session-state.ts'
 import type { Audit, AuditEntry } from './audit.ts'
-import type { Use } from './judgement.ts'
+import { readUse, type Use } from './judgement.ts'
 import { lookUntil } from './looking.ts'
 import {
   type JournalLine,
@@ -65,6 +65,24 @@ export class Replies {
     return this.#replies.get(id) ?? { is: 'deciding' }
   }
 
+  /**
+   * The tool use as the session shows it, if that is known whole. If earlier runs decided about another one of its id, it has
+   * two inputs: what they have of a reply is not for this one.
+   */
+  read(id: string): Use | undefined {
+    const { state } = this.#follower
+    const use = readUse(state.toolUse(id))
+    if (!use || use.isContradicted || !this.#audit.hasOther(use)) return use
+    state.contradict(id)
+    return { ...use, isContradicted: true, isUnclear: true }
+  }
+
+  /** Whether its reply is in doubt although no run has begun to post it: an earlier one left it to others. */
+  wasLeft(id: string): boolean {
+    const reply = this.to(id)
+    return reply.is === 'in-doubt' && Number.isNaN(reply.sent.at) && reply.sent.rests.size === 0
+  }
+
   /** Leaves a tool use open of which nothing is known. The journal gets no line, so the next run looks again. */
   leave(id: string): void {
     this.#replies.set(id, { is: 'left' })
@@ -79,7 +97,9 @@ export class Replies {
   /** Why the session no longer waits for a tool use, as far as is known; absent if it still waits. */
   whyOver({ id, isContradicted }: NamedUse): string | undefined {
     const { state } = this.#follower
-    const isChanged = !isContradicted && state.toolUse(id)?.isContradicted
+    // No command runs for one with two inputs, so a result is one of another input.
+    const hadOne = !isContradicted || this.to(id).is === 'ready'
+    const isChanged = hadOne && state.toolUse(id)?.isContradicted
     return state.whyOver(id) ?? (isChanged ? 'it was shown with another input' : undefined)
   }
 

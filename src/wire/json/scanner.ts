@@ -134,6 +134,17 @@ export function findChild(text: string, start: number, key: string | number): Ch
   return found
 }
 
+/** The keys and values in a text that `JSON.parse` accepts, each as it is spelled but for the escapes of texts. */
+export function* tokensIn(json: string): Generator<string> {
+  for (let place = 0; place < json.length; place++) {
+    if (/[\s[\]{},:]/.test(json.charAt(place))) continue
+    const end = endOfValue(json, place)
+    const token = json.slice(place, end)
+    yield token.startsWith('"') ? JSON.stringify(JSON.parse(token)) : token
+    place = end - 1
+  }
+}
+
 /** Whether objects and lists are nested more than `most` deep. The text may be anything. */
 export function isDeeperThan(text: string, most: number): boolean {
   if (text.length <= most) return false

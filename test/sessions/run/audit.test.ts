@@ -287,7 +287,7 @@ const entriesOf = async (text: string) => {
     yield Buffer.from(text)
   })()
   const found: string[] = []
-  for await (const entry of readEntries(chunks, 'x')) found.push(String(entry.event))
+  for await (const { entry } of readEntries(chunks, 'x')) found.push(String(entry.event))
   return found.join(' ')
 }
 

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createPatientClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
@@ -187,4 +187,70 @@ test('if nothing that waits has a name, nothing offers to allow it', async () =>
   expect(code).toBe(12)
   expect(err).not.toContain('--allow')
   expect(err).toMatch(/to deny it: parley events confirm -s s1 t2 --deny\n/)
+})
+
+describe('a tool use that the session shows otherwise than the journal has it (needs sh)', () => {
+  const others: [what: string, change: object][] = [
+    ['another input', { input: { env: 'PROD' } }],
+    ['another number', { input: { env: 'test', n: 2 } }],
+    ['another name', { name: 'other' }],
+    ['another type', { type: 'agent.tool_use', evaluated_permission: 'allow' }],
+  ]
+  const ends: [when: string, event: string | undefined][] = [
+    ['a refusal', undefined],
+    ['a kill after its command', 'end'],
+    ['a kill in its command', 'start'],
+  ]
+  const count = { ...custom('c1'), input: { env: 'test', n: 1 } }
+
+  /** A run whose result was refused, or that was killed once `event` was in the journal. */
+  async function openAfter(event: string | undefined) {
+    const opened = open({ rounds: [[count]], fate: () => (opened.service.posts > 1 ? 'takes' : 'refuses') })
+    const { cwd, service, start } = opened
+    const tools = ['count', 'other'].flatMap((name) => [
+      '--tool',
+      `${name}=echo ${name} >> runs; echo ${name}`,
+    ])
+    const line = ['go', '--audit', 'a.ndjson', ...tools]
+    expect((await start(line)).code).toBe(4)
+    const text = readFileSync(join(cwd, 'a.ndjson'), 'utf8')
+    if (event !== undefined)
+      writeFileSync(join(cwd, 'a.ndjson'), text.slice(0, text.indexOf('\n', text.indexOf(`"${event}"`)) + 1))
+    const change = (fields: object) => {
+      const shown = service.events.find(({ id }) => id === 'c1')
+      if (shown) Object.assign(shown, fields)
+    }
+    return { ...opened, line, change, again: () => start(line) }
+  }
+
+  test.each(
+    ends.flatMap(([when, event]) => others.map(([what, change]) => [when, what, event, change] as const)),
+  )('after %s with %s it is left open and named, again and again', async (_when, _what, event, fields) => {
+    const { service, cwd, change, again, journal } = await openAfter(event)
+    change(fields)
+    for (let count = 0; count < 3; count++) {
+      const { code, err } = await again()
+      expect({ code, posts: service.posts }, err).toEqual({ code: 12, posts: 1 })
+      expect(err).toContain('c1 is not answered')
+    }
+    service.add({ type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ['c1'] } })
+    const { code, err } = await again()
+    expect({ code, posts: service.posts }, err).toEqual({ code: 12, posts: 1 })
+    expect(journal()).toContainEqual(
+      expect.objectContaining({
+        toolUse: 'c1',
+        event: 'answered-elsewhere',
+        reason: 'it was shown with another input',
+      }),
+    )
+    expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('count\n')
+  })
+
+  test.each(ends)('after %s with its keys in another order it gets its result', async (_, event) => {
+    const { service, cwd, change, again } = await openAfter(event)
+    change({ input: { n: 1, env: 'test' } })
+    const { code, err } = await again()
+    expect({ code, posts: service.posts }, err).toEqual({ code: 0, posts: 2 })
+    expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('count\n')
+  })
 })
