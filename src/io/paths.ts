@@ -60,9 +60,13 @@ export interface Target {
 
 /**
  * Finds where a file of this name is written. No link is ever written through, unless it leads to a device, a pipe or an
- * open descriptor. Throws a `CliError` of kind `file` for a link to a file or to nothing, and for a folder.
+ * open descriptor. Throws a `CliError` of kind `file` for a link to a file or to nothing, for a folder, and for what cannot be
+ * replaced.
  */
-export function findTarget(host: { readonly cwd: string; platform: NodeJS.Platform }, name: string): Target {
+export function findTarget(
+  host: { readonly cwd: string; platform: NodeJS.Platform; uid?: number },
+  name: string,
+): Target {
   const path = absolutePath(host, name)
   const stat = look(path, name)
   if (stat?.isDirectory() || isFolderName(name, host.platform))
@@ -70,8 +74,14 @@ export function findTarget(host: { readonly cwd: string; platform: NodeJS.Platfo
   const isDirect = (stat !== undefined && !stat.isFile()) || isDescriptor(path)
   if (!isDirect && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
     throw new CliError('file', `${name}: ${isLink}`)
+  if (!isDirect && stat && !mayReplace(stat, statSync(dirname(path)), host.uid))
+    throw new CliError('file', `${name}: only its owner can replace it in this folder`)
   return { path, stat, isDirect }
 }
+
+/** In a shared folder such as /tmp, where anybody may write a file, its owner alone can replace it, and the folder's. */
+const mayReplace = (file: Stats, folder: Stats, uid: number | undefined): boolean =>
+  (folder.mode & 0o1000) === 0 || uid === undefined || [0, file.uid, folder.uid].includes(uid)
 
 export const isLink = 'it is a symbolic link, and no link is written through: name the file itself'
 

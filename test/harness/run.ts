@@ -29,6 +29,7 @@ interface World {
   exchange?: Exchange | 'network'
   cwd?: string
   /** By default the one that the tests run on. */
+  uid?: number
   platform?: NodeJS.Platform
   /** Takes the place of the clock, which by default runs fast. */
   timers?: Host['timers']
@@ -93,7 +94,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     env: { ...homeVariables(cwd), ...credentials, ...world.env },
     cwd,
     platform: world.platform ?? process.platform,
-    uid: process.getuid?.(),
+    uid: world.uid ?? process.getuid?.(),
     stdin: {
       kind: world.stdinKind ?? (world.stdin === undefined ? 'terminal' : 'pipe'),
       open: () => Readable.from(pieces(world.stdin ?? linesOf(world.typed ?? ''))),

@@ -125,7 +125,7 @@ describe.each(Object.entries(locking))('where the lock of %s is to be made', (_,
     mkdirSync(join(cwd, 'notes.lock'))
     writeFileSync(join(cwd, 'notes.lock/mine'), '')
     hurryLocks()
-    expect((await run(argv, { cwd })).code).toBe(0)
+    expect((await run(argv, { cwd })).code).not.toBe(11)
     expect(readdirSync(join(cwd, 'notes.lock'))).toEqual(['mine'])
   })
 
@@ -374,6 +374,22 @@ test('a folder may be a link: what is written is a file in it (needs symbolic li
   expect((await run(argv, { cwd })).code).toBe(0)
   expect(readdirSync(join(cwd, 'real')).sort()).toEqual(['a.txt', 'r.json', 't.json'])
 })
+
+test.each(['chat -o', 'chat --thread', 'api -o', 'events run -o'])(
+  '%s: what only another user can replace is refused before anything is sent (needs POSIX files)',
+  async (kind) => {
+    const cwd = temporaryFolder()
+    chmodSync(cwd, 0o1777)
+    writeFileSync(join(cwd, 'out'), '')
+    chmodSync(join(cwd, 'out'), 0o666)
+    const argv = [...(writing[kind] ?? []), 'out']
+    const { code, err, requests } = await run(argv, { cwd, uid: (process.getuid?.() ?? 0) + 1 })
+    expect([code, requests]).toEqual([11, []])
+    expect(err).toContain('out: only its owner can replace it in this folder\n')
+    expect(readdirSync(cwd)).toEqual(['out'])
+    expect((await run(argv, { cwd })).code).not.toBe(11)
+  },
+)
 
 describe('the rights of a file that is replaced (needs POSIX files)', () => {
   const modeAfter = async (argv: string[], mode: number, owner?: number) => {
