@@ -284,7 +284,7 @@ faultsInside('Y: following', [
       },
     }),
     code: 0,
-    reqs: 3,
+    reqs: 4,
   },
   {
     name: 'Y27 a stream that never brings the message: the list shows where it is',
@@ -329,7 +329,7 @@ faultsInside('Y: following', [
     }),
     code: 12,
     out: 't1\n',
-    reqs: 3,
+    reqs: 4,
   },
 ])
 
@@ -431,7 +431,7 @@ faultsInside('Y: a rest that is not the end', [
       ],
     }),
     code: 0,
-    reqs: 3,
+    reqs: 4,
   },
   {
     name: 'Y44 one id twice is answered once',
@@ -465,7 +465,7 @@ faultsInside('Y: what a rest lists', [
     script: typeless,
     code: 12,
     out: 't1\n',
-    reqs: 3,
+    reqs: 4,
   },
   {
     name: 'Y80 event_ids without a type list what waits (confirm --pending)',
@@ -483,14 +483,14 @@ faultsInside('Y: what a rest lists', [
     script: session({ lists: [list(use('t1'), waits({ type: 'end_turn', event_ids: ['t1'] }))] }),
     code: 12,
     out: 't1\n',
-    reqs: 3,
+    reqs: 4,
   },
   {
     name: 'Y80 event_ids that are empty, without a type, list nothing',
     argv: follow,
     script: session({ lists: [list(use('t1'), waits({ event_ids: [] }))] }),
     code: 0,
-    reqs: 3,
+    reqs: 4,
   },
   {
     name: 'Y81 without event_ids nothing is answered, and what may wait is named (confirm --pending)',
@@ -507,7 +507,7 @@ faultsInside('Y: what a rest lists', [
     files: ['cwd/allow.json'],
     script: unlisted,
     code: 12,
-    reqs: 3,
+    reqs: 4,
     err: ['t1: bash {}', 't2: bash {}'],
   },
   {
@@ -515,7 +515,7 @@ faultsInside('Y: what a rest lists', [
     argv: follow,
     script: unlisted,
     code: 12,
-    reqs: 3,
+    reqs: 4,
     err: ['t1: bash {}', 't2: bash {}', 'to answer one: parley events confirm -s'],
   },
   {
@@ -527,7 +527,7 @@ faultsInside('Y: what a rest lists', [
       ],
     }),
     code: 12,
-    reqs: 3,
+    reqs: 4,
     err: [
       /answer with: parley events confirm .* t2 --allow/,
       /parley events send .* --custom-tool-result t1=TEXT/,
@@ -545,7 +545,7 @@ faultsInside('Y: what a rest lists', [
       ],
     }),
     code: 13,
-    reqs: 3,
+    reqs: 4,
     err: ['stopped: terminated', 'the service says: no credit is left'],
   },
 ])
@@ -1014,7 +1014,7 @@ faultsInside('Y: lists that do not say whether they are all', [
     argv: follow,
     script: atOnce(...numbered),
     code: 0,
-    reqs: 5,
+    reqs: 7,
   },
   {
     name: 'Y109 more are asked for, and printed once',
