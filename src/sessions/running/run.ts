@@ -182,8 +182,11 @@ async function followToRest(run: SessionRun, plan: Plan, followed: Followed): Pr
   const { foreign, isInterrupted } = follower.turn
   if (foreign?.isInterrupted) throw wayOn.endedByOther(foreign)
   if (foreign) return
-  if (!isInterrupted && !interrupt.isOnlyInAudit) return interrupt.warnOfExcess()
+  const { stop } = follower.state
+  // If only a thread was interrupted, the turn of the main thread has not ended, but nothing is left to reply to.
+  const isHalted = stop?.kind === 'done' && stop.reason === 'interrupted'
+  if (!isInterrupted && !isHalted && !interrupt.isOnlyInAudit) return interrupt.warnOfExcess()
   // An interrupt that was sent has come to its end, a task that was interrupted has not.
   if (followed.sent && !followed.sent.some(isTask)) context.lastSteps.push(() => endTask(audit, follower))
-  throw wayOn.interrupted(isInterrupted)
+  throw wayOn.interrupted(isInterrupted ? 'session' : isHalted ? 'tool use' : 'by the audit')
 }

@@ -103,13 +103,13 @@ export class WayOn {
     return `the session ${what}; ${this.#commandLine}`
   }
 
-  /**
-   * The session was interrupted, and has no answer to its last task. Only the journal says so if it is not `isListed`.
-   */
-  interrupted(isListed: boolean): CliError {
-    const why = isListed
-      ? `${this.#session} was interrupted, and nothing was sent since`
-      : `by the audit an earlier run began to interrupt ${this.#session}, and nothing shows that it has worked since`
+  /** There is no answer to the last task: the session was interrupted, or a tool use for which it rests. */
+  interrupted(what: 'session' | 'tool use' | 'by the audit'): CliError {
+    const why = {
+      session: `${this.#session} was interrupted, and nothing was sent since`,
+      'tool use': `${this.#session} rests for a tool use that was interrupted, and nothing was sent since`,
+      'by the audit': `by the audit an earlier run began to interrupt ${this.#session}, and nothing shows that it has worked since`,
+    }[what]
     const isBound = this.#plan.isBounded || this.#audit?.interrupt !== undefined
     return new CliError('stopped', why, {
       sent: 'yes',

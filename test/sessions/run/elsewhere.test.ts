@@ -72,6 +72,18 @@ test('another input under its id withdraws a question as soon as the stream brin
   ])
 })
 
+test('a run whose question an interrupt of its thread withdraws has no answer: 15', async () => {
+  const thread = { session_thread_id: 'th1' }
+  const { service, start } = open({ rounds: [[says('half'), bash('t1', thread)]] })
+  const { code, out, err } = await start(['go', '--last'], {
+    typed: silence(service, () => service.add({ type: 'user.interrupt', ...thread })),
+    stdinKind: 'terminal',
+    tty: ['stdout', 'stderr'],
+  })
+  expect({ code, out, posts: service.posts }, err).toEqual({ code: 15, out: '', posts: 0 })
+  expect(err).toContain('s1 rests for a tool use that was interrupted')
+})
+
 test('a report that cannot be written at the end leaves the task undone, and the same line takes it up', async () => {
   const { service, cwd, start, journal } = open({ rounds: [[says('done')]] })
   const line = ['go', '--audit', 'a.ndjson', '--report', 'reports/r.json']

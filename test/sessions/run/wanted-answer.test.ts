@@ -148,6 +148,25 @@ describe('--last prints only the answer', () => {
     expect({ code: gone.code, out: gone.out }).toEqual({ code: 0, out: 'of two\n' })
   })
 
+  test('Y126: nor has a rest for a tool use of a thread that was interrupted; a later end of the turn has one', async () => {
+    const thread = { session_thread_id: 'th1' }
+    const stop = { type: 'requires_action', event_ids: ['t1'] }
+    const waits: Event = { type: 'session.status_idle', stop_reason: stop }
+    const past = [task('one'), says('half'), { ...asks('t1'), ...thread }, waits]
+    const interrupted = [...past, { type: 'user.interrupt', ...thread }]
+    for (const words of [['--last'], ['-o', 'a.txt'], []]) {
+      const { code, out, err, read } = await go(words, { history: interrupted, rounds: [] })
+      expect({ code, out, file: read('a.txt') }, err).toEqual({ code: 15, out: '', file: undefined })
+      expect(err).toContain(
+        'parley: s1 rests for a tool use that was interrupted, and nothing was sent since',
+      )
+      expect(err).toMatch(/^ {2}parley events run 'Go on' -s s1 /m)
+    }
+    const history = [...interrupted, says('whole'), rest]
+    const { code, out } = await go(['--last'], { history, rounds: [] })
+    expect({ code, out }).toEqual({ code: 0, out: 'whole\n' })
+  })
+
   test('Y126: so has one that another client interrupts meanwhile, though streams leave that out', async () => {
     const service = createAgentService({
       history: [task('one'), { type: 'session.status_running' }, says('half')],
