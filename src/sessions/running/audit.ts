@@ -52,6 +52,7 @@ export class Audit {
   readonly #timers: Context['timers']
   #file: AppendedFile | undefined
   #task: JournalTask | undefined
+  #hasTasks = false
   #interrupt: number | undefined
   readonly #earlier = new Map<string, Reply>()
   readonly #denied = new Map<string, string>()
@@ -105,6 +106,11 @@ export class Audit {
     return this.#task
   }
 
+  /** Whether it knows of any task, done or not. */
+  get hasTasks(): boolean {
+    return this.#hasTasks
+  }
+
   /**
    * When a run began to interrupt the session, if one did since the last task and was not refused: the interrupt may have
    * arrived. In milliseconds since the epoch by this machine's clock, NaN if it is not known.
@@ -148,7 +154,9 @@ export class Audit {
   }
 
   #step(entry: Record<string, unknown>): void {
-    this.#task = stepTask(this.#task, readTaskLine(entry))
+    const line = readTaskLine(entry)
+    this.#hasTasks ||= line !== undefined
+    this.#task = stepTask(this.#task, line)
     this.#interrupt = stepInterrupt(this.#interrupt, entry)
   }
 

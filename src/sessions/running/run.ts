@@ -77,6 +77,8 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
   try {
     await bounds.begin(task !== undefined)
     if (task) denials.begin()
+    if (before.endsAlike && !audit.hasTasks)
+      context.warn("the session's last user.message is this very task: it is sent once more")
     const sent = task && (await wayOn.explain(sendTask(run, task, before.known)))
     bounds.follow(follower)
     const failure = await finish(run, plan, {

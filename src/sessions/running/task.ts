@@ -62,10 +62,12 @@ export function createCounter(marks: readonly string[]) {
   const types = new Set(marks.map((mark) => mark.slice(0, mark.lastIndexOf(' '))))
   let alike = 0
   let last: string | undefined
+  let endsAlike = false
   /** Returns whether the event is like one of the task's. */
   const add = ({ event }: EventItem): boolean => {
     const isAlike = types.has(event.type) && all.has(markOf(event))
     if (isAlike) alike++
+    if (event.type === 'user.message') endsAlike = isAlike
     last = event.id
     return isAlike
   }
@@ -73,6 +75,10 @@ export function createCounter(marks: readonly string[]) {
     add,
     async addAll(items: readonly EventItem[]) {
       for (const item of items) add(item)
+    },
+    /** Whether the last message that a client sent is like one of the task's. */
+    get endsAlike(): boolean {
+      return endsAlike
     },
     get known(): Known {
       return { alike, last, marks: [...all] }

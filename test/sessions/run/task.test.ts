@@ -22,6 +22,7 @@ const use = (id: string): Event => ({
 })
 const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
 const said = (text: string): Event => ({ type: 'user.message', content: [{ type: 'text', text }] })
+const answer = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
 const rest: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
 const notice =
@@ -52,6 +53,42 @@ function open(script: AgentScript, words = ['go']) {
       : []
   return { service, cwd, again, journal, timers }
 }
+
+const onceMore = "parley: the session's last user.message is this very task: it is sent once more\n"
+
+test.each([
+  ['no audit', [], undefined],
+  ['an audit that was emptied', ['--audit', 'a.ndjson'], ''],
+])(
+  'with %s, a warning says before it that a task is sent once more, also under -q',
+  async (_, flags, text) => {
+    const timers = createPatientClock()
+    const service = createAgentService({
+      rounds: [[answer('one')], [answer('two')], [answer('three')]],
+      timers,
+    })
+    const cwd = temporaryFolder()
+    const go = (words: string[], exchange = service.exchange) => {
+      if (text !== undefined) writeFileSync(join(cwd, 'a.ndjson'), text)
+      return run(['events', 'run', '-s', 's1', '-q', ...words, ...flags], {
+        cwd,
+        timers,
+        stdinKind: 'none',
+        exchange,
+      })
+    }
+    expect((await go(['go'])).err).toBe('')
+    expect((await go(['go'])).err).toBe(onceMore)
+    const refusing: Exchange = (request, onSent) =>
+      request.method === 'POST'
+        ? answering('{}', { status: 400 })(request)
+        : service.exchange(request, onSent)
+    expect((await go(['go'], refusing)).err).toContain(onceMore)
+    expect((await go(['go on'])).err).toBe('')
+    expect((await go(['go'])).err).toBe('')
+    expect(service.tasks).toBe(4)
+  },
+)
 
 const taskLines = (journal: Record<string, unknown>[]) =>
   journal.filter(({ task }) => task !== undefined).map(({ event }) => event)
