@@ -2,11 +2,12 @@ import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
+import { resultCommand } from '../following/stop-text.ts'
 import { endure, freshPatience, type Patience, type Patient, waitPatiently } from '../patience.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionAccess } from '../session.ts'
 import { sessionCommand } from '../session-command.ts'
-import { SessionState } from '../session-state.ts'
+import { needsResult, SessionState } from '../session-state.ts'
 import type { Audit, AuditEntry } from './audit.ts'
 import { readUse, type Use } from './judgement.ts'
 import { lookUntil } from './looking.ts'
@@ -230,11 +231,42 @@ export class Replies {
       }
     })
     if (isSettled) return
-    throw inDoubt(
-      this.#session,
-      left().map(({ use }) => use.id),
+    throw this.#inDoubt(
+      left().map(({ use }) => use),
       failure,
     )
+  }
+
+  #inDoubt(uses: readonly NamedUse[], failure: CliError | undefined): CliError {
+    const { context, parts } = this.#session
+    const { session } = parts.params
+    const why = failure ? `: ${failure.message}` : ': an earlier run began to answer'
+    const pending = uses.map(({ id }) => id)
+    const hasResult = ({ id }: NamedUse) => {
+      const reply = this.to(id)
+      const isResult = 'result' in reply && reply.result !== undefined
+      return isResult || needsResult(this.#follower.state.toolUse(id))
+    }
+    const results = uses.filter(hasResult)
+    const ways = [
+      ...(results.length < uses.length ? [sessionCommand(context, 'confirm', session)] : []),
+      ...[...new Set(results.map(({ type }) => type))].map((type) => {
+        const same = results.filter((use) => use.type === type)
+        return resultCommand(
+          context,
+          session,
+          type,
+          same.map(({ id }) => id),
+        )
+      }),
+    ]
+    const message = `it is not known whether the answer to ${pending.join(', ')} arrived${why}`
+    return new CliError('unknown', message, {
+      sent: 'unknown',
+      retry: 'look-first',
+      pending,
+      consequence: `look with '${parts.look}' before answering again with ${ways.map((way) => `'${way}'`).join(' or ')}`,
+    })
   }
 
   /** Settles a reply in doubt by a list, if that shows enough. */
@@ -292,14 +324,4 @@ function refusal(failure: CliError, replies: readonly GivenReply[]): CliError {
   const pending = replies.map(({ use }) => use.id)
   const message = `the reply to ${pending.join(', ')} was refused: ${failure.message}`
   return new CliError(failure.kind, message, { ...failure.details, pending })
-}
-
-function inDoubt({ context, parts }: SessionAccess, ids: string[], failure: CliError | undefined): CliError {
-  const why = failure ? `: ${failure.message}` : ': an earlier run began to answer'
-  return new CliError('unknown', `it is not known whether the answer to ${ids.join(', ')} arrived${why}`, {
-    sent: 'unknown',
-    retry: 'look-first',
-    pending: ids,
-    consequence: `look with '${parts.look}' before answering again with '${sessionCommand(context, 'confirm', parts.params.session)}'`,
-  })
 }

@@ -36,6 +36,7 @@ function open(script: AgentScript) {
       ...world,
     })
   const allow = () => writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
+  writeFileSync(join(cwd, 'deny.json'), '{"rules":[{"tool":"count","decision":"deny"}]}')
   const journal = (): Record<string, unknown>[] =>
     readFileSync(join(cwd, 'a.ndjson'), 'utf8')
       .trimEnd()
@@ -143,6 +144,29 @@ test('the same of a reply that an earlier run began: its decision is known by th
     .reverse()
   expect(last).toMatchObject({ event: 'answered-elsewhere', reason: 'it is answered: deny' })
 })
+
+test.each<[what: string, uses: Event[], command: string]>([
+  ['a confirmation', [bash('t1')], "'parley events confirm -s s1'"],
+  ['a custom tool’s result', [custom('c1')], "'parley events send -s s1 --custom-tool-result c1=TEXT'"],
+  ['results', [custom('c1'), custom('c2')], "'parley events send -s s1 --custom-tool-result ID=TEXT'"],
+  [
+    'a self-hosted tool’s result',
+    [bash('t1', { name: 'count', evaluated_permission: undefined })],
+    "'parley events send -s s1 --tool-result t1=TEXT'",
+  ],
+])(
+  '%s of unknown fate: the command that answers again gives what is asked for (needs sh)',
+  async (_, uses, command) => {
+    // Replies that a decision alone makes are posted together; those of commands are not.
+    const { service, start, allow } = open({ rounds: [uses], fate: () => 'loses' })
+    allow()
+    const policy = uses.length > 1 ? 'deny.json' : 'p.json'
+    const words = ['go', '--policy', policy, '--audit', 'a.ndjson', '--tool', 'count=echo x']
+    const { code, err } = await start(words)
+    expect({ code, posts: service.posts }, err).toEqual({ code: 10, posts: 1 })
+    expect(err).toContain(`look with 'parley events list -s s1' before answering again with ${command}\n`)
+  },
+)
 
 test('after a task that is taken up, what another client sends is not its turn', async () => {
   const { service, cwd, start, allow } = open({ rounds: [[says('mine')]] })
