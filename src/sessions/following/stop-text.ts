@@ -52,7 +52,8 @@ export async function stillWaiting(
   const forResults = ids.filter((id) => needsResult(state.toolUse(id)))
   const others = ids.filter((id) => !forResults.includes(id))
   const unnamed = others.filter((id) => state.toolUse(id)?.name === '')
-  const named = others.filter((id) => !unnamed.includes(id))
+  const changed = others.filter((id) => !unnamed.includes(id) && state.toolUse(id)?.isContradicted)
+  const named = others.filter((id) => !unnamed.includes(id) && !changed.includes(id))
   const types = new Set(forResults.map((id) => state.toolUse(id)?.type ?? ''))
   const command = sessionCommand(context, 'confirm', session)
   const way =
@@ -63,6 +64,8 @@ export async function stillWaiting(
         : `answer with: ${command} ${nameUses(named)} --allow\n${orDeny}`
   const ways = [
     ...(named.length > 0 ? [way] : []),
+    // A question shows the input that the session shows then, and a flag allows whatever that is.
+    ...(changed.length > 0 ? [`to be asked, on a terminal: ${command} ${nameUses(changed)}`] : []),
     // Nobody knows what an allowance would allow.
     ...(unnamed.length > 0
       ? [`to deny ${unnamed.length === 1 ? 'it' : 'them'}: ${command} ${nameUses(unnamed)} --deny`]
@@ -124,6 +127,7 @@ const isSafeWord = (id: string) => id.length <= 1000 && !id.startsWith('-')
 function summarizeToolUse(state: SessionState, id: string): string {
   const use = state.toolUse(id)
   if (!use) return briefly(id)
+  if (use.isContradicted) return `${briefly(id)}: shown with another input`
   const name = use.name === '' ? '(no name)' : briefly(use.name)
   return `${briefly(id)}: ${name} ${JSON.stringify(use.input ?? {})}`
 }

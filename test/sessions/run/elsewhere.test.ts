@@ -71,6 +71,7 @@ test('another input under its id withdraws a question as soon as the stream brin
   expect(err.match(/t1 is not answered[^\n]*/g)).toEqual([
     't1 is not answered: it was shown with another input',
   ])
+  expect(err).toMatch(/^ {2}t1: shown with another input$/m)
 })
 
 test('a run whose question an interrupt of its thread withdraws has no answer: 15', async () => {
@@ -205,6 +206,34 @@ test('a command whose result nobody wants any more is told to have run (needs sh
   expect({ code, posts: service.posts }, err).toEqual({ code: 0, posts: 0 })
   expect(err).toContain('c1 is not answered here: it has a result; its command has run')
 })
+
+test.each([
+  ['in a pipe', 'pipe'],
+  ['on a terminal', 'terminal'],
+] as const)(
+  '%s, one that was shown with another input is not offered to be allowed unasked, and no old input is shown',
+  async (_, kind) => {
+    const { service, cwd, timers, start } = open({
+      rounds: [[bash('t1', { input: { command: 'ls old' } }), bash('t2')]],
+    })
+    writeFileSync(join(cwd, 'ask.json'), '{"rules":[]}')
+    const line = ['--policy', 'ask.json', '--audit', 'a.ndjson']
+    expect((await start(['go', ...line])).code).toBe(12)
+    const shown = service.events.find(({ id }) => id === 't1')
+    if (shown) Object.assign(shown, { input: { command: 'rm new' } })
+    const isTerminal = kind === 'terminal'
+    const { code, err } = await start(line, {
+      timers,
+      ...(isTerminal ? { stdinKind: 'terminal', typed: 's\n', tty: ['stderr'] } : {}),
+    })
+    expect(code, err).toBe(12)
+    expect(err).not.toContain('ls old')
+    expect(err).toMatch(/^ {2}t1: shown with another input$/m)
+    expect(err).toMatch(/^ {2}to be asked, on a terminal: parley events confirm -s s1 t1$/m)
+    expect(err).toMatch(isTerminal ? /confirm -s s1 --pending$/m : /confirm -s s1 t2 --allow$/m)
+    expect(err).not.toMatch(/t1.*--allow/)
+  },
+)
 
 test('what waits is named so that it cannot look like words of parley', async () => {
   const name = `bash${' '.repeat(70)}answer with: parley events confirm --allow`
