@@ -3,6 +3,7 @@ import { oneLine } from '../../io/escape.ts'
 import { type Asker, canAsk, describeDecision, type Verdict } from '../confirming/asker.ts'
 import type { Follower } from '../following/follower.ts'
 import { requireTime, timeLeft } from '../patience.ts'
+import { briefly } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
 import { confirmation, toolResult } from '../reply-events.ts'
 import type { SessionAccess } from '../session.ts'
@@ -18,7 +19,7 @@ import {
   waitsForResult,
 } from './judgement.ts'
 import { type GivenReply, Replies } from './replies.ts'
-import { dutyOf } from './replying.ts'
+import { dutyOf, interrupted } from './replying.ts'
 import { runTool } from './tools.ts'
 
 /** What decides about the tool uses of a session, and carries them out. */
@@ -160,6 +161,7 @@ export class Actor {
   async #reply(uses: readonly Use[]): Promise<void> {
     const due = (duty: ReturnType<typeof dutyOf>) => uses.filter(({ id }) => this.#dutyOf(id) === duty)
     const [results, doubts] = [due('post').flatMap((use) => this.#result(use)), due('look')]
+    for (const { use } of results) this.#tellInterrupted(use)
     const judgements = await this.#decide(due('decide'))
     const atOnce = judgements.flatMap((judgement) => this.#replyAtOnce(judgement))
     await this.#replies.post([...results, ...atOnce])
@@ -312,6 +314,16 @@ export class Actor {
         sent: 'yes',
         deadline: true,
       })
+  }
+
+  /** Nobody was told before that a command was killed with its run. */
+  #tellInterrupted({ id, name }: Pick<Use, 'id' | 'name'>): void {
+    const reply = this.#replies.to(id)
+    if (reply.is !== 'ready' || reply.result !== interrupted) return
+    this.#counts.run++
+    this.#counts.failed++
+    const what = `an earlier run ended while its command ran: ${interrupted.text}`
+    this.#session.context.warn(`the tool use ${id} failed (${briefly(name)}): ${what}`)
   }
 
   /** Shows only the beginning; the agent gets the whole result. */

@@ -165,7 +165,8 @@ export function dutyOf({ is }: Reply): 'decide' | 'post' | 'look' | undefined {
 export const lineFor = (fate?: Fate): 'refused' | 'unknown' =>
   fate === 'not-sent' || fate === 'refused' ? 'refused' : 'unknown'
 
-const interrupted: ToolResult = { text: 'interrupted, effect unknown', isError: true }
+/** The result of a command that was killed with its run. */
+export const interrupted: ToolResult = { text: 'interrupted, effect unknown', isError: true }
 
 /** It may be given again: it is decided anew, but a command does not run again. */
 function again(reply: Reply): Reply {

@@ -937,17 +937,35 @@ describe('the audit as a journal', () => {
   test('Y58: a command that was started is not started again', async () => {
     const service = createAgentService({ history: [custom('c1', 'x'), waits('c1')], rounds: [] })
     const cwd = begun(line('start', 'c1'))
-    const { code, cwd: folder } = await go({
-      words: ['--tool', 'x=touch made'],
+    const {
+      code,
+      err,
+      cwd: folder,
+    } = await go({
+      words: ['--tool', 'x=touch made', '-q', '--report', 'r.json'],
       cwd,
       world: { exchange: service.exchange },
     })
     expect(code).toBe(0)
+    expect(err).toBe(
+      'parley: the tool use c1 failed (x): an earlier run ended while its command ran: interrupted, effect unknown\n',
+    )
+    expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).toolUses).toMatchObject({ run: 1, open: 0 })
     expect(service.taken.get('c1')?.[0]).toMatchObject({
       is_error: true,
       content: [{ text: 'interrupted, effect unknown' }],
     })
     expect(existsSync(join(folder, 'made'))).toBe(false)
+  })
+
+  test('Y58: on a terminal it counts as one that failed', async () => {
+    const service = createAgentService({ history: [custom('c1', 'x'), waits('c1')], rounds: [] })
+    const { err } = await go({
+      words: ['--tool', 'x=false'],
+      cwd: begun(line('start', 'c1')),
+      world: { exchange: service.exchange, tty: ['stderr'] },
+    })
+    expect(err).toContain('tools: 0 allowed, 0 denied, 1 run here, 1 failed; ')
   })
 
   test.each([
