@@ -16,12 +16,13 @@ const waits = [100, 250, 500, 1_000, 2_000]
 
 /**
  * Reads the list again and again until a reading has a result. Returns nothing if the time is over before. `begin` is called
- * for each list. Throws a `CliError`.
+ * for each list, and `whenWaiting` before the first wait. Throws a `CliError`.
  */
 export async function lookUntil<T>(
   { context, caller, parts }: SessionAccess,
   until: number,
   begin: () => ListReading<T>,
+  whenWaiting = () => {},
 ): Promise<T | undefined> {
   const { timers } = context
   const end = Math.min(until, caller.deadline)
@@ -36,6 +37,7 @@ export async function lookUntil<T>(
       endure({ context, caller, repeat: 'always' }, freshPatience(timers.now()), error)
     }
     if (timers.now() >= end) return undefined
+    if (count === 0) whenWaiting()
     await timers.wait(Math.min(waits[count] ?? 2_000, end - timers.now()))
   }
 }

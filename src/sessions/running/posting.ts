@@ -32,7 +32,8 @@ export async function findSent(
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
   const events = task && sentEvents(task.body, [])
   const until = context.timers.now() + longestDoubt
-  const ids = await lookUntil(run, until, () => createSearch(earlier, events))
+  const whenWaiting = () => context.note('looking for the task in the session, for up to 30 s')
+  const ids = await lookUntil(run, until, () => createSearch(earlier, events), whenWaiting)
   if (!ids) {
     const failure = earlier.is === 'accepted' ? notShown(parts) : notKnown(parts, events !== undefined)
     // A task that may never have arrived is sent again or waited for, and both need its words.

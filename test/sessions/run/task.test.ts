@@ -268,6 +268,15 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
     }
   })
 
+  test('says that it looks for it before it waits', async () => {
+    const { service, again, timers } = open({ rounds: [] })
+    expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
+    const stop = new Error('the first wait')
+    const waiting = { ...timers, wait: () => Promise.reject(stop) }
+    const { err } = await again({ timers: waiting })
+    expect(err).toContain('looking for the task in the session, for up to 30 s\n')
+  })
+
   test('ends with 10 if something happened meanwhile that a list without clients shows: nothing is sent', async () => {
     const { service, again, journal } = open({ rounds: [] })
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
@@ -280,6 +289,7 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
       "  look with 'parley events list -s s1'\n  once the session shows it, the same command goes on with it; to send it again, name another --audit file\n",
     )
     expect(err).not.toContain('parley events run')
+    expect(err.match(/looking for[^\n]*/g)).toEqual(['looking for the task in the session, for up to 30 s'])
     expect(taskLines(journal())).toEqual(['sent', 'unknown'])
   })
 
