@@ -59,6 +59,8 @@ export async function checkPolicy(
       ? await askSession(context, settings, options)
       : await readRecordedUses(await input.text(events, 'the events'), events === '-' ? 'stdin' : events)
   if (!uses) return
+  // Else a check of nothing would be a good one.
+  if (uses.isEmpty) throw usage('there is no event to check the policy on')
   const pace = new Pace(async () => {
     await letSignalsCome()
     if (timers.now() >= limit.deadline) throw tooLate('the deadline passed while the policy was checked')
@@ -92,8 +94,10 @@ async function askSession(
 class RecordedUses {
   readonly #texts = new Map<string, string>()
   readonly #contradicted = new Set<string>()
+  isEmpty = true
 
   add({ event, text }: EventItem): void {
+    this.isEmpty = false
     if (!isToolUse(event)) return
     const key = event.id ?? `#${this.#texts.size}`
     const earlier = this.#texts.get(key)

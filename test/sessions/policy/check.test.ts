@@ -153,9 +153,15 @@ describe('a policy over a recorded session', () => {
     expect(err).toBe(
       'parley: rules[0] (read_*) matched nothing\nparley: rules[2] (bash) matched nothing\nparley: rules[3] (create_issue) matched nothing\n',
     )
-    for (const none of ['', '\n', lines([rest()])]) {
-      const ended = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': none } })
-      expect(ended).toMatchObject({ code: 0, out: '', err: 'parley: there is no tool use\n' })
+    const ended = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': lines([rest()]) } })
+    expect(ended).toMatchObject({ code: 0, out: '', err: 'parley: there is no tool use\n' })
+    for (const nothing of ['', '\n', '[]', '{"data":[]}']) {
+      const argv = ['p.json', 'e.ndjson', '--fail-on-deny']
+      const { code, err } = await check(argv, { files: { 'e.ndjson': nothing } })
+      expect({ code, err }, nothing).toEqual({
+        code: 2,
+        err: 'parley: there is no event to check the policy on\n',
+      })
     }
   })
 
