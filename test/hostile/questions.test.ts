@@ -82,6 +82,22 @@ test.each<[string, Event[], number, string]>([
   expect(err).toContain(`t1 is not answered: ${why}\n`)
 })
 
+test('if the list cannot be read after a y, the failure says that it was not sent', async () => {
+  let lists = 0
+  const { code, err } = await run(['events', 'confirm', '-s', 's', '--pending', '--retries', '0'], {
+    typed: 'y\n',
+    tty: ['stdout', 'stderr'],
+    timers: createPatientClock(),
+    exchange(request) {
+      const isAway = ++lists > 1
+      const text = isAway ? '{}' : JSON.stringify({ data: [use(), waits] })
+      return answering(text, { status: isAway ? 503 : 200 })(request)
+    },
+  })
+  expect(code, err).toBe(7)
+  expect(err).toContain('answered 503; your answer to t1 was not sent\n')
+})
+
 test('what is shown is the input of the session, and not that of a file', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'events.json'), JSON.stringify([use(), waits]))

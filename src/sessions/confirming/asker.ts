@@ -187,6 +187,15 @@ const keys = '[y/n/s/q]'
 
 const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking'
 
+/** A failure after which the answers of a person to these tool uses were certainly not sent. */
+export function withUnsent(error: unknown, ids: readonly string[]): unknown {
+  if (!(error instanceof CliError) || ids.length === 0) return error
+  return new CliError(error.kind, `${error.message}; ${describeUnsent(ids)}`, error.details)
+}
+
+export const describeUnsent = (ids: readonly string[]): string =>
+  `your answer to ${ids.map((id) => briefly(id)).join(', ')} was not sent`
+
 const describeLost = (given: number, all: number): string | undefined =>
   given === 0 ? undefined : `your answer to ${given} of ${all} tool uses is lost`
 

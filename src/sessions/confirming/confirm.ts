@@ -9,7 +9,7 @@ import { confirmation } from '../reply-events.ts'
 import { type DeliveryOptions, deliverEvents, type LatestEvents } from '../sending/delivery.ts'
 import { checkEvents } from '../sending/given-events.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
-import { Asker, describeDecision, requirePerson, type Verdict } from './asker.ts'
+import { Asker, describeDecision, requirePerson, type Verdict, withUnsent } from './asker.ts'
 import { readConfirmInput } from './confirm-input.ts'
 import { type PendingUse, SessionRecord, whyUnconfirmable } from './session-record.ts'
 
@@ -93,7 +93,9 @@ async function askAndSend(confirming: Confirming, named: readonly PendingUse[]):
   let latest = shown
 
   async function readLatest(): Promise<LatestEvents | undefined> {
-    latest = await readSession(confirming)
+    latest = await readSession(confirming).catch((error: unknown) => {
+      throw withUnsent(error, [...verdicts.keys()])
+    })
     for (const id of open) if (latest.whyClosed(id, shown) !== undefined) open.delete(id)
     for (const use of uses) {
       const { id } = use

@@ -1,6 +1,13 @@
 import { CliError } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
-import { type Asker, canAsk, describeDecision, type Verdict } from '../confirming/asker.ts'
+import {
+  type Asker,
+  canAsk,
+  describeDecision,
+  describeUnsent,
+  type Verdict,
+  withUnsent,
+} from '../confirming/asker.ts'
 import type { Follower } from '../following/follower.ts'
 import { requireTime, timeLeft } from '../patience.ts'
 import { briefly } from '../plain-name.ts'
@@ -55,6 +62,8 @@ export class Actor {
   /** The open questions. */
   #asking: readonly Use[] = []
   readonly #counts = { run: 0, failed: 0 }
+  /** The tool uses that a person has decided about, until their replies are posted. */
+  #verdicts: readonly string[] = []
 
   constructor(
     session: SessionAccess,
@@ -155,7 +164,25 @@ export class Actor {
 
   /** Replies until no tool use has a next step. Throws a `CliError`. */
   async #act(): Promise<void> {
-    for (let uses = await this.#due(); uses.length > 0; uses = await this.#due()) await this.#reply(uses)
+    for (let uses = await this.#due(); uses.length > 0; uses = await this.#due()) {
+      this.#verdicts = []
+      try {
+        await this.#reply(uses)
+      } catch (error) {
+        const named = error instanceof CliError ? (error.details.pending ?? []) : []
+        throw withUnsent(
+          error,
+          this.#unsent().filter((id) => !named.includes(id)),
+        )
+      }
+      const unsent = this.#unsent()
+      if (unsent.length > 0) this.#session.context.warn(describeUnsent(unsent))
+    }
+  }
+
+  /** What a person decided, and no request has. */
+  #unsent(): string[] {
+    return this.#verdicts.filter((id) => this.#replies.to(id).is === 'deciding')
   }
 
   async #reply(uses: readonly Use[]): Promise<void> {
@@ -219,6 +246,7 @@ export class Actor {
     const isAsked = canAsk(this.#session.context)
     const questions = isAsked ? judged.filter((judgement) => isForPerson(judgement, this.#rules)) : []
     const verdicts = await this.#ask(questions)
+    this.#verdicts = [...verdicts.keys()]
     const judgements = judged.map((judgement): Judgement => {
       const verdict = verdicts.get(judgement.use.id)
       return verdict ? { use: judgement.use, ...verdict, by: 'person' } : judgement

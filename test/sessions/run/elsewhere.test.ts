@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { CliError } from '../../../src/errors.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createPatientClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
@@ -45,6 +46,13 @@ function open(script: AgentScript) {
   return { service, timers, cwd, start, allow, journal }
 }
 
+/** A person who says y, after `act`. */
+async function* yesAfter(service: AgentService, act: () => void) {
+  while (!waitsIn(service)) await soon()
+  act()
+  yield 'y\n'
+}
+
 /** A person who never answers: what is asked has to be withdrawn. */
 async function* silence(service: AgentService, act: () => void) {
   while (!waitsIn(service)) await soon()
@@ -73,6 +81,29 @@ test('another input under its id withdraws a question as soon as the stream brin
   ])
   expect(err).toMatch(/^ {2}t1: shown with another input$/m)
 })
+
+test.each([
+  ['all', ''],
+  ['what is posted', 'POST'],
+])(
+  'a y that cannot be posted because the service went away (%s): the failure says that it was not sent',
+  async (_, away) => {
+    const { service, start } = open({ rounds: [[bash('t1')]] })
+    let isAway = false
+    const exchange: Exchange = (request, onSent) => {
+      if (isAway && request.method.includes(away))
+        throw new CliError('not-sent', 'connection refused', { sent: 'no' })
+      return service.exchange(request, onSent)
+    }
+    const typed = yesAfter(service, () => {
+      isAway = true
+    })
+    const world = { exchange, typed, stdinKind: 'terminal', tty: ['stderr'] } as const
+    const { code, err } = await start(['go', '--deadline', '90'], { ...world, tty: [...world.tty] })
+    expect({ failed: code !== 0, posts: service.posts }, err).toEqual({ failed: true, posts: 0 })
+    expect(err.match(/your answer to t1 was not sent/g), err).toHaveLength(1)
+  },
+)
 
 test('a run whose question an interrupt of its thread withdraws has no answer: 15', async () => {
   const thread = { session_thread_id: 'th1' }
