@@ -73,7 +73,10 @@ export class AppendedFile {
   requireUnchanged(): void {
     const change = this.findChange()
     if (change !== undefined)
-      throw new CliError('file', `${this.#name}: it was ${change} while this run wrote it`)
+      throw new CliError(
+        'file',
+        `${this.#name}: it was ${change} while this run wrote it: put it back, or what was done may be done again`,
+      )
   }
 
   /** What was written of a text that does not fit stays. */

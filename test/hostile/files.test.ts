@@ -39,7 +39,7 @@ describe('an audit that somebody meddles with while a command runs stops the run
     const tool = `count=echo ran >> runs; ${command}`
     const { code, err } = await run([...argv, '--tool', tool], { cwd, exchange: service.exchange })
     expect(code).toBe(11)
-    expect(err).toContain(`the audit file a.ndjson: it was ${what} while this run wrote it`)
+    expect(err).toContain(`the audit file a.ndjson: it was ${what} while this run wrote it: put it back, or `)
     expect([service.posts, readFileSync(join(cwd, 'runs'), 'utf8')]).toEqual([0, 'ran\n'])
   })
 
