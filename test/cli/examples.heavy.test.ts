@@ -7,6 +7,8 @@ import { binary, type Started, start } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 import { examplesOf, helpOn, names } from './pages.ts'
 
+const event = '{"type":"user.message","content":[{"type":"text","text":"hi"}]}'
+
 describe('every example runs as printed (needs sh)', () => {
   const cwd = temporaryFolder()
   let server: Started
@@ -24,7 +26,7 @@ describe('every example runs as printed (needs sh)', () => {
       'token.txt': 'token',
       'body.json': '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}',
       'events.json': '{"events":[{"type":"user.interrupt"}]}',
-      'events.ndjson': '{"type":"user.message","content":[{"type":"text","text":"hi"}]}\n',
+      'events.ndjson': event,
       'rules.json': '{"rules":[]}',
       'verdict.json': '{"type":"object","properties":{"verdict":{"type":"string"}}}',
       'audit.ndjson': '',
@@ -69,6 +71,8 @@ describe('every example runs as printed (needs sh)', () => {
     async (name) => {
       for (const example of examplesOf(await helpOn(name))) {
         if (name === 'events confirm') sh("parley events send -s sesn_1 'Use a tool' --follow")
+        if (name === 'policy check')
+          sh(`parley events send -s sesn_1 hi --follow; printf %s '${event}' > events.ndjson`)
         const { status, stderr } = sh(example)
         expect(status, `${example}: ${stderr}`).toBe(codeOf(example))
         if (asks(example)) expect(stderr).toContain('asks on a terminal')
