@@ -51,7 +51,7 @@ writeFileSync(
 /** Runs a job to its end; returns its milliseconds. Throws where it fails. */
 export function time({ command, env }: Job): Promise<number> {
   const start = performance.now()
-  const child = spawn('bash', ['-c', `exec 0</dev/null; set -o pipefail; ${command}`], {
+  const child = spawn('bash', ['-c', `exec 0</dev/null >/dev/null; set -o pipefail; ${command}`], {
     env: { ...environment, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
