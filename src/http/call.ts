@@ -79,6 +79,8 @@ export function createCaller(
   // Many calls have a progress line of their own.
   const showWaiting = isOneOfMany ? <T>(work: Promise<T>) => work : createWaiting(context)
   let carrying: Promise<Carrier> | undefined
+  /** The session whose id was kept last: each list that a run reads is a call. */
+  let kept: string | undefined
 
   function carrier(): Promise<Carrier> {
     // A batch ends all its calls itself.
@@ -151,7 +153,10 @@ export function createCaller(
         const value = await read(response)
         response.finish()
         const { session } = parts.params
-        if (session !== undefined) await (await carrier()).keepSession?.(session)
+        if (session !== undefined && session !== kept) {
+          kept = session
+          await (await carrier()).keepSession?.(session)
+        }
         return value
       } catch (error) {
         throw response.complete(error)
