@@ -10,7 +10,7 @@ interface FlagPlace {
   children: Record<string, Entry>
 }
 
-/** Says that there is no such flag, and what was probably meant. */
+/** The message about a flag that does not exist, with the flag that was probably meant. */
 export function describeUnknownFlag(word: string, place: FlagPlace): string {
   // The value after = may be a secret.
   const name = word.startsWith('--') ? word.replace(/=.*/s, '') : word

@@ -167,7 +167,8 @@ export function createCaller(
 
 type WayToMend = (failure: CliError) => string | undefined
 
-interface SendOptions {
+/** What the attempts of a call share. */
+interface AttemptParts {
   endpoint: Endpoint
   parts: RequestParts
   exchange: Exchange
@@ -188,7 +189,7 @@ interface Response extends HttpResponse {
  * Sends a request, and again if that is safe, until a response has a status of 2xx. Every attempt sends the same bytes.
  * Throws a `CliError` that says how far the call got.
  */
-async function sendRequest(context: Context, request: HttpRequest, sending: SendOptions): Promise<Response> {
+async function sendRequest(context: Context, request: HttpRequest, sending: AttemptParts): Promise<Response> {
   const { timers, summary, note } = context
   const { parts, call, policy, wayToMend } = sending
   /** Of the attempt that got furthest. */
@@ -224,7 +225,7 @@ async function sendRequest(context: Context, request: HttpRequest, sending: Send
 async function tryOnce(
   { timers }: Context,
   request: HttpRequest,
-  { endpoint, call, exchange }: SendOptions,
+  { endpoint, call, exchange }: AttemptParts,
 ): Promise<Omit<Response, 'attempts'> | FailedAttempt> {
   call.attempt()
   let response: HttpResponse

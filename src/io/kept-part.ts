@@ -41,7 +41,7 @@ export async function keepingPart<T>(
   }
 }
 
-/** Says where the part that came was kept, or an answer that is whole and not as it was asked for. */
+/** Prints where the part that came is kept, or a whole answer that does not fit. */
 export const tellKept = ({ outcome }: KeptPart, what = 'the part that came'): string => `${what} ${outcome}`
 
 /** The same failure, with what became of the answer, as far as it came. */

@@ -47,7 +47,7 @@ const bound: readonly SettingName[] = [
 ]
 
 /** A place that values come from. */
-interface Source {
+interface ValueSource {
   source: Origin['source']
   nameOf(setting: SettingName): string
   valueFor(setting: SettingName): unknown
@@ -72,14 +72,14 @@ function chooseValues(sources: SettingSources): Candidate[] {
 }
 
 /** The places of values, in the order of `README.md`, Your own services. */
-function orderSources({ flags, profile, env }: SettingSources): Source[] {
-  const own: Source = {
+function orderSources({ flags, profile, env }: SettingSources): ValueSource[] {
+  const own: ValueSource = {
     source: 'profile',
     // A file may have any name, and a message may be printed as it is.
     nameOf: () => `profile '${oneLine(profile.name, 100)}'`,
     valueFor: (setting) => profile.values[setting],
   }
-  const environment: Source = {
+  const environment: ValueSource = {
     source: 'environment',
     nameOf: variableOf,
     valueFor: (setting) =>

@@ -202,13 +202,12 @@ function requireShown(
 ): PendingUse[] {
   const { session } = parts.params
   const uses = named.map(({ id }) => record.use(id))
-  const { state } = record
   const problems = uses.flatMap((use) => {
     if (use.type === undefined) return [`shows no tool use ${use.id}`]
     const why = whyUnconfirmable(context, session, use)
     if (why !== undefined) return why
-    if (state.isAnswered(use.id)) return [`${use.id} has its answer already`]
-    const over = state.unlisted.includes(use.id) ? undefined : state.whyOver(use.id)
+    if (record.state.isAnswered(use.id)) return [`${use.id} has its answer already`]
+    const over = record.whyOver(use.id)
     return over === undefined ? [] : [`${use.id} is not asked about: ${over}`]
   })
   if (problems.length > 0) throw usageProblems(session, problems)

@@ -35,10 +35,13 @@ export class SessionRecord {
   /** Why a tool use needs no reply any more, if an earlier record does not say so too. */
   whyClosed(id: string, earlier: SessionRecord): string | undefined {
     if (this.use(id).type === undefined) return 'the session no longer shows it'
-    const why = this.state.whyOver(id)
-    // A rest that lists nothing waits for all that is open.
-    const wasOpen = earlier.state.whyOver(id) !== why || earlier.state.unlisted.includes(id)
-    return wasOpen && !this.state.unlisted.includes(id) ? why : undefined
+    const why = this.whyOver(id)
+    return why === earlier.whyOver(id) ? undefined : why
+  }
+
+  /** Why a tool use needs no reply any more. A rest that lists nothing waits for all that is open. */
+  whyOver(id: string): string | undefined {
+    return this.state.unlisted.includes(id) ? undefined : this.state.whyOver(id)
   }
 
   /** Whether a tool use is the same as in an earlier record: its tool, its server and its whole input. */

@@ -201,8 +201,8 @@ function toLine(entry: AuditEntry, session: string, time: string): string {
 const longestLine = 2 ** 27
 
 /**
- * Reads an audit, entry by entry, each with its line; messages call it `name`. Throws a `CliError` if a line is not one of an audit: then the
- * file belongs to something else.
+ * Reads an audit, entry by entry, each with its line; messages call it `name`. Throws a `CliError` if a line is not one of
+ * an audit: then the file belongs to something else.
  */
 export async function* readEntries(
   chunks: AsyncIterable<Uint8Array>,

@@ -6,7 +6,7 @@ import { readSession } from '../read-session.ts'
 import type { SessionAccess } from '../session.ts'
 import { describeUsage } from '../usage-text.ts'
 import { type BoundFlags, Budget } from './budget.ts'
-import type { Interrupt } from './interrupt.ts'
+import type { SessionInterrupt } from './interrupt.ts'
 
 /** How often a session that works is asked what it costs. Milliseconds. */
 const interval = 30_000
@@ -14,14 +14,14 @@ const interval = 30_000
 /** Reads what a run uses, has the report tell it, and has the session interrupted at a bound. */
 export class Bounds {
   readonly #session: SessionAccess
-  readonly #interrupt: Interrupt
+  readonly #interrupt: SessionInterrupt
   readonly #budget: Budget
   readonly #asksAgain: boolean
   #follower: Follower | undefined
   #isRoundingTold = false
   #cancelAsking = () => {}
 
-  constructor(session: SessionAccess, flags: BoundFlags, interrupt: Interrupt) {
+  constructor(session: SessionAccess, flags: BoundFlags, interrupt: SessionInterrupt) {
     this.#session = session
     this.#interrupt = interrupt
     this.#budget = new Budget(flags)

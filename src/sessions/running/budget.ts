@@ -11,6 +11,10 @@ export interface BoundFlags {
   maxCost?: string
 }
 
+/** Whether a run may use only so much. */
+export const hasBounds = ({ maxTotalTokens, maxCost }: BoundFlags): boolean =>
+  maxTotalTokens !== undefined || maxCost !== undefined
+
 /** The tokens and the cost that are known. What the service does not tell is absent. */
 interface Figures {
   /** The total is the sum of the counts that are told. */
@@ -103,7 +107,7 @@ export class Budget {
   }
 
   get isBounded(): boolean {
-    return this.#flags.maxCost !== undefined || this.#flags.maxTotalTokens !== undefined
+    return hasBounds(this.#flags)
   }
 
   /** Why the run is over its bounds, in words; absent if it is within them. */

@@ -24,7 +24,6 @@ export class Denials {
   /** Any task of the session begins the turn. */
   #isOpen = true
   readonly #own: ReadonlySet<string>
-
   readonly #rules: Rules
 
   /** `own` are the ids of a task that an earlier run has sent: no other begins the turn. */

@@ -29,7 +29,7 @@ type Course =
 const [grace, longestEnd] = [1000, 30_000]
 
 /** Interrupts a session, once, if it does not come to rest by itself. */
-export class Interrupt {
+export class SessionInterrupt {
   readonly #session: SessionAccess
   readonly #audit: Audit
   readonly #wayOn: WayOn

@@ -9,7 +9,7 @@ import { Pace, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
-import type { BoundFlags } from './budget.ts'
+import { type BoundFlags, hasBounds } from './budget.ts'
 import type { Rules } from './judgement.ts'
 import { hashOf } from './task.ts'
 import { type AnswerOptions, askForSchema, readAnswerFlags, type WantedAnswer } from './wanted-answer.ts'
@@ -61,7 +61,6 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const body = given && wanted.schema ? askForSchema(context, given, wanted.schema) : given
   const { dryRun, curl } = context.flags
   if ((dryRun || curl) && !body) throw usage('there is no task: --dry-run and --curl have nothing to show')
-  const { audit, maxCost, maxTotalTokens } = options
   return {
     settings,
     parts,
@@ -69,8 +68,8 @@ export async function readPlan(context: Context, options: RunOptions, words: str
     rules,
     toolTimeout,
     wanted,
-    isAudited: audit !== undefined,
-    isBounded: maxCost !== undefined || maxTotalTokens !== undefined,
+    isAudited: options.audit !== undefined,
+    isBounded: hasBounds(options),
   }
 }
 

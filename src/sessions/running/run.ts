@@ -14,7 +14,7 @@ import { Actor } from './actor.ts'
 import { Audit } from './audit.ts'
 import { Bounds } from './bounds.ts'
 import { Denials } from './denials.ts'
-import { Interrupt } from './interrupt.ts'
+import { SessionInterrupt } from './interrupt.ts'
 import { describeUse, entryOf } from './judgement.ts'
 import { type Plan, type RunOptions, readPlan } from './plan.ts'
 import { endTask, findSent, type SessionRun, sendTask } from './posting.ts'
@@ -58,7 +58,7 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
   const task = shown ? undefined : plan.task
   if (!task) wayOn.takeUp()
   const own = plan.task && shown
-  const interrupt = new Interrupt(run, audit, wayOn)
+  const interrupt = new SessionInterrupt(run, audit, wayOn)
   const bounds = new Bounds(run, options, interrupt)
   const denials = new Denials(plan.rules, audit.denied, own)
   const before = createCounter(task ? marksOf(sentEvents(task.body, [])) : [])
@@ -104,7 +104,7 @@ interface Followed {
   follower: Follower
   actor: Actor
   denials: Denials
-  interrupt: Interrupt
+  interrupt: SessionInterrupt
   bounds: Bounds
   /** The events of the task, if this run has sent one. */
   sent: SessionEvent[] | undefined
