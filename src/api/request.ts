@@ -5,8 +5,8 @@ import { decodeUtf8 } from '../io/utf8.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { addressOf } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
+import { spellBody } from '../wire/json/body-text.ts'
 import { editJson, parseAssignment } from '../wire/json/edit.ts'
-import { encodeJson } from '../wire/json/encoder.ts'
 import { describeJsonError, parseJson } from '../wire/json/parse.ts'
 
 export interface RequestOptions {
@@ -83,9 +83,7 @@ async function readBody(context: Context, { input, set = [] }: RequestOptions): 
     const way = "other bodies need -H 'Content-Type: TYPE'"
     throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}; ${way}`)
   }
-  const body = encodeJson([{ json: editJson(text, assignments) }])
-  if (!body) throw usage('the body is longer than 512 MiB, the most that can be sent')
-  return body
+  return Buffer.from(spellBody(() => editJson(text, assignments)))
 }
 
 /** How often a path is decoded to find out what a server may make of it. */

@@ -1,6 +1,6 @@
 import { usage, usageProblems } from '../errors.ts'
+import { spellBody } from '../wire/json/body-text.ts'
 import { type Assignment, appending, assigning, editJson } from '../wire/json/edit.ts'
-import { encodeJson, type JsonPart, partsOf } from '../wire/json/encoder.ts'
 import { describeIssues, describeJsonError, isObject, parseJson } from '../wire/json/parse.ts'
 
 export type Part = { text: string } | { inlineData: { mimeType: string; data: string } }
@@ -34,67 +34,31 @@ export interface BodyParts {
  */
 export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   const { given, assignments, system, temperature, maxOutputTokens, isStream } = parts
-  const config = Object.entries({ temperature, maxOutputTokens }).filter(([, json]) => json !== undefined)
   const turn = { role: 'user', parts: parts.turn }
-  const instruction = system === undefined ? {} : { systemInstruction: instruct(system) }
-  const stream = isStream ? { stream: true } : {}
-  if (!given) {
-    const body = encode(newBody({ contents: [turn], ...instruction, ...stream }, config))
-    return assignments.length === 0 ? body : change(Buffer.from(body).toString(), assignments)
+  const fields = {
+    ...(system === undefined ? {} : { systemInstruction: instruct(system) }),
+    ...(isStream ? { stream: true } : {}),
   }
-  const isOther = await isOfOtherEndpoint(given)
+  const config = Object.entries({ temperature, maxOutputTokens })
+    .filter(([, json]) => json !== undefined)
+    .map(([name, json]) => assigning(['generationConfig', name], json ?? ''))
+  const isOther = given !== undefined && (await isOfOtherEndpoint(given))
   if (isOther && (parts.turn.length > 0 || system !== undefined || parts.hasSchema)) {
     const way = "'parley api gateway /v1/message' takes it; here it goes only as it is"
     throw usage(`${given.name}: it has messages and no contents: ${way}`)
   }
-  const own: Assignment[] = [
-    ...Object.entries(instruction).map(([name, value]) => assigning([name], toText(value))),
-    ...config.map(([name, json]) => assigning(['generationConfig', name], json ?? '')),
-    ...(isStream ? [assigning(['stream'], 'true')] : []),
-  ]
-  if (parts.turn.length > 0) {
-    own.unshift(appending(['contents'], toText(turn)))
-  }
-  const all = [...own, ...assignments]
-  return all.length === 0 ? encode([{ json: given.text }]) : change(given.text, all)
+  const text = spellBody(() => {
+    if (!given) return editJson(JSON.stringify({ contents: [turn], ...fields }), [...config, ...assignments])
+    const added = parts.turn.length > 0 ? [appending(['contents'], JSON.stringify(turn))] : []
+    const set = Object.entries(fields).map(([name, value]) => assigning([name], JSON.stringify(value)))
+    return editJson(given.text, [...added, ...set, ...config, ...assignments])
+  })
+  if (text !== given?.text && (given || assignments.length > 0)) await check({ text, name: 'the body' })
+  return Buffer.from(text)
 }
 
 /** An instruction to the model, as a body has it. */
 export const instruct = (text: string) => ({ parts: [{ text }] })
-
-/** A body's JSON. The numbers stay as they are spelled: a value in JavaScript would not keep that. */
-function* newBody(fields: object, config: [name: string, json: string | undefined][]): Generator<JsonPart> {
-  if (config.length === 0) return yield* partsOf(fields)
-  yield { json: '{' }
-  for (const [name, value] of Object.entries(fields)) {
-    yield { json: `"${name}":` }
-    yield* partsOf(value)
-    yield { json: ',' }
-  }
-  const options = config.map(([name, json]) => `"${name}":${json}`)
-  yield { json: `"generationConfig":{${options.join(',')}}}` }
-}
-
-function encode(parts: Iterable<JsonPart>): Uint8Array {
-  const bytes = encodeJson(parts)
-  if (!bytes) throw tooLong()
-  return bytes
-}
-
-const toText = (value: object) => Buffer.from(encode(partsOf(value))).toString()
-
-const tooLong = () => usage('the request is longer than 512 MiB, the most that can be sent')
-
-async function change(text: string, assignments: readonly Assignment[]): Promise<Uint8Array> {
-  let changed: string
-  try {
-    changed = editJson(text, assignments)
-  } catch (error) {
-    throw error instanceof RangeError ? tooLong() : error
-  }
-  await check({ text: changed, name: 'the body' })
-  return encode([{ json: changed }])
-}
 
 async function check({ text, name, hint }: GivenBody): Promise<unknown> {
   let body: unknown

@@ -2,7 +2,7 @@ import { usage } from '../errors.ts'
 import { findMimeType, isPdf } from '../io/file-kind.ts'
 import type { Input } from '../io/input.ts'
 import { decodeUtf8, isUtf16, tryDecodeUtf8 } from '../io/utf8.ts'
-import { longestText } from '../wire/json/encoder.ts'
+import { longestText } from '../wire/json/body-text.ts'
 
 /** A file that goes into a request; stdin's text has no name. */
 export type GivenFile = { name?: string; text: string } | { mimeType: string; base64: string }

@@ -1,4 +1,4 @@
-import { endOfPiece } from '../wire/json/encoder.ts'
+import { startOf } from '../wire/text-start.ts'
 import { escapeControls } from './escape.ts'
 import type { Output } from './output.ts'
 
@@ -16,6 +16,9 @@ export interface AnswerPrinter {
    */
   breakLine(): boolean
 }
+
+/** How much text is written at a time, in UTF-16 units. */
+const piece = 256 * 1024
 
 /** On a terminal, control characters are made visible; in a pipe the text stays as it is. */
 export function createAnswerPrinter(output: Output): AnswerPrinter {
@@ -46,9 +49,10 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
       hasText = true
       isInLine = !text.endsWith('\n')
       // In pieces: the bytes of a long text would take up as much memory once more.
-      for (let start = 0, end = 0; start < text.length; start = end) {
-        end = endOfPiece(text, start)
-        await output.write(text.slice(start, end))
+      for (let start = 0; start < text.length; ) {
+        const next = startOf(text.slice(start, start + piece + 1), piece)
+        await output.write(next)
+        start += next.length
       }
     },
     async end() {

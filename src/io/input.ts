@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { asFileFailure, CliError, tooLate, usage } from '../errors.ts'
 import { callAfter, inTime, type Limit, type Timers } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
-import { longestText } from '../wire/json/encoder.ts'
+import { longestText } from '../wire/json/body-text.ts'
 import { absolutePath } from './paths.ts'
 import { decodeUtf8, isBlank, tooLong } from './utf8.ts'
 

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { usage } from '../errors.ts'
-import { longestText } from '../wire/json/encoder.ts'
+import { longestText } from '../wire/json/body-text.ts'
 
 /**
  * Decodes text without its byte order mark. Throws a usage error if it is too long, or not UTF-8: then with the place

@@ -118,7 +118,7 @@ faultsOnce('P: large input', [
     name: 'P06 100 MB',
     argv: ['chat'],
     stdin: 'x'.repeat(100 * 2 ** 20),
-    memory: 460,
+    memory: 550,
     check: ({ server }) => {
       if ((server.requests[0]?.length ?? 0) < 100 * 2 ** 20) throw new Error('it was cut')
     },

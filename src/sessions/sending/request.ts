@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
+import { spellBody } from '../../wire/json/body-text.ts'
 import { appending, editJson } from '../../wire/json/edit.ts'
-import { encodeJson, type JsonPart, partsOf } from '../../wire/json/encoder.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import {
   type AddedEvent,
@@ -38,7 +38,6 @@ export async function readEvents(
   if (!given && flags.length + words.length + files.length === 0) return undefined
   const piped = await readPiped(context, options, words)
   const added = await readEventFlags(input, flags, { files, words, piped })
-  const json = join(given, added)
   if (review) {
     for (const event of valuesOf(added)) {
       if (Array.isArray(event))
@@ -47,9 +46,7 @@ export async function readEvents(
     }
     review.end(given)
   }
-  const body = encodeJson(json)
-  if (!body) throw tooLong()
-  return body
+  return Buffer.from(spellBody(() => join(given, added)))
 }
 
 /** The same; without anything else the events are stdin's. Throws a usage error if there are none. */
@@ -66,8 +63,6 @@ export async function requireEvents(
   if (!body) throw usage('no events: give words, flags, or JSON through a pipe or with -i FILE')
   return body
 }
-
-const tooLong = () => usage('the events are longer than 512 MiB, the most that can be sent')
 
 /** The events of `-i`, or of stdin: not if its text belongs to words, if a flag reads it, or if no flag needs more. */
 async function readInput(
@@ -107,35 +102,17 @@ function looksLikeEvents(text: string): boolean {
   return isObject(first) && (typeof first.type === 'string' || Array.isArray(first.events))
 }
 
-/** The body with all of the events, in pieces. */
-function join(given: GivenEvents | undefined, added: AddedEvent[]): Iterable<JsonPart> {
-  if (!given || given.lines) return piecesOf(given?.lines ?? [], added)
-  const toText = (event: AddedEvent) => ('json' in event ? event.json : JSON.stringify(event.value))
-  try {
-    const appended = added.map((event) => appending(['events'], toText(event)))
-    return [{ json: editJson(given.body, appended) }]
-  } catch (error) {
-    throw error instanceof RangeError ? tooLong() : error
+/** The body with all of the events. */
+function join(given: GivenEvents | undefined, added: AddedEvent[]): string {
+  const texts = added.map((event) => ('json' in event ? event.json : JSON.stringify(event.value)))
+  if (given && !given.lines) {
+    const appended = texts.map((text) => appending(['events'], text))
+    return editJson(given.body, appended)
   }
+  const lines = given?.lines?.join(',\n') ?? ''
+  return `{"events":[${lines}${lines && texts.length > 0 ? ',' : ''}${texts.join(',')}]}`
 }
 
 function* valuesOf(added: AddedEvent[]): Generator<unknown> {
   for (const event of added) yield 'json' in event ? JSON.parse(event.json) : event.value
-}
-
-/** How many events are joined at a time. */
-const group = 1000
-
-function* piecesOf(lines: string[], added: AddedEvent[]): Generator<JsonPart> {
-  yield { json: '{"events":[' }
-  for (let start = 0; start < lines.length; start += group) {
-    if (start > 0) yield { json: ',\n' }
-    yield { json: lines.slice(start, start + group).join(',\n') }
-  }
-  for (const [index, event] of added.entries()) {
-    if (lines.length + index > 0) yield { json: ',' }
-    if ('json' in event) yield event
-    else yield* partsOf(event.value)
-  }
-  yield { json: ']}' }
 }
