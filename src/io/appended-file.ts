@@ -8,9 +8,10 @@ import {
   lstatSync,
   readSync,
   truncateSync,
+  writeFileSync,
 } from 'node:fs'
 import { asFileFailure, CliError } from '../errors.ts'
-import { openRegular, readPieces, writeAll } from './open-file.ts'
+import { openRegular, readPieces } from './open-file.ts'
 
 const newline = 0x0a
 
@@ -83,7 +84,7 @@ export class AppendedFile {
   append(text: string): void {
     this.requireUnchanged()
     this.#attempt(() => {
-      writeAll(this.#file, Buffer.from(text))
+      writeFileSync(this.#file, text)
       this.#size = fstatSync(this.#file).size
     })
   }

@@ -1,7 +1,6 @@
-import fs, { closeSync, constants, openSync, promises } from 'node:fs'
-import type { Socket } from 'node:net'
+import { constants, createWriteStream, openSync, promises } from 'node:fs'
 import { dirname } from 'node:path'
-import { promisify } from 'node:util'
+import type { Writable } from 'node:stream'
 import { asFileFailure, CliError, fileProblem, usage } from '../errors.ts'
 import { inTime } from '../timers.ts'
 import { notTaken, type Output, type WriteLimit } from './output.ts'
@@ -38,8 +37,8 @@ interface WhereWritten extends WriteLimit {
 }
 
 /**
- * Prepares to write a file, without changing it yet: throws a `CliError` of kind `file` if it cannot be written. A device or
- * an open descriptor is written directly, and a pipe, until the deadline. A file of the user's keeps its mode; a new one gets
+ * Prepares to write a file, without changing it yet: throws a `CliError` of kind `file` if it cannot be written. A device, a
+ * pipe or an open descriptor is written directly, until the deadline. A file of the user's keeps its mode; a new one gets
  * `mode`, by default that of any new file.
  */
 export async function openFileOutput(
@@ -58,9 +57,9 @@ export async function openFileOutput(
         : asFileFailure(error, name)
     })
   }
-  const pipe = existing?.isFIFO() ? await openPipe(target, name) : undefined
-  const direct = pipe ? createPipeSink(pipe, name, until) : createDeviceSink(target)
-  const sink = isDirect ? direct : createFileSink(target, name, modeToKeep(existing, host.uid) ?? mode)
+  const sink = isDirect
+    ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, until)
+    : createFileSink(target, name, modeToKeep(existing, host.uid) ?? mode)
   const wrapped = (work: Promise<void>) =>
     work.catch((error) => {
       throw asFileFailure(error, name)
@@ -82,7 +81,7 @@ type Sink = Pick<FileOutput, 'write' | 'commit' | 'keep' | 'discard'>
 function createFileSink(target: string, name: string, mode: number | undefined): Sink {
   let file: TemporaryFile | undefined
   const begin = () => {
-    file ??= new TemporaryFile(target, { mode, isExact: mode !== undefined })
+    file ??= new TemporaryFile(target, mode)
     return file
   }
   return {
@@ -130,61 +129,39 @@ const notKept = (name: string, error: unknown): KeptPart => ({
   outcome: `could not be kept as ${name}.part: ${fileProblem(error)}`,
 })
 
-// With plain descriptors: Node 26 throws if a `FileHandle` is collected that a broken answer left open.
-const [open, close, writeFile] = [promisify(fs.open), promisify(fs.close), promisify(fs.writeFile)]
-
 /** Opens a pipe that somebody reads: opening any other would wait for ever. */
-async function openPipe(path: string, name: string): Promise<Socket> {
-  let probe: number
+async function openPipe(path: string, name: string): Promise<Writable> {
+  const { Socket } = await import('node:net')
   try {
-    probe = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
+    // Not by a thread: a reader that sleeps would hold it, and with it the process.
+    const fd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
+    return new Socket({ fd, readable: false, writable: true })
   } catch (error) {
     const isUnread = (error as NodeJS.ErrnoException).code === 'ENXIO'
     throw new CliError('file', `${name}: ${isUnread ? 'nobody reads this pipe' : fileProblem(error)}`)
   }
-  try {
-    const { Socket } = await import('node:net')
-    return new Socket({ fd: await open(path, 'w'), readable: false, writable: true })
-  } finally {
-    closeSync(probe)
-  }
-}
-
-/** Not by a thread: a reader that sleeps would hold it, and with it the process. */
-function createPipeSink(pipe: Socket, name: string, { limit, timers }: WriteLimit): Sink {
-  let isWhole = false
-  // The callback of each write gets the error as well.
-  pipe.on('error', () => {})
-  const finish = (begin: (done: (error?: Error | null) => void) => void) => {
-    const work = new Promise<void>((resolve, reject) => begin((error) => (error ? reject(error) : resolve())))
-    return inTime(work, { time: limit.deadline, timers }, () => notTaken(name))
-  }
-  return {
-    write: (chunk) => finish((done) => pipe.write(chunk, done)),
-    async commit() {
-      await finish((done) => pipe.end(done))
-      isWhole = true
-    },
-    keep: () => (isWhole ? undefined : { outcome: 'is not kept' }),
-    discard: () => void pipe.destroy(),
-  }
 }
 
 /** A descriptor may be that of a file, which others have written to: it is added to. */
-function createDeviceSink(path: string): Sink {
-  let file: number | undefined
-  let isWhole = false
+const openDevice = (path: string): Writable => createWriteStream(path, { flags: 'a' })
+
+function createDirectSink(stream: Writable, name: string, { limit, timers }: WriteLimit): Sink {
+  let isBegun = false
+  let failure: Error | undefined
+  stream.on('error', (error) => {
+    failure ??= error
+  })
+  const finish = (begin: (done: (error?: Error | null) => void) => void) => {
+    isBegun = true
+    const work = new Promise<void>((resolve, reject) =>
+      begin((error) => (error ? reject(failure ?? error) : resolve())),
+    )
+    return inTime(work, { time: limit.deadline, timers }, () => notTaken(name))
+  }
   return {
-    async write(chunk) {
-      file ??= await open(path, 'a')
-      await writeFile(file, chunk)
-    },
-    async commit() {
-      file ??= await open(path, 'a')
-      await close(file)
-      isWhole = true
-    },
-    keep: () => (file !== undefined && !isWhole ? { outcome: 'is not kept' } : undefined),
-    discard() {},
+    write: (chunk) => finish((done) => stream.write(chunk, done)),
+    commit: () => finish((done) => stream.end(done)),
+    keep: () => (isBegun && !stream.writableFinished ? { outcome: 'is not kept' } : undefined),
+    discard: () => void stream.destroy(),
   }
 }

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, read, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, read } from 'node:fs'
 import { promisify } from 'node:util'
 import { CliError } from '../errors.ts'
 
@@ -20,11 +20,6 @@ export function openRegular(path: string, name: string, flags: number, mode?: nu
     closeSync(file)
     throw error
   }
-}
-
-/** Writes every byte to an open file, at its end or where the last write ended. Throws what the file system throws. */
-export function writeAll(file: number, bytes: Uint8Array): void {
-  for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes.subarray(written))
 }
 
 const readPiece = promisify(read)

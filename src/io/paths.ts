@@ -60,38 +60,43 @@ export interface Target {
 
 /**
  * Finds where a file of this name is written. No link is ever written through, unless it leads to a device, a pipe or an
- * open descriptor. Throws a `CliError` of kind `file` for a link to a file or to nothing, for a folder, and for what cannot be
- * replaced.
+ * open descriptor. Throws a `CliError` of kind `file` for what cannot be replaced.
  */
 export function findTarget(
   host: { readonly cwd: string; platform: NodeJS.Platform; uid?: number },
   name: string,
 ): Target {
   const path = absolutePath(host, name)
-  const stat = look(path, name)
-  if (stat?.isDirectory() || isFolderName(name, host.platform))
-    throw new CliError('file', `${name}: it is a folder`)
-  const isDirect = (stat !== undefined && !stat.isFile()) || isDescriptor(path)
-  if (!isDirect && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
-    throw new CliError('file', `${name}: ${isLink}`)
-  if (!isDirect && stat && !mayReplace(stat, statSync(dirname(path)), host.uid))
-    throw new CliError('file', `${name}: only its owner can replace it in this folder`)
-  return { path, stat, isDirect }
-}
-
-/** In a shared folder such as /tmp, where anybody may write a file, its owner alone can replace it, and the folder's. */
-const mayReplace = (file: Stats, folder: Stats, uid: number | undefined): boolean =>
-  (folder.mode & 0o1000) === 0 || uid === undefined || [0, file.uid, folder.uid].includes(uid)
-
-export const isLink = 'it is a symbolic link, and no link is written through: name the file itself'
-
-function look(path: string, name: string): Stats | undefined {
   try {
-    return statSync(path, { throwIfNoEntry: false })
+    const stat = statSync(path, { throwIfNoEntry: false })
+    const isFolder = stat?.isDirectory() || isFolderName(name, host.platform)
+    const isDirect = !isFolder && ((stat !== undefined && !stat.isFile()) || isDescriptor(path))
+    const obstacle = isFolder ? aFolder : isDirect ? undefined : findObstacle(path, host.uid)
+    if (obstacle) throw new CliError('file', `${name}: ${obstacle}`)
+    return { path, stat, isDirect }
   } catch (error) {
     throw asFileFailure(error, name)
   }
 }
+
+/**
+ * Says in words why no file can be made here or, unless `replaces` is false, replaced; `undefined` if one can. Throws what
+ * the file system throws.
+ */
+export function findObstacle(path: string, uid: number | undefined, replaces = true): string | undefined {
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (!found) return undefined
+  if (found.isSymbolicLink())
+    return 'it is a symbolic link, and no link is written through: name the file itself'
+  if (!found.isFile()) return found.isDirectory() ? aFolder : 'it is not a regular file'
+  if (!replaces) return 'it already exists (--force replaces it)'
+  // In a shared folder such as /tmp anybody may make a file, and only its owner, or the folder's, can replace it.
+  const folder = statSync(dirname(path))
+  const isOthers = uid !== undefined && ![0, found.uid, folder.uid].includes(uid)
+  return isOthers && (folder.mode & 0o1000) !== 0 ? 'only its owner can replace it in this folder' : undefined
+}
+
+export const aFolder = 'it is a folder'
 
 /**
  * The mode of a file that replaces this one: that of a user's own file is kept, without the bits that lend rights. Absent

@@ -3,62 +3,56 @@ import {
   constants,
   copyFileSync,
   fchmodSync,
-  promises as fs,
+  fstatSync,
   linkSync,
   lstatSync,
   openSync,
   renameSync,
   rmSync,
-  write,
+  writeFile,
+  writeFileSync,
 } from 'node:fs'
 import { platform } from 'node:os'
 import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import type { Crowd } from '../crowd.ts'
-import { writeAll } from './open-file.ts'
-import { isLink, modeToKeep } from './paths.ts'
+import { modeToKeep } from './paths.ts'
 
-interface TemporaryFileOptions {
-  mode?: number
-  /** The mode is set without the process's umask. */
-  isExact?: boolean
-}
+// Not by a `FileHandle`: Node 26 throws if one is collected that a broken answer left open.
+const writeTo = promisify(writeFile)
 
 /** A file under a name of its own, beside the one that it becomes. Methods throw what the file system throws. */
 export class TemporaryFile {
   readonly #path: string
   #file: number | undefined
-  /** How many bytes have been written. */
-  size = 0
 
   /**
    * Creates it exclusively, so that it is never another's file or a link, and synchronously: a file created in the
-   * background could appear after a signal's cleanup.
+   * background could appear after a signal's cleanup. Without `mode` it has that of any new file.
    */
-  constructor(target: string, { mode = 0o666, isExact = false }: TemporaryFileOptions = {}) {
+  constructor(target: string, mode?: number) {
     this.#path = join(dirname(target), `.parley-${crypto.randomUUID()}.part`)
     this.#file = openSync(this.#path, 'wx', mode)
     try {
-      if (isExact) fchmodSync(this.#file, mode & 0o7777)
+      if (mode !== undefined) fchmodSync(this.#file, mode)
     } catch (error) {
       this.remove()
       throw error
     }
   }
 
-  async write(chunk: Uint8Array | string): Promise<void> {
-    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-    for (let rest = bytes; rest.length > 0; ) {
-      const written = await writeSome(this.#opened, rest)
-      this.size += written
-      rest = rest.subarray(written)
-    }
+  /** How many bytes have been written. */
+  get size(): number {
+    return fstatSync(this.#opened).size
+  }
+
+  write(chunk: Uint8Array | string): Promise<void> {
+    return writeTo(this.#opened, chunk)
   }
 
   /** The same, synchronous, for a signal. */
   writeNow(text: string): void {
-    const bytes = Buffer.from(text)
-    writeAll(this.#opened, bytes)
-    this.size += bytes.length
+    writeFileSync(this.#opened, text)
   }
 
   /** Renames it to the target, replacing what is there. Synchronous. */
@@ -95,11 +89,6 @@ export class TemporaryFile {
   }
 }
 
-const writeSome = (file: number, bytes: Uint8Array): Promise<number> =>
-  new Promise((resolve, reject) =>
-    write(file, bytes, (error, written) => (error ? reject(error) : resolve(written))),
-  )
-
 /** Neither a link nor, if there are no links, a copy ever replaces something that exists. */
 function linkInto(path: string, other: string): boolean {
   try {
@@ -122,7 +111,7 @@ const withoutLinks = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDIR']
 export interface NewFileOptions {
   /** Replace a regular file. */
   replaces?: boolean
-  /** Of a new file, less the process's umask; by default that of any new file. */
+  /** Of a new file; by default that of any new file. */
   mode?: number
   /** The user's number: a file of the user's own keeps its mode. */
   uid?: number | undefined
@@ -140,7 +129,7 @@ export async function createFile(
   { replaces = false, mode, uid, cleanups }: NewFileOptions,
 ): Promise<boolean> {
   const kept = replaces ? modeToKeep(lstatSync(target, { throwIfNoEntry: false }), uid) : undefined
-  const file = new TemporaryFile(target, { mode: kept ?? mode, isExact: kept !== undefined })
+  const file = new TemporaryFile(target, kept ?? mode)
   cleanups.add(file.remove)
   try {
     await file.write(bytes)
@@ -155,7 +144,7 @@ export async function createFile(
 
 /** The same with a text, over whatever is there: synchronous, so that a signal can call it. */
 export function replaceFileNow(target: string, text: string, mode?: number): void {
-  const file = new TemporaryFile(target, { mode })
+  const file = new TemporaryFile(target, mode)
   try {
     file.writeNow(text)
     file.replace(target)
@@ -163,23 +152,6 @@ export function replaceFileNow(target: string, text: string, mode?: number): voi
     file.remove()
     throw error
   }
-}
-
-/**
- * Says in words why no new file can be made, or returns `undefined`. A link or a special file is always in the way, a
- * regular file unless it may be replaced. Throws what the file system throws.
- */
-export async function findObstacle(path: string, replaces: boolean): Promise<string | undefined> {
-  const found = await fs.lstat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return undefined
-    throw error
-  })
-  if (!found) return undefined
-  if (found.isFile()) return replaces ? undefined : 'it already exists (--force replaces it)'
-  if (found.isSymbolicLink()) return isLink
-  return found.isDirectory()
-    ? 'it is a folder (with a / at its end, images go into it)'
-    : 'it is not a regular file'
 }
 
 /** What Windows says while a virus scanner or an indexer has one of the two files open. Elsewhere these do not pass. */

@@ -375,7 +375,7 @@ test('a folder may be a link: what is written is a file in it (needs symbolic li
   expect(readdirSync(join(cwd, 'real')).sort()).toEqual(['a.txt', 'r.json', 't.json'])
 })
 
-test.each(['chat -o', 'chat --thread', 'api -o', 'events run -o'])(
+test.each(['chat -o', 'chat --thread', 'image -o --force', 'api -o', 'events run -o'])(
   '%s: what only another user can replace is refused before anything is sent (needs POSIX files)',
   async (kind) => {
     const cwd = temporaryFolder()

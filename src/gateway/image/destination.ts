@@ -2,8 +2,8 @@ import { constants, promises as fs } from 'node:fs'
 import { dirname, extname, resolve } from 'node:path'
 import type { Context } from '../../context.ts'
 import { asFileFailure, CliError, usage } from '../../errors.ts'
-import { absolutePath, isFolderName } from '../../io/paths.ts'
-import { createFile, findObstacle } from '../../io/temporary-file.ts'
+import { absolutePath, aFolder, findObstacle, isFolderName } from '../../io/paths.ts'
+import { createFile } from '../../io/temporary-file.ts'
 import { disagrees } from './format.ts'
 
 /** Where images are saved. */
@@ -65,7 +65,7 @@ async function toFolder(
         for (;;) {
           const file = `${numbered(name, ++count)}.${extension}`
           const target = resolve(path, file)
-          if (await findObstacle(target, replaces)) continue
+          if (findObstacle(target, host.uid, replaces)) continue
           if (await createFile(target, bytes, { replaces, uid: host.uid, cleanups })) return folder + file
         }
       }),
@@ -78,9 +78,10 @@ async function toFile(
   name: string,
   replaces: boolean,
 ): Promise<Destination> {
-  const check = async (file: string) => {
-    const obstacle = await findObstacle(absolutePath(host, file), replaces)
-    if (obstacle) throw new CliError('file', `${file}: ${obstacle}`)
+  const check = (file: string) => {
+    const obstacle = findObstacle(absolutePath(host, file), host.uid, replaces)
+    const hint = obstacle === aFolder ? ' (with a / at its end, images go into it)' : ''
+    if (obstacle) throw new CliError('file', `${file}: ${obstacle}${hint}`)
   }
   await checked(name, async () => {
     await requireFolder(dirname(absolutePath(host, name)), false).catch((error: NodeJS.ErrnoException) => {
@@ -88,7 +89,7 @@ async function toFile(
         ? new CliError('file', `${name}: there is no folder ${dirname(name)}/`)
         : error
     })
-    await check(name)
+    check(name)
   })
   const extension = extname(name)
   let count = 0
@@ -98,7 +99,7 @@ async function toFile(
       const file = numbered(name.slice(0, name.length - extension.length), ++count) + extension
       if (disagrees(file, kind)) note(`${file}: this name is used, but the image is ${kind}`)
       return checked(file, async () => {
-        await check(file)
+        check(file)
         const isCreated = await createFile(absolutePath(host, file), bytes, {
           replaces,
           uid: host.uid,
