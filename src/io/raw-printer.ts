@@ -7,6 +7,9 @@ export interface RawPrinter extends AnswerPrinter {
   add(chunk: Uint8Array | string): void
 }
 
+/** Short texts are written together, up to about so many characters: a write for each costs more than what made it. */
+const gathered = 64 * 1024
+
 export function createRawPrinter(output: Output): RawPrinter {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let pending: (Uint8Array | string)[] = []
@@ -18,7 +21,9 @@ export function createRawPrinter(output: Output): RawPrinter {
   }
   return {
     add(chunk) {
-      pending.push(chunk)
+      const last = pending.at(-1)
+      if (typeof chunk !== 'string' || typeof last !== 'string' || last.length > gathered) pending.push(chunk)
+      else pending[pending.length - 1] = last + chunk
     },
     async write() {
       const chunks = pending

@@ -44,9 +44,11 @@ export function createSession(): string[] {
   return [...Array.from({ length: 50_000 }, pair).flat(), rest]
 }
 
-/** A page of 1,000 of them, as the query asks. */
-function pageOf(session: readonly string[], url: string): string {
-  const at = Number(new URL(url, 'http://x').searchParams.get('page') ?? 0)
+/** A page of 1,000 of them, as the query asks: the oldest or the newest first. */
+function pageOf(oldestFirst: readonly string[], url: string): string {
+  const { searchParams: query } = new URL(url, 'http://x')
+  const at = Number(query.get('page') ?? 0)
+  const session = query.get('order') === 'desc' ? oldestFirst.toReversed() : oldestFirst
   const next = at + 1000 < session.length ? `"${at + 1000}"` : 'null'
   return `{"data":[${session.slice(at, at + 1000).join(',')}],"next_page":${next}}`
 }

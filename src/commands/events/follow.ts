@@ -46,7 +46,7 @@ export async function run(context: Context, options: FollowFlags): Promise<void>
   let hasPast = false
   const showPast = async (items: readonly EventItem[], state: SessionState) => {
     hasPast ||= items.length > 0
-    for (const item of items) await print(item, state)
+    await print(items, state)
   }
   const following = { showPast: hasHistory ? showPast : undefined, stays }
   let follower: Follower | undefined

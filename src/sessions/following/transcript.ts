@@ -55,12 +55,12 @@ export function followAndPrint(
 async function print(context: Context, follower: Follower, options: TranscriptOptions): Promise<void> {
   const { ids = false, markdown, isAside = ids, stays = false, sent, react } = options
   const { state } = follower
-  const printEvent = createEventPrinter(context, { isAside, markdown })
+  const printEvents = createEventPrinter(context, { isAside, markdown })
   const printed = new Set<string>()
   let hasBegun = false
   try {
     for await (const items of follower.news(sent)) {
-      for (const item of items) await printEvent(item, state)
+      await printEvents(items, state)
       if (!hasBegun) begin(context, state, options)
       hasBegun = true
       await react?.(items)
@@ -135,7 +135,7 @@ async function failureOf(
 export function createEventPrinter(
   context: Context,
   { isAside, markdown }: { isAside: boolean; markdown: boolean },
-): (item: EventItem, state: SessionState) => Promise<void> {
+): (items: readonly EventItem[], state: SessionState) => Promise<void> {
   const { flags, host, output, style } = context
   const raw = createRawPrinter(output)
   const show = async (text: string) => {
@@ -147,20 +147,23 @@ export function createEventPrinter(
     const { clip } = await import('../../io/width.ts')
     return style.dim(clip(text, columns || 80))
   }
-  return async (item, state) => {
+  const print = async (item: EventItem, state: SessionState) => {
     const { event } = item
     if (isAside) {
       if (host.stderr.isTerminal) context.tell(await toDimLine(`— ${describe(item, state)}`, host.stderr))
       return
     }
-    if (flags.raw) {
-      raw.add(`${item.text}\n`)
-      return raw.write()
-    }
     const said = event.type === 'agent.message' ? readText(event) : ''
     if (said !== '') return output.isTerminal ? show(said) : output.write(`${said}\n`)
     if (!output.isTerminal) return output.write(toTsv(toRow(event)))
     return output.write(`${await toDimLine(`· ${describe(item, state)}`, host.stdout)}\n`)
+  }
+  return async (items, state) => {
+    if (flags.raw && !isAside) {
+      for (const { text } of items) raw.add(`${text}\n`)
+      return raw.write()
+    }
+    for (const item of items) await print(item, state)
   }
 }
 
