@@ -133,10 +133,10 @@ async function readRecordedUses(text: string, name: string): Promise<RecordedUse
   if (text.trim() === '') return uses
   const given = await parseGiven(text, name, { hint: 'a record is events as JSON' })
   for (const [index, element] of (given.lines ?? elementsOf(given.body, 'events')).entries()) {
-    for (const each of unpack(element)) {
-      const event = SessionEvent.safeParse(JSON.parse(each))
+    for (const { text, value } of unpack(element)) {
+      const event = SessionEvent.safeParse(value)
       if (!event.success) throw usage(`${name}: ${given.placeOf(index, '')}: is not an event`)
-      uses.add({ event: event.data, text: each })
+      uses.add({ event: event.data, text })
     }
   }
   return uses

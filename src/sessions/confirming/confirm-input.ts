@@ -18,8 +18,9 @@ export async function readConfirmInput(context: Context, path: string | undefine
     throw usage('no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE')
   const given = await readGiven(context.input, path ?? '-')
   const listed = elementsOf(given.body, 'events')
-  const spelled = listed.flatMap(unpack)
-  const events = spelled.map((each) => requireEvent(each, given.name))
+  const unpacked = listed.flatMap(unpack)
+  const spelled = unpacked.map(({ text }) => text)
+  const events = unpacked.map(({ value }) => requireEvent(value, given.name))
   if (events.some(({ type }) => type === 'session.status_idle')) {
     const record = new SessionRecord()
     for (const [index, event] of events.entries()) record.add(event, spelled[index])
@@ -34,7 +35,7 @@ export async function readConfirmInput(context: Context, path: string | undefine
   }
   if (events.length === 0) throw usage(`nothing waits for an answer: ${given.name} has no events`)
   checkEvents(
-    spelled.map((each) => JSON.parse(each)),
+    unpacked.map(({ value }) => value),
     given,
   )
   // The events of a page of the service are not in a body that could be sent.
@@ -42,14 +43,16 @@ export async function readConfirmInput(context: Context, path: string | undefine
   return { body: Buffer.from(isBody ? given.body : `{"events":[${spelled.join(',')}]}`) }
 }
 
-/** The events that a text holds: in a page of the service, which has no type, they are one level deeper. */
-export function unpack(text: string): string[] {
-  const { type, data } = (JSON.parse(text) ?? {}) as { type?: unknown; data?: unknown }
-  return type === undefined && Array.isArray(data) ? elementsOf(text, 'data') : [text]
+/** The events that a text holds, and how each is spelled: in a page of the service, which has no type, they are one level deeper. */
+export function unpack(text: string): { text: string; value: unknown }[] {
+  const value: unknown = JSON.parse(text)
+  const { type, data } = (value ?? {}) as { type?: unknown; data?: unknown }
+  if (type !== undefined || !Array.isArray(data)) return [{ text, value }]
+  return elementsOf(text, 'data').map((each, index) => ({ text: each, value: data[index] }))
 }
 
-function requireEvent(text: string, name: string): SessionEvent {
-  const event = SessionEvent.safeParse(JSON.parse(text))
+function requireEvent(value: unknown, name: string): SessionEvent {
+  const event = SessionEvent.safeParse(value)
   if (!event.success) throw usage(`${name}: expected a session.status_idle event, or a list of events`)
   return event.data
 }
