@@ -1,7 +1,7 @@
 import { CliError } from '../errors.ts'
 import { addAnswer, type Summary } from '../summary.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-fields.ts'
-import { createAnswerReader } from '../wire/gateway/answer-reader.ts'
+import { AnswerReader } from '../wire/gateway/answer-reader.ts'
 import { addTokens, sumOf, type TokenCount } from '../wire/token-count.ts'
 
 /** The tokens of an answer, as far as the service tells. */
@@ -52,7 +52,7 @@ export const tokensOf = ({ response }: Record<string, unknown>): number | undefi
 
 /** What a whole answer, parsed, says of itself. */
 function summaryOf(response: unknown): AnswerSummary {
-  const reader = createAnswerReader()
+  const reader = new AnswerReader()
   try {
     reader.addBody(response)
   } catch {

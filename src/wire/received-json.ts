@@ -1,5 +1,5 @@
 import type { CliError } from '../errors.ts'
-import { parseJson, tooDeep } from './json/parse.ts'
+import { parseJson, tooDeep, tryParseJson } from './json/parse.ts'
 import { failureInstead, notUnderstood, readProblem } from './problem/problem.ts'
 
 /** Parses a body that is one JSON value. Throws a `CliError` that says what came instead. */
@@ -36,10 +36,4 @@ export function parseReceived(text: string, what: string): unknown {
 }
 
 /** The data of an `error` event: JSON, or the words themselves. */
-export function readErrorEvent(data: string): unknown {
-  try {
-    return parseReceived(data, 'the error')
-  } catch {
-    return data
-  }
-}
+export const readErrorEvent = (data: string): unknown => tryParseJson(data) ?? data

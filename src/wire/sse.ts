@@ -10,17 +10,6 @@ export interface SseEvent {
 /** The longest event that is accepted, in UTF-16 units. */
 const longest = 64 * 1024 * 1024
 
-export interface SseDecoder {
-  /** Returns the events that are complete now. */
-  push(bytes: Uint8Array): SseEvent[]
-  /** The last `id:` line of a complete event. A new connection may continue from there. */
-  lastId(): string | undefined
-  /** Nothing is waiting for more bytes. */
-  isBetween(): boolean
-  /** Returns the events that the last line completes, and the one that was cut off. */
-  end(): { events: SseEvent[]; torn: SseEvent | undefined }
-}
-
 export interface SseOptions {
   decode?: ((bytes: Uint8Array, isLast?: boolean) => string) | undefined
   /** Accepts objects on lines of their own, without `data:`, as events too (recorded, 3). */
@@ -31,7 +20,7 @@ export interface SseOptions {
  * Decodes server-sent events from bytes cut anywhere. An event without its blank line at the end is dropped, as the
  * standard says.
  */
-export function createSseDecoder({ decode = unicode(), acceptsBare = false }: SseOptions = {}): SseDecoder {
+export function createSseDecoder({ decode = unicode(), acceptsBare = false }: SseOptions = {}) {
   const lines = createLineSplitter(takeLine)
   const bare = createSequenceSplitter()
   const events: SseEvent[] = []
@@ -78,13 +67,17 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
   }
 
   return {
-    push(bytes) {
+    /** Returns the events that are complete now. */
+    push(bytes: Uint8Array): SseEvent[] {
       takeBytes(bytes)
       return events.splice(0)
     },
+    /** The last `id:` line of a complete event. A new connection may continue from there. */
     lastId: () => lastId,
+    /** Nothing is waiting for more bytes. */
     isBetween: () => lines.waiting() === 0 && size === 0,
-    end() {
+    /** Returns the events that the last line completes, and the one that was cut off. */
+    end(): { events: SseEvent[]; torn: SseEvent | undefined } {
       takeBytes(new Uint8Array(), true)
       const last = lines.rest()
       const isField = last !== '' && last[0] !== ':' && !bare.isInside() && !opensBare(last)
@@ -94,6 +87,8 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
     },
   }
 }
+
+export type SseDecoder = ReturnType<typeof createSseDecoder>
 
 function splitField(line: string): { field: string; value: string } {
   const colon = line.indexOf(':')

@@ -1,42 +1,18 @@
 import { type CollectedBody, collectBody } from '../exchange.ts'
-import { createArraySplitter, createSequenceSplitter } from '../json/splitter.ts'
+import { createArraySplitter, createSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
 import { notUnderstood } from '../problem/problem.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
 import { createSseDecoder, isKeepAlive, isTerminator, type SseEvent } from '../sse.ts'
-import type { AnswerSummary, Holding } from './answer-fields.ts'
-import { type AnswerReader, createAnswerReader, type Progress } from './answer-reader.ts'
+import { AnswerReader, type Progress } from './answer-reader.ts'
 import type { ImageFinder } from './found-images.ts'
 
-/** Turns an answer's bytes into its text, whatever form the body has. */
-export interface AnswerDecoder {
-  readonly summary: AnswerSummary
-  /** What the answer has beside text. */
-  readonly holds: ReadonlySet<Holding>
-  /** The body, as far as it came, until some text comes of it: it may be all that there is of an answer. */
-  unread(): Uint8Array
-  /** In the middle of a value it is never `settled`. */
-  progress(): Progress
-  /** How many values have brought text, or an image. */
-  received(): number
-  /** `--raw` prints the body as it is, including what follows the answer's end. */
-  isVerbatim(): boolean
-  /** Throws a `CliError` if the bytes are not understood. */
-  push(bytes: Uint8Array): void
-  /** Throws a `CliError` if the answer is not whole. */
-  end(): void
-}
-
 /**
- * The body's first characters decide its form, not what was asked for; the content type decides only between events
- * and text. Only a single native value without an end is whole or not by what was asked for, unless its content type says
- * that it is a document: a gateway may answer without a stream.
+ * Turns an answer's bytes into its text. The body's first characters decide its form, not what was asked for; the content
+ * type decides only between events and text. Only a single native value without an end is whole or not by what was asked
+ * for, unless its content type says that it is a document: a gateway may answer without a stream.
  */
-export function createAnswerDecoder(
-  contentType: string,
-  sink: AnswerSink,
-  isStreamed = false,
-): AnswerDecoder {
-  const reader = createAnswerReader(isStreamed && !isJsonDocument.test(contentType))
+export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
+  const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
   const head = createHead()
   let unread: CollectedBody | undefined = collectBody()
   let decoder: BodyDecoder | undefined
@@ -53,7 +29,7 @@ export function createAnswerDecoder(
         sink.text(text)
       },
     }
-    decoder = chooseDecoder(head.start(), contentType)({ reader, contentType, sink: watched, whole })
+    decoder = chooseDecoder(head.start(), { reader, contentType, sink: watched, whole })
     take(decoder, start)
     return decoder
   }
@@ -65,25 +41,34 @@ export function createAnswerDecoder(
 
   return {
     summary: reader.summary,
+    /** What the answer has beside text. */
     holds: reader.holds,
+    /** The body, as far as it came, until some text comes of it: it may be all that there is of an answer. */
     unread: () => unread?.bytes() ?? new Uint8Array(),
-    progress() {
+    /** In the middle of a value it is never `settled`. */
+    progress(): Progress {
       const progress = reader.progress()
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
     },
-    received: reader.received,
+    /** How many values have brought text, or an image. */
+    received: () => reader.received(),
+    /** `--raw` prints the body as it is, including what follows the answer's end. */
     isVerbatim: () => decoder?.isVerbatim ?? false,
-    push(bytes) {
+    /** Throws a `CliError` if the bytes are not understood. */
+    push(bytes: Uint8Array): void {
       unread?.add(bytes)
       if (decoder) take(decoder, bytes)
       else if (head.push(bytes)) open()
     },
-    end() {
+    /** Throws a `CliError` if the answer is not whole. */
+    end(): void {
       const chosen = decoder ?? open()
       chosen.end()
     },
   }
 }
+
+export type AnswerDecoder = ReturnType<typeof createAnswerDecoder>
 
 const isJsonDocument = /^application\/json\b/i
 
@@ -110,14 +95,16 @@ function createHead() {
 const eventFields = ['data', 'event', 'id', 'retry']
 const longestField = 5
 
-function chooseDecoder(start: string, contentType: string): typeof createEventsDecoder {
+function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
+  const { contentType } = reading
   const areEvents = contentType.toLowerCase().startsWith('text/event-stream')
-  if (start[0] === '[') return createArrayDecoder
-  if (start[0] === '{') return areEvents ? createEventsDecoder : createSequenceDecoder
-  if (start[0] === '<' || contentType.startsWith('text/html')) return createUnknownDecoder
-  return areEvents || eventFields.includes(/^[a-z]*/.exec(start)?.[0] ?? '') || start[0] === ':'
-    ? createEventsDecoder
-    : createUnknownDecoder
+  if (start[0] === '[') return createValuesDecoder(reading, createArraySplitter(), true)
+  if (start[0] === '{' && !areEvents) return createValuesDecoder(reading, createSequenceSplitter())
+  const isMarkup = start[0] === '<' || contentType.startsWith('text/html')
+  const beginsAsEvent = start[0] === ':' || eventFields.includes(/^[a-z]*/.exec(start)?.[0] ?? '')
+  return !isMarkup && (areEvents || beginsAsEvent)
+    ? createEventsDecoder(reading)
+    : createUnknownDecoder(reading)
 }
 
 /** Where a decoder sends what it has read, before anything that follows can fail. */
@@ -228,30 +215,6 @@ function throwForTorn(reading: BodyReading, { event, data }: SseEvent): never {
 /** How much is read of a body that is not an answer, to find its message. Characters. */
 const longestUnknown = 1024 * 1024
 
-/** A JSON array of chunks. */
-function createArrayDecoder(reading: BodyReading): BodyDecoder {
-  const { reader, contentType } = reading
-  const decode = createTextDecoding(contentType)
-  const splitter = createArraySplitter()
-
-  function read(text: string): void {
-    readChunks(reading, splitter.push(text))
-    if (splitter.isClosed()) reader.end()
-  }
-
-  return {
-    isVerbatim: true,
-    mayEndHere: () => false,
-    push(bytes) {
-      if (!hasEnded(reader)) read(decode(bytes))
-    },
-    end() {
-      if (!hasEnded(reader)) read(decode(new Uint8Array(), true))
-      if (!hasEnded(reader)) throw brokenOff()
-    },
-  }
-}
-
 /** Adds an event or a chunk; returns the text that it adds. */
 function addValue({ reader, sink: { images } }: BodyReading, parse: () => unknown, event = ''): string {
   let value: unknown
@@ -282,14 +245,13 @@ function readChunks(reading: BodyReading, chunks: string[]): void {
 }
 
 /**
- * One JSON value, or several in a row, without any framing (recorded, 3). The bytes of a body that was not asked for as a
- * stream wait for its end, because its text would take up as much memory once more.
+ * A JSON array of chunks, one JSON value, or several in a row without any framing (recorded, 3). The bytes of a value that
+ * was not asked for as a stream wait for its end, because its text would take up as much memory once more.
  */
-function createSequenceDecoder(reading: BodyReading): BodyDecoder {
+function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
   const { reader, contentType, sink, whole } = reading
   const decode = createTextDecoding(contentType)
-  const splitter = createSequenceSplitter()
-  let isStream = /ndjson|jsonl|json-lines/i.test(contentType)
+  let isStream = isArray || /ndjson|jsonl|json-lines/i.test(contentType)
   const waiting = isStream ? undefined : whole
   /** The only value so far: the whole body, or the first of several. */
   let first: string | undefined
@@ -304,21 +266,23 @@ function createSequenceDecoder(reading: BodyReading): BodyDecoder {
       if (!isStream) parseReceivedBody(all.join('\n'), contentType)
     }
     readChunks(reading, all)
+    if (isArray && !splitter.isInside()) reader.end()
   }
 
   return {
     isVerbatim: true,
     mayEndHere: () => isStream && !splitter.isInside(),
     push(bytes) {
-      if (!waiting) take(splitter.push(decode(bytes)))
+      if (!waiting && !hasEnded(reader)) take(splitter.push(decode(bytes)))
     },
     end() {
+      if (hasEnded(reader)) return
       const bytes = waiting?.bytes() ?? new Uint8Array()
       take(splitter.push(decode(sink.images?.cutOut(bytes) ?? bytes, true)))
       const rest = splitter.rest()
       if (!isStream) return addBody(reading, parseReceivedBody((first ?? '') + rest, contentType))
       if (isTerminator(rest)) reader.end()
-      if (reader.progress() === 'open' || (rest !== '' && !hasEnded(reader))) throw brokenOff()
+      if (reader.progress() === 'open' || (splitter.isInside() && !hasEnded(reader))) throw brokenOff()
     },
   }
 }

@@ -14,99 +14,96 @@ import { isNative, type NativePiece, readNative } from './native.ts'
 export type Progress = 'open' | 'finished' | 'settled' | 'ended'
 
 /** Reads an answer's JSON values, one by one, into text. */
-export interface AnswerReader {
-  readonly summary: AnswerSummary
+export class AnswerReader {
+  readonly summary: AnswerSummary = {}
   /** What the answer has beside text. */
-  readonly holds: ReadonlySet<Holding>
-  progress(): Progress
-  /** How many values brought text, or an image. */
-  received(): number
-  /** Reads a whole body, in the documented shape or in the family's native one; returns its text. */
-  addBody(value: unknown): string
-  /** Reads one event of a message stream or one native chunk; returns the text that it adds. */
-  addEvent(value: unknown, event?: string): string
-  /** Throws the `CliError` for an event that is an error; reads nothing else of it. */
-  throwIfError(value: unknown, event: string): void
-  /** Called for the stream's own terminator. */
-  end(): void
-}
-
-/** If it was asked for as a stream, a native body alone may be its first chunk, after which it was cut. */
-export function createAnswerReader(isStreamed = false): AnswerReader {
-  const summary: AnswerSummary = {}
-  let hasEnded = false
-  let received = 0
+  readonly holds = new Set<Holding>()
+  readonly #isStreamed: boolean
+  #hasEnded = false
+  #received = 0
   /** A message has a reason why it stopped. */
-  let isStopped = false
+  #isStopped = false
   /** How many native chunks finished a candidate. */
-  let finishes = 0
+  #finishes = 0
   /** Whether the last chunks with the candidate that is printed, and with the others, finished them. */
-  let finish: NativePiece['finish'] = {}
-  const holds = new Set<Holding>()
+  #finish: NativePiece['finish'] = {}
 
-  /** Whether every candidate, or the message, is finished. */
-  const isFinished = () =>
-    finish.first !== false && finish.others !== false && Boolean(finish.first || finish.others || isStopped)
-
-  function addNative(value: unknown): string {
-    const piece = readNative(value)
-    if (piece.finish.first || piece.finish.others) finishes++
-    finish = { ...finish, ...piece.finish }
-    // A chunk's counts are of all that came so far: none of an earlier chunk's may stay.
-    if (piece.hasUsage) for (const count of counts) delete summary[count]
-    if (piece.text === '' && piece.holds.some((what) => what === 'a picture' || what === 'a file')) received++
-    return addPiece(piece)
+  /** If it was asked for as a stream, a native body alone may be its first chunk, after which it was cut. */
+  constructor(isStreamed = false) {
+    this.#isStreamed = isStreamed
   }
 
-  function addPiece(piece: AnswerPiece): string {
-    for (const what of piece.holds) holds.add(what)
-    for (const [name, value] of Object.entries(piece.summary)) {
-      if (value !== undefined) Object.assign(summary, { [name]: value })
+  progress(): Progress {
+    if (this.#hasEnded) return 'ended'
+    const { first, others } = this.#finish
+    if (first === false || others === false || !(first || others || this.#isStopped)) return 'open'
+    const isSettled = this.#finishes === 1 && this.#received > 0 && !this.holds.has('a function call')
+    return isSettled ? 'settled' : 'finished'
+  }
+
+  /** How many values brought text, or an image. */
+  received(): number {
+    return this.#received
+  }
+
+  /** Reads a whole body, in the documented shape or in the family's native one; returns its text. */
+  addBody(value: unknown): string {
+    const answer = unwrap(value, failureInBody)
+    this.#hasEnded = !this.#isStreamed || !isNative(answer)
+    return isNative(answer) ? this.#addNative(answer) : this.#addPiece(readMessage(answer))
+  }
+
+  /** Reads one event of a message stream or one native chunk; returns the text that it adds. */
+  addEvent(whole: unknown, event = ''): string {
+    const delta = textDelta(whole)
+    if (delta !== undefined) return this.#addText(delta)
+    const value = takeOutOfEvent(whole, event)
+    if (isNative(value)) return this.#addNative(value)
+    const named = withType(value, event)
+    if (isMessageEvent(named)) {
+      if (named.type === 'message_stop') this.end()
+      return this.#addPiece(readMessageEvent(named))
     }
-    return addText(piece.text)
+    if (isMessage(value)) {
+      const piece = readMessage(value)
+      this.#isStopped = Boolean(piece.summary.stopReason)
+      return this.#addPiece(piece)
+    }
+    this.holds.add('something else')
+    return ''
   }
 
-  function addText(text: string): string {
-    if (text !== '') received++
+  /** Throws the `CliError` for an event that is an error; reads nothing else of it. */
+  throwIfError(value: unknown, event: string): void {
+    takeOutOfEvent(value, event)
+  }
+
+  /** Called for the stream's own terminator. */
+  end(): void {
+    this.#hasEnded = true
+  }
+
+  #addNative(value: unknown): string {
+    const piece = readNative(value)
+    if (piece.finish.first || piece.finish.others) this.#finishes++
+    this.#finish = { ...this.#finish, ...piece.finish }
+    // A chunk's counts are of all that came so far: none of an earlier chunk's may stay.
+    if (piece.hasUsage) for (const count of counts) delete this.summary[count]
+    const hasFile = piece.holds.includes('a picture') || piece.holds.includes('a file')
+    if (piece.text === '' && hasFile) this.#received++
+    return this.#addPiece(piece)
+  }
+
+  #addPiece({ text, summary, holds }: AnswerPiece): string {
+    for (const what of holds) this.holds.add(what)
+    for (const [name, value] of Object.entries(summary))
+      if (value !== undefined) Object.assign(this.summary, { [name]: value })
+    return this.#addText(text)
+  }
+
+  #addText(text: string): string {
+    if (text !== '') this.#received++
     return text
-  }
-
-  return {
-    summary,
-    holds,
-    progress() {
-      if (hasEnded) return 'ended'
-      if (!isFinished()) return 'open'
-      return finishes === 1 && received > 0 && !holds.has('a function call') ? 'settled' : 'finished'
-    },
-    received: () => received,
-    addBody(value) {
-      const answer = takeOutOfBody(value)
-      hasEnded = !isStreamed || !isNative(answer)
-      return isNative(answer) ? addNative(answer) : addPiece(readMessage(answer))
-    },
-    addEvent(whole, event = '') {
-      const delta = textDelta(whole)
-      if (delta !== undefined) return addText(delta)
-      const value = takeOutOfEvent(whole, event)
-      if (isNative(value)) return addNative(value)
-      const named = withType(value, event)
-      if (isMessageEvent(named)) {
-        if (named.type === 'message_stop') hasEnded = true
-        return addPiece(readMessageEvent(named))
-      }
-      if (isMessage(value)) {
-        const piece = readMessage(value)
-        isStopped = Boolean(piece.summary.stopReason)
-        return addPiece(piece)
-      }
-      holds.add('something else')
-      return ''
-    },
-    throwIfError: (value, event) => void takeOutOfEvent(value, event),
-    end() {
-      hasEnded = true
-    },
   }
 }
 
@@ -125,10 +122,7 @@ const withType = (value: unknown, event: string): unknown =>
     ? { ...value, type: event }
     : value
 
-/** Takes a whole body out of its envelope. Throws a `CliError` if it is an error. */
-const takeOutOfBody = (value: unknown): unknown => unwrap(value, failureInBody)
-
-/** The same for an event or a chunk of a stream. */
+/** An event or a chunk of a stream, out of its envelope. Throws a `CliError` if it is an error. */
 function takeOutOfEvent(value: unknown, event: string): unknown {
   if (event.toLowerCase() === 'error') throw failureInStream(value)
   return unwrap(value, failureInStream)

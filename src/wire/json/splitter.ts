@@ -54,10 +54,8 @@ function createSplitter(level: 0 | 1) {
 
   return {
     push,
-    /** The array's closing bracket came; anything further is ignored. */
-    isClosed: () => closed,
-    /** A value has begun and is not complete. */
-    isInside: () => kept.length > 0,
+    /** A value has begun and is not complete, or the array's closing bracket has not come. */
+    isInside: () => (level === 1 ? !closed : kept.length > 0),
     /** What has come of that value. */
     rest: () => kept.join('').trim(),
   }

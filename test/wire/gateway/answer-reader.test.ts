@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { AnswerSummary } from '../../../src/wire/gateway/answer-fields.ts'
-import { createAnswerReader, type Progress } from '../../../src/wire/gateway/answer-reader.ts'
+import { AnswerReader, type Progress } from '../../../src/wire/gateway/answer-reader.ts'
 
 type Step = [value: unknown, text: string, progress: Progress, event?: string]
 
@@ -134,7 +134,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     ],
   ],
 ])('%s', (_, steps, summary = {}) => {
-  const reader = createAnswerReader()
+  const reader = new AnswerReader()
   let received = 0
   for (const [value, text, progress, event] of steps) {
     expect(reader.addEvent(value, event), JSON.stringify(value)).toBe(text)
@@ -150,13 +150,13 @@ test.each([
   ['a text', [{ text: 'a' }]],
   ['an image with a text', [{ text: 'a' }, { inlineData: { data: 'x' } }]],
 ])('a value that brings %s counts once, and settles an answer with a reason', (_, parts) => {
-  const reader = createAnswerReader()
+  const reader = new AnswerReader()
   reader.addEvent(native({ content: { parts }, ...stop }))
   expect([reader.received(), reader.progress()]).toEqual([1, 'settled'])
 })
 
 test('a terminator ends an answer', () => {
-  const reader = createAnswerReader()
+  const reader = new AnswerReader()
   expect(reader.progress()).toBe('open')
   reader.end()
   expect(reader.progress()).toBe('ended')
@@ -176,7 +176,7 @@ describe('an error in a stream ends it', () => {
     [{ success: false, message: 'beside', data: { content: 'a' } }, '', 'beside', false],
     [{ data: { error: { message: 'in data' } }, other: 1 }, '', 'in data', false],
   ])('%j of the name %j', (value, event, serviceMessage, brokeOff) => {
-    const reader = createAnswerReader()
+    const reader = new AnswerReader()
     const failure = expect.objectContaining({
       kind: 'response',
       message: 'the stream ended with an error',
@@ -188,7 +188,7 @@ describe('an error in a stream ends it', () => {
   })
 
   test('what is no error is not read for one', () => {
-    const reader = createAnswerReader()
+    const reader = new AnswerReader()
     reader.throwIfError({ type: 'message_stop' }, '')
     expect([reader.progress(), reader.received()]).toEqual(['open', 0])
   })
@@ -201,7 +201,7 @@ describe('a whole body', () => {
     [{ data: { content: 'a' } }, 'a'],
     [{ response: native(candidate('a')) }, 'a'],
   ])('%j', (body, text, summary = {}) => {
-    const reader = createAnswerReader()
+    const reader = new AnswerReader()
     expect(reader.addBody(body)).toBe(text)
     expect([reader.progress(), reader.received(), reader.summary]).toEqual(['ended', 1, summary])
   })
@@ -211,7 +211,7 @@ describe('a whole body', () => {
     [{ data: { error: { type: 'rate_limit_error', message: 'no' } } }, 'rate-limited'],
     [{ other: 1 }, 'response'],
   ])('%j is a failure', (body, kind) => {
-    const reader = createAnswerReader()
+    const reader = new AnswerReader()
     expect(() => reader.addBody(body)).toThrow(expect.objectContaining({ kind }))
     expect(reader.received()).toBe(0)
   })
@@ -229,7 +229,7 @@ describe('what an answer has beside text', () => {
       ['something else'],
     ],
   ])('%j: %j', (values, holds) => {
-    const reader = createAnswerReader()
+    const reader = new AnswerReader()
     for (const value of values) reader.addEvent(value)
     expect([...reader.holds]).toEqual(holds)
   })
