@@ -16,7 +16,9 @@ export const entries: Record<string, Entry> = {
   },
   events: {
     summary: 'send events to an agent session, and read them',
-    note: "No command here makes a session: -s ID or PARLEY_SESSION names one that exists. 'parley api agents /v1/sessions' lists the sessions, and with -i FILE it makes one, if the service offers that. The documents of the service say what the file has to hold. With '--profile demo' any name is a session.",
+    notes: [
+      "No command here makes a session: -s ID or PARLEY_SESSION names one that exists. 'parley api agents /v1/sessions' lists the sessions, and with -i FILE it makes one, if the service offers that. The documents of the service say what the file has to hold. With '--profile demo' any name is a session.",
+    ],
     group: {
       send: {
         summary: 'send events to a session',

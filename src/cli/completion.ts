@@ -23,7 +23,7 @@ export async function run(
   { output }: Context,
   _: unknown,
   [shell = '']: string[],
-  { findScript }: Grammar,
+  grammar: Grammar,
 ): Promise<void> {
-  await output.write((await findScript(shell)) ?? '')
+  await output.write((await grammar.findScript(shell)) ?? '')
 }

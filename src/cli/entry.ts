@@ -3,7 +3,7 @@ import type { Companions } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 
 /** What a command's module exports. */
-interface CommandModule {
+export interface CommandModule {
   /** Its arguments and flags. */
   declare?(command: Command): void
   /** Paragraphs of its help. */
@@ -17,9 +17,9 @@ interface CommandModule {
 
 /** What a command can do with all commands. */
 export interface Grammar {
-  /** Prints the help of the command that the words name. Throws a usage error if they name none. */
+  /** Prints the help of the command that the words name. */
   showHelp(words: string[]): Promise<void>
-  /** One level of the commands, for programs. Throws a usage error if the words name no command. */
+  /** One level of the commands, for programs. */
   describe(words: string[]): Promise<object>
   /** A shell's completion script. */
   findScript(shell: string): Promise<string | undefined>
@@ -36,6 +36,6 @@ export interface Entry {
   sends?: true
   load?: (() => Promise<CommandModule>) | undefined
   group?: Record<string, Entry> | undefined
-  /** Of a group: a paragraph of its help. */
-  note?: string
+  /** Of a group: paragraphs of its help. */
+  notes?: readonly string[]
 }

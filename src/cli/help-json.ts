@@ -1,36 +1,34 @@
 import type { Argument, Option } from 'commander'
 import { FileFlag } from '../argv/flags.ts'
-import { outcomes, usage } from '../errors.ts'
+import { outcomes } from '../errors.ts'
 import { flagOf, settingNames, settingOf, variableOf } from '../settings/table.ts'
 import { isShared } from './flags.ts'
-import { type Outline, readOutlines } from './outline.ts'
-import { describeUnknown } from './pointers.ts'
+import { loadCommands } from './loaded-commands.ts'
+import { type ParleyCommand, Unknown } from './parley-command.ts'
 import { topics } from './topics.ts'
 
-/** One level of the commands, for programs. Throws a usage error if the words name no command. */
+/** One level of the commands, for programs. */
 export async function describeCommand(words: readonly string[]): Promise<object> {
-  const outlines = await readOutlines()
-  const outline = outlines.find((each) => each.words.join(' ') === words.join(' '))
-  if (!outline) {
-    const known = words.findIndex((_, at) => !outlines.some((each) => isAt(each, words.slice(0, at + 1))))
-    throw usage(describeUnknown({ words: words.slice(0, known + 1), rest: [], isHelp: true }))
-  }
-  const { summary, flags, shared, notes, examples, children } = outline
+  const [root] = (await loadCommands()) as [ParleyCommand]
+  const command = words.reduce((group, word) => {
+    const named = group.commands.find((child) => child.name() === word)
+    if (!named) throw new Unknown(group, [word])
+    return named as ParleyCommand
+  }, root)
+  const { entry, module, registeredArguments, ownFlags, sharedFlags } = command
   return {
     format: 1,
     command: words.join(' '),
-    summary: summary || 'one command for a model gateway and an agent session service',
-    arguments: outline.arguments.map(describeArgument),
-    flags: [...flags, ...shared].map(describeFlag),
-    subcommands: Object.entries(children).map(([name, child]) => ({ name, summary: child.summary })),
+    summary: entry.summary || 'one command for a model gateway and an agent session service',
+    arguments: registeredArguments.map(describeArgument),
+    flags: [...ownFlags, ...sharedFlags].map(describeFlag),
+    subcommands: command.commands.map((child) => ({ name: child.name(), summary: child.summary() })),
     ...(words.length === 0 ? { topics } : {}),
-    notes,
-    examples,
+    notes: module?.notes ?? [],
+    examples: module?.examples ?? [],
     exitCodes: Object.entries(outcomes).map(([kind, { exit, when }]) => ({ exit, kind, when })),
   }
 }
-
-const isAt = ({ words }: Outline, wanted: readonly string[]) => words.join(' ') === wanted.join(' ')
 
 const describeArgument = (argument: Argument) => ({
   name: argument.name(),

@@ -1,20 +1,10 @@
-import { type Command, Help } from 'commander'
+import { Help } from 'commander'
 import type { Style } from '../io/style.ts'
 
 /** How commander's help is laid out: on a narrower screen the terminal breaks the lines. */
 export const helpForm = { minWidthToWrap: 20 }
 
 const layoutFor = (width = 80) => Object.assign(new Help(), helpForm, { helpWidth: width })
-
-/** Ends the help of a command with commands that run as printed. */
-export function addExamples(command: Command, examples: readonly string[]): void {
-  command.addHelpText('after', `\nExamples:\n${examples.map((example) => `  ${example}`).join('\n')}`)
-}
-
-/** Ends the help of a command with a paragraph. */
-export function addNote(command: Command, ...sentences: string[]): void {
-  command.addHelpText('after', `\n${sentences.join(' ')}`)
-}
 
 /** Breaks lines that are wider than the screen, but no indented lines: they are there to be copied. */
 export function fold(text: string, width: number | undefined): string {

@@ -18,14 +18,14 @@ export async function run(
   { host, flags, output }: Context,
   { json }: { json?: boolean },
   words: string[],
-  { showHelp, describe }: Grammar,
+  grammar: Grammar,
 ): Promise<void> {
-  if (json) return output.write(`${JSON.stringify(await describe(words))}\n`)
+  if (json) return output.write(`${JSON.stringify(await grammar.describe(words))}\n`)
   const [name = '', ...rest] = words
   // 'policy' is a topic, and a group of commands.
-  if (!isTopic(name) || rest.length > 0) return showHelp(words)
+  if (!isTopic(name) || rest.length > 0) return grammar.showHelp(words)
   const { columns } = host.stdout
-  const { writers } = await import('./topic-texts.ts')
+  const { writeTopic } = await import('./topic-texts.ts')
   const isColoured = wantsColour(flags.color ?? 'auto', host.env, output.isTerminal)
-  await output.write(layOut(writers[name](columns), columns, await createStyle(isColoured)))
+  await output.write(layOut(writeTopic(name, columns), columns, await createStyle(isColoured)))
 }

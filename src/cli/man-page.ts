@@ -1,69 +1,111 @@
 import { Help, type Option } from 'commander'
-import { type Outline, readOutlines } from './outline.ts'
-import { definitions, escapeRoff, literal, prose, section, subsection } from './roff.ts'
-import { exitRows, settingRows, variableRows, writers } from './topic-texts.ts'
-import type { TopicName } from './topics.ts'
+import { flagOf, settingNames } from '../settings/table.ts'
+import { loadCommands } from './loaded-commands.ts'
+import type { ParleyCommand } from './parley-command.ts'
+import { readTopic } from './topic-texts.ts'
+import { topics } from './topics.ts'
 
 /** Everything that help says, as a page of the manual. */
 export async function renderManPage(version: string): Promise<string> {
-  const outlines = await readOutlines()
-  const commands = outlines.filter(({ examples }) => examples.length > 0)
-  const [root] = outlines as [Outline]
-  const general = commands.find(({ words }) => words.join() === 'help')?.shared ?? []
-  const isGeneral = (flag: Option) => general.some(({ long }) => long === flag.long)
+  const [root, ...others] = (await loadCommands()) as [ParleyCommand]
+  const commands = others.filter(({ module }) => module)
+  const settings = root.sharedFlags.filter(({ long }) => settingNames.some((name) => flagOf(name) === long))
   return `${[
     `.TH PARLEY 1 "" "parley ${version}" "User Commands"`,
     // Neither broken words nor wide gaps, which commands and flags in the text would make.
     '.nh\n.ad l',
     section('name', 'parley \\- one command for a model gateway and an agent session service'),
     section('synopsis', '.B parley', escapeRoff('<command> [flags]')),
-    section('description', describeStart()),
-    section('flags', definitions(root.flags.map(flagRow))),
+    section('description', prose(beginning)),
+    section('flags', definitions(root.ownFlags.map(flagRow))),
     section('commands', ...commands.map(describeCommand)),
-    section('flags of every command', definitions(general.map(flagRow))),
-    section(
-      'flags of every command that sends a request',
-      definitions(root.shared.filter((flag) => !isGeneral(flag)).map(flagRow)),
+    section('flags for settings', definitions(settings.map(flagRow))),
+    ...topics.map((name) =>
+      section(
+        name.replace('exit-codes', 'exit status').replace('-', ' '),
+        ...readTopic(name).map((part) => (typeof part === 'string' ? prose(part) : definitions(part))),
+      ),
     ),
-    section('settings', beginning('settings', '\nSettings:'), definitions(settingRows())),
-    section('profiles', prose(writers.profiles(undefined))),
-    section('input', prose(writers.input(undefined))),
-    section('policy', prose(writers.policy(undefined))),
-    // Its flags are among those of chat and image.
-    section('batch', beginning('batch', '\nFlags:')),
-    section('ci', prose(writers.ci(undefined))),
-    section('platforms', prose(writers.platforms(undefined))),
-    section('environment', beginning('environment', '\n'), definitions(variableRows())),
-    section('exit status', beginning('exit-codes', '\n'), definitions(exitRows())),
-    section('examples', literal(commands.map(({ examples: [first = ''] }) => first))),
   ].join('\n')}\n`
 }
 
-/** What a topic says before its list. */
-function beginning(topic: TopicName, end: string): string {
-  const [text = ''] = writers[topic](undefined).split(end, 1)
-  return prose(text)
-}
-
-const describeStart = () =>
-  prose(`Try it, without an account or a network:
+const beginning = `Try it, without an account or a network:
 
   parley chat --profile demo 'Say hello'
 
-Then 'parley config init' asks for your own addresses and credentials. Flags of every command may come before its name.`)
+Then 'parley config init' asks for your own addresses and credentials. Flags of every command may come before its name.`
 
 const help = new Help()
 
-const flagRow = (flag: Option): [string, string] => [flag.flags, help.optionDescription(flag)]
+const flagRow = (flag: Option): Row => [flag.flags, help.optionDescription(flag)]
 
-function describeCommand({ words, usage, summary, arguments: all, flags, notes, examples }: Outline): string {
+function describeCommand(command: ParleyCommand): string {
+  const { words, module, registeredArguments, ownFlags } = command
   return subsection(
-    `parley ${[...words, usage].join(' ')}`,
-    prose(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`),
-    ...notes.map(prose),
-    definitions(all.map((each) => [each.name(), help.argumentDescription(each)])),
-    definitions(flags.filter(({ long }) => long !== '--help').map(flagRow)),
+    `parley ${[...words, command.usage()].join(' ')}`,
+    prose(command.description()),
+    ...(module?.notes ?? []).map(prose),
+    definitions(registeredArguments.map((each) => [each.name(), help.argumentDescription(each)])),
+    definitions(ownFlags.filter(({ long }) => long !== '--help').map(flagRow)),
     '.PP\nExamples:',
-    literal(examples),
+    literal(module?.examples ?? []),
   )
+}
+
+/** What roff would take for its own, or print as another character. */
+const escapes: Record<string, string> = {
+  '\\': '\\(rs',
+  '-': '\\-',
+  "'": '\\(aq',
+  '"': '\\(dq',
+  '`': '\\(ga',
+  '^': '\\(ha',
+  '~': '\\(ti',
+}
+
+const codePoint = (char: string) => char.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')
+
+/** A text that roff prints as it is, at the start of a line and in the argument of a macro too. */
+const escapeRoff = (text: string): string =>
+  text
+    .replace(/[\\\-'"`^~]/g, (char) => escapes[char] ?? char)
+    .replace(/[^\x00-\x7f]/gu, (char) => `\\[u${codePoint(char)}]`)
+    .replace(/^\./gm, '\\&.')
+
+/** A heading, and what is under it. */
+export const section = (title: string, ...parts: string[]): string =>
+  under(`.SH "${escapeRoff(title.toUpperCase())}"`, parts)
+
+const subsection = (title: string, ...parts: string[]): string => under(`.SS "${escapeRoff(title)}"`, parts)
+
+/** A heading begins a paragraph already. */
+const under = (heading: string, parts: string[]) =>
+  [heading, ...parts.filter((part) => part !== '')].join('\n').replace('\n.PP\n', '\n')
+
+type Row = [term: string, about: string]
+
+const definitions = (rows: Row[]): string =>
+  rows.map(([term, about]) => `.TP\n\\fB${escapeRoff(term)}\\fR\n${escapeRoff(about)}`).join('\n')
+
+/** Where a paragraph's lines begin, on a screen of 80 columns. */
+const [margin, width] = [7, 80]
+
+/** Lines that are printed as they are, such as commands: to the right of the text, if there is room. */
+export function literal(lines: readonly string[]): string {
+  const indent = Math.min(4, width - margin - Math.max(...lines.map((line) => line.length)))
+  return `.RS ${indent}\n.nf\n${lines.map(escapeRoff).join('\n')}\n.fi\n.RE`
+}
+
+/** Paragraphs, between them indented lines that are printed as they are, and headings (`## `). */
+export function prose(text: string): string {
+  const blocks = text.match(/(^[^\S\n].*\n?)+|(^\S.*\n?)+/gm) ?? []
+  return blocks.map((block) => writeBlock(block.trimEnd().split('\n'))).join('\n')
+}
+
+function writeBlock(lines: string[]): string {
+  const indent = Math.min(...lines.map((line) => line.search(/\S/)))
+  if (indent > 0) return literal(lines.map((line) => line.slice(indent)))
+  const [heading = ''] = lines
+  if (heading.startsWith('## ')) return subsection(heading.slice(3))
+  return ['.PP', ...lines.map(escapeRoff)].join('\n')
 }

@@ -1,23 +1,82 @@
-import { type Argument, Command, type Option } from 'commander'
+import { type Argument, Command, Option } from 'commander'
 import { HeaderFlag, ServiceArgument, SettingArgument } from '../argv/flags.ts'
 import { usage } from '../errors.ts'
 import { flagOf, settingNames } from '../settings/table.ts'
-import type { Entry } from './entry.ts'
-import { type Given, isHelpFlag, isShared } from './flags.ts'
-import { describeUnknownFlag } from './unknown-flag.ts'
+import type { CommandModule, Entry } from './entry.ts'
+import { declareGeneralFlags, declareRequestFlags, type Given, isHelpFlag, isShared } from './flags.ts'
+
+/** Thrown for a word or a flag that a command does not have, the first of `words`. Its catcher looks up what was meant. */
+export class Unknown extends Error {
+  readonly command: ParleyCommand
+  readonly words: readonly string[]
+
+  constructor(command: ParleyCommand, words: readonly string[]) {
+    super()
+    this.command = command
+    this.words = words
+  }
+}
 
 /** `config set --base-url …`: there the flag is the name of a setting. */
 const flagAsKey = (word: string) => settingNames.find((name) => flagOf(name) === word) ?? word
 
+const sharedOfAll = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
+const sharedOfRequests = `Shared flags: --profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and each setting (--timeout, --base-url): see 'parley help settings'.`
+
 /** commander takes any next word as a flag's value; here a word that begins with a hyphen is an error. */
 export class ParleyCommand extends Command {
-  /** The commands of a group; those of a group in it are commands only once it is called. */
-  children: Record<string, Entry> = {}
+  entry: Entry = { summary: '' }
+  /** Absent of a group, and of a command that is not loaded. */
+  module: CommandModule | undefined
   /** The flags that were given here, with their values, in the order written. */
   readonly given: Given[] = []
 
   override createCommand(name?: string): ParleyCommand {
-    return new ParleyCommand(name).optionsGroup('Flags:')
+    return new ParleyCommand(name).optionsGroup('Flags:').helpCommand(false)
+  }
+
+  /** Gives a group its commands, which are to be loaded. */
+  addChildren(): void {
+    for (const [name, entry] of Object.entries(this.entry.group ?? {})) {
+      const { summary, group } = entry
+      const command = this.command(name)
+        .summary(summary)
+        .description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`)
+      if (group) command.usage('<command> [flags]')
+      command.entry = entry
+    }
+  }
+
+  /** Gives a command the arguments, flags and help of its module. */
+  async load(): Promise<void> {
+    const { load, isRequest } = this.entry
+    this.module = await load?.()
+    this.module?.declare?.(this)
+    if (isRequest) declareRequestFlags(this)
+    else declareGeneralFlags(this)
+    this.usage(this.usage().replace('[options]', '[flags]'))
+  }
+
+  /** The commands from the root to this one. */
+  get path(): ParleyCommand[] {
+    return this.parent ? [...(this.parent as ParleyCommand).path, this] : [this]
+  }
+
+  /** Its words, without `parley`. */
+  get words(): string[] {
+    return this.path.slice(1).map((command) => command.name())
+  }
+
+  /** The flags that help on it shows. */
+  get ownFlags(): Option[] {
+    return [
+      ...this.options.filter((option) => !isShared(option)),
+      new Option('-h, --help', 'print this help'),
+    ]
+  }
+
+  get sharedFlags(): Option[] {
+    return this.options.filter(isShared)
   }
 
   override addOption(option: Option): this {
@@ -36,13 +95,10 @@ export class ParleyCommand extends Command {
     return parsed
   }
 
-  /** Throws a usage error, which says what was probably meant, for an unknown flag or the wrong number of words. */
+  /** Throws if there is an unknown flag or the wrong number of words. */
   private checkWords({ operands, unknown }: { operands: string[]; unknown: string[] }): void {
     const isGroup = this.commands.length > 0
-    if (unknown.length > 0 && (!isGroup || operands.length === 0)) {
-      const place = { path: this.path, options: this.options, children: this.children }
-      throw usage(describeUnknownFlag(unknown[0] as string, place))
-    }
+    if (unknown.length > 0 && (!isGroup || operands.length === 0)) throw new Unknown(this, unknown)
     if (isGroup) return
     const [first] = this.registeredArguments
     const isFirst = first instanceof ServiceArgument && first.isLeftOut(operands)
@@ -51,13 +107,7 @@ export class ParleyCommand extends Command {
     const isOpen = this.registeredArguments.at(-1)?.variadic ?? false
     const { length: most } = this.registeredArguments
     const taken = `takes ${most === 0 ? 'none' : most}, and got ${operands.length}`
-    if (!isOpen && operands.length > most) throw usage(`too many words: '${this.path.join(' ')}' ${taken}`)
-  }
-
-  /** Its words, without `parley`. */
-  private get path(): string[] {
-    const { parent } = this
-    return parent instanceof ParleyCommand ? [...parent.path, this.name()] : []
+    if (!isOpen && operands.length > most) throw usage(`too many words: '${this.words.join(' ')}' ${taken}`)
   }
 
   /** Throws a usage error for a flag that commander would misread. */
@@ -78,8 +128,21 @@ export class ParleyCommand extends Command {
 
   /** Shared flags would hide the command's own flags in a long list: a topic shows them. */
   override helpInformation(context?: { error: boolean }): string {
-    for (const option of this.options) if (isShared(option)) option.hideHelp()
-    return super.helpInformation(context)
+    for (const option of this.sharedFlags) option.hideHelp()
+    return super.helpInformation(context) + this.notes.map((note) => `\n${note}\n`).join('')
+  }
+
+  /** The paragraphs that end its help. */
+  private get notes(): string[] {
+    const { group, notes = [], isRequest } = this.entry
+    if (!this.parent) return [...notes]
+    if (group) {
+      const first = ['parley', ...this.words, Object.keys(group)[0], '--help'].join(' ')
+      return [`Each command has help of its own, such as '${first}'.`, ...notes]
+    }
+    const { notes: own = [], examples = [] } = this.module ?? {}
+    const lines = examples.map((example) => `\n  ${example}`)
+    return [...own, `Examples:${lines.join('')}`, isRequest ? sharedOfRequests : sharedOfAll]
   }
 }
 

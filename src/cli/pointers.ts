@@ -1,7 +1,9 @@
+import type { Option } from 'commander'
 import { didYouMean } from '../argv/spelling.ts'
 import { shellQuote } from '../io/shell-quote.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
 import { entries } from './command-tree.ts'
+import type { Unknown } from './parley-command.ts'
 import { isTopic, topics } from './topics.ts'
 
 const init = "'parley config init' asks for addresses and credentials"
@@ -15,7 +17,7 @@ const sessions =
   "'parley api agents /v1/sessions' lists the sessions, and with -i FILE makes one, if the service has that"
 
 /** Words that people try, and where to find what they mean. Commands of groups need no row here. */
-const pointers = new Map([
+const wordPointers = new Map([
   ['login', init],
   ['auth', init],
   ['configure', init],
@@ -37,29 +39,80 @@ const pointers = new Map([
   ['config show', "'parley config list'"],
 ])
 
-/** Words that are not a command; with `isHelp`, words after `help` that are not a topic either. */
-export interface UnknownWords {
-  words: string[]
-  /** The words that follow the unknown one. */
-  rest: string[]
-  isHelp: boolean
-}
+/** A flag of other tools, what it is here, and a flag of the commands that this is true of. */
+type Pointer = readonly [flags: readonly string[], says: string, needs: string]
 
-/** Says that there is no such command, and which one was probably meant. */
-export function describeUnknown({ words, rest, isHelp }: UnknownWords, profile?: string): string {
-  const typed = words.join(' ')
+const noFlag = 'secrets have no flag, for arguments are seen by others:'
+
+/** Of those for the same flag the last one is for chat. */
+const flagPointers: readonly Pointer[] = [
+  [['--json'], "--raw prints the service's JSON", '--raw'],
+  [['--jq'], '--raw prints JSON for jq, as in: --raw | jq .', '--raw'],
+  [['-p', '--prompt'], 'the words are the task, without a flag', '--tool'],
+  [['-p', '--prompt'], 'the words are the message, without a flag', '--interrupt'],
+  [['-p', '--prompt'], 'the words are the prompt, without a flag', '--temperature'],
+  [['--max-tokens'], '--max-output-tokens N limits the answer', '--max-output-tokens'],
+  [['--schema-retries'], 'to ask again, run once more with a message that names the misfits', '--tool'],
+  [['--fail-on-cut'], 'no answer is exit 8 always, with --last, -o or --schema', '--tool'],
+  [['--yes', '--allow', '--dangerously-skip-permissions'], '--policy FILE says what is allowed', '--tool'],
+  [
+    ['--yes', '--allow', '--dangerously-skip-permissions'],
+    "'parley events confirm' allows it",
+    '--interrupt',
+  ],
+  [['--yes', '--allow', '--dangerously-skip-permissions'], 'a chat asks for nothing', '--thread'],
+  [['--max-turns'], '--deadline, --max-cost and --max-total-tokens bound a run', '--tool'],
+  [['-n'], '--limit N ends the list after N events', '--limit'],
+  [['-n'], 'a request has one answer; --batch FILE makes many requests', '--batch'],
+  [['-c', '--continue'], 'without a task it takes up the session as it is', '--tool'],
+  [['-c', '--continue'], 'a session goes on by itself: send it one more message', '--interrupt'],
+  [['-c', '--continue'], '--thread FILE keeps a conversation, and goes on with it', '--thread'],
+  [
+    ['--access-token', '--token'],
+    `${noFlag} 'parley config set accessToken', or PARLEY_ACCESS_TOKEN`,
+    '--base-url',
+  ],
+  [['--key'], `${noFlag} 'parley config set apiKey', or PARLEY_API_KEY`, '--beta'],
+  [['--key'], `${noFlag} 'parley config set accessToken', or PARLEY_ACCESS_TOKEN`, '--temperature'],
+  [['--unordered'], 'is gone: results of a batch come as they finish', '--batch'],
+  [['--live', '--no-live'], 'is gone: messages are printed when they are whole', '--beta'],
+  [['--policy'], "'parley events run' without a task answers what waits by the rules of --policy", '--deny'],
+  [['--audit'], "'parley events run' without a task answers what waits, and keeps an audit", '--deny'],
+  [['--rate'], 'is gone: --fault rate:N answers N requests a second', '--latency'],
+  [['--chunk-delay'], 'is gone: --latency MS waits before each answer', '--latency'],
+  [['--log'], 'is gone: the log is on stderr, as in: 2> FILE', '--latency'],
+  [['--seed', '--stream-style'], 'is gone', '--latency'],
+  [['-s'], '--system TEXT says how to answer', '--system'],
+  [['-a', '--attachment'], '-f FILE adds a file', '--file'],
+  [['--api-key'], `${noFlag} 'parley config set apiKey', or PARLEY_API_KEY`, '--base-url'],
+  [['-d'], '-i FILE or stdin gives the whole body, --set PATH=VALUE a field of it', '--set'],
+  [['--image'], '-f FILE adds an image to begin with', '--preview'],
+  [['--image'], "-f FILE adds an image, and 'parley image' makes one", '--file'],
+  [['--download'], 'is gone: a link is printed, for curl to fetch', '--preview'],
+  [['--size'], '--set PATH=VALUE sets any field of the body that the model knows', '--set'],
+]
+
+/**
+ * Says that there is no such flag, command or, with `isHelp`, topic, and which one was probably meant. `profile` is the one
+ * that was named.
+ */
+export function describeUnknown(unknown: Unknown, isHelp: boolean, profile?: string): string {
+  const {
+    command,
+    words: [word = '', ...rest],
+  } = unknown
+  if (word.startsWith('-')) return describeFlag(unknown)
+  const group = command.words
+  const typed = [...group, word].join(' ')
   const start = `there is no command ${isHelp ? 'and no topic ' : ''}'${typed}'`
-  const way = pointers.get(typed) ?? findElsewhere(typed, isHelp)
+  const way = wordPointers.get(typed) ?? findElsewhere(typed, isHelp)
   if (way !== undefined) return `${start}: ${way}`
-  const group = words.slice(0, -1)
-  const names = [...namesIn(group), ...(isHelp && group.length === 0 ? topics : [])]
-  const word = words.at(-1) ?? ''
-  if (names.length === 0) return start
-  if (group.length > 0)
-    return `${start}${guess(word, names) || `; 'parley ${group.join(' ')} --help' lists its commands`}`
-  const list = "; 'parley --help' lists the commands"
-  if (isHelp) return `${start}${guess(word, names) || list}`
-  const near = guess(word, names)
+  const near = guess(word, [
+    ...Object.keys(command.entry.group ?? {}),
+    ...(isHelp && group.length === 0 ? topics : []),
+  ])
+  const list = `; 'parley ${[...group, '--help'].join(' ')}' lists ${group.length > 0 ? 'its' : 'the'} commands`
+  if (isHelp || group.length > 0) return `${start}${near || list}`
   // What has more than one more word is a prompt rather than a misspelt command.
   if (near !== '' && rest.length < 2) return `${start}${near}`
   return `${start}${near || list}; to ask a model: ${chatCommand([word, ...rest], profile)}`
@@ -84,14 +137,42 @@ function findElsewhere(typed: string, isHelp: boolean): string | undefined {
   return !isHelp && isTopic(typed) ? `'parley help ${typed}'` : undefined
 }
 
-function namesIn(group: string[]): string[] {
-  let level = entries
-  for (const name of group) level = level[name]?.group ?? {}
-  return Object.keys(level)
-}
-
 /** The names that begin like the word, else the most similar one. */
 function guess(word: string, names: string[]): string {
   const begun = word.length > 2 ? names.filter((name) => name.startsWith(word)) : []
   return begun.length > 0 ? ` (did you mean ${begun.join(' or ')}?)` : didYouMean(word, names)
+}
+
+/** The message about a flag that does not exist. */
+function describeFlag({ command, words: [word = ''] }: Unknown): string {
+  // The value after = may be a secret.
+  const name = word.startsWith('--') ? word.replace(/=.*/s, '') : word
+  const start = `unknown flag '${name}'`
+  if (/\s/.test(name)) return `${start}; words that begin with a hyphen go after --`
+  const [first] = Object.keys(command.entry.group ?? {})
+  const pointer = first === undefined ? pointerFor(name, command.options) : pointerBefore(name, command)
+  if (pointer !== undefined) return `${start}: ${pointer}`
+  const guess = name.startsWith('--')
+    ? didYouMean(
+        name,
+        command.options.flatMap(({ long }) => long ?? []),
+      )
+    : ''
+  const line = ['parley', ...command.words, ...(first === undefined ? [] : [first])].join(' ')
+  const way =
+    first === undefined
+      ? `'${line} --help' lists the flags`
+      : `a command's own flags go after its name, as in: ${line} ${name} …`
+  return `${start}${guess || `; ${way}`}`
+}
+
+const pointersFor = (name: string) => flagPointers.filter(([flags]) => flags.includes(name))
+
+const pointerFor = (name: string, options: readonly Option[]) =>
+  pointersFor(name).find(([, , needs]) => options.some(({ long }) => long === needs))?.[1]
+
+/** For a flag before the name of a command; there -s may as well name a session. */
+function pointerBefore(name: string, { words }: Unknown['command']): string | undefined {
+  const [, says] = (words.length === 0 && name !== '-s' && pointersFor(name).at(-1)) || []
+  return says && `${says}; flags go after the command's name, as in: parley chat "Say hello"`
 }

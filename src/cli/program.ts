@@ -1,4 +1,4 @@
-import { type Command, CommanderError, type Option } from 'commander'
+import { CommanderError, type Option } from 'commander'
 import { flagValue } from '../argv/bare-flags.ts'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Host, Run } from '../context.ts'
@@ -7,29 +7,11 @@ import { say } from '../io/output.ts'
 import { createStyle, toColourChoice, wantsColour } from '../io/style.ts'
 import { entries } from './command-tree.ts'
 import { createContext } from './create-context.ts'
-import type { Entry, Grammar } from './entry.ts'
-import {
-  declareGeneralFlags,
-  declareRequestFlags,
-  isFlag,
-  isHelpFlag,
-  readSharedFlags,
-  requireCompanions,
-} from './flags.ts'
-import { addExamples, addNote, emboldenHeadings, fold, helpForm } from './help-text.ts'
-import { ParleyCommand } from './parley-command.ts'
-import type { UnknownWords } from './pointers.ts'
+import type { Grammar } from './entry.ts'
+import { declareRequestFlags, isFlag, isHelpFlag, readSharedFlags, requireCompanions } from './flags.ts'
+import { emboldenHeadings, fold, helpForm } from './help-text.ts'
+import { ParleyCommand, Unknown } from './parley-command.ts'
 import { topics } from './topics.ts'
-
-/** One parse of the arguments: what the commands need, and what they leave for its end. */
-interface Parse extends Grammar {
-  readonly argv: string[]
-  readonly host: Host
-  readonly run: Run
-  readonly report: ReportGate
-  exitCode: number
-  unknown: UnknownWords | undefined
-}
 
 /** Decides about the report of a run, which must not take the place of a file that the run needs. */
 interface ReportGate {
@@ -39,39 +21,159 @@ interface ReportGate {
   forgo(): void
 }
 
+interface ProgramOptions {
+  run: Run
+  version: string
+  report: ReportGate
+}
+
 /**
  * Parses the arguments and runs the command that they name. Returns the exit code; throws a `CliError` of kind
  * `usage` for arguments that are wrong.
  */
-export async function runProgram(
-  argv: string[],
-  host: Host,
-  { run, version, report }: Pick<Parse, 'run' | 'report'> & { version: string },
-): Promise<number> {
-  let help = ''
-  const print = (text: string) => {
-    help += text
+export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<number> =>
+  new Program(argv, host, options).toEnd()
+
+/** One parse of the arguments, and the run of the command. */
+class Program implements Grammar {
+  readonly #argv: string[]
+  readonly #host: Host
+  readonly #options: ProgramOptions
+  #help = ''
+  #exitCode = 0
+
+  constructor(argv: string[], host: Host, options: ProgramOptions) {
+    this.#argv = argv
+    this.#host = host
+    this.#options = options
   }
-  const root = createRoot(print, host, version)
-  const parse: Parse = {
-    argv,
-    host,
-    run,
-    report,
-    exitCode: 0,
-    unknown: undefined,
-    showHelp: (words) => showHelp(root, parse, words),
-    describe: async (words) => (await import('./help-json.ts')).describeCommand(words),
-    findScript: async (shell) => (await import('./completion/scripts.ts')).findScript(shell),
+
+  async toEnd(): Promise<number> {
+    const { stdout, env } = this.#host
+    try {
+      await this.#parse(helpFirst(this.#argv))
+    } catch (error) {
+      throw await this.#explain(error)
+    }
+    if (this.#help) {
+      const choice = toColourChoice(flagValue(this.#argv, '--color'))
+      const style = await createStyle(wantsColour(choice, env, stdout.isTerminal))
+      await say(stdout, emboldenHeadings(fold(this.#help, stdout.columns), style))
+    }
+    return this.#exitCode
   }
-  addCommands(root, entries, parse)
-  await parseArguments(root, helpFirst(argv))
-  if (parse.unknown) {
+
+  showHelp(words: string[]): Promise<void> {
+    return this.#parse([...words, '--help'])
+  }
+
+  async describe(words: string[]): Promise<object> {
+    return (await import('./help-json.ts')).describeCommand(words)
+  }
+
+  async findScript(shell: string): Promise<string | undefined> {
+    return (await import('./completion/scripts.ts')).findScript(shell)
+  }
+
+  async #parse(words: string[]): Promise<void> {
+    try {
+      await this.#createRoot().parseAsync(words, { from: 'user' })
+    } catch (error) {
+      if (!(error instanceof CommanderError) || (error.exitCode !== 0 && error.code !== 'commander.help'))
+        throw error
+      if (error.code === 'commander.help' && words.some(isFlag)) throw usage(noCommand)
+    }
+  }
+
+  /** What commander says about wrong arguments, in parley's words. */
+  async #explain(error: unknown): Promise<unknown> {
+    if (error instanceof CommanderError) return usage(inOurWords(error))
+    if (!(error instanceof Unknown)) return error
     const { describeUnknown } = await import('./pointers.ts')
-    throw usage(describeUnknown(parse.unknown, flagValue(argv, '--profile')))
+    const isHelp = this.#options.run.summary.command === 'help'
+    return usage(describeUnknown(error, isHelp, flagValue(this.#argv, '--profile')))
   }
-  if (help) await say(host.stdout, await styleHelp(fold(help, host.stdout.columns), parse))
-  return parse.exitCode
+
+  /** `parley` itself: its help page, and how all commands print help and fail. */
+  #createRoot(): ParleyCommand {
+    const { stdout } = this.#host
+    const print = (text: string) => {
+      this.#help += text
+    }
+    const root = new ParleyCommand('parley')
+    root
+      .description(
+        `One command for a model gateway and an agent session service. Try it, offline:
+
+  parley chat --profile demo 'Say hello'`,
+      )
+      .usage('<command> [flags]')
+      .exitOverride()
+      // commander sends the help of a bare group to stderr; its errors are printed elsewhere.
+      .configureOutput({
+        writeOut: print,
+        writeErr: print,
+        outputError: () => {},
+        getOutHelpWidth: () => stdout.columns as number,
+        getErrHelpWidth: () => stdout.columns as number,
+        getOutHasColors: () => false,
+        getErrHasColors: () => false,
+      })
+      .configureHelp({ ...helpForm, subcommandTerm: (command) => command.name() })
+      .optionsGroup('Flags:')
+      .helpOption('-h, --help', 'print this help')
+      .version(this.#options.version, '-V, --version', 'print the version')
+      .helpCommand(false)
+    root.entry = { summary: '', group: entries, notes: rootNotes }
+    this.#openGroup(root)
+    return root
+  }
+
+  /** Gives a group its commands. What a command or a group needs is loaded when it is called. */
+  #openGroup(group: ParleyCommand): void {
+    group.enablePositionalOptions()
+    // Most runs have their flags after the command's name, and do not need these.
+    if (this.#argv.slice(0, group.path.length).some(isFlag)) declareRequestFlags(group)
+    // commander reports an unknown word by an event, but before --help it just prints the help of the group.
+    const refuse = (words: readonly string[]) => {
+      if (words[0]?.startsWith('-') === false) throw new Unknown(group, words)
+      return ''
+    }
+    group.on('command:*', refuse).addHelpText('before', () => refuse(group.args))
+    group.hook('preSubcommand', (_, called) => this.#open(called as ParleyCommand))
+    group.addChildren()
+  }
+
+  /** Gives a command its flags, its help and its action. */
+  async #open(command: ParleyCommand): Promise<void> {
+    if (command.entry.group) return this.#openGroup(command)
+    this.#options.run.summary.command = command.words.join(' ')
+    await command.load()
+    command.action(() => this.#perform(command))
+  }
+
+  async #perform(command: ParleyCommand): Promise<void> {
+    const { path, entry, module } = command
+    const { run, report } = this.#options
+    const flags = readSharedFlags(path, entry)
+    if (path.some(({ given }) => given.some(({ option }) => namesFile(option))))
+      await this.#requireDistinctFiles(path)
+    await report.open()
+    requireCompanions(flags.given, module?.companions)
+    const context = await createContext(this.#host, flags, run)
+    if (entry.sends) run.calls.expectChange()
+    this.#exitCode = (await module?.run(context, command.opts() as never, command.args, this)) ?? 0
+    await context.output.flush()
+  }
+
+  /** Throws a usage error if two flags name one file, and sees to it that no report takes its place. */
+  async #requireDistinctFiles(path: ParleyCommand[]): Promise<void> {
+    const { findClash } = await import('./named-files.ts')
+    const clash = findClash(path, this.#host)
+    if (clash === undefined) return
+    this.#options.report.forgo()
+    throw usage(clash)
+  }
 }
 
 /** `parley --help chat` is help on what comes after it, too. */
@@ -80,169 +182,16 @@ function helpFirst(argv: string[]): string[] {
   return isHelpFlag(first) && words[0]?.startsWith('-') === false ? ['help', ...words] : argv
 }
 
-async function styleHelp(text: string, { argv, host }: Parse): Promise<string> {
-  const isColoured = wantsColour(toColourChoice(flagValue(argv, '--color')), host.env, host.stdout.isTerminal)
-  return emboldenHeadings(text, await createStyle(isColoured))
-}
-
-async function parseArguments(root: ParleyCommand, argv: string[]): Promise<void> {
-  try {
-    await root.parseAsync(argv, { from: 'user' })
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error
-    if (error.code === 'commander.help' && argv.some(isFlag)) throw usage(noCommand)
-    if (error.exitCode !== 0 && error.code !== 'commander.help') throw usage(explain(error))
-  }
-}
-
-/** Prints the help of the command that the words name. */
-async function showHelp(root: ParleyCommand, parse: Parse, words: string[]): Promise<void> {
-  let level: Record<string, Entry> | undefined = entries
-  for (const [index, word] of words.entries()) {
-    if (!level || !Object.hasOwn(level, word)) {
-      parse.unknown = { words: words.slice(0, index + 1), rest: [], isHelp: true }
-      return
-    }
-    level = level[word]?.group
-  }
-  await root.parseAsync([...words, '--help'], { from: 'user' })
-}
-
 const noCommand = "no command was given: 'parley --help' lists them; -V prints the version"
 
-const others = topics.filter((name) => name !== 'settings')
-
-/** `parley` itself: its help page, and how all commands print help and fail. */
-function createRoot(print: (text: string) => void, host: Host, version: string): ParleyCommand {
-  const root = new ParleyCommand('parley')
-  root
-    .description(
-      `One command for a model gateway and an agent session service. Try it, offline:
-
-  parley chat --profile demo 'Say hello'`,
-    )
-    .usage('<command> [flags]')
-    .exitOverride()
-    // commander sends the help of a bare group to stderr; its errors are printed elsewhere.
-    .configureOutput({
-      writeOut: print,
-      writeErr: print,
-      outputError: () => {},
-      getOutHelpWidth: () => host.stdout.columns as number,
-      getErrHelpWidth: () => host.stdout.columns as number,
-      getOutHasColors: () => false,
-      getErrHasColors: () => false,
-    })
-    .configureHelp({ ...helpForm, subcommandTerm: (command) => command.name() })
-    .optionsGroup('Flags:')
-    .helpOption('-h, --help', 'print this help')
-    .version(version, '-V, --version', 'print the version')
-    .helpCommand(false)
-  addNote(root, "Then 'parley config init' asks for your own addresses and credentials.")
-  addNote(root, 'Each command has --help. Topics: settings (shared flags),', `${others.join(', ')}.`)
-  return root
-}
-
-/** Gives a group its commands. What a command or a group needs is loaded when it is called. */
-function addCommands(parent: ParleyCommand, children: Record<string, Entry>, parse: Parse): void {
-  const path = pathOf(parent)
-  parent.enablePositionalOptions()
-  // Most runs have their flags after the command's name, and do not need these.
-  if (parse.argv.slice(0, path.length).some(isFlag)) declareRequestFlags(parent)
-  catchUnknown(parent, parse)
-  const loaders = new Map<Command, () => Promise<void> | void>()
-  parent.hook('preSubcommand', (_, called) => {
-    const load = loaders.get(called)
-    // `help help` comes here twice.
-    loaders.delete(called)
-    return load?.()
-  })
-  parent.children = children
-  for (const [name, entry] of Object.entries(children)) {
-    const command = parent
-      .command(name)
-      .summary(entry.summary)
-      .description(sentence(entry.summary))
-      .helpCommand(false)
-    const { group } = entry
-    loaders.set(command, () =>
-      group ? addGroup(command, { ...entry, group }, parse) : prepare(command, entry, parse),
-    )
-  }
-}
-
-/** commander reports an unknown word by an event, but before --help it just prints the help of the group. */
-function catchUnknown(parent: ParleyCommand, parse: Parse): void {
-  const meet = ([word = '-', ...rest]: readonly string[]) => {
-    if (!word.startsWith('-')) parse.unknown = { words: [...namesOf(parent), word], rest, isHelp: false }
-    return ''
-  }
-  parent.on('command:*', meet).addHelpText('before', () => meet(parent.args))
-}
-
-function addGroup(
-  command: ParleyCommand,
-  { group, note }: { group: Record<string, Entry>; note?: string },
-  parse: Parse,
-): void {
-  addCommands(command.usage('<command> [flags]'), group, parse)
-  const words = ['parley', ...namesOf(command), Object.keys(group)[0], '--help']
-  addNote(command, `Each command has help of its own, such as '${words.join(' ')}'.`)
-  if (note !== undefined) addNote(command, note)
-}
-
-/** Gives a command its flags, its help and its action. */
-async function prepare(command: ParleyCommand, entry: Entry, parse: Parse): Promise<void> {
-  parse.run.summary.command = namesOf(command).join(' ')
-  const module = await entry.load?.()
-  module?.declare?.(command)
-  for (const note of module?.notes ?? []) addNote(command, note)
-  if (module) addExamples(command, module.examples)
-  if (entry.isRequest) declareRequestFlags(command)
-  else declareGeneralFlags(command)
-  addNote(command, entry.isRequest ? sharedOfRequests : sharedOfAll)
-  command.usage(command.usage().replace('[options]', '[flags]'))
-  command.action(async () => {
-    const commands = pathOf(command)
-    const flags = readSharedFlags(commands, entry)
-    if (commands.some(({ given }) => given.some(({ option }) => namesFile(option))))
-      await requireDistinctFiles(commands, parse)
-    await parse.report.open()
-    requireCompanions(flags.given, module?.companions)
-    const context = await createContext(parse.host, flags, parse.run)
-    if (entry.sends) parse.run.calls.expectChange()
-    parse.exitCode = (await module?.run(context, command.opts() as never, command.args, parse)) ?? 0
-    await context.output.flush()
-  })
-}
-
-const sharedOfAll = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
-const sharedOfRequests = `Shared flags: --profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and each setting (--timeout, --base-url): see 'parley help settings'.`
+const rootNotes = [
+  "Then 'parley config init' asks for your own addresses and credentials.",
+  `Each command has --help. Topics: settings (shared flags), ${topics.filter((name) => name !== 'settings').join(', ')}.`,
+]
 
 const namesFile = (option: Option) => option instanceof FileFlag || option instanceof TextFlag
 
-/** Throws a usage error if two flags name one file, and sees to it that no report takes its place. */
-async function requireDistinctFiles(commands: ParleyCommand[], { host, report }: Parse): Promise<void> {
-  const { findClash } = await import('./named-files.ts')
-  const clash = findClash(commands, host)
-  if (clash === undefined) return
-  report.forgo()
-  throw usage(clash)
-}
-
-/** The commands from the root to this one. */
-const pathOf = (command: ParleyCommand): ParleyCommand[] =>
-  command.parent ? [...pathOf(command.parent as ParleyCommand), command] : [command]
-
-const namesOf = (command: ParleyCommand) =>
-  pathOf(command)
-    .slice(1)
-    .map((each) => each.name())
-
-const sentence = (summary: string) => `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
-
-/** What commander says about wrong arguments, in parley's words. */
-const explain = ({ message }: CommanderError): string =>
+const inOurWords = ({ message }: CommanderError): string =>
   message
     .replace(/^error: /, '')
     .replace(/^option '[^']*?(--[\w-]+)[^']*' argument '(.*)' is invalid\. (?=[^']*$)/s, "$1: '$2' is ")

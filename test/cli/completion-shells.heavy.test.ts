@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { readOutlines } from '../../src/cli/outline.ts'
+import { loadCommands } from '../../src/cli/loaded-commands.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
 interface Shell {
@@ -164,10 +164,10 @@ for (const shell of shells) {
   describe(`${name}`, () => {
     test(`names every flag of every command (needs ${name})`, async () => {
       const home = await createHome(shell)
-      for (const { words, flags, shared } of await readOutlines()) {
+      for (const { words, ownFlags, sharedFlags } of await loadCommands()) {
         const env = { ...environment(home), WORDS: words.join(' ') }
         const { stdout } = spawnSync(name, ['-c', shell.flags], { env, encoding: 'utf8' })
-        const all = [...flags, ...shared].flatMap(({ short, long }) => [short, long].filter(Boolean))
+        const all = [...ownFlags, ...sharedFlags].flatMap(({ short, long }) => [short, long].filter(Boolean))
         expect(new Set(stdout.trim().split('\n')), words.join(' ')).toEqual(new Set(all))
       }
     })

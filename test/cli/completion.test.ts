@@ -1,14 +1,13 @@
 import { expect, test } from 'vitest'
-import { known } from '../../src/cli/completion/command-line.ts'
-import { readOutlines } from '../../src/cli/outline.ts'
+import { known } from '../../src/cli/completion/scripts.ts'
+import { loadCommands } from '../../src/cli/loaded-commands.ts'
 import { execute } from '../harness/process.ts'
 import { run } from '../harness/run.ts'
 
 test('each value that completion knows belongs to a flag or an argument', async () => {
-  const outlines = await readOutlines()
-  const places = outlines.flatMap(({ words, flags, shared, arguments: all }) => [
-    ...[...flags, ...shared].flatMap(({ long }) => [long, `${words.join(' ')} ${long}`]),
-    ...all.map((argument) => `${words.join(' ')} ${argument.name()}`),
+  const places = (await loadCommands()).flatMap(({ words, options, registeredArguments }) => [
+    ...options.flatMap(({ long }) => [long, `${words.join(' ')} ${long}`]),
+    ...registeredArguments.map((argument) => `${words.join(' ')} ${argument.name()}`),
   ])
   expect([...known.keys()].filter((key) => !places.includes(key))).toEqual([])
 })

@@ -62,7 +62,6 @@ test('help on what is not there is a usage error', async () => {
   expect(await run(['help', 'chatt'])).toMatchObject({ code: 2, out: '' })
   expect((await run(['help', 'chatt'])).err).toContain('did you mean chat?')
   expect(await run(['help', 'events', 'sendd'])).toMatchObject({ code: 2, out: '' })
-  expect(await run(['help', 'chat', 'hello'])).toMatchObject({ code: 2, out: '', requests: [] })
 })
 
 test.each([

@@ -3,9 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { man, version } from '../../package.json'
-import { renderManPage } from '../../src/cli/man-page.ts'
-import { readOutlines } from '../../src/cli/outline.ts'
-import { literal, prose, section } from '../../src/cli/roff.ts'
+import { loadCommands } from '../../src/cli/loaded-commands.ts'
+import { literal, prose, renderManPage, section } from '../../src/cli/man-page.ts'
 import { outcomes } from '../../src/errors.ts'
 import { settingNames, variableOf } from '../../src/settings/table.ts'
 import { temporaryFolder } from '../harness/run.ts'
@@ -40,9 +39,10 @@ test('it has every command, flag, example, setting, variable and exit code (need
   const shown = show(page)
   const lines = shown.split('\n').map((line) => line.trim())
   const has = (start: string) => lines.some((line) => line === start || line.startsWith(`${start} `))
-  for (const { words, usage, children, flags, shared, examples } of await readOutlines()) {
-    if (Object.keys(children).length === 0) {
-      const begin = lines.indexOf(`parley ${[...words, usage].join(' ')}`)
+  for (const command of await loadCommands()) {
+    const { words, module, ownFlags: flags, sharedFlags: shared } = command
+    if (module) {
+      const begin = lines.indexOf(`parley ${[...words, command.usage()].join(' ')}`)
       expect(begin).toBeGreaterThan(0)
       const own = lines.slice(
         begin,
@@ -52,7 +52,7 @@ test('it has every command, flag, example, setting, variable and exit code (need
       expect(named.filter((flag) => !own.some((line) => line.startsWith(flag.flags)))).toEqual([])
     }
     expect([...flags, ...shared].map((flag) => flag.flags).filter((flag) => !has(flag))).toEqual([])
-    expect(examples.filter((example) => !lines.includes(example))).toEqual([])
+    expect((module?.examples ?? []).filter((example) => !lines.includes(example))).toEqual([])
   }
   const exits = Object.entries(outcomes).map(([kind, { exit }]) => `${exit}`.padEnd(4) + kind)
   expect(['0', ...exits].filter((exit) => !has(exit))).toEqual([])

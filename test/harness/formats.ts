@@ -1,7 +1,109 @@
 import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { type FormName, schemaOf } from '../../src/cli/formats.ts'
+import { outcomes } from '../../src/errors.ts'
 import { isObject, tryParseJson } from '../../src/wire/json/parse.ts'
+import * as z from '../../src/wire/zod.ts'
+
+type Fields = Record<string, z.ZodMiniType>
+
+const text = z.string()
+const whole = z.int()
+const orNull = <T extends z.ZodMiniType>(schema: T) => z.nullable(schema)
+const kind = z.enum([...(Object.keys(outcomes) as [string]), 'signal'])
+const sent = z.enum(['no', 'yes', 'unknown'])
+const retry = z.enum(['never', 'later', 'look-first'])
+const anObject = z.looseObject({})
+const resume = z.array(text)
+
+/** Fields of a failure; those that a failure need not have are optional. */
+const failure: Fields = {
+  kind,
+  exit: whole,
+  status: z.optional(whole),
+  message: text,
+  retryAfter: z.optional(z.number()),
+  requestId: z.optional(text),
+  sent,
+  safeToRetry: z.boolean(),
+  retry,
+  deadline: z.optional(z.boolean()),
+  attempts: z.optional(whole),
+  pending: z.optional(z.array(text)),
+  resume: z.optional(orNull(resume)),
+  kept: z.optional(z.union([text, z.array(text)])),
+  body: z.optional(z.unknown()),
+}
+
+/** Every form that is kept for a major version, as `parley help formats` lists it, but that of a policy. */
+export const forms: Record<'failure' | 'report' | 'line' | 'audit', Fields> = {
+  failure: { format: z.optional(z.literal(1)), ...failure },
+  report: {
+    format: z.literal(1),
+    version: text,
+    command: orNull(text),
+    exit: whole,
+    kind: orNull(kind),
+    retry: orNull(retry),
+    deadline: z.boolean(),
+    sent,
+    id: orNull(text),
+    model: orNull(text),
+    stopReason: orNull(text),
+    usage: anObject,
+    seconds: z.number(),
+    attempts: whole,
+    requestId: orNull(text),
+    session: orNull(text),
+    files: orNull(z.array(text)),
+    cost: orNull(anObject),
+    sessionUsage: orNull(anObject),
+    sessionCost: orNull(anObject),
+    toolUses: orNull(anObject),
+    resume: orNull(resume),
+    counts: z.optional(anObject),
+    failures: z.optional(anObject),
+  },
+  line: {
+    index: whole,
+    id: z.optional(orNull(z.union([text, z.number()]))),
+    hash: text,
+    ok: z.boolean(),
+    text: z.optional(text),
+    json: z.optional(z.unknown()),
+    files: z.optional(z.array(text)),
+    links: z.optional(z.array(text)),
+    response: z.optional(z.unknown()),
+    model: z.optional(text),
+    stopReason: z.optional(text),
+    usage: z.optional(anObject),
+    attempts: z.optional(whole),
+    seconds: z.optional(z.number()),
+    error: z.optional(anObject),
+  },
+  audit: {
+    time: text,
+    session: text,
+    toolUse: orNull(text),
+    task: z.optional(text),
+    type: z.optional(text),
+    server: z.optional(text),
+    name: z.optional(text),
+    input: z.optional(z.unknown()),
+    event: text,
+    decision: z.optional(z.enum(['allow', 'deny', 'ask'])),
+    by: z.optional(z.enum(['rule', 'default', 'person', 'tool'])),
+    rule: z.optional(whole),
+    reason: z.optional(text),
+    result: z.optional(anObject),
+    rest: z.optional(text),
+    known: z.optional(anObject),
+  },
+}
+
+export type FormName = keyof typeof forms
+
+/** Checks that a value has the fields of a form, and no other. */
+export const schemaOf = (name: FormName) => z.strictObject(forms[name])
 
 /** The objects that stand on lines: a person may be asked beside them, and a test may have torn one. */
 const linesOf = (text: string): object[] =>

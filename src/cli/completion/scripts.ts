@@ -1,121 +1,165 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Argument, Option } from 'commander'
+import { FileFlag, SettingArgument, TextFlag } from '../../argv/flags.ts'
 import { plainQuote } from '../../io/shell-quote.ts'
-import {
-  type CommandLine,
-  type Completion,
-  type CompletionQuestion,
-  type Flag,
-  type Place,
-  questionsByCompletion,
-  readCommandLine,
-} from './command-line.ts'
+import { schemas } from '../../settings/schemas.ts'
+import { flagOf, settingNames } from '../../settings/table.ts'
+import { documentedModels } from '../../wire/gateway/models.ts'
+import { betas } from '../../wire/sessions/betas.ts'
+import { eventTypes } from '../../wire/sessions/event-types.ts'
+import { generalFlags } from '../flags.ts'
+import { loadCommands } from '../loaded-commands.ts'
+import type { ParleyCommand } from '../parley-command.ts'
+import { topics } from '../topics.ts'
 
-const writers: Record<string, (commandLine: CommandLine, functions: string) => string> = {
-  bash: (commandLine, functions) =>
-    `# Completion of parley's words, for bash 4.2 or later.\n\n${writeBashTables(commandLine)}\n${functions}`,
-  // The first line tells zsh what a file in its folder is for.
-  zsh: (commandLine, functions) => `#compdef parley\n\n${writeZshTables(commandLine)}\n${functions}`,
-  fish: (commandLine, functions) =>
-    `# Completion of parley's words, for fish 3.4 or later.\n\n${functions}${writeFishTables(commandLine)}`,
+/** What can follow the words of a command. */
+interface Place {
+  /** The words after `parley`, with blanks between them. */
+  path: string
+  names: Row[]
+  flags: Option[]
+  shared: keyof SharedFlags
+  arguments: readonly Argument[]
+}
+
+/** A name, or a flag, whose `=` says that it takes a value; and what it is about. */
+type Row = [word: string, about: string]
+
+type SharedFlags = Record<'general' | 'request', Option[]>
+
+/** What TAB offers for a value: words, names of files, `@` and a file's name, names of profiles, or sessions used last. */
+type Completion = readonly string[] | 'files' | 'texts' | 'profiles' | 'sessions'
+
+const writers: Record<string, (places: Place[], shared: SharedFlags, functions: string) => string> = {
+  bash: (places, shared, functions) =>
+    `# Completion of parley's words, for bash 4.2 or later.\n\n${writeTables(places, shared, ([word]) => word)}\n${functions}`,
+  // The first line tells zsh what a file in its folder is for. Here each word has what it is about, too.
+  zsh: (places, shared, functions) =>
+    `#compdef parley\n\n${writeTables(places, shared, (row) => row.join(':'))}\n${functions}`,
+  fish: (places, shared, functions) =>
+    `# Completion of parley's words, for fish 3.4 or later.\n\n${functions}${writeFishTables(places, shared)}`,
 }
 
 /** A shell's completion script. The build puts the finished scripts in the place of this module. */
 export async function findScript(shell: string): Promise<string | undefined> {
   if (!Object.hasOwn(writers, shell)) return undefined
   const functions = readFileSync(join(import.meta.dirname, `functions.${shell}`), 'utf8')
-  return writers[shell]?.(await readCommandLine(), functions)
+  const commands = await loadCommands()
+  const shared = { general: generalFlags(), request: commands[0]?.sharedFlags ?? [] }
+  return writers[shell]?.(placesOf(commands), shared, functions)
 }
 
-/** A name, or a flag, whose `=` says that it takes a value; and what it is about. */
-type CompletionRow = [word: string, about: string]
+function placesOf(commands: ParleyCommand[]): Place[] {
+  const places = commands.map((command): Place => {
+    const { entry, words, ownFlags, registeredArguments } = command
+    return {
+      path: words.join(' '),
+      names: command.commands.map((child) => [child.name(), child.summary()]),
+      flags: ownFlags,
+      shared: entry.isRequest || entry.group ? 'request' : 'general',
+      arguments: registeredArguments,
+    }
+  })
+  // After `help` come the topics, and the commands again.
+  const [root, ...others] = places as [Place, ...Place[]]
+  const help = others.find(({ path }) => path === 'help') as Place
+  const groups = others.filter(({ names }) => names.length > 0)
+  help.names = [...topics.map((name): Row => [name, 'a topic']), ...root.names]
+  return [...places, ...groups.map(({ path, names }) => ({ ...help, path: `help ${path}`, names }))]
+}
 
-/** The tables of the bash script: functions that set an array for the words of a command. */
-const writeBashTables = (commandLine: CommandLine): string => writeTables(commandLine, ([word]) => word)
-
-/** Those of the zsh script have what each word is about, too. */
-const writeZshTables = (commandLine: CommandLine): string =>
-  writeTables(commandLine, ([word, about]) => `${word}:${about}`)
-
-function writeTables({ places, shared }: CommandLine, write: (row: CompletionRow) => string): string {
-  const list = (rows: CompletionRow[]) => rows.map((row) => plainQuote(write(row))).join(' ')
-  const namesOf = ({ names }: Place) => `names=(${list(names)})`
-  const flagsOf = ({ flags, shared }: Place) => `_parley_${shared}; flags+=(${list(flags.flatMap(spell))})`
-  return [
+/** The tables of the scripts for bash and zsh: functions that set an array for the words of a command. */
+function writeTables(places: Place[], shared: SharedFlags, write: (row: Row) => string): string {
+  const list = (rows: Row[]) => rows.map((row) => plainQuote(write(row))).join(' ')
+  const names = places
+    .filter((place) => place.names.length > 0)
+    .map(({ path, names }): Arm => [`'${path}'`, `names=(${list(names)})`])
+  const flags = places.map(
+    ({ path, flags, shared }): Arm => [
+      `'${path}'`,
+      `_parley_${shared}; flags+=(${list(flags.flatMap(spell))})`,
+    ],
+  )
+  return `${[
     ...Object.entries(shared).map(
-      ([name, flags]) => `_parley_${name}() {\n  flags=(${list(flags.flatMap(spell))})\n}`,
+      ([name, options]) => `_parley_${name}() {\n  flags=(${list(options.flatMap(spell))})\n}`,
     ),
-    `_parley_names() {\n  names=()\n${select('$1', places.filter(({ names }) => names.length > 0).map(byPath(namesOf)))}\n}`,
-    `_parley_flags() {\n${select('$1', places.map(byPath(flagsOf)))}\n}`,
-    `_parley_values() {\n${select('$1,$2', questionsByCompletion({ places, shared }).map(completionArm))}\n}`,
-  ]
-    .join('\n\n')
-    .concat('\n')
+    `_parley_names() {\n  names=()\n${select('$1', names)}\n}`,
+    `_parley_flags() {\n${select('$1', flags)}\n}`,
+    `_parley_values() {\n${select('$1,$2', valuesOf(places, shared.request))}\n}`,
+  ].join('\n\n')}\n`
 }
 
-const spell = ({ short, long, about, takesValue }: Flag): CompletionRow[] =>
-  [short, long].flatMap((name): CompletionRow[] => (name ? [[`${name}${takesValue ? '=' : ''}`, about]] : []))
+const namesOf = ({ short, long }: Option): string[] => [short, long].flatMap((name) => name ?? [])
 
-const byPath =
-  (write: (place: Place) => string) =>
-  (place: Place): [pattern: string, action: string] => [`'${place.path}'`, write(place)]
+const spell = (option: Option): Row[] =>
+  namesOf(option).map((name) => [`${name}${option.required ? '=' : ''}`, option.description])
 
-function completionArm({
-  completion,
-  questions,
-}: ReturnType<typeof questionsByCompletion>[number]): [string, string] {
-  const action =
-    typeof completion === 'string'
-      ? `source=${completion}`
-      : `values=(${completion.map(plainQuote).join(' ')})`
-  return [questions.map(toPattern).join(' | '), action]
+/** Each completion once, for the flags and the arguments that it is for. */
+function valuesOf(places: Place[], shared: Option[]): Arm[] {
+  const patterns = new Map<string, string[]>()
+  const add = (completion: Completion | undefined, pattern: string) => {
+    if (!completion) return
+    const isNamed = typeof completion === 'string'
+    const action = isNamed ? `source=${completion}` : `values=(${completion.map(plainQuote).join(' ')})`
+    patterns.set(action, [...(patterns.get(action) ?? []), pattern])
+  }
+  for (const flag of shared) for (const name of namesOf(flag)) add(completionOfFlag(flag, ''), `*,${name}`)
+  for (const place of places) {
+    const { path } = place
+    for (const flag of place.flags)
+      for (const name of namesOf(flag)) add(completionOfFlag(flag, path), `'${path},${name}'`)
+    for (const [index, argument] of place.arguments.entries())
+      add(completionOfArgument(argument, path), `'${path},${index}'`)
+  }
+  return [...patterns].map(([action, all]) => [all.join(' | '), action])
 }
 
-const toPattern = ({ path, about }: CompletionQuestion) =>
-  path === undefined ? `*,${about}` : `'${path},${about}'`
+/** One branch of a `case`. */
+type Arm = [pattern: string, action: string]
 
-const select = (subject: string, arms: [pattern: string, action: string][]) =>
+const select = (subject: string, arms: Arm[]) =>
   [`  case ${subject} in`, ...arms.map(([pattern, action]) => `    ${pattern}) ${action} ;;`), '  esac'].join(
     '\n',
   )
 
 /** The tables of the fish script: one `complete` for each name and flag. */
-function writeFishTables({ places, shared }: CommandLine): string {
-  const valued = [...places.flatMap(({ flags }) => flags), ...shared.request].filter(
-    (flag) => flag.takesValue,
-  )
-  const spellings = valued.flatMap(({ short, long }) => (short ? [short, long] : [long]))
-  const requesting = places.filter((place) => place.shared === 'request').map(({ path }) => fishQuote(path))
-  const isGeneral = (flag: Flag) => shared.general.some(({ long }) => long === flag.long)
-  const onlyOfRequests = shared.request.filter((flag) => !isGeneral(flag))
+function writeFishTables(places: Place[], { general, request }: SharedFlags): string {
+  const valued = [...places.flatMap(({ flags }) => flags), ...request].filter(({ required }) => required)
+  const requesting = places.filter(({ shared }) => shared === 'request').map(({ path }) => fishQuote(path))
+  const onlyOfRequests = request.filter((flag) => !general.some(({ long }) => long === flag.long))
   return [
     `function __parley_requests\n    __parley_in ${requesting.join(' ')}\nend\n`,
-    `set -g __parley_valued ${[...new Set(spellings)].join(' ')}`,
+    `set -g __parley_valued ${[...new Set(valued.flatMap(namesOf))].join(' ')}`,
     `set -g __parley_commands ${places.map(({ path }) => fishQuote(path)).join(' ')}`,
     'complete -c parley -e',
     'complete -c parley -f',
     ...places.flatMap(linesOf),
-    ...shared.general.map((flag) => flagLine('', flag)),
-    ...onlyOfRequests.map((flag) => flagLine('__parley_requests', flag)),
+    ...general.map((flag) => flagLine('', flag, '')),
+    ...onlyOfRequests.map((flag) => flagLine('__parley_requests', flag, '')),
     '',
   ].join('\n')
 }
 
-function linesOf({ path, names, flags, arguments: completions }: Place): string[] {
-  const at = (position: number) => `__parley_at ${fishQuote(`${path},${position}`)}`
+function linesOf({ path, names, flags, arguments: all }: Place): string[] {
+  const at = (position: number) => start(`__parley_at ${fishQuote(`${path},${position}`)}`)
   return [
-    ...names.map(([name, about]) => `${start(at(0))} -a ${name} -d ${fishQuote(about)}`),
-    ...completions.flatMap((completion, index) =>
-      completion ? [`${start(at(index))} ${offer(completion)}`] : [],
-    ),
-    ...flags.map((flag) => flagLine(`__parley_in ${fishQuote(path)}`, flag)),
+    ...names.map(([name, about]) => `${at(0)} -a ${name} -d ${fishQuote(about)}`),
+    ...all.flatMap((argument, index) => {
+      const completion = completionOfArgument(argument, path)
+      return completion ? [`${at(index)} ${offer(completion)}`] : []
+    }),
+    ...flags.map((flag) => flagLine(`__parley_in ${fishQuote(path)}`, flag, path)),
   ]
 }
 
-function flagLine(condition: string, { short, long, about, takesValue, completion }: Flag): string {
+function flagLine(condition: string, flag: Option, path: string): string {
+  const { short, long = '', description, required } = flag
+  const completion = completionOfFlag(flag, path)
   const name = `${short ? `-s ${short.slice(1)} ` : ''}-l ${long.slice(2)}`
-  const value = takesValue ? ` -r ${completion ? offer(completion) : '-f'}` : ''
-  return `${start(condition)} ${name}${value} -d ${fishQuote(about)}`
+  const value = required ? ` -r ${completion ? offer(completion) : '-f'}` : ''
+  return `${start(condition)} ${name}${value} -d ${fishQuote(description)}`
 }
 
 const start = (condition: string) => `complete -c parley${condition && ` -n ${fishQuote(condition)}`}`
@@ -129,3 +173,41 @@ function offer(completion: Completion): string {
 }
 
 const fishQuote = (text: string) => (/^[\w.-]+$/.test(text) ? text : `'${text.replace(/[\\']/g, '\\$&')}'`)
+
+/** Values that are offered where others are taken too: by the flag, or by the command with its flag or argument. */
+export const known = new Map<string, Completion>([
+  ['--profile', 'profiles'],
+  ['--session', 'sessions'],
+  ['serve --session', 'files'],
+  ['config use name', 'profiles'],
+  ['config delete name', 'profiles'],
+  ['chat --model', documentedModels],
+  ['--beta', betas],
+  ['--betas', betas],
+  ['events list --type', eventTypes],
+  ['policy check file', 'files'],
+  ['policy check events', 'files'],
+  ['api service', ['gateway', 'agents']],
+])
+
+/** What a flag's value can be; `path` is the words of its command. */
+function completionOfFlag(option: Option, path: string): Completion | undefined {
+  const { long = '', flags, argChoices, required } = option
+  if (!required) return undefined
+  const given = argChoices ?? known.get(`${path} ${long}`) ?? known.get(long) ?? choicesOf(long)
+  if (given) return given
+  if (option instanceof FileFlag) return 'files'
+  return option instanceof TextFlag && !flags.includes('=') ? 'texts' : undefined
+}
+
+function completionOfArgument(argument: Argument, path: string): Completion | undefined {
+  if (argument instanceof SettingArgument) return settingNames
+  return argument.argChoices ?? known.get(`${path} ${argument.name()}`)
+}
+
+/** The only values that a setting can have, if its flag is this one. */
+function choicesOf(flag: string): string[] | undefined {
+  const name = settingNames.find((each) => flagOf(each) === flag)
+  const { def } = name ? schemas[name]()._zod : {}
+  return def && 'entries' in def ? Object.values(def.entries as Record<string, string>) : undefined
+}

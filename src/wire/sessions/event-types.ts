@@ -14,7 +14,7 @@ export const sentTypes = [
 export type SentType = (typeof sentTypes)[number]
 
 /** The documented types of events that a service makes (public clients, 4); it has others, too. */
-export const madeTypes = [
+const madeTypes = [
   'agent.message',
   'agent.thinking',
   'agent.tool_use',
