@@ -46,40 +46,6 @@ test.each<[string, Event[], number]>([
 ])('a y is not posted if the tool use was %s meanwhile', async (_, latest, expected) => {
   const { code, posts, err } = await sayYes([[use(), waits], latest])
   expect({ code, posts }, err).toEqual({ code: expected, posts: 0 })
-  expect(err).not.toContain('✓')
-})
-
-test.each<[string, Event[], number, string]>([
-  [
-    'denied by somebody else',
-    [use(), waits, { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny' }],
-    0,
-    'it is answered: deny',
-  ],
-  ['interrupted', [use(), waits, { type: 'user.interrupt' }], 0, 'it was interrupted'],
-  [
-    'shown with another input',
-    [use(), waits, use({ input: destructive })],
-    12,
-    'it was shown with another input',
-  ],
-])('a question is withdrawn while it is open if the tool use was %s', async (_, latest, expected, why) => {
-  let lists = 0
-  const { code, err, requests } = await run(['events', 'confirm', '-s', 's', '--pending'], {
-    // Nobody answers.
-    typed: (async function* () {
-      yield await new Promise<string>(() => {})
-    })(),
-    tty: ['stdout', 'stderr'],
-    timers: createPatientClock(),
-    exchange: (request, onSent) =>
-      answering(JSON.stringify({ data: ++lists > 1 ? latest : [use(), waits] }))(request, onSent),
-  })
-  expect({ code, posts: requests.filter(({ method }) => method === 'POST').length }, err).toEqual({
-    code: expected,
-    posts: 0,
-  })
-  expect(err).toContain(`t1 is not answered: ${why}\n`)
 })
 
 test('if the list cannot be read after a y, the failure says that it was not sent', async () => {

@@ -42,5 +42,6 @@ export async function run(context: Context, options: SendOptions, words: string[
   const parts = sessionParts(context, settings, options)
   const body = await requireEvents(context, options, words)
   const { markdown } = settings.values
-  await deliverEvents(context, createCaller(context, settings), parts, body, { ...options, markdown })
+  const access = { context, caller: createCaller(context, settings), parts }
+  await deliverEvents(access, body, { ...options, markdown })
 }

@@ -2,11 +2,11 @@ import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import { createQuestioner, InputEnded, type Questioner } from '../../io/question.ts'
-import { type Style, wantsColour } from '../../io/style.ts'
+import type { Style } from '../../io/style.ts'
 import { DenyMessage, longestDenyMessage } from '../../wire/sessions/send-events.ts'
 import { briefly, columnsOf } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
-import { namesTool, showToolUse } from './shown-use.ts'
+import { showToolUse } from './shown-use.ts'
 
 /** A tool use that a person is asked about. */
 export interface AskedUse {
@@ -74,21 +74,15 @@ export class Asker {
     const verdicts = new Map<string, Verdict>()
     this.#verdicts = verdicts
     this.#withdrawn.clear()
-    const named = uses.filter(({ id, text }) => {
-      const isNamed = namesTool(text)
-      if (!isNamed) this.#context.warn(`${id} is not answered: its tool has no name`)
-      return isNamed
-    })
-    const shown = await this.#show(named)
-    const lost = () => describeLost(verdicts.size, named.length)
+    const shown = uses.map((use) => this.#show(use))
+    const lost = () =>
+      verdicts.size > 0 ? `your answer to ${verdicts.size} of ${uses.length} tool uses is lost` : undefined
     try {
-      await this.#context.calls.sayFirst(lost, () => this.#askEach(named, shown))
+      await this.#context.calls.sayFirst(lost, () => this.#askEach(uses, shown))
     } catch (error) {
       // The next message must not begin beside an open question.
       this.#questioner?.close()
-      const words = lost()
-      if (!(error instanceof CliError) || words === undefined) throw error
-      throw new CliError(error.kind, `${error.message}; ${words}`, error.details)
+      throw withWords(error, lost())
     }
     return verdicts
   }
@@ -110,17 +104,9 @@ export class Asker {
     this.#questioner?.close()
   }
 
-  /** Throws a usage error if one of them cannot be shown: then nothing is asked. */
-  async #show(uses: readonly AskedUse[]): Promise<string[]> {
-    const { flags, host } = this.#context
-    const { paint } = await import('../../io/spans.ts')
-    const isColoured = wantsColour(flags.color ?? 'auto', host.env, host.stderr.isTerminal)
-    const screen = {
-      columns: this.#columns,
-      paint: (row: Parameters<typeof paint>[0]) => paint(row, isColoured),
-    }
+  #show({ id, text }: AskedUse): string {
     try {
-      return uses.map(({ id, text }) => showToolUse(id, text, screen))
+      return showToolUse(id, text, this.#columns)
     } catch (error) {
       const consequence = `look at it with '${this.#look} --raw', then answer by its id with --allow or --deny`
       throw error instanceof CliError ? error.with({ consequence }) : error
@@ -188,16 +174,16 @@ const keys = '[y/n/s/q]'
 const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking'
 
 /** A failure after which the answers of a person to these tool uses were certainly not sent. */
-export function withUnsent(error: unknown, ids: readonly string[]): unknown {
-  if (!(error instanceof CliError) || ids.length === 0) return error
-  return new CliError(error.kind, `${error.message}; ${describeUnsent(ids)}`, error.details)
-}
+export const withUnsent = (error: unknown, ids: readonly string[]): unknown =>
+  withWords(error, ids.length > 0 ? describeUnsent(ids) : undefined)
 
 export const describeUnsent = (ids: readonly string[]): string =>
   `your answer to ${ids.map((id) => briefly(id)).join(', ')} was not sent`
 
-const describeLost = (given: number, all: number): string | undefined =>
-  given === 0 ? undefined : `your answer to ${given} of ${all} tool uses is lost`
+const withWords = (error: unknown, words: string | undefined): unknown =>
+  error instanceof CliError && words !== undefined
+    ? new CliError(error.kind, `${error.message}; ${words}`, error.details)
+    : error
 
 /** `undefined` if it is not an answer. */
 function readVerdict(typed: string): Verdict | 'open' | 'quit' | 'too long' | undefined {

@@ -1,15 +1,15 @@
 import type { Context } from '../../context.ts'
 import { usage, usageProblems } from '../../errors.ts'
-import { type Caller, createCaller } from '../../http/call.ts'
+import { createCaller } from '../../http/call.ts'
 import { readSettings } from '../../settings/read-settings.ts'
-import type { Settings } from '../../settings/schemas.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { stillWaiting } from '../following/stop-text.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { confirmation } from '../reply-events.ts'
-import { type DeliveryOptions, deliverEvents, type LatestEvents } from '../sending/delivery.ts'
+import { type DeliveryOptions, deliverEvents, type EventsBody } from '../sending/delivery.ts'
 import { checkEvents } from '../sending/given-events.ts'
-import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
-import { Asker, describeDecision, requirePerson, type Verdict, withUnsent } from './asker.ts'
+import { type SessionAccess, type SessionOptions, sessionParts } from '../session.ts'
+import { Asker, requirePerson, withUnsent } from './asker.ts'
 import { readConfirmInput } from './confirm-input.ts'
 import { type PendingUse, SessionRecord, whyUnconfirmable } from './session-record.ts'
 
@@ -21,15 +21,6 @@ export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
   input?: string
 }
 
-/** What one call of the command works with. */
-interface Confirming {
-  context: Context
-  caller: Caller
-  parts: SessionParts
-  options: ConfirmOptions
-  values: Settings
-}
-
 /** Confirms tool uses that wait: by their ids, from `-i` or stdin, or with `--pending` those that the service lists. */
 export async function confirmToolUses(
   context: Context,
@@ -37,40 +28,31 @@ export async function confirmToolUses(
   ids: string[],
 ): Promise<void> {
   const { allow, deny, message, pending, input } = options
-  const isAsking = !allow && !deny
   if (allow && deny) throw usage('--allow and --deny exclude each other')
   const places = [ids.length > 0, pending, input !== undefined]
   if (places.filter(Boolean).length > 1) throw usage('ids, --pending and -i exclude each other')
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
-  const caller = createCaller(context, settings)
-  const confirming = { context, caller, parts, options, values: settings.values }
+  const access = { context, caller: createCaller(context, settings), parts }
+  const send = (body: EventsBody) =>
+    deliverEvents(access, body, { ...options, markdown: settings.values.markdown })
   let uses: PendingUse[] = [...new Set(ids)].map((id) => ({ id }))
   if (uses.length === 0 && !pending) {
     const given = await readConfirmInput(context, input)
-    if (!('record' in given)) {
-      if (!isAsking) throw usage('the input already says allow or deny: leave out --allow and --deny')
-      return send(confirming, given.body)
+    if ('body' in given) {
+      if (allow || deny) throw usage('the input already says allow or deny: leave out --allow and --deny')
+      return send(given.body)
     }
-    uses = requireWaiting(confirming, given.record)
+    uses = requirePending(access, given.record)
   }
-  if (isAsking) return askAndSend(confirming, uses)
-  if (pending) uses = await findPending(confirming, await readSession(confirming))
+  if (!allow && !deny) return askAndSend(access, uses, options, send)
+  if (pending) uses = await requireListed(access, await readRecord(access))
   if (allow) requireSingle(uses)
   const reason = message === undefined ? undefined : await context.input.value(message, '--message')
-  const verdict: Verdict = { decision: allow ? 'allow' : 'deny', ...(reason === undefined ? {} : { reason }) }
-  await send(confirming, toBody(new Map(uses.map(({ id }) => [id, verdict]))))
+  await send(toBody(uses.map(({ id }) => confirmation(id, allow ? 'allow' : 'deny', reason))))
 }
 
-function send(
-  { context, caller, parts, options, values }: Confirming,
-  events: Uint8Array | (() => Promise<LatestEvents | undefined>),
-): Promise<void> {
-  return deliverEvents(context, caller, parts, events, { ...options, markdown: values.markdown })
-}
-
-function toBody(verdicts: ReadonlyMap<string, Verdict>): Uint8Array {
-  const events = [...verdicts].map(([id, { decision, reason }]) => confirmation(id, decision, reason))
+function toBody(events: SessionEvent[]): Uint8Array {
   checkEvents(events)
   return Buffer.from(JSON.stringify({ events }))
 }
@@ -79,97 +61,56 @@ function toBody(verdicts: ReadonlyMap<string, Verdict>): Uint8Array {
  * Asks a person about the named tool uses, or about all that wait, and sends the answers that are still asked for. Throws
  * a `CliError` of kind `waiting` if some stay open.
  */
-async function askAndSend(confirming: Confirming, named: readonly PendingUse[]): Promise<void> {
-  const { context, parts, options } = confirming
+async function askAndSend(
+  access: SessionAccess,
+  named: readonly PendingUse[],
+  { pending, follow }: ConfirmOptions,
+  send: (body: EventsBody) => Promise<void>,
+): Promise<void> {
+  const { context, parts } = access
   requirePerson(context)
-  const shown = await readSession(confirming)
-  const uses =
-    named.length > 0 ? requireShown(confirming, shown, named) : await findPending(confirming, shown)
+  const shown = await readRecord(access)
+  const uses = named.length > 0 ? requireShown(access, shown, named) : await requireListed(access, shown)
   requireSingle(uses)
-  const { verdicts, isWithdrawn } = await ask(confirming, uses, shown)
+  const asker = new Asker(context, parts.look)
+  const questions = uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text }))
+  const verdicts = await asker.ask(questions).finally(() => asker.close())
   // What --pending cannot ask about stays open, too.
-  const open = new Set([...uses.map(({ id }) => id), ...(options.pending ? shown.state.pending : [])])
-  const sent = new Map<string, Verdict>()
+  const open = new Set([...uses.map(({ id }) => id), ...(pending ? shown.state.pending : [])])
+  const answers: SessionEvent[] = []
   let latest = shown
 
-  async function readLatest(): Promise<LatestEvents | undefined> {
-    latest = await readSession(confirming).catch((error: unknown) => {
+  async function toLatestBody(): Promise<Uint8Array | undefined> {
+    latest = await readRecord(access).catch((error: unknown) => {
       throw withUnsent(error, [...verdicts.keys()])
     })
     for (const id of open) if (latest.whyClosed(id, shown) !== undefined) open.delete(id)
     for (const use of uses) {
-      const { id } = use
-      const verdict = verdicts.get(id)
-      const why = latest.whyClosed(id, shown)
+      const verdict = verdicts.get(use.id)
+      const why = latest.whyClosed(use.id, shown)
       if (!verdict) continue
-      if (why !== undefined) context.warn(`${id} is not answered: ${why}`)
+      if (why !== undefined) context.warn(`${use.id} is not answered: ${why}`)
       else if (!latest.isSame(use))
-        context.warn(`${id} stays open: the session shows it with another input now`)
+        context.warn(`${use.id} stays open: the session shows it with another input now`)
       else {
-        sent.set(id, verdict)
-        open.delete(id)
+        answers.push(confirmation(use.id, verdict.decision, verdict.reason))
+        open.delete(use.id)
       }
     }
-    if (sent.size === 0) return undefined
-    const words = uses.flatMap(({ id, name = id }) => {
-      const verdict = sent.get(id)
-      return verdict ? [describeDecision(context.style, name, verdict)] : []
-    })
-    return { body: toBody(sent), words, isPart: open.size > 0 }
+    return answers.length > 0 ? toBody(answers) : undefined
   }
 
-  if (verdicts.size > 0 || isWithdrawn) await send(confirming, readLatest)
+  if (verdicts.size > 0) await send(toLatestBody)
   // Who follows the session has seen whether it still waits.
-  if (sent.size > 0 && options.follow) return
+  if (answers.length > 0 && follow) return
   if (open.size > 0) {
     const failure = await stillWaiting(context, parts.params.session, latest.state, [...open])
-    throw failure.with({ sent: sent.size > 0 ? 'yes' : 'no' })
+    throw failure.with({ sent: answers.length > 0 ? 'yes' : 'no' })
   }
-  if (sent.size === 0) context.note('nothing was sent')
+  if (answers.length === 0) context.note('nothing was sent')
 }
 
-/** Asks, and says whether a question was withdrawn meanwhile. */
-async function ask(confirming: Confirming, uses: readonly PendingUse[], shown: SessionRecord) {
-  const { context, parts } = confirming
-  const asker = new Asker(context, parts.look)
-  const isOver = new AbortController()
-  void watch({ ...confirming, parts: { ...parts, once: isOver.signal } }, uses, shown, asker)
-  try {
-    const verdicts = await asker.ask(uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text })))
-    return { verdicts, isWithdrawn: uses.some(({ id }) => asker.hasWithdrawn(id)) }
-  } finally {
-    isOver.abort()
-    asker.close()
-  }
-}
-
-/** How often the session is read while a person is asked. Milliseconds. */
-const interval = 5_000
-
-/** Withdraws each question that the session no longer asks, until that is over. It is read once more before anything is sent. */
-async function watch(
-  confirming: Confirming & { parts: { once: AbortSignal } },
-  uses: readonly PendingUse[],
-  shown: SessionRecord,
-  asker: Asker,
-): Promise<void> {
-  const { context, parts } = confirming
-  const open = new Set(uses)
-  for (;;) {
-    await context.timers.wait(interval, parts.once)
-    const latest = parts.once.aborted ? undefined : await readSession(confirming).catch(() => undefined)
-    if (parts.once.aborted) return
-    for (const use of latest ? open : []) {
-      const isSame = latest?.isSame(use)
-      const why = latest?.whyClosed(use.id, shown) ?? (isSame ? undefined : 'it was shown with another input')
-      if (why === undefined) continue
-      open.delete(use)
-      asker.withdraw(use.id, why)
-    }
-  }
-}
-
-async function readSession({ context, caller, parts }: Confirming): Promise<SessionRecord> {
+async function readRecord({ context, caller, parts }: SessionAccess): Promise<SessionRecord> {
   const { dryRun, curl } = context.flags
   if (dryRun || curl)
     throw usage('--dry-run and --curl send nothing, so they cannot read the session: give ids and a verdict')
@@ -180,15 +121,14 @@ async function readSession({ context, caller, parts }: Confirming): Promise<Sess
 }
 
 /** What waits by the service's list. Of a rest that lists nothing a person names what is to be answered. */
-async function findPending(confirming: Confirming, record: SessionRecord): Promise<PendingUse[]> {
-  const { context, parts } = confirming
+async function requireListed(access: SessionAccess, record: SessionRecord): Promise<PendingUse[]> {
   const { state } = record
   if (state.unlisted.length > 0)
-    throw await stillWaiting(context, parts.params.session, state, state.unlisted)
-  return requireWaiting(confirming, record)
+    throw await stillWaiting(access.context, access.parts.params.session, state, state.unlisted)
+  return requirePending(access, record)
 }
 
-function requireWaiting({ context, parts }: Confirming, record: SessionRecord): PendingUse[] {
+function requirePending({ context, parts }: SessionAccess, record: SessionRecord): PendingUse[] {
   const uses = record.pending(context, parts.params.session)
   if (uses.length > 0) return uses
   throw usage(`nothing waits ${record.state.pending.length > 0 ? 'that can be confirmed' : 'for an answer'}`)
@@ -196,7 +136,7 @@ function requireWaiting({ context, parts }: Confirming, record: SessionRecord): 
 
 /** The named tool uses as the session shows them. Throws a usage error that names each that cannot be asked about. */
 function requireShown(
-  { context, parts }: Confirming,
+  { context, parts }: SessionAccess,
   record: SessionRecord,
   named: readonly PendingUse[],
 ): PendingUse[] {
@@ -206,7 +146,6 @@ function requireShown(
     if (use.type === undefined) return [`shows no tool use ${use.id}`]
     const why = whyUnconfirmable(context, session, use)
     if (why !== undefined) return why
-    if (record.state.isAnswered(use.id)) return [`${use.id} has its answer already`]
     const over = record.whyOver(use.id)
     return over === undefined ? [] : [`${use.id} is not asked about: ${over}`]
   })

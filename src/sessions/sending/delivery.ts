@@ -6,7 +6,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { isToldForGood } from '../../wire/sessions/events-page.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
-import type { SessionParts } from '../session.ts'
+import type { SessionAccess, SessionParts } from '../session.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
 import { isWork } from '../session-state.ts'
 import { printReceipt, readReceipt } from './receipt.ts'
@@ -16,40 +16,24 @@ export interface DeliveryOptions {
   follow?: boolean
 }
 
-/** Events that a person has just decided on, as far as the session still asks for them. */
-export interface LatestEvents {
-  body: Uint8Array
-  /** A line for each decision, in place of the table of what was accepted. */
-  words: readonly string[]
-  /** Something stays open, so that the agent does not go on. */
-  isPart: boolean
-}
-
-interface DeliveryPrinting extends DeliveryOptions {
-  markdown: boolean
-}
+/** A body of events, or what makes it right before it is sent: nothing is sent if that returns nothing. */
+export type EventsBody = Uint8Array | (() => Promise<Uint8Array | undefined>)
 
 const accepted = 'the event was accepted'
 
-/**
- * Sends a body of events once, and prints them as the service returns them, or follows the session. If the events are a
- * function it is called right before, and nothing is sent if it returns nothing.
- */
+/** Sends events once, and prints them as the service returns them, or follows the session. */
 export async function deliverEvents(
-  context: Context,
-  caller: Caller,
-  parts: SessionParts,
-  given: Uint8Array | (() => Promise<LatestEvents | undefined>),
-  { ids = false, follow = false, markdown }: DeliveryPrinting,
+  { context, caller, parts }: SessionAccess,
+  given: EventsBody,
+  { ids = false, follow = false, markdown }: DeliveryOptions & { markdown: boolean },
 ): Promise<void> {
-  const isAsked = typeof given === 'function'
-  if (!isAsked && (await caller.preview(endpoints.sendEvents, { ...parts, body: given }))) return
+  const isReady = typeof given !== 'function'
+  if (isReady && (await caller.preview(endpoints.sendEvents, { ...parts, body: given }))) return
   const session = parts.params.session
   const follower = follow ? await openBefore(context, caller, parts) : undefined
   let isAccepted = false
   try {
-    const latest = isAsked ? await given() : undefined
-    const body = isAsked ? latest?.body : given
+    const body = isReady ? given : await given()
     if (!body) return
     const events = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
       readReceipt(context, response, {
@@ -57,7 +41,6 @@ export async function deliverEvents(
         onAccepted() {
           isAccepted = true
           context.calls.sayInstead(() => (follow ? goesOn(context, session) : undefined), accepted)
-          for (const line of latest?.words ?? []) context.tell(context.wrap(line))
         },
       }),
     )
@@ -66,10 +49,9 @@ export async function deliverEvents(
       const { followAndPrint } = await loadTranscript()
       await followAndPrint(context, follower, { session, ids, markdown, certain: accepted, sent })
     } else {
-      const isShown = context.output.isTerminal && !ids && !context.flags.raw
-      const isTold = isShown && latest !== undefined && !context.flags.quiet
-      if (!isTold) await printReceipt(context, events, ids)
-      if (isShown && !latest?.isPart && eventsOf(body).some(isWork))
+      await printReceipt(context, events, ids)
+      // After an answer to a question other tool uses may wait.
+      if (context.output.isTerminal && isReady && !ids && !context.flags.raw && eventsOf(body).some(isWork))
         context.note(`to see the answer: ${sessionCommand(context, 'follow', session)} --history`)
     }
   } catch (error) {

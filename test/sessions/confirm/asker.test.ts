@@ -48,13 +48,10 @@ test('V23: what is approved is shown whole, however long it is', async () => {
   const { code, err, verdicts } = await ask([{ id: 't1', input: { command } }], 'y\n')
   expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['allow'] })
   const shown = shownIn(err)
-  expect(JSON.parse(shown.slice(2, -1).join(''))).toEqual({ command })
-  expect(shown.at(-1)).toBe('bash "command": "safe safe safe safe safe safe safe safe…')
+  expect(JSON.parse(shown.slice(2).join(''))).toEqual({ command })
   const columns = shown.map((line = '') => [...line].reduce((sum, char) => sum + (char > '~' ? 2 : 1), 4))
   expect(Math.max(...columns)).toBeLessThan(80)
-  expect(err).toMatch(
-    /\n {2}\| \}\n {2}\| bash .*\n {2}y allow, n deny, .*\n {2}allow bash \(t1\)\? \[y\/n\/s\/q\] /,
-  )
+  expect(err).toMatch(/\n {2}\| \}\n {2}y allow, n deny, .*\n {2}allow bash \(t1\)\? \[y\/n\/s\/q\] /)
 })
 
 test('V23: a new line in a text is one on the screen, and still no more than a part of the text', async () => {
@@ -92,7 +89,7 @@ test('V24: nothing is hidden, and nothing but parley begins a line', async () =>
       .split('\n')
       .filter(
         (line) =>
-          !/^( {2}([|:] |allow \S|y allow, )|✓ |parley: (tool use 1 of 1:|events accepted; .*|to see the answer: .*)$|$)/.test(
+          !/^( {2}([|:] |allow \S|y allow, )|parley: (tool use 1 of 1:|events accepted; .*|to see the answer: .*)$|$)/.test(
             line,
           ),
       ),
@@ -278,14 +275,10 @@ test('a reason is edited on several rows as on one (needs script)', async () => 
   expect(events).toMatchObject([{ result: 'deny', deny_message: 'a b' }, { result: 'allow' }])
 })
 
-test('V69: the keys, and what became of a tool use, are broken between words', async () => {
-  const reason = 'it would remove the build folder, and nobody has asked for that'
-  const { err } = await ask([{ id: 't1', input: {} }], `what\nn ${reason}\n`, 44)
+test('V69: the keys are broken between words', async () => {
+  const { err } = await ask([{ id: 't1', input: {} }], 'what\nn\n', 44)
   const keys = '  y allow, n deny, n REASON deny and say\n    why, s leave it open, q stop asking\n'
   expect(err.split(keys)).toHaveLength(3)
-  expect(err).toContain(
-    '\n✗ bash denied: it would remove the build\n  folder, and nobody has asked for that\n',
-  )
 })
 
 test('a question waits no longer than the deadline (needs script)', async () => {
@@ -372,7 +365,6 @@ describe('G34: a run that ends at the second of two questions', () => {
       posted: 1,
       said: `parley: interrupted: ${lost}; nothing was sent\n`,
     })
-    expect(err).toContain('✗ bash denied: not today\n')
     expect(err).not.toContain('lost')
   })
 })
@@ -484,13 +476,3 @@ test.each([[['bash']], [null], [7], [undefined]])(
     expect(err).toContain('t2 is not answered: its tool has no name')
   },
 )
-
-test('a long input ends with its tool and the beginning of its fields, the short ones first', async () => {
-  const content = Array.from({ length: 40 }, (_, index) => `line ${index}`).join('\n')
-  const long = await ask([{ id: 't1', name: 'write', input: { content, path: '/srv/app.conf' } }], 'n\n')
-  expect(long.err).toMatch(
-    /\n {2}\| write "path": "\/srv\/app.conf", "content": "line 0\\nline 1\\n[^\n]{0,40}…\n {2}y allow, n deny/,
-  )
-  const short = await ask([{ id: 't1', name: 'write', input: { path: '/srv/app.conf' } }], 'n\n')
-  expect(short.err.match(/app.conf/g)).toHaveLength(1)
-})

@@ -139,13 +139,9 @@ describe('confirm', () => {
         ],
       ],
     ])('V64 takes %s', async (_, typed, expected) => {
-      const { code, sent, out, err } = await ask(['--pending'], typed)
+      const { code, sent, out } = await ask(['--pending'], typed)
       expect({ code, sent }).toEqual({ code: 0, sent: [expected] })
-      expect(out).toBe('')
-      const lines = expected.map(([, result, reason]) =>
-        result === 'allow' ? '✓ bash allowed\n' : `✗ bash denied${reason ? `: ${reason}` : ''}\n`,
-      )
-      expect(err).toContain(lines.join(''))
+      expect(out).toMatch(/^ID +TYPE +TIME +TEXT\nc +user\.tool_confirmation/)
     })
 
     test.each([
@@ -205,7 +201,7 @@ describe('confirm', () => {
         '  shows no tool use t9',
         '  c1 is an agent.custom_tool_use: it needs a result, not a confirmation: parley events send -s sesn_1 --custom-tool-result c1=TEXT',
         '  m1 cannot be confirmed: its type is agent.message',
-        '  t2 has its answer already',
+        '  t2 is not asked about: it is answered: deny',
         '',
       ])
       expect(await ask(['t9'], 'y\n')).toMatchObject({
@@ -263,7 +259,6 @@ describe('confirm', () => {
       })
       expect({ code, sent }).toEqual({ code: 0, sent: [[['t2', 'allow']]] })
       expect(err).toContain(`parley: ${said}\n`)
-      expect(err.match(/✓/g)).toHaveLength(1)
     })
 
     test.each<[string, object[], string]>([
@@ -351,7 +346,7 @@ describe('confirm', () => {
       expect({ code, sent, err }).toEqual({
         code: 2,
         sent: [],
-        err: 'parley: sesn_1: t1 has its answer already\n',
+        err: 'parley: sesn_1: t1 is not asked about: it is answered: allow\n',
       })
     })
 
@@ -371,19 +366,10 @@ describe('confirm', () => {
         expect(await ask(argv, 'y\n', three, { tty: ['stdout'] })).toMatchObject({ code: 2, requests: [] })
     })
 
-    test('V64 with -q the lines on stderr are left out, so that the receipt is shown', async () => {
-      const { out, err } = await ask(['t1', '-q'], 'y\n')
-      expect(out).toMatch(/^ID +TYPE +TIME +TEXT\nc +user\.tool_confirmation/)
-      expect(err).not.toContain('✓')
-    })
-
-    test('V67 the input is coloured, and the receipt stays what it is in a pipe', async () => {
+    test('V67 the colours of the service are escaped, and the receipt stays what it is in a pipe', async () => {
       const use = { ...asks('t1'), input: { a: ['x\x1b[31m', 1.5, null] } }
       const { err, out } = await ask(['t1'], 'y\n', [use, waits('t1')], { env: world.env, tty: ['stderr'] })
-      expect(err).toContain(
-        '  | {\n  |   \x1b[1m"a"\x1b[0m: [\n  |     \x1b[32m"x\\u001b[31m"\x1b[0m,\n  |     \x1b[36m1.5\x1b[0m,\n',
-      )
-      expect(err).toContain('\x1b[32m✓\x1b[39m bash allowed\n')
+      expect(err).toContain('  | {\n  |   "a": [\n  |     "x\\u001b[31m",\n  |     1.5,\n')
       expect(out).toBe('c\tuser.tool_confirmation\t\t\n')
     })
   })
