@@ -89,7 +89,7 @@ export class Follower {
   readonly #parts: RequestParts
   readonly #stays: boolean
   readonly #endLifeSigns: () => void
-  readonly #ledger = new SeenEvents()
+  readonly #seen = new SeenEvents()
   readonly #patient: Patient
   #patience: Patience
   #stream: EventStream | undefined
@@ -116,17 +116,17 @@ export class Follower {
 
   /** What the events that were brought so far say about the session. */
   get state(): SessionState {
-    return this.#ledger.state
+    return this.#seen.state
   }
 
   /** The turn of what was sent last; if nothing was sent, the session's last one. */
   get turn(): FollowedTurn {
-    return this.#ledger.turn
+    return this.#seen.turn
   }
 
   /** Whether the service never showed that it worked on all that was sent. */
   get isUndone(): boolean {
-    return this.#ledger.isUndone
+    return this.#seen.isUndone
   }
 
   async open({ showPast, needsPast = false, own }: FollowOptions): Promise<void> {
@@ -135,7 +135,7 @@ export class Follower {
       await this.#wait(wait)
       requireTime(this.#patient)
       for await (const items of listOldestFirst(this.#caller, this.#parts)) {
-        this.#ledger.addPast(items)
+        this.#seen.addPast(items)
         await showPast?.(items, this.state)
       }
       if (!needsPast || !this.state.isEmpty) break
@@ -153,7 +153,7 @@ export class Follower {
   async *news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#context
     this.#addResponse()
-    let { state, effect } = begin(this.#ledger, this.#stays, sent)
+    let { state, effect } = begin(this.#seen, this.#stays, sent)
     /** How often the list was looked at in this rest. */
     let looks = 0
     for (;;) {
@@ -167,7 +167,7 @@ export class Follower {
       }
       let input: FollowInput
       if (effect.do === 'end') {
-        if (this.#ledger.isStopListed || looks === restWaits.length) return
+        if (this.#seen.isStopListed || looks === restWaits.length) return
         await this.#lookAtRest(looks++)
         input = { is: 'shown', of: 'event' }
       } else if (effect.do === 'show') {
@@ -245,18 +245,18 @@ export class Follower {
   }
 
   async #readAll(once?: AbortSignal): Promise<ListedEvents> {
-    const list = this.#ledger.beginList()
+    const list = this.#seen.beginList()
     for await (const page of listOldestFirst(this.#caller, { ...this.#parts, once })) list.add(page)
     return list
   }
 
   /** Only what the list has shown since it was last read, if the service's order tells what that is. */
   async #readNewest(once?: AbortSignal): Promise<ListedEvents | undefined> {
-    if (!this.#hasOrder || !this.#ledger.knowsListEnd) return undefined
+    if (!this.#hasOrder || !this.#seen.knowsListEnd) return undefined
     const newest: EventItem[] = []
     for await (const page of listEvents(this.#caller, { ...this.#parts, once }, { order: 'desc' })) {
       for (const item of page) newest.push(item)
-      if (this.#ledger.reachesListEnd(newest)) return this.#ledger.beginList().add(newest.reverse())
+      if (this.#seen.reachesListEnd(newest)) return this.#seen.beginList().add(newest.reverse())
       if (newest.length > mostNew) return undefined
     }
     this.#hasOrder = false
@@ -264,15 +264,15 @@ export class Follower {
   }
 
   #takeStreamed(): void {
-    const ledger = this.#ledger
+    const seen = this.#seen
     for (const item of this.#stream?.takeAll() ?? []) {
-      if (!isPiece(item.event) && ledger.isNew(item)) this.#unshown.push(...ledger.addStreamed(item))
-      else ledger.addAgain(item)
+      if (!isPiece(item.event) && seen.isNew(item)) this.#unshown.push(...seen.addStreamed(item))
+      else seen.addAgain(item)
     }
   }
 
   async #takeList(once?: AbortSignal): Promise<void> {
-    this.#unshown.push(...this.#ledger.addList(await this.#readList(once)))
+    this.#unshown.push(...this.#seen.addList(await this.#readList(once)))
     this.#takeStreamed()
   }
 
@@ -295,10 +295,10 @@ export class Follower {
     } catch (error) {
       const isEnded = this.state.stop?.kind === 'ended'
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
-      if (isEnded) return this.#ledger.trustStop()
+      if (isEnded) return this.#seen.trustStop()
       if (look < restWaits.length - 1 && timeLeft(this.#patient) > 0) return
       warn(`the list could not be read at the end: ${error.message}; the stream may have left out events`)
-      this.#ledger.trustStop()
+      this.#seen.trustStop()
     } finally {
       cancel()
     }

@@ -35,7 +35,7 @@ export type FollowState = { course: Course } & (
 /** What a follower knows in any state. */
 interface Course {
   /** Grows with what is seen. */
-  readonly ledger: SeenEvents
+  readonly seen: SeenEvents
   /** The session is followed until it is terminated or deleted. */
   readonly stays: boolean
   /** Until when a stream is listened to at least before a rest is believed. */
@@ -105,14 +105,14 @@ const cutPauses = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000]
 const readList = { do: 'list', after: 0 } as const
 
 /** The beginning, when a first stream is open. `sent` was sent since, so that this stream brings all that follows it. */
-export function begin(ledger: SeenEvents, stays: boolean, sent?: readonly SessionEvent[]): Advance {
-  const course: Course = { ledger, stays, looks: 0 }
+export function begin(seen: SeenEvents, stays: boolean, sent?: readonly SessionEvent[]): Advance {
+  const course: Course = { seen, stays, looks: 0 }
   if (!sent) return { state: { course, is: 'joining', pauses: [] }, effect: readList }
-  ledger.addSent(sent)
+  seen.addSent(sent)
   return { state: { course, is: 'placing', next: 'current', lookAt: Infinity }, effect: show([], 'list') }
 }
 
-/** Returns the next state and effect. Changes nothing but the ledger, which takes in what came. */
+/** Returns the next state and effect. Changes nothing but the seen, which takes in what came. */
 export function step(state: FollowState, input: FollowInput, now: number): Advance {
   switch (input.is) {
     case 'list':
@@ -138,18 +138,18 @@ const show = (items: EventItem[], of: 'event' | 'list'): Effect => ({ do: 'show'
 
 /** After a cut something may have happened that no stream brings. */
 function open({ course }: FollowState): Advance {
-  const { ledger } = course
-  ledger.addConnection()
+  const { seen } = course
+  seen.addConnection()
   const fresh = { ...course, settlesAt: undefined, looks: 0 }
-  const state: FollowState = ledger.isLost
+  const state: FollowState = seen.isLost
     ? { course: fresh, is: 'placing', next: 'joining', lookAt: Infinity }
     : { course: fresh, is: 'joining', pauses: cutPauses }
   return { state, effect: readList }
 }
 
-function lookAfter({ course: { ledger, stays } }: FollowState, silence: number): Effect {
+function lookAfter({ course: { seen, stays } }: FollowState, silence: number): Effect {
   if (silence < quiet) return readList
-  return { ...readList, asks: !stays && ledger.mayRest }
+  return { ...readList, asks: !stays && seen.mayRest }
 }
 
 function takeList(
@@ -157,11 +157,11 @@ function takeList(
   { list, isIdle }: Extract<FollowInput, { is: 'list' }>,
   now: number,
 ): Advance {
-  const { ledger } = state.course
-  const news = ledger.addList(list)
-  if (isIdle && news.length === 0 && ledger.mayRest) ledger.state.addTold()
+  const { seen } = state.course
+  const news = seen.addList(list)
+  if (isIdle && news.length === 0 && seen.mayRest) seen.state.addTold()
   if (state.is === 'placing')
-    return { state: ledger.isLost ? lookLater(state, now) : placed(state), effect: show(news, 'list') }
+    return { state: seen.isLost ? lookLater(state, now) : placed(state), effect: show(news, 'list') }
   if (state.is === 'comparing' && list.shows(state.item))
     return { state: { course: state.course, is: 'current' }, effect: show(news, 'event') }
   return { state, effect: show(news, 'list') }
@@ -172,11 +172,11 @@ function takeEvents(before: FollowState, first: EventItem | undefined, now: numb
   let state = before
   let item = first
   for (;;) {
-    const { ledger } = state.course
+    const { seen } = state.course
     if (!item) {
       state = search(state, now)
       if (isOverdue(state, now)) return giveUp(state)
-      item = ledger.nextEarly()
+      item = seen.nextEarly()
     }
     if (!item) return listen(state, now)
     const taken = takeEvent(state, item, now)
@@ -193,27 +193,25 @@ function takeEvent(
   now: number,
 ): { state: FollowState; effect?: Effect } {
   const { course } = state
-  const { ledger } = course
-  if (isPiece(item.event) || !ledger.isNew(item)) {
+  const { seen } = course
+  if (isPiece(item.event) || !seen.isNew(item)) {
     // Whoever asks about a tool use has to know at once that it was shown with another input.
-    if (ledger.addAgain(item)) return { state, effect: show([], 'event') }
+    if (seen.addAgain(item)) return { state, effect: show([], 'event') }
     // Without an id it may be another one that says the same: the list shows how many there are.
     const isUnclear = item.event.id === undefined && !isPiece(item.event)
     const isSettled = state.is === 'current' || state.is === 'behind'
     return { state: isUnclear && isSettled ? { course, is: 'joining', pauses: cutPauses } : state }
   }
   if (state.is === 'placing') {
-    const lookAt = ledger.isDoubtful(item) ? Math.min(state.lookAt, now) : state.lookAt
-    ledger.addStreamed(item)
-    return ledger.isLost
-      ? { state: { ...state, lookAt } }
-      : { state: placed(state), effect: show([], 'event') }
+    const lookAt = seen.isDoubtful(item) ? Math.min(state.lookAt, now) : state.lookAt
+    seen.addStreamed(item)
+    return seen.isLost ? { state: { ...state, lookAt } } : { state: placed(state), effect: show([], 'event') }
   }
   if (state.is === 'joining' || (state.is === 'behind' && isStop(item.event))) {
     const [, ...waits] = lookWaits
     return { state: { course, is: 'comparing', item, waits }, effect: readList }
   }
-  return { state, effect: show(ledger.addStreamed(item), 'event') }
+  return { state, effect: show(seen.addStreamed(item), 'event') }
 }
 
 /** Nothing came, or all of it was shown. */
@@ -222,7 +220,7 @@ function goOn(state: FollowState, now: number): Advance {
   const { course, item } = state
   const [after, ...waits] = state.waits
   if (after !== undefined) return { state: { ...state, waits }, effect: { do: 'list', after } }
-  return { state: { course, is: 'behind' }, effect: show(course.ledger.addStreamed(item), 'event') }
+  return { state: { course, is: 'behind' }, effect: show(course.seen.addStreamed(item), 'event') }
 }
 
 function listen(state: FollowState, now: number): Advance {
@@ -265,17 +263,17 @@ const placed = ({ course, next }: Placing): FollowState => ({ course, ...whenPla
 
 /** Ends the search for what was sent, or the search by its ids. */
 function giveUp(before: FollowState): Advance {
-  const { ledger } = before.course
-  ledger.giveUp()
+  const { seen } = before.course
+  seen.giveUp()
   const state = { ...before, course: { ...before.course, searchingSince: undefined } }
-  return { state: state.is === 'placing' && !ledger.isLost ? placed(state) : state, effect: readList }
+  return { state: state.is === 'placing' && !seen.isLost ? placed(state) : state, effect: readList }
 }
 
 function search(state: FollowState, now: number): FollowState {
-  const { ledger, searchingSince = now } = state.course
+  const { seen, searchingSince = now } = state.course
   return {
     ...state,
-    course: { ...state.course, searchingSince: ledger.isSearching ? searchingSince : undefined },
+    course: { ...state.course, searchingSince: seen.isSearching ? searchingSince : undefined },
   }
 }
 
@@ -293,12 +291,12 @@ function endOr(
 }
 
 function watch(state: FollowState, now: number): FollowState {
-  const { ledger, stays, stoppedSince = now } = state.course
-  const isStopped = !stays && ledger.state.stop !== undefined
+  const { seen, stays, stoppedSince = now } = state.course
+  const isStopped = !stays && seen.state.stop !== undefined
   return { ...state, course: { ...state.course, stoppedSince: isStopped ? stoppedSince : undefined } }
 }
 
-function isOver({ course: { ledger, stoppedSince = Infinity } }: FollowState, now: number): boolean {
-  if (ledger.state.stop?.kind === 'ended') return true
-  return now - stoppedSince >= (ledger.isUndone ? longestTurn : 0)
+function isOver({ course: { seen, stoppedSince = Infinity } }: FollowState, now: number): boolean {
+  if (seen.state.stop?.kind === 'ended') return true
+  return now - stoppedSince >= (seen.isUndone ? longestTurn : 0)
 }
