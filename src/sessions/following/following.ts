@@ -24,7 +24,7 @@ import type { ListedEvents, SeenEvents } from './seen-events.ts'
  * `next` is the state when what was sent is placed, and the list is to be read at `lookAt`. `pauses` is how long the
  * stream is listened to before each look at the list, and `waits` how long nothing is done before each.
  */
-export type FollowState = { course: Course } & (
+export type FollowState = { tracking: Tracking } & (
   | { is: 'placing'; next: 'joining' | 'current'; lookAt: number }
   | { is: 'joining'; pauses: readonly number[] }
   | { is: 'comparing'; item: EventItem; waits: readonly number[] }
@@ -33,7 +33,7 @@ export type FollowState = { course: Course } & (
 )
 
 /** What a follower knows in any state. */
-interface Course {
+interface Tracking {
   /** Grows with what is seen. */
   readonly seen: SeenEvents
   /** The session is followed until it is terminated or deleted. */
@@ -106,10 +106,10 @@ const readList = { do: 'list', after: 0 } as const
 
 /** The beginning, when a first stream is open. `sent` was sent since, so that this stream brings all that follows it. */
 export function begin(seen: SeenEvents, stays: boolean, sent?: readonly SessionEvent[]): Advance {
-  const course: Course = { seen, stays, looks: 0 }
-  if (!sent) return { state: { course, is: 'joining', pauses: [] }, effect: readList }
+  const tracking: Tracking = { seen, stays, looks: 0 }
+  if (!sent) return { state: { tracking, is: 'joining', pauses: [] }, effect: readList }
   seen.addSent(sent)
-  return { state: { course, is: 'placing', next: 'current', lookAt: Infinity }, effect: show([], 'list') }
+  return { state: { tracking, is: 'placing', next: 'current', lookAt: Infinity }, effect: show([], 'list') }
 }
 
 /** Returns the next state and effect. Changes nothing but the seen, which takes in what came. */
@@ -137,17 +137,17 @@ export function step(state: FollowState, input: FollowInput, now: number): Advan
 const show = (items: EventItem[], of: 'event' | 'list'): Effect => ({ do: 'show', items, of })
 
 /** After a cut something may have happened that no stream brings. */
-function open({ course }: FollowState): Advance {
-  const { seen } = course
+function open({ tracking }: FollowState): Advance {
+  const { seen } = tracking
   seen.addConnection()
-  const fresh = { ...course, settlesAt: undefined, looks: 0 }
+  const fresh = { ...tracking, settlesAt: undefined, looks: 0 }
   const state: FollowState = seen.isLost
-    ? { course: fresh, is: 'placing', next: 'joining', lookAt: Infinity }
-    : { course: fresh, is: 'joining', pauses: cutPauses }
+    ? { tracking: fresh, is: 'placing', next: 'joining', lookAt: Infinity }
+    : { tracking: fresh, is: 'joining', pauses: cutPauses }
   return { state, effect: readList }
 }
 
-function lookAfter({ course: { seen, stays } }: FollowState, silence: number): Effect {
+function lookAfter({ tracking: { seen, stays } }: FollowState, silence: number): Effect {
   if (silence < quiet) return readList
   return { ...readList, asks: !stays && seen.mayRest }
 }
@@ -157,13 +157,13 @@ function takeList(
   { list, isIdle }: Extract<FollowInput, { is: 'list' }>,
   now: number,
 ): Advance {
-  const { seen } = state.course
+  const { seen } = state.tracking
   const news = seen.addList(list)
   if (isIdle && news.length === 0 && seen.mayRest) seen.state.addTold()
   if (state.is === 'placing')
     return { state: seen.isLost ? lookLater(state, now) : placed(state), effect: show(news, 'list') }
   if (state.is === 'comparing' && list.shows(state.item))
-    return { state: { course: state.course, is: 'current' }, effect: show(news, 'event') }
+    return { state: { tracking: state.tracking, is: 'current' }, effect: show(news, 'event') }
   return { state, effect: show(news, 'list') }
 }
 
@@ -172,7 +172,7 @@ function takeEvents(before: FollowState, first: EventItem | undefined, now: numb
   let state = before
   let item = first
   for (;;) {
-    const { seen } = state.course
+    const { seen } = state.tracking
     if (!item) {
       state = search(state, now)
       if (isOverdue(state, now)) return giveUp(state)
@@ -192,15 +192,15 @@ function takeEvent(
   item: EventItem,
   now: number,
 ): { state: FollowState; effect?: Effect } {
-  const { course } = state
-  const { seen } = course
+  const { tracking } = state
+  const { seen } = tracking
   if (isPiece(item.event) || !seen.isNew(item)) {
     // Whoever asks about a tool use has to know at once that it was shown with another input.
     if (seen.addAgain(item)) return { state, effect: show([], 'event') }
     // Without an id it may be another one that says the same: the list shows how many there are.
     const isUnclear = item.event.id === undefined && !isPiece(item.event)
     const isSettled = state.is === 'current' || state.is === 'behind'
-    return { state: isUnclear && isSettled ? { course, is: 'joining', pauses: cutPauses } : state }
+    return { state: isUnclear && isSettled ? { tracking, is: 'joining', pauses: cutPauses } : state }
   }
   if (state.is === 'placing') {
     const lookAt = seen.isDoubtful(item) ? Math.min(state.lookAt, now) : state.lookAt
@@ -209,7 +209,7 @@ function takeEvent(
   }
   if (state.is === 'joining' || (state.is === 'behind' && isStop(item.event))) {
     const [, ...waits] = lookWaits
-    return { state: { course, is: 'comparing', item, waits }, effect: readList }
+    return { state: { tracking, is: 'comparing', item, waits }, effect: readList }
   }
   return { state, effect: show(seen.addStreamed(item), 'event') }
 }
@@ -217,17 +217,17 @@ function takeEvent(
 /** Nothing came, or all of it was shown. */
 function goOn(state: FollowState, now: number): Advance {
   if (state.is !== 'comparing') return takeEvents(state, undefined, now)
-  const { course, item } = state
+  const { tracking, item } = state
   const [after, ...waits] = state.waits
   if (after !== undefined) return { state: { ...state, waits }, effect: { do: 'list', after } }
-  return { state: { course, is: 'behind' }, effect: show(course.seen.addStreamed(item), 'event') }
+  return { state: { tracking, is: 'behind' }, effect: show(tracking.seen.addStreamed(item), 'event') }
 }
 
 function listen(state: FollowState, now: number): Advance {
   const watched = watch(state, now)
-  const { course } = watched
-  const { settlesAt = now + settling, stoppedSince, searchingSince, looks } = course
-  const settled: FollowState = { ...watched, course: { ...course, settlesAt } }
+  const { tracking } = watched
+  const { settlesAt = now + settling, stoppedSince, searchingSince, looks } = tracking
+  const settled: FollowState = { ...watched, tracking: { ...tracking, settlesAt } }
   if (isOver(settled, now))
     return { state: settled, effect: { do: 'listen', atMost: Math.max(0, settlesAt - now) } }
   if (settled.is === 'placing') {
@@ -239,7 +239,7 @@ function listen(state: FollowState, now: number): Advance {
   const isLooking = searchingSince !== undefined || stoppedSince !== undefined
   if (!isLooking) return { state: settled, effect: { do: 'listen', atMost: pause } }
   return {
-    state: { ...settled, course: { ...settled.course, looks: looks + 1 } },
+    state: { ...settled, tracking: { ...settled.tracking, looks: looks + 1 } },
     effect: { do: 'listen', atMost: Math.min(pauseOf(looks), pause) },
   }
 }
@@ -253,31 +253,31 @@ type Placing = FollowState & { is: 'placing' }
 
 const lookLater = (state: Placing, now: number): Placing => ({
   ...state,
-  course: { ...state.course, looks: state.course.looks + 1 },
-  lookAt: now + pauseOf(state.course.looks),
+  tracking: { ...state.tracking, looks: state.tracking.looks + 1 },
+  lookAt: now + pauseOf(state.tracking.looks),
 })
 
 const whenPlaced = { joining: { is: 'joining', pauses: cutPauses }, current: { is: 'current' } } as const
 
-const placed = ({ course, next }: Placing): FollowState => ({ course, ...whenPlaced[next] })
+const placed = ({ tracking, next }: Placing): FollowState => ({ tracking, ...whenPlaced[next] })
 
 /** Ends the search for what was sent, or the search by its ids. */
 function giveUp(before: FollowState): Advance {
-  const { seen } = before.course
+  const { seen } = before.tracking
   seen.giveUp()
-  const state = { ...before, course: { ...before.course, searchingSince: undefined } }
+  const state = { ...before, tracking: { ...before.tracking, searchingSince: undefined } }
   return { state: state.is === 'placing' && !seen.isLost ? placed(state) : state, effect: readList }
 }
 
 function search(state: FollowState, now: number): FollowState {
-  const { seen, searchingSince = now } = state.course
+  const { seen, searchingSince = now } = state.tracking
   return {
     ...state,
-    course: { ...state.course, searchingSince: seen.isSearching ? searchingSince : undefined },
+    tracking: { ...state.tracking, searchingSince: seen.isSearching ? searchingSince : undefined },
   }
 }
 
-const isOverdue = ({ course: { searchingSince = Infinity } }: FollowState, now: number) =>
+const isOverdue = ({ tracking: { searchingSince = Infinity } }: FollowState, now: number) =>
   now - searchingSince > longestSearch
 
 /** Ends if the session has stopped. */
@@ -291,12 +291,12 @@ function endOr(
 }
 
 function watch(state: FollowState, now: number): FollowState {
-  const { seen, stays, stoppedSince = now } = state.course
+  const { seen, stays, stoppedSince = now } = state.tracking
   const isStopped = !stays && seen.state.stop !== undefined
-  return { ...state, course: { ...state.course, stoppedSince: isStopped ? stoppedSince : undefined } }
+  return { ...state, tracking: { ...state.tracking, stoppedSince: isStopped ? stoppedSince : undefined } }
 }
 
-function isOver({ course: { seen, stoppedSince = Infinity } }: FollowState, now: number): boolean {
+function isOver({ tracking: { seen, stoppedSince = Infinity } }: FollowState, now: number): boolean {
   if (seen.state.stop?.kind === 'ended') return true
   return now - stoppedSince >= (seen.isUndone ? longestTurn : 0)
 }
