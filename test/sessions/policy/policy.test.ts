@@ -250,6 +250,27 @@ test.each(['any', 'narrow'] as const)(
   },
 )
 
+test('what no star crosses is looked for once in each part of a text', () => {
+  const matches = createMatcher('**a;*b*x', 'narrow')
+  const { exec } = RegExp.prototype
+  const readOf = (size: number) => {
+    let read = 0
+    RegExp.prototype.exec = function (text) {
+      const { lastIndex } = this
+      const found = exec.call(this, text)
+      read += (found ? found.index + found[0].length : text.length) - lastIndex
+      return found
+    }
+    try {
+      expect(matches(`${'a;'.repeat(size)}b;x`)).toBe(false)
+    } finally {
+      RegExp.prototype.exec = exec
+    }
+    return read
+  }
+  expect(readOf(4000)).toBeLessThan(readOf(1000) * 5)
+})
+
 const letters = fc.string({ unit: fc.constantFrom('a', 'b', ';', '\n'), maxLength: 8 })
 const patterns = fc.string({ unit: fc.constantFrom('a', 'b', ';', '*'), maxLength: 8 })
 const rules = fc.record({
