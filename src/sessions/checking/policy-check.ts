@@ -13,7 +13,7 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { unpack } from '../confirming/confirm-input.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
-import { type Decision, matches, Pace, type Policy, type Rule } from '../policy/policy.ts'
+import { createPace, type Decision, matches, type Pace, type Policy, type Rule } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import {
   deciderOf,
@@ -61,7 +61,7 @@ export async function checkPolicy(
   if (!uses) return
   // Else a check of nothing would be a good one.
   if (uses.isEmpty) throw usage('there is no event to check the policy on')
-  const pace = new Pace(async () => {
+  const pace = createPace(async () => {
     await letSignalsCome()
     if (timers.now() >= limit.deadline) throw tooLate('the deadline passed while the policy was checked')
   })
@@ -180,7 +180,7 @@ class Check {
 
   async #tryIdle(use: Use): Promise<void> {
     for (const index of this.#idle) {
-      const pause = this.#pace.step(use)
+      const pause = this.#pace(use)
       if (pause) await pause
       if (matches(this.#policy.rules[index] as Rule, use)) this.#idle.delete(index)
     }

@@ -79,22 +79,20 @@ const strictness = ['deny', 'ask', 'allow'] as const
 /** How many characters are compared without a pause. */
 const longestStep = 2 ** 22
 
-/** A long work in steps. Between them signals, timers and what comes in are dealt with. */
-export class Pace {
-  readonly #pause: () => Promise<void>
-  #done = 0
+/**
+ * Called before a tool use is compared with a rule. Returns a pause if one is due: during it signals, timers and what comes
+ * in are dealt with.
+ */
+export type Pace = (call: ToolCall) => Promise<void> | undefined
 
-  /** `pause` throws if the work is to end. */
-  constructor(pause: () => Promise<void>) {
-    this.#pause = pause
-  }
-
-  /** A pause, if one is due before a rule is tried. */
-  step({ name, inputText }: ToolCall): Promise<void> | undefined {
-    this.#done += name.length + inputText.length + 100
-    if (this.#done < longestStep) return undefined
-    this.#done = 0
-    return this.#pause()
+/** `pause` throws if the work is to end. */
+export function createPace(pause: () => Promise<void>): Pace {
+  let done = 0
+  return ({ name, inputText }) => {
+    done += name.length + inputText.length + 100
+    if (done < longestStep) return undefined
+    done = 0
+    return pause()
   }
 }
 
@@ -109,7 +107,7 @@ export async function decide({ rules, fallback }: Policy, call: ToolCall, pace?:
     for (let rule = 0; rule < rules.length; rule++) {
       const each = rules[rule] as Rule
       if (each.decision !== decision) continue
-      const pause = pace?.step(call)
+      const pause = pace?.(call)
       if (pause) await pause
       if (matches(each, call)) return { decision, reason: each.reason, rule }
     }
@@ -118,40 +116,33 @@ export async function decide({ rules, fallback }: Policy, call: ToolCall, pace?:
 }
 
 export function matches(rule: Rule, call: ToolCall): boolean {
-  const { isTool, fields, decision } = rule
+  const { isTool, fields = [], decision } = rule
   if (!isTool(call.name)) return false
-  if (decision !== 'allow')
-    // A server that is not known may be any.
-    return (
-      ((call.isMcp && call.server === undefined) || isOfServer(rule, call)) &&
-      (fields ?? []).every((field) => touches(field, call.input))
-    )
-  if (call.isUnclear || (call.isMcp && rule.server === undefined) || !isOfServer(rule, call)) return false
-  if (fields === undefined) return true
-  return (
-    fields.every((field) => covers(field, valueAt(call.input, field.path))) &&
-    !findOther(call.input, [], fields)
-  )
+  if (decision === 'allow') return misfitOf(rule, call) === undefined
+  // A server that is not known may be any.
+  const isAnyServer = call.isMcp && call.server === undefined
+  return (isAnyServer || isOfServer(rule, call)) && fields.every((field) => touches(field, call.input))
 }
 
 const isOfServer = ({ server, isServer }: Rule, call: ToolCall): boolean =>
   server === undefined || (call.server !== undefined && isServer(call.server))
 
-const covers = ({ pattern, matches }: InputField, value: unknown): boolean =>
-  typeof value === 'string' ? matches(value) : value !== undefined && pattern === '**'
-
-/** Why an allow rule that names the tool does not match, in words for its author. */
-function whyNot(rule: Rule, call: ToolCall): string {
-  const { fields = [], server } = rule
-  if (call.isUnclear) return unclear
-  if (call.isMcp && server === undefined) return 'it names no server'
-  if (!isOfServer(rule, call)) return `the server is ${JSON.stringify(call.server) ?? 'not known'}`
-  const wrong = fields.find((field) => !covers(field, valueAt(call.input, field.path)))
-  if (wrong) return whyNotField(wrong, valueAt(call.input, wrong.path))
-  const other = findOther(call.input, [], fields) ?? []
-  return other.length === 0
-    ? 'the input is not an object'
-    : `it does not name ${JSON.stringify(formatPath(other))}`
+/** Why an allow rule that names the tool does not match, as what makes words of it; nothing if it does. */
+function misfitOf(rule: Rule, call: ToolCall): (() => string) | undefined {
+  const { fields, server } = rule
+  if (call.isUnclear) return () => unclear
+  if (call.isMcp && server === undefined) return () => 'it names no server'
+  if (!isOfServer(rule, call)) return () => `the server is ${JSON.stringify(call.server) ?? 'not known'}`
+  if (fields === undefined) return undefined
+  for (const field of fields) {
+    const value = valueAt(call.input, field.path)
+    const isCovered =
+      typeof value === 'string' ? field.matches(value) : value !== undefined && field.pattern === '**'
+    if (!isCovered) return () => whyNotField(field, value)
+  }
+  const other = findOther(call.input, [], fields)
+  if (other?.length === 0) return () => 'the input is not an object'
+  return other && (() => `it does not name ${JSON.stringify(formatPath(other))}`)
 }
 
 function whyNotField({ source, pattern }: InputField, value: unknown): string {
@@ -174,7 +165,7 @@ export function explain({ rules }: Policy, call: ToolCall): string | undefined {
   const named = [...rules.entries()]
     .filter(([, { decision, isTool }]) => decision === 'allow' && isTool(call.name))
     .slice(0, mostExplained)
-    .map(([index, rule]) => ({ index, why: whyNot(rule, call) }))
+    .map(([index, rule]) => ({ index, why: misfitOf(rule, call)?.() ?? '' }))
   const nearest = named.find(({ why }) => why.startsWith('*')) ?? named[0]
   return nearest && `rules[${nearest.index}] does not match: ${nearest.why}`
 }

@@ -5,7 +5,7 @@ import { durationForms, parseDuration } from '../../settings/duration.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { requireTime } from '../patience.ts'
-import { Pace, type Policy } from '../policy/policy.ts'
+import { createPace, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
@@ -51,7 +51,7 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
-  const pace = new Pace(async () => {
+  const pace = createPace(async () => {
     await letSignalsCome()
     requireTime({ context, caller: context.limit })
   })

@@ -406,7 +406,7 @@ test.each([
   [
     'too many stars in a field',
     `{"rules":[{"tool":"x","input":{"a.b":"${'*a'.repeat(21)}"},"decision":"deny"}]}`,
-    'rules[0].input["a.b"]: has more than 20 stars',
+    'rules[0].input.a.b: has more than 20 stars',
   ],
   [
     'a pattern that is too long',
