@@ -31,16 +31,8 @@ export async function tryChat(
 ): Promise<string> {
   const { endpoint, parts } = await buildTrial(settings, { stream })
   return caller.call(endpoint, parts, async (response) => {
-    await printAnswer({ ...context, output: silent, start: context.timers.now() }, response, {
-      file: undefined,
-      isLaidOut: false,
-      longestKept: 0,
-      isStreamed: stream,
-      demand: 'anything',
-      schema: undefined,
-      isUsageAsked: false,
-      isLast: true,
-    })
+    const quiet = { ...context, output: silent, start: context.timers.now() }
+    await printAnswer(quiet, response, { isStreamed: stream, demand: 'anything' })
     return response.headers['content-type'] ?? ''
   })
 }

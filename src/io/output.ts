@@ -84,22 +84,12 @@ export function createOutput(stdout: StdStream, until?: WriteLimit): Output {
 }
 
 /** A reader of stdout that goes away ends the printing, not the work. */
-export const printWhileRead = (output: Output): Output =>
-  printUntil(output, (error) => error instanceof OutputClosed)
-
-/** A stdout that cannot be written ends the printing, not the work: `onFailure` is called once. */
-export const printWhileTaken = (output: Output, onFailure: (failure: CliError) => void): Output =>
-  printUntil(output, (error) => {
-    if (error instanceof CliError) onFailure(error)
-    return error instanceof CliError
-  })
-
-function printUntil(output: Output, isEnd: (error: unknown) => boolean): Output {
+export function printWhileRead(output: Output): Output {
   let isOver = false
   const attempt = async (act: () => Promise<void>) => {
     if (isOver) return
     await act().catch((error) => {
-      if (!isEnd(error)) throw error
+      if (!(error instanceof OutputClosed)) throw error
       isOver = true
     })
   }

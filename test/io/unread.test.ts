@@ -52,14 +52,14 @@ describe('O11: a stdout that takes nothing ends at the deadline', () => {
   test.each<[string, string[], string, type: string, kept: string]>([
     ['an answer', [], message(long), 'application/json', long],
     ['a short answer', [], message('hi'), 'application/json', 'hi'],
-    ['an answer with --raw', ['--raw'], message(long), 'application/json', long],
+    ['an answer with --raw', ['--raw'], message(long), 'application/json', message(long)],
     ['a stream', ['--stream'], `data: ${chunk}\n\n`, 'text/event-stream', long],
-  ])('%s: 11, and its text is kept', async (_, flags, body, type, kept) => {
+  ])('%s: 11, and it is kept', async (_, flags, body, type, kept) => {
     const cwd = temporaryFolder()
     const exchange = answering(body, { headers: { 'content-type': type } })
     const failure = await runUnread(['chat', 'hi', ...flags], { cwd, exchange, env: { TMPDIR: cwd } })
     expect(failure).toMatchObject({ code: 11, kind: 'file', sent: 'yes', deadline: true })
-    expect(failure.message).toBe(`${words}; the text of the answer is kept as ${failure.kept}`)
+    expect(failure.message).toBe(`${words}; the part that came is kept as ${failure.kept}`)
     expect(readFileSync(failure.kept, 'utf8')).toBe(kept)
   })
 

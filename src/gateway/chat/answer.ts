@@ -6,9 +6,9 @@ import { countPart } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
-import { type AnswerPrinter, createAnswerPrinter } from '../../io/answer-printer.ts'
+import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { FileOutput } from '../../io/file-output.ts'
-import { type Keeper, keepingPart } from '../../io/kept-part.ts'
+import { type Keeper, keepingPart, withPart } from '../../io/kept-part.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createWaiting, type Waiting } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
@@ -25,42 +25,45 @@ export interface PrintedAnswer extends AnswerEnd {
 /** Where an answer goes, and its demands. */
 export interface Printing {
   /** Takes the place of stdout. */
-  file: FileOutput | undefined
-  /** Whether stdout takes no more. */
-  isUnprinted?(): boolean
+  file?: FileOutput | undefined
   /** As Markdown; otherwise the text is printed as it is. */
-  isLaidOut: boolean
-  /** So many characters of the text are kept; nothing of a longer one. */
-  longestKept: number
+  isLaidOut?: boolean
+  /** All of the text is kept; otherwise nothing of one that is very long. */
+  isKept?: boolean
   /** It was asked for as a stream. */
   isStreamed: boolean
   /** With `--raw` an answer needs no text. */
   demand: Demand
-  schema: AnswerSchema | undefined
+  schema?: AnswerSchema | undefined
   /** `--usage` */
-  isUsageAsked: boolean | undefined
+  isUsageAsked?: boolean | undefined
 }
 
 /**
  * Prints an answer as it comes, or writes its file: its text, or with `--raw` the bytes that the service sent. With a
  * schema the text waits until it is known to fit. If it does not, that is returned, or with `isLast` thrown.
  */
-export const printAnswer = (
+export function printAnswer(
   context: Context,
   response: ReadableResponse,
-  printing: Printing & { isLast: boolean },
-): Promise<PrintedAnswer | Mismatch> => {
-  const { schema, file, isUnprinted = () => false, longestKept, isUsageAsked, isLast } = printing
-  const held = schema && createHeldAnswer(context, file)
-  const text = watchText(schema ? Infinity : longestKept)
-  const unprinted: Keeper = {
+  printing: Printing,
+  isLast = true,
+): Promise<PrintedAnswer | Mismatch> {
+  const { schema, file, isKept, isUsageAsked } = printing
+  const { raw: isRaw } = context.flags
+  const text = new AnswerText(isKept || schema ? Infinity : longestUnprinted)
+  // What came of an answer that is not printed is kept if the run ends.
+  const held: Keeper = {
+    get isWhole() {
+      return text.isWhole
+    },
     keep() {
-      const { text: kept } = text.read()
-      return isUnprinted() && kept !== '' ? keepText(context, kept) : undefined
+      const { text: kept } = isRaw ? { text: '' } : text.read()
+      return file ? file.keep(kept) : keepText(context, kept)
     },
   }
-  return keepingPart(context, held ?? file ?? unprinted, async () => {
-    let answer = await read(context, response, { ...printing, held, text })
+  return keepingPart(context, schema ? held : file, async () => {
+    const answer = await read(context, response, printing, text)
     if (schema) {
       response.accept()
       const checked = await schema.check(answer.text, cutOf(answer))
@@ -69,10 +72,9 @@ export const printAnswer = (
         if (isLast) throw checked.failure
         return checked
       }
-      answer = { ...answer, text: checked.json }
-      held?.release()
+      answer.text = checked.json
       const printer = createAnswerPrinter(file ?? context.output)
-      if (!context.flags.raw) printer.add(checked.json)
+      if (!isRaw) printer.add(answer.text)
       await printer.end()
     }
     await file?.commit()
@@ -80,65 +82,30 @@ export const printAnswer = (
   })
 }
 
-/** An answer that is not printed before it was checked: until then, what came of it is kept if the run ends. */
-interface HeldAnswer extends AnswerPrinter, Keeper {
-  /** It is printed now. */
-  release(): void
-}
-
-function createHeldAnswer(context: Context, file: FileOutput | undefined): HeldAnswer {
-  let pieces: string[] = []
-  let isWhole = false
-  return {
-    add: (text) => void pieces.push(text),
-    async write() {},
-    async end() {
-      isWhole = true
-    },
-    breakLine: () => false,
-    get isWhole() {
-      return isWhole
-    },
-    keep() {
-      const text = pieces.join('')
-      return file ? file.keep(text) : keepText(context, text)
-    },
-    release() {
-      pieces = []
-      isWhole = false
-    },
-  }
-}
-
-interface AnswerReading extends Printing {
-  /** Takes the text in place of stdout. */
-  held: HeldAnswer | undefined
-  text: WatchedText
-}
-
 /** Reads an answer to its end, and prints it meanwhile. Throws a `CliError` if it is less than what is demanded. */
 async function read(
   context: Context,
   response: HttpResponse,
-  { file, isLaidOut, held, text, isStreamed, demand, isUsageAsked }: AnswerReading,
+  { file, isLaidOut = false, schema, isStreamed, demand, isUsageAsked }: Printing,
+  text: AnswerText,
 ): Promise<PrintedAnswer> {
   const { flags, cleanups, timers } = context
   const isRaw = flags.raw ?? false
   const waiting = createWaiting(context, context.start)
   const output = file ?? waiting.over(context.output)
-  const printer = held ?? (await createPrinter({ ...context, output }, isLaidOut, waiting))
   const raw = createRawPrinter(output)
+  const printer = schema ? undefined : await createPrinter({ ...context, output }, isLaidOut, waiting)
+  const shown = isRaw ? raw : printer
   const sink = {
     text(piece: string) {
       text.add(piece)
-      if (!isRaw) printer.add(piece)
+      if (!isRaw) printer?.add(piece)
     },
     raw: isRaw ? raw.add : undefined,
   }
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
   const { summary } = decoder
-  const shown = isRaw ? raw : printer
-  let isWhole = false
+  const breakLine = () => shown?.breakLine()
   let failure: unknown
 
   async function take(chunk: Uint8Array): Promise<void> {
@@ -150,36 +117,39 @@ async function read(
       if (!isRaw || !decoder.isVerbatim()) throw error
       failure = error
     }
-    await shown.write()
+    await shown?.write()
   }
 
   const progress = () => (failure ? 'ended' : decoder.progress())
   const rest = () => (isRaw && decoder.isVerbatim() ? 'taken' : 'left')
 
-  cleanups.add(shown.breakLine)
+  cleanups.add(breakLine)
   waiting.show('waiting for the answer')
   try {
     const { received } = decoder
     const { isAssumed } = await readAnswerBody(response, { progress, received }, { take, rest, timers })
     if (failure) throw failure
     decoder.end()
-    await shown.end()
+    await shown?.end()
+    text.isWhole = true
     const answer = { summary, holds: decoder.holds, ...text.read(), isAssumed }
-    isWhole = true
     const lack = lackOf(answer, isRaw && demand === 'text' ? 'anything' : demand)
     if (lack === undefined) return answer
     printUsage(context, summary, isUsageAsked)
     throw notUnderstood(lack)
   } catch (error) {
-    if (!isWhole) countPart(context.summary, summary)
-    await shown.write()
-    shown.breakLine()
+    if (!text.isWhole) countPart(context.summary, summary)
+    // Nothing else has the answer if stdout does not take it.
+    if (!file && error instanceof CliError && error.kind === 'file')
+      throw withPart(error, keepText(context, text.read().text || Buffer.from(decoder.unread()).toString()))
+    await shown?.write()
+    breakLine()
     // A whole answer with nothing in it has nothing to keep.
-    const isNothing = isRaw || (isWhole && decoder.holds.size === 0)
+    const isNothing = isRaw || (text.isWhole && decoder.holds.size === 0)
     throw isNothing ? error : await keepUnread(context, error, decoder.unread())
   } finally {
     waiting.stop()
-    cleanups.delete(shown.breakLine)
+    cleanups.delete(breakLine)
   }
 }
 
@@ -206,29 +176,39 @@ async function keepUnread(context: Context, error: unknown, bytes: Uint8Array): 
  */
 const longestBlock = 16384
 
-type WatchedText = ReturnType<typeof watchText>
+/** An answer's text, as far as it came. */
+class AnswerText {
+  /** All of it came. */
+  isWhole = false
+  readonly #longest: number
+  #blocks: Buffer[] = []
+  #last = ''
+  #length = 0
+  #isBlank = true
+  #isDamaged = false
 
-function watchText(longestKept: number) {
-  let blocks: Buffer[] = []
-  let last = ''
-  let length = 0
-  let isBlank = true
-  let isDamaged = false
-  return {
-    add(text: string) {
-      length += text.length
-      if (length <= longestKept) last += text
-      else [blocks, last] = [[], '']
-      if (last.length > longestBlock) {
-        blocks.push(Buffer.from(last, 'utf16le'))
-        last = ''
-      }
-      isBlank &&= text.trim() === ''
-      isDamaged ||= text.includes('\ufffd')
-    },
-    read() {
-      const texts = blocks.map((block) => block.toString('utf16le'))
-      return { text: texts.join('') + last, isBlank, isDamaged }
-    },
+  /** Nothing is kept of one that is longer than so many characters. */
+  constructor(longest: number) {
+    this.#longest = longest
+  }
+
+  add(text: string): void {
+    this.#length += text.length
+    if (this.#length <= this.#longest) this.#last += text
+    else [this.#blocks, this.#last] = [[], '']
+    if (this.#last.length > longestBlock) {
+      this.#blocks.push(Buffer.from(this.#last, 'utf16le'))
+      this.#last = ''
+    }
+    this.#isBlank &&= text.trim() === ''
+    this.#isDamaged ||= text.includes('\ufffd')
+  }
+
+  read(): { text: string; isBlank: boolean; isDamaged: boolean } {
+    const texts = this.#blocks.map((block) => block.toString('utf16le'))
+    return { text: texts.join('') + this.#last, isBlank: this.#isBlank, isDamaged: this.#isDamaged }
   }
 }
+
+/** So many characters of a text are kept for the case that stdout takes no more of it. */
+const longestUnprinted = 2 ** 22

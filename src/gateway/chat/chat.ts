@@ -1,16 +1,14 @@
 import { buildBody } from '../../content/body.ts'
-import { printEnd, printUsage } from '../../content/footer.ts'
+import { printEnd } from '../../content/footer.ts'
 import { loadMarkdown } from '../../content/layout.ts'
 import { type Prompt, type PromptOptions, readPrompt } from '../../content/prompt.ts'
-import { keepText } from '../../content/rescue.ts'
 import type { AnswerSchema, SchemaOptions } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import type { FileOutput } from '../../io/file-output.ts'
-import { tellKept } from '../../io/kept-part.ts'
-import { printWhileRead, printWhileTaken } from '../../io/output.ts'
+import { printWhileRead } from '../../io/output.ts'
 import { deadlineOf, readSettings } from '../../settings/read-settings.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
@@ -30,9 +28,6 @@ export interface ChatOptions extends ChatQuestionOptions, SchemaOptions {
   usage?: boolean
   markdown?: boolean
 }
-
-/** So many characters of a text are kept for the case that stdout takes no more of it. */
-const longestUnprinted = 2 ** 22
 
 /** Asks a model and prints its answer. */
 export async function ask(context: Context, options: ChatOptions, words: string[]): Promise<void> {
@@ -55,36 +50,28 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     wayOn: () => (isAnswered ? undefined : conversation?.untouched),
   })
   if (await caller.preview(endpoint, parts)) return
-  /** Why stdout takes no more. */
-  let full: CliError | undefined
   const printing: Printing = {
     file,
-    isUnprinted: () => full !== undefined,
     isLaidOut,
-    longestKept: conversation ? Infinity : file ? 0 : longestUnprinted,
+    isKept: conversation !== undefined,
     isStreamed: options.stream ?? values.stream,
     demand: (options.failOnCut ?? values.failOnCut) ? 'uncut' : 'text',
     schema,
     isUsageAsked: options.usage,
   }
   // The thread and the report get an answer that was paid for, even if nobody reads stdout any more.
-  const isKept = conversation !== undefined || context.flags.report !== undefined
-  const read = isKept ? printWhileRead(context.output) : context.output
-  const output = printWhileTaken(read, (failure) => {
-    full = failure
-  })
+  const isRead = conversation !== undefined || context.flags.report !== undefined
+  const output = isRead ? printWhileRead(context.output) : context.output
   const meanwhile = () => Promise.all([loadAnswer(), isLaidOut && loadMarkdown()])
   const askOnce = (body: Uint8Array | undefined, isLast: boolean) =>
     caller.call(endpoint, { ...parts, body, meanwhile }, async (response) => {
       const { printAnswer } = await loadAnswer()
-      const answer = await printAnswer({ ...context, output }, response, { ...printing, isLast })
+      const answer = await printAnswer({ ...context, output }, response, printing, isLast)
       if ('failure' in answer) return answer
       isAnswered = true
       const { turn, system } = question
       await conversation?.add({ question: turn, answer: answer.text, role: values.answerRole, system })
-      if (!full) return answer
-      printUsage(context, answer.summary, options.usage)
-      throw withAnswer(context, full, { thread: conversation && options.thread, text: answer.text })
+      return answer
     })
   const asking = schema && parts.body ? schema.untilFits(parts.body, askOnce) : askOnce(parts.body, true)
   const answer = await asking.catch((error: unknown) => {
@@ -102,18 +89,6 @@ export async function ask(context: Context, options: ChatOptions, words: string[
 /** With those of the answers before it that did not fit. */
 const withAttempts = (error: unknown, { summary: { attempts } }: Context): unknown =>
   error instanceof CliError && error.details.attempts !== undefined ? error.with({ attempts }) : error
-
-/** Of a stdout that cannot be written: where the answer is. */
-function withAnswer(
-  context: Context,
-  failure: CliError,
-  { thread, text }: { thread: string | undefined; text: string },
-): CliError {
-  if (text.trim() === '') return failure
-  const part = thread === undefined ? keepText(context, text) : { outcome: `is in ${thread}`, name: thread }
-  const told = part && `; ${tellKept(part, 'the text of the answer')}`
-  return new CliError(failure.kind, `${failure.message}${told}`, { ...failure.details, kept: part?.name })
-}
 
 /** Of a request that left: what has become of the conversation. */
 function withUntouched(error: unknown, conversation: Conversation | undefined): unknown {
