@@ -1,12 +1,11 @@
 import { isUtf8 } from 'node:buffer'
 import { hash as digest } from 'node:crypto'
-import { createReadStream, promises as fs } from 'node:fs'
-import type { Readable } from 'node:stream'
+import { promises as fs } from 'node:fs'
 import { nothingSpent, type Spent } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { asFileFailure, CliError, mostCounted, usage, usageProblems } from '../errors.ts'
 import { cutLines } from '../io/cut-lines.ts'
-import { letSignalsCome, openFifo } from '../io/input.ts'
+import { openStream, readPieces } from '../io/input.ts'
 import { absolutePath } from '../io/paths.ts'
 import { wayToUtf8 } from '../io/utf8.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
@@ -89,28 +88,8 @@ export async function openSource({ input, host }: Context, name: string): Promis
     if (stat.isDirectory()) throw new CliError('file', `${name}: it is a folder`)
     await fs.access(path, fs.constants.R_OK)
     const closing = new AbortController()
-    const open = stat.isFIFO()
-      ? () => openFifo(path, closing.signal)
-      : async () => createReadStream(path, { highWaterMark: 256 * 1024 })
-    const read = () => readFile(open, name, closing.signal)
+    const read = () => readPieces((stop) => openStream(path, stop), name, closing.signal)
     return { name, isRepeatable: stat.isFile(), read, close: () => closing.abort() }
-  } catch (error) {
-    throw asFileFailure(error, name)
-  }
-}
-
-async function* readFile(
-  open: () => Promise<Readable>,
-  name: string,
-  closing: AbortSignal,
-): AsyncGenerator<Uint8Array> {
-  try {
-    const stream = await open()
-    if (closing.aborted) stream.destroy()
-    closing.addEventListener('abort', () => stream.destroy())
-    yield* stream
-    // stdin has a name, too: /dev/stdin.
-    await letSignalsCome()
   } catch (error) {
     throw asFileFailure(error, name)
   }

@@ -73,13 +73,26 @@ export class Input {
   stdinChunks(reader: string): AsyncIterable<Uint8Array> {
     this.#takeStdin(reader)
     const { stdin, timers, needsText } = this.#options
-    const chunks = withHint(stdin.open(), timers, () => this.#sayWaiting())
-    return needsText ? requireText(chunks) : chunks
+    const pieces = readPieces(() => stdin.open(), 'stdin', new AbortController().signal)
+    const hinted = withHint(pieces, timers, () => this.#sayWaiting())
+    return needsText ? requireText(hinted) : hinted
   }
 
-  file(path: string, name = path): Promise<Uint8Array> {
-    const { host, limit, timers, note } = this.#options
-    return readFile(absolutePath(host, path), { name, deadline: limit.deadline, timers, note })
+  async file(name: string, shown = name): Promise<Uint8Array> {
+    const { host, note } = this.#options
+    try {
+      const path = absolutePath(host, name)
+      const stat = await fs.stat(path)
+      if (stat.isFile() && stat.size > longestText) throw tooLong(shown)
+      if (stat.isFile() || stat.isDirectory()) return await fs.readFile(path)
+      return await this.#read(
+        (stop) => openStream(path, stop),
+        shown,
+        () => note(`waiting for ${shown}`),
+      )
+    } catch (error) {
+      throw asFileFailure(error, shown)
+    }
   }
 
   /** A file's bytes, or stdin's for `-`. */
@@ -152,24 +165,40 @@ export class Input {
 
   async #readStdin(reader: string, onIdle = () => this.#sayWaiting()): Promise<Uint8Array> {
     this.#takeStdin(reader)
-    const { stdin, limit, timers, needsText } = this.#options
-    const reading = { name: 'stdin', deadline: limit.deadline, timers, onIdle }
-    const bytes = await readWhole(async () => stdin.open(), reading)
-    await letSignalsCome()
+    const { stdin, needsText } = this.#options
+    const bytes = await this.#read(() => stdin.open(), 'stdin', onIdle)
     if (needsText && isBlank(bytes)) throw withoutText()
+    return bytes
+  }
+
+  /** Reads a stream to its end. Throws a `CliError` if the deadline comes first, or if it is longer than a text can be. */
+  async #read(open: OpenStream, name: string, onIdle: () => void): Promise<Uint8Array> {
+    const { limit, timers } = this.#options
+    const stop = new AbortController()
+    const pieces = withHint(read(open, name, stop.signal), timers, onIdle)
+    const whole = readBody(pieces, longestText + 1)
+    const bytes = await inTime(whole, { time: limit.deadline, timers }, () => {
+      stop.abort()
+      return tooLate(`the deadline passed while ${name} was read`)
+    })
+    if (bytes.length > longestText) throw tooLong(name)
+    await letSignalsCome()
     return bytes
   }
 }
 
-/** The chunks of a stream; `onIdle` is called if none has come after 2 s. */
-async function* withHint(stream: Readable, timers: Timers, onIdle: () => void): AsyncGenerator<Uint8Array> {
+/** The pieces of a stream; `onIdle` is called if none has come after 2 s. */
+async function* withHint(
+  pieces: AsyncIterable<Uint8Array>,
+  timers: Timers,
+  onIdle: () => void,
+): AsyncGenerator<Uint8Array> {
   const cancelHint = callAfter(timers, aWhile, onIdle)
   try {
-    for await (const chunk of stream) {
+    for await (const piece of pieces) {
       cancelHint()
-      yield chunk
+      yield piece
     }
-    await letSignalsCome()
   } finally {
     cancelHint()
   }
@@ -188,86 +217,42 @@ const aWhile = 2000
 
 const withoutText = () => usage('stdin is empty (--fail-on-empty)')
 
-async function* requireText(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* requireText(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let hasText = false
-  for await (const chunk of chunks) {
-    hasText ||= !isBlank(chunk)
-    yield chunk
+  for await (const piece of pieces) {
+    hasText ||= !isBlank(piece)
+    yield piece
   }
   if (!hasText) throw withoutText()
 }
 
-async function readFile(
-  path: string,
-  { note, ...reading }: Omit<Reading, 'onIdle'> & { note(line: string): void },
-): Promise<Uint8Array> {
-  const { name } = reading
+type OpenStream = (stop: AbortSignal) => Readable | Promise<Readable>
+
+/** Reads a stream, until `stop` aborts. Throws a `CliError`, in which `name` is the stream's. */
+async function* read(open: OpenStream, name: string, stop: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
-    const stat = await fs.stat(path)
-    if (stat.isFile() && stat.size > longestText) throw tooLong(name)
-    if (stat.isFile() || stat.isDirectory()) return await fs.readFile(path)
-    const onIdle = () => note(`waiting for ${name}`)
-    const open = stat.isFIFO()
-      ? (signal: AbortSignal) => openFifo(path, signal)
-      : async () => createReadStream(path)
-    const bytes = await readWhole(open, { ...reading, onIdle })
-    // The path may be /dev/stdin.
-    await letSignalsCome()
-    return bytes
+    const stream = await open(stop)
+    const close = () => stream.destroy()
+    if (stop.aborted) close()
+    stop.addEventListener('abort', close)
+    yield* stream
   } catch (error) {
     throw asFileFailure(error, name)
   }
 }
 
-interface Reading {
-  /** For messages. */
-  name: string
-  /** By the forward clock, or Infinity. */
-  deadline: number
-  timers: Timers
-  /** Called after 2 s without a byte. */
-  onIdle(): void
+/** The same for a caller that acts on each piece as it comes. */
+export async function* readPieces(...stream: Parameters<typeof read>): AsyncGenerator<Uint8Array> {
+  yield* read(...stream)
+  await letSignalsCome()
 }
 
 /**
- * Reads a stream to its end. Throws a `CliError` if the deadline comes first, or if the stream is longer than a
- * text can be.
+ * Opens a file to read it piece by piece. To open a FIFO waits in a thread until a program opens it for writing; when `stop`
+ * aborts, this function does.
  */
-async function readWhole(
-  openStream: (signal: AbortSignal) => Promise<Readable>,
-  { name, deadline, timers, onIdle }: Reading,
-): Promise<Uint8Array> {
-  const late = new AbortController()
-  const cancelEnd = Number.isFinite(deadline)
-    ? callAfter(timers, deadline - timers.now(), () => late.abort())
-    : undefined
-  const cancelHint = callAfter(timers, aWhile, onIdle)
-  try {
-    const stream = await openStream(late.signal)
-    const stop = () => stream.destroy(tooLate(`the deadline passed while ${name} was read`))
-    if (late.signal.aborted) stop()
-    late.signal.addEventListener('abort', stop)
-    return await readBody(bounded(stream, name, cancelHint))
-  } catch (error) {
-    throw asFileFailure(error, name)
-  } finally {
-    cancelHint()
-    cancelEnd?.()
-  }
-}
-
-async function* bounded(stream: Readable, name: string, onChunk: () => void): AsyncGenerator<Uint8Array> {
-  let size = 0
-  for await (const chunk of stream) {
-    onChunk()
-    size += chunk.length
-    if (size > longestText) throw tooLong(name)
-    yield chunk
-  }
-}
-
-/** Opens a FIFO. That waits in a thread until a program opens it for writing; when `signal` aborts, this function does. */
-export async function openFifo(path: string, signal: AbortSignal): Promise<Readable> {
+export async function openStream(path: string, stop: AbortSignal): Promise<Readable> {
+  if (!(await fs.stat(path)).isFIFO()) return createReadStream(path, { highWaterMark: 256 * 1024 })
   const wake = () => {
     try {
       closeSync(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK))
@@ -275,8 +260,8 @@ export async function openFifo(path: string, signal: AbortSignal): Promise<Reada
       // A FIFO that may not be opened for writing keeps the thread waiting.
     }
   }
-  signal.addEventListener('abort', wake)
+  stop.addEventListener('abort', wake)
   const [{ Socket }, fd] = await Promise.all([import('node:net'), promisify(open)(path, 'r')])
-  signal.removeEventListener('abort', wake)
+  stop.removeEventListener('abort', wake)
   return new Socket({ fd, readable: true, writable: false })
 }
