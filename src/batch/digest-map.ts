@@ -49,23 +49,11 @@ export class DigestMap {
 
 /** 96 bits: nobody can choose two texts with the same digest. */
 function digestOf(text: string): Digest {
-  // As a text it takes a third of the time that it takes as bytes.
-  const digest = hash('sha256', loneSurrogate.test(text) ? bytesOf(text) : text, 'binary')
-  return [wordAt(digest, 0), wordAt(digest, 4), wordAt(digest, 8)]
+  // JSON escapes half a character. Read as UTF-8, each would be the same.
+  const digest = hash('sha256', JSON.stringify(text))
+  const wordAt = (place: number) => Number.parseInt(digest.slice(place, place + 8), 16)
+  return [wordAt(0), wordAt(8), wordAt(16)]
 }
-
-/** What UTF-8 cannot say: as a text, each would be the same. */
-const loneSurrogate = /\p{Surrogate}/u
-
-/** The UTF-8 of no text begins with 0xff. */
-const bytesOf = (text: string): Uint8Array => Buffer.concat([Buffer.of(0xff), Buffer.from(text, 'utf16le')])
-
-const wordAt = (digest: string, place: number): number =>
-  (digest.charCodeAt(place) |
-    (digest.charCodeAt(place + 1) << 8) |
-    (digest.charCodeAt(place + 2) << 16) |
-    (digest.charCodeAt(place + 3) << 24)) >>>
-  0
 
 /** The start of the digest's slot, or of the free one that it would take. */
 function find(words: Uint32Array, [first, second, third]: Digest): number {

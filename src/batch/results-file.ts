@@ -6,7 +6,6 @@ import { type Lock, lockForRun } from '../io/lock.ts'
 import type { Timers } from '../timers.ts'
 import { longestText } from '../wire/json/body-text.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
-import type { TokenCount } from '../wire/token-count.ts'
 import type { Ledger } from './ledger.ts'
 
 /** The results of earlier runs. */
@@ -141,25 +140,8 @@ export class ResultsFile {
   }
 }
 
-/** A line of the results, as far as it matters later. */
-interface Result {
-  id?: string | number
-  hash: string
-  isOk: boolean
-  /** It was ok, but its files are gone. */
-  isGone: boolean
-  /** `null` if an answer came without a count of its tokens. */
-  tokens: TokenCount
-}
-
 /** Every line of the results begins like one of these, with its own number. */
 const openings = ['{"index":0,"id":', '{"index":0,"hash":']
-
-/** The longest such beginning, in bytes. */
-const longestOpening = 40
-
-/** Some editors put it before the first line. */
-const byteOrderMark = Buffer.from('\ufeff')
 
 /** Reads results into the ledger. */
 export async function readEarlier(
@@ -168,11 +150,8 @@ export async function readEarlier(
   reader: ResultReader,
 ): Promise<Earlier> {
   const earlier: Earlier = { ...none }
-  let start = 0
   for await (const lines of cutLines(chunks, longestText)) {
-    for (const { bytes: found, end, isWhole } of lines) {
-      const bytes = start === 0 ? withoutMark(found) : found
-      start = end
+    for (const { bytes, end, isWhole } of lines) {
       const result = bytes && readResult(bytes, reader)
       const isTorn = !isWhole && !result && bytes !== undefined && isBeginning(bytes)
       if (result) {
@@ -189,12 +168,8 @@ export async function readEarlier(
   return earlier
 }
 
-const withoutMark = (bytes: Uint8Array | undefined) =>
-  bytes && byteOrderMark.equals(bytes.subarray(0, byteOrderMark.length))
-    ? bytes.subarray(byteOrderMark.length)
-    : bytes
-
-function readResult(bytes: Uint8Array, { tokensOf, isThere }: ResultReader): Result | undefined {
+/** What of a line of the results matters later; `tokens` is `null` if an answer came without their count. */
+function readResult(bytes: Uint8Array, { tokensOf, isThere }: ResultReader) {
   const line = tryParseJson(textOf(bytes))
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
   const { id, hash, ok, usage } = line
@@ -216,10 +191,13 @@ const totalOf = (usage: unknown): number | undefined =>
 
 /** Of a line that was cut off while it was written: one that is whole JSON was not. */
 function isBeginning(bytes: Uint8Array): boolean {
-  const head = textOf(bytes.subarray(0, longestOpening)).replace(/\d+/g, '0')
+  const text = textOf(bytes)
+  const head = text.slice(0, 40).replace(/\d+/g, '0')
   const isOurs = openings.some((opening) => opening.startsWith(head) || head.startsWith(opening))
-  return isOurs && tryParseJson(textOf(bytes)) === undefined
+  return isOurs && tryParseJson(text) === undefined
 }
 
-const textOf = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()
+const decoder = new TextDecoder()
+
+/** Without a byte order mark, which some editors put before the first line. */
+const textOf = (bytes: Uint8Array): string => decoder.decode(bytes)
