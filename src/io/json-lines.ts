@@ -1,5 +1,5 @@
 import { tryParseJson } from '../wire/json/parse.ts'
-import { createWalk, endOfValue, isDeeperThan, skipBlanks } from '../wire/json/scanner.ts'
+import { endOfValue, isDeeperThan, skipBlanks } from '../wire/json/scanner.ts'
 import { escapeJson } from './escape.ts'
 import type { Span } from './spans.ts'
 
@@ -15,69 +15,51 @@ const looks = { key: '1', text: '32', other: '36' } as const
 export function layOutJson(json: string, take: (line: Span[]) => unknown): void {
   let line: Span[] = []
   let depth = 0
-  /** The place after what was laid out. */
-  let from = 0
   let isOver = false
   /** An object or a list was opened, and nothing in it has come. */
   let isOpened = false
 
   const put = (text: string, look = '') => line.push({ text, look })
   function breakLine(): void {
-    if (!isOver) isOver = take(line) === true
+    isOver = take(line) === true
     line = []
     if (depth > 0) put('  '.repeat(depth))
   }
-  function begin(): void {
-    if (isOpened) breakLine()
-    isOpened = false
-  }
-  /** What stands before a place and is neither a text nor a mark: a number or a word, after the colon of its key. */
-  function putOther(end: number): void {
-    const text = json.slice(from, end).replace(/^\s*:/, '').trim()
-    if (text === '') return
-    begin()
-    put(text, looks.other)
-  }
-  function putText(start: number): number {
+  function putValue(start: number): number {
     const end = endOfValue(json, start)
-    const isKey = json[skipBlanks(json, end)] === ':'
-    begin()
-    put(escapeJson(JSON.stringify(JSON.parse(json.slice(start, end)))), isKey ? looks.key : looks.text)
-    if (isKey) put(': ')
+    const value = json.slice(start, end)
+    if (!value.startsWith('"')) put(value, looks.other)
+    else {
+      const isKey = json[skipBlanks(json, end)] === ':'
+      put(escapeJson(JSON.stringify(JSON.parse(value))), isKey ? looks.key : looks.text)
+    }
     return end
   }
-  function putMark(mark: string): void {
-    if (mark === '{' || mark === '[') {
-      begin()
-      put(mark)
-      depth++
-      isOpened = true
-      return
-    }
+
+  let place = skipBlanks(json, 0)
+  while (place < json.length && !isOver) {
+    const mark = json.charAt(place)
+    let end = place + 1
     if (mark === ',') {
       put(mark)
       breakLine()
-      return
+    } else if (mark === ':') put(': ')
+    else if (mark === '}' || mark === ']') {
+      depth--
+      if (!isOpened) breakLine()
+      isOpened = false
+      put(mark)
+    } else {
+      if (isOpened) breakLine()
+      isOpened = mark === '{' || mark === '['
+      if (isOpened) {
+        put(mark)
+        depth++
+      } else end = putValue(place)
     }
-    depth--
-    if (!isOpened) breakLine()
-    isOpened = false
-    put(mark)
+    place = skipBlanks(json, end)
   }
-
-  createWalk()(json, (mark, place) => {
-    if (mark === '\n') return false
-    putOther(place)
-    if (mark === '"') from = putText(place)
-    else {
-      putMark(mark)
-      from = place + 1
-    }
-    return isOver
-  })
-  if (isOver) return
-  putOther(json.length)
-  take(line)
+  if (!isOver) take(line)
 }
 
 /** A line is as long as it is deep. */

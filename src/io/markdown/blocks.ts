@@ -1,5 +1,5 @@
 import { getDefaults, Lexer, type MarkedToken, Tokenizer } from 'marked'
-import { type Line, looks } from '../spans.ts'
+import type { Line } from '../spans.ts'
 import { createHighlight, type Highlight } from './highlighter.ts'
 import type { LinkStyle } from './inline.ts'
 import { asItCame, endsApart, layOut, layOutCodeLine } from './layout.ts'
@@ -19,8 +19,7 @@ export interface Page {
   /** The terminal's width by now; Infinity if it is none. */
   columns(): number
   links: LinkStyle
-  /** Takes a line of text, or without `isWhole` a piece of one that more will follow. */
-  print(line: Line, isWhole: boolean): void
+  print(line: Line): void
 }
 
 /** Reads a text line by line, and prints each block as soon as it is whole. */
@@ -33,9 +32,8 @@ export class Blocks {
   /** The indentation of the last block of code in a list. Later lines that are indented as far belong to the same item. */
   #indent = 0
   #code: Code | undefined
-  /** A block or a line was too long: it is printed as it comes. */
+  /** A block or a line was too long: up to a blank line, all is printed as it came. */
   #isTooLong = false
-  #isInLongLine = false
   /** Blank lines came: one is printed before what comes next, unless that is the first. */
   #isApart = false
   #isEmpty = true
@@ -51,21 +49,17 @@ export class Blocks {
 
   /** The text may be cut anywhere. */
   push(text: string): void {
-    const lines = text.split('\n')
-    for (const [index, piece] of lines.entries()) {
-      this.#line += piece
-      const isWhole = index < lines.length - 1
-      if (this.#isInLongLine || this.#line.length > longestBlock) this.#printLong(isWhole)
-      else if (isWhole) {
-        const line = this.#line
-        this.#line = ''
-        this.#takeLine(line)
-      }
+    const [rest = '', ...lines] = text.split('\n')
+    this.#line += rest
+    for (const next of lines) {
+      const line = this.#line
+      this.#line = next
+      this.#takeLine(line)
     }
   }
 
   end(): void {
-    if (this.#line !== '' || this.#isInLongLine) this.push('\n')
+    if (this.#line !== '') this.push('\n')
     this.#printOpen()
   }
 
@@ -74,20 +68,7 @@ export class Blocks {
     const kept = this.#open + this.#line
     this.#open = ''
     this.#line = ''
-    if (this.#isInLongLine) this.#page.print([], true)
-    else if (kept !== '') this.#print(asItCame(kept))
-  }
-
-  #printLong(isWhole: boolean): void {
-    if (!this.#isInLongLine) {
-      this.#printOpen()
-      this.#startPrinting()
-    }
-    const look = this.#code ? looks.code : ''
-    this.#page.print([{ text: this.#line, look }], isWhole)
-    this.#line = ''
-    this.#isInLongLine = !isWhole
-    this.#isTooLong = !this.#code
+    if (kept !== '') this.#print(asItCame(kept))
   }
 
   #takeLine(line: string): void {
@@ -95,6 +76,10 @@ export class Blocks {
     else if (line.trim() === '') this.#takeBlank()
     else {
       const text = this.#takeIndent(line)
+      if (text.length > longestBlock) {
+        this.#printOpen()
+        this.#isTooLong = true
+      }
       if (this.#isTooLong && !fence.test(text)) this.#print(asItCame(text))
       else if (!this.#openCode(text)) this.#takeText(text)
     }
@@ -153,11 +138,11 @@ export class Blocks {
     if (lines.length === 0) return
     this.#startPrinting()
     const lead = { text: ' '.repeat(this.#indent), look: '' }
-    for (const line of lines) this.#page.print(line.length === 0 ? [] : [lead, ...line], true)
+    for (const line of lines) this.#page.print(line.length === 0 ? [] : [lead, ...line])
   }
 
   #startPrinting(): void {
-    if (this.#isApart && !this.#isEmpty) this.#page.print([], true)
+    if (this.#isApart && !this.#isEmpty) this.#page.print([])
     this.#isApart = false
     this.#isEmpty = false
   }
@@ -192,7 +177,10 @@ export class Blocks {
   #takeCode({ fence: { length, 0: mark = '' }, indent, highlight }: Code, line: string): void {
     const text = line.trim()
     if (text.length >= length && text === mark.repeat(text.length)) this.#code = undefined
-    else this.#print([layOutCodeLine(line.slice(Math.min(indent, indentOf(line))), highlight)])
+    else {
+      const code = line.slice(Math.min(indent, indentOf(line)))
+      this.#print([layOutCodeLine(code, code.length > longestBlock ? undefined : highlight)])
+    }
   }
 }
 

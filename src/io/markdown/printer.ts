@@ -27,8 +27,8 @@ export function createMarkdownPrinter(
   const blocks = new Blocks({
     columns,
     links,
-    print(line, isWhole) {
-      page += paint(line, isColoured) + (isWhole ? '\n' : '')
+    print(line) {
+      page += `${paint(line, isColoured)}\n`
     },
   })
   let pending = ''

@@ -283,10 +283,15 @@ describe('what is too long is printed as it came', () => {
     expect((await printPieces(pieces, options)).join('')).toBe(`${text}\n\x1b[3mz\x1b[0m\n`)
   })
 
-  test('a line without an end is printed as it comes', async () => {
+  test('a line without an end', async () => {
     const written = await printPieces(Array.from({ length: 100 }, () => long))
-    expect(written.length).toBeGreaterThan(90)
-    expect(written.join('')).toBe(`${long.repeat(100)}\n`)
+    expect(written).toEqual([`${long.repeat(100)}\n`])
+  })
+
+  test('a line of code, which has no colours then', async () => {
+    const code = 'x if '.repeat(900).trimEnd()
+    const shown = await print(`\`\`\`py\n${code}\nif x\n\`\`\``, options)
+    expect(shown).toBe(`  \x1b[36m${code}\x1b[0m\n  \x1b[35mif\x1b[0m x\n`)
   })
 
   test('code in it is code again', async () => {
