@@ -42,22 +42,12 @@ const Message = z.lazily(() =>
 /** One of a message stream's own events (public clients, 7); only what is printed is read. */
 const MessageEvent = z.lazily(() =>
   z.looseObject({
-    message: z.nullish(
-      z.looseObject({
-        id: shownText(),
-        model: shownText(),
-        content: z.nullish(normalized(toBlocks, Blocks())),
-        stop_reason: shownText(),
-        usage: Usage(),
-      }),
-    ),
+    message: z.nullish(z.extend(Message(), { content: z.nullish(normalized(toBlocks, Blocks())) })),
     content_block: z.nullish(normalized(toBlock, Block())),
     delta: z.nullish(normalized(toBlock, z.extend(Block(), { stop_reason: shownText() }))),
     usage: Usage(),
   }),
 )
-
-type Usage = z.infer<ReturnType<typeof Usage>>
 
 export const isMessage = (value: unknown): boolean =>
   isObject(value) &&
@@ -66,12 +56,8 @@ export const isMessage = (value: unknown): boolean =>
 
 /** Reads a whole message (gateway, 2.3). Throws a `CliError` if it has another shape. */
 export function readMessage(value: unknown): AnswerPiece {
-  const { id, content, model, stop_reason: stopReason, usage } = readAs(Message(), value)
-  return {
-    text: content.map(textOf).join(''),
-    summary: { id, model, stopReason, ...countsOf(usage) },
-    holds: content.flatMap(holdingsOf),
-  }
+  const { content, ...facts } = readAs(Message(), value)
+  return pieceOf(content, facts)
 }
 
 export const isMessageEvent = (value: unknown): value is { type: string } =>
@@ -80,19 +66,37 @@ export const isMessageEvent = (value: unknown): value is { type: string } =>
 /** Reads one event of a message stream (public clients, 7). Throws a `CliError` if it has another shape. */
 export function readMessageEvent(value: { type: string }): AnswerPiece {
   const { type } = value
-  if (type === 'ping' || type === 'message_stop') return { text: '', summary: {}, holds: [] }
+  if (type === 'ping' || type === 'message_stop') return pieceOf([], {})
   const { message, content_block: block, delta, usage } = readAs(MessageEvent(), value)
   const blocks = [...(message?.content ?? []), ...(block ? [block] : []), ...(delta ? [delta] : [])]
+  return pieceOf(blocks, {
+    ...message,
+    stop_reason: delta?.stop_reason ?? message?.stop_reason,
+    usage: { ...message?.usage, ...usage },
+  })
+}
+
+interface MessageFacts {
+  id?: string
+  model?: string
+  stop_reason?: string
+  usage?: z.infer<ReturnType<typeof Usage>>
+}
+
+/** What a message's blocks are, and what it says of itself. */
+function pieceOf(blocks: Block[], { id, model, stop_reason: stopReason, usage }: MessageFacts): AnswerPiece {
   return {
     text: blocks.map(textOf).join(''),
     summary: {
-      id: message?.id,
-      model: message?.model,
-      stopReason: delta?.stop_reason ?? message?.stop_reason,
-      ...countsOf({ ...message?.usage, ...usage }),
+      id,
+      model,
+      stopReason,
+      inputTokens: usage?.input_tokens,
+      outputTokens: usage?.output_tokens,
+      cachedTokens: usage?.cache_read_input_tokens,
+      cacheCreationTokens: usage && readCacheCreation(usage),
     },
-    // A later piece of a block has a type of its own; without one it is not a block.
-    holds: blocks.filter((block) => block.type !== undefined).flatMap(holdingsOf),
+    holds: blocks.flatMap(holdingsOf),
   }
 }
 
@@ -110,14 +114,6 @@ export function textDelta(value: unknown): string | undefined {
   return typeof delta.text === 'string' ? delta.text : undefined
 }
 
-/** Whether a block or delta is not part of the answer's text. */
-const isAside = ({ type = '' }: Block): boolean => /think|reason|tool|signature|citation|json/i.test(type)
-
-const textOf = (block: Block): string => (isAside(block) ? '' : (block.text ?? ''))
-
-const countsOf = (usage: Usage): AnswerPiece['summary'] => ({
-  inputTokens: usage?.input_tokens,
-  outputTokens: usage?.output_tokens,
-  cachedTokens: usage?.cache_read_input_tokens,
-  cacheCreationTokens: usage && readCacheCreation(usage),
-})
+/** A block's part of the answer's text. */
+const textOf = ({ type = '', text }: Block): string =>
+  /think|reason|tool|signature|citation|json/i.test(type) ? '' : (text ?? '')
