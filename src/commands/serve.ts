@@ -56,7 +56,7 @@ export const notes = [
   'It prints one line of JSON when it listens. A fault without xN happens every time. With chat:, image:, events:, list:, follow: or session: before it, it happens at that endpoint only. rate:10 answers ten requests a second, and any more with 429.',
   `In a message "a tool", "two tools" or lines such as these make the agent ask for tool uses, and wait for the answers.\n${taskForms}`,
   'With --session every session plays the recorded one. An event that you send brings the events that followed the same event in the record. A reply is the same if its tool use and its decision are. Any message is the same as another. Any other event is answered with 409, which names what is expected.',
-  'Sessions live as long as the process, and may take 64 MiB together.',
+  'Sessions live as long as the process.',
 ]
 
 export const examples = [

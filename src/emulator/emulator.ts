@@ -49,8 +49,6 @@ interface EmulatedSessions {
   only?: readonly string[] | undefined
   /** Each session plays these events. */
   record?: readonly ListedEvent[] | undefined
-  /** What all sessions may take together, in characters of JSON. */
-  room?: number
   /** Keeps the sessions for other processes; without it they end with this one. */
   store?: SessionStore
 }
@@ -74,8 +72,7 @@ type Handlers = Record<EndpointName, (call: RoutedRequest) => EmulatedResponse |
 
 /** What each endpoint answers; an endpoint without a handler is a type error. */
 function createHandlers({ sessions: given = {}, latency = 0, answer }: EmulatorOptions): Handlers {
-  const room = given.room ?? (given.record ? Infinity : 64 * 1024 * 1024)
-  const sessions = new Sessions({ ...given, latency, room })
+  const sessions = new Sessions({ ...given, latency })
   const compose = ({ body, params }: RoutedRequest) =>
     composeAnswer(body as GenerateRequest, params.model ?? '', answer)
   return {

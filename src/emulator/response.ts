@@ -9,8 +9,6 @@ export interface EmulatedResponse {
   pieces: Iterable<string> | AsyncIterable<string>
   /** Sent in place of the pieces, with the request's id. */
   error?: { type: string; message: string }
-  /** Which piece a cut breaks off, so that some text came before it; by default the first. */
-  cutAt?: number
   /** Ends an endless body. */
   close?(): void
 }
@@ -78,11 +76,14 @@ export function deliver(
   const { error } = response
   const pieces = error ? [JSON.stringify({ type: 'error', error, request_id: requestId })] : response.pieces
 
+  // Some text of a stream comes before a cut.
+  const cutAt = Array.isArray(pieces) ? Math.floor(pieces.length * 0.6) : 0
+
   async function* body(): AsyncGenerator<Uint8Array> {
     let at = 0
     for await (const piece of pieces) {
       if (at > 0 && delay > 0) await new Promise((resolve) => setTimeout(resolve, delay))
-      const isCut = cut !== undefined && at === (error ? 0 : (response.cutAt ?? 0))
+      const isCut = cut !== undefined && at === cutAt
       yield Buffer.from(isCut ? piece.slice(0, piece.length >> 1) : piece)
       if (isCut) throw cut()
       at++

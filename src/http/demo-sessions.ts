@@ -1,7 +1,7 @@
 import { closeSync, constants, existsSync, fstatSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
-import type { KeptSession } from '../emulator/sessions/session.ts'
+import type { KeptSession } from '../emulator/sessions/agent.ts'
 import type { SessionStore } from '../emulator/sessions/sessions.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { openCacheFolder } from '../io/cache-folder.ts'

@@ -62,14 +62,12 @@ test.each(['Use a tool: list the files', 'one tool, {please}', 'use a tool {"a":
       'session.status_running',
       'agent.message',
       'agent.tool_use',
-      'span.model_request_end',
       'session.usage',
       'session.status_idle',
       'user.tool_confirmation',
       'session.status_running',
       'agent.tool_result',
       'agent.message',
-      'span.model_request_end',
       'session.usage',
       'session.status_idle',
     ])
@@ -90,14 +88,13 @@ describe('what comes of an answer', () => {
   })
 
   test('an allowed tool of an MCP server has a result of its own kind', async () => {
-    await send('in sthr_2 use mcp github create_issue {}')
+    await send('use mcp github create_issue {}')
     expect((await confirm('--allow')).code).toBe(0)
     const [use] = await usesOf()
     expect(await listed()).toContainEqual(
       expect.objectContaining({
         type: 'agent.mcp_tool_result',
         mcp_tool_use_id: use?.id,
-        session_thread_id: 'sthr_2',
       }),
     )
   })
@@ -159,17 +156,6 @@ describe('what comes of an answer', () => {
       (id) => ({ type: 'user.custom_tool_result', custom_tool_use_id: id }),
       'events[0].custom_tool_use_id: is an agent.tool_use',
     ],
-    [
-      'an answer from another thread',
-      'in sthr_1 use bash {}',
-      (id) => ({
-        type: 'user.tool_confirmation',
-        tool_use_id: id,
-        result: 'allow',
-        session_thread_id: 'sthr_2',
-      }),
-      'events[0].session_thread_id: is not the thread',
-    ],
   ])('%s is refused, and nothing is taken', async (_, task, answer, said) => {
     await send(task)
     const before = await listed()
@@ -178,16 +164,6 @@ describe('what comes of an answer', () => {
     expect(ended).toMatchObject({ code: 4, out: '' })
     expect(ended.err).toContain(said)
     expect(await listed()).toEqual(before)
-  })
-
-  test('an answer may name its thread, or leave it out', async () => {
-    await send('in sthr_1 use bash {}\nin sthr_1 use bash {}')
-    const uses = await usesOf()
-    expect(uses).toMatchObject([{ session_thread_id: 'sthr_1' }, { session_thread_id: 'sthr_1' }])
-    const type = 'user.tool_confirmation'
-    const named = { type, tool_use_id: uses[0]?.id, result: 'allow', session_thread_id: 'sthr_1' }
-    expect((await event(named)).code).toBe(12)
-    expect((await event({ type, tool_use_id: uses[1]?.id, result: 'allow' })).code).toBe(0)
   })
 })
 
@@ -203,7 +179,6 @@ test('"run" asks nobody', async () => {
     { type: 'agent.mcp_tool_use', evaluated_permission: 'allow' },
     { type: 'agent.mcp_tool_result' },
     { type: 'agent.message' },
-    { type: 'span.model_request_end' },
     { type: 'session.usage' },
     { type: 'session.status_idle', stop_reason: { type: 'end_turn' } },
   ])
@@ -212,7 +187,7 @@ test('"run" asks nobody', async () => {
 test('"then" waits for the answers to the lines above, whatever they are', async () => {
   const names = async () => (await usesOf()).map(({ name }) => name)
   const all = (verdict: string) => parley('events', 'confirm', '--pending', verdict, '--follow')
-  expect((await send('use a1 {}\nuse a2 {}\nthen use b {}\nthen run c {}\nthen in t use d {}')).code).toBe(12)
+  expect((await send('use a1 {}\nuse a2 {}\nthen use b {}\nthen run c {}\nthen use d {}')).code).toBe(12)
   expect(await names()).toEqual(['a1', 'a2'])
   expect((await all('--allow')).code).toBe(12)
   expect(await names()).toEqual(['a1', 'a2', 'b'])
@@ -232,9 +207,9 @@ test('answers in a row, before the agent moves, lose no round', async () => {
   expect((await usesOf()).map(({ name }) => name)).toEqual(['a1', 'a2', 'b'])
 })
 
-test('an interrupt ends all rounds; one of a thread only what waits there', async () => {
-  await send('use a {}\nin t1 use b {}\nthen use c {}')
-  const [a] = await usesOf()
+test('an interrupt ends all rounds; one of a thread changes nothing', async () => {
+  await send('use a {}\nuse b {}\nthen use c {}')
+  const before = await typesOf()
   const rest = async () => {
     for (;;) {
       const last = (await listed()).at(-1)
@@ -243,7 +218,7 @@ test('an interrupt ends all rounds; one of a thread only what waits there', asyn
     }
   }
   await parley('events', 'send', '--interrupt-thread', 't1')
-  expect(await rest()).toMatchObject({ stop_reason: { event_ids: [a?.id] } })
+  expect(await typesOf()).toEqual([...before, 'user.interrupt'])
   await parley('events', 'send', '--interrupt')
   expect(await rest()).toMatchObject({ stop_reason: { type: 'end_turn' } })
   expect(await usesOf()).toHaveLength(2)
@@ -261,7 +236,6 @@ describe('lines that are no tool use', () => {
     'use one two {}',
     'use mcp x {}',
     'run custom x {}',
-    'in t use {}',
   ])('%s is told', async (line) => {
     const ended = await send(`Please:\n${line}`)
     expect(ended).toMatchObject({ code: 0, err: expect.not.stringContaining('wait') })
@@ -289,15 +263,5 @@ describe('lines that are no tool use', () => {
     expect(ended.code).toBe(12)
     expect(ended.out).toContain('does not understand “use bash {"a":')
     expect((await usesOf()).map(({ input }) => JSON.stringify(input))).toEqual(inputs)
-  })
-
-  test('a thousand for one message, however many lines there are', async () => {
-    const lines = [...Array(200_000).fill('use a {}'), ...Array(200_000).fill('')].join('\n')
-    const ended = await run(['events', 'send', '--follow', '-s', 's1', '--message', '@-'], {
-      exchange,
-      stdin: lines,
-    })
-    expect(ended.out).toContain('takes 1000 such lines at most')
-    expect(await usesOf()).toHaveLength(1000)
   })
 })

@@ -78,12 +78,11 @@ export function messageResponse(answer: EmulatedAnswer): EmulatedResponse {
 /** The same as a stream of message events (public clients, 7). */
 export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse {
   const head = { ...messageHead(answer), content: [], stop_reason: null, usage: usage(answer, 1) }
-  const pieces = words(answer.text)
   const events = [
     { type: 'message_start', message: head },
     { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
     { type: 'ping' },
-    ...pieces.map((text) => ({
+    ...words(answer.text).map((text) => ({
       type: 'content_block_delta',
       index: 0,
       delta: { type: 'text_delta', text },
@@ -96,9 +95,7 @@ export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse 
     },
     { type: 'message_stop' },
   ]
-  const response = eventsResponse(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
-  const firstText = events.findIndex(({ type }) => type === 'content_block_delta')
-  return { ...response, cutAt: firstText + Math.max(1, pieces.length >> 1) }
+  return eventsResponse(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
 }
 
 /** The family's native stream, as server-sent events. */
@@ -123,8 +120,7 @@ export function nativeStreamResponse(answer: EmulatedAnswer): EmulatedResponse {
       modelVersion: answer.model,
     }
   })
-  const response = eventsResponse(chunks.map((chunk) => ({ event: '', data: JSON.stringify(chunk) })))
-  return { ...response, cutAt: chunks.length >> 1 }
+  return eventsResponse(chunks.map((chunk) => ({ event: '', data: JSON.stringify(chunk) })))
 }
 
 /** A text as the pieces that a stream sends: words with the blanks before them. */

@@ -1,39 +1,40 @@
+import { formatPath } from '../../wire/json/parse.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { startOf } from '../../wire/text-start.ts'
 import { tokensIn } from '../gateway/chat.ts'
+import { newId } from '../response.ts'
 import { sampleFor } from '../sample.ts'
+import { type Acceptance, type Parameters, Session, toListed } from './session.ts'
 import { readTask, type TaskStep } from './task.ts'
 
 /** All that an agent knows between two turns. It is kept as JSON. */
-export interface AgentState {
+interface AgentState {
   /** Events that it has not reacted to yet. */
   inbox: SessionEvent[]
   /** What its task still asks for: steps that come together, one round after the other. */
   rounds: TaskStep[][]
   /** The ids of the tool uses that wait for a reply. */
   waiting: string[]
-  /** It says a last word when its task is done. */
-  isAtTask: boolean
-  /** Its task had it say the last word already. */
-  hasLastWord: boolean
+  /** It has a last word to say when its task is done, and has not said it yet. */
+  owesLastWord: boolean
   /** What it says last, if the task asks for JSON. */
   lastWord?: string | undefined
-  threads: string[]
-  /** Tokens, and how many there were at the last rest. */
+  /** Tokens of the whole session. */
   usage: { input: number; output: number }
-  rested: { input: number; output: number }
 }
 
-export const newState = (): AgentState => ({
-  inbox: [],
-  rounds: [],
-  waiting: [],
-  isAtTask: false,
-  hasLastWord: false,
-  threads: [],
-  usage: { input: 0, output: 0 },
-  rested: { input: 0, output: 0 },
-})
+/** A session as it is written down. */
+export interface KeptSession {
+  id: string
+  /** When it was last changed. Milliseconds since the epoch. */
+  used: number
+  created: string
+  updated: string
+  fields: object
+  /** The JSON of each event. */
+  events: string[]
+  agent: AgentState
+}
 
 /** What each reply may answer, and the field that names it. */
 export const replies = new Map([
@@ -42,116 +43,174 @@ export const replies = new Map([
   ['user.custom_tool_result', { field: 'custom_tool_use_id', uses: ['agent.custom_tool_use'] }],
 ])
 
-/** Adds an event to a session. */
-type AddEvent = (type: string, fields?: object) => SessionEvent
-
-/** An emulated agent: it takes events in, and reacts to all of them at once. */
-export class Agent {
-  readonly state: AgentState
-  readonly #add: AddEvent
+/** A session with an emulated agent: it takes events in, and reacts to all of them at once. */
+export class AgentSession extends Session {
+  #kept: Omit<KeptSession, 'id' | 'events'>
   readonly #uses = new Map<string, SessionEvent>()
-  /** Threads that work since the last rest. */
-  readonly #working = new Set<string>()
+  readonly #later: (act: () => void) => void
 
-  constructor(add: AddEvent, state: AgentState, events: readonly SessionEvent[]) {
-    this.#add = add
-    this.state = state
-    for (const event of events) if (event.type.endsWith('tool_use')) this.#uses.set(event.id ?? '', event)
-  }
-
-  get isBusy(): boolean {
-    return this.state.inbox.length > 0
-  }
-
-  toolUse(id: string): SessionEvent | undefined {
-    return this.#uses.get(id)
-  }
-
-  /** Takes an event in, to react to it later. */
-  take(event: SessionEvent): void {
-    const { state } = this
-    const reply = replies.get(event.type)
-    if (reply) state.waiting = state.waiting.filter((id) => id !== event[reply.field])
-    else if (event.type === 'user.interrupt') {
-      if (!this.#interrupt(readString(event.session_thread_id))) return
-    } else if (event.type !== 'user.message' && event.type !== 'user.define_outcome') return
-    state.inbox.push(event)
-  }
-
-  /** Returns whether there was something to interrupt. */
-  #interrupt(thread: string): boolean {
-    const { state } = this
-    if (thread !== '') {
-      const left = state.waiting.filter((id) => this.#uses.get(id)?.session_thread_id !== thread)
-      const isFewer = left.length < state.waiting.length
-      state.waiting = left
-      return isFewer
+  /** `later` runs the agent's reaction. */
+  constructor(id: string, later: (act: () => void) => void) {
+    super(id)
+    const created = new Date().toISOString()
+    const agent = {
+      inbox: [],
+      rounds: [],
+      waiting: [],
+      owesLastWord: false,
+      usage: { input: 0, output: 0 },
     }
-    if (!this.isBusy && state.waiting.length === 0) return false
-    Object.assign(state, { inbox: [], rounds: [], waiting: [], isAtTask: false, lastWord: undefined })
-    return true
+    this.#kept = { used: Date.now(), created, updated: created, fields: {}, agent }
+    this.#later = later
+  }
+
+  override accept(parameters: readonly Parameters[]): Acceptance {
+    const refusal = this.#findMismatch(parameters)
+    if (refusal) return refusal
+    this.#kept.used = Date.now()
+    const before = this.events.length
+    for (const parameter of parameters) {
+      const isOutcome = parameter.type === 'user.define_outcome'
+      const outcome = isOutcome ? { outcome_id: newId('outc') } : {}
+      this.#take(this.#add(parameter.type, { ...parameter, ...outcome }))
+    }
+    const accepted = this.events.slice(before)
+    if (this.#isBusy) this.#later(() => this.#react())
+    return { accepted }
+  }
+
+  override update(fields: object): void {
+    this.#kept.fields = { ...this.#kept.fields, ...fields }
+    this.#kept.updated = new Date().toISOString()
+    this.#kept.used = Date.now()
+  }
+
+  override describe() {
+    const { fields, created, updated } = this.#kept
+    return {
+      budget: null,
+      ...fields,
+      // A sender's fields do not take the place of these.
+      id: this.id,
+      type: 'session',
+      status: this.#isBusy ? 'running' : 'idle',
+      created_at: created,
+      updated_at: updated,
+      usage: this.#usage,
+    }
+  }
+
+  keep(): KeptSession {
+    return { ...this.#kept, id: this.id, events: this.events.map(({ text }) => text) }
+  }
+
+  /** Takes over what another process has made of it. */
+  load({ id: _, events, ...kept }: KeptSession): void {
+    this.#kept = kept
+    for (const text of events.slice(this.events.length)) this.#show(JSON.parse(text), text)
+  }
+
+  get #isBusy(): boolean {
+    return this.#kept.agent.inbox.length > 0
+  }
+
+  #add(type: string, fields: object = {}): SessionEvent {
+    const id = newId(type.endsWith('tool_use') ? 'toolu' : 'sevt')
+    const own = { id, type, processed_at: new Date().toISOString() }
+    // A sender's fields do not take the place of these.
+    return this.#show({ ...own, ...fields, ...own })
+  }
+
+  #show(event: SessionEvent, text = JSON.stringify(event)): SessionEvent {
+    if (event.type.endsWith('tool_use')) this.#uses.set(event.id ?? '', event)
+    this.show(toListed(event, text))
+    return event
+  }
+
+  /**
+   * Why events cannot be taken although each is right in itself: a reply is of the wrong kind for its tool use (session
+   * events, 2.2 and 6), or not the first. A tool use that nobody knows passes.
+   */
+  #findMismatch(parameters: readonly Parameters[]): Acceptance | undefined {
+    const answered = new Set<string>()
+    for (const [index, event] of (parameters as (Parameters & Record<string, unknown>)[]).entries()) {
+      const reply = replies.get(event.type)
+      const id = reply && readString(event[reply.field])
+      const use = id === undefined ? undefined : this.#uses.get(id)
+      if (!reply || !use || id === undefined) continue
+      const place = formatPath(['events', index, reply.field])
+      if (!reply.uses.includes(use.type))
+        return { status: 400, problem: `${place}: is an ${use.type}, not ${reply.uses.join(' or ')}` }
+      if (answered.has(id) || !this.#kept.agent.waiting.includes(id))
+        return { status: 409, problem: `${place}: waits for no reply: it was answered or interrupted` }
+      answered.add(id)
+    }
+    return undefined
+  }
+
+  /** Takes an event in, to react to it later. There are no threads, so that to interrupt one changes nothing. */
+  #take(event: SessionEvent): void {
+    const { agent } = this.#kept
+    const reply = replies.get(event.type)
+    if (reply) agent.waiting = agent.waiting.filter((id) => id !== event[reply.field])
+    else if (event.type === 'user.interrupt') {
+      if (readString(event.session_thread_id) !== '' || (!this.#isBusy && agent.waiting.length === 0)) return
+      Object.assign(agent, { inbox: [], rounds: [], waiting: [], owesLastWord: false, lastWord: undefined })
+    } else if (event.type !== 'user.message' && event.type !== 'user.define_outcome') return
+    agent.inbox.push(event)
   }
 
   /** Reacts to the events of its inbox, up to the next rest. */
-  react(): void {
-    const { state } = this
-    const events = state.inbox
+  #react(): void {
+    const { agent } = this.#kept
+    const events = agent.inbox
     if (events.length === 0) return
-    state.inbox = []
+    agent.inbox = []
     if (events.some(({ type }) => type !== 'user.interrupt')) this.#add('session.status_running')
     for (const event of events) {
       const { type } = event
-      state.usage.input += tokensIn(JSON.stringify(event))
+      agent.usage.input += tokensIn(JSON.stringify(event))
       if (type === 'user.message') this.#begin(textsOf(event))
       else if (type === 'user.define_outcome') this.#begin([readString(event.description)])
       else if (replies.has(type)) this.#takeReply(event)
     }
-    while (state.waiting.length === 0 && state.rounds.length > 0) this.#beginRound()
-    if (state.waiting.length > 0) this.#rest('requires_action', { event_ids: state.waiting })
-    else this.#endTurn()
+    while (agent.waiting.length === 0 && agent.rounds.length > 0) this.#beginRound()
+    const isDone = agent.waiting.length === 0
+    if (isDone && agent.owesLastWord) this.#say(agent.lastWord ?? 'The emulated agent is done.')
+    if (isDone) Object.assign(agent, { owesLastWord: false, lastWord: undefined })
+    const reason = isDone ? { type: 'end_turn' } : { type: 'requires_action', event_ids: agent.waiting }
+    this.#add('session.usage', { usage: this.#usage })
+    this.#add('session.status_idle', { stop_reason: reason })
   }
 
   #begin(texts: string[]): void {
-    const { state } = this
+    const { agent } = this.#kept
     const { rounds, remarks } = readTask(texts)
     for (const remark of remarks) this.#say(remark)
-    state.lastWord = sampleFor(texts)
+    agent.lastWord = sampleFor(texts)
     if (rounds.length > 0) {
       if (rounds.flat().some(({ type }) => type !== 'agent.message'))
         this.#say('The emulated agent wants to use a tool.')
-      state.rounds.push(...rounds)
-      state.isAtTask = true
+      agent.rounds.push(...rounds)
       this.#beginRound()
-    } else if (state.lastWord !== undefined) state.isAtTask = true
+    } else if (agent.lastWord !== undefined) agent.owesLastWord = true
     else if (remarks.length === 0)
       this.#say(`The emulated agent read “${startOf(texts.join(' '), 80)}”, and has nothing to do.`)
   }
 
   #beginRound(): void {
-    const { state } = this
-    for (const { type, fields, isUnasked } of state.rounds.shift() ?? []) {
-      const { session_thread_id: thread } = fields
-      if (thread !== undefined) this.#enter(thread)
+    const { agent } = this.#kept
+    for (const { type, fields, isUnasked } of agent.rounds.shift() ?? []) {
       const event = this.#write(type, fields)
-      state.hasLastWord = type === 'agent.message' && thread === undefined
+      agent.owesLastWord = type !== 'agent.message'
       if (type === 'agent.message') continue
-      this.#uses.set(event.id ?? '', event)
       if (isUnasked) this.#add(...composeResult(event))
-      else state.waiting.push(event.id ?? '')
+      else agent.waiting.push(event.id ?? '')
     }
-  }
-
-  #enter(thread: string): void {
-    if (!this.state.threads.includes(thread)) {
-      this.#add('session.thread_created', { session_thread_id: thread })
-      this.state.threads.push(thread)
-    }
-    this.#working.add(thread)
   }
 
   #takeReply(event: SessionEvent): void {
-    this.state.isAtTask = true
-    this.state.hasLastWord = false
+    this.#kept.agent.owesLastWord = true
     const use = this.#uses.get(readString(event[replies.get(event.type)?.field ?? '']))
     if (!use) return
     if (event.type !== 'user.tool_confirmation') this.#say(describeResult(use, event))
@@ -159,32 +218,9 @@ export class Agent {
     else this.#say(describeDenial(use, readString(event.deny_message)))
   }
 
-  #endTurn(): void {
-    const { state } = this
-    if (state.isAtTask && !state.hasLastWord) this.#say(state.lastWord ?? 'The emulated agent is done.')
-    Object.assign(state, { isAtTask: false, hasLastWord: false, lastWord: undefined })
-    this.#rest('end_turn')
-  }
-
-  #rest(type: string, fields: object = {}): void {
-    const idle = { stop_reason: { type: 'end_turn' } }
-    for (const thread of this.#working)
-      this.#add('session.thread_status_idle', { session_thread_id: thread, ...idle })
-    this.#working.clear()
-    const { usage, rested } = this.state
-    if (usage.output > rested.output) {
-      const used = { input_tokens: usage.input - rested.input, output_tokens: usage.output - rested.output }
-      const cache = { cache_read_input_tokens: 0, cache_creation_input_tokens: 0 }
-      this.#add('span.model_request_end', { is_error: false, model_usage: { ...used, ...cache } })
-    }
-    this.state.rested = { ...usage }
-    this.#add('session.usage', { usage: this.usage })
-    this.#add('session.status_idle', { stop_reason: { type, ...fields } })
-  }
-
   /** Of the whole session (public clients, 9). */
-  get usage(): object {
-    const { input, output } = this.state.usage
+  get #usage(): object {
+    const { input, output } = this.#kept.agent.usage
     return {
       input_tokens: input,
       output_tokens: output,
@@ -201,17 +237,16 @@ export class Agent {
 
   /** Adds what a model would have written. */
   #write(type: string, fields: object): SessionEvent {
-    this.state.usage.output += tokensIn(JSON.stringify(fields))
+    this.#kept.agent.usage.output += tokensIn(JSON.stringify(fields))
     return this.#add(type, fields)
   }
 }
 
-function composeResult({ id, type, session_thread_id: thread }: SessionEvent): [string, object] {
+function composeResult({ id, type }: SessionEvent): [string, object] {
   const content = [{ type: 'text', text: 'emulated output' }]
-  const place = thread === undefined ? {} : { session_thread_id: thread }
   return type === 'agent.mcp_tool_use'
-    ? ['agent.mcp_tool_result', { mcp_tool_use_id: id, content, ...place }]
-    : ['agent.tool_result', { tool_use_id: id, content, ...place }]
+    ? ['agent.mcp_tool_result', { mcp_tool_use_id: id, content }]
+    : ['agent.tool_result', { tool_use_id: id, content }]
 }
 
 /** A field that no schema checks may have a value of any kind. */

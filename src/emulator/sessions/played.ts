@@ -33,7 +33,7 @@ export class PlayedSession extends Session {
   #status = 'idle'
 
   constructor(id: string, record: readonly ListedEvent[]) {
-    super(id, () => {})
+    super(id)
     this.#record = [...record]
     this.#showUpToSent()
   }

@@ -2,8 +2,9 @@ import type { SendEvents } from '../../wire/sessions/send-events.ts'
 import type { CreateSession, UpdateSession } from '../../wire/sessions/session-requests.ts'
 import { encodeSseEvent } from '../../wire/sse.ts'
 import { type EmulatedResponse, errorResponse, jsonResponse, newId } from '../response.ts'
+import { AgentSession, type KeptSession } from './agent.ts'
 import { PlayedSession } from './played.ts'
-import { AgentSession, type KeptSession, type ListedEvent, type Session } from './session.ts'
+import type { ListedEvent, Session } from './session.ts'
 
 /** Where sessions are kept for other processes. */
 export interface SessionStore {
@@ -20,8 +21,6 @@ export interface SessionsOptions {
   record?: readonly ListedEvent[] | undefined
   /** Milliseconds before an agent reacts. */
   latency: number
-  /** What all sessions may take together, in characters of JSON. */
-  room: number
   store?: SessionStore | undefined
 }
 
@@ -35,8 +34,6 @@ export class Sessions {
   readonly #all = new Map<string, Session>()
   readonly #made: Set<string>
   readonly #options: SessionsOptions
-  /** Of all sessions together. */
-  #size = 0
 
   constructor(options: SessionsOptions) {
     this.#options = options
@@ -69,7 +66,6 @@ export class Sessions {
   send(id: string, { events }: SendEvents): Promise<EmulatedResponse> {
     return this.#change(() =>
       this.#with(id, (session) => {
-        if (this.#size > this.#options.room) return noRoom()
         const taken = session.accept(events)
         if ('accepted' in taken) return listOf(taken.accepted.map(({ text }) => text))
         return errorResponse(taken.status, taken.problem)
@@ -139,7 +135,6 @@ export class Sessions {
 
   #with(id: string, use: (session: Session) => EmulatedResponse): EmulatedResponse {
     if (this.#options.only && !this.#made.has(id)) return errorResponse(404, `there is no session ${id}`)
-    if (this.#size > this.#options.room && !this.#all.has(id)) return noRoom()
     const session = this.#find(id)
     this.#all.set(id, session)
     return use(session)
@@ -153,15 +148,7 @@ export class Sessions {
   #newSession(id: string): AgentSession {
     const { store, latency } = this.#options
     // Others wait for a store until the agent is done.
-    const later = (act: () => void) => {
-      if (store) act()
-      else if (latency > 0) setTimeout(act, latency)
-      else setImmediate(act)
-    }
-    const onGrowth = (size: number) => {
-      this.#size += size
-    }
-    return new AgentSession(id, onGrowth, later)
+    return new AgentSession(id, (act) => void (store ? act() : setTimeout(act, latency)))
   }
 
   async #change(change: () => EmulatedResponse): Promise<EmulatedResponse> {
@@ -189,8 +176,6 @@ export class Sessions {
     }
   }
 }
-
-const noRoom = () => errorResponse(413, 'there is no more room for sessions: start serve anew')
 
 const encode = ({ id, type, text }: ListedEvent): string =>
   (id === undefined || /[\r\n\0]/.test(id) ? '' : `id: ${id}\n`) + encodeSseEvent({ event: type, data: text })

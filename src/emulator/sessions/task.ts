@@ -5,7 +5,7 @@ import { startOf } from '../../wire/text-start.ts'
 export interface TaskStep {
   type: 'agent.tool_use' | 'agent.mcp_tool_use' | 'agent.custom_tool_use' | 'agent.message'
   /** What its event has beside the type. */
-  fields: Record<string, unknown> & { session_thread_id?: string }
+  fields: Record<string, unknown>
   /** A tool that is carried out at once, without waiting for anybody. */
   isUnasked: boolean
 }
@@ -16,9 +16,6 @@ export interface AgentTask {
   /** Messages about lines that look like steps but are not. */
   remarks: string[]
 }
-
-/** The most steps of one message, and the most characters before a step's input. */
-const [mostSteps, longestHead] = [1000, 1000]
 
 const examples: TaskStep[] = [
   { type: 'agent.tool_use', fields: { name: 'bash', input: { command: 'ls -l' } }, isUnasked: false },
@@ -31,12 +28,12 @@ export const taskForms = [
   '  use mcp github create_issue {"title":"x"}   one of an MCP server',
   '  use custom deploy {"env":"test"}            one that the client carries out',
   '  say {"text":"{\\"verdict\\":\\"ok\\"}"}           no tool, but just these words',
-  '"run" for "use" asks nobody; "then" before it waits, "in NAME" names a thread.',
+  '"run" for "use" asks nobody; "then" before it waits.',
 ].join('\n')
 
 /**
- * Reads what a message asks for: lines `[then] [in THREAD] use|run [mcp SERVER|custom] NAME {INPUT}` or
- * `[then] [in THREAD] say {"text":TEXT}`, or the words "a tool" or "two tools".
+ * Reads what a message asks for: lines `[then] use|run [mcp SERVER|custom] NAME {INPUT}` or
+ * `[then] say {"text":TEXT}`, or the words "a tool" or "two tools".
  */
 export function readTask(texts: readonly string[]): AgentTask {
   const task = readLines(texts)
@@ -49,10 +46,7 @@ export function readTask(texts: readonly string[]): AgentTask {
 function readLines(texts: readonly string[]): AgentTask {
   const rounds: TaskStep[][] = []
   const remarks: string[] = []
-  const lines = texts.flatMap((text) => text.split('\n')).filter(isStep)
-  if (lines.length > mostSteps)
-    remarks.push(`The emulated agent takes ${mostSteps} such lines at most for one message.`)
-  for (const line of lines.slice(0, mostSteps)) {
+  for (const line of texts.flatMap((text) => text.split('\n')).filter(isStep)) {
     const { step, isLater } = readStep(line)
     if (!step)
       remarks.push(`The emulated agent does not understand “${startOf(line, 80)}”: see the help on serve.`)
@@ -63,32 +57,27 @@ function readLines(texts: readonly string[]): AgentTask {
 }
 
 /** Whether a line begins as a step does, and has an input. */
-function isStep(line: string): boolean {
-  const head = line.slice(0, longestHead)
-  return /^\s*(then\s+)?(in\s+\S+\s+)?(use|run|say)\s/.test(head) && head.includes('{')
-}
+const isStep = (line: string): boolean => /^\s*(then\s+)?(use|run|say)\s/.test(line) && line.includes('{')
 
 function readStep(line: string): { step?: TaskStep; isLater: boolean } {
   const open = line.indexOf('{')
   const words = line.slice(0, open).trim().split(/\s+/)
   const isLater = words[0] === 'then'
   if (isLater) words.shift()
-  const thread = words[0] === 'in' ? words.splice(0, 2)[1] : undefined
   const verb = words.shift()
   const isUnasked = verb === 'run'
   const input = tryParseJson(line.slice(open))
-  const place = thread === undefined ? {} : { session_thread_id: thread }
   if (verb === 'say') {
     if (words.length > 0 || !isObject(input) || typeof input.text !== 'string') return { isLater }
     const content = [{ type: 'text', text: input.text }]
-    return { step: { type: 'agent.message', fields: { content, ...place }, isUnasked: false }, isLater }
+    return { step: { type: 'agent.message', fields: { content }, isUnasked: false }, isLater }
   }
   const kind = readKind(words)
   if (!kind || !isObject(input) || (isUnasked && kind.type === 'agent.custom_tool_use')) return { isLater }
   const { type, ...names } = kind
   const permission =
     type === 'agent.custom_tool_use' ? {} : { evaluated_permission: isUnasked ? 'allow' : 'ask' }
-  return { step: { type, fields: { ...names, input, ...permission, ...place }, isUnasked }, isLater }
+  return { step: { type, fields: { ...names, input, ...permission }, isUnasked }, isLater }
 }
 
 function readKind(

@@ -110,7 +110,7 @@ test('a task is sent once, its tool uses are answered by the rules, and the run 
     ['user.tool_confirmation', 'allow'],
     ['user.tool_confirmation', 'allow'],
   ])
-  expect(out).toMatch(/The emulated agent is done\.\n(.*\n){2}.*end_turn\n$/)
+  expect(out).toMatch(/The emulated agent is done\.\n.*\n.*end_turn\n$/)
   expect(audit.map(({ event, decision, rule }) => [event, decision, rule])).toEqual([
     ['decision', 'allow', 0],
     ['sent', undefined, undefined],
@@ -128,8 +128,8 @@ test('a task is sent once, its tool uses are answered by the rules, and the run 
   expect(statSync(join(cwd, 'audit.ndjson')).mode & 0o777).toBe(ownerOnly)
 })
 
-test('what is denied gets its reason and no thread, the agent goes on, and the run ends with 14', async () => {
-  const task = 'use bash {"command":"rm -rf x"}\nuse bash {"command":"git status"}\nin t9 use other {}'
+test('what is denied gets its reason, the agent goes on, and the run ends with 14', async () => {
+  const task = 'use bash {"command":"rm -rf x"}\nuse bash {"command":"git status"}\nuse other {}'
   const { code, err, requests, audit } = await go({ words: [task], world: { exchange: createEmulator({}) } })
   expect(code).toBe(14)
   expect(answersIn(requests).map(({ tool_use_id: _, ...answer }) => answer)).toEqual([
