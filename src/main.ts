@@ -49,7 +49,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     // The command to be copied comes last.
     const states = [report.tryWriteNow({ exit, isSignal: true }), calls.lastWords()]
     const words = ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
-    if (isJson) return secrets.redactJson(describeSignal(exit, words))
+    if (isJson) return describeSignal(exit, words)
     return guard(`${isInLine ? '\n' : ''}${wrap(`parley: ${words}`)}\n`)
   })
   host.onCrash?.((error) => fail(unexpected(error, calls.lastWords())))
@@ -105,7 +105,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       retry,
       resume,
     }
-    return `${escapeJson(JSON.stringify({ error }))}\n`
+    return `${escapeJson(JSON.stringify(secrets.redactValue({ error })))}\n`
   }
 
   /** What a failure's cleaning up makes fail is not a failure of its own. */
@@ -219,10 +219,9 @@ async function printFailure(
   const shown = secrets.redactFailure(failure)
   const text = isJson
     ? renderFailureAsJson(shown)
-    : renderFailure(shown, await createStyle(isColoured), await createWrapping(host.stderr))
-  const safe = isJson ? secrets.redactJson(text) : secrets.redact(text)
+    : secrets.redact(renderFailure(shown, await createStyle(isColoured), await createWrapping(host.stderr)))
   // A stderr that is gone changes nothing about the exit code.
-  await say(host.stderr, safe, until).catch(() => {})
+  await say(host.stderr, text, until).catch(() => {})
 }
 
 /** Nothing that a run says is a command to the runner that reads it. */

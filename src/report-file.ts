@@ -50,8 +50,8 @@ export function openReport(
   return (end) => {
     try {
       requireReplaceable(target, name)
-      const text = JSON.stringify(describeRun(summary, calls, end, (host.timers.now() - start) / 1000))
-      replaceFileNow(target, `${escapeJson(secrets.redactJson(text))}\n`)
+      const report = describeRun(summary, calls, end, (host.timers.now() - start) / 1000)
+      replaceFileNow(target, `${escapeJson(JSON.stringify(secrets.redactValue(report)))}\n`)
     } catch (error) {
       throw asFailure(error).with({ consequence: 'the report was not written', sent: calls.sent })
     }

@@ -2,17 +2,45 @@ import { CliError } from './errors.ts'
 
 /** The secrets of a run, which no text on stderr shows. */
 export class Secrets {
-  readonly #secrets = new Set<string>()
+  readonly #secrets = new Map<string, Secret>()
 
   add(secret: string): void {
-    this.#secrets.add(secret)
+    if (secret.length >= shortest && !this.#secrets.has(secret)) this.#secrets.set(secret, new Secret(secret))
   }
 
   /** A text without the secrets, which a service may repeat, and without passwords and keys in URLs. */
-  readonly redact = (text: string): string => redactUrls(without(text, this.#secrets), userInfo)
+  readonly redact = (text: string): string =>
+    this.#without(text)
+      .replace(/([/\\]{2})[^\s/\\?#]*@/g, '$1[redacted]@')
+      .replace(/([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi, '$1[redacted]')
 
-  /** The same for JSON text, which stays JSON. */
-  readonly redactJson = (json: string): string => redactUrls(without(json, this.#secrets), userInfoInJson)
+  #without(text: string): string {
+    if (this.#secrets.size === 0) return text
+    const read = readEscapes(text)
+    const places = [...this.#secrets.values()].flatMap((secret) => secret.placesIn({ text }, read))
+    let shown = ''
+    let end = 0
+    // Of secrets that overlap nothing stays, as when one is the beginning of the other.
+    for (const place of places.sort((one, other) => one.start - other.start)) {
+      if (place.start >= end) shown += `${text.slice(end, place.start)}[redacted]`
+      end = Math.max(end, place.end)
+    }
+    return shown + text.slice(end)
+  }
+
+  /**
+   * The same of all texts, names and numbers in a value of JSON. To be called before it is written as JSON, of which a quote
+   * might be lost, and before a text is cut: half a secret is a secret too.
+   */
+  readonly redactValue = (value: unknown, depth = 0): unknown => {
+    if (typeof value === 'string') return this.redact(value)
+    if (typeof value === 'number') return this.redact(`${value}`) === `${value}` ? value : '[redacted]'
+    if (typeof value !== 'object' || value === null) return value
+    if (depth === deepest) return '…'
+    const inner = (each: unknown) => this.redactValue(each, depth + 1)
+    if (Array.isArray(value)) return value.map(inner)
+    return Object.fromEntries(Object.entries(value).map(([key, each]) => [this.redact(key), inner(each)]))
+  }
 
   /** Headers as they may be shown: one that is a secret has the value `[redacted]`. */
   redactHeaders(headers: Record<string, string>): Record<string, string> {
@@ -23,42 +51,45 @@ export class Secrets {
     return Object.fromEntries(shown)
   }
 
-  /** A failure without secrets in its texts. To be called before a text is cut: half a secret is a secret too. */
+  /** A failure as it may be shown. Bytes and heads of answers are for `--raw` and `api` alone. */
   redactFailure({ kind, message, details }: CliError): CliError {
-    const { redact } = this
-    const { serviceMessage, requestId, problems, answer, body } = details
-    return new CliError(kind, redact(message), {
-      ...details,
-      serviceMessage: serviceMessage && redact(serviceMessage),
-      requestId: requestId && redact(requestId),
-      problems: problems?.map(redact),
-      answer: answer && redact(answer),
-      body: redactValue(body, redact),
-    })
+    const { rawBody: _, head: __, ...shown } = details
+    const redacted = Object.entries(shown).map(([name, value]) => [name, this.redactValue(value)])
+    return new CliError(kind, this.redact(message), Object.fromEntries(redacted))
   }
 }
+
+/** How many levels of a value are shown. */
+const deepest = 200
 
 /** Characters. A shorter secret may be a part of any word. */
 const shortest = 4
 
-/** A text without secrets, however they are spelled in it: as they are, escaped, or as a part of base64. */
-function without(text: string, secrets: ReadonlySet<string>): string {
-  const all = [...secrets].filter(({ length }) => length >= shortest)
-  if (all.length === 0) return text
-  const encoded = all.flatMap(inBase64)
-  const cut = all.flatMap((secret) => cutPlacesOf(secret, text))
-  const places = spellingsOf(text).flatMap((spelling) => [
-    ...all.flatMap((secret) => placesOf(secret, spelling)),
-    ...encoded.flatMap((core) => placesOf(core, spelling, /[\w+/=-]/)),
-  ])
-  let shown = ''
-  let end = 0
-  // Of secrets that overlap nothing stays, as when one is the beginning of the other.
-  for (const place of [...places, ...cut].sort((one, other) => one.start - other.start)) {
-    if (place.start >= end) shown += `${text.slice(end, place.start)}[redacted]`
-    end = Math.max(end, place.end)
+interface SecretPlace {
+  start: number
+  end: number
+}
+
+/** What finds one secret in a text, however it is spelled there: as it is, escaped, or as a part of base64. */
+class Secret {
+  readonly #word: string
+  readonly #plain: string
+  readonly #cores: readonly string[]
+
+  constructor(word: string) {
+    this.#word = word
+    this.#plain = readEscapes(word).text
+    this.#cores = inBase64(word)
   }
-  return shown + text.slice(end)
+
+  placesIn(spelled: Spelling, read: Spelling): SecretPlace[] {
+    return [
+      ...cutPlacesOf(this.#word, spelled.text),
+      ...placesOf(this.#word, spelled),
+      ...(this.#plain.length < shortest ? [] : placesOf(this.#plain, read)),
+      ...[spelled, read].flatMap((text) => this.#cores.flatMap((core) => placesOf(core, text, /[\w+/=-]/))),
+    ]
+  }
 }
 
 /** A text, or what it means once its escapes are read. */
@@ -66,117 +97,55 @@ interface Spelling {
   text: string
   /** Where each character, and the end, stands in the text as it is. */
   starts?: readonly number[]
-  /** Where each escape in the text as it is begins and ends: no part of one may stay. */
-  whole?: readonly number[]
 }
 
-/** As JSON has them. */
-const backslashes = /\\(?:u([0-9a-f]{4})|([^u]))/gi
-
-/** As URLs and markup have them. */
-const codes = /%([0-9a-f]{2})|&#x([0-9a-f]{1,6});|&#(\d{1,7});|&(amp|apos|gt|lt|quot|sol);/gi
+/** As JSON, URLs and markup have them. In JSON that stands in JSON there are more backslashes, so none counts. */
+const escapes =
+  /(?:%|\\+u0025)([0-9a-f]{2})|(?:&|\\+u0026)(?:#x([0-9a-f]{1,6})|#(\d{1,7})|(amp|apos|gt|lt|quot|sol));|\\+(?:u([0-9a-f]{4}))?/gi
 
 const named: Record<string, string> = { amp: '&', apos: "'", gt: '>', lt: '<', quot: '"', sol: '/' }
 
-const character = (code: string | undefined, base: number) =>
-  String.fromCharCode(Number.parseInt(code ?? '', base))
-
-const readBackslashes = (spelling: Spelling) =>
-  readEscapes(spelling, backslashes, ([, code, char]) => char ?? character(code, 16))
-
-const readCodes = (spelling: Spelling) =>
-  readEscapes(spelling, codes, ([, percent, hex, decimal, name]) => {
-    if (name !== undefined) return named[name.toLowerCase()] ?? ''
-    return decimal === undefined ? character(percent ?? hex, 16) : character(decimal, 10)
-  })
-
-/** What a text may mean: with and without its escapes, and without those in these, for JSON may stand in JSON. */
-function spellingsOf(text: string): Spelling[] {
-  const read = readBackslashes({ text })
-  const all = [
-    { text, whole: read?.starts },
-    read,
-    readCodes(read ?? { text }),
-    read && readCodes({ text }),
-    read && readBackslashes(read),
-  ]
-  return all.filter((spelling) => spelling !== undefined)
-}
-
-/** The same text with its escapes read, if there are any. */
-function readEscapes(
-  { text, starts }: Spelling,
-  escapes: RegExp,
-  meaning: (found: RegExpMatchArray) => string,
-): Spelling | undefined {
-  const pieces: string[] = []
-  const places: number[] = []
-  let end = 0
-  const addPlain = (until: number) => {
-    pieces.push(text.slice(end, until))
-    for (let at = end; at < until; at++) places.push(starts?.[at] ?? at)
+/** The text that the escapes of another one mean. */
+function readEscapes(spelled: string): Spelling {
+  const starts: number[] = []
+  let text = ''
+  let from = 0
+  for (const found of spelled.matchAll(escapes)) {
+    const { 0: whole, 1: percent, 2: hex, 3: decimal, 4: name, 5: json, index } = found
+    const code = decimal ? Number(decimal) : Number.parseInt(percent ?? hex ?? json ?? '5c', 16)
+    const char = named[name?.toLowerCase() ?? ''] ?? String.fromCharCode(code)
+    const read = char === '\\' ? '' : char
+    text += spelled.slice(from, index) + read
+    for (; from < index + read.length; from++) starts.push(from)
+    from = index + whole.length
   }
-  for (const found of text.matchAll(escapes)) {
-    addPlain(found.index)
-    pieces.push(meaning(found))
-    places.push(starts?.[found.index] ?? found.index)
-    end = found.index + found[0].length
-  }
-  if (end === 0) return undefined
-  addPlain(text.length)
-  places.push(starts?.[text.length] ?? text.length)
-  return { text: pieces.join(''), starts: places }
-}
-
-interface SecretPlace {
-  start: number
-  end: number
+  text += spelled.slice(from)
+  for (; from <= spelled.length; from++) starts.push(from)
+  return { text, starts }
 }
 
 /** Where a word stands in the text as it is, with all characters around it that match `widened`. */
-function placesOf(word: string, { text, starts, whole }: Spelling, widened?: RegExp): SecretPlace[] {
+function placesOf(word: string, { text, starts }: Spelling, widened?: RegExp): SecretPlace[] {
   const places: SecretPlace[] = []
-  let from = 0
-  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, from)) {
-    let end = at + word.length
+  let end = 0
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, end)) {
+    end = at + word.length
     while (widened?.test(text[end] ?? '')) end++
     while (widened?.test(text[at - 1] ?? '')) at--
-    from = end
-    places.push({
-      start: whole?.[lastUpTo(whole, at)] ?? starts?.[at] ?? at,
-      end: whole?.[lastUpTo(whole, end - 1) + 1] ?? starts?.[end] ?? end,
-    })
+    places.push({ start: starts?.[at] ?? at, end: starts?.[end] ?? end })
   }
   return places
 }
 
 /** Where a text was cut in the middle of a word: half a secret before an ellipsis is a secret too. */
 function cutPlacesOf(word: string, text: string): SecretPlace[] {
-  const places: SecretPlace[] = []
-  for (const { index: end } of text.matchAll(/…/g)) {
+  const begin = word.slice(0, shortest)
+  return [...text.matchAll(/…/g)].flatMap(({ index: end }) => {
     const before = text.slice(Math.max(0, end - word.length), end)
-    for (
-      let at = before.indexOf(word.slice(0, shortest));
-      at >= 0;
-      at = before.indexOf(word.slice(0, shortest), at + 1)
-    ) {
-      if (!word.startsWith(before.slice(at))) continue
-      places.push({ start: end - before.length + at, end })
-      break
-    }
-  }
-  return places
-}
-
-/** The index of the last of ascending numbers that is not above a limit. */
-function lastUpTo(numbers: readonly number[], limit: number): number {
-  let [low, end] = [0, numbers.length]
-  while (end - low > 1) {
-    const middle = Math.floor((low + end) / 2)
-    if ((numbers[middle] ?? 0) <= limit) low = middle
-    else end = middle
-  }
-  return low
+    for (let at = before.indexOf(begin); at >= 0; at = before.indexOf(begin, at + 1))
+      if (word.startsWith(before.slice(at))) return { start: end - before.length + at, end }
+    return []
+  })
 }
 
 /** Fewer characters of base64 may be anything. */
@@ -192,28 +161,6 @@ function inBase64(secret: string): string[] {
     return [core, core.replaceAll('-', '+').replaceAll('_', '/')]
   })
   return [...new Set(cores)].filter(({ length }) => length >= shortestCore)
-}
-
-/** A user name and a password may hold a quote; in JSON text a bare one ends the string that the address is in. */
-const userInfo = /([/\\]{2})[^\s/\\?#]*@/g
-const userInfoInJson = /([/\\]{2})(?:[^\s/\\?#"]|\\")*@/g
-
-const redactUrls = (text: string, pattern: RegExp): string =>
-  text
-    .replace(pattern, '$1[redacted]@')
-    .replace(/([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi, '$1[redacted]')
-
-/** Levels of a body that are shown: with many more, it could not be written as JSON. */
-const deepest = 200
-
-function redactValue(value: unknown, redact: Secrets['redact'], depth = 0): unknown {
-  if (typeof value === 'string') return redact(value)
-  if (typeof value === 'number') return redact(String(value)) === String(value) ? value : '[redacted]'
-  if (typeof value !== 'object' || value === null) return value
-  if (depth === deepest) return '…'
-  const inner = (each: unknown) => redactValue(each, redact, depth + 1)
-  if (Array.isArray(value)) return value.map(inner)
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [redact(key), inner(each)]))
 }
 
 /**

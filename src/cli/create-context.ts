@@ -7,7 +7,7 @@ import { createWrapping } from '../io/wrapping.ts'
 
 /** Makes the context of a command. */
 export async function createContext(host: Host, flags: SharedFlags, run: Run): Promise<Context> {
-  const { redact, redactJson } = run.secrets
+  const { redact } = run.secrets
   const wrap = await createWrapping(host.stderr)
   const print = (line: string) => {
     host.stderr.open().write(`${line}\n`)
@@ -21,7 +21,7 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
   }
   const warn = (line: string) => {
     if (flags.errors !== 'json') return print(wrap(redact(sign(line))))
-    print(redactJson(escapeJson(JSON.stringify({ warning: oneLine(redact(line), 2000) }))))
+    print(escapeJson(JSON.stringify({ warning: oneLine(redact(line), 2000) })))
   }
   const style = await createStyle(wantsColour(flags.color ?? 'auto', host.env, host.stderr.isTerminal))
   // A dash comes first: a CI system may take a line that a service's text begins for a command.
