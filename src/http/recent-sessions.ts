@@ -1,8 +1,7 @@
-import { closeSync, constants, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ProcessInfo } from '../context.ts'
 import { openCacheFolder } from '../io/cache-folder.ts'
-import { openRegular } from '../io/open-file.ts'
 import { replaceFileNow } from '../io/temporary-file.ts'
 
 const most = 20
@@ -13,23 +12,9 @@ const most = 20
  */
 export function keepSession(host: ProcessInfo, session: string): void {
   const path = join(openCacheFolder(host), 'sessions')
-  const earlier = readEarlier(path)
+  const earlier = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : []
   if (earlier[0] === session) return
   // No shell takes such an id for anything but a word.
   const ids = [session, ...earlier.filter((id) => id !== session)].filter((id) => /^[\w-]{1,128}$/.test(id))
   if (ids[0] === session) replaceFileNow(path, `${ids.slice(0, most).join('\n')}\n`, 0o600)
-}
-
-function readEarlier(path: string): string[] {
-  let file: number
-  try {
-    file = openRegular(path, path, constants.O_RDONLY)
-  } catch {
-    return []
-  }
-  try {
-    return readFileSync(file, 'utf8').split('\n')
-  } finally {
-    closeSync(file)
-  }
 }

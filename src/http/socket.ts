@@ -15,12 +15,12 @@ export interface PausableSocket {
 export function makePausable(socket: Socket): PausableSocket {
   let isPaused = false
   const read = socket.read.bind(socket)
-  let tidy = createHeadTidier()
+  let filter = createInterimFilter()
   socket.read = (size) => {
     if (isPaused) return null
     for (let chunk = read(size); chunk !== null; chunk = read(size)) {
-      const tidied = tidy(chunk)
-      if (tidied) return tidied
+      const filtered = filter(chunk)
+      if (filtered) return filtered
     }
     return null
   }
@@ -31,66 +31,40 @@ export function makePausable(socket: Socket): PausableSocket {
       if (!paused) setImmediate(() => socket.emit('readable'))
     },
     expectAnswer() {
-      tidy = createHeadTidier()
+      filter = createInterimFilter()
     },
   }
 }
 
-/** How much of a response waits at most until its head is whole, in bytes. */
+/** How much of an interim response waits at most until it is whole, in bytes. */
 const longest = 16 * 1024
 
-const start = 'HTTP/1.'
+/** How an interim response begins. */
+const interim = 'HTTP/1.1 1'
 
 /**
  * The function that it returns gets a response chunk by chunk and returns what undici may read, or `undefined` if
- * more must come first. It removes interim responses, because undici fails at a `100 Continue`, and repetitions of one
- * length, because undici takes them for two lengths. Bytes that are not HTTP stay as they are.
+ * more must come first. It removes interim responses, because undici fails at a `100 Continue`.
  */
-function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
+function createInterimFilter(): (chunk: Buffer) => Buffer | undefined {
   let kept: Buffer | undefined = Buffer.alloc(0)
 
   return (chunk) => {
     if (!kept) return chunk
     let rest = kept.length > 0 ? Buffer.concat([kept, chunk]) : chunk
-    while (isStart(rest)) {
+    while (interim.startsWith(rest.toString('latin1', 0, interim.length))) {
       const end = rest.indexOf('\r\n\r\n')
-      if (end < 0 && rest.length <= longest && !hasBareLineEnd(rest)) {
+      if (end < 0 && rest.length <= longest) {
         kept = rest
         return undefined
       }
-      const head = rest.subarray(0, Math.max(end, 0)).toString('latin1')
-      const isInterim = /^HTTP\/1\.\d 1(?!01)\d\d(?: |\r|$)/.test(head)
-      if (!isInterim) {
-        kept = undefined
-        const tidy = withOneLength(head)
-        return tidy === head ? rest : Buffer.concat([Buffer.from(tidy, 'latin1'), rest.subarray(end)])
-      }
+      // A change of protocol is the last word in this one: undici has words for it.
+      if (end < 0 || rest.toString('latin1', interim.length, interim.length + 2) === '01') break
       rest = rest.subarray(end + 4)
     }
     kept = undefined
     return rest
   }
-}
-
-/** Whether bytes, as far as they have come, begin a response. */
-const isStart = (bytes: Buffer) => start.startsWith(bytes.toString('latin1', 0, start.length))
-
-/** Whether a line ends without CR: undici rejects it, and here the end of such a head would never be found. */
-const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('latin1'))
-
-/** The head, with one `Content-Length` if it has the same one several times. */
-function withOneLength(head: string): string {
-  // Nearly every head has one, and need not be taken apart.
-  const found = head.match(/\r\ncontent-length:[^\r\n]*/gi) ?? []
-  if (found.length <= 1 && !found[0]?.includes(',')) return head
-  const lines = head.split('\r\n')
-  const lengths = lines.filter((line) => /^content-length:/i.test(line))
-  const values = lengths
-    .flatMap((line) => line.slice('content-length:'.length).split(','))
-    .map((value) => value.trim())
-  if (values.length <= 1 || values.some((value) => value !== values[0])) return head
-  const others = lines.filter((line) => !lengths.includes(line))
-  return [...others, `content-length: ${values[0]}`].join('\r\n')
 }
 
 /**

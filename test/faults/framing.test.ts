@@ -201,18 +201,6 @@ faultsInside('R: response framing', [
     err: ['the answer is empty'],
   },
   ...both({
-    name: 'R65 two equal lengths',
-    script: answering(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 26'])),
-    code: 0,
-    reqs: 1,
-  }),
-  ...both({
-    name: 'R65 two equal lengths in one line',
-    script: answering(`${headOf('200 OK', 'content-length: 26, 26')}{"content":"ok","data":[]}`),
-    code: 0,
-    reqs: 1,
-  }),
-  ...both({
     name: 'R66 two lengths that differ',
     script: answering(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 9'])),
     code: 8,

@@ -68,17 +68,16 @@ test('who follows a session sees what another process sends', async () => {
 
 describe('W31: a file that is damaged is begun anew, with a note', () => {
   test.each([
-    ['cut', '{"version":1,"sessions":[{"id"', 'it is damaged'],
-    ['of something else', '{"version":1,"sessions":[{"id":"sesn_1"}]}', 'it holds something else'],
-    ['of another version', '{"version":3,"sessions":[]}', 'it holds something else'],
-    ['null', 'null', 'it holds something else'],
-    ['huge', ' '.repeat(3 * 2 ** 20), 'it is too large'],
-  ])('%s', async (_, text, why) => {
+    ['cut', '{"version":1,"sessions":[{"id"'],
+    ['of something else', '{"version":1,"sessions":[{"id":"sesn_1"}]}'],
+    ['of another version', '{"version":3,"sessions":[]}'],
+    ['null', 'null'],
+  ])('%s', async (_, text) => {
     await send('hello')
     writeFileSync(file, text)
     const ended = await send('hello again')
     expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('“hello again”') })
-    expect(ended.err).toContain(`${why}; the demo's sessions are begun anew`)
+    expect(ended.err).toContain(`it is damaged, or of another version; the demo's sessions are begun anew`)
     expect(JSON.stringify(await list())).not.toContain('“hello”')
     expect(JSON.stringify(await list())).toContain('“hello again”')
   })
