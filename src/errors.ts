@@ -130,8 +130,8 @@ export class CliError extends Error {
   }
 
   /** The same failure with more details. */
-  with(details: FailureDetails): CliError {
-    return new CliError(this.kind, this.message, { ...this.details, ...details })
+  with(details: FailureDetails, message = this.message): CliError {
+    return new CliError(this.kind, message, { ...this.details, ...details })
   }
 }
 

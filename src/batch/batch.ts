@@ -3,7 +3,7 @@ import { CliError, usage } from '../errors.ts'
 import type { Sent } from '../fate.ts'
 import type { RetryPolicy } from '../http/retry.ts'
 import { absolutePath } from '../io/paths.ts'
-import { deadlineOf, readSettings } from '../settings/read-settings.ts'
+import { readSettings } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { type BatchOptions, mostFailedOf } from './flags.ts'
 import {
@@ -48,7 +48,7 @@ export async function answerBatch<C extends LineCall>(
   if (context.host.stdout.isClosed && options.results === undefined && !context.flags.dryRun) throw noStdout()
   const source = await openSource(context, options.batch ?? '')
   try {
-    const batch = { options, work, source, deadline: deadlineOf(context, settings) }
+    const batch = { options, work, source, deadline: context.limit.deadline }
     await (context.flags.dryRun ? preview(context, batch) : answer(context, batch))
   } finally {
     source.close()

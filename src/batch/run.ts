@@ -313,8 +313,7 @@ class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
     if (effect === 'refused') return 'wait'
     if (effect === 'all') this.#stop(error)
     if (this.gate.outage) return mayRepeat(retry, error) ? 'wait' : error
-    const { retryAfter } = error.details
-    const decision = decideRetry(retry, { error, retryAfter }, { attempt: ++line.failures, now, random })
+    const decision = decideRetry(retry, error, { attempt: ++line.failures, now, random })
     if (!decision.again) return decision.because === undefined ? error : explain(error, decision)
     this.#options.report.onRetry(line.index, error, decision.wait)
     line.failure = error

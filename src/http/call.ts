@@ -5,17 +5,17 @@ import { printRaw } from '../io/raw-printer.ts'
 import { showSpinner } from '../io/spinner.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { pathDoubt } from '../settings/doubts.ts'
-import { deadlineOf } from '../settings/read-settings.ts'
+import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { addressOf, mendSecret } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
-import { type Carrier, chooseCarrier } from './carrier.ts'
+import { chooseExchange } from './carrier.ts'
 import { createCredentials } from './credentials.ts'
 import { decodeBody } from './decode.ts'
 import { createRequestBuilder, type Request, type RequestParts } from './request.ts'
 import { type ResponseHead, readErrorResponse, readHead } from './response.ts'
-import { decideRetry, type FailedAttempt, fateOf, type RetryPolicy, refusesSecret, retryOf } from './retry.ts'
+import { decideRetry, fateOf, type RetryPolicy, refusesSecret, retryOf } from './retry.ts'
 
 /** A response of status 2xx whose body is still to be read. */
 export interface ReadableResponse extends HttpResponse {
@@ -34,27 +34,7 @@ interface StreamedResponse extends ReadableResponse {
 }
 
 /** Makes the calls of a run. Many may be under way at once: each failure says how far its own call got. */
-export interface Caller {
-  /** With `--dry-run` or `--curl` prints a request. Returns whether it did: then nothing is to be sent. */
-  preview(endpoint: Endpoint, parts: RequestParts): Promise<boolean>
-  /**
-   * Sends a request, and returns what `read` makes of the response. Throws a `CliError` that says how far the request
-   * got, also if `read` fails. Nothing is sent if an address or a credential is missing or may not be used.
-   */
-  call<T>(
-    endpoint: Endpoint,
-    parts: RequestParts,
-    read: (response: ReadableResponse) => Promise<T>,
-  ): Promise<T>
-  /** The same up to the response's head. */
-  open(endpoint: Endpoint, parts: RequestParts): Promise<StreamedResponse>
-  /** Builds a request with its secret, and sends nothing. Throws as `call` does before anything is sent. */
-  prepare(endpoint: Endpoint, parts: RequestParts): Promise<HttpRequest>
-  /** When the run has to be over, by the forward clock, Infinity for no deadline. */
-  readonly deadline: number
-  /** Forgets the secrets that commands printed, which may have expired. Returns whether there were any. */
-  forgetSecrets(): boolean
-}
+export type Caller = ReturnType<typeof createCaller>
 
 interface CallerOptions {
   /** Many calls follow each other: connections are kept, and the caller decides which one is made again, and when. */
@@ -69,51 +49,60 @@ export function createCaller(
   context: Context,
   settings: ResolvedSettings,
   { isOneOfMany = false, timeout = settings.values.timeout, wayOn }: CallerOptions = {},
-): Caller {
-  const { flags, summary, calls } = context
-  const deadline = deadlineOf(context, settings)
+) {
+  const { host, flags, summary, calls, limit } = context
+  const { deadline } = limit
   const credentials = createCredentials(context, settings)
   const build = createRequestBuilder(context, settings)
   const retries = isOneOfMany ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
-  // Many calls have a progress line of their own.
-  const showWaiting = isOneOfMany ? <T>(work: Promise<T>) => work : createWaiting(context)
-  let carrying: Promise<Carrier> | undefined
+  const showWaiting = createWaiting(context)
+  const isOnNetwork = !host.exchange && settings.profile !== demoName
+  let choosing: Promise<Exchange> | undefined
   /** The session whose id was kept last: each list that a run reads is a call. */
   let kept: string | undefined
 
-  function carrier(): Promise<Carrier> {
-    // A batch ends all its calls itself.
-    carrying ??= chooseCarrier(context, settings, {
-      timeout,
-      deadline: isOneOfMany ? Infinity : deadline,
-      keepsConnections: isOneOfMany,
-    })
-    return carrying
-  }
-
+  /** Sends a request up to the response's head. */
   async function open(endpoint: Endpoint, parts: RequestParts): Promise<StreamedResponse> {
     // Of many calls that name different models none is the run's.
     summary.model = isOneOfMany ? undefined : parts.params.model
     summary.session = parts.params.session
     const request = await build(endpoint, parts)
     const signed = await credentials.addTo(request, parts.once)
-    const wayToMend: WayToMend = ({ details: { status } }) => {
-      if (refusesSecret(status)) return wayToMendSecret(request, settings)
-      const isElsewhere = status === 404 || status === 405
-      return isElsewhere ? wayToMendAddress(signed.url, settings, endpoint) : undefined
-    }
-    const { exchange, checkWay } = await carrier()
-    checkWay?.(new URL(signed.url))
+    choosing ??= chooseExchange(context, settings, {
+      timeout,
+      // A batch ends all its calls itself.
+      deadline: isOneOfMany ? Infinity : deadline,
+      keepsConnections: isOneOfMany,
+    })
+    const exchange = await choosing
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     const call = calls.begin({ ...endpoint, look: parts.look }, { isOneOfMany, wayOn })
+    /** Adds what the fate of the call means to its failure. */
+    const explain = (failure: CliError) => {
+      const meaning = call.meaning()
+      const { retry, consequence } = failure.details
+      return failure.with({
+        fate: call.fate(),
+        sent: meaning.sent,
+        retry: retry ?? retryOf(failure, meaning),
+        // The failure itself may know more.
+        consequence: consequence ?? wayToMend(failure, request, settings) ?? meaning.failed,
+      })
+    }
     const policy = { repeat: endpoint.repeat, retries: parts.once ? 0 : retries, retryUnknown, deadline }
-    const how = { endpoint, parts, exchange, call, policy, wayToMend }
-    const sending = sendRequest(context, { ...signed, signal: parts.once }, how)
-    const response = await (parts.isAside ? sending : showWaiting(sending)).catch(async (error: unknown) => {
+    const { isStopped } = parts
+    const sending = sendRequest(
+      context,
+      { ...signed, signal: parts.once },
+      { endpoint, exchange, call, policy, isStopped },
+    )
+    const isSilent = parts.isAside || isOneOfMany
+    const response = await (isSilent ? sending : showWaiting(sending)).catch(async (error: unknown) => {
       call.end()
+      if (!(error instanceof CliError)) throw error
       if (!parts.isEndured) await printFailureBody(context, error)
-      throw error
+      throw explain(error)
     })
     summary.requestId = response.head.requestId
     return {
@@ -131,31 +120,45 @@ export function createCaller(
         call.end()
         // One that has attempts is another call's.
         if (!(error instanceof CliError) || error.details.attempts !== undefined) return error
-        return explain(afterResponse(error, response), call, wayToMend)
+        return explain(afterResponse(error, response))
       },
     }
   }
 
   return {
+    /** When the run has to be over, by the forward clock, Infinity for no deadline. */
     deadline,
-    prepare: async (endpoint, parts) => credentials.addTo(await build(endpoint, parts)),
     open,
+    /** Forgets the secrets that commands printed, which may have expired. Returns whether there were any. */
     forgetSecrets: credentials.forget,
-    async preview(endpoint, parts) {
+    /** Builds a request with its secret, and sends nothing. Throws as `call` does before anything is sent. */
+    prepare: async (endpoint: Endpoint, parts: RequestParts) =>
+      credentials.addTo(await build(endpoint, parts)),
+    /** With `--dry-run` or `--curl` prints a request. Returns whether it did: then nothing is to be sent. */
+    async preview(endpoint: Endpoint, parts: RequestParts) {
       if (!dryRun && !curl) return false
       const { previewRequest } = await import('./preview.ts')
       await previewRequest(context, settings, { request: await build(endpoint, parts), isOneOfMany })
       return true
     },
-    async call(endpoint, parts, read) {
+    /**
+     * Sends a request, and returns what `read` makes of the response. Throws a `CliError` that says how far the request
+     * got, also if `read` fails. Nothing is sent if an address or a credential is missing or may not be used.
+     */
+    async call<T>(
+      endpoint: Endpoint,
+      parts: RequestParts,
+      read: (response: ReadableResponse) => Promise<T>,
+    ): Promise<T> {
       const response = await open(endpoint, parts)
       try {
         const value = await read(response)
         response.finish()
         const { session } = parts.params
-        if (session !== undefined && session !== kept) {
+        if (isOnNetwork && session !== undefined && session !== kept) {
           kept = session
-          await (await carrier()).keepSession?.(session)
+          const { keepSession } = await import('./recent-sessions.ts')
+          keepSession(host, session)
         }
         return value
       } catch (error) {
@@ -165,17 +168,13 @@ export function createCaller(
   }
 }
 
-type WayToMend = (failure: CliError) => string | undefined
-
 /** What the attempts of a call share. */
 interface AttemptParts {
   endpoint: Endpoint
-  parts: RequestParts
   exchange: Exchange
   call: Call
   policy: RetryPolicy
-  /** Names the setting that made the request wrong, and how to change it. */
-  wayToMend: WayToMend
+  isStopped: RequestParts['isStopped']
 }
 
 /** A response of status 2xx. */
@@ -187,38 +186,31 @@ interface Response extends HttpResponse {
 
 /**
  * Sends a request, and again if that is safe, until a response has a status of 2xx. Every attempt sends the same bytes.
- * Throws a `CliError` that says how far the call got.
+ * Throws the `CliError` of the attempt that got furthest.
  */
 async function sendRequest(context: Context, request: HttpRequest, sending: AttemptParts): Promise<Response> {
   const { timers, summary, note } = context
-  const { parts, call, policy, wayToMend } = sending
-  /** Of the attempt that got furthest. */
+  const { call, policy, isStopped } = sending
   let furthest: CliError | undefined
-  for (let attempt = 1; ; attempt++) {
+  for (let attempts = 1; ; attempts++) {
     context.requireRight?.()
     summary.attempts++
     const result = await tryOnce(context, request, sending)
-    if ('status' in result) return { ...result, attempts: attempt }
-    const { error } = result
+    if (!(result instanceof CliError)) return { ...result, attempts }
     const before = call.fate()
-    call.reach(fateOf(error))
-    const failure = withEarlier(error, furthest)
-    const decision = decideRetry(policy, result, { attempt, now: timers.now(), random: timers.random() })
-    const end = (because?: string, deadline?: boolean) =>
-      explain(
-        new CliError(failure.kind, because ? `${failure.message} (${because})` : failure.message, {
-          ...failure.details,
-          attempts: attempt,
-          deadline: failure.details.deadline ?? deadline,
-        }),
-        call,
-        wayToMend,
-      )
-    if (!decision.again) throw end(decision.because, decision.deadline)
-    if (error.kind !== 'not-sent' && (!furthest || call.fate() !== before)) furthest = error
+    call.reach(fateOf(result))
+    const failure = withEarlier(result, furthest).with({ attempts })
+    const now = timers.now()
+    const decision = decideRetry(policy, result, { attempt: attempts, now, random: timers.random() })
+    if (!decision.again) {
+      const { because, deadline } = decision
+      const message = because ? `${failure.message} (${because})` : failure.message
+      throw failure.with({ deadline: failure.details.deadline ?? deadline }, message)
+    }
+    if (result.kind !== 'not-sent' && (!furthest || call.fate() !== before)) furthest = result
     note(describeRetry(failure, decision.wait))
     await timers.wait(decision.wait)
-    if (parts.isStopped?.()) throw end()
+    if (isStopped?.()) throw failure
   }
 }
 
@@ -226,14 +218,14 @@ async function tryOnce(
   { timers }: Context,
   request: HttpRequest,
   { endpoint, call, exchange }: AttemptParts,
-): Promise<Omit<Response, 'attempts'> | FailedAttempt> {
+): Promise<Omit<Response, 'attempts'> | CliError> {
   call.attempt()
   let response: HttpResponse
   try {
     response = decodeBody(await exchange(request, () => call.reach('sent')))
   } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    return { error }
+    if (error instanceof CliError) return error
+    throw error
   }
   const head = await readHead(response.headers, timers.date())
   if (response.status >= 300) return readErrorResponse(response, endpoint, head)
@@ -244,35 +236,16 @@ async function tryOnce(
 /** If the last attempt sent nothing but one before it did, that one is the call's failure: that nothing was sent is not true. */
 function withEarlier(failure: CliError, furthest: CliError | undefined): CliError {
   if (failure.kind !== 'not-sent' || !furthest) return failure
-  const { deadline } = failure.details
   const message = `${failure.message}; before that, ${furthest.message}`
-  return new CliError(furthest.kind, message, { ...furthest.details, deadline })
+  return furthest.with({ deadline: failure.details.deadline }, message)
 }
 
 /** A failure of reading a response, or of writing it anywhere, with what is known of the response. */
-const afterResponse = (
-  { kind, message, details }: CliError,
-  { status, attempts, head }: Response,
-): CliError =>
-  new CliError(kind, details.isInBody ? `the service answered ${status} with an error` : message, {
-    ...details,
-    retryAfter: head.retryAfter ?? details.retryAfter,
-    requestId: head.requestId ?? details.requestId,
-    status,
-    attempts,
-  })
-
-/** Adds what the fate of a call means to its failure. */
-function explain(failure: CliError, call: Call, wayToMend: WayToMend): CliError {
-  const meaning = call.meaning()
-  const { retry, consequence } = failure.details
-  return failure.with({
-    fate: call.fate(),
-    sent: meaning.sent,
-    retry: retry ?? retryOf(failure, meaning),
-    // The failure itself may know more.
-    consequence: consequence ?? wayToMend(failure) ?? meaning.failed,
-  })
+function afterResponse(failure: CliError, { status, attempts, head }: Response): CliError {
+  const { isInBody, retryAfter, requestId } = failure.details
+  const known = { retryAfter: head.retryAfter ?? retryAfter, requestId: head.requestId ?? requestId }
+  const message = isInBody ? `the service answered ${status} with an error` : failure.message
+  return failure.with({ ...known, status, attempts }, message)
 }
 
 /** Prints with `--raw` what the service sent with a failure that ends the run. */
@@ -288,35 +261,36 @@ export async function printFailureBody(
 export const describeRetry = ({ message }: CliError, wait: number): string =>
   `${message}; trying again in ${(wait / 1000).toFixed(1)} s`
 
-/** What replaces a request's secret; `undefined` if it has none. */
-function wayToMendSecret(
-  { endpoint, credential, headers }: Request,
-  settings: ResolvedSettings,
+/** Names the setting that made a request wrong, and how to change it; `undefined` if none did. */
+function wayToMend(
+  { details: { status } }: CliError,
+  { endpoint, credential, headers, url }: Request,
+  { values, origins, ...chosen }: ResolvedSettings,
 ): string | undefined {
-  if (credential) return mendSecret(settings, endpoint.service)
-  const isGiven = Object.entries(headers).some(([name, value]) => isSecretHeader(name, value))
-  return isGiven ? 'its secret came from --header' : undefined
-}
-
-/** The address that was asked for, and the settings that made it. */
-function wayToMendAddress(url: string, { values, origins }: ResolvedSettings, endpoint: Endpoint): string {
-  const name = addressOf(endpoint.service)
-  const address = `${name} (${origins[name]?.name})`
+  const { service, path } = endpoint
+  if (refusesSecret(status)) {
+    if (credential) return mendSecret({ origins, ...chosen }, service)
+    const isGiven = Object.entries(headers).some(([name, value]) => isSecretHeader(name, value))
+    return isGiven ? 'its secret came from --header' : undefined
+  }
+  if (status !== 404 && status !== 405) return undefined
+  const name = addressOf(service)
   const doubt = pathDoubt(name, values[name] ?? '')
-  const { source, name: place = '' } = origins.family ?? {}
+  if (doubt) return `asked for ${url}; ${doubt} (${origins[name]?.name})`
+  const { source, name: place } = origins.family ?? {}
   const from = source === 'default' ? "the default, which may not be this gateway's" : place
-  const family = endpoint.path.includes('{family}') ? ` and family '${values.family}' (${from})` : ''
-  return `asked for ${url}; ${doubt ? `${doubt} (${origins[name]?.name})` : `it is made of ${address}${family}`}`
+  const family = path.includes('{family}') ? ` and family '${values.family}' (${from})` : ''
+  return `asked for ${url}; it is made of ${name} (${origins[name]?.name})${family}`
 }
 
 /**
  * Makes what shows a spinner on a terminal while `work` is not done. With several at once, it stops when the first is
  * done: from then on there is output, which a spinner would cover.
  */
-function createWaiting(context: Context): <T>(work: Promise<T>) => Promise<T> {
+function createWaiting(context: Context) {
   let count = 0
   let stop = () => false
-  return async (work) => {
+  return async (work: Promise<Response>): Promise<Response> => {
     if (count++ === 0) stop = showSpinner(context, 'waiting for the answer')
     try {
       return await work

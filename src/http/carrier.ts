@@ -1,19 +1,10 @@
 import { promises as fs } from 'node:fs'
 import type { Context, Host } from '../context.ts'
 import { CliError } from '../errors.ts'
+import { oneLine } from '../io/escape.ts'
 import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
-import { withLog } from './verbose.ts'
-
-/** What carries a run's requests. */
-export interface Carrier {
-  exchange: Exchange
-  /** Throws a `CliError` if the environment names a proxy on the way to a URL that cannot be used. */
-  checkWay?(url: URL): void
-  /** Keeps the id of a session that the service knows, for the shells' completion, which alone misses it if that fails. */
-  keepSession?(id: string): Promise<void>
-}
 
 interface CarrierNeeds {
   /** Seconds: the longest silence; 0 for none. */
@@ -24,39 +15,53 @@ interface CarrierNeeds {
   keepsConnections: boolean
 }
 
-/**
- * Chooses what carries this run's requests: the network, or for the demo profile the emulator; with `--verbose` it is
- * logged.
- */
-export async function chooseCarrier(
+/** Chooses what carries this run's requests: the network, or for the demo profile the emulator. */
+export async function chooseExchange(
   context: Context,
   settings: ResolvedSettings,
   needs: CarrierNeeds,
-): Promise<Carrier> {
+): Promise<Exchange> {
   const { host, flags } = context
   const create = settings.profile === demoName ? createDemo : createNetwork
-  const carrier = host.exchange ? { exchange: host.exchange } : await create(context, settings, needs)
-  return flags.verbose ? { ...carrier, exchange: withLog(carrier.exchange, context) } : carrier
+  const exchange = host.exchange ?? (await create(context, settings, needs))
+  return flags.verbose ? withLog(exchange, context) : exchange
+}
+
+/** Shows on stderr what is sent and what comes back, secrets redacted: `--verbose`. */
+function withLog(exchange: Exchange, { tell, secrets, timers }: Context): Exchange {
+  const log = (mark: '>' | '<', first: string, headers: Record<string, string>, ...last: string[]) => {
+    const fields = Object.entries(secrets.redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
+    for (const line of [first, ...fields, ...last]) tell(`${mark} ${oneLine(secrets.redact(line), 4000)}`)
+  }
+  return async (request, onSent) => {
+    const start = timers.now()
+    const size = request.body ? [`(${request.body.length} bytes)`] : []
+    log('>', `${request.method} ${request.url}`, request.headers, ...size)
+    const response = await exchange(request, onSent)
+    const took = `after ${timers.now() - start} ms`
+    log('<', `${response.status} ${response.statusText} (${took})`, response.headers)
+    return response
+  }
 }
 
 /** How fast the demo writes for a person: milliseconds between two words. */
 const typing = 20
 
-async function createDemo(context: Context): Promise<Carrier> {
+async function createDemo(context: Context): Promise<Exchange> {
   context.note('the demo profile: answers come from the built-in emulator, no model is called')
   const [{ createEmulator }, { openDemoSessions }] = await Promise.all([
     import('../emulator/emulator.ts'),
     import('./demo-sessions.ts'),
   ])
   const delay = context.host.stdout.isTerminal ? typing : 0
-  return { exchange: createEmulator({ typing: delay, sessions: { store: openDemoSessions(context) } }) }
+  return createEmulator({ typing: delay, sessions: { store: openDemoSessions(context) } })
 }
 
 async function createNetwork(
   { host, input, cleanups, timers, warn }: Context,
   { values, origins }: ResolvedSettings,
   { timeout, deadline, keepsConnections }: CarrierNeeds,
-): Promise<Carrier> {
+): Promise<Exchange> {
   const [{ createHttpExchange }, { createConnections, keepConnections }] = await Promise.all([
     import('./exchange.ts'),
     import('./connections.ts'),
@@ -69,18 +74,13 @@ async function createNetwork(
     ca: await readCertificates(input, values.cacert, { origin: origins.cacert?.name, env: host.env }),
     findProxy: await loadProxies(host.env),
   }
-  return {
-    exchange: createHttpExchange({
-      connections: keepsConnections ? keepConnections(connect, cleanups) : createConnections(connect),
-      timeout: timeout * 1000,
-      deadline,
-      open: cleanups,
-      timers,
-    }),
-    checkWay: (url) => void connect.findProxy?.(url),
-    keepSession: (id) =>
-      import('./recent-sessions.ts').then(({ keepSession }) => keepSession(host, id)).catch(() => {}),
-  }
+  return createHttpExchange({
+    connections: keepsConnections ? keepConnections(connect, cleanups) : createConnections(connect),
+    timeout: timeout * 1000,
+    deadline,
+    open: cleanups,
+    timers,
+  })
 }
 
 /** Nothing is loaded if the environment names no proxy. */

@@ -2,7 +2,6 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { findSecrets } from '../secrets.ts'
 import { wayToClose } from '../settings/profile-file.ts'
-import { deadlineOf } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import {
   addressOf,
@@ -133,7 +132,7 @@ async function askCommand(
     throw unusable(`${setting} (${origin}) is not run: others can write ${settings.openPlace}; ${wayToClose}`)
   }
   const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
-  const limits = { timeout: settings.values.timeout * 1000, deadline: deadlineOf(context, settings) }
+  const limits = { timeout: settings.values.timeout * 1000, deadline: context.limit.deadline }
   return runSecretCommand({ setting, command, origin }, context, limits).finally(() => clearTimeout(hint))
 }
 

@@ -3,7 +3,7 @@ import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { readProblem } from '../wire/problem/problem.ts'
-import { type FailedAttempt, kindOfStatus } from './retry.ts'
+import { kindOfStatus } from './retry.ts'
 
 /** What a response's headers say that a failure shows. */
 export interface ResponseHead {
@@ -50,25 +50,23 @@ export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,
   head: ResponseHead,
-): Promise<FailedAttempt> {
+): Promise<CliError> {
   const { status, statusText, headers } = response
   const rawBody = await collectStart(response)
   const body = jsonOrText(rawBody)
   const problem = readProblem(body)
-  const retryAfter = head.retryAfter ?? problem.retryAfter
   const what = status < 400 ? describeRedirect(headers.location) : `${nameOf[service]} answered`
   const message = `${what} ${status}${statusText ? ` ${statusText}` : ''}`
-  const error = new CliError(kindOfStatus(status, head.retryAfter !== undefined), message, {
+  return new CliError(kindOfStatus(status, head.retryAfter !== undefined), message, {
     status,
     head: { status, statusText, headers },
     rawBody,
     body,
-    retryAfter,
+    retryAfter: head.retryAfter ?? problem.retryAfter,
     requestId: head.requestId ?? problem.requestId,
     serviceMessage: problem.message,
     isPermanent: headers['x-should-retry']?.toLowerCase() === 'false' || undefined,
   })
-  return { error, retryAfter }
 }
 
 const nameOf = { gateway: 'the gateway', agents: 'the session service' }

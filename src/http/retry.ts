@@ -92,13 +92,6 @@ export interface RetryPolicy {
   deadline: number
 }
 
-/** An attempt's failure, with what the response's headers said about trying again. */
-export interface FailedAttempt {
-  error: CliError
-  /** Seconds. */
-  retryAfter?: number | undefined
-}
-
 /** Whether a request may be sent again by itself after a failure of this kind. */
 export function mayRepeat(
   { repeat, retryUnknown }: Pick<RetryPolicy, 'repeat' | 'retryUnknown'>,
@@ -140,11 +133,11 @@ const longestWait = 60_000
 /** Decides whether and when a call tries again. `attempt` counts from 1; `random` is between 0 and 1. */
 export function decideRetry(
   policy: RetryPolicy,
-  { error, retryAfter = 0 }: FailedAttempt,
+  error: CliError,
   { attempt, now, random }: { attempt: number; now: number; random: number },
 ): RetryDecision {
   if (attempt > policy.retries || !mayRepeat(policy, error)) return { again: false }
-  const wait = Math.max(retryAfter * 1000, backoff(waits, attempt - 1, random))
+  const wait = Math.max((error.details.retryAfter ?? 0) * 1000, backoff(waits, attempt - 1, random))
   if (wait > longestWait) {
     return { again: false, because: `the service asks to wait ${Math.ceil(wait / 1000)} s, more than 60 s` }
   }

@@ -92,9 +92,9 @@ describe('the decision to try again', () => {
           sent,
           isPermanent,
           ...(status === undefined ? {} : { status }),
+          ...(retryAfter === undefined ? {} : { retryAfter }),
         })
-        const found = { error, ...(retryAfter === undefined ? {} : { retryAfter }) }
-        const decision = decideRetry(rules, found, { attempt: number, now: 0, random })
+        const decision = decideRetry(rules, error, { attempt: number, now: 0, random })
         if (!decision.again) return
         expect(number).toBeLessThanOrEqual(rules.retries)
         expect(isPermanent).toBe(false)

@@ -45,7 +45,7 @@ describe('status', () => {
     [599, 'service', 'failed', 'nobody', 'go on'],
   ])('%i is %s, %s, tried again by %s, and others %s', (status, kind, fate, who, others) => {
     const error = new CliError(kindOfStatus(status, false), 'x', { status })
-    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, { error }, moment).again
+    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, error, moment).again
     const all = triesAgain(event) ? 'everybody' : triesAgain(asking) ? 'a chat' : 'nobody'
     expect([error.kind, fateOf(error), all, outlookOf(error)]).toEqual([kind, fate, who, others])
   })
@@ -59,7 +59,7 @@ describe('status', () => {
   ] as const)('without a status: %s is %s, tried again by %s, and others %s', (...row) => {
     const [kind, fate, who, others] = row
     const error = new CliError(kind, 'x')
-    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, { error }, moment).again
+    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, error, moment).again
     const all = triesAgain(event) ? 'everybody' : triesAgain(reading) ? 'who reads' : 'nobody'
     expect([fateOf(error), all, outlookOf(error)]).toEqual([fate, who, others])
   })
@@ -74,7 +74,7 @@ describe('status', () => {
     ])
     const error = new CliError('rate-limited', 'x', { status: 503 })
     expect([fateOf(error), outlookOf(error)]).toEqual(['refused', 'wait'])
-    expect(decideRetry({ ...policy, repeat: 'not-taken' }, { error }, moment).again).toBe(true)
+    expect(decideRetry({ ...policy, repeat: 'not-taken' }, error, moment).again).toBe(true)
   })
 
   test.each<[Kind, number, chat: Retry, event: Retry, others: string]>([
@@ -94,16 +94,16 @@ describe('status', () => {
     expect(meaning(fate, asking)).toMatchObject({ sent: 'yes', safeToRetry: true })
     const retries = [asking, event].map((stakes) => retryOf(error, meaning(fate, stakes)))
     expect([...retries, outlookOf(error)]).toEqual([chat, send, others])
-    expect(decideRetry({ ...policy, repeat: 'always' }, { error }, moment)).toEqual({ again: false })
+    expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toEqual({ again: false })
   })
 
   test('what a service says itself is permanent is neither tried again nor waited for', () => {
     const error = new CliError('rate-limited', 'x', { status: 429, isPermanent: true })
     expect(outlookOf(error)).toBe('go on')
-    expect(decideRetry({ ...policy, repeat: 'always' }, { error }, moment).again).toBe(false)
+    expect(decideRetry({ ...policy, repeat: 'always' }, error, moment).again).toBe(false)
     const unreachable = new CliError('not-sent', 'x', { isPermanent: true })
     expect(outlookOf(unreachable)).toBe('wait')
-    expect(decideRetry({ ...policy, repeat: 'always' }, { error: unreachable }, moment).again).toBe(false)
+    expect(decideRetry({ ...policy, repeat: 'always' }, unreachable, moment).again).toBe(false)
   })
 
   test('a status of a redirect is no answer', () => {
@@ -113,7 +113,7 @@ describe('status', () => {
   test('a failure that no request is the cause of stops no other call, and is not tried again', () => {
     const error = new CliError('usage', 'x')
     expect([fateOf(error), outlookOf(error)]).toEqual(['answered', 'go on'])
-    expect(decideRetry({ ...policy, repeat: 'always' }, { error }, moment).again).toBe(false)
+    expect(decideRetry({ ...policy, repeat: 'always' }, error, moment).again).toBe(false)
   })
 })
 
@@ -194,7 +194,7 @@ describe('another attempt', () => {
     ['what was not sent', {}, unsent, true],
     ['the last attempt', { retries: 0 }, failed, false],
   ])('%s', (_, more, error, again) => {
-    expect(decideRetry({ ...policy, repeat: 'failed', ...more }, { error }, moment).again).toBe(again)
+    expect(decideRetry({ ...policy, repeat: 'failed', ...more }, error, moment).again).toBe(again)
   })
 
   /** What is decided after an attempt that failed. */
@@ -204,7 +204,7 @@ describe('another attempt', () => {
   ) =>
     decideRetry(
       { ...policy, repeat: 'failed', retries: 9, deadline },
-      { error: limited, ...(retryAfter === undefined ? {} : { retryAfter }) },
+      limited.with(retryAfter === undefined ? {} : { retryAfter }),
       { attempt, random, now },
     )
 

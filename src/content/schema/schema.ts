@@ -1,7 +1,6 @@
 import type { Context } from '../../context.ts'
 import { CliError, countProblems, usage, usageProblems } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
-import { deadlineOf } from '../../settings/read-settings.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { type Assignment, appending, assigning } from '../../wire/json/edit.ts'
 import { describeJsonError, tryParseJson } from '../../wire/json/parse.ts'
@@ -30,7 +29,7 @@ export async function openSchema(
   const source = await context.input.text(name, '--schema -')
   if (tryParseJson(source) === undefined)
     throw usage(`--schema ${name}: not valid JSON: ${await describeJsonError(source)}`)
-  const checker = new Checker(context, source, deadlineOf(context, settings))
+  const checker = new Checker(context, source, context.limit.deadline)
   const problems = await checker.checkSchema()
   if (problems.length > 0) throw usageProblems(`--schema ${name}`, problems)
   const { schemaVia, answerRole } = settings.values

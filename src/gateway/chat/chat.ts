@@ -9,7 +9,7 @@ import { createCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import type { FileOutput } from '../../io/file-output.ts'
 import { printWhileRead } from '../../io/output.ts'
-import { deadlineOf, readSettings } from '../../settings/read-settings.ts'
+import { readSettings } from '../../settings/read-settings.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { type Endpoint, endpoints } from '../../wire/endpoints.ts'
@@ -37,7 +37,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const isLaidOut = !schema && wantsLayout(context, options, values)
   const question = await readQuestion(context, words, options)
   const file = await openOutput(context, options.output)
-  const conversation = await readConversation(context, options, { question, values })
+  const conversation = await readConversation(context, options, question)
   const { endpoint, parts } = await buildChatRequest(question, {
     history: conversation?.given,
     schema,
@@ -150,14 +150,13 @@ export async function readSchema(
 async function readConversation(
   context: Context,
   { thread: name }: ChatOptions,
-  { question, values }: { question: Question; values: Settings },
+  { given }: Question,
 ): Promise<Conversation | undefined> {
   if (name === undefined) return undefined
-  const { given } = question
   if (given) throw usage(`--thread and ${given.name} both give a body: use only one of them`)
   const { openConversation } = await import('./conversation.ts')
   const { dryRun, curl } = context.flags
-  const deadline = deadlineOf(context, { values })
+  const { deadline } = context.limit
   return openConversation(context, name, { deadline, isPreview: Boolean(dryRun || curl) })
 }
 
