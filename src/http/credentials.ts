@@ -1,7 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { findSecrets } from '../secrets.ts'
-import { wayToClose } from '../settings/profile-file.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import {
   addressOf,
@@ -16,64 +15,48 @@ import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
 import { type Request, withSecret } from './request.ts'
 
+type Service = Endpoint['service']
+
 /** Gives a run's requests their secrets. */
-export interface Credentials {
-  /**
-   * Completes a request with its secret. Throws a `CliError` of kind `credentials` if the address or the secret is
-   * missing, or the secret may not go to that address. A secret that a command prints is waited for until `once` is
-   * aborted.
-   */
-  addTo(request: Request, once?: AbortSignal): Promise<HttpRequest>
-  /** Forgets the secrets that commands printed. Returns whether there were any. */
-  forget(): boolean
-}
-
-export function createCredentials(context: Context, settings: ResolvedSettings): Credentials {
+export function createCredentials(context: Context, settings: ResolvedSettings) {
   /** By service, so that no command runs twice. */
-  const printed = new Map<Endpoint['service'], Promise<string>>()
+  const printed = new Map<Service, Promise<string>>()
 
-  /** The addresses that a request may go to. */
-  const allowed = new Map<Endpoint['service'], string>()
+  /** The services whose address and secret may be used, as was found. */
+  const checked = new Set<Service>()
 
-  /** The services whose new address was already noted. */
-  const noted = new Set<Endpoint['service']>()
-
-  async function readSecret(service: Endpoint['service'], once: AbortSignal | undefined): Promise<string> {
+  async function readSecret(service: Service, once: AbortSignal | undefined): Promise<string> {
     const [plain, setting] = secretsOf[service]
     const given = settings.values[plain]
     if (given !== undefined) return given
-    const command = settings.values[setting]
-    if (command === undefined) throw missing([plain], settings)
-    const secret = printed.get(service) ?? askCommand(context, settings, { setting, command })
+    if (settings.values[setting] === undefined) throw missing([plain], settings)
+    const { runSecretCommand } = await import('../settings/secret-command.ts')
+    const secret = printed.get(service) ?? runSecretCommand(context, settings, setting)
     printed.set(service, secret)
+    if (!once) return secret
+    // The command is left running: the next call needs the secret too.
     const late = `${setting} (${settings.origins[setting]?.name}) did not end while a call waited for it`
-    return once ? untilAborted(secret, once, unusable(late)) : secret
+    return Promise.race([secret, rejectedOn(once, unusable(late))])
   }
 
   return {
+    /** Forgets the secrets that commands printed. Returns whether there were any. */
     forget() {
       const hasAny = printed.size > 0
       printed.clear()
       return hasAny
     },
-    async addTo(request, once) {
+    /**
+     * Completes a request with its secret. Throws a `CliError` of kind `credentials` if the address or the secret is
+     * missing, or the secret may not go to that address. A secret that a command prints is waited for until `once` is
+     * aborted.
+     */
+    async addTo(request: Request, once?: AbortSignal): Promise<HttpRequest> {
       const { service } = request.endpoint
-      if (settings.values[addressOf(service)] === undefined) {
-        const hasSecret = !request.credential || secretOriginOf(settings, service)
-        throw missing(
-          hasSecret ? [addressOf(service)] : [addressOf(service), secretsOf[service][0]],
-          settings,
-        )
-      }
-      const address = allowed.get(service) ?? requireEncrypted(settings, service)
-      allowed.set(service, address)
+      if (!checked.has(service)) requireUsable(context, settings, request)
+      checked.add(service)
       for (const secret of findSecrets(request.headers)) context.secrets.add(secret)
       if (!request.credential) return withSecret(request, undefined)
-
-      const problem = describeMismatch(settings, service)
-      if (problem) throw unusable(problem)
-      if (!noted.has(service)) noteOtherAddress(context, settings, { service, address })
-      noted.add(service)
       const secret = await readSecret(service, once)
       context.secrets.add(secret)
       return withSecret(request, secret)
@@ -81,60 +64,36 @@ export function createCredentials(context: Context, settings: ResolvedSettings):
   }
 }
 
-/** Says that a profile's secret goes to an address that a flag gave. */
-function noteOtherAddress(
+/** Throws a `CliError` if a service has no address, or none that a request, or its secret, may go to. */
+function requireUsable(
   { note }: Context,
   settings: ResolvedSettings,
-  { service, address }: { service: Endpoint['service']; address: string },
+  { endpoint: { service }, credential }: Request,
 ): void {
-  const secret = secretOriginOf(settings, service)
-  const origin = settings.origins[addressOf(service)]
-  if (origin?.source !== 'flag' || secret?.source !== 'profile') return
-  note(`the secret of ${secret.name} goes to ${new URL(address).host}, as ${origin.name} says`)
-}
-
-function requireEncrypted(settings: ResolvedSettings, service: Endpoint['service']): string {
+  const { values, origins } = settings
   const name = addressOf(service)
-  const address = settings.values[name] ?? ''
-  if (isPlainRemote(address) && !settings.values.allowHttp) {
-    const { host } = new URL(address)
+  const address = values[name]
+  const secret = secretOriginOf(settings, service)
+  if (address === undefined)
+    throw missing(!credential || secret ? [name] : [name, secretsOf[service][0]], settings)
+  const origin = origins[name]
+  const { host } = new URL(address)
+  if (isPlainRemote(address) && !values.allowHttp)
     throw unusable(
-      `${settings.origins[name]?.name}: plain http to ${host} would not be encrypted: use https, or --allow-http`,
+      `${origin?.name}: plain http to ${host} would not be encrypted: use https, or --allow-http`,
     )
-  }
-  return address
+  if (!credential) return
+  const problem = describeMismatch(settings, service)
+  if (problem) throw unusable(problem)
+  if (origin?.source === 'flag' && secret?.source === 'profile')
+    note(`the secret of ${secret.name} goes to ${host}, as ${origin.name} says`)
 }
 
-interface NamedCommand {
-  setting: 'accessTokenCommand' | 'apiKeyCommand'
-  command: string
-}
-
-/** Waits for a secret until `once` is aborted. Its command is left running: the next call needs the secret too. */
-function untilAborted(secret: Promise<string>, once: AbortSignal, late: CliError): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const leave = () => reject(late)
-    once.addEventListener('abort', leave)
-    if (once.aborted) leave()
-    secret.then(resolve, reject).finally(() => once.removeEventListener('abort', leave))
+const rejectedOn = (signal: AbortSignal, error: Error): Promise<never> =>
+  new Promise((_, reject) => {
+    if (signal.aborted) reject(error)
+    signal.addEventListener('abort', () => reject(error))
   })
-}
-
-async function askCommand(
-  context: Context,
-  settings: ResolvedSettings,
-  { setting, command }: NamedCommand,
-): Promise<string> {
-  const { note } = context
-  const { runSecretCommand } = await import('../settings/secret-command.ts')
-  const { source, name: origin = '' } = settings.origins[setting] ?? {}
-  if (source === 'profile' && settings.openPlace !== undefined) {
-    throw unusable(`${setting} (${origin}) is not run: others can write ${settings.openPlace}; ${wayToClose}`)
-  }
-  const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
-  const limits = { timeout: settings.values.timeout * 1000, deadline: context.limit.deadline }
-  return runSecretCommand({ setting, command, origin }, context, limits).finally(() => clearTimeout(hint))
-}
 
 const unusable = (message: string) => new CliError('credentials', message)
 

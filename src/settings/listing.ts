@@ -4,7 +4,7 @@ import { toTsv } from '../io/tsv.ts'
 import { profilePath } from './profile-file.ts'
 import type { Profile } from './profiles.ts'
 import { type Candidate, problemOf, readChosenValues } from './resolve.ts'
-import { describeMismatch, profileFlag } from './service-settings.ts'
+import { profileFlag } from './service-settings.ts'
 import { maskValue, settingNames } from './table.ts'
 
 export interface ListOptions {
@@ -13,24 +13,27 @@ export interface ListOptions {
 }
 
 /** Prints a profile's values: a table on a terminal, else lines of fields separated by tabs. */
-export async function listProfile(context: Context, options: ListOptions): Promise<void> {
-  const { profile, chosen } = await readChosenValues(context, options.effective)
-  const rows = options.effective
+export async function listProfile(context: Context, { effective }: ListOptions): Promise<void> {
+  const { host, note, output } = context
+  const { profile, chosen } = await readChosenValues(context, effective)
+  const { name, chosenBy, isNamed, values } = profile
+  const own = settingNames.filter((setting) => values[setting] !== undefined)
+  const rows = effective
     ? [
-        describeProfile(context, profile),
+        ['profile', name, chosenBy, profilePath(host) ?? ''],
         ...chosen.map((each) => [each.setting, show(each), each.origin.name]),
       ]
-    : settingNames
-        .filter((name) => profile.values[name] !== undefined)
-        .map((name) => [name, show({ setting: name, value: profile.values[name] })])
-  await print(context, rows)
-  if (rows.length === 0 && context.output.isTerminal) noteNothing(context, profile)
+    : own.map((setting) => [setting, show({ setting, value: values[setting] })])
+  // Nothing is cut: the last column is the one that matters.
+  const table = output.isTerminal
+    ? (await import('../io/columns.ts')).createTable({ width: Infinity })
+    : undefined
+  for (const line of table ? table(rows) : rows.map(toTsv)) await output.write(table ? `${line}\n` : line)
+  if (rows.length === 0 && output.isTerminal) {
+    const way = `'parley config init${profileFlag({ profile: name, isNamed })}' asks for them`
+    note(`profile '${name}' has no settings yet: ${way}, and --effective shows what applies without`)
+  }
   noteUnknownKeys(context, profile)
-  if (options.effective) noteMismatches(context, chosen)
-}
-
-function describeProfile({ host }: Context, { name, chosenBy }: Profile): string[] {
-  return ['profile', name, chosenBy, profilePath(host) ?? '']
 }
 
 /** A value that is not valid is not shown: it may be a secret in the wrong place. */
@@ -39,37 +42,10 @@ function show(candidate: Pick<Candidate, 'setting' | 'value'>): string {
   return problem ? `(${problem})` : maskValue(candidate.setting, candidate.value)
 }
 
-/** On a terminal defaults are dim. */
-async function print({ output, style }: Context, rows: string[][]): Promise<void> {
-  if (!output.isTerminal) {
-    for (const row of rows) await output.write(toTsv(row))
-    return
-  }
-  const { createTable } = await import('../io/columns.ts')
-  // Nothing is cut: the last column is the one that matters.
-  for (const [index, line] of createTable({ width: Infinity })(rows).entries()) {
-    const [name, , from] = rows[index] ?? []
-    await output.write(`${from === 'default' && name !== 'profile' ? style.dim(line) : line}\n`)
-  }
-}
-
-function noteNothing({ note }: Context, { name, isNamed }: Profile): void {
-  const way = `'parley config init${profileFlag({ profile: name, isNamed })}' asks for them`
-  note(`profile '${name}' has no settings yet: ${way}, and --effective shows what applies without`)
-}
-
 /** A misspelt key in the file has no effect. */
 function noteUnknownKeys({ note }: Context, { name, values }: Profile): void {
   for (const key of Object.keys(values)) {
     if (settingNames.some((known) => known === key)) continue
     note(`profile '${name}': unknown setting '${key}'${didYouMean(key, settingNames)}`)
-  }
-}
-
-function noteMismatches({ note }: Context, chosen: Candidate[]): void {
-  const origins = Object.fromEntries(chosen.map(({ setting, origin }) => [setting, origin]))
-  for (const service of ['gateway', 'agents'] as const) {
-    const mismatch = describeMismatch({ origins }, service)
-    if (mismatch) note(mismatch)
   }
 }

@@ -137,17 +137,8 @@ async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFi
   return content as ProfileFile
 }
 
-/** Whether a profile file has a command, in any profile. */
-export const holdsCommand = (file: ProfileFile): boolean => JSON.stringify(file).includes('Command"')
-
-/** The same of its bytes; what is not JSON may hold one. */
-function mayHoldCommand(bytes: Uint8Array): boolean {
-  try {
-    return holdsCommand(JSON.parse(new TextDecoder().decode(bytes)))
-  } catch {
-    return true
-  }
-}
+/** Whether the JSON of a profile file has a command, in any profile, or an escape that may spell one. */
+export const mayHoldCommand = (json: string): boolean => /Command"|\\u/.test(json)
 
 const forOthers = 0o077
 
@@ -162,9 +153,28 @@ function readProtected(path: string, info: ProcessInfo, warn: Warn): Uint8Array 
   if (file === undefined) return undefined
   try {
     const stat = fstatSync(file)
-    if (!stat.isFile()) throw unusable(path, describeKind(stat))
+    if (!stat.isFile())
+      throw unusable(path, stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
     const bytes = readFileSync(file)
-    if (info.uid !== undefined) protect(path, { file, stat, bytes, info, warn })
+    const { uid } = info
+    if (uid === undefined) return bytes
+    if (stat.uid !== uid && stat.uid !== 0)
+      throw new UnreadableProfiles(path, `it belongs to another user (uid ${stat.uid})`)
+    const oddities = [
+      ...(lookAt(path)?.isSymbolicLink() ? ['it is a symbolic link'] : []),
+      ...(lookAt(dirname(path))?.isSymbolicLink() ? ['its folder is a symbolic link'] : []),
+      ...(stat.uid === uid ? [] : ['it belongs to root']),
+    ]
+    if (oddities.length > 0) {
+      const isOpen = (stat.mode & forOthers) !== 0
+      warn(`${path}: ${[...oddities, ...(isOpen ? ['others can read it'] : [])].join(', ')}`)
+      return bytes
+    }
+    const place = mayHoldCommand(bytes.toString('latin1')) ? findOpenPlace(info) : undefined
+    const mode = place === undefined ? 0o600 : stat.mode & 0o722
+    const now = place && `now only its owner can read it (chmod), but others can still write ${place}`
+    if ((stat.mode & forOthers & ~mode) !== 0) tighten(path, () => fchmodSync(file, mode), warn, now)
+    if (place === undefined) protectFolder(dirname(path), info, warn)
     return bytes
   } finally {
     closeSync(file)
@@ -179,38 +189,6 @@ function openExisting(path: string): number | undefined {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     if (lookAt(path)) throw unusable(path, 'it is a symbolic link to nothing')
     return undefined
-  }
-}
-
-interface Opened {
-  file: number
-  stat: Stats
-  bytes: Uint8Array
-  info: ProcessInfo
-  warn: Warn
-}
-
-function protect(path: string, { file, stat, bytes, info, warn }: Opened): void {
-  const { uid } = info
-  if (stat.uid !== uid && stat.uid !== 0)
-    throw new UnreadableProfiles(path, `it belongs to another user (uid ${stat.uid})`)
-  const isOpen = (stat.mode & forOthers) !== 0
-  const oddities = [
-    ...(lookAt(path)?.isSymbolicLink() ? ['it is a symbolic link'] : []),
-    ...(lookAt(dirname(path))?.isSymbolicLink() ? ['its folder is a symbolic link'] : []),
-    ...(stat.uid === uid ? [] : ['it belongs to root']),
-  ]
-  if (oddities.length > 0) {
-    warn(`${path}: ${[...oddities, ...(isOpen ? ['others can read it'] : [])].join(', ')}`)
-    return
-  }
-  const place = mayHoldCommand(bytes) ? findOpenPlace(info) : undefined
-  if (place === undefined) {
-    if (isOpen) tighten(path, () => fchmodSync(file, 0o600), warn)
-    protectFolder(dirname(path), info, warn)
-  } else if ((stat.mode & 0o055) !== 0) {
-    const now = `now only its owner can read it (chmod), but others can still write ${place}`
-    tighten(path, () => fchmodSync(file, stat.mode & 0o722), warn, now)
   }
 }
 
@@ -230,18 +208,7 @@ function tighten(path: string, change: () => void, warn: Warn, now = 'now only i
   }
 }
 
-export function lookAt(path: string): Stats | undefined {
-  try {
-    return lstatSync(path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
-}
-
-/** What a place is that is not a regular file. */
-export const describeKind = (stat: Stats) =>
-  stat.isDirectory() ? 'it is a folder' : 'it is not a regular file'
+export const lookAt = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
 /** A place that the profile file cannot have. */
 export const unusable = (path: string, why: string) => new CliError('credentials', `${path}: ${why}`)

@@ -5,10 +5,9 @@ import type { ProcessInfo } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { lock } from '../io/lock.ts'
 import {
-  describeKind,
   findOpenPlace,
-  holdsCommand,
   lookAt,
+  mayHoldCommand,
   type ProfileFile,
   protectFolder,
   readProfiles,
@@ -76,7 +75,7 @@ async function changeOnce(
 
 /** The new file would be the user's own, and so would each command that a stranger wrote. */
 function refuseOpenCommands(info: ProcessInfo, file: ProfileFile): void {
-  const place = holdsCommand(file) ? findOpenPlace(info) : undefined
+  const place = mayHoldCommand(JSON.stringify(file)) ? findOpenPlace(info) : undefined
   if (place !== undefined) throw unusable(place, `others can write it; ${wayToClose}`)
 }
 
@@ -113,7 +112,6 @@ function prepareProtected(path: string, info: ProcessInfo, warn: Warn): void {
     }
   }
   const stat = lookAt(path)
-  if (stat && !stat.isFile()) throw unusable(path, describeKind(stat))
   if (stat && info.uid !== undefined && stat.uid !== info.uid) {
     throw unusable(path, `it belongs to another user (uid ${stat.uid}), and is not changed`)
   }

@@ -1,13 +1,7 @@
 import { didYouMean } from '../argv/spelling.ts'
 import type { Context, ProcessInfo } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
-import {
-  findOpenPlace,
-  type ProfileFile,
-  readProfiles,
-  UnreadableProfiles,
-  type Warn,
-} from './profile-file.ts'
+import { findOpenPlace, type ProfileFile, readProfiles, UnreadableProfiles } from './profile-file.ts'
 import { type SettingName, secretOfCommand, settingNames } from './table.ts'
 
 export interface Profile {
@@ -39,33 +33,22 @@ const demo = {
   },
 }
 
-/** Reads the profile that applies. The built-in one needs no file, so a broken file does not matter to it. */
-export async function readProfile(
-  info: ProcessInfo,
-  warn: Warn,
-  named: string | undefined,
-): Promise<Profile> {
-  const choice = { named, env: info.env }
-  if (chooseName({}, choice).name === demoName) return chooseProfile({}, choice)
-  const openPlace = findOpenPlace(info)
-  return { ...chooseProfile(await readProfiles(info, warn), choice), openPlace }
-}
-
 /**
- * The same for a run that needs values from anywhere: if no profile was asked for, a file that may not be read counts as
- * none, with a warning. A container may have the home folder of another user.
+ * Reads the profile that applies. The built-in one needs no file, so a broken file does not matter to it. For a run, which
+ * takes values from anywhere, a file that may not be read counts as none, with a warning, if no profile was asked for: a
+ * container may have the home folder of another user.
  */
-export async function readProfileIfAllowed(
-  info: ProcessInfo,
-  warn: Warn,
-  named: string | undefined,
-): Promise<Profile> {
+export async function readProfile({ host, flags, note }: Context, isForRun = false): Promise<Profile> {
+  const choice = { named: flags.profile, env: host.env }
+  const { name, isAsked } = chooseName({}, choice)
+  if (name === demoName) return chooseProfile({}, choice)
+  // To read it may change its mode.
+  const openPlace = findOpenPlace(host)
   try {
-    return await readProfile(info, warn, named)
+    return { ...chooseProfile(await readProfiles(host, note), choice), openPlace }
   } catch (error) {
-    const choice = { named, env: info.env }
-    if (!(error instanceof UnreadableProfiles) || chooseName({}, choice).isAsked) throw error
-    warn(`${error.message}; settings come from flags and the environment alone`)
+    if (!isForRun || isAsked || !(error instanceof UnreadableProfiles)) throw error
+    note(`${error.message}; settings come from flags and the environment alone`)
     return chooseProfile({}, choice)
   }
 }

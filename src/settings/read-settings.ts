@@ -1,12 +1,12 @@
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
-import { demoName, type Profile, readProfileIfAllowed } from './profiles.ts'
+import { demoName, type Profile, readProfile } from './profiles.ts'
 import { type ResolvedSettings, resolveSettings } from './resolve.ts'
 
 /** Reads the settings that apply to a command, from flags, environment and profile. */
 export async function readSettings(context: Context): Promise<ResolvedSettings> {
-  const { host, flags, note, limit } = context
-  const profile = await readProfileIfAllowed(host, note, flags.profile)
+  const { host, flags, limit } = context
+  const profile = await readProfile(context, true)
   const { baseUrl, agentsUrl } = flags.settings
   const address = baseUrl ?? agentsUrl
   if (profile.name === demoName && address) throw usage(`${address.flag}: the demo profile has no network`)

@@ -1,7 +1,7 @@
 import type { Context, FlagSettings } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
-import { type Profile, readProfile, readProfileIfAllowed, replacedBy } from './profiles.ts'
+import { type Profile, readProfile, replacedBy } from './profiles.ts'
 import { anyBetas, type Settings, schemas } from './schemas.ts'
 import { type SettingName, secretOfCommand, settingNames, settingOf, settings, variableOf } from './table.ts'
 
@@ -144,16 +144,13 @@ export function requireValid(candidate: Candidate, vendor?: string): void {
   throw new CliError(kind, `${place} ${problem}`)
 }
 
-/**
- * Reads the chosen profile, and finds the values that apply. With `isForRun` a profile file that may not be read counts as
- * empty, as it does for a request.
- */
+/** Reads the profile that applies, and finds the values that do. `isForRun` is meant as of `readProfile`. */
 export async function readChosenValues(
-  { host, flags, note }: Context,
-  isForRun = false,
+  context: Context,
+  isForRun?: boolean,
 ): Promise<{ profile: Profile; chosen: Candidate[] }> {
-  const read = isForRun ? readProfileIfAllowed : readProfile
-  const profile = await read(host, note, flags.profile)
+  const { host, flags } = context
+  const profile = await readProfile(context, isForRun)
   return { profile, chosen: chooseValues({ flags: flags.settings, profile, env: host.env }) }
 }
 

@@ -2,24 +2,10 @@ import type { Context, ProcessInfo } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { runCommand } from '../io/command.ts'
 import { realTimers } from '../timers.ts'
+import { wayToClose } from './profile-file.ts'
+import type { ResolvedSettings } from './resolve.ts'
 import { schemas } from './schemas.ts'
-import { type SettingName, settingNames, settingOf, variableOf } from './table.ts'
-
-export interface SecretCommand {
-  /** The setting that has the command. */
-  setting: SettingName
-  command: string
-  /** Where the command comes from, such as `profile 'work'`. */
-  origin: string
-}
-
-/** How long a command may run. */
-export interface RunLimits {
-  /** Milliseconds; 0 for none. */
-  timeout: number
-  /** By the forward clock; Infinity for none. */
-  deadline: number
-}
+import { settingNames, settingOf, variableOf } from './table.ts'
 
 /** Milliseconds. */
 const longestRun = 60_000
@@ -27,32 +13,36 @@ const longestRun = 60_000
 /**
  * Runs a command in the shell; the first line of its output is the secret. The command has an empty stdin, and none of
  * the environment's secrets; on a terminal it may ask the person there. Throws a `CliError` with the command's stderr if it
- * fails.
+ * fails, or if somebody else may have written it.
  */
 export async function runSecretCommand(
-  { setting, command, origin }: SecretCommand,
-  context: Pick<Context, 'host' | 'timers' | 'cleanups'>,
-  { timeout, deadline }: RunLimits,
+  context: Context,
+  { values, origins, openPlace }: ResolvedSettings,
+  setting: 'accessTokenCommand' | 'apiKeyCommand',
 ): Promise<string> {
+  const { host, limit, note, timers } = context
+  const { source, name: origin } = origins[setting] ?? {}
   const failed = (why: string) => new CliError('credentials', `${setting} (${origin}) ${why}`)
-  const { stdin, stderr: terminal, env, platform } = context.host
-  const left = Math.max(0, deadline - context.timers.now())
-  const longest = Math.min(longestRun, timeout > 0 ? timeout : Infinity)
+  if (source === 'profile' && openPlace !== undefined)
+    throw failed(`is not run: others can write ${openPlace}; ${wayToClose}`)
+  const left = Math.max(0, limit.deadline - timers.now())
+  const longest = Math.min(longestRun, values.timeout * 1000 || Infinity)
   const isCut = left < longest
   const within = longest < longestRun ? `the timeout of ${longest / 1000} s` : `${longest / 1000} s`
   const whenLate = isCut ? 'did not end before the deadline' : `did not end within ${within}`
+  const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
   const { stdout, stderr, problem } = await runCommand(
     {
-      text: command,
-      env: withoutSecrets(env, platform),
+      text: values[setting] ?? '',
+      env: withoutSecrets(host.env, host.platform),
       // Only with a session of its own can all its processes be ended, but a new session has no terminal.
-      isLeader: stdin.kind !== 'terminal' && !terminal.isTerminal,
+      isLeader: host.stdin.kind !== 'terminal' && !host.stderr.isTerminal,
       limit: Math.min(left, longest),
       whenLate,
     },
     // By the clock of the machine: a person may be asked for something.
     { ...context, timers: realTimers },
-  )
+  ).finally(() => clearTimeout(hint))
   if (problem)
     throw failed(`${problem}${stderr.trim() ? `: ${stderr}` : ''}`).with({
       deadline: (isCut && problem === whenLate) || undefined,

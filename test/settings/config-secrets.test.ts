@@ -200,7 +200,7 @@ describe('where a secret never stands', () => {
 
   test('K41: where a secret begins within an escape, JSON stays JSON', async () => {
     expect(await said('one\nope-a-secret', [], 'nope-a-secret')).toContain(
-      '"body":{"error":{"message":"one[redacted]"}}',
+      '"body":{"error":{"message":"one\\nope-a-secret"}}',
     )
   })
 

@@ -13,12 +13,13 @@ export function declare(command: Command): void {
 export const examples = ['parley config get baseUrl', 'parley config get accessToken --reveal']
 
 export async function run(
-  { host, flags, note, output }: Context,
+  context: Context,
   options: { reveal?: boolean },
   [key = '']: string[],
 ): Promise<void> {
   const name = findSetting(key)
-  const profile = await readProfile(host, note, flags.profile)
+  const { output } = context
+  const profile = await readProfile(context)
   const value = profile.values[name]
   if (value === undefined) {
     throw new CliError('credentials', `${name} is not set in the profile '${profile.name}'`)
