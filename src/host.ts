@@ -2,16 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import type { Host } from './context.ts'
 import { CliError, fileProblem, usage } from './errors.ts'
-import {
-  expectEnd,
-  interrupt,
-  leaveAfter,
-  onContinue,
-  onCrash,
-  onSignal,
-  suspend,
-  takeInterrupt,
-} from './signals.ts'
+import { expectEnd, interrupt, leaveAfter, onCrash, onSignal, takeInterrupt } from './signals.ts'
 import { createStdStream, filePath, findStdinKind } from './std-streams.ts'
 import { realTimers } from './timers.ts'
 
@@ -38,8 +29,6 @@ export function createProcessHost(): Host {
       open: () => process.stdin,
       setRaw: (isRaw) => void process.stdin.setRawMode(isRaw),
       interrupt,
-      onContinue,
-      suspend: process.platform === 'win32' ? undefined : suspend,
     },
     stdout: createStdStream(1, () => process.stdout),
     stderr,

@@ -70,19 +70,6 @@ function raise(signal: (typeof signals)[number]): void {
   else if (!process.emit(signal, signal)) process.exit(128 + constants.signals[signal])
 }
 
-/** Calls `act` whenever the stopped process resumes, until the returned function is called. */
-export function onContinue(act: () => void): () => void {
-  process.on('SIGCONT', act)
-  return () => void process.off('SIGCONT', act)
-}
-
-/** Stops the whole job, as Ctrl-Z does. If no shell could wake the job, it is not stopped, and resumes at once. */
-export function suspend(): void {
-  const timer = setTimeout(() => process.emit('SIGCONT', 'SIGCONT'), 200)
-  process.once('SIGCONT', () => clearTimeout(timer))
-  process.kill(0, 'SIGTSTP')
-}
-
 /** While a run has not ended, the process fails: an empty event loop alone would end it with exit code 0. */
 export function expectEnd(report: () => void): () => void {
   process.exitCode = 1

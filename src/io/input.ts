@@ -18,10 +18,6 @@ export interface Stdin {
   setRaw?(isRaw: boolean): void
   /** Does what Ctrl-C does while the terminal is not raw. */
   interrupt?(): void
-  /** Calls `act` whenever the stopped run resumes, as by fg, until what it returns is called. */
-  onContinue?(act: () => void): () => void
-  /** Does what Ctrl-Z does while the terminal is not raw. */
-  suspend?: (() => void) | undefined
 }
 
 export interface InputOptions {

@@ -49,14 +49,11 @@ export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions)
     const isEdited = stdin.setRaw !== undefined && (isHidden || stderr.isTerminal)
     let isOpen = true
     let isLineOpen = false
-    let redraw = () => {}
     let stopEditing = () => {}
-    const forget = stdin.onContinue?.(() => redraw())
     const release = (): boolean => {
       if (!isOpen) return false
       isOpen = false
       cleanups.delete(release)
-      forget?.()
       stopEditing()
       stdin.setRaw?.(false)
       if (isLineOpen) write('\n')
@@ -93,13 +90,6 @@ export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions)
           input.off('end', end)
           withdrawal.removeEventListener('abort', withdraw)
         }
-        redraw = () => {
-          // Another program may have set the terminal otherwise.
-          stdin.setRaw?.(false)
-          stdin.setRaw?.(isEdited)
-          if (isHidden) write(`\r${question}`)
-          else editor.prompt(true)
-        }
         editor.once('line', (line) => {
           // Node's editor ends the line that it shows.
           if (isEdited && !isHidden) isLineOpen = false
@@ -107,11 +97,8 @@ export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions)
         })
         editor.once('close', end)
         editor.on('SIGINT', () => stdin.interrupt?.())
-        editor.on('SIGTSTP', () => {
-          stdin.setRaw?.(false)
-          write('\n')
-          stdin.suspend?.()
-        })
+        // Node would stop this process, and not those that it has a pipe to.
+        editor.on('SIGTSTP', () => {})
         isLineOpen = true
         if (isHidden) write(question)
         else editor.prompt()
