@@ -10,24 +10,18 @@ export interface Command {
   env: Readonly<Record<string, string | undefined>>
   /** On stdin; nothing is an empty one. */
   input?: string
-  /** Whether it leads a group of processes, all of which can be ended. Such a group has no terminal. */
+  /** Whether it leads a group of processes, which is ended with it. Such a group has no terminal. */
   isLeader: boolean
   /** The longest time for it, in milliseconds, and the problem of one that takes longer. */
   limit: number
   whenLate: string
 }
 
-interface Surroundings {
-  platform: NodeJS.Platform
-  env: Readonly<Record<string, string | undefined>>
-  isLeader: boolean
-}
-
 export interface CommandOptions {
   /** The current folder may be gone. */
-  host: { readonly cwd: string; platform: NodeJS.Platform; env: Surroundings['env'] }
+  host: { readonly cwd: string; platform: NodeJS.Platform; env: Command['env'] }
   timers: Timers
-  /** While the command runs, one of them ends it with all processes that it started. */
+  /** While the command runs, one of them ends it. */
   cleanups: Crowd<() => void>
 }
 
@@ -45,16 +39,20 @@ const mostPrinted = 2 ** 20
 /** Of stderr, in bytes. */
 const longestTail = 8192
 
-/** Runs a command. One that takes too long or prints too much is ended, with all processes that it started. */
+/** Runs a command. One that takes too long or prints too much is ended. */
 export async function runCommand(
   { text, env, input, isLeader, limit, whenLate }: Command,
   { host, timers, cleanups }: CommandOptions,
 ): Promise<Printed> {
-  const { platform } = host
   const stdin = input === undefined ? 'ignore' : 'pipe'
-  const options = { cwd: currentFolder(host), env, shell: true, detached: isLeader && platform !== 'win32' }
+  const options = {
+    cwd: currentFolder(host),
+    env,
+    shell: true,
+    detached: isLeader && host.platform !== 'win32',
+  }
   const child = spawn(text, { ...options, stdio: [stdin, 'pipe', 'pipe'] })
-  const stop = () => endFamily(child, { isLeader: options.detached, platform, env: host.env })
+  const stop = () => end(child, options.detached, host)
   cleanups.add(stop)
   const isOver = new AbortController()
   const forget = callAfter(timers, limit, () => isOver.abort(whenLate))
@@ -106,38 +104,26 @@ function describeEnd(code: number | null, signal: NodeJS.Signals | null): string
   return code === 0 ? undefined : `failed with exit code ${code}`
 }
 
-/** Ends a process and those that it started. Synchronous. */
-function endFamily(child: ChildProcess, { isLeader, platform, env }: Surroundings): void {
+/** Ends a process, with those of its group if it leads one. Synchronous. */
+function end(child: ChildProcess, isLeader: boolean, { platform, env }: CommandOptions['host']): void {
   if (child.pid === undefined) return
-  const isEnded = platform === 'win32' ? endTree(child.pid, env) : endBySignals(child.pid, isLeader)
-  if (!isEnded) child.kill('SIGKILL')
+  const isEnded = platform === 'win32' ? endTree(child.pid, env) : isLeader && endGroup(child.pid)
+  if (!isEnded) child.kill()
 }
 
 /** By TERM, and soon after by KILL. Returns false if there is no shell. */
-function endBySignals(pid: number, isLeader: boolean): boolean {
-  const targets = isLeader ? [`-${pid}`] : descendants(pid).map(String)
-  const script = 'kill -s TERM -- "$@"; sleep 0.1; kill -s KILL -- "$@"'
-  return spawnSync('sh', ['-c', script, 'sh', ...targets], { stdio: 'ignore' }).error === undefined
+function endGroup(pid: number): boolean {
+  const script = 'kill -s TERM -- "$1"; sleep 0.1; kill -s KILL -- "$1"'
+  return spawnSync('sh', ['-c', script, 'sh', `-${pid}`], { stdio: 'ignore' }).error === undefined
 }
 
 /** A signal has to end the run within half a second. Milliseconds. */
 const longestEnd = 400
 
 /** On Windows, `kill` would not end the processes that this one started. */
-function endTree(pid: number, env: Surroundings['env']): boolean {
+function endTree(pid: number, env: Command['env']): boolean {
   // By its whole path, because Windows looks in the current folder first.
   const taskkill = win32.join(env.SystemRoot ?? 'C:\\Windows', 'System32', 'taskkill.exe')
   const words = ['/PID', String(pid), '/T', '/F']
   return spawnSync(taskkill, words, { stdio: 'ignore', timeout: longestEnd }).status === 0
-}
-
-/** The process itself, and all below it that the system lists. */
-function descendants(pid: number): number[] {
-  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
-  const processes = (stdout ?? '').split('\n').map((line) => line.trim().split(/\s+/).map(Number))
-  const family = [pid]
-  for (const member of family) {
-    family.push(...processes.flatMap(([id, parent]) => (parent === member && id ? [id] : [])))
-  }
-  return family
 }

@@ -82,8 +82,8 @@ test('K33: one that prints without end is given up (needs sh)', async () => {
   expect(ended.err).toContain('printed more than 1 MiB')
 })
 
-test('K34: on a terminal the command of a secret may ask there, and ends with its children (needs ps and script)', async () => {
-  const { cwd, env } = world(`printf 'PIN? ' > /dev/tty; read pin < /dev/tty; echo $pin > pin; ${children}`)
+test('K34: on a terminal the command of a secret may ask there (needs script)', async () => {
+  const { cwd, env } = world(`printf 'PIN? ' > /dev/tty; read pin < /dev/tty; echo $pin > pin; cat /dev/tty`)
   const command = 'echo $$ > pid; exec "$NODE" "$PARLEY" chat x'
   const terminal = spawn('script', ['-qec', command, '/dev/null'], {
     cwd,
@@ -103,9 +103,8 @@ test('K34: on a terminal the command of a secret may ask there, and ends with it
   const closed = new Promise((resolve) => terminal.on('close', resolve))
   await until(() => screen.includes('PIN? '))
   terminal.stdin.write('1234\n')
-  await until(() => pidsIn(cwd).length === 2)
+  await until(() => existsSync(join(cwd, 'pin')))
   process.kill(Number(readFileSync(join(cwd, 'pid'), 'utf8')), 'SIGTERM')
   await closed
   expect(readFileSync(join(cwd, 'pin'), 'utf8')).toBe('1234\n')
-  await until(() => !pidsIn(cwd).some(isAlive))
 })
