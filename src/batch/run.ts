@@ -50,8 +50,6 @@ interface LineFailure {
 export interface ResultSink {
   /** Resolves once a line is written; throws as its file or stdout does. */
   write(line: string): Promise<void> | void
-  /** Throws a `CliError` if what was written is not there any more. */
-  requireWhole?(): void
 }
 
 /** Prints results on stdout, and tells a person how the batch goes. */
@@ -152,7 +150,7 @@ class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
   }
 
   async toEnd(): Promise<Outcome> {
-    const { interrupted, limits, results } = this.#options
+    const { interrupted, limits } = this.#options
     const onInterrupt = () => {
       this.#stop(undefined)
       this.#wake()
@@ -175,11 +173,6 @@ class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
       interrupted.removeEventListener('abort', onInterrupt)
       // Not waited for: a pipe may be silent for ever.
       this.#lines.return?.().catch(() => {})
-    }
-    try {
-      results?.requireWhole?.()
-    } catch (error) {
-      this.#stop(error)
     }
     return { stop: this.#reason, failure: this.#firstToPass ?? this.#first }
   }

@@ -424,17 +424,6 @@ describe('nothing more is begun', () => {
     expect(tally).toMatchObject({ ok: 6, failed: 0 })
   })
 
-  test('B02: the results are gone after the last line', async () => {
-    const gone = {
-      async write() {},
-      requireWhole() {
-        throw failure('file')
-      },
-    }
-    const { stop, tally } = await play(linesOf(3), async (job) => answerOf(job), { results: gone })
-    expect([(stop as CliError).kind, tally.ok]).toEqual(['file', 3])
-  })
-
   test('after a bad line of a pipe, but what came before it is asked', async () => {
     const asked: number[] = []
     const ask: Ask<TestCall> = async (job) => {
