@@ -10,9 +10,9 @@ export async function createLayout(
   { flags, host, output }: Context,
   waiting?: Waiting,
 ): Promise<AnswerPrinter> {
-  const { createMarkdownPrinter } = await loadMarkdown()
+  const { MarkdownPrinter } = await loadMarkdown()
   const isColoured = wantsColour(flags.color ?? 'auto', host.env, output.isTerminal)
   const links = isColoured && output.isTerminal && takesHyperlinks(host.env) ? 'hyperlink' : 'address'
   const columns = () => host.stdout.columns || Infinity
-  return createMarkdownPrinter(output, { columns, isColoured, links, waiting })
+  return new MarkdownPrinter(output, { columns, isColoured, links, waiting })
 }

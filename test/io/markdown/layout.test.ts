@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createMarkdownPrinter } from '../../../src/io/markdown/printer.ts'
+import { MarkdownPrinter } from '../../../src/io/markdown/printer.ts'
 import { print, printPieces } from './print.ts'
 
 /** Colours as tags: `<1;35>text</>`. */
@@ -245,7 +245,11 @@ describe('what is whole is shown', () => {
       },
       async flush() {},
     }
-    const printer = createMarkdownPrinter(output, { isColoured: false })
+    const printer = new MarkdownPrinter(output, {
+      isColoured: false,
+      links: 'address',
+      columns: () => Infinity,
+    })
     for (const [at, piece] of pieces.entries()) {
       const before = written.length
       printer.add(piece)
@@ -315,7 +319,11 @@ describe('a cut prints what is kept back as it came', () => {
       },
       async flush() {},
     }
-    const printer = createMarkdownPrinter(output, { isColoured: false })
+    const printer = new MarkdownPrinter(output, {
+      isColoured: false,
+      links: 'address',
+      columns: () => Infinity,
+    })
     printer.add(text)
     await printer.write()
     expect(written.join('')).toBe(before)

@@ -1,4 +1,4 @@
-import { createMarkdownPrinter, type MarkdownOptions } from '../../../src/io/markdown/printer.ts'
+import { type MarkdownOptions, MarkdownPrinter } from '../../../src/io/markdown/printer.ts'
 import type { Output } from '../../../src/io/output.ts'
 
 interface PrintOptions extends Partial<Omit<MarkdownOptions, 'columns'>> {
@@ -19,8 +19,9 @@ export async function printPieces(
     },
     async flush() {},
   }
-  const printer = createMarkdownPrinter(output, {
+  const printer = new MarkdownPrinter(output, {
     isColoured: false,
+    links: 'address',
     columns: typeof columns === 'number' ? () => columns : columns,
     ...options,
   })
