@@ -8,10 +8,8 @@ import { toTsv } from '../../io/tsv.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { elementsOf } from '../../wire/page.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { unpack } from '../confirming/confirm-input.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { createPace, type Decision, matches, type Pace, type Policy, type Rule } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
@@ -23,7 +21,7 @@ import {
   readUse,
   type Use,
 } from '../running/judgement.ts'
-import { parseGiven } from '../sending/given-events.ts'
+import { readGiven, recordedEvents } from '../sending/given-events.ts'
 import { type SessionOptions, sessionParts } from '../session.ts'
 import { isToolUse, SessionState } from '../session-state.ts'
 
@@ -54,11 +52,11 @@ export async function checkPolicy(
   if (host.holdMemory) context.cleanups.add(host.holdMemory())
   // The deadline is one of them.
   const settings = await readSettings(context)
-  const uses =
-    events === undefined
-      ? await askSession(context, settings, options)
-      : await readRecordedUses(await input.text(events, 'the events'), events === '-' ? 'stdin' : events)
-  if (!uses) return
+  const uses = new RecordedUses()
+  if (events !== undefined) {
+    const given = await readGiven(input, events, { hint: 'a record is events as JSON' })
+    for (const item of recordedEvents(given)) uses.add(item)
+  } else if (!(await addListed(uses, context, settings, options))) return
   // Else a check of nothing would be a good one.
   if (uses.isEmpty) throw usage('there is no event to check the policy on')
   const pace = createPace(async () => {
@@ -76,18 +74,18 @@ export async function checkPolicy(
     })
 }
 
-/** The tool uses of a session, as the service's list shows them; nothing if the request was only shown. */
-async function askSession(
+/** Adds what the service's list shows. Returns false if the request was only shown. */
+async function addListed(
+  uses: RecordedUses,
   context: Context,
   settings: ResolvedSettings,
   options: PolicyCheckOptions,
-): Promise<RecordedUses | undefined> {
+): Promise<boolean> {
   const parts = sessionParts(context, settings, options)
   const caller = createCaller(context, settings)
-  if (await caller.preview(endpoints.listEvents, { ...parts, query: 'order=asc' })) return undefined
-  const uses = new RecordedUses()
+  if (await caller.preview(endpoints.listEvents, { ...parts, query: 'order=asc' })) return false
   for await (const items of listOldestFirst(caller, parts)) for (const item of items) uses.add(item)
-  return uses
+  return true
 }
 
 /** The tool uses of a session's events, which are added in their order. Keeps no more of each than its text. */
@@ -96,13 +94,13 @@ class RecordedUses {
   readonly #contradicted = new Set<string>()
   isEmpty = true
 
-  add({ event, text }: EventItem): void {
+  add(item: EventItem): void {
     this.isEmpty = false
-    if (!isToolUse(event)) return
-    const key = event.id ?? `#${this.#texts.size}`
+    if (!isToolUse(item.event)) return
+    const key = item.event.id ?? `#${this.#texts.size}`
     const earlier = this.#texts.get(key)
-    if (earlier !== undefined && !isSame(earlier, text)) this.#contradicted.add(key)
-    this.#texts.set(key, text)
+    if (earlier !== undefined && !isSame(earlier, item)) this.#contradicted.add(key)
+    this.#texts.set(key, item.text)
   }
 
   *[Symbol.iterator](): Generator<Use> {
@@ -115,31 +113,11 @@ class RecordedUses {
 }
 
 /** Whether two events show one tool use: a session says so of those that have one id. */
-function isSame(one: string, other: string): boolean {
-  if (one === other) return true
+function isSame(earlier: string, { event, text }: EventItem): boolean {
+  if (earlier === text) return true
   const state = new SessionState()
-  let id = ''
-  for (const text of [one, other]) {
-    const event = SessionEvent.parse(JSON.parse(text))
-    id = event.id ?? ''
-    state.add(event, text)
-  }
-  return state.toolUse(id)?.isContradicted !== true
-}
-
-/** Reads the tool uses of events, in any form in which events are read elsewhere. Throws a usage error. */
-async function readRecordedUses(text: string, name: string): Promise<RecordedUses> {
-  const uses = new RecordedUses()
-  if (text.trim() === '') return uses
-  const given = await parseGiven(text, name, { hint: 'a record is events as JSON' })
-  for (const [index, element] of (given.lines ?? elementsOf(given.body, 'events')).entries()) {
-    for (const { text, value } of unpack(element)) {
-      const event = SessionEvent.safeParse(value)
-      if (!event.success) throw usage(`${name}: ${given.placeOf(index, '')}: is not an event`)
-      uses.add({ event: event.data, text })
-    }
-  }
-  return uses
+  state.add(SessionEvent.parse(JSON.parse(earlier)), earlier)
+  return !state.addAgain(event, text)
 }
 
 /** A policy on many tool uses. Keeps counts and names of what it has judged, and no tool use. */

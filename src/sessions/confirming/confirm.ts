@@ -115,8 +115,7 @@ async function readRecord({ context, caller, parts }: SessionAccess): Promise<Se
   if (dryRun || curl)
     throw usage('--dry-run and --curl send nothing, so they cannot read the session: give ids and a verdict')
   const record = new SessionRecord()
-  for await (const items of listOldestFirst(caller, parts))
-    for (const { event, text } of items) record.add(event, text)
+  for await (const items of listOldestFirst(caller, parts)) for (const item of items) record.add(item)
   return record
 }
 

@@ -1,4 +1,5 @@
 import type { Context } from '../../context.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { resultCommand } from '../following/stop-text.ts'
 import { isToolUse, needsResult, SessionState, type ToolUse } from '../session-state.ts'
@@ -13,7 +14,7 @@ export class SessionRecord {
   /** The types of events that are not tool uses, by id. */
   readonly #others = new Map<string, string>()
 
-  add(event: SessionEvent, text: string | undefined): void {
+  add({ event, text }: EventItem): void {
     this.state.add(event, text)
     if (event.id !== undefined && !isToolUse(event)) this.#others.set(event.id, event.type)
   }

@@ -11,8 +11,12 @@ export interface EventFlag {
   value: string
 }
 
-/** An event of a flag: as the JSON text that was given, or as a value, whose texts may be long. */
-export type AddedEvent = { json: string } | { value: object }
+/** An event of a flag. */
+export interface AddedEvent {
+  value: unknown
+  /** As it was spelled. */
+  json?: string
+}
 
 const flags: [name: string, value: string, about: string][] = [
   ['message', '<text>', 'a message, like the words, or @FILE'],
@@ -90,43 +94,36 @@ export async function readEventFlags(
   given: EventFlag[],
   { files, words, piped }: MessageParts,
 ): Promise<AddedEvent[]> {
-  const events: AddedEvent[] = []
+  const events: (AddedEvent | OutcomeFlags)[] = []
+  /** The last event, if it is one of `--outcome`. */
   let outcome: OutcomeFlags | undefined
-  const finishOutcome = () => {
-    if (outcome) events.push(toOutcomeEvent(outcome))
-    outcome = undefined
-  }
-  for (const { name, value } of given.filter((flag) => flag.name !== 'system')) {
+  for (const flag of given.filter(({ name }) => name !== 'system')) {
+    const { name, value } = flag
     if (name === 'rubric' || name === 'max-iterations') {
       if (!outcome) throw usage(`--${name} must follow the --outcome that it belongs to`)
       if (name === 'rubric') outcome.rubric = await input.value(value, '--rubric')
       else outcome.maxIterations = requireDigits(value)
       continue
     }
-    finishOutcome()
-    if (name === 'outcome') {
-      outcome = { description: await input.value(value, '--outcome') }
-    } else events.push(await toEvent(input, name, value))
+    outcome = name === 'outcome' ? { description: await input.value(value, '--outcome') } : undefined
+    events.push(outcome ?? (await toEvent(input, flag)))
   }
-  finishOutcome()
   const content: EventBlock[] = [...files]
-  if (words.length > 0) content.push(await wordsBlock(input, words))
+  if (words.length > 0) {
+    const text = await input.words(words, 'the message')
+    if (text.trim() === '') throw usage('the message is empty')
+    content.push(textBlock(text))
+  }
   if (piped !== '') content.push(textBlock(piped))
   if (content.length > 0) events.push({ value: { type: 'user.message', content } })
   for (const { value } of given.filter((flag) => flag.name === 'system')) {
     const content = [textBlock(await input.value(value, '--system'))]
     events.push({ value: { type: 'system.message', content } })
   }
-  return events
+  return events.map((event) => ('description' in event ? toOutcomeEvent(event) : event))
 }
 
 const textBlock = (text: string): EventBlock => ({ type: 'text', text })
-
-async function wordsBlock(input: Input, words: string[]) {
-  const text = await input.words(words, 'the message')
-  if (text.trim() === '') throw usage('the message is empty')
-  return textBlock(text)
-}
 
 interface OutcomeFlags {
   description: string
@@ -139,7 +136,8 @@ function toOutcomeEvent({ description, rubric, maxIterations }: OutcomeFlags): A
   const about = rubric === undefined ? {} : { rubric: { type: 'text', content: rubric } }
   const value = { type: 'user.define_outcome', description, ...about }
   if (maxIterations === undefined) return { value }
-  return { json: `${JSON.stringify(value).slice(0, -1)},"max_iterations":${maxIterations}}` }
+  const json = `${JSON.stringify(value).slice(0, -1)},"max_iterations":${maxIterations}}`
+  return { value: JSON.parse(json), json }
 }
 
 function requireDigits(value: string): string {
@@ -147,37 +145,28 @@ function requireDigits(value: string): string {
   throw usage(`--max-iterations must be a whole number, not '${value}'`)
 }
 
-async function toEvent(input: Input, name: string, value: string): Promise<AddedEvent> {
-  if (name === 'event') return { json: await requireJson(await input.value(value, '--event')) }
-  return { value: await toValue(input, name, value) }
-}
-
-async function toValue(input: Input, name: string, value: string): Promise<object> {
-  if (name === 'message') {
-    return { type: 'user.message', content: [textBlock(await input.value(value, '--message'))] }
-  }
-  if (name === 'interrupt') return { type: 'user.interrupt' }
-  if (name === 'interrupt-thread') return { type: 'user.interrupt', session_thread_id: value }
-  return toolResult(input, name, value)
-}
-
-async function toolResult(input: Input, name: string, value: string): Promise<object> {
+async function toEvent(input: Input, { name, value }: EventFlag): Promise<AddedEvent> {
+  const read = (text: string) => input.value(text, `--${name}`)
+  if (name === 'event') return readJson(await read(value))
+  if (name === 'message') return { value: { type: 'user.message', content: [textBlock(await read(value))] } }
+  if (name === 'interrupt') return { value: { type: 'user.interrupt' } }
+  if (name === 'interrupt-thread') return { value: { type: 'user.interrupt', session_thread_id: value } }
   const [, id = '', text = ''] = /^([^=]+)=(.*)$/s.exec(value) ?? []
   if (id === '') throw usage(`--${name} must have the form ID=TEXT`)
-  const isCustom = name.startsWith('custom-')
-  return {
-    type: isCustom ? 'user.custom_tool_result' : 'user.tool_result',
-    [isCustom ? 'custom_tool_use_id' : 'tool_use_id']: id,
-    content: [textBlock(await input.value(text, `--${name}`))],
+  const result = {
+    ...(name.startsWith('custom-')
+      ? { type: 'user.custom_tool_result', custom_tool_use_id: id }
+      : { type: 'user.tool_result', tool_use_id: id }),
+    content: [textBlock(await read(text))],
     ...(name.endsWith('error') ? { is_error: true } : {}),
   }
+  return { value: result }
 }
 
-async function requireJson(text: string): Promise<string> {
+async function readJson(json: string): Promise<AddedEvent> {
   try {
-    parseJson(text)
-    return text
+    return { value: parseJson(json), json }
   } catch {
-    throw usage(`--event: not valid JSON: ${await describeJsonError(text)}`)
+    throw usage(`--event: not valid JSON: ${await describeJsonError(json)}`)
   }
 }

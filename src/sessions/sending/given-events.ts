@@ -1,20 +1,23 @@
 import type { Context } from '../../context.ts'
 import { usage, usageProblems } from '../../errors.ts'
 import { describeJsonError, formatPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
+import { elementsOf } from '../../wire/page.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { createEventsCheck } from '../../wire/sessions/send-events.ts'
+import { SessionEvent } from '../../wire/sessions/session-event.ts'
 
-/** Events as they were given, each spelled as it was. */
-export interface GivenEvents {
+/** Events as they were given, each spelled as it was: one a line, or as one body. */
+export type GivenEvents = {
   /** What it was read from, for messages. */
   name: string
-  /** A body `{"events": […]}`, with all its other fields. */
-  body: string
-  /** Whether the body's `events` are a list, as they have to be. */
-  isList: boolean
-  /** Each for itself, if they came one a line. */
-  lines?: string[]
   /** The place of a field of `events[index]`: by its line, if they came one a line. */
   placeOf(index: number, field: string): string
+} & ({ lines: string[] } | GivenBody)
+
+/** A body `{"events": […]}`, with all its other fields. `isList` says whether its `events` are a list, as they have to be. */
+interface GivenBody {
+  body: string
+  isList: boolean
 }
 
 /** Is given each event's value as it is read: to keep them all would take several times the memory of their text. */
@@ -54,27 +57,48 @@ export async function parseGiven(
     if (isList && visit) for (const event of events) visit(event)
     return { name, body, isList, placeOf: placeInList }
   }
-  const { texts, numbers, wrong } = readLines(text, visit)
-  if (wrong !== undefined && texts.length > 0) {
-    const place = (await describeJsonError(wrong.line)).replace(/^line 1, /, '')
-    throw usage(`${name}: line ${wrong.number}: not valid JSON: ${place}`)
+  const lines: string[] = []
+  /** Of each line, from 1; blank ones are left out. */
+  const numbers: number[] = []
+  for (const [index, line] of text.split('\n').entries()) {
+    if (line.trim() === '') continue
+    const value = tryParseJson(line)
+    if (value === undefined) {
+      if (lines.length === 0) break
+      const place = (await describeJsonError(line)).replace(/^line 1, /, '')
+      throw usage(`${name}: line ${index + 1}: not valid JSON: ${place}`)
+    }
+    visit?.(value)
+    lines.push(line.trim())
+    numbers.push(index + 1)
   }
-  if (texts.length < 2) {
+  if (lines.length < 2) {
     const problem = `${name}: not valid JSON: ${await describeJsonError(text)}`
     throw usage(hint === undefined ? problem : `${problem}; ${hint}`)
   }
-  return {
-    name,
-    get body() {
-      return `{"events":[${texts.join(',\n')}]}`
-    },
-    isList: true,
-    lines: texts,
-    placeOf: (index, field) => {
-      const number = numbers[index]
-      if (number === undefined) return placeInList(index, field)
-      return field ? `line ${number}: ${field}` : `line ${number}`
-    },
+  const placeOf = (index: number, field: string) => `line ${numbers[index]}${field ? `: ${field}` : ''}`
+  return { name, lines, placeOf }
+}
+
+/** The text of each event, on one line. */
+export const textsOf = (given: GivenEvents): string[] =>
+  'lines' in given ? given.lines : elementsOf(given.body, 'events')
+
+/**
+ * The events of a record. Those of a page of the service, which has no type, are one level deeper. Throws a usage error that
+ * names what is not an event.
+ */
+export function* recordedEvents(given: GivenEvents): Generator<EventItem> {
+  for (const [index, text] of textsOf(given).entries()) {
+    const value: unknown = JSON.parse(text)
+    const { type, data } = (value ?? {}) as { type?: unknown; data?: unknown }
+    const isPage = type === undefined && Array.isArray(data)
+    const texts = isPage ? elementsOf(text, 'data') : [text]
+    for (const [place, each] of (isPage ? data : [value]).entries()) {
+      const event = SessionEvent.safeParse(each)
+      if (!event.success) throw usage(`${given.name}: ${given.placeOf(index, '')}: is not an event`)
+      yield { event: event.data, text: texts[place] as string }
+    }
   }
 }
 
@@ -86,32 +110,6 @@ function hasOneEachLine(text: string): boolean {
     /\S/.test(text.slice(newline, newline + 100)) &&
     tryParseJson(text.slice(0, newline)) !== undefined
   )
-}
-
-interface Lines {
-  texts: string[]
-  /** Each text's line, from 1; blank ones are left out. */
-  numbers: number[]
-  /** The first line that is not JSON, at which reading ends. */
-  wrong?: { line: string; number: number }
-}
-
-function readLines(text: string, visit?: Visit): Lines {
-  const lines: Lines = { texts: [], numbers: [] }
-  for (let start = 0, number = 1; start < text.length; number++) {
-    const newline = text.indexOf('\n', start)
-    const end = newline < 0 ? text.length : newline
-    const line = text.slice(start, end)
-    start = end + 1
-    const event = line.trim()
-    if (event === '') continue
-    const value = tryParseJson(line)
-    if (value === undefined) return { ...lines, wrong: { line, number } }
-    visit?.(value)
-    lines.texts.push(event)
-    lines.numbers.push(number)
-  }
-  return lines
 }
 
 const placeInList = (index: number, field: string): string => `events[${index}]${field ? `.${field}` : ''}`
@@ -130,7 +128,7 @@ export function createReview() {
     add: check.add,
     /** Throws a usage error. */
     end(given?: GivenEvents): void {
-      if (given?.isList === false) throw usage(`${given.name}: events: must be a list`)
+      if (given && 'isList' in given && !given.isList) throw usage(`${given.name}: events: must be a list`)
       const placeOf = given?.placeOf ?? placeInList
       const problems = check.end().map(({ path: [place, ...rest], message }) => {
         const where = typeof place === 'number' ? placeOf(place, formatPath(rest)) : 'events'

@@ -34,15 +34,14 @@ export async function readEvents(
   const flags = options.eventFlags ?? []
   const files = await readFileBlocks(input, options.file)
   const review = options.validate === false ? undefined : createReview()
-  const given = await readInput(context, options, words, review?.add)
+  const { given, piped } = await readTexts(context, options, words, review?.add)
   if (!given && flags.length + words.length + files.length === 0) return undefined
-  const piped = await readPiped(context, options, words)
   const added = await readEventFlags(input, flags, { files, words, piped })
   if (review) {
-    for (const event of valuesOf(added)) {
-      if (Array.isArray(event))
+    for (const { value } of added) {
+      if (Array.isArray(value))
         throw usage('--event takes one event: repeat it, or give a list by -i FILE or through a pipe')
-      review.add(event)
+      review.add(value)
     }
     review.end(given)
   }
@@ -64,35 +63,31 @@ export async function requireEvents(
   return body
 }
 
-/** The events of `-i`, or of stdin: not if its text belongs to words, if a flag reads it, or if no flag needs more. */
-async function readInput(
-  { input }: Context,
+/**
+ * The events of `-i`, and stdin's text: it belongs to the words, or it is events, unless a flag or a word reads it or no
+ * flag needs more.
+ */
+async function readTexts(
+  { input, note }: Context,
   { input: path, eventFlags = [], file = [] }: EventsOptions,
   words: string[],
   visit: Visit | undefined,
-): Promise<GivenEvents | undefined> {
+): Promise<{ given?: GivenEvents; piped: string }> {
   const reading = { visit, hint: "to send text, give it as words, or '-' for stdin" }
-  if (path !== undefined) return readGiven(input, path, reading)
-  const isInterrupt = ({ name }: EventFlag) => name.startsWith('interrupt')
-  const isLeft = eventFlags.length > 0 && file.length === 0 && eventFlags.every(isInterrupt)
-  if (isLeft && words.length === 0) input.leaveStdin('an interrupt')
-  if (words.length > 0 || isLeft || eventFlags.some(asksForStdin)) return undefined
+  const given = path === undefined ? undefined : await readGiven(input, path, reading)
+  if (path === '-' || words.includes('-') || eventFlags.some(asksForStdin)) return { given, piped: '' }
+  if (words.length > 0) {
+    const piped = await input.pipedBeside('the message')
+    if (looksLikeEvents(piped)) note('stdin looks like events; it is sent as text, after the words')
+    return { given, piped }
+  }
+  const areInterrupts = eventFlags.length > 0 && eventFlags.every(({ name }) => name.startsWith('interrupt'))
+  if (given || (areInterrupts && file.length === 0)) {
+    input.leaveStdin(given ? '-i FILE' : 'an interrupt')
+    return { given, piped: '' }
+  }
   const text = (await input.piped('the input of events')) ?? ''
-  return text.trim() === '' ? undefined : parseGiven(text, 'stdin', reading)
-}
-
-/** The text of a stdin that belongs to the words. */
-async function readPiped(
-  { input, note }: Context,
-  { input: path, eventFlags = [] }: EventsOptions,
-  words: string[],
-): Promise<string> {
-  if (path !== undefined && words.length === 0 && !eventFlags.some(asksForStdin)) input.leaveStdin('-i FILE')
-  const isTaken = path === '-' || words.includes('-') || eventFlags.some(asksForStdin)
-  if (words.length === 0 || isTaken) return ''
-  const text = await input.pipedBeside('the message')
-  if (looksLikeEvents(text)) note('stdin looks like events; it is sent as text, after the words')
-  return text
+  return { given: text.trim() === '' ? undefined : await parseGiven(text, 'stdin', reading), piped: '' }
 }
 
 function looksLikeEvents(text: string): boolean {
@@ -104,15 +99,10 @@ function looksLikeEvents(text: string): boolean {
 
 /** The body with all of the events. */
 function join(given: GivenEvents | undefined, added: AddedEvent[]): string {
-  const texts = added.map((event) => ('json' in event ? event.json : JSON.stringify(event.value)))
-  if (given && !given.lines) {
-    const appended = texts.map((text) => appending(['events'], text))
-    return editJson(given.body, appended)
-  }
-  const lines = given?.lines?.join(',\n') ?? ''
-  return `{"events":[${lines}${lines && texts.length > 0 ? ',' : ''}${texts.join(',')}]}`
-}
-
-function* valuesOf(added: AddedEvent[]): Generator<unknown> {
-  for (const event of added) yield 'json' in event ? JSON.parse(event.json) : event.value
+  const texts = added.map(({ value, json = JSON.stringify(value) }) => json)
+  if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...texts].join(',\n')}]}`
+  return editJson(
+    given.body,
+    texts.map((text) => appending(['events'], text)),
+  )
 }

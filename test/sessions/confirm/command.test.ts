@@ -430,7 +430,7 @@ describe('confirm', () => {
       'deny_message: must be at most 10000',
     ],
     ['an id of 129 characters', ['a'.repeat(129), '--allow'], undefined, 'tool_use_id: must be at most 128'],
-    ['what is no event', ['--allow'], '"text"', 'session.status_idle'],
+    ['what is no event', ['--allow'], '"text"', 'events[0]: is not an event'],
   ])('%s is exit 2, and nothing is sent', async (_, argv, stdin, said) => {
     const ended = await confirm(argv, stdin === undefined ? {} : { stdin })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })

@@ -99,7 +99,7 @@ describe('events that are given to confirm', () => {
     ],
     ['a list', `[${one},${two}]`, `{"events":[${one},${two}]}`],
     ['one', one, `{"events":[${one}]}`],
-    ['one a line', `${one}\n\n${two}\n`, `{"events":[${one},\n${two}]}`],
+    ['one a line', `${one}\n\n${two}\n`, `{"events":[${one},${two}]}`],
     [
       'with a field of its own',
       one.replace('}', ',"data":[]}'),

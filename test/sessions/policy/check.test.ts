@@ -155,13 +155,16 @@ describe('a policy over a recorded session', () => {
     )
     const ended = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': lines([rest()]) } })
     expect(ended).toMatchObject({ code: 0, out: '', err: 'parley: there is no tool use\n' })
-    for (const nothing of ['', '\n', '[]', '{"data":[]}']) {
+    const [empty, none] = ['no events: e.ndjson is empty', 'there is no event to check the policy on']
+    for (const [nothing, said] of [
+      ['', empty],
+      ['\n', empty],
+      ['[]', none],
+      ['{"data":[]}', none],
+    ] as const) {
       const argv = ['p.json', 'e.ndjson', '--fail-on-deny']
       const { code, err } = await check(argv, { files: { 'e.ndjson': nothing } })
-      expect({ code, err }, nothing).toEqual({
-        code: 2,
-        err: 'parley: there is no event to check the policy on\n',
-      })
+      expect({ code, err }, nothing).toEqual({ code: 2, err: `parley: ${said}\n` })
     }
   })
 
