@@ -3,8 +3,7 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { isTask } from '../following/followed-turn.ts'
 import { isToolUse, type SessionState } from '../session-state.ts'
-import { describeJudgement, type Judgement, type Rules } from './judgement.ts'
-import { type Denied, findUnasked, type Sighting } from './unasked.ts'
+import { describeJudgement, findUnasked, type Judgement, type NotRun, type Rules } from './judgement.ts'
 
 /**
  * The tool uses that were denied since the task: by this run, by an earlier one, as its audit says, or by another client, as
@@ -19,24 +18,22 @@ export class Denials {
   readonly #byThisRun = new Map<string, string>()
   readonly #unasked = new Map<string, string>()
   /** Tool uses that the policy denies: those that have not run yet, and those that ran. */
-  #notRun: Denied = { allowed: new Map(), others: new Map() }
-  #ran: Sighting[] = []
-  /** Any task of the session begins the turn. */
-  #isOpen = true
-  readonly #own: ReadonlySet<string>
+  #notRun: NotRun = { allowed: new Map(), others: new Map() }
+  #ran: Judgement[] = []
+  #beginsTurn: (task: SessionEvent) => boolean
   readonly #rules: Rules
 
   /** `own` are the ids of a task that an earlier run has sent: no other begins the turn. */
   constructor(rules: Rules, earlier: ReadonlyMap<string, string>, own: ReadonlySet<string> = new Set()) {
     this.#rules = rules
     this.#earlier = earlier
-    this.#own = own
+    this.#beginsTurn = ({ id = '' }) => own.size === 0 || own.has(id)
   }
 
   /** The run is about to send its task: nothing before it counts, and no other task begins the turn. */
   begin(): void {
     this.#clear()
-    this.#isOpen = false
+    this.#beginsTurn = () => false
   }
 
   /** Adds events of the session, in their order. Throws a `CliError` if the deadline passes meanwhile. */
@@ -53,18 +50,16 @@ export class Denials {
    * them.
    */
   takeUnasked(state: SessionState, isListed: boolean): Judgement[] {
-    const isKnown = ({ isCertain }: Sighting) => isCertain || isListed
-    const known = this.#ran.filter(isKnown)
-    this.#ran = this.#ran.filter((sighting) => !isKnown(sighting))
-    const unasked = known.map(({ judgement }) => judgement).filter(({ use }) => !state.hasReply(use.id))
+    const isKnown = ({ use }: Judgement) => isListed || use.permission === 'allow'
+    const unasked = this.#ran.filter((judgement) => isKnown(judgement) && !state.hasReply(judgement.use.id))
+    this.#ran = this.#ran.filter((judgement) => !isKnown(judgement))
     for (const judgement of unasked) this.#unasked.set(judgement.use.id, describeJudgement(judgement))
     return unasked
   }
 
   #addEvent(event: SessionEvent): void {
     const { id, type, tool_use_id: use, result } = event
-    const isOther = this.#own.size > 0 && !(id !== undefined && this.#own.has(id))
-    if (isTask(event) && this.#isOpen && !isOther) this.#clear()
+    if (isTask(event) && this.#beginsTurn(event)) this.#clear()
     const earlier = isToolUse(event) && id !== undefined ? this.#earlier.get(id) : undefined
     if (id !== undefined && earlier !== undefined) this.#byOthers.set(id, earlier)
     if (type !== 'user.tool_confirmation' || typeof use !== 'string') return

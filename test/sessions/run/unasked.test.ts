@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Judgement } from '../../../src/sessions/running/judgement.ts'
-import { type Denied, findUnasked, type Sighting } from '../../../src/sessions/running/unasked.ts'
+import { findUnasked, type Judgement, type NotRun } from '../../../src/sessions/running/judgement.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 
 /** Says how many of its entries were walked over. */
@@ -25,10 +24,10 @@ const use = (id: string, permission: string) =>
 const rest = (ids: string[]) =>
   itemOf({ type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ids } })
 /** What is found in events, one after the other. */
-async function findEach(denied: Denied, items: readonly EventItem[]): Promise<Sighting[]> {
-  const sightings: Sighting[] = []
-  for (const item of items) sightings.push(...(await findUnasked(denied, item, rules)))
-  return sightings
+async function findEach(denied: NotRun, items: readonly EventItem[]): Promise<Judgement[]> {
+  const judgements: Judgement[] = []
+  for (const item of items) judgements.push(...(await findUnasked(denied, item, rules)))
+  return judgements
 }
 
 const result = (id: string) => itemOf({ type: 'agent.tool_result', tool_use_id: id })
@@ -36,13 +35,13 @@ const result = (id: string) => itemOf({ type: 'agent.tool_result', tool_use_id: 
 test('a denied tool use is found by its result, and one that the service allowed by a rest too', async () => {
   const denied = { allowed: new Counted(), others: new Counted() }
   const found = async (item: ReturnType<typeof itemOf>) =>
-    (await findUnasked(denied, item, rules)).map(({ judgement, isCertain }) => [judgement.use.id, isCertain])
+    (await findUnasked(denied, item, rules)).map(({ use }) => use.id)
   for (const id of ['a1', 'a2', 'a3']) expect(await found(use(id, 'allow'))).toEqual([])
   for (const id of ['b1', 'b2']) expect(await found(use(id, 'ask'))).toEqual([])
-  expect(await found(result('a2'))).toEqual([['a2', true]])
-  expect(await found(result('b2'))).toEqual([['b2', false]])
+  expect(await found(result('a2'))).toEqual(['a2'])
+  expect(await found(result('b2'))).toEqual(['b2'])
   expect(await found(result('b2'))).toEqual([])
-  expect(await found(rest(['a3', 'b1']))).toEqual([['a1', true]])
+  expect(await found(rest(['a3', 'b1']))).toEqual(['a1'])
   expect([[...denied.allowed.keys()], [...denied.others.keys()]]).toEqual([['a3'], ['b1']])
 })
 
@@ -86,15 +85,15 @@ test.each<[what: string, items: EventItem[], found: boolean]>([
   ['a piece of its result comes', [use('u1', 'ask'), as('agent.tool_result_delta')], false],
 ])('a denied tool use is found or not: %s', async (_, items, found) => {
   const denied = { allowed: new Map(), others: new Map() }
-  const sightings = await findEach(denied, items)
-  expect(sightings.map(({ judgement }) => judgement.use.id)).toEqual(found ? ['u1'] : [])
+  const judgements = await findEach(denied, items)
+  expect(judgements.map(({ use }) => use.id)).toEqual(found ? ['u1'] : [])
 })
 
 test('one without an id is found, too', async () => {
   const { id: _, ...event } = use('u1', 'allow').event as { id: string; type: string }
   const denied = { allowed: new Map(), others: new Map() }
-  const sightings = await findEach(denied, [itemOf(event), ended])
-  expect(sightings.map(({ judgement }) => judgement.use.id)).toEqual([''])
+  const judgements = await findEach(denied, [itemOf(event), ended])
+  expect(judgements.map(({ use }) => use.id)).toEqual([''])
 })
 
 test('one that the policy allows is not looked for', async () => {
