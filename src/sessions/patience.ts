@@ -129,3 +129,23 @@ export async function waitPatiently(
   if (left <= wait && !unwanted?.aborted) throw tooLate()
   return { ...patience, waited: waited + 1, askedWait: 0 }
 }
+
+/**
+ * Makes attempts, with waits between them, until one succeeds or nobody wants it. Throws a `CliError`: of the last attempt, or
+ * of kind `stopped` at the deadline.
+ */
+export async function patiently<T>(
+  patient: Patient,
+  attempt: () => Promise<T>,
+  unwanted?: AbortSignal,
+): Promise<T> {
+  for (let patience = freshPatience(patient.context.timers.now()); ; ) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (!unwanted?.aborted)
+        patience = await waitPatiently(patient, endure(patient, patience, error), unwanted)
+      if (unwanted?.aborted) throw error
+    }
+  }
+}

@@ -1,31 +1,60 @@
+import { CliError } from '../../errors.ts'
+import type { Caller } from '../../http/call.ts'
 import { callAfter } from '../../timers.ts'
+import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import type { Follower } from '../following/follower.ts'
+import { patiently } from '../patience.ts'
 import { readSession } from '../read-session.ts'
-import type { SessionAccess } from '../session.ts'
+import { readReceipt } from '../sending/receipt.ts'
 import { describeUsage } from '../usage-text.ts'
 import { type BoundFlags, Budget } from './budget.ts'
-import type { SessionInterrupt } from './interrupt.ts'
+import type { SessionRun } from './posting.ts'
+import { lineFor } from './replying.ts'
 
 /** How often a session that works is asked what it costs. Milliseconds. */
 const interval = 30_000
 
-/** Reads what a run uses, has the report tell it, and has the session interrupted at a bound. */
+/** How long a session may take to come to rest: by itself, and after an interrupt. Milliseconds. */
+const [grace, longestEnd] = [1000, 30_000]
+
+/**
+ * Reads what a run uses, has the report tell it, and interrupts the session at a bound: once, if it does not come to rest by
+ * itself. How far that is stands in `WayOn.interrupt`.
+ */
 export class Bounds {
-  readonly #session: SessionAccess
-  readonly #interrupt: SessionInterrupt
+  readonly #run: SessionRun
   readonly #budget: Budget
   readonly #asksAgain: boolean
   #follower: Follower | undefined
   #isRoundingTold = false
   #cancelAsking = () => {}
+  /** Which bound the run is over, in words. */
+  #excess = ''
+  /** The last attempt to interrupt the session, and what gives it up. */
+  #attempt = Promise.resolve()
+  #end: AbortController | undefined
+  #failure: unknown
+  /** When a session that was interrupted has to rest. */
+  #until = Infinity
 
-  constructor(session: SessionAccess, flags: BoundFlags, interrupt: SessionInterrupt) {
-    this.#session = session
-    this.#interrupt = interrupt
+  constructor(run: SessionRun, flags: BoundFlags) {
+    this.#run = run
     this.#budget = new Budget(flags)
     this.#asksAgain = flags.maxCost !== undefined
+  }
+
+  /** The caller of the run, which has no time any more once an interrupted session was waited for long enough. */
+  get caller(): Caller {
+    const { caller } = this.#run
+    const deadline = () => this.#deadline
+    return {
+      ...caller,
+      get deadline() {
+        return deadline()
+      },
+    }
   }
 
   addPast(items: readonly EventItem[]): void {
@@ -40,7 +69,6 @@ export class Bounds {
 
   follow(follower: Follower): void {
     this.#follower = follower
-    this.#interrupt.follow(follower)
     this.#tell()
     if (this.#asksAgain) this.#askAgain()
   }
@@ -50,13 +78,24 @@ export class Bounds {
     this.#check()
   }
 
+  /** The run is over a bound: nothing more may be begun. */
+  get isExceeded(): boolean {
+    return this.#run.wayOn.interrupt !== 'unwanted'
+  }
+
   /** The session came to rest, or `error` ended the run. Returns the stop at a bound that this is, else `error`. */
   async end(error: unknown): Promise<unknown> {
-    await this.#interrupt.giveUp()
+    this.#end?.abort()
+    await this.#attempt
     if (this.#isAtRest && this.#isShown && !this.#budget.isTold) await this.#askAndCheck()
     const { lack } = this.#budget
-    if (!this.#interrupt.isWanted && lack !== undefined) this.#session.context.warn(lack)
-    return this.#interrupt.stopOf(error)
+    if (!this.isExceeded && lack !== undefined) this.#run.context.warn(lack)
+    return this.#stopOf(error)
+  }
+
+  /** The turn ended by itself: warns of the bound. */
+  warnOfExcess(): void {
+    if (this.isExceeded) this.#run.context.warn(`${this.#excess}; the turn has ended by itself`)
   }
 
   /** What the run used, for a person; empty if it is not known. */
@@ -66,12 +105,12 @@ export class Bounds {
 
   close(): void {
     this.#cancelAsking()
-    void this.#interrupt.giveUp()
+    this.#end?.abort()
   }
 
   /** Somebody looks at the usage, or it is bounded. */
   get #isShown(): boolean {
-    const { host, flags } = this.#session.context
+    const { host, flags } = this.#run.context
     return host.stderr.isTerminal || flags.report !== undefined || this.#budget.isBounded
   }
 
@@ -79,18 +118,14 @@ export class Bounds {
     return this.#follower?.state.stop !== undefined
   }
 
-  #check(): void {
-    const { rounding } = this.#budget
-    if (rounding !== undefined && !this.#isRoundingTold) this.#session.context.note(rounding)
-    this.#isRoundingTold ||= rounding !== undefined
-    this.#tell()
-    this.#interrupt.update(this.#budget.exceeded())
+  get #deadline(): number {
+    return Math.min(this.#until, this.#run.caller.deadline)
   }
 
   #askAgain(): void {
-    this.#cancelAsking = callAfter(this.#session.context.timers, interval, async () => {
+    this.#cancelAsking = callAfter(this.#run.context.timers, interval, async () => {
       this.#askAgain()
-      if (!this.#isAtRest && !this.#interrupt.isWanted) await this.#askAndCheck()
+      if (!this.#isAtRest && !this.isExceeded) await this.#askAndCheck()
     })
   }
 
@@ -100,17 +135,142 @@ export class Bounds {
   }
 
   async #ask(): Promise<SessionUsage | undefined> {
-    const session = await readSession(this.#session)
+    const session = await readSession(this.#run)
     return session && readUsage(session.usage)
+  }
+
+  #check(): void {
+    const { rounding } = this.#budget
+    if (rounding !== undefined && !this.#isRoundingTold) this.#run.context.note(rounding)
+    this.#isRoundingTold ||= rounding !== undefined
+    this.#tell()
+    this.#interruptAtBound()
   }
 
   /** Has the report say what is known by now; a signal may write it. */
   #tell(): void {
-    const { summary } = this.#session.context
+    const { summary } = this.#run.context
     const { run, session } = this.#budget
     summary.usage = new Map(Object.entries(run.tokens ?? {}))
     summary.figures.cost = run.cost
     summary.figures.sessionUsage = session.tokens && new Map(Object.entries(session.tokens))
     summary.figures.sessionCost = session.cost
+  }
+
+  #interruptAtBound(): void {
+    const { wayOn } = this.#run
+    if (wayOn.interrupt === 'sent') return
+    this.#excess = this.#budget.exceeded() ?? this.#excess
+    if (this.#excess === '') return
+    if (wayOn.interrupt === 'unwanted') wayOn.interrupt = 'wanted'
+    if (this.#isAtRest) this.#giveUp()
+    else this.#end ??= this.#begin()
+  }
+
+  #begin(): AbortController {
+    const end = new AbortController()
+    this.#attempt = this.#attempt.then(() => this.#interrupt(end.signal))
+    return end
+  }
+
+  /** The session rests: if it works again, another attempt begins. */
+  #giveUp(): void {
+    this.#end?.abort()
+    this.#end = undefined
+  }
+
+  /** Posts one interrupt, unless the session comes to rest, or one of an earlier run is shown or may still arrive. */
+  async #interrupt(end: AbortSignal): Promise<void> {
+    const { audit, context, wayOn } = this.#run
+    const { note, timers } = context
+    const earlier = audit.interrupt
+    for (let wait = grace; wait > 0; ) {
+      await timers.wait(Math.min(wait, longestEnd), end)
+      if (end.aborted || wayOn.interrupt === 'sent') return
+      if (this.#isAtRest) return this.#giveUp()
+      if (earlier === undefined) break
+      if (this.#follower?.turn.isInterrupted) {
+        note(`${this.#excess}: an earlier run has interrupted the session`)
+        this.#until = timers.now() + longestEnd
+        wayOn.interrupt = 'sent'
+        return
+      }
+      wait = earlier + longestEnd - timers.date()
+      if (wait > 0)
+        note(`${this.#excess}: an earlier run began to interrupt the session, which may take 30 s`)
+    }
+    wayOn.interrupt = 'posting'
+    this.#until = timers.now() + longestEnd
+    try {
+      audit.add({ toolUse: null, event: 'interrupt', reason: this.#excess })
+      note(`${this.#excess}: the session is interrupted`)
+      const refusal = await this.#post(end)
+      if (refusal) {
+        audit.add({ toolUse: null, event: 'refused', reason: refusal.message })
+        if (!end.aborted) throw this.#notTaken(refusal)
+        this.#until = Infinity
+        wayOn.interrupt = 'wanted'
+        return
+      }
+    } catch (error) {
+      this.#failure = error
+      this.#until = timers.now()
+      this.#follower?.close()
+    }
+    wayOn.interrupt = 'sent'
+  }
+
+  /** Posts until the service may have taken it, or the session rests. Returns why the service certainly did not take it. */
+  async #post(end: AbortSignal): Promise<CliError | undefined> {
+    const { context, caller, parts } = this.#run
+    const body = Buffer.from('{"events":[{"type":"user.interrupt"}]}')
+    const request = { ...parts, body, isAside: true, isEndured: true, once: end }
+    const quiet = { ...context, note() {} }
+    const patient = {
+      context,
+      caller: { ...caller, deadline: this.#deadline },
+      repeat: endpoints.sendEvents.repeat,
+    }
+    const post = async () => {
+      try {
+        await caller.call(endpoints.sendEvents, request, (response) =>
+          readReceipt(quiet, response, { isPrinted: false, onAccepted() {} }),
+        )
+      } catch (error) {
+        // If it may have arrived, the session's rest shows it.
+        if (!(error instanceof CliError) || lineFor(error.details.fate) === 'refused') throw error
+      }
+      return undefined
+    }
+    return patiently(patient, post, end).catch((error) => {
+      if (error instanceof CliError) return error
+      throw error
+    })
+  }
+
+  #stopOf(error: unknown): unknown {
+    if (this.#failure) return this.#failure
+    const { interrupt } = this.#run.wayOn
+    if (interrupt === 'unwanted') return error
+    if (error === undefined) return interrupt === 'sent' ? this.#stopped() : undefined
+    if (!(error instanceof CliError)) return error
+    const { pending, problems, deadline } = error.details
+    if (error.kind === 'waiting') return this.#stopped('', { pending, problems })
+    if (error.kind !== 'stopped' || !deadline) return error
+    if (interrupt !== 'sent') return this.#notTaken()
+    return this.#stopped('; an interrupt was sent, and it has not come to rest: it may go on')
+  }
+
+  #notTaken(refusal?: CliError): CliError {
+    const because = refusal ? `: ${refusal.message}` : ''
+    return this.#stopped(`; it goes on, since the interrupt was not taken${because}`)
+  }
+
+  #stopped(more = '', details: CliError['details'] = {}): CliError {
+    const { wayOn } = this.#run
+    // A session that waits for a reply resumes by the reply, and not by a message.
+    const waits = wayOn.interrupt === 'wanted' && this.#follower?.state.stop?.kind === 'waiting'
+    const nextCommand = waits ? wayOn.asItStands() : wayOn.byMessage()
+    return new CliError('stopped', `${this.#excess}${more}`, { sent: 'yes', nextCommand, ...details })
   }
 }

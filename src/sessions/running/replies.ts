@@ -3,7 +3,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
 import { resultCommand } from '../following/stop-text.ts'
-import { endure, freshPatience, type Patience, type Patient, waitPatiently } from '../patience.ts'
+import { endure, freshPatience, type Patience, type Patient, patiently, waitPatiently } from '../patience.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionAccess } from '../session.ts'
 import { sessionCommand } from '../session-command.ts'
@@ -131,14 +131,7 @@ export class Replies {
   /** Reads the newest state. Waits for a service that is away. */
   async refresh(isForced = false): Promise<void> {
     const { context, caller } = this.#session
-    const patient = { context, caller, repeat: 'always' as const }
-    for (let patience = freshPatience(context.timers.now()); ; ) {
-      try {
-        return await this.#follower.fresh(isForced)
-      } catch (error) {
-        patience = await waitPatiently(patient, endure(patient, patience, error))
-      }
-    }
+    return patiently({ context, caller, repeat: 'always' }, () => this.#follower.fresh(isForced))
   }
 
   /**

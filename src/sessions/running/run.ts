@@ -14,7 +14,6 @@ import { Actor } from './actor.ts'
 import { Audit } from './audit.ts'
 import { Bounds } from './bounds.ts'
 import { Denials } from './denials.ts'
-import { SessionInterrupt } from './interrupt.ts'
 import { describeUse, entryOf } from './judgement.ts'
 import { type Plan, type RunOptions, readPlan } from './plan.ts'
 import { endTask, findSent, type SessionRun, sendTask } from './posting.ts'
@@ -58,8 +57,7 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
   const task = shown ? undefined : plan.task
   if (!task) wayOn.takeUp()
   const own = plan.task && shown
-  const interrupt = new SessionInterrupt(run, audit, wayOn)
-  const bounds = new Bounds(run, options, interrupt)
+  const bounds = new Bounds(run, options)
   const denials = new Denials(plan.rules, audit.denied, own)
   const before = createCounter(task ? marksOf(sentEvents(task.body, [])) : [])
   const showPast = async (items: readonly EventItem[]) => {
@@ -67,12 +65,12 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
     if (!task) await denials.add(items)
     await before.addAll(items)
   }
-  const { caller } = interrupt
+  const { caller } = bounds
   const follower = task
     ? await openBefore(context, caller, parts, { showPast })
     : await wayOn.explain(openFollower(context, caller, parts, { showPast, needsPast: true, own }))
   const rules = { ...plan.rules, toolTimeout: plan.toolTimeout, asker }
-  const isStopped = () => interrupt.isWanted
+  const isStopped = () => bounds.isExceeded
   const actor = new Actor({ context, caller, parts }, { follower, audit, rules, denials, isStopped })
   try {
     await bounds.begin(task !== undefined)
@@ -85,7 +83,6 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
       follower,
       actor,
       denials,
-      interrupt,
       bounds,
       sent,
       ids: options.ids,
@@ -104,7 +101,6 @@ interface Followed {
   follower: Follower
   actor: Actor
   denials: Denials
-  interrupt: SessionInterrupt
   bounds: Bounds
   /** The events of the task, if this run has sent one. */
   sent: SessionEvent[] | undefined
@@ -143,7 +139,7 @@ async function finish(run: SessionRun, plan: Plan, followed: Followed): Promise<
 /** Follows the session until it rests with nothing left to reply to. Throws a `CliError` if its work was not done. */
 async function followToRest(run: SessionRun, plan: Plan, followed: Followed): Promise<void> {
   const { context, audit, wayOn } = run
-  const { follower, actor, denials, interrupt, bounds, ids } = followed
+  const { follower, actor, denials, bounds, ids } = followed
   const tellUnasked = (isListed: boolean) => {
     for (const judgement of denials.takeUnasked(follower.state, isListed)) {
       audit.add({ ...entryOf(judgement), event: 'not-asked' })
@@ -187,7 +183,9 @@ async function followToRest(run: SessionRun, plan: Plan, followed: Followed): Pr
   const { stop } = follower.state
   // If only a thread was interrupted, the turn of the main thread has not ended, but nothing is left to reply to.
   const isHalted = stop?.kind === 'done' && stop.reason === 'interrupted'
-  if (!isInterrupted && !isHalted && !interrupt.isOnlyInAudit) return interrupt.warnOfExcess()
+  // Some services do not show an interrupt, which an earlier run then began by the audit alone.
+  const isOnlyInAudit = audit.interrupt !== undefined && !follower.turn.showsClients
+  if (!isInterrupted && !isHalted && !isOnlyInAudit) return bounds.warnOfExcess()
   // An interrupt that was sent has come to its end, a task that was interrupted has not.
   if (followed.sent && !followed.sent.some(isTask)) context.lastSteps.push(() => endTask(audit, follower))
   throw wayOn.interrupted(isInterrupted ? 'session' : isHalted ? 'tool use' : 'by the audit')

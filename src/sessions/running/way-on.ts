@@ -28,7 +28,15 @@ export class WayOn {
   /** The run sends a task of its own. */
   #sends = true
   #audit: Audit | undefined
-  /** How far the run is with interrupting the session. */
+  /**
+   * Whether the session is interrupted, since the run is over a bound.
+   *
+   *   - `unwanted`: the run is within its bounds
+   *   - `wanted`: it is not, and nothing more is begun. If the session works, it has a moment to come to rest by itself
+   *   - `posting`: it did not. The interrupt is in the journal, and is posted until the service may have taken it. If the
+   *     session rests before that, posting is given up, and the interrupt is `wanted` again
+   *   - `sent`: the service may have taken it, or there is nothing more to do
+   */
   interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
 
   constructor(context: Context, plan: Plan) {

@@ -587,7 +587,9 @@ describe('a run that reaches a bound', () => {
       timers: {
         ...clock,
         wait: (time: number, signal?: AbortSignal) =>
-          isStill && said === '' ? new Promise<void>(() => {}) : clock.wait(time, signal),
+          isStill && said === ''
+            ? new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
+            : clock.wait(time, signal),
       },
       stdout: { isTerminal: false, open: () => shown, writeNow: () => 0 },
       onSignal(act: typeof clean) {
