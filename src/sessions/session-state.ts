@@ -1,5 +1,6 @@
-import { isDeepStrictEqual } from 'node:util'
-import { childrenOf, skipBlanks, tokensIn } from '../wire/json/scanner.ts'
+import { createHash } from 'node:crypto'
+import { isObject } from '../wire/json/parse.ts'
+import { childrenOf, isDeeperThan, skipBlanks, tokensIn } from '../wire/json/scanner.ts'
 import {
   isOfMainThread,
   isStop,
@@ -29,8 +30,8 @@ export interface ToolUse {
   thread?: unknown
   /** What the service itself decided. */
   permission?: unknown
-  /** The whole event as it is spelled, if `add` was given that. */
-  text?: string
+  /** The whole event as it is spelled. */
+  text?: string | undefined
   /** It was allowed, and the service does not carry it out: a client has to give its result. */
   wantsResult?: boolean
   /** Its id was shown with two inputs, or names: nobody knows what an allowance would allow. */
@@ -100,9 +101,9 @@ export class SessionState {
   #missed: Stop | undefined
   #stoppedAt: string | undefined
   /** The ids of all events at which it stopped. */
-  readonly #stops = new Set<string>()
+  readonly stops = new Set<string>()
 
-  /** `text` is what is kept of a tool use's event as it is spelled. */
+  /** `text` is the event as it is spelled. */
   add(event: SessionEvent, text?: string): void {
     const { type } = event
     this.#isEmpty = false
@@ -130,7 +131,7 @@ export class SessionState {
 
   /** An event that was added before came again. Returns whether it is now a tool use that was shown with two inputs. */
   addAgain(event: SessionEvent, text?: string): boolean {
-    const use = event.id === undefined ? undefined : this.#toolUses.get(event.id)
+    const use = this.#toolUses.get(event.id ?? '')
     if (!use || use.isContradicted || isSame(use, readToolUse(event, text))) return false
     use.isContradicted = true
     return true
@@ -223,7 +224,7 @@ export class SessionState {
 
   /** What was added last came before its last stop, if that is this one. */
   restAgain(stop: string | undefined): void {
-    if (stop !== undefined && [...this.#stops].at(-1) === stop) this.#isBusy = false
+    if (stop !== undefined && [...this.stops].at(-1) === stop) this.#isBusy = false
   }
 
   /** If that lists none, the tool uses that have no answer: what of these waits is not known. */
@@ -241,23 +242,8 @@ export class SessionState {
     return id === undefined ? undefined : this.toolUse(id)
   }
 
-  isAnswered(id: string): boolean {
-    return this.#answers.has(id)
-  }
-
-  /** What the last confirmation of it says. */
-  decisionOn(id: string): unknown {
-    return this.#answers.get(id)?.decision
-  }
-
-  /** Whether a client gave a decision or a result for it. */
-  hasReply(id: string): boolean {
-    return this.#answers.get(id)?.isReply === true
-  }
-
-  /** The ids of the events at which it stopped so far. */
-  get stops(): ReadonlySet<string> {
-    return this.#stops
+  answerTo(id: string): Readonly<Answer> | undefined {
+    return this.#answers.get(id)
   }
 
   /** What an event of a further thread ends is of that thread alone. */
@@ -287,15 +273,13 @@ export class SessionState {
   }
 
   #addToolUse(event: SessionEvent, text: string | undefined): void {
-    // Nobody could answer it.
-    if (event.id === undefined) return
-    const use = readToolUse(event, text)
-    const { id } = use
-    const permission = event.evaluated_permission
+    const { id, evaluated_permission: permission } = event
+    // Nobody could answer one without an id.
+    if (id === undefined) return
+    this.addAgain(event, text)
     const earlier = this.#toolUses.get(id)
     if (earlier?.isClosed) return
-    use.isContradicted = earlier && (earlier.isContradicted || !isSame(earlier, use))
-    this.#toolUses.set(id, use)
+    this.#toolUses.set(id, { ...readToolUse(event, text), isContradicted: earlier?.isContradicted })
     if (permission !== 'allow' && permission !== 'deny' && !this.#answers.has(id)) this.#open.add(id)
   }
 
@@ -306,8 +290,9 @@ export class SessionState {
     const isResult = event.type !== 'user.tool_confirmation'
     const isShown = event.id !== undefined
     for (const id of ids) {
-      const isReply = event.type.startsWith('user.') || this.hasReply(id)
-      const decision = isResult ? this.decisionOn(id) : event.result
+      const earlier = this.#answers.get(id)
+      const isReply = event.type.startsWith('user.') || earlier?.isReply === true
+      const decision = isResult ? earlier?.decision : event.result
       this.#answers.set(id, { isReply, isShown, isResult, decision })
       this.#open.delete(id)
       const use = this.#toolUses.get(id)
@@ -320,7 +305,7 @@ export class SessionState {
   #addStop(event: SessionEvent): void {
     this.#isBusy = false
     this.#stoppedAt = event.processed_at ?? undefined
-    if (event.id !== undefined) this.#stops.add(event.id)
+    if (event.id !== undefined) this.stops.add(event.id)
     const isIdle = event.type === 'session.status_idle'
     this.#end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
     if (!isIdle) return
@@ -345,29 +330,19 @@ function readErrorMessage({ error }: SessionEvent): string | undefined {
   return typeof message === 'string' && message !== '' ? message : undefined
 }
 
-const readToolUse = (
-  {
-    id = '',
+function readToolUse(event: SessionEvent, text = JSON.stringify(event)): ToolUse {
+  const { id = '', type, name, input } = event
+  return {
+    id,
     type,
-    name,
-    mcp_server_name: server,
+    name: typeof name === 'string' ? name : '',
+    server: event.mcp_server_name,
     input,
-    session_thread_id: thread,
-    evaluated_permission: permission,
-  }: SessionEvent,
-  text: string | undefined,
-): ToolUse => ({
-  id,
-  type,
-  name: typeof name === 'string' ? name : '',
-  server,
-  input,
-  thread,
-  permission,
-  text,
-  isContradicted: undefined,
-  isClosed: false,
-})
+    thread: event.session_thread_id,
+    permission: event.evaluated_permission,
+    text,
+  }
+}
 
 function close(use: ToolUse): void {
   use.text = undefined
@@ -375,32 +350,32 @@ function close(use: ToolUse): void {
   use.isClosed = true
 }
 
-/** Whether two events of one id show the same tool use. Keys may stand in another order. */
-function isSame(one: ToolUse, other: ToolUse): boolean {
-  if (one.isClosed) return true
-  if (one.type !== other.type || one.name !== other.name || one.server !== other.server) return false
-  if (!isEqual(one.input, other.input)) return false
-  if (one.text === undefined || other.text === undefined || one.text === other.text) return true
-  // Equal values may be spelled so that a reader takes them for others: a long number, a key that is there twice.
-  return tokensOf(one.text) === tokensOf(other.text)
-}
+/** Whether two events of one id show the same tool use. Nobody decides on one that is closed. */
+const isSame = (one: ToolUse, other: ToolUse): boolean =>
+  one.isClosed === true || one.text === other.text || markOf(one, one.text) === markOf(other, other.text)
 
-function isEqual(one: unknown, other: unknown): boolean {
-  try {
-    return isDeepStrictEqual(one, other)
-  } catch {
-    // Nested too deep.
-    return false
-  }
-}
+/** How deep an input may be nested to be read; its event is one level around it. */
+export const deepestInput = 100
 
-/** The keys and values of all inputs in an event, sorted. */
-function tokensOf(event: string): string {
-  const inputs = [...childrenOf(event, skipBlanks(event, 0))].filter(({ name }) => name === 'input')
-  return inputs
-    .flatMap(({ start, end }) => [...tokensIn(event.slice(start, end))])
-    .sort()
-    .join()
+/**
+ * The same for the same tool use, if the keys of its input stand in another order too, in a few bytes. A number that is
+ * spelled in another way is another, and so is a key that is there twice. `text` is an object that has the input.
+ */
+export function markOf(
+  { type, server, name }: { [Field in 'type' | 'server' | 'name']?: unknown },
+  text = '{}',
+): string {
+  const children = [...childrenOf(text, skipBlanks(text, 0))]
+  const given = children
+    .filter((child) => child.name === 'input')
+    .map(({ start, end }) => text.slice(start, end))
+  const inputs = (given.length > 0 ? given : ['{}']).map((input) =>
+    isDeeperThan(input, deepestInput) ? input : [JSON.parse(input), [...tokensIn(input)].sort()],
+  )
+  const whole = JSON.stringify([type, server ?? null, name, inputs], (_, value) =>
+    isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
+  )
+  return createHash('sha256').update(whole).digest('base64')
 }
 
 /** Whether a session that is idle for this reason may wait for answers. */

@@ -4,10 +4,10 @@ import { AppendedFile } from '../../io/appended-file.ts'
 import { cutLines } from '../../io/cut-lines.ts'
 import { absolutePath } from '../../io/paths.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
-import { findChild, skipBlanks } from '../../wire/json/scanner.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Decision } from '../policy/policy.ts'
-import { markOf, type Use } from './judgement.ts'
+import { markOf } from '../session-state.ts'
+import type { Use } from './judgement.ts'
 import { type JournalLine, type Reply, step } from './replying.ts'
 import { lockSession, type SessionLock, type Workplace } from './session-lock.ts'
 import { type JournalTask, Known, stepTask, type TaskLine } from './task.ts'
@@ -93,7 +93,7 @@ export class Audit {
   /** Whether earlier runs decided about another tool use of this id: of another type, server, name or input. */
   hasOther(use: Use): boolean {
     const mark = this.#marks.get(use.id)
-    return mark !== undefined && mark !== markOf(use)
+    return mark !== undefined && mark !== markOf(use, use.text)
   }
 
   /** The tool uses that earlier runs denied, or saw run though they are denied: by id, in words. */
@@ -160,10 +160,10 @@ export class Audit {
     this.#interrupt = stepInterrupt(this.#interrupt, entry)
   }
 
-  #noteMark(id: string, { event, type, server, name }: Record<string, unknown>, text: string): void {
-    const input = event === 'decision' ? findChild(text, skipBlanks(text, 0), 'input') : undefined
-    if (!input) return
-    const mark = markOf({ type, server, name, inputText: text.slice(input.start, input.end) })
+  #noteMark(id: string, entry: Record<string, unknown>, text: string): void {
+    const { event, input } = entry
+    if (event !== 'decision' || input === undefined) return
+    const mark = markOf(entry, text)
     const isSame = (this.#marks.get(id) ?? mark) === mark
     this.#marks.set(id, isSame ? mark : '')
   }

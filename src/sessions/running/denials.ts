@@ -51,7 +51,9 @@ export class Denials {
    */
   takeUnasked(state: SessionState, isListed: boolean): Judgement[] {
     const isKnown = ({ use }: Judgement) => isListed || use.permission === 'allow'
-    const unasked = this.#ran.filter((judgement) => isKnown(judgement) && !state.hasReply(judgement.use.id))
+    const unasked = this.#ran.filter(
+      (judgement) => isKnown(judgement) && !state.answerTo(judgement.use.id)?.isReply,
+    )
     this.#ran = this.#ran.filter((judgement) => !isKnown(judgement))
     for (const judgement of unasked) this.#unasked.set(judgement.use.id, describeJudgement(judgement))
     return unasked

@@ -1,6 +1,4 @@
-import { createHash } from 'node:crypto'
-import { isObject } from '../../wire/json/parse.ts'
-import { findChild, findRepeatedKey, isDeeperThan, skipBlanks, tokensIn } from '../../wire/json/scanner.ts'
+import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isStop, readStopReason, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { briefly } from '../plain-name.ts'
@@ -13,7 +11,7 @@ import {
   type Policy,
   type ToolCall,
 } from '../policy/policy.ts'
-import { needsResult, type ToolUse } from '../session-state.ts'
+import { deepestInput, needsResult, type ToolUse } from '../session-state.ts'
 
 /** A tool use whose whole event is known. */
 export interface Use extends ToolCall {
@@ -29,9 +27,6 @@ export interface Use extends ToolCall {
 }
 
 type Shown = Pick<ToolUse, 'id' | 'type' | 'text' | 'isContradicted' | 'wantsResult' | 'permission'>
-
-/** How deep an input may be nested; its event is one level around it. */
-const deepest = 100
 
 /** Reads it from its event; nothing if the event is not known as it is spelled. */
 export function readUse(toolUse: Shown | undefined): Use | undefined {
@@ -56,28 +51,9 @@ export function readUse(toolUse: Shown | undefined): Use | undefined {
       typeof name !== 'string' ||
       inputText.length > longestAllowed ||
       findRepeatedKey(text) !== undefined ||
-      isDeeperThan(inputText, deepest),
+      isDeeperThan(inputText, deepestInput),
     permission: toolUse.wantsResult ? toolUse.permission : event.evaluated_permission,
   }
-}
-
-/**
- * The same for the same tool use, if its keys stand in another order too, in a few bytes. A number that is spelled in another
- * way is another.
- */
-export function markOf({
-  type,
-  server,
-  name,
-  inputText,
-}: { [Field in 'type' | 'server' | 'name']?: unknown } & { inputText: string }): string {
-  // A deeper one is compared as it is spelled.
-  const isPlain = !isDeeperThan(inputText, deepest)
-  const input = isPlain ? [JSON.parse(inputText), [...tokensIn(inputText)].sort()] : inputText
-  const whole = JSON.stringify([type, server ?? null, name, input], (_, value) =>
-    isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
-  )
-  return createHash('sha256').update(whole).digest('base64')
 }
 
 /** What decides about tool uses. */

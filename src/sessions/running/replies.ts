@@ -269,8 +269,9 @@ export class Replies {
     const reply = this.to(use.id)
     if (reply.is !== 'in-doubt') return
     const next = look(reply, shownOf(use.id, seen), context.timers.date())
-    if (seen.isAnswered(use.id)) {
-      const result = seen.decisionOn(use.id)
+    const answer = seen.answerTo(use.id)
+    if (answer) {
+      const result = answer.decision
       const isOther = result !== undefined && result !== this.#decisionOn(use.id)
       if (isOther) this.#leaveToOthers(use, `it is answered: ${result}`)
       else this.take(use, { event: 'accepted' })
@@ -291,7 +292,7 @@ export class Replies {
 }
 
 const shownOf = (id: string, seen: SessionState): Shown => ({
-  isAnswered: seen.isAnswered(id),
+  isAnswered: seen.answerTo(id) !== undefined,
   isListed: seen.unlisted.length > 0 ? undefined : seen.pending.includes(id),
   rests: seen.stops,
   restedAt: Date.parse(seen.stoppedAt ?? ''),

@@ -109,7 +109,7 @@ describe('before anything is done', () => {
     bring({ id: 'c', type: 'user.tool_confirmation', tool_use_id: 't2', result: 'deny' })
     await follower.fresh()
     expect(follower.state.pending).toEqual(['t1'])
-    expect(follower.state.hasReply('t2')).toBe(true)
+    expect(follower.state.answerTo('t2')?.isReply).toBe(true)
     const { value } = await news.next()
     expect(value?.map(({ event }: { event: Event }) => event.id)).toEqual(['c'])
   })
