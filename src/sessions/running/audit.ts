@@ -5,42 +5,29 @@ import { cutLines } from '../../io/cut-lines.ts'
 import { absolutePath } from '../../io/paths.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
-import type { Decision } from '../policy/policy.ts'
 import { markOf } from '../session-state.ts'
-import type { Use } from './judgement.ts'
+import type { entryOf, Use } from './judgement.ts'
 import { type JournalLine, type Reply, step } from './replying.ts'
-import { lockSession, type SessionLock, type Workplace } from './session-lock.ts'
-import { type JournalTask, Known, stepTask, type TaskLine } from './task.ts'
+import { SessionLock, type Workplace } from './session-lock.ts'
+import { type JournalTask, Known, stepTask } from './task.ts'
 
-/** A line of the audit; `session` and `time` are added. */
-export interface AuditEntry {
+/** A line of the audit; `session` and `time` are added. A decision has the fields of its judgement. */
+export interface AuditEntry extends Partial<Omit<ReturnType<typeof entryOf>, 'toolUse'>> {
   /** Null if the line is not about a tool use. */
   toolUse: string | null
-  /** The type of the tool use's event. */
-  type?: string
-  /** Of an MCP tool. */
-  server?: string
-  name?: string
+  event: AuditEvent
   /** What a task is known by. */
   task?: string
   /** What the list showed before a task was sent. */
   known?: Known
-  /** The tool's input as it is spelled. */
-  input?: string
-  event: AuditEvent
-  decision?: Decision
-  by?: 'rule' | 'default' | 'person' | 'tool'
-  /** From 0. */
-  rule?: number
   /** The result that a command gave, as it will be sent. */
   result?: SessionEvent
   /** The id of the last rest that was known when a reply was sent. */
-  rest?: string
-  reason?: string
+  rest?: string | undefined
 }
 
 /** A step of a reply or of a task, a denied tool use that ran unasked, or an interrupt that is about to be posted. */
-type AuditEvent = JournalLine['event'] | TaskLine['event'] | 'not-asked' | 'interrupt'
+type AuditEvent = JournalLine['event'] | 'done' | 'not-asked' | 'interrupt'
 
 /**
  * A record of decisions and acts, and a journal that says after a kill how far a run got. One run at a time has it.
@@ -50,18 +37,19 @@ export class Audit {
   readonly #lock: SessionLock
   readonly #session: string
   readonly #timers: Context['timers']
+  /** How far earlier runs got with each tool use of this session, by id. */
+  readonly earlier = new Map<string, Reply>()
+  /** The tool uses that earlier runs denied, or saw run though they are denied: by id, in words. */
+  readonly denied = new Map<string, string>()
   #file: AppendedFile | undefined
   #task: JournalTask | undefined
-  #hasTasks = false
   #interrupt: number | undefined
-  readonly #earlier = new Map<string, Reply>()
-  readonly #denied = new Map<string, string>()
   /** By id. Empty if earlier runs decided about two tool uses of that id. */
   readonly #marks = new Map<string, string>()
 
-  private constructor({ timers }: Context, session: string, lock: SessionLock) {
+  private constructor({ timers }: Context, lock: SessionLock) {
     this.#timers = timers
-    this.#session = session
+    this.#session = lock.session
     this.#lock = lock
   }
 
@@ -74,8 +62,8 @@ export class Audit {
       path === undefined ? undefined : new AppendedFile({ path: absolutePath(context.host, path), name })
     let lock: SessionLock | undefined
     try {
-      lock = await lockSession(context, workplace, path)
-      const audit = new Audit(context, workplace.session, lock)
+      lock = await SessionLock.take(context, workplace, path)
+      const audit = new Audit(context, lock)
       if (file && path !== undefined) await audit.#read(file, path)
       return audit
     } catch (error) {
@@ -85,30 +73,15 @@ export class Audit {
     }
   }
 
-  /** How far earlier runs got with each tool use of this session, by id. */
-  get earlier(): ReadonlyMap<string, Reply> {
-    return this.#earlier
-  }
-
   /** Whether earlier runs decided about another tool use of this id: of another type, server, name or input. */
   hasOther(use: Use): boolean {
     const mark = this.#marks.get(use.id)
     return mark !== undefined && mark !== markOf(use, use.text)
   }
 
-  /** The tool uses that earlier runs denied, or saw run though they are denied: by id, in words. */
-  get denied(): ReadonlyMap<string, string> {
-    return this.#denied
-  }
-
   /** The last task of the session, if it is not done. */
   get task(): JournalTask | undefined {
     return this.#task
-  }
-
-  /** Whether it knows of any task, done or not. */
-  get hasTasks(): boolean {
-    return this.#hasTasks
   }
 
   /**
@@ -144,7 +117,7 @@ export class Audit {
       const { toolUse: id } = entry
       if (typeof id !== 'string') continue
       const line = readLine(entry)
-      if (line) this.#earlier.set(id, step(this.#earlier.get(id) ?? { is: 'deciding' }, line))
+      if (line) this.earlier.set(id, step(this.earlier.get(id) ?? { is: 'deciding' }, line))
       this.#noteDenied(id, entry)
       this.#noteMark(id, entry, text)
     }
@@ -153,11 +126,14 @@ export class Audit {
     this.#file = file
   }
 
-  #step(entry: Record<string, unknown>): void {
-    const line = readTaskLine(entry)
-    this.#hasTasks ||= line !== undefined
-    this.#task = stepTask(this.#task, line)
-    this.#interrupt = stepInterrupt(this.#interrupt, entry)
+  /** A step of the task or of the interrupt: of this one a line names neither a tool use nor a task. */
+  #step({ event, time, toolUse, task, known }: Record<string, unknown>): void {
+    const isOfTask = typeof task === 'string'
+    if (isOfTask)
+      this.#task = stepTask(this.#task, { event, hash: task, known: Known().safeParse(known).data })
+    if (event === 'interrupt') this.#interrupt = Date.parse(String(time))
+    // A new task begins another turn.
+    if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.#interrupt = undefined
   }
 
   #noteMark(id: string, entry: Record<string, unknown>, text: string): void {
@@ -170,30 +146,18 @@ export class Audit {
 
   #noteDenied(id: string, { event, decision, name, by, rule, reason }: Record<string, unknown>): void {
     if (event === 'answered-elsewhere' || (event === 'decision' && decision !== 'deny'))
-      this.#denied.delete(id)
+      this.denied.delete(id)
     if (decision !== 'deny') return
     const who = by === 'rule' ? `rules[${rule}]` : by
-    this.#denied.set(id, `deny ${name} ${id} (${who}${typeof reason === 'string' ? `: ${reason}` : ''})`)
+    this.denied.set(id, `deny ${name} ${id} (${who}${typeof reason === 'string' ? `: ${reason}` : ''})`)
   }
 }
 
-/** A new task begins another turn. A refusal without a tool use or a task is that of the interrupt. */
-function stepInterrupt(
-  interrupt: number | undefined,
-  { event, time, task, toolUse }: Record<string, unknown>,
-): number | undefined {
-  if (event === 'interrupt') return Date.parse(String(time))
-  if (event === 'sent' && typeof task === 'string') return undefined
-  if (event === 'refused' && toolUse === null && task === undefined) return undefined
-  return interrupt
-}
-
-/** The fields in their order, the input as it is spelled. */
+/** The input stands as it is spelled, before the event. */
 function toLine(entry: AuditEntry, session: string, time: string): string {
-  const { toolUse, task, type, server, name, input } = entry
-  const { event, decision, by, rule, result, rest, known, reason } = entry
+  const { toolUse, task, type, server, name, input, event, ...more } = entry
   const head = JSON.stringify({ time, session, toolUse, task, type, server, name }).slice(0, -1)
-  const tail = JSON.stringify({ event, decision, by, rule, result, rest, known, reason }).slice(1)
+  const tail = JSON.stringify({ event, ...more }).slice(1)
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
 
@@ -273,24 +237,6 @@ function readLine({ event, time, rest, result }: Record<string, unknown>): Journ
     case 'unknown':
     case 'answered-elsewhere':
       return { event }
-  }
-  return undefined
-}
-
-function readTaskLine({ event, task: hash, known }: Record<string, unknown>): TaskLine | undefined {
-  if (typeof hash !== 'string') return undefined
-  switch (event) {
-    case 'sent':
-      return {
-        event,
-        hash,
-        known: Known().safeParse(known).data ?? { alike: Infinity },
-      }
-    case 'accepted':
-    case 'refused':
-    case 'unknown':
-    case 'done':
-      return { event, hash }
   }
   return undefined
 }

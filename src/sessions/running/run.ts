@@ -75,7 +75,7 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
   try {
     await bounds.begin(task !== undefined)
     if (task) denials.begin()
-    if (before.endsAlike && !audit.hasTasks)
+    if (before.endsAlike && !plan.isAudited)
       context.warn("the session's last user.message is this very task: it is sent once more")
     const sent = task && (await wayOn.explain(sendTask(run, task, before.known)))
     bounds.follow(follower)
@@ -142,7 +142,7 @@ async function followToRest(run: SessionRun, plan: Plan, followed: Followed): Pr
   const { follower, actor, denials, bounds, ids } = followed
   const tellUnasked = (isListed: boolean) => {
     for (const judgement of denials.takeUnasked(follower.state, isListed)) {
-      audit.add({ ...entryOf(judgement), event: 'not-asked' })
+      audit.add({ event: 'not-asked', ...entryOf(judgement) })
       const what = describeUse(judgement.use)
       context.warn(`the policy denies a tool use that the service ran without asking: ${what}`)
     }

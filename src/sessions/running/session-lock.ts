@@ -16,50 +16,52 @@ export interface Workplace {
 }
 
 /** The right to work on a session, which one run has at a time. */
-export interface SessionLock {
+export class SessionLock {
+  readonly session: string
+  readonly #locks: { lock: Lock; name: string }[] = []
+  #isReleased = false
+
+  private constructor(session: string) {
+    this.session = session
+  }
+
+  /**
+   * Waits until no other run of this user on this machine works on the session, and no run that has the same audit file,
+   * which several machines may share. Throws a `CliError` of kind `file` at the deadline.
+   */
+  static async take(context: Context, workplace: Workplace, audit: string | undefined): Promise<SessionLock> {
+    const { session } = workplace
+    const taken = new SessionLock(session)
+    context.cleanups.add(() => taken.release())
+    try {
+      const lock = await lockHere(context, workplace)
+      if (lock) taken.#locks.push({ lock, name: `the session ${session}` })
+      if (audit !== undefined)
+        taken.#locks.push({
+          lock: await lockAudit(context, workplace, audit),
+          name: `the audit file ${audit}`,
+        })
+      return taken
+    } catch (error) {
+      taken.release()
+      throw error
+    }
+  }
+
   /**
    * Throws a `CliError` of kind `file` if this run released it, or another run may have taken it because this one
    * seemed dead.
    */
-  requireHeld(): void
-  release(): void
-}
+  requireHeld(): void {
+    if (this.#isReleased) throw new CliError('file', `the run that worked on ${this.session} is over`)
+    const lost = this.#locks.find(({ lock }) => !lock.isHeld())
+    if (lost)
+      throw new CliError('file', `${lost.name}: its lock is gone, so another run may work on ${this.session}`)
+  }
 
-/**
- * Waits until no other run of this user on this machine works on the session, and no run that has the same audit file, which
- * several machines may share. Throws a `CliError` of kind `file` at the deadline.
- */
-export async function lockSession(
-  context: Context,
-  workplace: Workplace,
-  audit: string | undefined,
-): Promise<SessionLock> {
-  const locks: { lock: Lock; name: string }[] = []
-  let isReleased = false
-  const release = () => {
-    isReleased = true
-    context.cleanups.delete(release)
-    for (const { lock } of locks) lock.release()
-  }
-  context.cleanups.add(release)
-  try {
-    const ofSession = await lockHere(context, workplace)
-    if (ofSession) locks.push({ lock: ofSession, name: `the session ${workplace.session}` })
-    if (audit !== undefined)
-      locks.push({ lock: await lockAudit(context, workplace, audit), name: `the audit file ${audit}` })
-  } catch (error) {
-    release()
-    throw error
-  }
-  return {
-    requireHeld() {
-      if (isReleased) throw new CliError('file', `the run that worked on ${workplace.session} is over`)
-      const lost = locks.find(({ lock }) => !lock.isHeld())
-      if (!lost) return
-      const why = `its lock is gone, so another run may work on ${workplace.session}`
-      throw new CliError('file', `${lost.name}: ${why}`)
-    },
-    release,
+  release(): void {
+    this.#isReleased = true
+    for (const { lock } of this.#locks) lock.release()
   }
 }
 

@@ -34,18 +34,15 @@ export const Known = z.lazily(() =>
 )
 export type Known = z.infer<ReturnType<typeof Known>>
 
-/** A line of the journal. */
-export type TaskLine =
-  | { event: 'sent'; hash: string; known: Known }
-  | { event: 'accepted' | 'refused' | 'unknown' | 'done'; hash: string }
-
-/** The journal's task after a line. */
-export function stepTask(task: JournalTask | undefined, line: TaskLine | undefined): JournalTask | undefined {
-  if (!line) return task
-  const { event, hash } = line
-  if (event === 'sent') return { hash, is: 'posting', known: line.known }
-  if (task?.hash !== hash || event === 'unknown') return task
-  return event === 'accepted' ? { ...task, is: 'accepted' } : undefined
+/** The journal's task after a line. Earlier versions did not write what is known. */
+export function stepTask(
+  task: JournalTask | undefined,
+  { event, hash, known = { alike: Infinity } }: { event: unknown; hash: string; known?: Known | undefined },
+): JournalTask | undefined {
+  if (event === 'sent') return { hash, is: 'posting', known }
+  if (task?.hash !== hash) return task
+  if (event === 'accepted') return { ...task, is: 'accepted' }
+  return event === 'refused' || event === 'done' ? undefined : task
 }
 
 export const hashOf = (body: Uint8Array): string =>

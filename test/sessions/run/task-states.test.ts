@@ -7,7 +7,6 @@ import {
   Known,
   marksOf,
   stepTask,
-  type TaskLine,
 } from '../../../src/sessions/running/task.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
@@ -16,7 +15,7 @@ const said = (text: string): SessionEvent => ({ type: 'user.message', content: [
 describe('the states of a task', () => {
   const known = { alike: 1 }
   const of = (is: JournalTask['is']): JournalTask => ({ hash: 'a', is, known })
-  const line = (event: 'accepted' | 'refused' | 'unknown' | 'done', hash = 'a'): TaskLine => ({ event, hash })
+  const line = (event: 'accepted' | 'refused' | 'unknown' | 'done', hash = 'a') => ({ event, hash })
 
   test.each([
     [undefined, { event: 'sent', hash: 'a', known } as const, of('posting')],
@@ -27,8 +26,7 @@ describe('the states of a task', () => {
     [of('accepted'), line('done'), undefined],
     [of('accepted'), line('done', 'b'), of('accepted')],
     [of('posting'), line('accepted', 'b'), of('posting')],
-    [undefined, undefined, undefined],
-    [of('accepted'), undefined, of('accepted')],
+    [of('accepted'), { event: 'start', hash: 'a' } as const, of('accepted')],
     [undefined, line('accepted'), undefined],
   ])('%j, then %j', (before, next, after) => {
     expect(stepTask(before, next)).toEqual(after)

@@ -56,39 +56,24 @@ function open(script: AgentScript, words = ['go']) {
 
 const onceMore = "parley: the session's last user.message is this very task: it is sent once more\n"
 
-test.each([
-  ['no audit', [], undefined],
-  ['an audit that was emptied', ['--audit', 'a.ndjson'], ''],
-])(
-  'with %s, a warning says before it that a task is sent once more, also under -q',
-  async (_, flags, text) => {
-    const timers = createPatientClock()
-    const service = createAgentService({
-      rounds: [[answer('one')], [answer('two')], [answer('three')]],
-      timers,
-    })
-    const cwd = temporaryFolder()
-    const go = (words: string[], exchange = service.exchange) => {
-      if (text !== undefined) writeFileSync(join(cwd, 'a.ndjson'), text)
-      return run(['events', 'run', '-s', 's1', '-q', ...words, ...flags], {
-        cwd,
-        timers,
-        stdinKind: 'none',
-        exchange,
-      })
-    }
-    expect((await go(['go'])).err).toBe('')
-    expect((await go(['go'])).err).toBe(onceMore)
-    const refusing: Exchange = (request, onSent) =>
-      request.method === 'POST'
-        ? answering('{}', { status: 400 })(request)
-        : service.exchange(request, onSent)
-    expect((await go(['go'], refusing)).err).toContain(onceMore)
-    expect((await go(['go on'])).err).toBe('')
-    expect((await go(['go'])).err).toBe('')
-    expect(service.tasks).toBe(4)
-  },
-)
+test('with no audit, a warning says before it that a task is sent once more, also under -q', async () => {
+  const timers = createPatientClock()
+  const service = createAgentService({
+    rounds: [[answer('one')], [answer('two')], [answer('three')]],
+    timers,
+  })
+  const cwd = temporaryFolder()
+  const go = (words: string[], exchange = service.exchange) =>
+    run(['events', 'run', '-s', 's1', '-q', ...words], { cwd, timers, stdinKind: 'none', exchange })
+  expect((await go(['go'])).err).toBe('')
+  expect((await go(['go'])).err).toBe(onceMore)
+  const refusing: Exchange = (request, onSent) =>
+    request.method === 'POST' ? answering('{}', { status: 400 })(request) : service.exchange(request, onSent)
+  expect((await go(['go'], refusing)).err).toContain(onceMore)
+  expect((await go(['go on'])).err).toBe('')
+  expect((await go(['go'])).err).toBe('')
+  expect(service.tasks).toBe(4)
+})
 
 const taskLines = (journal: Record<string, unknown>[]) =>
   journal.filter(({ task }) => task !== undefined).map(({ event }) => event)
