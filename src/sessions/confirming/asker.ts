@@ -174,11 +174,10 @@ const keys = '[y/n/s/q]'
 const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking'
 
 /** A failure after which the answers of a person to these tool uses were certainly not sent. */
-export const withUnsent = (error: unknown, ids: readonly string[]): unknown =>
-  withWords(error, ids.length > 0 ? describeUnsent(ids) : undefined)
-
-export const describeUnsent = (ids: readonly string[]): string =>
-  `your answer to ${ids.map((id) => briefly(id)).join(', ')} was not sent`
+export function withUnsent(error: unknown, ids: readonly string[]): unknown {
+  const named = ids.map((id) => briefly(id)).join(', ')
+  return withWords(error, ids.length > 0 ? `your answer to ${named} was not sent` : undefined)
+}
 
 const withWords = (error: unknown, words: string | undefined): unknown =>
   error instanceof CliError && words !== undefined

@@ -1,20 +1,11 @@
 import { CliError } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
-import {
-  type Asker,
-  canAsk,
-  describeDecision,
-  describeUnsent,
-  type Verdict,
-  withUnsent,
-} from '../confirming/asker.ts'
+import { type Asker, canAsk, describeDecision, type Verdict } from '../confirming/asker.ts'
 import type { Follower } from '../following/follower.ts'
 import { requireTime, timeLeft } from '../patience.ts'
 import { briefly } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
 import { confirmation, toolResult } from '../reply-events.ts'
-import type { SessionAccess } from '../session.ts'
-import type { Audit } from './audit.ts'
 import type { Denials } from './denials.ts'
 import {
   deciderOf,
@@ -28,6 +19,7 @@ import {
 import { type GivenReply, Replies } from './replies.ts'
 import { dutyOf, interrupted } from './replying.ts'
 import { runTool } from './tools.ts'
+import type { SessionRun } from './way-on.ts'
 
 /** What decides about the tool uses of a session, and carries them out. */
 export interface ReplyRules extends Rules {
@@ -47,13 +39,11 @@ const lags = [0, 250, 500, 1_000, 2_000]
  * the loop that reads the session, and never keeps that waiting. Before each step it asks for the newest state.
  */
 export class Actor {
-  readonly #session: SessionAccess
+  readonly #run: SessionRun
   readonly #follower: Follower
   readonly #rules: ReplyRules
   readonly #denials: Denials
   readonly #replies: Replies
-  /** No step may begin any more: pending tool uses stay open. */
-  readonly #isStopped: () => boolean
   #isDismissed = false
   #work: Promise<void> | undefined
   #failure: { error: unknown } | undefined
@@ -61,32 +51,26 @@ export class Actor {
   readonly #judgements = new Map<string, Judgement>()
   /** The open questions. */
   #asking: readonly Use[] = []
-  readonly #counts = { run: 0, failed: 0 }
-  /** The tool uses that a person has decided about, until their replies are posted. */
-  #verdicts: readonly string[] = []
+  /** How many commands gave a result here. */
+  #ran = 0
 
-  constructor(
-    session: SessionAccess,
-    {
-      follower,
-      audit,
-      rules,
-      denials,
-      isStopped,
-    }: { follower: Follower; audit: Audit; rules: ReplyRules; denials: Denials; isStopped(): boolean },
-  ) {
-    this.#session = session
+  constructor(run: SessionRun, follower: Follower, rules: ReplyRules, denials: Denials) {
+    this.#run = run
     this.#follower = follower
     this.#rules = rules
     this.#denials = denials
-    this.#isStopped = () => this.#isDismissed || isStopped()
-    this.#replies = new Replies(session, {
-      follower,
-      audit,
-      isStopped: this.#isStopped,
+    this.#replies = new Replies(run, follower, {
+      isStopped: () => this.#isStopped,
       onOver: (...over) => this.#forget(...over),
     })
-    session.context.summary.figures.toolUses = () => this.#toolUses()
+    const countOf = (decision: Decision) =>
+      [...this.#judgements.values()].filter((judgement) => judgement.decision === decision).length
+    run.context.summary.figures.toolUses = () => ({
+      allowed: countOf('allow'),
+      denied: countOf('deny'),
+      run: this.#ran,
+      open: follower.state.asked.length,
+    })
   }
 
   /** The state has changed. Starts to reply, and withdraws questions that are over. Throws an earlier failure. */
@@ -109,12 +93,11 @@ export class Actor {
 
   /** Withdraws the questions that the session no longer asks. */
   #withdraw(): void {
-    const over = this.#asking.filter((use) => this.#replies.whyOver(use) !== undefined)
-    this.#asking = this.#asking.filter((use) => !over.includes(use))
-    for (const use of over) {
+    this.#asking = this.#asking.filter((use) => {
       const why = this.#replies.whyOver(use)
       if (why !== undefined) this.#rules.asker.withdraw(use.id, why)
-    }
+      return why === undefined
+    })
   }
 
   /** The run no longer follows the session: no step begins, and open questions are withdrawn. */
@@ -135,24 +118,14 @@ export class Actor {
     this.#replies.leaveOver(judgements.filter(({ use }) => this.#dutyOf(use.id) !== undefined))
   }
 
-  /** The number of tool uses, for a person. */
-  describe(): string {
-    const { allowed, denied, run } = this.#toolUses()
-    const { failed } = this.#counts
-    const own = run > 0 ? `, ${run} run here` : ''
-    return `tools: ${allowed} allowed, ${denied} denied${own}${failed > 0 ? `, ${failed} failed` : ''}`
-  }
-
-  #toolUses() {
-    const countOf = (decision: Decision) =>
-      [...this.#judgements.values()].filter((judgement) => judgement.decision === decision).length
-    const open = this.#follower.state.asked.length
-    return { allowed: countOf('allow'), denied: countOf('deny'), run: this.#counts.run, open }
+  /** No step may begin any more: pending tool uses stay open. */
+  get #isStopped(): boolean {
+    return this.#isDismissed || this.#run.wayOn.isBounded
   }
 
   /** The ids of the pending tool uses with a next step. */
   #asked(): string[] {
-    return this.#isStopped() ? [] : this.#follower.state.asked.filter((id) => this.#dutyOf(id) !== undefined)
+    return this.#isStopped ? [] : this.#follower.state.asked.filter((id) => this.#dutyOf(id) !== undefined)
   }
 
   #dutyOf(id: string): ReturnType<typeof dutyOf> {
@@ -164,36 +137,18 @@ export class Actor {
 
   /** Replies until no tool use has a next step. Throws a `CliError`. */
   async #act(): Promise<void> {
-    for (let uses = await this.#due(); uses.length > 0; uses = await this.#due()) {
-      this.#verdicts = []
-      try {
-        await this.#reply(uses)
-      } catch (error) {
-        const named = error instanceof CliError ? (error.details.pending ?? []) : []
-        throw withUnsent(
-          error,
-          this.#unsent().filter((id) => !named.includes(id)),
-        )
-      }
-      const unsent = this.#unsent()
-      if (unsent.length > 0) this.#session.context.warn(describeUnsent(unsent))
-    }
-  }
-
-  /** What a person decided, and no request has. */
-  #unsent(): string[] {
-    return this.#verdicts.filter((id) => this.#replies.to(id).is === 'deciding')
+    for (let uses = await this.#due(); uses.length > 0; uses = await this.#due()) await this.#reply(uses)
   }
 
   async #reply(uses: readonly Use[]): Promise<void> {
     const due = (duty: ReturnType<typeof dutyOf>) => uses.filter(({ id }) => this.#dutyOf(id) === duty)
-    const [results, doubts] = [due('post').flatMap((use) => this.#result(use)), due('look')]
-    for (const { use } of results) this.#tellInterrupted(use)
+    const [ready, doubts] = [due('post'), due('look')]
+    for (const use of ready) this.#tellInterrupted(use)
     const judgements = await this.#decide(due('decide'))
-    const atOnce = judgements.flatMap((judgement) => this.#replyAtOnce(judgement))
-    await this.#replies.post([...results, ...atOnce])
+    const results = ready.flatMap((use) => this.#result(use))
+    await this.#replies.post([...results, ...judgements.flatMap((judgement) => this.#replyAtOnce(judgement))])
     for (const judgement of judgements.filter((each) => this.#isForCommand(each))) {
-      if (this.#isStopped()) break
+      if (this.#isStopped) break
       if ((await this.#replies.stillOpen([judgement])).length === 0) continue
       await this.#carryOut(judgement.use)
       await this.#replies.post(this.#result(judgement.use))
@@ -204,7 +159,7 @@ export class Actor {
 
   /** This run does not reply to it. If it withdrew a question, it has said so already. */
   #forget(id: string, why: string, hasRun: boolean): void {
-    const { note, warn } = this.#session.context
+    const { note, warn } = this.#run.context
     this.#judgements.delete(id)
     this.#denials.forget(id)
     if (hasRun) warn(`${id} is not answered here: ${why}; its command has run`)
@@ -217,11 +172,11 @@ export class Actor {
     for (const id of this.#asked().filter((each) => !uses.some((use) => use.id === each))) {
       this.#replies.leave(id)
       const why = isPlain(id) ? 'nothing is known of it' : answeredIds
-      this.#session.context.note(`${id} is not answered: ${why}`)
+      this.#run.context.note(`${id} is not answered: ${why}`)
     }
     for (const { id } of uses.filter((use) => use.isContradicted && this.#replies.wasLeft(use.id))) {
       this.#replies.leave(id)
-      this.#session.context.note(`${id} is not answered: it was shown with another input`)
+      this.#run.context.note(`${id} is not answered: it was shown with another input`)
     }
     return uses.filter(({ id }) => this.#asked().includes(id))
   }
@@ -229,24 +184,19 @@ export class Actor {
   /** The tool uses of these ids, in that order. The list may show one that the stream left out. */
   async #read(ids: readonly string[]): Promise<Use[]> {
     const { state } = this.#follower
-    const find = () => ids.flatMap((id) => this.#replies.read(id) ?? [])
     for (const wait of lags) {
-      const isWhole = ids.every((id) => this.#replies.read(id) !== undefined || !state.asked.includes(id))
-      if (isWhole) break
-      await this.#session.context.timers.wait(wait)
+      if (ids.every((id) => this.#replies.read(id) || !state.asked.includes(id))) break
+      await this.#run.context.timers.wait(wait)
       await this.#replies.refresh(true)
     }
-    return find()
+    return ids.flatMap((id) => this.#replies.read(id) ?? [])
   }
 
   /** Rules decide, or a person if they say so and somebody is there. Without a decision a tool use stays open. */
   async #decide(uses: readonly Use[]): Promise<Judgement[]> {
     const judged: Judgement[] = []
     for (const use of uses) judged.push(await judge(use, this.#rules))
-    const isAsked = canAsk(this.#session.context)
-    const questions = isAsked ? judged.filter((judgement) => isForPerson(judgement, this.#rules)) : []
-    const verdicts = await this.#ask(questions)
-    this.#verdicts = [...verdicts.keys()]
+    const verdicts = await this.#ask(judged.filter((judgement) => isForPerson(judgement, this.#rules)))
     const judgements = judged.map((judgement): Judgement => {
       const verdict = verdicts.get(judgement.use.id)
       return verdict ? { use: judgement.use, ...verdict, by: 'person' } : judgement
@@ -257,16 +207,14 @@ export class Actor {
   }
 
   async #ask(questions: readonly Judgement[]): Promise<ReadonlyMap<string, Verdict>> {
-    if (questions.length === 0) return new Map()
+    if (questions.length === 0 || !canAsk(this.#run.context)) return new Map()
     this.#asking = questions.map(({ use }) => use)
     try {
-      return await this.#rules.asker.ask(
-        questions.map(({ use: { id, name, text }, why }) => ({ id, name, text, why })),
-      )
+      return await this.#rules.asker.ask(questions.map(({ use, why }) => ({ ...use, why })))
     } catch (error) {
       // It cannot be shown whole, so it stays open.
       if (!(error instanceof CliError) || error.kind !== 'usage') throw error
-      this.#session.context.note(error.message)
+      this.#run.context.note(error.message)
       return new Map()
     } finally {
       this.#asking = []
@@ -282,13 +230,13 @@ export class Actor {
     if (judgement.decision === 'deny') this.#denials.addDenied(judgement)
     this.#tell(judgement, isLeft)
     if (isLeft && use.isContradicted)
-      this.#session.context.note(`${use.id} is not answered: the service showed it with two inputs`)
+      this.#run.context.note(`${use.id} is not answered: the service showed it with two inputs`)
   }
 
   /** Leaves out the input, which the transcript has shown. */
   #tell(judgement: Judgement, isLeft: boolean): void {
     const { use, by, decision, reason } = judgement
-    const { host, style, tell, wrap } = this.#session.context
+    const { host, style, tell, wrap } = this.#run.context
     if (!host.stderr.isTerminal) return
     const isForNobody = isLeft && decision === 'allow'
     const shown = isForNobody ? 'ask' : decision
@@ -321,46 +269,40 @@ export class Actor {
   /** Runs the command for a tool use. Throws a `CliError` if the deadline passes meanwhile. */
   async #carryOut(use: Use): Promise<void> {
     const { tools, toolTimeout } = this.#rules
-    const { id, name, inputText: input } = use
-    requireTime(this.#session)
+    requireTime(this.#run)
     this.#replies.take(use, { event: 'start' })
-    const limit = Math.min(toolTimeout, timeLeft(this.#session))
-    const command = tools.get(name) ?? ''
-    const session = this.#session.parts.params.session
-    const result = await runTool(this.#session.context, { command, name, id, session, input, limit })
-    const isLate = timeLeft(this.#session) <= 0
+    const limit = Math.min(toolTimeout, timeLeft(this.#run))
+    const result = await runTool(this.#run, use, tools.get(use.name) ?? '', limit)
+    const isLate = timeLeft(this.#run) <= 0
     // The deadline comes earlier than the command was told once the session is interrupted.
     const isCut = isLate && limit < toolTimeout && result.isError
     if (!isCut) {
       const reason = result.isError ? result.text : undefined
       this.#replies.take(use, { event: 'end', result }, { result: toolResult(use, result), reason })
-      this.#counts.run++
-      if (result.isError) this.#tellFailed(use, result.text)
+      this.#ran++
+      // The agent gets the whole result.
+      const [what, first = ''] = result.text.split('\n', 2)
+      if (result.isError) this.#run.context.note(describeFailure(use, oneLine(`${what} ${first}`, 500)))
     }
     if (isLate)
-      throw new CliError('stopped', `the deadline passed while the command for ${name} ran`, {
+      throw new CliError('stopped', `the deadline passed while the command for ${use.name} ran`, {
         sent: 'yes',
         deadline: true,
       })
   }
 
   /** Nobody was told before that a command was killed with its run. */
-  #tellInterrupted({ id, name }: Pick<Use, 'id' | 'name'>): void {
-    const reply = this.#replies.to(id)
+  #tellInterrupted(use: Use): void {
+    const reply = this.#replies.to(use.id)
     if (reply.is !== 'ready' || reply.result !== interrupted) return
-    this.#counts.run++
-    this.#counts.failed++
+    this.#ran++
     const what = `an earlier run ended while its command ran: ${interrupted.text}`
-    this.#session.context.warn(`the tool use ${id} failed (${briefly(name)}): ${what}`)
-  }
-
-  /** Shows only the beginning; the agent gets the whole result. */
-  #tellFailed({ id, name }: Use, text: string): void {
-    this.#counts.failed++
-    const [what = '', first = ''] = text.split('\n', 2)
-    this.#session.context.note(`the tool use ${id} failed (${name}): ${oneLine(`${what} ${first}`, 500)}`)
+    this.#run.context.warn(describeFailure(use, what))
   }
 }
+
+const describeFailure = ({ id, name }: Use, what: string): string =>
+  `the tool use ${id} failed (${briefly(name)}): ${what}`
 
 const isPlain = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 

@@ -10,8 +10,8 @@ import { readSession } from '../read-session.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import { describeUsage } from '../usage-text.ts'
 import { type BoundFlags, Budget } from './budget.ts'
-import type { SessionRun } from './posting.ts'
 import { lineFor } from './replying.ts'
+import type { SessionRun } from './way-on.ts'
 
 /** How often a session that works is asked what it costs. Milliseconds. */
 const interval = 30_000
@@ -78,24 +78,19 @@ export class Bounds {
     this.#check()
   }
 
-  /** The run is over a bound: nothing more may be begun. */
-  get isExceeded(): boolean {
-    return this.#run.wayOn.interrupt !== 'unwanted'
-  }
-
   /** The session came to rest, or `error` ended the run. Returns the stop at a bound that this is, else `error`. */
   async end(error: unknown): Promise<unknown> {
     this.#end?.abort()
     await this.#attempt
     if (this.#isAtRest && this.#isShown && !this.#budget.isTold) await this.#askAndCheck()
     const { lack } = this.#budget
-    if (!this.isExceeded && lack !== undefined) this.#run.context.warn(lack)
+    if (!this.#run.wayOn.isBounded && lack !== undefined) this.#run.context.warn(lack)
     return this.#stopOf(error)
   }
 
   /** The turn ended by itself: warns of the bound. */
   warnOfExcess(): void {
-    if (this.isExceeded) this.#run.context.warn(`${this.#excess}; the turn has ended by itself`)
+    if (this.#run.wayOn.isBounded) this.#run.context.warn(`${this.#excess}; the turn has ended by itself`)
   }
 
   /** What the run used, for a person; empty if it is not known. */
@@ -125,7 +120,7 @@ export class Bounds {
   #askAgain(): void {
     this.#cancelAsking = callAfter(this.#run.context.timers, interval, async () => {
       this.#askAgain()
-      if (!this.#isAtRest && !this.isExceeded) await this.#askAndCheck()
+      if (!this.#isAtRest && !this.#run.wayOn.isBounded) await this.#askAndCheck()
     })
   }
 

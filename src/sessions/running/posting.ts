@@ -4,19 +4,13 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
 import { sentEvents } from '../sending/delivery.ts'
 import { readReceipt } from '../sending/receipt.ts'
-import type { SessionAccess, SessionParts } from '../session.ts'
+import type { SessionParts } from '../session.ts'
 import type { Audit, AuditEntry } from './audit.ts'
 import { lookUntil } from './looking.ts'
 import type { Task } from './plan.ts'
 import { lineFor, longestDoubt } from './replying.ts'
 import { createSearch, type Known } from './task.ts'
-import { byAudit, type WayOn } from './way-on.ts'
-
-/** What a run needs to send its task once: the session, the journal, and how to resume. */
-export interface SessionRun extends SessionAccess {
-  audit: Audit
-  wayOn: WayOn
-}
+import { byAudit, type SessionRun } from './way-on.ts'
 
 /**
  * The ids of the task's events if, by the journal, an earlier run has sent it; absent if none has. Throws a `CliError` if

@@ -2,13 +2,10 @@ import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
-import { resultCommand } from '../following/stop-text.ts'
-import { endure, freshPatience, type Patience, type Patient, patiently, waitPatiently } from '../patience.ts'
+import { endure, freshPatience, patiently, waitPatiently } from '../patience.ts'
 import { readReceipt } from '../sending/receipt.ts'
-import type { SessionAccess } from '../session.ts'
-import { sessionCommand } from '../session-command.ts'
-import { needsResult, SessionState } from '../session-state.ts'
-import type { Audit, AuditEntry } from './audit.ts'
+import { SessionState } from '../session-state.ts'
+import type { AuditEntry } from './audit.ts'
 import { readUse, type Use } from './judgement.ts'
 import { lookUntil } from './looking.ts'
 import {
@@ -21,10 +18,9 @@ import {
   type Shown,
   step,
 } from './replying.ts'
+import type { SessionRun } from './way-on.ts'
 
-interface Journalled {
-  follower: Follower
-  audit: Audit
+interface Actions {
   /** Nothing may be posted any more. */
   isStopped(): boolean
   /** The session no longer waits for the reply. `hasRun` says that a command has run for it. */
@@ -42,24 +38,20 @@ export interface GivenReply {
 
 /** The replies of a run. Takes the steps that their states allow, each of which is in the journal before. */
 export class Replies {
-  readonly #session: SessionAccess
+  readonly #run: SessionRun
   readonly #follower: Follower
-  readonly #audit: Audit
-  readonly #isStopped: () => boolean
-  readonly #onOver: Journalled['onOver']
+  readonly #actor: Actions
   /** The decisions of the confirmations that this run has posted, by the id of the tool use. */
   readonly #posted = new Map<string, unknown>()
   /** By the id of the tool use. */
   readonly #replies: Map<string, Reply>
 
-  constructor(session: SessionAccess, { follower, audit, isStopped, onOver }: Journalled) {
-    this.#session = session
+  constructor(run: SessionRun, follower: Follower, actor: Actions) {
+    this.#run = run
     this.#follower = follower
-    this.#audit = audit
-    this.#isStopped = isStopped
-    this.#onOver = onOver
+    this.#actor = actor
     const rests = new Set(follower.state.stops)
-    this.#replies = new Map([...audit.earlier].map(([id, reply]) => [id, resume(reply, rests)]))
+    this.#replies = new Map([...run.audit.earlier].map(([id, reply]) => [id, resume(reply, rests)]))
   }
 
   to(id: string): Reply {
@@ -73,7 +65,7 @@ export class Replies {
   read(id: string): Use | undefined {
     const { state } = this.#follower
     const use = readUse(state.toolUse(id))
-    if (!use || use.isContradicted || !this.#audit.hasOther(use)) return use
+    if (!use || use.isContradicted || !this.#run.audit.hasOther(use)) return use
     state.contradict(id)
     return { ...use, isContradicted: true, isUnclear: true }
   }
@@ -91,7 +83,7 @@ export class Replies {
 
   /** Writes a line to the journal, and takes its step. Throws a `CliError` of kind `file`. */
   take({ id, type, server, name }: NamedUse, line: JournalLine, more: Partial<AuditEntry> = {}): void {
-    this.#audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
+    this.#run.audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
     this.#replies.set(id, step(this.to(id), line))
   }
 
@@ -125,12 +117,12 @@ export class Replies {
   #leaveToOthers(use: NamedUse, reason: string): void {
     const hasRun = this.to(use.id).is === 'ready'
     this.take(use, { event: 'answered-elsewhere' }, { reason })
-    this.#onOver(use.id, reason, hasRun)
+    this.#actor.onOver(use.id, reason, hasRun)
   }
 
   /** Reads the newest state. Waits for a service that is away. */
   async refresh(isForced = false): Promise<void> {
-    const { context, caller } = this.#session
+    const { context, caller } = this.#run
     return patiently({ context, caller, repeat: 'always' }, () => this.#follower.fresh(isForced))
   }
 
@@ -140,21 +132,20 @@ export class Replies {
    * `CliError`: the last such failure, or one of kind `unknown` that names the replies in doubt.
    */
   async post(replies: readonly GivenReply[]): Promise<void> {
-    const { context, caller } = this.#session
+    const { context, caller } = this.#run
     const patient = { context, caller, repeat: endpoints.sendEvents.repeat }
     let patience = freshPatience(context.timers.now())
-    if (this.#isStopped()) return
+    if (this.#actor.isStopped()) return
     let open = await this.stillOpen(replies)
-    while (open.length > 0 && !this.#isStopped()) {
+    while (open.length > 0 && !this.#actor.isStopped()) {
       const rests = new Set(this.#follower.state.stops)
       const sent = { at: context.timers.date(), rests }
       for (const { use, event } of open) {
         this.take(use, { event: 'sent', sent }, { rest: [...rests].at(-1) })
         this.#posted.set(use.id, event.result)
       }
-      const outcome = await this.#send(open)
-      if ('named' in outcome) return this.#accept(open, outcome.named)
-      const { failure } = outcome
+      const failure = await this.#send(open)
+      if (!(failure instanceof CliError)) return this.#accept(open, failure)
       const event = lineFor(failure.details.fate)
       for (const { use } of open) this.take(use, { event }, { reason: failure.message })
       if (event === 'unknown') return this.settle(open, failure)
@@ -162,15 +153,19 @@ export class Replies {
       const left = failure.kind === 'refused' ? await this.stillOpen(open, true) : open
       const isOther = left.length < open.length
       open = left
-      if (isOther || this.#isStopped()) continue
-      patience = await waitAfter(failure, open, patient, patience)
+      if (isOther || this.#actor.isStopped()) continue
+      try {
+        patience = await waitPatiently(patient, endure(patient, patience, failure))
+      } catch (end) {
+        throw end === failure && failure.details.status !== undefined ? refusal(failure, open) : end
+      }
       open = await this.stillOpen(open)
     }
   }
 
   /** Sends a request. Returns the events that the receipt names, or the failure if the service did not accept it. */
-  async #send(replies: readonly GivenReply[]): Promise<{ named: SessionEvent[] } | { failure: CliError }> {
-    const { context, caller, parts } = this.#session
+  async #send(replies: readonly GivenReply[]): Promise<readonly SessionEvent[] | CliError> {
+    const { context, caller, parts } = this.#run
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
     // Notes about a receipt would not help a person here.
     const quiet = { ...context, note() {} }
@@ -179,30 +174,24 @@ export class Replies {
       isAccepted = true
     }
     try {
-      const posted = { ...parts, body, isStopped: this.#isStopped, isEndured: true }
-      const named = await caller.call(endpoints.sendEvents, posted, (response) =>
+      const posted = { ...parts, body, isStopped: this.#actor.isStopped, isEndured: true }
+      return await caller.call(endpoints.sendEvents, posted, (response) =>
         readReceipt(quiet, response, { isPrinted: false, onAccepted }),
       )
-      return { named }
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      return isAccepted ? { named: [] } : { failure: error }
+      return isAccepted ? [] : error
     }
   }
 
-  /** If a receipt names only some of the replies, the others are in doubt. */
+  /** If a receipt names only some of the replies, all are in doubt. */
   async #accept(replies: readonly GivenReply[], named: readonly SessionEvent[]): Promise<void> {
-    const ids = named.flatMap(({ tool_use_id: id, custom_tool_use_id: custom }) => [id, custom])
-    const isEach = named.length === 0 || named.length >= replies.length
-    const [accepted, missing] = [true, false].map((isNamed) =>
-      replies.filter(({ use }) => (isEach || ids.includes(use.id)) === isNamed),
-    ) as [GivenReply[], GivenReply[]]
-    for (const { use, event } of accepted) {
-      this.take(use, { event: 'accepted' })
-      this.#follower.state.add(event)
+    const isWhole = named.length === 0 || named.length >= replies.length
+    for (const { use, event } of replies) {
+      this.take(use, { event: isWhole ? 'accepted' : 'unknown' })
+      if (isWhole) this.#follower.state.add(event)
     }
-    for (const { use } of missing) this.take(use, { event: 'unknown' })
-    return this.settle(missing)
+    if (!isWhole) await this.settle(replies)
   }
 
   /**
@@ -212,8 +201,8 @@ export class Replies {
   async settle(items: readonly { use: NamedUse }[], failure?: CliError): Promise<void> {
     const left = () => items.filter(({ use }) => this.to(use.id).is === 'in-doubt')
     if (left().length === 0) return
-    const until = this.#session.context.timers.now() + longestDoubt
-    const isSettled = await lookUntil(this.#session, until, () => {
+    const until = this.#run.context.timers.now() + longestDoubt
+    const isSettled = await lookUntil(this.#run, until, () => {
       const seen = new SessionState()
       return {
         add: ({ event, text }) => seen.add(event, text),
@@ -224,47 +213,20 @@ export class Replies {
       }
     })
     if (isSettled) return
-    throw this.#inDoubt(
-      left().map(({ use }) => use),
-      failure,
-    )
-  }
-
-  #inDoubt(uses: readonly NamedUse[], failure: CliError | undefined): CliError {
-    const { context, parts } = this.#session
-    const { session } = parts.params
-    const why = failure ? `: ${failure.message}` : ': an earlier run began to answer'
-    const pending = uses.map(({ id }) => id)
-    const hasResult = ({ id }: NamedUse) => {
-      const reply = this.to(id)
-      const isResult = 'result' in reply && reply.result !== undefined
-      return isResult || needsResult(this.#follower.state.toolUse(id))
-    }
-    const results = uses.filter(hasResult)
-    const ways = [
-      ...(results.length < uses.length ? [sessionCommand(context, 'confirm', session)] : []),
-      ...[...new Set(results.map(({ type }) => type))].map((type) => {
-        const same = results.filter((use) => use.type === type)
-        return resultCommand(
-          context,
-          session,
-          type,
-          same.map(({ id }) => id),
-        )
-      }),
-    ]
-    const message = `it is not known whether the answer to ${pending.join(', ')} arrived${why}`
-    return new CliError('unknown', message, {
+    const pending = left().map(({ use }) => use.id)
+    const why = failure?.message ?? 'an earlier run began to answer'
+    const message = `it is not known whether the answer to ${pending.join(', ')} arrived: ${why}`
+    throw new CliError('unknown', message, {
       sent: 'unknown',
       retry: 'look-first',
       pending,
-      consequence: `look with '${parts.look}' before answering again with ${ways.map((way) => `'${way}'`).join(' or ')}`,
+      consequence: `look with '${this.#run.parts.look}' before answering again`,
     })
   }
 
   /** Settles a reply in doubt by a list, if that shows enough. */
   #look(use: NamedUse, seen: SessionState): void {
-    const { context } = this.#session
+    const { context } = this.#run
     const { state } = this.#follower
     const reply = this.to(use.id)
     if (reply.is !== 'in-doubt') return
@@ -286,7 +248,7 @@ export class Replies {
 
   /** The decision of this run, or else of an earlier one. A result means that it was allowed. */
   #decisionOn(id: string): unknown {
-    const earlier = this.#audit.denied.has(id) ? 'deny' : 'allow'
+    const earlier = this.#run.audit.denied.has(id) ? 'deny' : 'allow'
     return this.#posted.has(id) ? (this.#posted.get(id) ?? 'allow') : earlier
   }
 }
@@ -297,22 +259,6 @@ const shownOf = (id: string, seen: SessionState): Shown => ({
   rests: seen.stops,
   restedAt: Date.parse(seen.stoppedAt ?? ''),
 })
-
-/** Waits until a request may be sent again that was not taken. Throws its failure if that does not pass. */
-async function waitAfter(
-  failure: CliError,
-  replies: readonly GivenReply[],
-  patient: Patient,
-  patience: Patience,
-): Promise<Patience> {
-  let left: Patience
-  try {
-    left = endure(patient, patience, failure)
-  } catch (end) {
-    throw end === failure && failure.details.status !== undefined ? refusal(failure, replies) : end
-  }
-  return waitPatiently(patient, left)
-}
 
 function refusal(failure: CliError, replies: readonly GivenReply[]): CliError {
   const pending = replies.map(({ use }) => use.id)

@@ -16,10 +16,10 @@ import { Bounds } from './bounds.ts'
 import { Denials } from './denials.ts'
 import { describeUse, entryOf } from './judgement.ts'
 import { type Plan, type RunOptions, readPlan } from './plan.ts'
-import { endTask, findSent, type SessionRun, sendTask } from './posting.ts'
+import { endTask, findSent, sendTask } from './posting.ts'
 import { createCounter, marksOf } from './task.ts'
 import { checkAnswer, deliverAnswer, keepingAnswer } from './wanted-answer.ts'
-import { accepted, nameOther, WayOn } from './way-on.ts'
+import { accepted, nameOther, type SessionRun, WayOn } from './way-on.ts'
 
 /**
  * Sends a task, or takes a session up as it stands, and replies to what it waits for until nothing is left to do. Throws
@@ -70,8 +70,7 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
     ? await openBefore(context, caller, parts, { showPast })
     : await wayOn.explain(openFollower(context, caller, parts, { showPast, needsPast: true, own }))
   const rules = { ...plan.rules, toolTimeout: plan.toolTimeout, asker }
-  const isStopped = () => bounds.isExceeded
-  const actor = new Actor({ context, caller, parts }, { follower, audit, rules, denials, isStopped })
+  const actor = new Actor({ ...run, caller }, follower, rules, denials)
   try {
     await bounds.begin(task !== undefined)
     if (task) denials.begin()
@@ -113,7 +112,7 @@ interface Followed {
  */
 async function finish(run: SessionRun, plan: Plan, followed: Followed): Promise<CliError | undefined> {
   const { context, wayOn } = run
-  const { follower, actor, bounds, denials } = followed
+  const { follower, bounds, denials } = followed
   const { turn } = follower
   const { wanted } = plan
   try {
@@ -128,11 +127,8 @@ async function finish(run: SessionRun, plan: Plan, followed: Followed): Promise<
     })
     return failure ?? denials.failure(run.parts.params.session)
   } finally {
-    const { host, timers, start } = context
-    const seconds = Math.max(0, (timers.now() - start) / 1000).toFixed(1)
-    if (host.stderr.isTerminal) context.note(`${actor.describe()}; ${seconds} s`)
     const used = bounds.describe()
-    if (host.stderr.isTerminal && used !== '') context.foot(used)
+    if (context.host.stderr.isTerminal && used !== '') context.foot(used)
   }
 }
 

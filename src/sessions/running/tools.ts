@@ -1,34 +1,33 @@
 import { isUtf8 } from 'node:buffer'
-import type { Context, Host } from '../../context.ts'
 import { runCommand } from '../../io/command.ts'
+import type { SessionAccess } from '../session.ts'
+import type { Use } from './judgement.ts'
 import type { ToolResult } from './replying.ts'
-
-/** A tool use to carry out here. */
-interface Job {
-  command: string
-  name: string
-  id: string
-  session: string
-  /** The tool's input as it is spelled. */
-  input: string
-  /** How long the command may take. Milliseconds. */
-  limit: number
-}
 
 /** How many lines of stderr are shown. */
 const mostLines = 20
 
-/** Runs a command in the shell: the input is on its stdin, its stdout is the result. */
-export async function runTool(context: Context, job: Job): Promise<ToolResult> {
+/**
+ * Runs a command in the shell for a tool use: its input is on stdin, and stdout is the result. `limit` is how long it may take,
+ * in milliseconds.
+ */
+export async function runTool(
+  { context, parts }: SessionAccess,
+  use: Use,
+  command: string,
+  limit: number,
+): Promise<ToolResult> {
+  // Anything of parley's own may be a secret.
+  const others = Object.entries(context.host.env).filter(([variable]) => !/^parley_/i.test(variable))
+  const env = {
+    ...Object.fromEntries(others),
+    PARLEY_TOOL_NAME: use.name,
+    PARLEY_TOOL_USE_ID: use.id,
+    PARLEY_SESSION: parts.params.session,
+  }
+  const whenLate = `did not end within ${limit / 1000} s`
   const { stdout, stderr, problem } = await runCommand(
-    {
-      text: job.command,
-      env: environmentOf(context.host, job),
-      input: job.input,
-      isLeader: true,
-      limit: job.limit,
-      whenLate: `did not end within ${job.limit / 1000} s`,
-    },
+    { text: command, env, input: use.inputText, isLeader: true, limit, whenLate },
     context,
   )
   const why = problem ?? (isUtf8(stdout) ? undefined : 'printed what is not UTF-8')
@@ -39,15 +38,4 @@ export async function runTool(context: Context, job: Job): Promise<ToolResult> {
 function lastLines(stderr: string): string {
   const lines = stderr.trim().split(/\r?\n/).slice(-mostLines).join('\n')
   return lines === '' ? '' : `:\n${lines}`
-}
-
-/** The environment without anything of parley's own, which may be a secret. */
-function environmentOf({ env }: Host, { name, id, session }: Job): Record<string, string | undefined> {
-  const others = Object.entries(env).filter(([variable]) => !/^parley_/i.test(variable))
-  return {
-    ...Object.fromEntries(others),
-    PARLEY_TOOL_NAME: name,
-    PARLEY_TOOL_USE_ID: id,
-    PARLEY_SESSION: session,
-  }
 }

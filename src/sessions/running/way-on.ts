@@ -3,6 +3,7 @@ import { asStop, CliError, type Kind } from '../../errors.ts'
 import { describeResume } from '../../io/failure.ts'
 import { isToldForGood } from '../../wire/sessions/events-page.ts'
 import type { FollowedTurn } from '../following/followed-turn.ts'
+import type { SessionAccess } from '../session.ts'
 import { resumption } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Audit } from './audit.ts'
@@ -18,6 +19,12 @@ export const byAudit = 'the same command with the same --audit goes on with it o
 
 /** What is certain once this run has sent its task. */
 export const accepted = 'the task was accepted'
+
+/** A run of a session: what each part of it needs. */
+export interface SessionRun extends SessionAccess {
+  audit: Audit
+  wayOn: WayOn
+}
 
 /** How a run is resumed: the one place that says it, in each failure and if a signal ends the run. */
 export class WayOn {
@@ -43,7 +50,7 @@ export class WayOn {
     this.#context = context
     this.#plan = plan
     context.calls.expectGoingOn(
-      () => !this.#isBounded && (plan.task === undefined || this.#audit?.task?.is === 'accepted'),
+      () => !this.isBounded && (plan.task === undefined || this.#audit?.task?.is === 'accepted'),
     )
   }
 
@@ -70,6 +77,11 @@ export class WayOn {
     return this.#isAccepted
   }
 
+  /** The run is over a bound: nothing more may be begun. */
+  get isBounded(): boolean {
+    return this.interrupt !== 'unwanted'
+  }
+
   /** The command that resumes now. */
   command(): string[] {
     const isInterrupted = this.interrupt === 'posting' || this.interrupt === 'sent'
@@ -94,7 +106,7 @@ export class WayOn {
 
   /** The same for a program. After a bound there is none: a program that resumed would spend without an end. */
   #forPrograms(): string[] | undefined {
-    return this.#isBounded ? undefined : this.command()
+    return this.isBounded ? undefined : this.command()
   }
 
   /** After what became of the calls, if a signal ends the run. */
@@ -190,10 +202,6 @@ export class WayOn {
 
   get #session(): string {
     return this.#plan.parts.params.session
-  }
-
-  get #isBounded(): boolean {
-    return this.interrupt !== 'unwanted'
   }
 }
 

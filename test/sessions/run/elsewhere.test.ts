@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { CliError } from '../../../src/errors.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createPatientClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
@@ -46,13 +45,6 @@ function open(script: AgentScript) {
   return { service, timers, cwd, start, allow, journal }
 }
 
-/** A person who says y, after `act`. */
-async function* yesAfter(service: AgentService, act: () => void) {
-  while (!waitsIn(service)) await soon()
-  act()
-  yield 'y\n'
-}
-
 /** A person who never answers: what is asked has to be withdrawn. */
 async function* silence(service: AgentService, act: () => void) {
   while (!waitsIn(service)) await soon()
@@ -81,29 +73,6 @@ test('another input under its id withdraws a question as soon as the stream brin
   ])
   expect(err).toMatch(/^ {2}t1: shown with another input$/m)
 })
-
-test.each([
-  ['all', ''],
-  ['what is posted', 'POST'],
-])(
-  'a y that cannot be posted because the service went away (%s): the failure says that it was not sent',
-  async (_, away) => {
-    const { service, start } = open({ rounds: [[bash('t1')]] })
-    let isAway = false
-    const exchange: Exchange = (request, onSent) => {
-      if (isAway && request.method.includes(away))
-        throw new CliError('not-sent', 'connection refused', { sent: 'no' })
-      return service.exchange(request, onSent)
-    }
-    const typed = yesAfter(service, () => {
-      isAway = true
-    })
-    const world = { exchange, typed, stdinKind: 'terminal', tty: ['stderr'] } as const
-    const { code, err } = await start(['go', '--deadline', '90'], { ...world, tty: [...world.tty] })
-    expect({ failed: code !== 0, posts: service.posts }, err).toEqual({ failed: true, posts: 0 })
-    expect(err.match(/your answer to t1 was not sent/g), err).toHaveLength(1)
-  },
-)
 
 test('a run whose question an interrupt of its thread withdraws has no answer: 15', async () => {
   const thread = { session_thread_id: 'th1' }
@@ -177,28 +146,13 @@ test('the same of a reply that an earlier run began: its decision is known by th
   expect(last).toMatchObject({ event: 'answered-elsewhere', reason: 'it is answered: deny' })
 })
 
-test.each<[what: string, uses: Event[], command: string]>([
-  ['a confirmation', [bash('t1')], "'parley events confirm -s s1'"],
-  ['a custom tool’s result', [custom('c1')], "'parley events send -s s1 --custom-tool-result c1=TEXT'"],
-  ['results', [custom('c1'), custom('c2')], "'parley events send -s s1 --custom-tool-result ID=TEXT'"],
-  [
-    'a self-hosted tool’s result',
-    [bash('t1', { name: 'count', evaluated_permission: undefined })],
-    "'parley events send -s s1 --tool-result t1=TEXT'",
-  ],
-])(
-  '%s of unknown fate: the command that answers again gives what is asked for (needs sh)',
-  async (_, uses, command) => {
-    // Replies that a decision alone makes are posted together; those of commands are not.
-    const { service, start, allow } = open({ rounds: [uses], fate: () => 'loses' })
-    allow()
-    const policy = uses.length > 1 ? 'deny.json' : 'p.json'
-    const words = ['go', '--policy', policy, '--audit', 'a.ndjson', '--tool', 'count=echo x']
-    const { code, err } = await start(words)
-    expect({ code, posts: service.posts }, err).toEqual({ code: 10, posts: 1 })
-    expect(err).toContain(`look with 'parley events list -s s1' before answering again with ${command}\n`)
-  },
-)
+test('a reply of unknown fate: nothing is answered again without a look', async () => {
+  const { service, start, allow } = open({ rounds: [[bash('t1')]], fate: () => 'loses' })
+  allow()
+  const { code, err } = await start(['go', '--policy', 'p.json', '--audit', 'a.ndjson'])
+  expect({ code, posts: service.posts }, err).toEqual({ code: 10, posts: 1 })
+  expect(err).toContain("look with 'parley events list -s s1' before answering again\n")
+})
 
 test('after a task that is taken up, what another client sends is not its turn', async () => {
   const { service, cwd, start, allow } = open({ rounds: [[says('mine')]] })
