@@ -6,6 +6,7 @@ import {
   endure,
   freshPatience,
   type Patient,
+  patiently,
   requireTime,
   waitPatiently,
 } from '../../src/sessions/patience.ts'
@@ -171,4 +172,20 @@ test('after the deadline nothing is waited', async () => {
   const { patient, waited } = patientUntil(start - 5)
   await expect(waitPatiently(patient, freshPatience(start))).rejects.toMatchObject(tooLate)
   expect(waited).toEqual([0])
+})
+
+test('an attempt is made again as long as its failure may pass, and somebody wants it', async () => {
+  const { patient, waited } = patientUntil(Infinity)
+  const failing =
+    (...errors: CliError[]) =>
+    async () => {
+      const error = errors.shift()
+      if (error) throw error
+      return 'done'
+    }
+  expect(await patiently(patient, failing(failure('not-sent'), failure('unknown')))).toBe('done')
+  expect(waited).toEqual([250, 500])
+  await expect(patiently(patient, failing(failure('refused')))).rejects.toThrow('x')
+  await expect(patiently(patient, failing(failure('not-sent')), AbortSignal.abort())).rejects.toThrow('x')
+  expect(waited).toEqual([250, 500])
 })

@@ -510,7 +510,8 @@ describe('what was sent, and the lists', () => {
 
   test('a tool use that two lists show with two inputs is contradicted, though neither shows what was sent', () => {
     const ledger = seen('run0', 'ask1')
-    const other = { ...toItem('use1'), event: { ...toEvent('use1'), input: { command: 'rm' } } }
+    const event = { ...toEvent('use1'), input: { command: 'rm' } }
+    const other = { event, text: JSON.stringify(event) }
     list(ledger, 'run0 use1')
     ledger.addList(ledger.beginList().add([...toItems('run0'), other]))
     ledger.addList(ledger.beginList().add([...toItems('run0'), other, toItem('ask1')]))
