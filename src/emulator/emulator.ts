@@ -1,10 +1,12 @@
+import { didYouMean } from '../argv/spelling.ts'
 import { CliError } from '../errors.ts'
 import type { Endpoint, EndpointName } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../wire/exchange.ts'
 import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
+import { describeIssues, tooDeep, tryParseJson } from '../wire/json/parse.ts'
+import { betas } from '../wire/sessions/betas.ts'
 import type { SendEvents } from '../wire/sessions/send-events.ts'
 import type { CreateSession, UpdateSession } from '../wire/sessions/session-requests.ts'
-import { checkBody, header } from './body.ts'
 import {
   createLimiter,
   type Faults,
@@ -21,9 +23,7 @@ import {
 } from './gateway/chat.ts'
 import { deliver, type EmulatedResponse, errorResponse, newId } from './response.ts'
 import { findRoute, type Route, strayResponse } from './route.ts'
-import type { ListedEvent } from './sessions/session.ts'
-import { type SessionStore, Sessions } from './sessions/sessions.ts'
-import { findDoubts } from './sessions/strict.ts'
+import { Sessions, type SessionsOptions } from './sessions/sessions.ts'
 
 export interface EmulatorOptions {
   credentials?: WantedCredentials
@@ -34,7 +34,7 @@ export interface EmulatorOptions {
   typing?: number
   /** What the model says to everything. */
   answer?: string | undefined
-  sessions?: EmulatedSessions
+  sessions?: SessionsOptions
   strict?: Strictness
 }
 
@@ -42,15 +42,6 @@ export interface EmulatorOptions {
 interface WantedCredentials {
   accessToken?: string
   apiKey?: string
-}
-
-interface EmulatedSessions {
-  /** The only sessions that exist; without it any does. */
-  only?: readonly string[] | undefined
-  /** Each session plays these events. */
-  record?: readonly ListedEvent[] | undefined
-  /** Keeps the sessions for other processes; without it they end with this one. */
-  store?: SessionStore
 }
 
 interface Strictness {
@@ -72,7 +63,7 @@ type Handlers = Record<EndpointName, (call: RoutedRequest) => EmulatedResponse |
 
 /** What each endpoint answers; an endpoint without a handler is a type error. */
 function createHandlers({ sessions: given = {}, latency = 0, answer }: EmulatorOptions): Handlers {
-  const sessions = new Sessions({ ...given, latency })
+  const sessions = new Sessions(given, latency)
   const compose = ({ body, params }: RoutedRequest) =>
     composeAnswer(body as GenerateRequest, params.model ?? '', answer)
   return {
@@ -158,14 +149,40 @@ async function answer(
   request: HttpRequest,
   { handlers, strict }: { handlers: Handlers; strict: Strictness | undefined },
 ): Promise<EmulatedResponse> {
-  const read = endpoint.request ? await checkBody(request, endpoint.request) : { body: undefined }
-  if ('refusal' in read) return read.refusal
+  const read = endpoint.request ? await readBody(request, endpoint.request) : { body: undefined }
+  if ('problems' in read) return errorResponse(400, tellProblems(read.problems))
   const { body } = read
-  const doubts = endpoint.service === 'agents' && strict ? findDoubts(request, eventsIn(body)) : []
-  if (strict?.refuses && doubts.length > 0) return errorResponse(400, doubts.slice(0, mostTold).join('; '))
+  const isStrict = endpoint.service === 'agents' && strict !== undefined
+  const doubts = isStrict ? [...doubtsAboutHeaders(request), ...doubtsAboutEvents(eventsIn(body))] : []
+  if (strict?.refuses && doubts.length > 0) return errorResponse(400, tellProblems(doubts))
   for (const doubt of doubts.slice(0, mostTold)) strict?.onDoubt(doubt)
   return handlers[name]({ params, query, body, headers: request.headers })
 }
+
+/** A request's JSON as its endpoint's schema wants it, or what is wrong with it. */
+async function readBody(
+  { headers, body: bytes = new Uint8Array() }: HttpRequest,
+  schema: NonNullable<Endpoint['request']>,
+): Promise<{ body: unknown } | { problems: string[] }> {
+  if (!/^application\/json\s*(;|$)/i.test(header(headers, 'content-type') ?? ''))
+    return { problems: ['the content type must be application/json'] }
+  const body = tryParseJson(Buffer.from(bytes).toString())
+  if (body === undefined) return { problems: [`the body is not JSON, or is ${tooDeep}`] }
+  const parsed = (await schema()).safeParse(body)
+  return parsed.success ? { body } : { problems: describeIssues(parsed.error) }
+}
+
+/** The most problems of a request in an answer or on stderr, and the most characters of each. */
+const [mostTold, longestTold] = [20, 300]
+
+function tellProblems(problems: string[]): string {
+  const told = problems.slice(0, mostTold).map((problem) => problem.slice(0, longestTold))
+  const rest = problems.length - told.length
+  return told.join('; ') + (rest > 0 ? `; and ${rest} more` : '')
+}
+
+const header = (headers: Record<string, string>, name: string): string | undefined =>
+  Object.entries(headers).find(([candidate]) => candidate.toLowerCase() === name)?.[1]
 
 /** The events of a body that sends some, or makes a session with some. */
 const eventsIn = (body: unknown): SendEvents['events'] => {
@@ -173,5 +190,25 @@ const eventsIn = (body: unknown): SendEvents['events'] => {
   return events ?? initial ?? []
 }
 
-/** The most doubts about one request in an answer or on stderr. */
-const mostTold = 20
+/**
+ * What a service may refuse about the headers of a request to a session although the specification does not say so (session
+ * events, 9.2 and 9.3). The vendor word in their names may be any.
+ */
+function doubtsAboutHeaders({ headers }: HttpRequest): string[] {
+  const all = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value.trim()] as const)
+  const hasVersion = all.some(([name, value]) => name.endsWith('-version') && value !== '')
+  const ids = all.flatMap(([name, value]) => (name.endsWith('-beta') ? value.split(/\s*,\s*/) : []))
+  const unknown = ids.filter((id) => id !== '' && !betas.includes(id))
+  return [
+    ...(hasVersion ? [] : ['there is no version header']),
+    ...unknown.map((id) => `there is no documented beta '${id.slice(0, 100)}'${didYouMean(id, betas)}`),
+  ]
+}
+
+/** The same for events (session events, 2.2). */
+const doubtsAboutEvents = (events: SendEvents['events']): string[] =>
+  events.flatMap((event, index) =>
+    event.type === 'user.message' && event.content.length === 0
+      ? [`events[${index}].content: must not be empty`]
+      : [],
+  )

@@ -1,7 +1,7 @@
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
-/** The most values of one sample, the most levels, and the longest text: a schema may ask for more than there is memory. */
-const [mostValues, deepest, longestText] = [10_000, 100, 1000]
+/** The most values of one sample, and the most levels: a schema may ask for more than there is memory. */
+const [mostValues, deepest] = [10_000, 100]
 
 const heading = 'JSON Schema:\n'
 
@@ -18,39 +18,30 @@ export function sampleOf(schema: object): string {
   let left = mostValues
   const make = (part: unknown, depth = 0): unknown => {
     if (!isObject(part) || left-- <= 0 || depth > deepest) return null
-    const found = typeof part.$ref === 'string' ? follow(schema, part.$ref) : part
-    if (found !== part) return make(found, depth + 1)
+    if (typeof part.$ref === 'string') return make(follow(schema, part.$ref), depth + 1)
     if ('const' in part) return part.const
-    const choices = [part.enum, part.examples].find(Array.isArray)
-    if (choices) return choices[0]
-    const others = [part.anyOf, part.oneOf, part.allOf].find(Array.isArray)
+    if (Array.isArray(part.enum)) return part.enum[0]
+    const others = [part.anyOf, part.oneOf].find(Array.isArray)
     if (others) return make(others[0], depth + 1)
-    const { type, minimum: least, maximum: most } = part
-    const [kind] = Array.isArray(type) ? type : [type ?? ('properties' in part ? 'object' : 'string')]
-    if (kind === 'object') {
-      const { properties, required } = part
+    const { properties = {}, required, minimum = 1 } = part
+    const [type] = [part.type ?? (part.properties ? 'object' : 'string')].flat()
+    if (type === 'object') {
       const names = Array.isArray(required) ? required.map(String) : []
-      const of = (name: string) =>
-        isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : {}
-      return Object.fromEntries(names.map((name) => [name, make(of(name), depth + 1)]))
+      return Object.fromEntries(
+        names.map((name) => [name, make(ownField(properties, name) ?? {}, depth + 1)]),
+      )
     }
-    if (kind === 'array') {
-      const items = []
-      for (let count = Number(part.minItems ?? 1); items.length < count && left > 0; )
-        items.push(make(part.items, depth + 1))
-      return items
-    }
-    if (kind === 'number' || kind === 'integer') return Number(least ?? Math.min(1, Number(most ?? 1)))
-    if (kind === 'boolean') return true
-    return kind === 'null' ? null : 'text'.padEnd(Math.min(Number(part.minLength ?? 0), longestText), '.')
+    if (type === 'array') return [make(part.items, depth + 1)]
+    if (type === 'number' || type === 'integer') return minimum
+    if (type === 'boolean') return true
+    return type === 'null' ? null : 'text'
   }
   return JSON.stringify(make(schema))
 }
 
 /** What `#/$defs/name` leads to. */
-function follow(schema: unknown, reference: string): unknown {
-  let found = schema
-  for (const name of reference.split('/').slice(1))
-    found = isObject(found) && Object.hasOwn(found, name) ? found[name] : undefined
-  return found
-}
+const follow = (schema: unknown, reference: string): unknown =>
+  reference.split('/').slice(1).reduce(ownField, schema)
+
+const ownField = (value: unknown, name: string): unknown =>
+  isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined

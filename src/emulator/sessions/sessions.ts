@@ -19,9 +19,8 @@ export interface SessionsOptions {
   only?: readonly string[] | undefined
   /** Each session plays these events. */
   record?: readonly ListedEvent[] | undefined
-  /** Milliseconds before an agent reacts. */
-  latency: number
-  store?: SessionStore | undefined
+  /** Keeps the sessions for other processes; without it they end with this one. */
+  store?: SessionStore
 }
 
 const longestPage = 100
@@ -34,9 +33,12 @@ export class Sessions {
   readonly #all = new Map<string, Session>()
   readonly #made: Set<string>
   readonly #options: SessionsOptions
+  /** Milliseconds before an agent reacts. */
+  readonly #latency: number
 
-  constructor(options: SessionsOptions) {
+  constructor(options: SessionsOptions, latency: number) {
     this.#options = options
+    this.#latency = latency
     this.#made = new Set(options.only)
   }
 
@@ -141,14 +143,10 @@ export class Sessions {
   }
 
   #find(id: string): Session {
-    const { record } = this.#options
-    return this.#all.get(id) ?? (record ? new PlayedSession(id, record) : this.#newSession(id))
-  }
-
-  #newSession(id: string): AgentSession {
-    const { store, latency } = this.#options
+    const { record, store } = this.#options
     // Others wait for a store until the agent is done.
-    return new AgentSession(id, (act) => void (store ? act() : setTimeout(act, latency)))
+    const later = (act: () => void) => void (store ? act() : setTimeout(act, this.#latency))
+    return this.#all.get(id) ?? (record ? new PlayedSession(id, record) : new AgentSession(id, later))
   }
 
   async #change(change: () => EmulatedResponse): Promise<EmulatedResponse> {
