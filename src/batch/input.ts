@@ -96,7 +96,7 @@ export async function openSource({ input, host }: Context, name: string): Promis
 }
 
 /** A line of a batch's input that is not empty: its text, or its problem. */
-export type TextLine = { number: number } & ({ text: string } | { problem: string })
+export type TextLine = { index: number; text: string } | BadLine
 
 const mebibyte = 1024 * 1024
 const longestMebibytes = 64
@@ -106,16 +106,16 @@ export async function* readLines(
   chunks: AsyncIterable<Uint8Array>,
   longest = longestMebibytes * mebibyte,
 ): AsyncGenerator<TextLine, void, undefined> {
-  let number = 0
+  let index = 0
   for await (const lines of cutLines(chunks, longest)) {
     for (const { bytes } of lines) {
-      number++
-      if (!bytes) yield { number, problem: `it is longer than ${longest / mebibyte} MiB` }
-      else if (!isUtf8(bytes)) yield { number, problem: `it is not UTF-8 text: ${wayToUtf8(bytes)}` }
+      index++
+      if (!bytes) yield { index, problem: `it is longer than ${longest / mebibyte} MiB` }
+      else if (!isUtf8(bytes)) yield { index, problem: `it is not UTF-8 text: ${wayToUtf8(bytes)}` }
       else {
         // This takes a byte order mark away too.
         const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString().trim()
-        if (text !== '') yield { number, text }
+        if (text !== '') yield { index, text }
       }
     }
   }
@@ -191,11 +191,11 @@ async function* makeAgain<C extends LineCall>(
     new CliError('file', `${source.name}: ${what} while the batch ran: nothing after it was asked`)
   let next = 0
   for await (const text of readLines(source.read())) {
-    if (text.number !== numbers[next]) continue
+    if (text.index !== numbers[next]) continue
     const made = await makeLine(text, prepare, ({ hash }) => ({ hash, isDone: false, isGone: false }))
     if ('problem' in made || markOf(made.line.hash) !== marks[next])
-      throw changed(`line ${text.number} was changed`)
-    yield { ...made.line, hash: repeated.get(text.number) ?? made.line.hash }
+      throw changed(`line ${text.index} was changed`)
+    yield { ...made.line, hash: repeated.get(text.index) ?? made.line.hash }
     next++
     if (next === numbers.length) return
   }
@@ -219,8 +219,8 @@ async function makeLine<C extends LineCall>(
   prepare: Prepare<C>,
   enter: Ledger['enter'],
 ): Promise<Made<C>> {
-  const index = text.number
-  if ('problem' in text) return { index, problem: text.problem }
+  if ('problem' in text) return text
+  const { index } = text
   try {
     const form = readForm(text.text)
     const call = await prepare(form)

@@ -10,14 +10,11 @@ export interface CutLine {
 
 const newline = 0x0a
 
-/**
- * Cuts bytes into lines: those of each chunk, which are cut as they are read, and have to be read before the next ones.
- * Of a line that is longer than `longest` nothing is kept.
- */
+/** Cuts bytes into the lines that end in each chunk. Of a line that is longer than `longest` nothing is kept. */
 export async function* cutLines(
   chunks: AsyncIterable<Uint8Array>,
   longest: number,
-): AsyncGenerator<Iterable<CutLine>, void, undefined> {
+): AsyncGenerator<CutLine[], void, undefined> {
   let kept: Uint8Array[] = []
   let size = 0
   let end = 0
@@ -29,26 +26,23 @@ export async function* cutLines(
   }
 
   function cut(isWhole: boolean): CutLine {
-    const bytes = size > longest ? undefined : join(kept)
+    const bytes = size > longest ? undefined : kept.length === 1 ? kept[0] : Buffer.concat(kept)
     if (isWhole) end++
     kept = []
     size = 0
     return { bytes, end, isWhole }
   }
 
-  function* cutChunk(chunk: Uint8Array): Generator<CutLine> {
+  for await (const chunk of chunks) {
+    const lines: CutLine[] = []
     let start = 0
     for (let stop = chunk.indexOf(newline); stop >= 0; stop = chunk.indexOf(newline, start)) {
       keep(chunk.subarray(start, stop))
-      yield cut(true)
+      lines.push(cut(true))
       start = stop + 1
     }
     if (start < chunk.length) keep(chunk.subarray(start))
+    yield lines
   }
-
-  for await (const chunk of chunks) yield cutChunk(chunk)
   if (size > 0) yield [cut(false)]
 }
-
-const join = (pieces: Uint8Array[]): Uint8Array =>
-  pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces)

@@ -130,10 +130,8 @@ export class Input {
   /** Words as one text; the word `-` is stdin's text. */
   async words(words: string[], reader: string): Promise<string> {
     const texts: string[] = []
-    for (const word of words) {
-      const isStdin = word === '-'
-      texts.push(isStdin ? (await this.stdin(`the word - of ${reader}`)).replace(/\r?\n$/, '') : word)
-    }
+    for (const word of words)
+      texts.push(word === '-' ? (await this.stdin(`the word - of ${reader}`)).replace(/\r?\n$/, '') : word)
     return texts.join(' ')
   }
 

@@ -104,13 +104,13 @@ export async function lock(path: string, options: LockOptions): Promise<Lock> {
   const place = new LockPlace(path, options)
   const start = performance.now()
   for (let isTold = false; ; ) {
-    const file = place.tryToMake()
+    const waited = performance.now() - start
+    const file = place.tryToMake(waited)
     if (file !== undefined) return new Lock(place.path, file)
     if (place.isDead()) {
       place.clear()
       continue
     }
-    const waited = performance.now() - start
     if (waited > options.longestWait) throw place.stuck()
     if (!isTold && waited > aWhile) {
       isTold = true
@@ -120,9 +120,6 @@ export async function lock(path: string, options: LockOptions): Promise<Lock> {
   }
 }
 
-/** A name that is refused so often, one time after the other, is refused for good. */
-const mostRefusals = 20
-
 /** The longest time between two looks that counts: a process that was stopped has not seen that nothing changed. */
 const longestStep = 500
 
@@ -131,7 +128,6 @@ class LockPlace {
   readonly path: string
   readonly #target: string
   readonly #options: LockOptions
-  #refusals = 0
   #mark = ''
   #lastLook = 0
   #silence = 0
@@ -142,15 +138,14 @@ class LockPlace {
     this.#options = options
   }
 
-  /** Makes the file and opens it; `undefined` if there is one. */
-  tryToMake(): number | undefined {
+  /** Makes the file and opens it; `undefined` if there is one. A name that is refused for longer is refused for good. */
+  tryToMake(waited: number): number | undefined {
     try {
       return openSync(this.path, 'wx', 0o600)
     } catch (error) {
-      this.#refusals = mayBeRemoved(error) ? this.#refusals + 1 : 0
-      const isThere = this.#refusals > 0 || (error as NodeJS.ErrnoException).code === 'EEXIST'
-      if (!isThere || this.#refusals === mostRefusals) throw error
-      return undefined
+      const isRemoved = mayBeRemoved(error) && waited <= aWhile
+      if (isRemoved || (error as NodeJS.ErrnoException).code === 'EEXIST') return undefined
+      throw error
     }
   }
 

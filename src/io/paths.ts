@@ -24,20 +24,13 @@ const mostLinks = 40
 /** A path, and those that it leads to if it is a link; the last one may not be there. */
 export function linksFrom(path: string): string[] {
   const places = [path]
-  for (let place = path; places.length < mostLinks; places.push(place)) {
-    const target = targetOf(place)
-    if (target === undefined) break
-    place = resolve(realPath(dirname(place)), target)
+  try {
+    for (let place = path; places.length < mostLinks; places.push(place))
+      place = resolve(realPath(dirname(place)), readlinkSync(place))
+  } catch {
+    // The last one is not a link.
   }
   return places
-}
-
-function targetOf(path: string): string | undefined {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return undefined
-  }
 }
 
 /** The place of a file, or the one where a file of this name would be made. */

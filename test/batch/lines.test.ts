@@ -16,7 +16,7 @@ test.each([
   ['blanks around', '  {"a": 1} \t\n', ['1 {"a": 1}']],
 ])('lines are read: %s', async (_, text, expected) => {
   const lines = await read(text)
-  expect(lines.map((line) => `${line.number} ${'text' in line ? line.text : 'bad'}`)).toEqual(expected)
+  expect(lines.map((line) => `${line.index} ${'text' in line ? line.text : 'bad'}`)).toEqual(expected)
 })
 
 test('what is not UTF-8, or too long, is bad, and the lines after it are read', async () => {
@@ -25,10 +25,10 @@ test('what is not UTF-8, or too long, is bad, and the lines after it are read', 
     Buffer.from(`"ok"\n${'x'.repeat(101)}\n"ok"`),
   ])
   expect(await gather(readLines(streamOf(bytes, 7), 100))).toEqual([
-    { number: 1, problem: 'it is not UTF-8 text: if it is text, iconv -f latin1 -t utf-8 converts it' },
-    { number: 2, text: '"ok"' },
-    { number: 3, problem: expect.stringMatching(/^it is longer than/) },
-    { number: 4, text: '"ok"' },
+    { index: 1, problem: 'it is not UTF-8 text: if it is text, iconv -f latin1 -t utf-8 converts it' },
+    { index: 2, text: '"ok"' },
+    { index: 3, problem: expect.stringMatching(/^it is longer than/) },
+    { index: 4, text: '"ok"' },
   ])
 })
 
@@ -68,6 +68,6 @@ test('a line without end takes no memory beyond its bound', async () => {
   }
   const before = process.memoryUsage().rss
   const lines = await gather(readLines(endless(), 1024 * 1024))
-  expect(lines).toEqual([{ number: 1, problem: 'it is longer than 1 MiB' }])
+  expect(lines).toEqual([{ index: 1, problem: 'it is longer than 1 MiB' }])
   expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024)
 })
