@@ -99,96 +99,75 @@ export async function lockForRun(path: string, options: RunLockOptions): Promise
 /** Milliseconds. */
 const aWhile = 2000
 
-/** Waits for the lock of a file. Throws a `CliError` if it does not become free, or if something else has its name. */
-export async function lock(path: string, options: LockOptions): Promise<Lock> {
-  const place = new LockPlace(path, options)
+/** The longest time between two looks that counts: a process that was stopped has not seen that nothing changed. */
+const longestStep = 500
+
+/**
+ * Waits for the lock of a file. Throws a `CliError` if it does not become free, or if what has its name is not an empty
+ * regular file: that is not a lock, and is left alone.
+ */
+export async function lock(target: string, options: LockOptions): Promise<Lock> {
+  const { name = target, longestWait, silence, kind, consequence, retry, onWait } = options
+  const path = `${target}.parley-lock`
+  const failure = (why: string) => new CliError(kind, `${name}: ${why}`, { consequence })
   const start = performance.now()
-  for (let isTold = false; ; ) {
-    const waited = performance.now() - start
-    const file = place.tryToMake(waited)
-    if (file !== undefined) return new Lock(place.path, file)
-    if (place.isDead()) {
-      place.clear()
+  let isTold = false
+  let mark = ''
+  let lastLook = start
+  /** For how long the lock has not changed, by the waiter's own clock: other clocks may differ. */
+  let unchanged = 0
+  for (;;) {
+    const now = performance.now()
+    const waited = now - start
+    const file = tryToMake(path, waited)
+    if (file !== undefined) return new Lock(path, file)
+    const stat = lookAt(path)
+    if (stat && !(stat.isFile() && stat.size === 0n))
+      throw failure(`it cannot be locked: ${path} is not a lock, and is left alone`)
+    const before = mark
+    mark = stat ? markOf(stat) : ''
+    unchanged = mark === before ? unchanged + Math.min(now - lastLook, longestStep) : 0
+    lastLook = now
+    if (mark !== '' && unchanged > silence) {
+      clear(path, mark)
       continue
     }
-    if (waited > options.longestWait) throw place.stuck()
-    if (!isTold && waited > aWhile) {
-      isTold = true
-      options.onWait?.()
+    if (waited > longestWait) {
+      const stuck = failure(`another parley has locked it: if none is running, remove ${path}`)
+      throw retry ? stuck.with({ retry, deadline: true }) : stuck
     }
+    if (!isTold && waited > aWhile) onWait?.()
+    isTold ||= waited > aWhile
     await wait(20 + Math.random() * 80)
   }
 }
 
-/** The longest time between two looks that counts: a process that was stopped has not seen that nothing changed. */
-const longestStep = 500
-
-/** Where a lock is made. What is there and is not an empty regular file is not a lock, and is left alone. */
-class LockPlace {
-  readonly path: string
-  readonly #target: string
-  readonly #options: LockOptions
-  #mark = ''
-  #lastLook = 0
-  #silence = 0
-
-  constructor(target: string, options: LockOptions) {
-    this.path = `${target}.parley-lock`
-    this.#target = target
-    this.#options = options
+/** Makes the file and opens it; `undefined` if there is one. A name that is refused for longer is refused for good. */
+function tryToMake(path: string, waited: number): number | undefined {
+  try {
+    return openSync(path, 'wx', 0o600)
+  } catch (error) {
+    const isRemoved = mayBeRemoved(error) && waited <= aWhile
+    if (isRemoved || (error as NodeJS.ErrnoException).code === 'EEXIST') return undefined
+    throw error
   }
+}
 
-  /** Makes the file and opens it; `undefined` if there is one. A name that is refused for longer is refused for good. */
-  tryToMake(waited: number): number | undefined {
-    try {
-      return openSync(this.path, 'wx', 0o600)
-    } catch (error) {
-      const isRemoved = mayBeRemoved(error) && waited <= aWhile
-      if (isRemoved || (error as NodeJS.ErrnoException).code === 'EEXIST') return undefined
-      throw error
-    }
+/**
+ * Removes the lock of a killed process. Of several waiters only one can give it another name. If that is not the dead one
+ * any more, because a faster waiter has cleared it and made its own, it gets its name back.
+ */
+function clear(path: string, mark: string): void {
+  const aside = `${path}.${crypto.randomUUID()}`
+  try {
+    renameSync(path, aside)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
+    throw error
   }
-
-  /** The lock has not changed for long, by the waiter's own clock: other clocks may differ. */
-  isDead(): boolean {
-    const stat = lookAt(this.path)
-    if (stat && !(stat.isFile() && stat.size === 0n))
-      throw this.#failure(`it cannot be locked: ${this.path} is not a lock, and is left alone`)
-    const mark = stat ? markOf(stat) : ''
-    const now = performance.now()
-    this.#silence = mark === this.#mark ? this.#silence + Math.min(now - this.#lastLook, longestStep) : 0
-    this.#mark = mark
-    this.#lastLook = now
-    return mark !== '' && this.#silence > this.#options.silence
-  }
-
-  /**
-   * Removes the lock of a killed process. Of several waiters only one can give it another name. If that is not the dead one
-   * any more, because a faster waiter has cleared it and made its own, it gets its name back.
-   */
-  clear(): void {
-    const aside = `${this.path}.${crypto.randomUUID()}`
-    try {
-      renameSync(this.path, aside)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
-      throw error
-    }
-    const stat = lookAt(aside)
-    if (stat && markOf(stat) === this.#mark) rmSync(aside, { force: true })
-    else renameSync(aside, this.path)
-  }
-
-  stuck(): CliError {
-    const failure = this.#failure(`another parley has locked it: if none is running, remove ${this.path}`)
-    const { retry } = this.#options
-    return retry ? failure.with({ retry, deadline: true }) : failure
-  }
-
-  #failure(why: string): CliError {
-    const { name = this.#target, kind, consequence } = this.#options
-    return new CliError(kind, `${name}: ${why}`, { consequence })
-  }
+  const stat = lookAt(aside)
+  if (stat && markOf(stat) === mark) rmSync(aside, { force: true })
+  else renameSync(aside, path)
 }
 
 /** A file keeps it when it is renamed. A holder changes it with every beat. */
