@@ -135,7 +135,7 @@ export async function readInput<C extends LineCall>(
   async function* read(onBad: (line: BadLine) => void): AsyncGenerator<BatchLine<C>, void, undefined> {
     let total = 0
     for await (const text of readLines(source.read())) {
-      const made = await makeLine(text, prepare, (line) => ledger.enter(line))
+      const made = await makeLine(text, prepare, ledger)
       if ('problem' in made) {
         onBad(made)
         continue
@@ -192,7 +192,7 @@ async function* makeAgain<C extends LineCall>(
   let next = 0
   for await (const text of readLines(source.read())) {
     if (text.index !== numbers[next]) continue
-    const made = await makeLine(text, prepare, ({ hash }) => ({ hash, isDone: false, isGone: false }))
+    const made = await makeLine(text, prepare)
     if ('problem' in made || markOf(made.line.hash) !== marks[next])
       throw changed(`line ${text.index} was changed`)
     yield { ...made.line, hash: repeated.get(text.index) ?? made.line.hash }
@@ -211,13 +211,13 @@ interface BadLine {
 
 const notJson = 'jq -R . makes a JSON text of each line of plain text'
 
-type Made<C extends LineCall> = { line: BatchLine<C>; isDone: boolean; isGone: boolean } | BadLine
+type Made<C extends LineCall> = { line: BatchLine<C>; isDone?: boolean; isGone?: boolean } | BadLine
 
-/** Makes a line and enters it, or names its problem. */
+/** Makes a line, and enters it in a ledger, or names its problem. */
 async function makeLine<C extends LineCall>(
   text: TextLine,
   prepare: Prepare<C>,
-  enter: Ledger['enter'],
+  ledger?: Ledger,
 ): Promise<Made<C>> {
   if ('problem' in text) return text
   const { index } = text
@@ -225,8 +225,10 @@ async function makeLine<C extends LineCall>(
     const form = readForm(text.text)
     const call = await prepare(form)
     const { id } = form
-    const { hash, ...known } = enter({ id, hash: hashRequest(call) })
-    return { line: { index, id, hash, call, spent: nothingSpent(), failures: 0 }, ...known }
+    const hash = hashRequest(call)
+    const entered = ledger?.enter({ id, hash })
+    const line = { index, id, hash: entered?.hash ?? hash, call, spent: nothingSpent(), failures: 0 }
+    return { line, ...entered }
   } catch (error) {
     return { index, ...(await describeProblem(error, text.text)) }
   }

@@ -1,3 +1,4 @@
+import type { Interface } from 'node:readline'
 import { type Readable, Writable } from 'node:stream'
 import type { Crowd } from '../crowd.ts'
 import { CliError } from '../errors.ts'
@@ -47,14 +48,14 @@ export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions)
     const input = keys
     const withdrawal = AbortSignal.any(signal ? [closing.signal, signal] : [closing.signal])
     const isEdited = stdin.setRaw !== undefined && (isHidden || stderr.isTerminal)
+    let editor: Interface | undefined
     let isOpen = true
     let isLineOpen = false
-    let stopEditing = () => {}
     const release = (): boolean => {
       if (!isOpen) return false
       isOpen = false
       cleanups.delete(release)
-      stopEditing()
+      editor?.close()
       stdin.setRaw?.(false)
       if (isLineOpen) write('\n')
       return isLineOpen
@@ -70,32 +71,29 @@ export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions)
       stdin.setRaw?.(isEdited)
       return await new Promise<string>((resolve, reject) => {
         const end = () => reject(new InputEnded())
-        const withdraw = () => {
-          reject(withdrawal.reason)
-          release()
-        }
         // Before Node's own listener, to which a line without an end is a line.
         input.once('end', end)
-        withdrawal.addEventListener('abort', withdraw)
+        withdrawal.addEventListener('abort', () => {
+          reject(withdrawal.reason)
+          release()
+        })
         const output = isHidden ? new Writable({ write: (_, _encoding, done) => done() }) : stderr.open()
-        const editor = createInterface({
+        editor = createInterface({
           input,
           output,
           prompt: question,
           terminal: isEdited,
           historySize: 0,
         })
-        stopEditing = () => {
-          editor.close()
-          input.off('end', end)
-          withdrawal.removeEventListener('abort', withdraw)
-        }
         editor.once('line', (line) => {
           // Node's editor ends the line that it shows.
           if (isEdited && !isHidden) isLineOpen = false
           resolve(line.trim())
         })
-        editor.once('close', end)
+        editor.once('close', () => {
+          input.off('end', end)
+          end()
+        })
         editor.on('SIGINT', () => stdin.interrupt?.())
         // Node would stop this process, and not those that it has a pipe to.
         editor.on('SIGTSTP', () => {})
