@@ -1,21 +1,16 @@
 import { createTable, gap } from '../../io/columns.ts'
 import { oneLine } from '../../io/escape.ts'
 import { toLocalTime } from '../../io/local-time.ts'
+import type { Style } from '../../io/style.ts'
 import { clip, pad, widthOf } from '../../io/width.ts'
 import { startOf } from '../../wire/text-start.ts'
 
 /** An event's cells, and how its text begins, which is not to be cut if that can be helped. */
 export type EventRow = [id: string, type: string, time: string, text: string, begin?: string]
 
-/** A line of the table. */
-export interface TableLine {
-  kind: 'head' | 'day' | 'event'
-  text: string
-}
-
 const timeWidth = '00:00:00'.length
 
-/** A longer type is shortened. */
+/** A longer type is cut. */
 const longestType = 'agent.thread_context_compacted'.length
 
 /** A text that would get less room stands on a line of its own. */
@@ -29,36 +24,28 @@ const longestId = 1024
  * Ids are whole, for a person to copy: if there is not enough room, the text gives way. If none is left for it, each event
  * has two lines.
  */
-export function createEventTable(width: number): (rows: readonly EventRow[]) => TableLine[] {
+export function createEventTable(width: number, style: Style): (rows: readonly EventRow[]) => string[] {
   let form: Form | undefined
   let lastDay: string | undefined
-  return (all) => {
-    const lines: TableLine[] = []
-    // Measuring takes far longer than showing, and no cell can show more than this.
-    const brief = (cell = '') => startOf(cell, 4 * width)
-    const times = all.map(([, , timestamp]) => toLocalTime(timestamp))
-    const cells = all.map(
-      ([id, type, timestamp, text, begin], index): EventRow => [
-        oneLine(id, longestId),
-        brief(type),
-        times[index]?.time ?? timestamp,
-        text,
-        brief(begin),
-      ],
-    )
-    if (cells.length === 0) return lines
-    const isFirst = form === undefined
+  // Measuring takes far longer than showing, and no cell can show more than this.
+  const brief = (cell: string) => startOf(cell, 4 * width)
+  return (rows) => {
+    if (rows.length === 0) return []
+    const times = rows.map(([, , timestamp]) => toLocalTime(timestamp))
+    const cells = rows.map(([id, type, timestamp, text, begin = ''], index): EventRow => {
+      const time = times[index]?.time ?? timestamp
+      return [oneLine(id, longestId), brief(type), time, text, brief(begin)]
+    })
+    const head: EventRow[] = form ? [] : [['ID', 'TYPE', 'TIME', 'TEXT']]
     form ??= chooseForm(width, cells)
-    const laid = form(isFirst ? [['ID', 'TYPE', 'TIME', 'TEXT'], ...cells] : cells)
-    if (isFirst) lines.push({ kind: 'head', text: laid.shift() ?? '' })
-    for (const [index, text] of laid.entries()) {
+    const laidOut = form([...head, ...cells])
+    const lines = laidOut.splice(0, head.length).map((title) => style.bold(title))
+    for (const [index, line] of laidOut.entries()) {
       const time = times[index]
-      const day = time && `${time.date} (${time.zone})`
-      if (day !== undefined && day !== lastDay) {
-        lines.push({ kind: 'day', text: clip(day, width) })
-        lastDay = day
-      }
-      lines.push({ kind: 'event', text })
+      const day = time ? `${time.date} (${time.zone})` : lastDay
+      if (day !== undefined && day !== lastDay) lines.push(style.dim(clip(day, width)))
+      lastDay = day
+      lines.push(line)
     }
     return lines
   }
@@ -72,23 +59,13 @@ function chooseForm(width: number, rows: readonly EventRow[]): Form {
   const typeWidth = Math.min(longestType, widest(rows.map(([, type]) => type)))
   const used = [idWidth, typeWidth, timeWidth].reduce((sum, each) => sum + each + gap.length, 0)
   const least = Math.max(shortestText, widest(rows.map(([, , , , begin = '']) => begin)))
-  if (used + least > width) return (page) => page.map((row) => stack(row, { width, idWidth }))
+  if (used + least > width) return (page) => page.map((row) => stack(row, width, idWidth))
   const layOut = createTable({ width, most: [Infinity, Math.max(typeWidth, 'TYPE'.length), timeWidth] })
-  return (page) => layOut(page.map(([id, type, time, text]) => [id, shorten(type, typeWidth), time, text]))
-}
-
-/** `session.…rescheduled`: what kind it is, and of its end what `width` has room for. */
-function shorten(word: string, width: number): string {
-  if (widthOf(word) <= width) return word
-  const [begin = ''] = /^[a-z]{1,7}[._]/.exec(word) ?? []
-  const kind = width < begin.length + 5 ? '' : begin
-  const tail = Math.max(4, width - kind.length - 1)
-  if (word.length <= kind.length + 1 + tail || /[^!-~]/.test(word)) return word
-  return `${kind}…${word.slice(-tail).replace(/^[^_]*_(?=.)/, '')}`
+  return (page) => layOut(page.map(([id, type, time, text]) => [id, type, time, text]))
 }
 
 /** The id and the time on one line, if they have room there, and all else below. */
-function stack([id, type, time, text]: EventRow, { width, idWidth }: Stacked): string {
+function stack([id, type, time, text]: EventRow, width: number, idWidth: number): string {
   const moment = clip(time, timeWidth)
   const isBeside = idWidth + gap.length + timeWidth <= width
   const head = isBeside ? `${pad(id, idWidth)}${gap}${moment}` : id
@@ -97,11 +74,6 @@ function stack([id, type, time, text]: EventRow, { width, idWidth }: Stacked): s
   const left = width - lead.length - widthOf(shownType) - gap.length
   const rest = text === '' || left < 1 ? '' : `${gap}${clip(text, left)}`
   return `${head.trimEnd()}\n${lead}${shownType}${rest}`
-}
-
-interface Stacked {
-  width: number
-  idWidth: number
 }
 
 const indent = '  '

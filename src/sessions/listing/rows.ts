@@ -49,39 +49,29 @@ const shown = (value: unknown): string =>
 
 /** What is not told of an event that was sent by its other columns, and by its text. */
 function describeOthers(event: SessionEvent, text: string): string[] {
-  const told = toldOf(event, text)
+  const told = new Set(['id', 'type', 'processed_at', 'tool_use_id', 'custom_tool_use_id', 'is_error'])
+  if (text !== '') told.add('content')
+  if (event.type === 'user.define_outcome') told.add('description')
+  if (event.type === 'user.tool_confirmation') told.add('result').add('deny_message')
   return Object.entries(event)
     .filter(([name, value]) => value != null && !told.has(name))
     .map(([name, value]) => `${name} ${shown(value)}`)
 }
 
-/** The fields of an event that stand in a column already. */
-const toldOf = ({ type }: SessionEvent, text: string) =>
-  new Set([
-    ...['id', 'type', 'processed_at', 'tool_use_id', 'custom_tool_use_id', 'is_error'],
-    ...(text === '' ? [] : ['content']),
-    ...(type === 'user.define_outcome' ? ['description'] : []),
-    ...(type === 'user.tool_confirmation' ? ['result', 'deny_message'] : []),
-  ])
-
-/** Prints events that were sent: a table on a terminal, else a line of tab-separated fields each. */
-export const printEcho = (context: Context, events: readonly SessionEvent[]): Promise<void> =>
-  createRowPrinter(context, describeOthers)(events)
-
 /** The names of so many tool uses are known at most, and so much of each. */
 const [mostNames, longestName] = [1000, 100]
 
 /**
- * Makes what prints events that come page by page: one table, under one header, or tab-separated fields. On a terminal
- * the text of an answer begins with what was answered, and how: by the name of the tool, or its id if no event named it.
+ * Makes what prints events that come page by page: a table under one header on a terminal, else a line of tab-separated
+ * fields each. In the table the text of an answer begins with what was answered, and how: by the name of the tool, or its
+ * id if no event named it. An echo, of events that were sent, shows their other fields there, too.
  */
 export function createRowPrinter(
   { output, host, style }: Context,
-  describeMore: (event: SessionEvent, text: string) => string[] = () => [],
+  { isEcho = false } = {},
 ): (events: readonly SessionEvent[]) => Promise<void> {
   let layOut: ReturnType<typeof import('./event-table.ts').createEventTable> | undefined
   const names = new Map<string, string>()
-  const paints = { head: style.bold, day: style.dim, event: String }
 
   function describeAnswer(event: SessionEvent): string {
     const id = answeredId(event)
@@ -98,18 +88,16 @@ export function createRowPrinter(
     const [id, type, time, text] = toRow(event)
     const answer = describeAnswer(event)
     const own = type === 'user.tool_confirmation' ? shown(event.deny_message) : text
-    return [id, type, time, join([join([answer, own], ': '), ...describeMore(event, text)], '; '), answer]
+    const others = isEcho ? describeOthers(event, text) : []
+    return [id, type, time, join([join([answer, own], ': '), ...others], '; '), answer]
   }
 
   return async (events) => {
     if (!output.isTerminal) return output.write(events.map((event) => toTsv(toRow(event))).join(''))
     const rows = events.map(toTableRow)
-    layOut ??= (await import('./event-table.ts')).createEventTable(host.stdout.columns || 80)
-    return output.write(
-      layOut(rows)
-        .map(({ kind, text }) => `${paints[kind](text)}\n`)
-        .join(''),
-    )
+    layOut ??= (await import('./event-table.ts')).createEventTable(host.stdout.columns || 80, style)
+    const lines = layOut(rows)
+    return output.write(lines.map((line) => `${line}\n`).join(''))
   }
 }
 

@@ -6,7 +6,7 @@ import type { HttpResponse } from '../../wire/exchange.ts'
 import { describeIssues, tryParseJson } from '../../wire/json/parse.ts'
 import { failureInstead, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { EventsReceipt, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import { printEcho, printIds } from '../listing/rows.ts'
+import { createRowPrinter, printIds } from '../listing/rows.ts'
 
 export interface ReceiptOptions {
   /** With `--raw` it is printed as it is. */
@@ -52,7 +52,7 @@ export async function readReceipt(
 export async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
   const { flags, output } = context
   if (ids) await printIds(context, events)
-  else if (!flags.raw && events.length > 0) await printEcho(context, events)
+  else if (!flags.raw && events.length > 0) await createRowPrinter(context, { isEcho: true })(events)
   await output.flush()
 }
 
