@@ -35,7 +35,7 @@ export const examples = [
 ]
 
 export async function run(context: Context, options: FollowFlags): Promise<void> {
-  const { history: hasHistory, stay: stays, ids = false } = options
+  const { history: hasHistory, stay: stays = false, ids = false } = options
   const settings = await readSettings(context)
   const caller = createCaller(context, settings)
   const parts = sessionParts(context, settings, options)
@@ -52,7 +52,7 @@ export async function run(context: Context, options: FollowFlags): Promise<void>
   let follower: Follower | undefined
   try {
     follower = await openFollower(context, caller, parts, following)
-    await followAndPrint(context, follower, { session, ids, markdown, stays, canStay: true })
+    await followAndPrint(context, follower, { session, ids, markdown, stays })
   } catch (error) {
     // Among events, a line each, it would be taken for one.
     if (!hasPast && !follower?.progress.last) await printFailureBody(context, error)

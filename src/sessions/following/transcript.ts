@@ -21,10 +21,8 @@ export interface TranscriptOptions {
   markdown: boolean
   /** stdout is for the answer: what happens is shown on a terminal's stderr only. */
   isAside?: boolean
-  /** The session is followed until it is terminated or deleted. */
+  /** The session is followed until it is terminated or deleted; absent if the command has no `--stay`. */
   stays?: boolean
-  /** The command has `--stay`. */
-  canStay?: boolean
   /** What an interrupted run says first. */
   certain?: string
   /** Events that were sent: only what comes after them is printed. */
@@ -42,18 +40,12 @@ export interface TranscriptOptions {
  * part of news, and only then is there more to follow. Throws a `CliError` if the session stopped before its work was done:
  * kinds `waiting` and `stuck`; or of kind `stopped`.
  */
-export function followAndPrint(
+export async function followAndPrint(
   context: Context,
   follower: Follower,
   options: TranscriptOptions,
 ): Promise<void> {
-  return print(context, follower, options).catch((error) => {
-    throw asStop(error)
-  })
-}
-
-async function print(context: Context, follower: Follower, options: TranscriptOptions): Promise<void> {
-  const { ids = false, markdown, isAside = ids, stays = false, sent, react } = options
+  const { session, ids = false, markdown, isAside = ids, stays = false, sent, react } = options
   const { state } = follower
   const printEvents = createEventPrinter(context, { isAside, markdown })
   const printed = new Set<string>()
@@ -66,38 +58,41 @@ async function print(context: Context, follower: Follower, options: TranscriptOp
       await react?.(items)
       if (ids && stays) await printWaiting(context, state, printed)
     }
+    if (follower.isUndone)
+      context.warn('the service does not show that it has worked on what was sent: its answer may come later')
+    if (ids) await printWaiting(context, state, printed)
+    await context.output.flush()
+  } catch (error) {
+    throw asStop(error)
   } finally {
     context.summary.id = follower.turn.answer?.id
     context.summary.stopReason = state.stopReason
   }
-  if (follower.isUndone)
-    context.warn('the service does not show that it has worked on what was sent: its answer may come later')
-  if (ids) await printWaiting(context, state, printed)
-  await context.output.flush()
-  const failure = await failureOf(context, state, options)
-  if (failure) throw failure
+  const { stop } = state
+  if (stop?.kind === 'waiting') throw await stillWaiting(context, session, state, stop.ids)
+  if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return
+  if (stop.kind === 'stuck' && stop.reason === 'budget_reached')
+    throw budgetReached(context, { session, resume: options.resume?.(), budget: stop.budget })
+  const category = stop.kind === 'stuck' && stop.category ? ` (${stop.category})` : ''
+  throw new CliError('stuck', `${session} stopped: ${stop.reason}${category}`, {
+    sent: 'yes',
+    serviceMessage: stop.why,
+  })
 }
 
 /** Says what is followed, or why the session is idle: on a terminal. Anywhere it says if nothing has happened yet. */
 function begin(
   context: Context,
   state: SessionState,
-  {
-    session,
-    stays = false,
-    canStay = false,
-    sent,
-    certain,
-    wayOn = () => goesOn(context, session),
-  }: TranscriptOptions,
+  { session, stays, sent, certain, wayOn = () => goesOn(context, session) }: TranscriptOptions,
 ): void {
   context.calls.sayInstead(() => {
     if (!stays || !state.stop) return wayOn()
     return `the session is idle; to follow it again: ${sessionCommand(context, 'follow', session)}`
   }, certain)
   if (!context.host.stderr.isTerminal && (!state.isEmpty || sent)) return
-  const isSent = sent !== undefined
-  context.note(describeStart(state, { session, isSent, stays, canStay, now: context.timers.now() }))
+  const about = { session, isSent: sent !== undefined, stays: stays === true, canStay: stays !== undefined }
+  context.note(describeStart(state, { ...about, now: context.timers.now() }))
 }
 
 /** Prints the ids of the tool uses that wait and were not printed yet. */
@@ -109,23 +104,6 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
     context,
     fresh.map((id) => ({ id })),
   )
-}
-
-async function failureOf(
-  context: Context,
-  state: SessionState,
-  { session, resume }: TranscriptOptions,
-): Promise<CliError | undefined> {
-  const { stop } = state
-  if (stop?.kind === 'waiting') return stillWaiting(context, session, state, stop.ids)
-  if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return undefined
-  if (stop.kind === 'stuck' && stop.reason === 'budget_reached')
-    return budgetReached(context, { session, resume: resume?.(), budget: stop.budget })
-  const category = stop.kind === 'stuck' && stop.category ? ` (${stop.category})` : ''
-  return new CliError('stuck', `${session} stopped: ${stop.reason}${category}`, {
-    sent: 'yes',
-    serviceMessage: stop.why,
-  })
 }
 
 /**
