@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { CliError, usage } from '../../errors.ts'
+import { CliError } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import { createQuestioner, InputEnded, type Questioner } from '../../io/question.ts'
 import type { Style } from '../../io/style.ts'
@@ -27,11 +27,6 @@ export interface Verdict {
 /** Whether there is somebody to ask. */
 export const canAsk = ({ input, host }: Context): boolean =>
   input.stdinKind === 'terminal' && host.stderr.isTerminal
-
-/** Throws a usage error if there is nobody to ask. */
-export function requirePerson(context: Context): void {
-  if (!canAsk(context)) throw usage('give --allow or --deny: there is no terminal to ask on')
-}
 
 /** A decision about a tool use, in a line for a person. */
 export function describeDecision(
@@ -66,11 +61,10 @@ export class Asker {
 
   /**
    * Asks about each tool use in turn and returns the verdicts, by id. There is none for a tool use that is left open, was
-   * withdrawn, or comes after the end of the input (Ctrl-D) or q. Throws a usage error if there is no terminal, or if a tool
-   * use cannot be shown whole. Any other failure, and a signal, says that the verdicts so far are lost.
+   * withdrawn, or comes after the end of the input (Ctrl-D) or q. Throws a usage error if a tool use cannot be shown whole. A
+   * signal says that the verdicts so far are lost.
    */
   async ask(uses: readonly AskedUse[]): Promise<ReadonlyMap<string, Verdict>> {
-    requirePerson(this.#context)
     const verdicts = new Map<string, Verdict>()
     this.#verdicts = verdicts
     this.#withdrawn.clear()
@@ -82,7 +76,7 @@ export class Asker {
     } catch (error) {
       // The next message must not begin beside an open question.
       this.#questioner?.close()
-      throw withWords(error, lost())
+      throw error
     }
     return verdicts
   }
@@ -172,17 +166,6 @@ export class Asker {
 const keys = '[y/n/s/q]'
 
 const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking'
-
-/** A failure after which the answers of a person to these tool uses were certainly not sent. */
-export function withUnsent(error: unknown, ids: readonly string[]): unknown {
-  const named = ids.map((id) => briefly(id)).join(', ')
-  return withWords(error, ids.length > 0 ? `your answer to ${named} was not sent` : undefined)
-}
-
-const withWords = (error: unknown, words: string | undefined): unknown =>
-  error instanceof CliError && words !== undefined
-    ? new CliError(error.kind, `${error.message}; ${words}`, error.details)
-    : error
 
 /** `undefined` if it is not an answer. */
 function readVerdict(typed: string): Verdict | 'open' | 'quit' | 'too long' | undefined {

@@ -1,16 +1,16 @@
 import type { Context } from '../../context.ts'
-import { usage, usageProblems } from '../../errors.ts'
+import { CliError, usage, usageProblems } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { stillWaiting } from '../following/stop-text.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
+import { briefly } from '../plain-name.ts'
 import { confirmation } from '../reply-events.ts'
 import { type DeliveryOptions, deliverEvents, type EventsBody } from '../sending/delivery.ts'
-import { checkEvents } from '../sending/given-events.ts'
+import { checkEvents, readGiven, recordedEvents, textsOf } from '../sending/given-events.ts'
 import { type SessionAccess, type SessionOptions, sessionParts } from '../session.ts'
-import { Asker, requirePerson, withUnsent } from './asker.ts'
-import { readConfirmInput } from './confirm-input.ts'
+import { Asker, canAsk } from './asker.ts'
 import { type PendingUse, SessionRecord, whyUnconfirmable } from './session-record.ts'
 
 export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
@@ -52,6 +52,42 @@ export async function confirmToolUses(
   await send(toBody(uses.map(({ id }) => confirmation(id, allow ? 'allow' : 'deny', reason))))
 }
 
+/** The body of confirmations that are sent as they were given, or a record that shows what waits. */
+type ConfirmInput = { body: Uint8Array } | { record: SessionRecord }
+
+/**
+ * Reads the events of a file or of stdin. If a `session.status_idle` is among them they are a record, and all else is
+ * context. Throws a usage error.
+ */
+async function readConfirmInput(context: Context, path: string | undefined): Promise<ConfirmInput> {
+  const { stdinKind } = context.input
+  if (path === undefined && (stdinKind === 'terminal' || stdinKind === 'none'))
+    throw usage('no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE')
+  const given = await readGiven(context.input, path ?? '-')
+  const items = [...recordedEvents(given)]
+  if (items.some(({ event }) => event.type === 'session.status_idle')) {
+    const record = new SessionRecord()
+    for (const item of items) record.add(item)
+    return { record }
+  }
+  const stranger = items.findIndex(({ event }) => event.type !== 'user.tool_confirmation')
+  if (stranger >= 0) {
+    const place = `${given.placeOf(stranger, '')} (${items[stranger]?.event.type})`
+    throw usage(
+      `${given.name}: there is no session.status_idle, and ${place} is not a user.tool_confirmation`,
+    )
+  }
+  if (items.length === 0) throw usage(`nothing waits for an answer: ${given.name} has no events`)
+  checkEvents(
+    items.map(({ event }) => event),
+    given,
+  )
+  // The events of a page of the service are not in a body that could be sent.
+  const isBody = 'body' in given && textsOf(given).every((text, index) => text === items[index]?.text)
+  const body = isBody ? given.body : `{"events":[${items.map(({ text }) => text).join(',')}]}`
+  return { body: Buffer.from(body) }
+}
+
 function toBody(events: SessionEvent[]): Uint8Array {
   checkEvents(events)
   return Buffer.from(JSON.stringify({ events }))
@@ -68,7 +104,7 @@ async function askAndSend(
   send: (body: EventsBody) => Promise<void>,
 ): Promise<void> {
   const { context, parts } = access
-  requirePerson(context)
+  if (!canAsk(context)) throw usage('give --allow or --deny: there is no terminal to ask on')
   const shown = await readRecord(access)
   const uses = named.length > 0 ? requireShown(access, shown, named) : await requireListed(access, shown)
   requireSingle(uses)
@@ -82,7 +118,9 @@ async function askAndSend(
 
   async function toLatestBody(): Promise<Uint8Array | undefined> {
     latest = await readRecord(access).catch((error: unknown) => {
-      throw withUnsent(error, [...verdicts.keys()])
+      if (!(error instanceof CliError)) throw error
+      const ids = [...verdicts.keys()].map((id) => briefly(id)).join(', ')
+      throw new CliError(error.kind, `${error.message}; your answer to ${ids} was not sent`, error.details)
     })
     for (const id of open) if (latest.whyClosed(id, shown) !== undefined) open.delete(id)
     for (const use of uses) {
