@@ -11,7 +11,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
-import { createPace, type Decision, matches, type Pace, type Policy, type Rule } from '../policy/policy.ts'
+import { createPace, type Decision, matches, type Policy, type Rule } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import {
   deciderOf,
@@ -38,7 +38,7 @@ export async function checkPolicy(
   options: PolicyCheckOptions,
   [file = '', events]: string[],
 ): Promise<void> {
-  const { input, note, flags, host, limit, timers } = context
+  const { input, note, flags, host } = context
   const { session, failOnDeny } = options
   if (events !== undefined && session !== undefined) throw usage('EVENTS and --session exclude each other')
   const policy = await readPolicy(await input.text(file, 'the policy'), file)
@@ -59,19 +59,15 @@ export async function checkPolicy(
   } else if (!(await addListed(uses, context, settings, options))) return
   // Else a check of nothing would be a good one.
   if (uses.isEmpty) throw usage('there is no event to check the policy on')
-  const pace = createPace(async () => {
-    await letSignalsCome()
-    if (timers.now() >= limit.deadline) throw tooLate('the deadline passed while the policy was checked')
-  })
-  const check = new Check(policy, pace)
-  await print(context, check.judgeAll(uses))
-  if (check.count === 0) note('there is no tool use')
-  else for (const line of check.describeIdle()) note(line)
-  if (host.stderr.isTerminal && check.count > 0) note(check.describeCounts())
-  if (failOnDeny && check.stopped > 0)
-    throw new CliError('denied', `${file} does not allow ${check.stopped} of ${check.count} tool uses`, {
-      problems: check.problems,
-    })
+  const { counts, idle, problems } = await judgeAndPrint(context, policy, uses)
+  const stopped = counts.ask + counts.deny
+  const count = counts.allow + stopped
+  if (count === 0) note('there is no tool use')
+  else for (const index of idle) note(`rules[${index}] (${policy.rules[index]?.tool}) matched nothing`)
+  if (host.stderr.isTerminal && count > 0)
+    note(`${counts.allow} allowed, ${counts.ask} asked about, ${counts.deny} denied of ${count}`)
+  if (failOnDeny && stopped > 0)
+    throw new CliError('denied', `${file} does not allow ${stopped} of ${count} tool uses`, { problems })
 }
 
 /** Adds what the service's list shows. Returns false if the request was only shown. */
@@ -120,86 +116,54 @@ function isSame(earlier: string, { event, text }: EventItem): boolean {
   return !state.addAgain(event, text)
 }
 
-/** A policy on many tool uses. Keeps counts and names of what it has judged, and no tool use. */
-class Check {
-  readonly #policy: Policy
-  readonly #pace: Pace
-  readonly #counts = { allow: 0, ask: 0, deny: 0 }
-  /** The numbers of the rules that matched nothing yet. */
-  readonly #idle: Set<number>
-  /** What is not allowed: not more than are counted. */
-  readonly problems: string[] = []
-
-  constructor(policy: Policy, pace: Pace) {
-    this.#policy = policy
-    this.#pace = pace
-    this.#idle = new Set(policy.rules.keys())
-  }
-
-  get stopped(): number {
-    return this.#counts.ask + this.#counts.deny
-  }
-
-  get count(): number {
-    return this.stopped + this.#counts.allow
-  }
-
-  async *judgeAll(uses: Iterable<Use>): AsyncGenerator<Judgement> {
-    for (const use of uses) {
-      const judgement = await judge(use, { policy: this.#policy, tools: new Map(), pace: this.#pace })
-      this.#counts[judgement.decision]++
-      if (judgement.decision !== 'allow' && this.problems.length <= mostCounted)
-        this.problems.push(describeJudgement(judgement))
-      // Without a rule that decides all were tried.
-      if (judgement.rule !== undefined) await this.#tryIdle(use)
-      yield judgement
-    }
-  }
-
-  async #tryIdle(use: Use): Promise<void> {
-    for (const index of this.#idle) {
-      const pause = this.#pace(use)
-      if (pause) await pause
-      if (matches(this.#policy.rules[index] as Rule, use)) this.#idle.delete(index)
-    }
-  }
-
-  describeIdle(): string[] {
-    return [...this.#idle].map(
-      (index) => `rules[${index}] (${this.#policy.rules[index]?.tool}) matched nothing`,
-    )
-  }
-
-  describeCounts(): string {
-    const { allow, ask, deny } = this.#counts
-    return `${allow} allowed, ${ask} asked about, ${deny} denied of ${this.count}`
-  }
-}
-
 /** How many tool uses are printed at once: to keep more would take memory, but a table is laid out by its first rows. */
-const [most, mostOfTable] = [50, 1000]
+const most = 100
 
-/** On a terminal a table, with `--raw` a line of JSON each, else a line of tab-separated fields each. */
-async function print(context: Context, judgements: AsyncIterable<Judgement>): Promise<void> {
-  const { output, flags } = context
-  const toTable = createPrinter(context)
-  const layOut = (group: Judgement[]): string => {
-    if (!flags.raw)
-      return output.isTerminal ? toTable(group) : group.map((each) => toTsv(toRow(each))).join('')
-    const lines = group.map((each) => `${toJson(each)}\n`).join('')
-    return output.isTerminal ? escapeJson(lines) : lines
-  }
+/** Judges each tool use by the policy, and prints that. Keeps what it counts, and no tool use. */
+async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Use>) {
+  const { output, limit, timers } = context
+  const pace = createPace(async () => {
+    await letSignalsCome()
+    if (timers.now() >= limit.deadline) throw tooLate('the deadline passed while the policy was checked')
+  })
+  const layOut = createLayout(context)
+  const counts = { allow: 0, ask: 0, deny: 0 }
+  /** The rules that matched nothing yet, by number. */
+  const idle = new Set(policy.rules.keys())
+  /** What is not allowed: not more than are counted. */
+  const problems: string[] = []
   let group: Judgement[] = []
-  for await (const judgement of judgements) {
-    if (group.push(judgement) < (output.isTerminal ? mostOfTable : most)) continue
+  for (const use of uses) {
+    const judgement = await judge(use, { policy, tools: new Map(), pace })
+    const { decision, rule } = judgement
+    counts[decision]++
+    if (decision !== 'allow' && problems.length <= mostCounted) problems.push(describeJudgement(judgement))
+    // Without a rule that decides all were tried.
+    for (const index of rule === undefined ? [] : idle) {
+      const pause = pace(use)
+      if (pause) await pause
+      if (matches(policy.rules[index] as Rule, use)) idle.delete(index)
+    }
+    if (group.push(judgement) < most) continue
     await output.write(layOut(group))
     group = []
   }
   if (group.length > 0) await output.write(layOut(group))
   await output.flush()
+  return { counts, idle, problems }
 }
 
-function createPrinter({ host, style }: Context): (group: readonly Judgement[]) => string {
+/** On a terminal a table, with `--raw` a line of JSON each, else a line of tab-separated fields each. */
+function createLayout(context: Context): (group: readonly Judgement[]) => string {
+  const { output, flags } = context
+  if (flags.raw) {
+    const toShown = output.isTerminal ? escapeJson : String
+    return (group) => toShown(group.map((each) => `${toJson(each)}\n`).join(''))
+  }
+  return output.isTerminal ? createJudgementTable(context) : (group) => group.map(toRow).map(toTsv).join('')
+}
+
+function createJudgementTable({ host, style }: Context): (group: readonly Judgement[]) => string {
   const paints: Record<Decision, (text: string) => string> = {
     allow: style.green,
     ask: style.yellow,
