@@ -46,8 +46,6 @@ export interface Host extends ProcessInfo {
   leaveAfter?(milliseconds: number): void
   /** Has `report` called for an error that nothing caught, after which the process ends. */
   onCrash?(report: (error: unknown) => Promise<number>): void
-  /** Milliseconds that the processors have worked for this process, in all its threads. */
-  usedTime?(): number
   /** The memory for what lives short grows no more, until the function that it returns is called. */
   holdMemory?(): () => void
 }

@@ -39,14 +39,8 @@ export function createProcessHost(): Host {
     expectEnd,
     leaveAfter,
     onCrash,
-    usedTime,
     holdMemory,
   }
-}
-
-function usedTime(): number {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1000
 }
 
 /** V8's young generation would grow to 128 MiB in a long run, and save 2 to 8 % of the processor's time. */

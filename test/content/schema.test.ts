@@ -492,32 +492,6 @@ test('a check that does not end is ended after 10 s, or at the deadline', async 
   expect(dead.err).toContain('the deadline passed while the answer was checked')
 })
 
-test('what a busy machine gives to others is not taken from the 10 s of a check', async () => {
-  const never = standing()
-  const next = answers(long)
-  let isAnswered = false
-  const exchange: typeof next = (request) => {
-    isAnswered = true
-    return next(request)
-  }
-  const waits: number[] = []
-  const timers: Timers = {
-    ...never,
-    wait(milliseconds, signal) {
-      if (!isAnswered || milliseconds > 10_000) return never.wait(milliseconds, signal)
-      waits.push(milliseconds)
-      return realTimers.wait(1)
-    },
-  }
-  // When the check of the answer begins, and after each wait.
-  const used = [0, 0, 4_000, 10_000]
-  const usedTime = () => (isAnswered ? (used.shift() ?? 10_000) : 0)
-  const world = { cwd: folderWith(backtracking), exchange, timers, usedTime }
-  const late = await run(['chat', 'Who?', '--schema', 's.json'], world)
-  expect(late.err).toContain('the check of the answer took longer than 10 s')
-  expect(waits).toEqual([10_000, 6_000])
-})
-
 test('in a batch the next line is checked all the same', async () => {
   const ended = await run(['chat', '--batch', '-', '--schema', 's.json', '--concurrency', '1'], {
     ...impatient(long, '"aaa"'),

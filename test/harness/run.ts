@@ -36,7 +36,6 @@ interface World {
   /** Gets what a signal would call. */
   onSignal?: Host['onSignal']
   holdMemory?: Host['holdMemory']
-  usedTime?: Host['usedTime']
 }
 
 interface Ended {
@@ -104,7 +103,6 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     timers: world.timers ?? hurried(),
     onSignal: world.onSignal,
     holdMemory: world.holdMemory,
-    usedTime: world.usedTime,
     ...(carry === 'network'
       ? {}
       : {

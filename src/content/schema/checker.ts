@@ -1,9 +1,10 @@
 import { Worker } from 'node:worker_threads'
 import type { Context } from '../../context.ts'
 import { CliError, tooLate, usage } from '../../errors.ts'
+import { inTime } from '../../timers.ts'
 import { notUnderstood } from '../../wire/problem/problem.ts'
 
-/** Milliseconds of the process's time. */
+/** Milliseconds. */
 const longestCheck = 10_000
 
 /** In MiB. A thread that needs more is ended, and nothing else. */
@@ -49,8 +50,15 @@ export class Checker {
 
   async #work(what: string, ask: (thread: Thread) => Promise<string[]>): Promise<string[]> {
     this.#thread ??= new Thread(this.#schema)
+    const { timers } = this.#context
+    const end = timers.now() + longestCheck
+    const time = Math.min(end, this.#deadline)
+    const late = () =>
+      time === end
+        ? notUnderstood(`the check of ${what} took longer than 10 s`)
+        : notUnderstood(`the deadline passed while ${what} was checked`).with({ deadline: true })
     try {
-      return await inTime(this.#context, { what, deadline: this.#deadline }, ask(this.#thread))
+      return await inTime(ask(this.#thread), { time, timers }, late)
     } catch (error) {
       // It may be busy for ever. The next check gets a new one.
       this.#thread.end()
@@ -94,36 +102,5 @@ class Thread {
     return new Promise<string[]>((resolve, reject) => {
       this.#settle = { resolve, reject }
     }).finally(() => this.#worker.unref())
-  }
-}
-
-interface CheckLimit {
-  what: string
-  /** By the forward clock; Infinity for none. */
-  deadline: number
-}
-
-/** Resolves with `work`. Throws a `CliError` if that takes too long. */
-async function inTime<T>(context: Context, limit: CheckLimit, work: Promise<T>): Promise<T> {
-  const over = new AbortController()
-  const late = whenLate(context, limit, over.signal).then((why) => Promise.reject(why))
-  return Promise.race([work, late]).finally(() => over.abort())
-}
-
-/** What a busy machine gives to others is not taken from a check. */
-async function whenLate(
-  { host, timers }: Context,
-  { what, deadline }: CheckLimit,
-  signal: AbortSignal,
-): Promise<CliError> {
-  const { usedTime = timers.now } = host
-  const end = usedTime() + longestCheck
-  for (;;) {
-    const left = end - usedTime()
-    const toDeadline = deadline - timers.now()
-    if (toDeadline <= 0)
-      return notUnderstood(`the deadline passed while ${what} was checked`).with({ deadline: true })
-    if (left <= 0 || signal.aborted) return notUnderstood(`the check of ${what} took longer than 10 s`)
-    await timers.wait(Math.min(left, toDeadline), signal)
   }
 }

@@ -32,21 +32,16 @@ export async function openSchema(
   const checker = new Checker(context, source, context.limit.deadline)
   const problems = await checker.checkSchema()
   if (problems.length > 0) throw usageProblems(`--schema ${name}`, problems)
-  const { schemaVia, answerRole } = settings.values
-  const retries = mayAskAgain ? (schemaRetries ?? 0) : undefined
-  return new AnswerSchema(
-    context,
-    { name, source: source.trim(), via: schemaVia, answerRole, retries },
-    checker,
-  )
+  return new AnswerSchema(context, settings, checker, {
+    name,
+    source: source.trim(),
+    retries: mayAskAgain ? (schemaRetries ?? 0) : undefined,
+  })
 }
 
 interface SchemaUse {
   name: string
   source: string
-  via: 'prompt' | 'native'
-  /** The role of the model's turns. */
-  answerRole: string
   /** `undefined` if the same command cannot ask again. */
   retries: number | undefined
 }
@@ -54,27 +49,27 @@ interface SchemaUse {
 /** What the answers of a run must fit. */
 export class AnswerSchema {
   /** What is added to a request: parts, or fields. */
-  readonly parts: Part[]
-  readonly assignments: Assignment[]
+  readonly parts: Part[] = []
+  readonly assignments: Assignment[] = []
   /** The form of an answer, asked for in words. */
   readonly words: string
   readonly #context: Context
-  readonly #use: SchemaUse
+  readonly #settings: ResolvedSettings['values']
   readonly #checker: Checker
+  readonly #use: SchemaUse
 
-  constructor(context: Context, use: SchemaUse, checker: Checker) {
-    const isNative = use.via === 'native'
+  constructor(context: Context, { values }: ResolvedSettings, checker: Checker, use: SchemaUse) {
     this.words = `Answer with nothing but JSON that fits this JSON Schema:\n${use.source}`
-    this.parts = isNative ? [] : [{ text: this.words }]
-    this.assignments = isNative
-      ? [
-          assigning(['generationConfig', 'responseMimeType'], '"application/json"'),
-          assigning(['generationConfig', 'responseJsonSchema'], use.source),
-        ]
-      : []
+    if (values.schemaVia === 'prompt') this.parts.push({ text: this.words })
+    else
+      this.assignments.push(
+        assigning(['generationConfig', 'responseMimeType'], '"application/json"'),
+        assigning(['generationConfig', 'responseJsonSchema'], use.source),
+      )
     this.#context = context
-    this.#use = use
+    this.#settings = values
     this.#checker = checker
+    this.#use = use
   }
 
   /**
@@ -84,23 +79,22 @@ export class AnswerSchema {
   async check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch> {
     const json = unwrap(text)
     if (tryParseJson(json) === undefined)
-      return this.#mismatch(text, { cut, why: `the answer is not JSON: ${await describeJsonError(json)}` })
+      return this.#mismatch(text, cut, `the answer is not JSON: ${await describeJsonError(json)}`)
     const mismatches = await this.#checker.check(json).catch((error: unknown) => {
       throw error instanceof CliError ? error.with({ answer: text }) : error
     })
     if (mismatches.length === 0) return { json }
     const isOne = mismatches.length === 1
     const why = `the answer does not fit ${this.#use.name}: ${isOne ? mismatches[0] : countProblems(mismatches)}`
-    return this.#mismatch(text, { cut, why, problems: isOne ? undefined : mismatches })
+    return this.#mismatch(text, cut, why, isOne ? undefined : mismatches)
   }
 
-  #mismatch(
-    text: string,
-    { cut, why, problems }: { cut: string | undefined; why: string; problems?: string[] | undefined },
-  ): Mismatch {
-    const { retries, via } = this.#use
+  #mismatch(text: string, cut: string | undefined, why: string, problems?: string[]): Mismatch {
+    const { retries } = this.#use
     const fields =
-      via === 'prompt' ? '; --schema-via native asks for the form by fields, if the model knows them' : ''
+      this.#settings.schemaVia === 'prompt'
+        ? '; --schema-via native asks for the form by fields, if the model knows them'
+        : ''
     const hint = retries === 0 ? [`--schema-retries N asks again${fields}`] : []
     const begins = text.trim() === '' ? [] : [`the answer begins: ${oneLine(text, 200)}`]
     const failure = new CliError('response', cut === undefined ? why : `${cut}; ${why}`, {
@@ -133,7 +127,7 @@ export class AnswerSchema {
     const problems = details.problems ?? [message]
     const wrong = `This is wrong:\n${problems.join('\n')}\nAnswer again, with nothing but JSON that fits.`
     const turns = [
-      ...(text.trim() === '' ? [] : [{ role: this.#use.answerRole, parts: [{ text }] }]),
+      ...(text.trim() === '' ? [] : [{ role: this.#settings.answerRole, parts: [{ text }] }]),
       { role: 'user', parts: [{ text: wrong }] },
     ]
     return buildBody({

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { realTimers } from '../../../src/timers.ts'
 import { answering, message, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
 
 const native = (...parts: object[]) =>
@@ -14,7 +15,7 @@ async function chat(flags: string[], body: string, world: Parameters<typeof run>
   const folder = temporaryFolder()
   const headers = { 'content-type': body.startsWith('data:') ? 'text/event-stream' : 'application/json' }
   const exchange = answering(body, { headers })
-  const own = { env: { TMPDIR: folder }, usedTime: () => 0 }
+  const own = { env: { TMPDIR: folder } }
   const ended = await run(['chat', 'x', ...flags], { exchange, ...world, ...own })
   const kept = readdirSync(folder)
     .filter((name) => /^parley-[\w-]{36}\.\w+$/.test(name))
@@ -74,7 +75,10 @@ describe.each([
   test('is not asked again for a schema', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'schema.json'), '{"type":"object"}')
-    const ended = await chat(['--schema', 'schema.json', '--schema-retries', '2'], body, { cwd })
+    const ended = await chat(['--schema', 'schema.json', '--schema-retries', '2'], body, {
+      cwd,
+      timers: realTimers,
+    })
     expect(ended).toMatchObject({ code: 8, out: '' })
     expect(ended.requests).toHaveLength(1)
     expect(ended.kept).toHaveLength(1)
