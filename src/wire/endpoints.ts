@@ -12,78 +12,40 @@ export interface Endpoint extends Stakes {
   request?(): Promise<z.ZodMiniType>
 }
 
-const generateRequest = async () => (await import('./gateway/generate-request.ts')).GenerateRequest
+const generation = {
+  service: 'gateway',
+  method: 'POST',
+  repeat: 'failed',
+  request: async () => (await import('./gateway/generate-request.ts')).GenerateRequest,
+} as const
+const reading = { service: 'agents', method: 'GET', repeat: 'always' } as const
+const posting = { service: 'agents', method: 'POST', repeat: 'not-taken' } as const
 
 /** Every endpoint that parley uses, and its emulator answers. */
 export const endpoints = {
-  chat: {
-    service: 'gateway',
-    method: 'POST',
-    path: '/{family}_cli/v1beta/models/{model}:generateContent',
-    repeat: 'failed',
-    request: generateRequest,
-  },
-  streamChat: {
-    service: 'gateway',
-    method: 'POST',
-    path: '/{family}_cli/v1beta/models/{model}:streamGenerateContent',
-    repeat: 'failed',
-    request: generateRequest,
-  },
-  image: {
-    service: 'gateway',
-    method: 'POST',
-    path: '/api/image/{family}/v1beta/models/{model}:generateContent',
-    repeat: 'failed',
-    request: generateRequest,
-  },
+  chat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:generateContent' },
+  streamChat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:streamGenerateContent' },
+  image: { ...generation, path: '/api/image/{family}/v1beta/models/{model}:generateContent' },
   createSession: {
-    service: 'agents',
-    method: 'POST',
+    ...posting,
     path: '/v1/sessions',
-    repeat: 'not-taken',
     request: async () => (await import('./sessions/session-requests.ts')).CreateSession,
   },
   updateSession: {
-    service: 'agents',
-    method: 'POST',
+    ...posting,
     path: '/v1/sessions/{session}',
-    repeat: 'not-taken',
     request: async () => (await import('./sessions/session-requests.ts')).UpdateSession,
   },
-  readSession: {
-    service: 'agents',
-    method: 'GET',
-    path: '/v1/sessions/{session}',
-    repeat: 'always',
-  },
-  listSessions: {
-    service: 'agents',
-    method: 'GET',
-    path: '/v1/sessions',
-    repeat: 'always',
-  },
+  readSession: { ...reading, path: '/v1/sessions/{session}' },
+  listSessions: { ...reading, path: '/v1/sessions' },
   sendEvents: {
-    service: 'agents',
-    method: 'POST',
+    ...posting,
     path: '/v1/sessions/{session}/events',
-    repeat: 'not-taken',
     isProvedByReceipt: true,
     request: async () => (await import('./sessions/send-events.ts')).SendEvents,
   },
-  listEvents: {
-    service: 'agents',
-    method: 'GET',
-    path: '/v1/sessions/{session}/events',
-    repeat: 'always',
-  },
-  followEvents: {
-    service: 'agents',
-    method: 'GET',
-    path: '/v1/sessions/{session}/events/stream',
-    repeat: 'always',
-    accept: 'text/event-stream',
-  },
+  listEvents: { ...reading, path: '/v1/sessions/{session}/events' },
+  followEvents: { ...reading, path: '/v1/sessions/{session}/events/stream', accept: 'text/event-stream' },
 } satisfies Record<string, Endpoint>
 
 export type EndpointName = keyof typeof endpoints

@@ -39,17 +39,12 @@ export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity
 }
 
 /** The same for a body that something else reads. */
-export interface CollectedBody {
-  /** Returns how many bytes there are. */
-  add(chunk: Uint8Array): number
-  bytes(): Uint8Array
-}
-
-export function collectBody(limit = Infinity): CollectedBody {
+export function collectBody(limit = Infinity) {
   let whole: Uint8Array = Buffer.alloc(0)
   let size = 0
   return {
-    add(chunk) {
+    /** Returns how many bytes there are. */
+    add(chunk: Uint8Array): number {
       if (size === 0 && chunk.length < limit) {
         // A short body is most often one chunk, and needs no copy.
         whole = chunk
@@ -70,3 +65,5 @@ export function collectBody(limit = Infinity): CollectedBody {
     bytes: () => whole.subarray(0, size),
   }
 }
+
+export type CollectedBody = ReturnType<typeof collectBody>

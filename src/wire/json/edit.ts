@@ -132,41 +132,38 @@ class Container {
 const openContainer = (text: string): Container | undefined =>
   /[[{]/.test(text.charAt(skipBlanks(text, 0))) ? new Container(text) : undefined
 
-function assign(root: Container | undefined, { path, appends, json, source }: Assignment): void {
+function assign(root: Container | undefined, assignment: Assignment): void {
+  const { path, appends, json, source } = assignment
   let inner = root
   for (const [depth, key] of path.entries()) {
     const above = path.slice(0, depth)
-    const container = requireKind(inner, { isList: typeof key === 'number', path: above, source })
+    const container = requireKind(inner, typeof key === 'number', above, source)
     const isNew = !container.has(key)
     if (isNew || (depth === path.length - 1 && !appends)) {
       if (isNew && typeof key === 'number' && key > 0 && !container.has(key - 1))
         throw usage(`${source}: ${formatPath([...above, key])} would leave a gap`)
-      container.set(key, wrap(path.slice(depth + 1), { appends, json, source }))
+      container.set(key, wrap(path.slice(depth + 1), assignment))
       return
     }
     inner = container.open(key)
   }
-  requireKind(inner, { isList: true, path, source }).set(undefined, json)
+  requireKind(inner, true, path, source).set(undefined, json)
 }
 
 /** The value of the first parent that is missing. */
-function wrap(
-  path: Assignment['path'],
-  { appends, json, source }: Pick<Assignment, 'appends' | 'json' | 'source'>,
-): string {
-  const opening: string[] = []
-  const closing: string[] = []
-  for (const key of path) {
-    if (typeof key === 'number' && key > 0) throw usage(`${source}: [${key}] would leave a gap`)
-    opening.push(typeof key === 'number' ? '[' : `{${JSON.stringify(key)}:`)
-    closing.unshift(typeof key === 'number' ? ']' : '}')
-  }
-  return [...opening, appends ? `[${json}]` : json, ...closing].join('')
+function wrap(path: Assignment['path'], { appends, json, source }: Assignment): string {
+  const gap = path.find((key) => typeof key === 'number' && key > 0)
+  if (gap !== undefined) throw usage(`${source}: [${gap}] would leave a gap`)
+  const around = (inner: string, key: string | number) =>
+    typeof key === 'number' ? `[${inner}]` : `{${JSON.stringify(key)}:${inner}}`
+  return path.reduceRight(around, appends ? `[${json}]` : json)
 }
 
 function requireKind(
   container: Container | undefined,
-  { isList, path, source }: { isList: boolean; path: Assignment['path']; source: string },
+  isList: boolean,
+  path: Assignment['path'],
+  source: string,
 ): Container {
   if (container?.isList === isList) return container
   throw usage(`${source}: ${formatPath(path) || 'the body'} is not ${isList ? 'a list' : 'an object'}`)

@@ -49,19 +49,21 @@ const StopDetails = z.looseObject({ category: optionalText, explanation: optiona
 
 const Blocks = z.array(z.looseObject({ type: z.string(), text: z.catch(z.optional(z.string()), undefined) }))
 
-/** The text in an event's content, which is a list of blocks or the text itself. */
-export function readText({ content }: SessionEvent): string {
-  if (typeof content === 'string') return content
-  const blocks = Blocks.safeParse(content)
-  return blocks.success ? blocks.data.map((block) => block.text ?? '').join('') : ''
-}
+/** The blocks of an event's content, which is a list of them or a text. */
+const blocksOf = ({ content }: SessionEvent): z.infer<typeof Blocks> =>
+  typeof content === 'string' ? [{ type: 'text', text: content }] : (Blocks.safeParse(content).data ?? [])
+
+/** The text in an event's content. */
+export const readText = (event: SessionEvent): string =>
+  blocksOf(event)
+    .map(({ text }) => text ?? '')
+    .join('')
 
 /** The same for a row of a table: texts are parted by a blank, and a block of another kind is named, such as `[image]`. */
-export function describeContent({ content }: SessionEvent): string {
-  if (typeof content === 'string') return content
-  const blocks = Blocks.safeParse(content)
-  return blocks.success ? blocks.data.map(({ type, text }) => text ?? `[${type}]`).join(' ') : ''
-}
+export const describeContent = (event: SessionEvent): string =>
+  blocksOf(event)
+    .map(({ type, text }) => text ?? `[${type}]`)
+    .join(' ')
 
 /** A piece of an event that follows whole (recorded, 6): it has no id, and is not an event of its own. */
 export const isPiece = ({ id, type }: SessionEvent): boolean =>
