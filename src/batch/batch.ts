@@ -5,7 +5,7 @@ import type { RetryPolicy } from '../http/retry.ts'
 import { absolutePath } from '../io/paths.ts'
 import { readSettings } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
-import { type BatchOptions, mostFailedOf } from './flags.ts'
+import type { BatchOptions } from './flags.ts'
 import {
   type BatchInput,
   type BatchLine,
@@ -19,7 +19,7 @@ import { Ledger } from './ledger.ts'
 import { type BatchContext, BatchReport, createTally, withStatusLine } from './report.ts'
 import type { LineAnswer } from './result.ts'
 import { openResults, type ResultReader, type ResultsFile } from './results-file.ts'
-import { type Outcome, runBatch, type Tally } from './run.ts'
+import { BatchRun, type Outcome, type Tally } from './run.ts'
 
 /** The work of a batch: how a line becomes a request, and how it is asked. */
 export interface LineWork<C extends LineCall> extends ResultReader {
@@ -104,7 +104,7 @@ async function answer<C extends LineCall>(context: BatchContext, batch: Batch<C>
   const { stop: interrupted, end: endInterrupt } = takeInterrupt(context)
   context.calls.expectGoingOn(() => options.resume === true)
   let asked = 0
-  const outcome = await runBatch(
+  const run = new BatchRun(
     input,
     (line) => {
       if (++asked === steady && context.host.holdMemory) context.cleanups.add(context.host.holdMemory())
@@ -115,7 +115,7 @@ async function answer<C extends LineCall>(context: BatchContext, batch: Batch<C>
         concurrency,
         retry: { ...work.retry, deadline },
         mostTokens,
-        mostFailed: () => (maxFailed ? mostFailedOf(maxFailed, input.total) : Infinity),
+        mostFailed: () => maxFailed?.most(input.total) ?? Infinity,
       },
       tally,
       interrupted,
@@ -123,7 +123,8 @@ async function answer<C extends LineCall>(context: BatchContext, batch: Batch<C>
       report,
       results,
     },
-  ).finally(() => report.end())
+  )
+  const outcome = await run.toEnd().finally(() => report.end())
   await endInterrupt()
   report.sum(outcome.stop)
   if (input.gone > 0)
@@ -182,7 +183,7 @@ function throwFailure(
     throw stop.with({ sent, retry: retryOf(goesOn ? { retry: 'later' } : stop.details) })
   }
   if (stop !== undefined) throw stop
-  if (!failure || failed <= (maxFailed ? mostFailedOf(maxFailed, total) : 0)) return
+  if (!failure || failed <= (maxFailed?.most(total) ?? 0)) return
   const counted = `${failed} of ${ok + failed + skipped} requests failed`
   const limit = maxFailed ? `, more than --max-failed ${maxFailed.text} allows` : ''
   const { index, error } = failure

@@ -13,11 +13,11 @@ export interface BatchOptions {
 }
 
 /** How many lines may fail in a run that ends well: so many, or so many of a hundred. */
-export interface MaxFailed {
-  count?: number
-  percent?: number
+interface MaxFailed {
   /** As the person wrote it. */
   text: string
+  /** Of so many lines; Infinity if that depends on how many there are, which is not known yet. */
+  most(lines: number | undefined): number
 }
 
 /** The flags of `--batch`, which `parley help batch` lists. */
@@ -60,11 +60,9 @@ function parseMaxFailed(value: string): MaxFailed {
   const isPercentage = sign === '%'
   if (number === undefined || (isPercentage && Number(number) > 100))
     throw new InvalidArgumentError('not a whole number, or a percentage such as 5%')
-  return { [isPercentage ? 'percent' : 'count']: Number(number), text: value }
-}
-
-/** The most lines that may fail of so many; Infinity if that depends on how many there are, which is not known yet. */
-export function mostFailedOf({ count, percent = 0 }: MaxFailed, lines: number | undefined): number {
-  if (count !== undefined) return count
-  return lines === undefined ? Infinity : Math.floor((lines * percent) / 100)
+  const most = Number(number)
+  return {
+    text: value,
+    most: (lines = Infinity) => (isPercentage && most > 0 ? Math.floor((lines * most) / 100) : most),
+  }
 }

@@ -95,18 +95,11 @@ export interface Outcome {
   failure: LineFailure | undefined
 }
 
-/** Asks all lines of an input, several at a time, and writes a result for each as it comes. */
-export const runBatch = <C extends LineCall>(
-  input: BatchInput<C>,
-  ask: Ask<C>,
-  options: BatchSettings,
-): Promise<Outcome> => new BatchRun(input, ask, options).toEnd()
-
 /** Answers that come together differ by some milliseconds. */
 const worthTelling = 1000
 
-/** A batch that is under way. */
-class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
+/** Asks all lines of an input, several at a time, and writes a result for each as it comes. */
+export class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
   gate
   readonly waiting: BatchLine<C>[] = []
   next: State<BatchLine<C>>['next'] = 'awaited'
@@ -252,7 +245,7 @@ class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
     for (;;) {
       const ticket = this.gate.pause.number
       this.#asked.add(line)
-      const came = await this.#tryOnce(line)
+      const came = await this.#ask(line).catch((error: unknown) => ({ error }))
       // The deadline may have cut it meanwhile.
       if (!this.#asked.delete(line)) return
       this.#count(line)
@@ -273,14 +266,6 @@ class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
     }
     this.waiting.push(line)
     this.gate = leave(this.gate)
-  }
-
-  async #tryOnce(line: BatchLine<C>): Promise<LineAnswer | { error: unknown }> {
-    try {
-      return await this.#ask(line)
-    } catch (error) {
-      return { error }
-    }
   }
 
   /** What becomes of a line whose request failed: its failure, or it waits with all others, or for so many milliseconds. */
@@ -344,7 +329,9 @@ class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
         : formatAnswer(line, came as LineAnswer)
       this.#tally.isAnswered ||= spent.answers > 0
       if (error) this.#noteFailure({ index, error })
-      if (await this.#write(text)) this.#countResult(error)
+      const isKept = await this.#write(text)
+      if (isKept && error) this.#countFailure(error.kind)
+      else if (isKept) this.#tally.ok++
       this.#options.report.onResult(index)
     } finally {
       this.gate = leave(this.gate)
@@ -357,14 +344,10 @@ class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
     if (failure.error.details.retry === 'later') this.#firstToPass = earlier(this.#firstToPass)
   }
 
-  #countResult(error: CliError | undefined): void {
-    if (!error) {
-      this.#tally.ok++
-      return
-    }
-    this.#tally.failed++
+  #countFailure(kind: string): void {
     const { failures } = this.#tally
-    failures[error.kind] = (failures[error.kind] ?? 0) + 1
+    this.#tally.failed++
+    failures[kind] = (failures[kind] ?? 0) + 1
   }
 
   /** Returns whether the result is where the next run or a reader looks for it. */

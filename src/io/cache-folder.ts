@@ -37,18 +37,17 @@ function findCaches({ env, platform }: CacheSurroundings): string | undefined {
 function makeOwn(folder: string, { platform, uid }: CacheSurroundings): void {
   const isOwn = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
   const caches = dirname(folder)
-  const isThere = look(caches) !== undefined
+  const missing = [caches, folder].filter((path) => !look(path))
   // Root is to make and change nothing in another's home, nor at the end of a link from there.
-  const place = isThere ? caches : dirname(caches)
+  const place = missing.includes(caches) ? dirname(caches) : caches
   if (![lstatSync(place), statSync(place)].every(isOwn))
     throw new Error('the folder around it belongs to another user')
-  const stat = look(folder)
-  if (stat && !stat.isDirectory()) throw new Error('it is not a folder')
-  if (stat && !isOwn(stat)) throw new Error('it belongs to another user')
-  if (stat && platform !== 'win32' && (stat.mode & 0o077) !== 0) chmodSync(folder, 0o700)
-  if (stat) return
   // One by one: if a folder cannot be made, as in /proc, Node would try for ever to make it with its parents.
-  for (const each of isThere ? [folder] : [caches, folder]) makeFolder(each)
+  for (const path of missing) makeFolder(path)
+  const stat = lstatSync(folder)
+  if (!stat.isDirectory()) throw new Error('it is not a folder')
+  if (!isOwn(stat)) throw new Error('it belongs to another user')
+  if (platform !== 'win32' && (stat.mode & 0o077) !== 0) chmodSync(folder, 0o700)
 }
 
 /** Another process may make it at the same time. */

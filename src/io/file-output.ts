@@ -65,13 +65,12 @@ export async function openFileOutput(
       throw asFileFailure(error, name)
     })
   return {
+    ...sink,
     isTerminal: false,
     isDirect,
     write: (chunk) => wrapped(sink.write(chunk)),
     async flush() {},
     commit: () => wrapped(sink.commit()),
-    keep: sink.keep,
-    discard: sink.discard,
     described: isDirect ? undefined : `the answer is in ${name}`,
   }
 }

@@ -6,10 +6,10 @@ import { readEarlier } from '../../src/batch/results-file.ts'
 import {
   type Ask,
   type BatchLimits,
+  BatchRun,
   type Outcome,
   type Reporter,
   type ResultSink,
-  runBatch,
   type Tally,
 } from '../../src/batch/run.ts'
 import type { CliError, FailureDetails, Kind } from '../../src/errors.ts'
@@ -125,7 +125,7 @@ export async function play(
       out += `${text}\n`
     },
   }
-  const outcome = await runBatch(lines, ask, {
+  const run = new BatchRun(lines, ask, {
     limits: {
       mostTokens: Infinity,
       mostFailed: () => Infinity,
@@ -146,6 +146,7 @@ export async function play(
     },
     timers: { ...timers, random: () => 0.5 },
   })
+  const outcome = await run.toEnd()
   return { ...outcome, tally, out: parse(out), file: file?.text ?? '', notes, pauses }
 }
 

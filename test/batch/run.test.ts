@@ -355,13 +355,6 @@ describe('nothing more is begun', () => {
     expect(stop).toBeInstanceOf(TypeError)
   })
 
-  test('after one that is thrown at once', async () => {
-    const ask = () => {
-      throw new TypeError('a bug')
-    }
-    expect((await play(linesOf(20), ask)).stop).toBeInstanceOf(TypeError)
-  })
-
   test('once the answers took as many tokens as they may', async () => {
     const { asked, tally, stop } = await meet(() => undefined, { mostTokens: 100 })
     expect((stop as CliError).kind).toBe('stopped')
