@@ -85,7 +85,8 @@ export function sessionParts(
 export function refuseSessionWord(
   { host }: Context,
   { session }: SessionOptions,
-  { words: [word = ''], asText = '' }: { words: readonly string[]; asText?: string },
+  [word = '']: readonly string[],
+  asText = '',
 ): void {
   const [prefix] = /^[A-Za-z]+_/.exec(host.env.PARLEY_SESSION ?? '') ?? []
   if (session !== undefined || prefix === undefined || !word.startsWith(prefix)) return
@@ -96,12 +97,7 @@ function requireBeta(id: string, vendor: string): void {
   if (knownBetas.includes(id)) return
   const way = `-H '${vendor}-beta: ${id}' sends it anyway`
   // People know a beta by its name, and look for its date.
-  const latest = knownBetas
-    .filter((known) => undated(known) === id)
-    .toSorted()
-    .at(-1)
+  const latest = knownBetas.findLast((known) => known.replace(/-\d{4}-\d\d-\d\d$/, '') === id)
   const meant = latest ? ` (did you mean ${latest}?)` : didYouMean(id, knownBetas)
   throw usage(`--beta: there is no documented beta '${id}'${meant}; ${way}`)
 }
-
-const undated = (beta: string) => beta.replace(/-\d{4}-\d\d-\d\d$/, '')

@@ -34,6 +34,6 @@ export const examples = [
 ]
 
 export async function run(context: Context, options: ConfirmOptions, ids: string[]): Promise<void> {
-  refuseSessionWord(context, options, { words: ids })
+  refuseSessionWord(context, options, ids)
   return confirmToolUses(context, options, ids)
 }

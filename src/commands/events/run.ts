@@ -59,6 +59,6 @@ export const examples = [
 ]
 
 export async function run(context: Context, options: RunOptions, words: string[]): Promise<void> {
-  refuseSessionWord(context, options, { words, asText: '; --message sends it as text' })
+  refuseSessionWord(context, options, words, '; --message sends it as text')
   return runTask(context, options, words)
 }

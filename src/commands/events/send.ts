@@ -37,7 +37,7 @@ export const examples = [
 ]
 
 export async function run(context: Context, options: SendOptions, words: string[]): Promise<void> {
-  refuseSessionWord(context, options, { words, asText: '; --message sends it as text' })
+  refuseSessionWord(context, options, words, '; --message sends it as text')
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
   const body = await requireEvents(context, options, words)

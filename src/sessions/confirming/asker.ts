@@ -2,10 +2,8 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import { createQuestioner, InputEnded, type Questioner } from '../../io/question.ts'
-import type { Style } from '../../io/style.ts'
 import { DenyMessage, longestDenyMessage } from '../../wire/sessions/send-events.ts'
 import { briefly, columnsOf } from '../plain-name.ts'
-import type { Decision } from '../policy/policy.ts'
 import { showToolUse } from './shown-use.ts'
 
 /** A tool use that a person is asked about. */
@@ -27,19 +25,6 @@ export interface Verdict {
 /** Whether there is somebody to ask. */
 export const canAsk = ({ input, host }: Context): boolean =>
   input.stdinKind === 'terminal' && host.stderr.isTerminal
-
-/** A decision about a tool use, in a line for a person. */
-export function describeDecision(
-  style: Style,
-  name: string,
-  { decision, reason }: { decision: Decision; reason?: string | undefined },
-): string {
-  const tool = briefly(name)
-  if (decision === 'allow') return `${style.green('✓')} ${tool} allowed`
-  const what =
-    decision === 'deny' ? `${style.red('✗')} ${tool} denied` : `${style.dim('·')} ${tool} stays open`
-  return reason === undefined ? what : `${what}: ${oneLine(reason, 200)}`
-}
 
 /** Asks a person about tool uses, and shows all that is known of them. */
 export class Asker {

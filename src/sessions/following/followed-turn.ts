@@ -7,9 +7,7 @@ export interface KeyedEvent {
 }
 
 /** An event's place in the turn. */
-interface Moment {
-  key: string
-  event: SessionEvent
+interface Moment extends KeyedEvent {
   isTask: boolean
 }
 
@@ -91,7 +89,7 @@ export class FollowedTurn {
   get foreign(): { task: SessionEvent; isInterrupted: boolean } | undefined {
     const own = this.#own
     const next = this.#moments[own.length]
-    return next && { task: next.event, isInterrupted: isInterrupted(own) }
+    return next && { task: next.event, isInterrupted: lastSays(own, interrupts) }
   }
 
   /** What belongs to the task. One that the session does not show as it was sent is ended by nothing. */
@@ -102,13 +100,12 @@ export class FollowedTurn {
 
   /** The last thing that any client did was to interrupt it. */
   get isInterrupted(): boolean {
-    return isInterrupted(this.#moments)
+    return lastSays(this.#moments, interrupts)
   }
 
   /** Nothing is left to do by what it shows: the last was a message of the agent, or an interrupt. */
   get mayHaveEnded(): boolean {
-    const last = this.#moments.findLast(({ event }) => mayEnd(event) !== undefined)
-    return last !== undefined && mayEnd(last.event) === true
+    return lastSays(this.#moments, mayEnd)
   }
 
   /** A task of another client ends the turn of the one that was sent. */
@@ -148,9 +145,10 @@ function toKept(event: SessionEvent): SessionEvent {
   return mayEnd(event) === undefined ? other : work
 }
 
-const isInterrupted = (moments: readonly Moment[]): boolean => {
-  const last = moments.findLast(({ event }) => interrupts(event) !== undefined)
-  return last !== undefined && interrupts(last.event) === true
+/** Whether `says` returns true of the last event of which it says anything. */
+function lastSays(moments: readonly Moment[], says: (event: SessionEvent) => boolean | undefined): boolean {
+  const last = moments.findLast(({ event }) => says(event) !== undefined)
+  return last !== undefined && says(last.event) === true
 }
 
 export const isMessage = (event: SessionEvent) => event.type === 'agent.message' && isOfMainThread(event)

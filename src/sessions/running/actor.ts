@@ -1,6 +1,6 @@
 import { CliError } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
-import { type Asker, canAsk, describeDecision, type Verdict } from '../confirming/asker.ts'
+import { type Asker, canAsk, type Verdict } from '../confirming/asker.ts'
 import type { Follower } from '../following/follower.ts'
 import { requireTime, timeLeft } from '../patience.ts'
 import { briefly } from '../plain-name.ts'
@@ -242,7 +242,14 @@ export class Actor {
     const shown = isForNobody ? 'ask' : decision
     const why = isForNobody ? 'nothing here carries it out' : reason
     const who = by === 'person' || shown === 'ask' ? '' : style.dim(` (${deciderOf(judgement)})`)
-    tell(wrap(`${describeDecision(style, use.name, { decision: shown, reason: why })}${who}`))
+    const tool = briefly(use.name)
+    const what = {
+      allow: `${style.green('✓')} ${tool} allowed`,
+      deny: `${style.red('✗')} ${tool} denied`,
+      ask: `${style.dim('·')} ${tool} stays open`,
+    }[shown]
+    const said = shown === 'allow' || why === undefined ? '' : `: ${oneLine(why, 200)}`
+    tell(wrap(`${what}${said}${who}`))
   }
 
   /** The reply, if the decision alone makes it. */

@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { printRaw } from '../../io/raw-printer.ts'
-import type { HttpResponse } from '../../wire/exchange.ts'
+import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { describeIssues, tryParseJson } from '../../wire/json/parse.ts'
 import { failureInstead, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { EventsReceipt, type SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -24,7 +24,15 @@ export async function readReceipt(
   response: ReadableResponse,
   { isPrinted, onAccepted }: ReceiptOptions,
 ): Promise<SessionEvent[]> {
-  const { bytes, cut } = await collectToCut(response.body)
+  const collected = collectBody()
+  let cut: CliError | undefined
+  try {
+    for await (const chunk of response.body) collected.add(chunk)
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    cut = error
+  }
+  const bytes = collected.bytes()
   const text = new TextDecoder().decode(bytes)
   const receipt = cut ? undefined : tryParseJson(text)
   const parsed = EventsReceipt.safeParse(receipt)
@@ -71,14 +79,3 @@ const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>
 
 /** Whether a text that is not JSON, or was cut, begins like a receipt. */
 const beginsAsReceipt = (text: string) => /^\s*\{\s*"data"\s*:\s*\[/.test(text)
-
-async function collectToCut(body: HttpResponse['body']): Promise<{ bytes: Uint8Array; cut?: CliError }> {
-  const chunks: Uint8Array[] = []
-  try {
-    for await (const chunk of body) chunks.push(chunk)
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    return { bytes: Buffer.concat(chunks), cut: error }
-  }
-  return { bytes: Buffer.concat(chunks) }
-}
