@@ -9,7 +9,7 @@ import { patiently } from '../patience.ts'
 import { readSession } from '../read-session.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import { describeUsage } from '../usage-text.ts'
-import { type BoundFlags, Budget } from './budget.ts'
+import { type BoundFlags, Budget, hasBounds } from './budget.ts'
 import { lineFor } from './replying.ts'
 import type { SessionRun } from './way-on.ts'
 
@@ -27,6 +27,8 @@ export class Bounds {
   readonly #run: SessionRun
   readonly #budget: Budget
   readonly #asksAgain: boolean
+  /** Somebody looks at the usage, or it is bounded. */
+  readonly #isShown: boolean
   #follower: Follower | undefined
   #isRoundingTold = false
   #cancelAsking = () => {}
@@ -43,6 +45,8 @@ export class Bounds {
     this.#run = run
     this.#budget = new Budget(flags)
     this.#asksAgain = flags.maxCost !== undefined
+    const { context } = run
+    this.#isShown = context.host.stderr.isTerminal || context.flags.report !== undefined || hasBounds(flags)
   }
 
   /** The caller of the run, which has no time any more once an interrupted session was waited for long enough. */
@@ -101,12 +105,6 @@ export class Bounds {
   close(): void {
     this.#cancelAsking()
     this.#end?.abort()
-  }
-
-  /** Somebody looks at the usage, or it is bounded. */
-  get #isShown(): boolean {
-    const { host, flags } = this.#run.context
-    return host.stderr.isTerminal || flags.report !== undefined || this.#budget.isBounded
   }
 
   get #isAtRest(): boolean {

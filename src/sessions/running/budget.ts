@@ -106,10 +106,6 @@ export class Budget {
     return this.#inFigures(this.#session)
   }
 
-  get isBounded(): boolean {
-    return hasBounds(this.#flags)
-  }
-
   /** Why the run is over its bounds, in words; absent if it is within them. */
   exceeded(): string | undefined {
     const { maxTotalTokens, maxCost } = this.#flags
@@ -158,7 +154,7 @@ export class Budget {
   get #told(): Figures {
     if (!this.#isTold) return this.#inFigures(this.#requests)
     if (!this.#session || this.#base === undefined) return {}
-    return this.#inFigures(this.#base === unused ? this.#session : difference(this.#session, this.#base))
+    return this.#inFigures(this.#base === unused ? this.#session : combine(this.#session, this.#base, -1))
   }
 
   #addUsage(usage: SessionUsage | undefined): boolean {
@@ -175,7 +171,7 @@ export class Budget {
       return
     }
     this.#noteCurrency(usage)
-    this.#requests = this.#requests ? sum(this.#requests, usage) : usage
+    this.#requests = this.#requests ? combine(this.#requests, usage, 1) : usage
     this.#readTokens = (this.#readTokens ?? 0) + readable(usage.tokens)
   }
 
@@ -206,37 +202,21 @@ const names = [
 const readable = (tokens: SessionTokens): number =>
   names.reduce((total, name) => total + (tokens[name] ?? 0), 0)
 
-/** Combines each count that both tell. It is null if one of the two cannot be read, and absent without a result. */
-function combine(
-  one: SessionTokens,
-  other: SessionTokens,
-  combineCounts: (one: number, other: number) => number | undefined,
-): SessionTokens {
+/**
+ * The sum or the difference of what both tell: null if one of two counts cannot be read. What is less than nothing is not of
+ * one session.
+ */
+function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionUsage {
   const tokens: SessionTokens = {}
   for (const name of names) {
-    const [count, otherCount] = [one[name], other[name]]
-    if (count === null || otherCount === null) tokens[name] = null
-    if (typeof count !== 'number' || typeof otherCount !== 'number') continue
-    const combined = combineCounts(count, otherCount)
-    if (combined !== undefined) tokens[name] = combined
+    const [count, more] = [one.tokens[name], other.tokens[name]]
+    if (count === null || more === null) tokens[name] = null
+    else if (count !== undefined && more !== undefined && count + sign * more >= 0)
+      tokens[name] = count + sign * more
   }
-  return tokens
+  const amount = one.cost && other.cost ? one.cost.amount + BigInt(sign) * other.cost.amount : -1n
+  return { tokens, cost: one.cost && amount >= 0n ? { ...one.cost, amount } : undefined }
 }
-
-/** A count that only one of the two tells is not known. */
-const sum = (one: SessionUsage, other: SessionUsage): SessionUsage => ({
-  tokens: combine(one.tokens, other.tokens, (count, more) => count + more),
-  cost: one.cost && other.cost ? { ...one.cost, amount: one.cost.amount + other.cost.amount } : undefined,
-})
-
-/** A count that is less than before is not a total of the same session. */
-const difference = (now: SessionUsage, base: SessionUsage): SessionUsage => ({
-  tokens: combine(now.tokens, base.tokens, (count, before) => (count < before ? undefined : count - before)),
-  cost:
-    now.cost && base.cost && now.cost.amount >= base.cost.amount
-      ? { ...now.cost, amount: now.cost.amount - base.cost.amount }
-      : undefined,
-})
 
 function isOlder(usage: SessionUsage, last: SessionUsage): boolean {
   const isLess = names.some((name) => (usage.tokens[name] ?? Infinity) < (last.tokens[name] ?? 0))
