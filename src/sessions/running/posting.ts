@@ -4,7 +4,6 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
 import { sentEvents } from '../sending/delivery.ts'
 import { readReceipt } from '../sending/receipt.ts'
-import type { SessionParts } from '../session.ts'
 import type { Audit, AuditEntry } from './audit.ts'
 import { lookUntil } from './looking.ts'
 import type { Task } from './plan.ts'
@@ -29,10 +28,17 @@ export async function findSent(
   const whenWaiting = () => context.note('looking for the task in the session, for up to 30 s')
   const ids = await lookUntil(run, until, () => createSearch(earlier, events), whenWaiting)
   if (!ids) {
-    const failure = earlier.is === 'accepted' ? notShown(parts) : notKnown(parts, events !== undefined)
-    // A task that may never have arrived is sent again or waited for, and both need its words.
-    const isLost = task !== undefined && earlier.is === 'posting'
-    throw isLost ? failure : failure.with({ resume: run.wayOn.command() })
+    const isAccepted = earlier.is === 'accepted'
+    const message = isAccepted
+      ? 'the task was accepted, but the session does not show it yet'
+      : 'an earlier run began to send the task, and it is not known whether it arrived'
+    throw new CliError('unknown', message, {
+      sent: isAccepted ? 'yes' : 'unknown',
+      retry: isAccepted ? 'later' : 'look-first',
+      consequence: `look with '${parts.look}'\nonce the session shows the task, the same command goes on with it; another --audit file knows nothing of it`,
+      // A task that may never have arrived is sent again or waited for, and both need its words.
+      resume: task && !isAccepted ? undefined : run.wayOn.command(),
+    })
   }
   if (earlier.is === 'posting') audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
   if (task)
@@ -41,26 +47,6 @@ export async function findSent(
     )
   return ids
 }
-
-const onceShown = (look: string) =>
-  `look with '${look}'\nonce the session shows the task, the command below goes on with it; without --audit it takes the session up as it is`
-
-/** Nothing is in doubt: the same command resumes later. */
-const notShown = ({ look }: SessionParts) =>
-  new CliError('unknown', 'the task was accepted, but the session does not show it yet', {
-    sent: 'yes',
-    retry: 'later',
-    consequence: onceShown(look),
-  })
-
-const notKnown = ({ look }: SessionParts, isGivenAgain: boolean) =>
-  new CliError('unknown', 'an earlier run began to send the task, and it is not known whether it arrived', {
-    sent: 'unknown',
-    retry: 'look-first',
-    consequence: isGivenAgain
-      ? `look with '${look}'\nonce the session shows it, the same command goes on with it; to send it again, name another --audit file`
-      : onceShown(look),
-  })
 
 /**
  * Sends the task once, and returns its events as the session will show them. `known` is what the list showed before. Each

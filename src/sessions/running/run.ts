@@ -63,7 +63,7 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
   const showPast = async (items: readonly EventItem[]) => {
     bounds.addPast(items)
     if (!task) await denials.add(items)
-    await before.addAll(items)
+    for (const item of items) before.add(item)
   }
   const { caller } = bounds
   const follower = task
@@ -78,14 +78,7 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
       context.warn("the session's last user.message is this very task: it is sent once more")
     const sent = task && (await wayOn.explain(sendTask(run, task, before.known)))
     bounds.follow(follower)
-    const failure = await finish(run, plan, {
-      follower,
-      actor,
-      denials,
-      bounds,
-      sent,
-      ids: options.ids,
-    })
+    const failure = await finish({ ...run, plan, follower, actor, denials, bounds, sent })
     await context.output.flush()
     context.lastSteps.push(() => endTask(audit, follower))
     if (failure) throw failure
@@ -96,28 +89,27 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
 }
 
 /** What a run works with once it follows the session. */
-interface Followed {
+interface Followed extends SessionRun {
+  plan: Plan
   follower: Follower
   actor: Actor
   denials: Denials
   bounds: Bounds
   /** The events of the task, if this run has sent one. */
   sent: SessionEvent[] | undefined
-  ids: boolean | undefined
 }
 
 /**
  * Follows the session to its rest, and delivers the answer. Returns why that is not a success although the turn ended well.
  * Throws a `CliError` if it did not.
  */
-async function finish(run: SessionRun, plan: Plan, followed: Followed): Promise<CliError | undefined> {
-  const { context, wayOn } = run
-  const { follower, bounds, denials } = followed
+async function finish(followed: Followed): Promise<CliError | undefined> {
+  const { context, wayOn, follower, bounds, denials } = followed
   const { turn } = follower
-  const { wanted } = plan
+  const { wanted } = followed.plan
   try {
     const failure = await keepingAnswer(context, wanted, follower, async () => {
-      await wayOn.explain(followToRest(run, plan, followed))
+      await wayOn.explain(followToRest(followed))
       if (turn.foreign && !turn.answer) return wayOn.endedByOther(turn.foreign)
       if (turn.foreign) context.note(`${nameOther(turn.foreign)}: what follows that is not the answer`)
       const answer = await checkAnswer(wanted, turn)
@@ -125,7 +117,7 @@ async function finish(run: SessionRun, plan: Plan, followed: Followed): Promise<
       await wayOn.explain(deliverAnswer(context, wanted, answer.text))
       return undefined
     })
-    return failure ?? denials.failure(run.parts.params.session)
+    return failure ?? denials.failure(followed.parts.params.session)
   } finally {
     const used = bounds.describe()
     if (context.host.stderr.isTerminal && used !== '') context.foot(used)
@@ -133,9 +125,10 @@ async function finish(run: SessionRun, plan: Plan, followed: Followed): Promise<
 }
 
 /** Follows the session until it rests with nothing left to reply to. Throws a `CliError` if its work was not done. */
-async function followToRest(run: SessionRun, plan: Plan, followed: Followed): Promise<void> {
-  const { context, audit, wayOn } = run
-  const { follower, actor, denials, bounds, ids } = followed
+async function followToRest(followed: Followed): Promise<void> {
+  const { context, audit, wayOn, follower, actor, denials, bounds } = followed
+  const { session } = followed.parts.params
+  const { ids, markdown, isAlone: isAside } = followed.plan.wanted
   const tellUnasked = (isListed: boolean) => {
     for (const judgement of denials.takeUnasked(follower.state, isListed)) {
       audit.add({ event: 'not-asked', ...entryOf(judgement) })
@@ -148,10 +141,10 @@ async function followToRest(run: SessionRun, plan: Plan, followed: Followed): Pr
   do {
     try {
       await followAndPrint(context, follower, {
-        session: run.parts.params.session,
+        session,
         ids,
-        markdown: plan.wanted.markdown,
-        isAside: plan.wanted.isAlone,
+        markdown,
+        isAside,
         sent,
         certain: sent && accepted,
         async react(items) {
@@ -184,5 +177,10 @@ async function followToRest(run: SessionRun, plan: Plan, followed: Followed): Pr
   if (!isInterrupted && !isHalted && !isOnlyInAudit) return bounds.warnOfExcess()
   // An interrupt that was sent has come to its end, a task that was interrupted has not.
   if (followed.sent && !followed.sent.some(isTask)) context.lastSteps.push(() => endTask(audit, follower))
-  throw wayOn.interrupted(isInterrupted ? 'session' : isHalted ? 'tool use' : 'by the audit')
+  const how = isInterrupted
+    ? 'was interrupted'
+    : isHalted
+      ? 'rests for a tool use that was interrupted'
+      : 'was interrupted by an earlier run, as the audit says'
+  throw wayOn.interrupted(`${session} ${how}, and nothing was sent since`)
 }

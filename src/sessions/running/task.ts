@@ -70,9 +70,6 @@ export function createCounter(marks: readonly string[]) {
   }
   return {
     add,
-    async addAll(items: readonly EventItem[]) {
-      for (const item of items) add(item)
-    },
     /** Whether the last message that a client sent is like one of the task's. */
     get endsAlike(): boolean {
       return endsAlike

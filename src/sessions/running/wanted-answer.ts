@@ -26,6 +26,8 @@ export interface AnswerOptions {
 export interface WantedAnswer {
   /** stdout is for the answer or, if that goes to a file, for nothing. */
   isAlone: boolean
+  /** stdout is for the ids of tool uses that wait. */
+  ids: boolean
   schema: AnswerSchema | undefined
   file: FileOutput | undefined
   /** The file's name as it was given. */
@@ -40,7 +42,7 @@ export async function readAnswerFlags(
   settings: ResolvedSettings,
   options: AnswerOptions,
 ): Promise<WantedAnswer> {
-  const { last = false, output, ids, schema: schemaName } = options
+  const { last = false, output, ids = false, schema: schemaName } = options
   const name = output === '-' ? undefined : output
   const isLast = last || output === '-'
   const other = context.flags.raw ? '--raw' : ids ? '--ids' : undefined
@@ -49,6 +51,7 @@ export async function readAnswerFlags(
     throw usage(`--schema prints the answer: with ${other} it needs -o FILE`)
   return {
     isAlone: isLast || (schemaName !== undefined && !other),
+    ids,
     schema: await openSchema(context, settings, options),
     file: name === undefined ? undefined : await openAnswerFile(context, name),
     name,
@@ -116,25 +119,20 @@ export async function keepingAnswer(
   work: () => Promise<CliError | undefined>,
 ): Promise<CliError | undefined> {
   const { cleanups, calls } = context
-  const keep = () => file?.keep(textOf(turn.answer))
-  const keepHeld = () =>
-    schema && !file && state.stop?.kind === 'done' ? keepText(context, textOf(turn.answer)) : undefined
+  const keep = (held = '') => (file ? file.keep(textOf(turn.answer)) : keepText(context, held))
   const keepNow = () => {
     const words = calls.lastWords()
-    const [part, held] = [keep(), keepHeld()]
-    const told = part ? tellKept(part) : held && tellKept(held, 'the answer')
-    if (told !== undefined) calls.sayInstead(() => [oneLine(told, 2000), words].filter(Boolean).join('; '))
+    const part = keep(schema && state.stop?.kind === 'done' ? textOf(turn.answer) : '')
+    const told = part && oneLine(tellKept(part, file ? undefined : 'the answer'), 2000)
+    if (told !== undefined) calls.sayInstead(() => [told, words].filter(Boolean).join('; '))
   }
-  const keepWhole = async (error: CliError): Promise<CliError> => {
-    const { answer = '' } = error.details
-    return file || answer.trim() === '' ? withPart(error, keep()) : withPart(error, keepText(context, answer))
-  }
+  const keepOf = (failure: CliError) => withPart(failure, keep(failure.details.answer))
   cleanups.add(keepNow)
   try {
     const failure = await work()
-    return failure && (await keepWhole(failure))
+    return failure && keepOf(failure)
   } catch (error) {
-    throw error instanceof CliError ? await keepWhole(error) : error
+    throw error instanceof CliError ? keepOf(error) : error
   } finally {
     cleanups.delete(keepNow)
   }

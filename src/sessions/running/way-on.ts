@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { asStop, CliError, type Kind } from '../../errors.ts'
+import { asStop, CliError } from '../../errors.ts'
 import { describeResume } from '../../io/failure.ts'
 import { isToldForGood } from '../../wire/sessions/events-page.ts'
 import type { FollowedTurn } from '../following/followed-turn.ts'
@@ -11,9 +11,6 @@ import { messageBody, type Plan } from './plan.ts'
 import { hashOf } from './task.ts'
 
 type Foreign = NonNullable<FollowedTurn['foreign']>
-
-/** These say how the session ended, or what is not known of it. */
-const endings: readonly Kind[] = ['waiting', 'stuck', 'denied', 'unknown']
 
 export const byAudit = 'the same command with the same --audit goes on with it once the session shows it'
 
@@ -62,15 +59,19 @@ export class WayOn {
   /** There is no task, or an earlier run has sent it. */
   takeUp(): void {
     this.#sends = false
-    this.#isAccepted = true
-    this.#context.summary.resume = () => this.#forPrograms()
+    this.#beginToResume()
   }
 
   /** The task was accepted. */
   accept(): void {
-    this.#isAccepted = true
-    this.#context.summary.resume = () => this.#forPrograms()
+    this.#beginToResume()
     this.#context.calls.sayInstead(() => this.words(), accepted)
+  }
+
+  #beginToResume(): void {
+    this.#isAccepted = true
+    // After a bound a program that resumed would spend without an end.
+    this.#context.summary.resume = () => (this.isBounded ? undefined : this.command())
   }
 
   get isAccepted(): boolean {
@@ -104,11 +105,6 @@ export class WayOn {
     return resumption(this.#context, this.#session, words)
   }
 
-  /** The same for a program. After a bound there is none: a program that resumed would spend without an end. */
-  #forPrograms(): string[] | undefined {
-    return this.isBounded ? undefined : this.command()
-  }
-
   /** After what became of the calls, if a signal ends the run. */
   afterCalls(): string | undefined {
     if (this.#isAccepted) return this.#commandLine
@@ -123,18 +119,11 @@ export class WayOn {
     return `the session ${what}; ${this.#commandLine}`
   }
 
-  /** There is no answer to the last task: the session was interrupted, or a tool use for which it rests. */
-  interrupted(what: 'session' | 'tool use' | 'by the audit'): CliError {
-    const why = {
-      session: `${this.#session} was interrupted, and nothing was sent since`,
-      'tool use': `${this.#session} rests for a tool use that was interrupted, and nothing was sent since`,
-      'by the audit': `by the audit an earlier run began to interrupt ${this.#session}, and nothing shows that it has worked since`,
-    }[what]
+  /** There is no answer to the last task. */
+  interrupted(why: string): CliError {
     const isBound = this.#plan.isBounded || this.#audit?.interrupt !== undefined
-    return new CliError('stopped', why, {
-      sent: 'yes',
-      [isBound ? 'nextCommand' : 'resume']: this.byMessage(),
-    })
+    const way = isBound ? 'nextCommand' : 'resume'
+    return new CliError('stopped', why, { sent: 'yes', [way]: this.byMessage() })
   }
 
   /** Another client sent a task of its own before there was an answer to this one. */
@@ -142,8 +131,7 @@ export class WayOn {
     const why = nameOther(foreign)
     if (!foreign.isInterrupted)
       return new CliError('response', `the agent gave no answer: ${why}`, { sent: 'yes', retry: 'never' })
-    const message = `${this.#session} was interrupted: ${why}`
-    return new CliError('stopped', message, { sent: 'yes', resume: this.byMessage() })
+    return this.interrupted(`${this.#session} was interrupted: ${why}`)
   }
 
   /** Throws what `work` throws, with how to resume. */
@@ -180,12 +168,12 @@ export class WayOn {
   #explainOfTask(error: CliError, resume: string[]): CliError {
     const known = { sent: 'yes', retry: 'never' } as const
     if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
-    if (endings.includes(error.kind)) return error.with(known)
+    if (error.kind === 'stuck') return error.with(known)
+    const { rawBody: _, retryAfter: __, ...details } = error.details
     // A reply was refused: its status says what to do.
-    if (error.details.pending) return error.with({ ...known, consequence: accepted, resume })
+    if (details.pending) return error.with({ ...known, consequence: accepted, resume })
     if (error.kind === 'file' || error.kind === 'unexpected')
       return error.with({ ...known, consequence: undefined, resume })
-    const { rawBody: _, retryAfter: __, ...details } = error.details
     const isGone = error.kind === 'refused' && details.status === 404
     const isTold = isGone || isToldForGood(error)
     const message = isTold && !isGone ? error.message : `the session could not be followed: ${error.message}`
