@@ -168,17 +168,17 @@ export class Actor {
 
   /** The pending tool uses with a next step. Those that cannot be answered stay open. */
   async #due(): Promise<Use[]> {
-    const uses = await this.#read(this.#asked().filter(isPlain))
-    for (const id of this.#asked().filter((each) => !uses.some((use) => use.id === each))) {
+    const read = await this.#read(this.#asked().filter(isPlain))
+    const uses = new Map(read.map((use) => [use.id, use]))
+    return this.#asked().flatMap((id) => {
+      const use = uses.get(id)
+      const isLeft = use?.isContradicted && this.#replies.wasLeft(id)
+      if (use && !isLeft) return [use]
       this.#replies.leave(id)
-      const why = isPlain(id) ? 'nothing is known of it' : answeredIds
-      this.#run.context.note(`${id} is not answered: ${why}`)
-    }
-    for (const { id } of uses.filter((use) => use.isContradicted && this.#replies.wasLeft(use.id))) {
-      this.#replies.leave(id)
-      this.#run.context.note(`${id} is not answered: it was shown with another input`)
-    }
-    return uses.filter(({ id }) => this.#asked().includes(id))
+      const why = use ? 'it was shown with another input' : 'nothing is known of it'
+      this.#run.context.note(`${id} is not answered: ${isPlain(id) ? why : answeredIds}`)
+      return []
+    })
   }
 
   /** The tool uses of these ids, in that order. The list may show one that the stream left out. */

@@ -27,7 +27,11 @@ export interface AuditEntry extends Partial<Omit<ReturnType<typeof entryOf>, 'to
 }
 
 /** A step of a reply or of a task, a denied tool use that ran unasked, or an interrupt that is about to be posted. */
-type AuditEvent = JournalLine['event'] | 'done' | 'not-asked' | 'interrupt'
+const events = [
+  ...(['decision', 'start', 'end', 'sent', 'accepted', 'refused', 'unknown', 'answered-elsewhere'] as const),
+  ...(['done', 'not-asked', 'interrupt'] as const),
+]
+type AuditEvent = (typeof events)[number]
 
 /**
  * A record of decisions and acts, and a journal that says after a kill how far a run got. One run at a time has it.
@@ -187,27 +191,11 @@ export async function* readEntries(
   }
 }
 
-/** The events of an audit. */
-const events: Record<AuditEvent, true> = {
-  decision: true,
-  start: true,
-  end: true,
-  sent: true,
-  accepted: true,
-  refused: true,
-  unknown: true,
-  'answered-elsewhere': true,
-  'not-asked': true,
-  interrupt: true,
-  done: true,
-}
-
 const isEntry = (entry: unknown): boolean =>
   isObject(entry) &&
   typeof entry.time === 'string' &&
   typeof entry.session === 'string' &&
-  typeof entry.event === 'string' &&
-  Object.hasOwn(events, entry.event)
+  (events as unknown[]).includes(entry.event)
 
 /** Every line of an audit begins so, with its own digits. */
 const opening = '{"time":"0000-00-00T00:00:00.000Z","session":"'

@@ -38,27 +38,16 @@ export class Bounds {
   #attempt = Promise.resolve()
   #end: AbortController | undefined
   #failure: unknown
-  /** When a session that was interrupted has to rest. */
-  #until = Infinity
+  /** The caller of the run, which has no time any more once an interrupted session was waited for long enough. */
+  readonly caller: Caller & { deadline: number }
 
   constructor(run: SessionRun, flags: BoundFlags) {
     this.#run = run
+    this.caller = { ...run.caller }
     this.#budget = new Budget(flags)
     this.#asksAgain = flags.maxCost !== undefined
     const { context } = run
     this.#isShown = context.host.stderr.isTerminal || context.flags.report !== undefined || hasBounds(flags)
-  }
-
-  /** The caller of the run, which has no time any more once an interrupted session was waited for long enough. */
-  get caller(): Caller {
-    const { caller } = this.#run
-    const deadline = () => this.#deadline
-    return {
-      ...caller,
-      get deadline() {
-        return deadline()
-      },
-    }
   }
 
   addPast(items: readonly EventItem[]): void {
@@ -111,8 +100,8 @@ export class Bounds {
     return this.#follower?.state.stop !== undefined
   }
 
-  get #deadline(): number {
-    return Math.min(this.#until, this.#run.caller.deadline)
+  #endAt(time: number): void {
+    this.caller.deadline = Math.min(time, this.#run.caller.deadline)
   }
 
   #askAgain(): void {
@@ -184,7 +173,7 @@ export class Bounds {
       if (earlier === undefined) break
       if (this.#follower?.turn.isInterrupted) {
         note(`${this.#excess}: an earlier run has interrupted the session`)
-        this.#until = timers.now() + longestEnd
+        this.#endAt(timers.now() + longestEnd)
         wayOn.interrupt = 'sent'
         return
       }
@@ -193,7 +182,7 @@ export class Bounds {
         note(`${this.#excess}: an earlier run began to interrupt the session, which may take 30 s`)
     }
     wayOn.interrupt = 'posting'
-    this.#until = timers.now() + longestEnd
+    this.#endAt(timers.now() + longestEnd)
     try {
       audit.add({ toolUse: null, event: 'interrupt', reason: this.#excess })
       note(`${this.#excess}: the session is interrupted`)
@@ -201,13 +190,13 @@ export class Bounds {
       if (refusal) {
         audit.add({ toolUse: null, event: 'refused', reason: refusal.message })
         if (!end.aborted) throw this.#notTaken(refusal)
-        this.#until = Infinity
+        this.#endAt(Infinity)
         wayOn.interrupt = 'wanted'
         return
       }
     } catch (error) {
       this.#failure = error
-      this.#until = timers.now()
+      this.#endAt(timers.now())
       this.#follower?.close()
     }
     wayOn.interrupt = 'sent'
@@ -219,11 +208,6 @@ export class Bounds {
     const body = Buffer.from('{"events":[{"type":"user.interrupt"}]}')
     const request = { ...parts, body, isAside: true, isEndured: true, once: end }
     const quiet = { ...context, note() {} }
-    const patient = {
-      context,
-      caller: { ...caller, deadline: this.#deadline },
-      repeat: endpoints.sendEvents.repeat,
-    }
     const post = async () => {
       try {
         await caller.call(endpoints.sendEvents, request, (response) =>
@@ -235,7 +219,8 @@ export class Bounds {
       }
       return undefined
     }
-    return patiently(patient, post, end).catch((error) => {
+    const { repeat } = endpoints.sendEvents
+    return patiently({ context, caller: this.caller, repeat }, post, end).catch((error) => {
       if (error instanceof CliError) return error
       throw error
     })

@@ -3,16 +3,14 @@ import { usage } from '../../errors.ts'
 import { letSignalsCome } from '../../io/input.ts'
 import { durationForms, parseDuration } from '../../settings/duration.ts'
 import { readSettings } from '../../settings/read-settings.ts'
-import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { requireTime } from '../patience.ts'
 import { createPace, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
-import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
+import { type SessionOptions, sessionParts } from '../session.ts'
 import { type BoundFlags, hasBounds } from './budget.ts'
-import type { Rules } from './judgement.ts'
 import { hashOf } from './task.ts'
-import { type AnswerOptions, askForSchema, readAnswerFlags, type WantedAnswer } from './wanted-answer.ts'
+import { type AnswerOptions, askForSchema, readAnswerFlags } from './wanted-answer.ts'
 
 /** The flags that say how a run replies. */
 interface ReplyFlags {
@@ -32,22 +30,10 @@ export interface Task {
 }
 
 /** What a run is to do, by its flags, words and files. */
-export interface Plan {
-  settings: ResolvedSettings
-  parts: SessionParts
-  /** Absent if the run takes the session up as it stands. */
-  task: Task | undefined
-  rules: Rules
-  /** Milliseconds. */
-  toolTimeout: number
-  wanted: WantedAnswer
-  /** The run keeps a journal. */
-  isAudited: boolean
-  isBounded: boolean
-}
+export type Plan = Awaited<ReturnType<typeof readPlan>>
 
 /** Throws a `CliError`: a flag or a file is wrong. */
-export async function readPlan(context: Context, options: RunOptions, words: string[]): Promise<Plan> {
+export async function readPlan(context: Context, options: RunOptions, words: string[]) {
   const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
@@ -61,10 +47,12 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const body = given && wanted.schema ? askForSchema(context, given, wanted.schema) : given
   const { dryRun, curl } = context.flags
   if ((dryRun || curl) && !body) throw usage('there is no task: --dry-run and --curl have nothing to show')
+  /** Absent if the run takes the session up as it stands. */
+  const task: Task | undefined = body && { body, hash: hashOf(body) }
   return {
     settings,
     parts,
-    task: body && { body, hash: hashOf(body) },
+    task,
     rules,
     toolTimeout,
     wanted,

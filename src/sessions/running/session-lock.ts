@@ -36,11 +36,8 @@ export class SessionLock {
     try {
       const lock = await lockHere(context, workplace)
       if (lock) taken.#locks.push({ lock, name: `the session ${session}` })
-      if (audit !== undefined)
-        taken.#locks.push({
-          lock: await lockAudit(context, workplace, audit),
-          name: `the audit file ${audit}`,
-        })
+      const ofFile = audit === undefined ? undefined : await lockAudit(context, workplace, audit)
+      if (ofFile) taken.#locks.push({ lock: ofFile, name: `the audit file ${audit}` })
       return taken
     } catch (error) {
       taken.release()
@@ -73,7 +70,7 @@ async function lockHere(
   const name = `session-${digest(`${spell(address)}\0${session}`)}`
   try {
     const path = join(openCacheFolder(context.host), name)
-    return await lockForRun(path, waiting(context, `session ${session}`, deadline))
+    return await lockForRun(path, { ...context, name: `session ${session}`, deadline })
   } catch (error) {
     if (error instanceof CliError) throw error
     context.note(`another run of ${session} would not wait for this one: ${fileProblem(error)}`)
@@ -86,18 +83,11 @@ async function lockAudit(context: Context, { session, deadline }: Workplace, aud
   const end = `.${digest(session)}`
   try {
     const path = absolutePath(context.host, audit) + end
-    return await lockForRun(path, waiting(context, `${audit} for ${session}`, deadline))
+    return await lockForRun(path, { ...context, name: `${audit} for ${session}`, deadline })
   } catch (error) {
     throw asFileFailure(error, `the lock of the audit file, ${audit}${end}.parley-lock`)
   }
 }
-
-const waiting = ({ note, timers }: Context, name: string, deadline: number) => ({
-  name,
-  deadline,
-  timers,
-  note,
-})
 
 /** The same for each spelling of an address. */
 const spell = (address: string) =>

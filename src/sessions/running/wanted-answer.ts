@@ -6,7 +6,6 @@ import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import { oneLine } from '../../io/escape.ts'
-import type { FileOutput } from '../../io/file-output.ts'
 import { tellKept, withPart } from '../../io/kept-part.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { appending, editJson } from '../../wire/json/edit.ts'
@@ -23,25 +22,10 @@ export interface AnswerOptions {
 }
 
 /** Where a run's answer goes, and which form it must have. */
-export interface WantedAnswer {
-  /** stdout is for the answer or, if that goes to a file, for nothing. */
-  isAlone: boolean
-  /** stdout is for the ids of tool uses that wait. */
-  ids: boolean
-  schema: AnswerSchema | undefined
-  file: FileOutput | undefined
-  /** The file's name as it was given. */
-  name: string | undefined
-  /** On a terminal, what the agent says is laid out as Markdown. */
-  markdown: boolean
-}
+export type WantedAnswer = Awaited<ReturnType<typeof readAnswerFlags>>
 
 /** Reads the flags for the answer. Throws a `CliError`: flags exclude each other, or the file cannot be written. */
-export async function readAnswerFlags(
-  context: Context,
-  settings: ResolvedSettings,
-  options: AnswerOptions,
-): Promise<WantedAnswer> {
+export async function readAnswerFlags(context: Context, settings: ResolvedSettings, options: AnswerOptions) {
   const { last = false, output, ids = false, schema: schemaName } = options
   const name = output === '-' ? undefined : output
   const isLast = last || output === '-'
@@ -50,11 +34,14 @@ export async function readAnswerFlags(
   if (schemaName !== undefined && name === undefined && other)
     throw usage(`--schema prints the answer: with ${other} it needs -o FILE`)
   return {
+    /** stdout is for the answer or, if that goes to a file, for nothing. */
     isAlone: isLast || (schemaName !== undefined && !other),
     ids,
     schema: await openSchema(context, settings, options),
     file: name === undefined ? undefined : await openAnswerFile(context, name),
+    /** The file's name as it was given. */
     name,
+    /** On a terminal, what the agent says is laid out as Markdown. */
     markdown: settings.values.markdown,
   }
 }

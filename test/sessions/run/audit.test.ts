@@ -330,7 +330,7 @@ test.each([
 })
 
 test('every event of an audit is known', async () => {
-  const all = 'decision start end sent accepted refused unknown not-asked interrupt done'
+  const all = 'decision start end sent accepted refused unknown answered-elsewhere not-asked interrupt done'
   const text = all.split(' ').map((event) => `${line({ event })}\n`)
   expect(await entriesOf(text.join(''))).toBe(all)
 })
