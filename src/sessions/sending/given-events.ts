@@ -76,7 +76,9 @@ export async function parseGiven(
     const problem = `${name}: not valid JSON: ${await describeJsonError(text)}`
     throw usage(hint === undefined ? problem : `${problem}; ${hint}`)
   }
-  const placeOf = (index: number, field: string) => `line ${numbers[index]}${field ? `: ${field}` : ''}`
+  // What flags add comes after the lines.
+  const placeOf = (index: number, field: string) =>
+    index < lines.length ? `line ${numbers[index]}${field ? `: ${field}` : ''}` : placeInList(index, field)
   return { name, lines, placeOf }
 }
 

@@ -289,6 +289,14 @@ describe('every rule of the specification, at its boundary', () => {
     )
   })
 
+  test('what a flag adds to events of a line each is told by its place among all', async () => {
+    const stdin = '{"type":"user.interrupt"}\n\n{"type":"user.message"}\n'
+    const { code, err } = await send(['--event', '{"type":"user.message"}'], { stdin })
+    expect(code).toBe(2)
+    expect(err).toContain('  line 3: content: ')
+    expect(err).toContain('  events[2].content: ')
+  })
+
   test('an event that lacks a field is checked for what it has', async () => {
     const stdin = '{"type":"user.tool_confirmation","result":"allow","deny_message":"x"}'
     const ended = await send([], { stdin })
