@@ -5,7 +5,7 @@ import { type Caller, createCaller } from './http/call.ts'
 import { oneLine } from './io/escape.ts'
 import { createQuestioner, InputEnded, type Questioner } from './io/question.ts'
 import { createWrapping } from './io/wrapping.ts'
-import { tryEvents, trySessions } from './sessions/check.ts'
+import { tryList } from './sessions/check.ts'
 import { changeProfile, demoName, withValue } from './settings/profiles.ts'
 import { deadlineOf, readSettings } from './settings/read-settings.ts'
 import type { ResolvedSettings } from './settings/resolve.ts'
@@ -102,8 +102,7 @@ async function trySessionService(
   session: string | undefined,
 ): Promise<string> {
   try {
-    if (session) await tryEvents(context, settings, { caller, session })
-    else await trySessions(caller, settings)
+    await tryList(context, settings, { caller, session })
     return 'ok: the key was accepted'
   } catch (error) {
     const { status, body } = error instanceof CliError ? error.details : {}

@@ -10,15 +10,11 @@ import { isObject, tryParseJson } from '../wire/json/parse.ts'
 const [longestWait, longestAnswer] = [5000, 2 ** 20]
 
 /** What the service says of a session. It need not know, is not waited for long, and nothing is said of a failure. */
-export async function readSession({
-  context,
-  caller,
-  parts,
-}: {
-  context: Context
-  caller: Caller
-  parts: RequestParts
-}): Promise<Record<string, unknown> | undefined> {
+export async function readSession(
+  context: Context,
+  caller: Caller,
+  parts: RequestParts,
+): Promise<Record<string, unknown> | undefined> {
   const late = new AbortController()
   const cancel = callAfter(context.timers, longestWait, () => late.abort())
   return caller

@@ -1,15 +1,9 @@
 import { groupDigits, inAndOut } from '../content/tokens.ts'
 import { formatMoney } from '../io/money.ts'
-import type { Money, SessionTokens } from '../wire/sessions/usage.ts'
+import type { SessionUsage } from '../wire/sessions/usage.ts'
 
 /** What was used, as a person reads it: `12,282 tokens in · 408 out · $1.87`. Empty if nothing of it is known. */
-export function describeUsage({
-  tokens = {},
-  cost,
-}: {
-  tokens?: SessionTokens | undefined
-  cost?: Money | undefined
-}): string {
+export function describeUsage({ tokens = {}, cost }: Partial<SessionUsage>): string {
   const { cacheReadInputTokens: cached } = tokens
   return [
     ...inAndOut(tokens),

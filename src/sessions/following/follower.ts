@@ -310,7 +310,7 @@ export class Follower {
     if (effect.do === 'list') {
       if (effect.after > 0) await context.timers.wait(effect.after)
       requireTime(this.#patient)
-      const session = effect.asks ? await readSession({ context, caller, parts }) : undefined
+      const session = effect.asks ? await readSession(context, caller, parts) : undefined
       const list = await this.#readList()
       return { is: 'list', list, isIdle: session?.status === 'idle' }
     }

@@ -117,7 +117,8 @@ export class Bounds {
   }
 
   async #ask(): Promise<SessionUsage | undefined> {
-    const session = await readSession(this.#run)
+    const { context, caller, parts } = this.#run
+    const session = await readSession(context, caller, parts)
     return session && readUsage(session.usage)
   }
 

@@ -77,22 +77,14 @@ export async function readFileBlocks(input: Input, paths: readonly string[] = []
   return blocks
 }
 
-/** What one message is made of. */
-export interface MessageParts {
-  files: readonly EventBlock[]
-  words: string[]
-  /** A text that was piped beside the words. */
-  piped: string
-}
-
 /**
- * The events of the flags, in the order they were written, then a message of files, words and a piped text, then
- * `--system`. Throws a usage error.
+ * The events of the flags, in the order they were written, then a message of these blocks, then `--system`. Throws a usage
+ * error.
  */
 export async function readEventFlags(
   input: Input,
   given: EventFlag[],
-  { files, words, piped }: MessageParts,
+  content: readonly EventBlock[],
 ): Promise<AddedEvent[]> {
   const events: (AddedEvent | OutcomeFlags)[] = []
   /** The last event, if it is one of `--outcome`. */
@@ -108,13 +100,6 @@ export async function readEventFlags(
     outcome = name === 'outcome' ? { description: await input.value(value, '--outcome') } : undefined
     events.push(outcome ?? (await toEvent(input, flag)))
   }
-  const content: EventBlock[] = [...files]
-  if (words.length > 0) {
-    const text = await input.words(words, 'the message')
-    if (text.trim() === '') throw usage('the message is empty')
-    content.push(textBlock(text))
-  }
-  if (piped !== '') content.push(textBlock(piped))
   if (content.length > 0) events.push({ value: { type: 'user.message', content } })
   for (const { value } of given.filter((flag) => flag.name === 'system')) {
     const content = [textBlock(await input.value(value, '--system'))]
@@ -123,7 +108,7 @@ export async function readEventFlags(
   return events.map((event) => ('description' in event ? toOutcomeEvent(event) : event))
 }
 
-const textBlock = (text: string): EventBlock => ({ type: 'text', text })
+export const textBlock = (text: string): EventBlock => ({ type: 'text', text })
 
 interface OutcomeFlags {
   description: string

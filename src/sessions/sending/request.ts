@@ -9,6 +9,7 @@ import {
   type EventFlag,
   readEventFlags,
   readFileBlocks,
+  textBlock,
 } from './event-flags.ts'
 import { createReview, type GivenEvents, parseGiven, readGiven, type Visit } from './given-events.ts'
 
@@ -32,11 +33,17 @@ export async function readEvents(
 ): Promise<Uint8Array | undefined> {
   const { input } = context
   const flags = options.eventFlags ?? []
-  const files = await readFileBlocks(input, options.file)
+  const content = await readFileBlocks(input, options.file)
   const review = options.validate === false ? undefined : createReview()
   const { given, piped } = await readTexts(context, options, words, review?.add)
-  if (!given && flags.length + words.length + files.length === 0) return undefined
-  const added = await readEventFlags(input, flags, { files, words, piped })
+  if (!given && flags.length + words.length + content.length === 0) return undefined
+  if (words.length > 0) {
+    const text = await input.words(words, 'the message')
+    if (text.trim() === '') throw usage('the message is empty')
+    content.push(textBlock(text))
+  }
+  if (piped !== '') content.push(textBlock(piped))
+  const added = await readEventFlags(input, flags, content)
   if (review) {
     for (const { value } of added) {
       if (Array.isArray(value))
