@@ -7,12 +7,10 @@ export interface AnswerTaker {
   /** Gets each piece of it, for the decoder too, before the decoder is asked how far the answer has come. */
   take(chunk: Uint8Array): void | Promise<void>
   /**
-   * What follows the answer's end, for as long as `longestRest`:
-   * - `left`: nothing of it is read, and the connection is closed
-   * - `taken`: it is read as the answer is
-   * - `skipped`: it is read, so that the connection can carry the next request
+   * Whether it takes what follows the answer's end, for as long as `longestRest`, so that the connection can carry the next
+   * request. Otherwise the connection is closed.
    */
-  rest(): 'left' | 'taken' | 'skipped'
+  takesRest(): boolean
   timers: Timers
 }
 
@@ -29,70 +27,45 @@ const longestRest = 1000
 export async function readAnswerBody(
   response: HttpResponse,
   decoder: Pick<AnswerDecoder, 'progress' | 'received'>,
-  { take, rest, timers }: AnswerTaker,
+  { take, takesRest, timers }: AnswerTaker,
 ): Promise<{ isAssumed: boolean }> {
-  const limit = createLimit(response, decoder, timers)
   let isFinished = false
   let isTaking = false
-  try {
-    limit.startWait()
-    for await (const chunk of response.body) {
-      if (isFinished && rest() === 'skipped') continue
-      const received = decoder.received()
-      const wasFinished = isFinished
-      limit.endWait()
-      if (!isFinished) limit.stop()
-      isTaking = true
-      await take(chunk)
-      isTaking = false
-      isFinished ||= decoder.progress() === 'ended'
-      if (isFinished && rest() === 'left') break
-      if (!isFinished) limit.watchSilence(decoder.received() > received)
-      else if (!wasFinished) limit.watchRest()
-      if (limit.isAssumed()) break
-      limit.startWait()
-    }
-  } catch (error) {
-    if (!isFinished || isTaking) throw error
-  } finally {
-    limit.stop()
-  }
-  return { isAssumed: limit.isAssumed() }
-}
-
-/** Closes a body that stays open, once the answer is whole or may be. */
-function createLimit(response: HttpResponse, decoder: Pick<AnswerDecoder, 'progress'>, timers: Timers) {
   let isAssumed = false
-  let stopTimer: (() => void) | undefined
-  let waitingSince = 0
   /** How long nothing of the answer has come, while it was waited for: comments are silence too. Milliseconds. */
   let silence = 0
-
+  let stopTimer = () => {}
   function assumeEnd(): void {
     isAssumed = true
     response.close()
   }
-
-  return {
-    isAssumed: () => isAssumed,
-    startWait() {
-      waitingSince = timers.now()
-    },
-    endWait() {
+  let waitingSince = timers.now()
+  try {
+    for await (const chunk of response.body) {
       silence += timers.now() - waitingSince
-    },
-    watchSilence(hasText: boolean) {
-      const isSettled = decoder.progress() === 'settled'
-      if (hasText || !isSettled) silence = 0
-      if (silence >= longestSilence) assumeEnd()
-      else if (isSettled) stopTimer = callAfter(timers, longestSilence - silence, assumeEnd)
-    },
-    watchRest() {
-      stopTimer = callAfter(timers, longestRest, response.close)
-    },
-    stop() {
-      stopTimer?.()
-      stopTimer = undefined
-    },
+      if (!isFinished) stopTimer()
+      const received = decoder.received()
+      isTaking = true
+      await take(chunk)
+      isTaking = false
+      const progress = isFinished ? undefined : decoder.progress()
+      if (progress === 'ended') {
+        isFinished = true
+        if (!takesRest()) break
+        stopTimer = callAfter(timers, longestRest, response.close)
+      } else if (progress) {
+        const isSettled = progress === 'settled'
+        if (!isSettled || decoder.received() > received) silence = 0
+        if (silence >= longestSilence) assumeEnd()
+        else if (isSettled) stopTimer = callAfter(timers, longestSilence - silence, assumeEnd)
+      }
+      if (isAssumed) break
+      waitingSince = timers.now()
+    }
+  } catch (error) {
+    if (!isFinished || isTaking) throw error
+  } finally {
+    stopTimer()
   }
+  return { isAssumed }
 }

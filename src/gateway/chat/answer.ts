@@ -121,13 +121,13 @@ async function read(
   }
 
   const progress = () => (failure ? 'ended' : decoder.progress())
-  const rest = () => (isRaw && decoder.isVerbatim() ? 'taken' : 'left')
+  const takesRest = () => isRaw && decoder.isVerbatim()
 
   cleanups.add(breakLine)
   waiting.show('waiting for the answer')
   try {
     const { received } = decoder
-    const { isAssumed } = await readAnswerBody(response, { progress, received }, { take, rest, timers })
+    const { isAssumed } = await readAnswerBody(response, { progress, received }, { take, takesRest, timers })
     if (failure) throw failure
     decoder.end()
     await shown?.end()

@@ -106,7 +106,7 @@ async function readLine(
   }
   let end: { isAssumed: boolean }
   try {
-    end = await readAnswerBody(response, decoder, { take, rest: () => 'skipped', timers })
+    end = await readAnswerBody(response, decoder, { take, takesRest: () => true, timers })
     decoder.end()
   } catch (error) {
     if (usageOf(summary)) onAnswer(summary)

@@ -108,12 +108,11 @@ export async function readImages(
     printer?.add(chunk)
     await printer?.write()
   }
-  const after = isOneOfMany ? 'skipped' : 'left'
-  const rest = () => (printer ? 'taken' : after)
+  const takesRest = () => printer !== undefined || isOneOfMany
   let broken: CliError | undefined
   let isAssumed = false
   try {
-    ;({ isAssumed } = await readAnswerBody(response, decoder, { take, rest, timers }))
+    ;({ isAssumed } = await readAnswerBody(response, decoder, { take, takesRest, timers }))
     await printer?.end()
   } catch (error) {
     if (!(error instanceof CliError)) throw error

@@ -191,7 +191,9 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
   return {
     isVerbatim: false,
     mayEndHere: decoder.isBetween,
-    push: (bytes) => readAll(decoder.push(bytes)),
+    push(bytes) {
+      if (!hasEnded(reader)) readAll(decoder.push(bytes))
+    },
     end() {
       if (!hasEnded(reader)) {
         const { events, torn } = decoder.end()
