@@ -29,7 +29,7 @@ export async function previewRequest(
     const shown = { ...request, url: secrets.redact(request.url) }
     await output.write(toCurl(shown, variableOf(setting ?? 'accessToken'), isTerminal))
   } else {
-    const json = isOneOfMany ? toLine(request, secrets) : toDryRun(request, secrets)
+    const json = toDryRun(request, secrets, isOneOfMany)
     await output.write(isTerminal ? showJson(json) : json)
   }
   await output.flush()
@@ -38,30 +38,21 @@ export async function previewRequest(
 /** In JSON a carriage return is only white space, but on a terminal what follows it would cover the line. */
 const showJson = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
 
-/** The request as JSON text, secrets redacted; the body's JSON stays exactly as it is. */
-function toDryRun(request: Request, secrets: Secrets): string {
-  const { method, url, body } = request
-  const shown = headersOf(request, secrets)
-  const fields = [
-    `"method": ${JSON.stringify(method)}`,
-    `"url": ${JSON.stringify(secrets.redact(url))}`,
-    `"headers": ${JSON.stringify(shown, null, 2).replaceAll('\n', '\n  ')}`,
-    ...(body ? [`"body": ${bodyAsJson(body)}`] : []),
-  ]
-  return `{\n  ${fields.join(',\n  ')}\n}\n`
+/** The request as JSON text, on one line or on several, secrets redacted; the body's JSON stays exactly as it is. */
+function toDryRun(
+  { method, url, headers, body, credential }: Request,
+  secrets: Secrets,
+  isLine: boolean,
+): string {
+  const own = credential ? { [credential.header]: `${credential.prefix}[redacted]` } : {}
+  const shown = { method, url: secrets.redact(url), headers: secrets.redactHeaders({ ...own, ...headers }) }
+  const head = JSON.stringify(shown, null, isLine ? 0 : 2)
+  if (!body) return `${head}\n`
+  const json = bodyAsJson(body)
+  return isLine
+    ? `${head.slice(0, -1)},"body":${onOneLine(json)}}\n`
+    : `${head.slice(0, -2)},\n  "body": ${json}\n}\n`
 }
-
-function toLine(request: Request, secrets: Secrets): string {
-  const { method, url, body } = request
-  const head = JSON.stringify({ method, url: secrets.redact(url), headers: headersOf(request, secrets) })
-  return body ? `${head.slice(0, -1)},"body":${onOneLine(bodyAsJson(body))}}\n` : `${head}\n`
-}
-
-const headersOf = ({ credential, headers }: Request, secrets: Secrets): Record<string, string> =>
-  secrets.redactHeaders({
-    ...(credential ? { [credential.header]: `${credential.prefix}[redacted]` } : {}),
-    ...headers,
-  })
 
 function bodyAsJson(body: Uint8Array): string {
   const text = tryDecodeUtf8(body)

@@ -58,61 +58,57 @@ function credentialFor(
 
 const addressPlaceholder = { gateway: '{base_url}', agents: '{agents_url}' }
 
+/** The headers that a run adds to all its requests. */
+interface RunHeaders {
+  /** From `-H`: they replace others of the same name, and an empty one only takes the other away. */
+  given: Record<string, string>
+  /** The trace that the environment names. */
+  trace: Record<string, string>
+}
+
 /** Makes what builds all of a run's requests, from flags and settings too. Building throws a usage error. */
-export function createRequestBuilder(
-  context: Context,
-  { values }: ResolvedSettings,
-): (endpoint: Endpoint, parts: RequestParts) => Promise<Request> {
+export function createRequestBuilder(context: Context, { values }: ResolvedSettings) {
   // Read once for all requests: `@-` is stdin.
-  let given: Promise<Record<string, string>> | undefined
-  let trace: Record<string, string> | undefined
-  return async (endpoint, parts) => {
+  let headers: Promise<RunHeaders> | undefined
+  return async (endpoint: Endpoint, parts: RequestParts): Promise<Request> => {
     if (context.flags.retryUnknown && endpoint.repeat !== 'failed')
       throw usage('--retry-unknown works only with chat, image and api')
-    given ??= readHeaders(context)
-    const givenHeaders = await given
-    trace ??= findTrace(context, Object.keys(givenHeaders))
-    const address = values[addressOf(endpoint.service)]
-    return buildRequest(endpoint, {
-      ...parts,
-      headers: { ...trace, ...parts.headers },
-      address,
-      agentsAuth: values.agentsAuth,
-      givenHeaders,
-    })
+    headers ??= readHeaders(context).then((given) => ({
+      given,
+      trace: findTrace(context, Object.keys(given)),
+    }))
+    return buildRequest(endpoint, parts, values, await headers)
   }
 }
 
-interface WholeParts extends Omit<RequestParts, 'meanwhile'> {
-  /** The service's address, or `undefined` if none is set (which only a dry run allows). */
-  address: string | undefined
-  /** How the session service is shown its key; it is a setting. */
-  agentsAuth?: Settings['agentsAuth']
-  /** Headers from `-H`, which replace others of the same name; an empty one only takes the other away. */
-  givenHeaders?: Record<string, string>
-}
-
 /** Builds the request to an endpoint; throws a usage error for a value that is not allowed in a path or a header. */
-export function buildRequest(endpoint: Endpoint, parts: WholeParts): Request {
-  const { params, query, body, agentsAuth, givenHeaders = {} } = parts
+export function buildRequest(
+  endpoint: Endpoint,
+  { params, query, headers, body }: RequestParts,
+  values: Pick<Settings, 'baseUrl' | 'agentsUrl' | 'agentsAuth'>,
+  { given, trace }: RunHeaders = { given: {}, trace: {} },
+): Request {
+  const { service } = endpoint
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => pathSegment(name, params[name]))
-  const address = parts.address?.replace(/\/+$/, '') ?? addressPlaceholder[endpoint.service]
-  const credential = credentialFor(endpoint.service, agentsAuth)
+  // Only a dry run does without an address.
+  const address = values[addressOf(service)]?.replace(/\/+$/, '') ?? addressPlaceholder[service]
+  const credential = credentialFor(service, values.agentsAuth)
   const own = {
     ...(body ? { 'Content-Type': 'application/json' } : {}),
     Accept: endpoint.accept ?? 'application/json',
     'Accept-Encoding': 'identity',
     'User-Agent': `parley-cli/${version}`,
-    ...parts.headers,
+    ...trace,
+    ...headers,
   }
   return {
     endpoint,
     method: endpoint.method,
     url: `${address}${path}${query ? `?${query}` : ''}`,
-    headers: mergeHeaders(own, givenHeaders),
+    headers: mergeHeaders(own, given),
     body,
-    credential: hasHeader(givenHeaders, credential.header) ? undefined : credential,
-    leftOut: Object.keys(givenHeaders).filter((name) => givenHeaders[name] === ''),
+    credential: hasHeader(given, credential.header) ? undefined : credential,
+    leftOut: Object.keys(given).filter((name) => given[name] === ''),
   }
 }
 
@@ -137,20 +133,15 @@ function findTrace({ host, flags, note }: Context, given: string[]): Record<stri
     else if (flags.verbose)
       note(`${name.toUpperCase()} is left out: it does not have the form of W3C Trace Context`)
   }
-  const isParent = isTraceParent(traceparent)
+  const isParent = traceParent.test(traceparent)
   take('traceparent', traceparent, isParent)
   take('tracestate', tracestate, isParent && isHeaderText(tracestate) && tracestate.length <= longestHeader)
   return headers
 }
 
-/** The form of a version that is not known: what follows the four fields is its own. */
-const anyParent = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-[\x21-\x7e]{0,450})?$/
-
-function isTraceParent(text: string): boolean {
-  const [, version = 'ff', trace = '', span = '', rest] = anyParent.exec(text) ?? []
-  if (version === 'ff' || (version === '00' && rest !== undefined)) return false
-  return /[^0]/.test(trace) && /[^0]/.test(span)
-}
+/** Of a version that is not known, what follows the four fields is its own. */
+const traceParent =
+  /^(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[\x21-\x7e]{0,450})?$/
 
 async function readHeaders({ flags, input }: Context): Promise<Record<string, string>> {
   const headers = new Map<string, [name: string, value: string]>()
@@ -185,15 +176,7 @@ export function pathSegment(name: string, value = ''): string {
 }
 
 /** Headers that are set for every request, or that undici does not send. */
-const forbidden = [
-  'host',
-  'content-length',
-  'transfer-encoding',
-  'connection',
-  'keep-alive',
-  'upgrade',
-  'expect',
-]
+const forbidden = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect)$/i
 
 /** Reads the `NAME: VALUE` of `-H`, or `NAME:` with an empty value; throws a usage error. */
 export function parseHeader(line: string): [name: string, value: string] {
@@ -203,7 +186,7 @@ export function parseHeader(line: string): [name: string, value: string] {
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) {
     throw usage("a header must have the form 'NAME: VALUE', with a name of letters, digits and hyphens")
   }
-  if (forbidden.includes(name.toLowerCase())) throw usage(`the header ${name} cannot be set`)
+  if (forbidden.test(name)) throw usage(`the header ${name} cannot be set`)
   if (!isHeaderText(value)) {
     throw usage(`the header ${name} must not contain control characters or letters beyond ASCII`)
   }

@@ -13,6 +13,7 @@ const text = fc.string({ unit: 'binary' })
 
 describe('values never break out', () => {
   const address = 'https://gateway.test/prefix'
+  const values = { baseUrl: address, agentsAuth: 'x-api-key' } as const
 
   test('of the path', () => {
     const property = fc.property(
@@ -20,7 +21,7 @@ describe('values never break out', () => {
       (model) => {
         let url: URL
         try {
-          url = new URL(buildRequest(endpoints.chat, { address, params: { family: 'alpha', model } }).url)
+          url = new URL(buildRequest(endpoints.chat, { params: { family: 'alpha', model } }, values).url)
         } catch (error) {
           expect((error as CliError).kind).toBe('usage')
           return
