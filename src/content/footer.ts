@@ -79,12 +79,12 @@ export function printUsage(context: Context, summary: AnswerSummary, isAsked: bo
 }
 
 function describeUsage(summary: AnswerSummary, seconds: number): string {
-  const { model, stopReason, cachedTokens } = summary
+  const { model, stopReason, cacheReadInputTokens } = summary
   const fields = [
     model,
     stopReason,
     ...inAndOut(usageOf(summary) ?? {}),
-    cachedTokens ? `${groupDigits(cachedTokens)} cached` : undefined,
+    cacheReadInputTokens ? `${groupDigits(cacheReadInputTokens)} cached` : undefined,
     `${seconds.toFixed(1)} s`,
   ]
   return fields

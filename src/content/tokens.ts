@@ -2,14 +2,10 @@ import { CliError } from '../errors.ts'
 import { addAnswer, type Summary } from '../summary.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-fields.ts'
 import { AnswerReader } from '../wire/gateway/answer-reader.ts'
-import { addTokens, sumOf, type TokenCount } from '../wire/token-count.ts'
+import { addTokens, sumOf, type TokenCount, type TokenCounts } from '../wire/token-count.ts'
 
 /** The tokens of an answer, as far as the service tells. */
-export interface TokenUsage {
-  inputTokens?: TokenCount
-  outputTokens?: TokenCount
-  cacheReadInputTokens?: TokenCount
-  cacheCreationInputTokens?: TokenCount
+export interface TokenUsage extends TokenCounts {
   /** A part of the output's. */
   reasoningTokens?: TokenCount
   totalTokens: TokenCount
@@ -37,13 +33,11 @@ export const groupDigits = (number: number): string =>
 
 /** `undefined` if the service tells nothing. */
 export function usageOf(summary: AnswerSummary): TokenUsage | undefined {
-  const { inputTokens, outputTokens, reasoningTokens } = summary
-  const { cachedTokens: cacheReadInputTokens, cacheCreationTokens: cacheCreationInputTokens } = summary
-  const caches = [cacheReadInputTokens, cacheCreationInputTokens]
-  const totalTokens = summary.totalTokens ?? sumOf(inputTokens, outputTokens, ...caches)
-  if (totalTokens === undefined) return undefined
+  const { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens } = summary
   const counts = { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens }
-  return { ...counts, reasoningTokens, totalTokens }
+  const totalTokens = summary.totalTokens ?? sumOf(...Object.values(counts))
+  if (totalTokens === undefined) return undefined
+  return { ...counts, reasoningTokens: summary.reasoningTokens, totalTokens }
 }
 
 /** What a result of a batch took that has the service's own answer (`--raw`). */

@@ -3,6 +3,14 @@ import { isObject } from './json/parse.ts'
 /** A number of tokens; `null` if the service tells one that cannot be read, such as a text. */
 export type TokenCount = number | null
 
+/** Tokens by the names that reports have; what a service does not tell is absent. */
+export interface TokenCounts {
+  inputTokens?: TokenCount
+  outputTokens?: TokenCount
+  cacheReadInputTokens?: TokenCount
+  cacheCreationInputTokens?: TokenCount
+}
+
 /** `undefined` if nothing is told. */
 export function readTokenCount(value: unknown): TokenCount | undefined {
   if (value === undefined || value === null) return undefined

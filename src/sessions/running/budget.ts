@@ -1,8 +1,8 @@
 import { tokensInWords } from '../../content/tokens.ts'
 import { formatMoney, toMinor } from '../../io/money.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { type Money, readUsage, type SessionTokens, type SessionUsage } from '../../wire/sessions/usage.ts'
-import { addTokens, type TokenCount } from '../../wire/token-count.ts'
+import { type Money, readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
+import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
 
 /** The most that a run may use. */
 export interface BoundFlags {
@@ -18,7 +18,7 @@ export const hasBounds = ({ maxTotalTokens, maxCost }: BoundFlags): boolean =>
 /** The tokens and the cost that are known. What the service does not tell is absent. */
 interface Figures {
   /** The total is the sum of the counts that are told. */
-  tokens?: (SessionTokens & { totalTokens: TokenCount }) | undefined
+  tokens?: (TokenCounts & { totalTokens: TokenCount }) | undefined
   cost?: Money | undefined
 }
 
@@ -197,9 +197,9 @@ const names = [
   'outputTokens',
   'cacheReadInputTokens',
   'cacheCreationInputTokens',
-] as const satisfies (keyof SessionTokens)[]
+] as const satisfies (keyof TokenCounts)[]
 
-const readable = (tokens: SessionTokens): number =>
+const readable = (tokens: TokenCounts): number =>
   names.reduce((total, name) => total + (tokens[name] ?? 0), 0)
 
 /**
@@ -207,7 +207,7 @@ const readable = (tokens: SessionTokens): number =>
  * one session.
  */
 function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionUsage {
-  const tokens: SessionTokens = {}
+  const tokens: TokenCounts = {}
   for (const name of names) {
     const [count, more] = [one.tokens[name], other.tokens[name]]
     if (count === null || more === null) tokens[name] = null

@@ -1,20 +1,16 @@
 import { formatPath } from '../json/parse.ts'
 import { failureInstead } from '../problem/problem.ts'
-import { readTokenCount, type TokenCount } from '../token-count.ts'
+import { readTokenCount, type TokenCount, type TokenCounts } from '../token-count.ts'
 import * as z from '../zod.ts'
 
 /** The facts about an answer besides its text. A stream adds to them as it comes. */
-export interface AnswerSummary {
+export interface AnswerSummary extends TokenCounts {
   /** The service's own name for the answer. */
   id?: string
   model?: string
   stopReason?: string
   /** The service's own explanation of it. */
   stopMessage?: string
-  inputTokens?: TokenCount
-  outputTokens?: TokenCount
-  cachedTokens?: TokenCount
-  cacheCreationTokens?: TokenCount
   /** A part of the output's. */
   reasoningTokens?: TokenCount
   /** If it is absent, it is the sum of the input, the output and both caches. */

@@ -110,8 +110,8 @@ export class AnswerReader {
 const counts = [
   'inputTokens',
   'outputTokens',
-  'cachedTokens',
-  'cacheCreationTokens',
+  'cacheReadInputTokens',
+  'cacheCreationInputTokens',
   'reasoningTokens',
   'totalTokens',
 ] as const

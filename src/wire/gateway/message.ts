@@ -93,8 +93,8 @@ function pieceOf(blocks: Block[], { id, model, stop_reason: stopReason, usage }:
       stopReason,
       inputTokens: usage?.input_tokens,
       outputTokens: usage?.output_tokens,
-      cachedTokens: usage?.cache_read_input_tokens,
-      cacheCreationTokens: usage && readCacheCreation(usage),
+      cacheReadInputTokens: usage?.cache_read_input_tokens,
+      cacheCreationInputTokens: usage && readCacheCreation(usage),
     },
     holds: blocks.flatMap(holdingsOf),
   }

@@ -164,7 +164,7 @@ function countsOf(usage: NativeAnswer['usageMetadata']): AnswerPiece['summary'] 
   return {
     inputTokens: promptTokenCount,
     outputTokens,
-    cachedTokens: usage.cachedContentTokenCount,
+    cacheReadInputTokens: usage.cachedContentTokenCount,
     reasoningTokens: thoughtsTokenCount,
     // Some services tell 0 beside parts that are more.
     totalTokens: totalTokenCount || (sum === undefined ? totalTokenCount : sum),

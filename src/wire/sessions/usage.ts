@@ -1,5 +1,5 @@
 import { isObject } from '../json/parse.ts'
-import { readCacheCreation, readTokenCount, type TokenCount } from '../token-count.ts'
+import { readCacheCreation, readTokenCount, type TokenCounts } from '../token-count.ts'
 
 /** Whole minor units of a currency: 187 of `USD` are $1.87. */
 export interface Money {
@@ -7,17 +7,9 @@ export interface Money {
   currency: string
 }
 
-/** Tokens by the names that reports have; what a service does not tell is absent. */
-export interface SessionTokens {
-  inputTokens?: TokenCount
-  outputTokens?: TokenCount
-  cacheReadInputTokens?: TokenCount
-  cacheCreationInputTokens?: TokenCount
-}
-
 /** What a session, or one request of its agent, has used, as far as the service tells (public clients, 9). */
 export interface SessionUsage {
-  tokens: SessionTokens
+  tokens: TokenCounts
   cost?: Money | undefined
 }
 

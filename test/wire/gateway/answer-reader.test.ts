@@ -13,7 +13,7 @@ const usage = {
   cache_read_input_tokens: 3,
   cache_creation_input_tokens: 4,
 }
-const counted = { inputTokens: 1, outputTokens: 2, cachedTokens: 3, cacheCreationTokens: 4 }
+const counted = { inputTokens: 1, outputTokens: 2, cacheReadInputTokens: 3, cacheCreationInputTokens: 4 }
 const delta = (text: string) => ({ type: 'content_block_delta', delta: { type: 'text_delta', text } })
 
 test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([

@@ -14,7 +14,7 @@ const usage = {
   cache_read_input_tokens: 3,
   cache_creation_input_tokens: 4,
 }
-const counts = { inputTokens: 1, outputTokens: 2, cachedTokens: 3, cacheCreationTokens: 4 }
+const counts = { inputTokens: 1, outputTokens: 2, cacheReadInputTokens: 3, cacheCreationInputTokens: 4 }
 const oddUsage = {
   input_tokens: '1',
   output_tokens: null,
@@ -22,7 +22,7 @@ const oddUsage = {
   cache_creation_input_tokens: { a: 4 },
 }
 
-const oddCounts = { inputTokens: null, cachedTokens: null, cacheCreationTokens: null }
+const oddCounts = { inputTokens: null, cacheReadInputTokens: null, cacheCreationInputTokens: null }
 
 interface Piece {
   text?: string

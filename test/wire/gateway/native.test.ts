@@ -38,7 +38,13 @@ test('a whole answer is read', () => {
       cachedContentTokenCount: 5,
     },
   }
-  const counts = { inputTokens: 1, outputTokens: 6, reasoningTokens: 4, cachedTokens: 5, totalTokens: 9 }
+  const counts = {
+    inputTokens: 1,
+    outputTokens: 6,
+    reasoningTokens: 4,
+    cacheReadInputTokens: 5,
+    totalTokens: 9,
+  }
   read(answer, {
     text: 'ac',
     summary: { id: 'i', model: 'm', stopReason: 'STOP', stopMessage: 'why', ...counts },
@@ -131,7 +137,13 @@ test.each<[usageMetadata: object, counts: NativePiece['summary']]>([
       thoughtsTokenCount: {},
       cachedContentTokenCount: '5',
     },
-    { inputTokens: null, outputTokens: null, cachedTokens: null, reasoningTokens: null, totalTokens: null },
+    {
+      inputTokens: null,
+      outputTokens: null,
+      cacheReadInputTokens: null,
+      reasoningTokens: null,
+      totalTokens: null,
+    },
   ],
   [{ promptTokenCount: 1 }, { inputTokens: 1, totalTokens: 1 }],
   [

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import { type Money, readBudget, readUsage, type SessionTokens } from '../../../src/wire/sessions/usage.ts'
+import { type Money, readBudget, readUsage } from '../../../src/wire/sessions/usage.ts'
+import type { TokenCounts } from '../../../src/wire/token-count.ts'
 
 const most = Number.MAX_SAFE_INTEGER
 
-test.each<[usage: unknown, tokens: SessionTokens | undefined]>([
+test.each<[usage: unknown, tokens: TokenCounts | undefined]>([
   [
     { input_tokens: 1, output_tokens: 2, cache_read_input_tokens: 3, cache_creation_input_tokens: 4 },
     { inputTokens: 1, outputTokens: 2, cacheReadInputTokens: 3, cacheCreationInputTokens: 4 },
