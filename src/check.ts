@@ -1,7 +1,7 @@
 import type { Context } from './context.ts'
 import { CliError } from './errors.ts'
 import { buildTrial, longestAnswer, tryChat } from './gateway/check.ts'
-import { type Caller, createCaller } from './http/call.ts'
+import { createCaller } from './http/call.ts'
 import { oneLine } from './io/escape.ts'
 import { createQuestioner, InputEnded, type Questioner } from './io/question.ts'
 import { createWrapping } from './io/wrapping.ts'
@@ -18,12 +18,6 @@ export interface CheckOptions {
   session?: string | undefined
 }
 
-interface Trial {
-  context: Context
-  settings: ResolvedSettings
-  caller: Caller
-}
-
 /** How long a service may be silent, in seconds: a model takes its time. */
 const patience = 30
 
@@ -34,7 +28,11 @@ const patience = 30
 export async function checkProfile(asked: Context, { ask, session }: CheckOptions): Promise<boolean> {
   const settings = await readSettings(asked)
   const { values, origins } = settings
-  if (values.baseUrl === undefined && values.agentsUrl === undefined) throw noAddress(settings)
+  if (values.baseUrl === undefined && values.agentsUrl === undefined) {
+    const ways = `'parley config init${profileFlag(settings)}' asks for it, or try '--profile demo'`
+    const what = 'no address is set, of the gateway or of the session service'
+    throw new CliError('credentials', `${what}: ${ways}`)
+  }
   const mayCost = ask ?? (await offerQuestions(asked, settings))
   // The person's time to answer does not count.
   const context = { ...asked, start: asked.timers.now() }
@@ -42,7 +40,7 @@ export async function checkProfile(asked: Context, { ask, session }: CheckOption
   // `--timeout` is meant for the check; a setting is meant for answers that may take long.
   const isOwn = origins.timeout?.source === 'flag'
   const timeout = isOwn ? values.timeout : Math.min(values.timeout || Infinity, patience)
-  const trial = { context, settings, caller: createCaller(context, settings, { timeout }) }
+  const caller = createCaller(context, settings, { timeout })
   const wrap = await createWrapping(context.host.stdout)
   let first: CliError | undefined
   const check = async (name: string, setting: 'baseUrl' | 'agentsUrl', work: () => Promise<string>) => {
@@ -60,33 +58,30 @@ export async function checkProfile(asked: Context, { ask, session }: CheckOption
   }
   let streams = false
   await check('gateway', 'baseUrl', async () => {
-    await requireCredential(trial)
+    const { endpoint, parts } = await buildTrial(settings, { stream: false })
+    // A token that is missing, or may not go there, is a failure before the model is asked.
+    await caller.prepare(endpoint, parts)
     if (!mayCost)
       return `not tried: it costs up to ${mostTokens} tokens: 'parley config check${profileFlag(settings)} --ask' tries it`
-    streams = await tryGateway(trial)
+    await tryChat(context, settings, { caller, stream: false })
+    const type = await tryChat(context, settings, { caller, stream: true })
+    streams = /^text\/event-stream\b/i.test(type)
     return describeStreaming(settings, streams)
   })
-  await check('session service', 'agentsUrl', () =>
-    trySessionService(trial, session || context.host.env.PARLEY_SESSION),
-  )
+  await check('session service', 'agentsUrl', async () => {
+    const named = session || context.host.env.PARLEY_SESSION
+    try {
+      await tryList(context, settings, { caller, session: named })
+      return 'ok: the key was accepted'
+    } catch (error) {
+      return describeRefusal(error, named)
+    }
+  })
   if (first) throw first
   return streams
 }
 
 const mostTokens = 2 * longestAnswer
-
-/** Throws a `CliError` if there is no token, or if it may not go to the gateway's address. */
-async function requireCredential({ settings, caller }: Trial): Promise<void> {
-  const { endpoint, parts } = await buildTrial(settings, { stream: false })
-  await caller.prepare(endpoint, parts)
-}
-
-/** Asks the model twice. Returns whether the second answer streamed. */
-async function tryGateway({ context, settings, caller }: Trial): Promise<boolean> {
-  await tryChat(context, settings, { caller, stream: false })
-  const type = await tryChat(context, settings, { caller, stream: true })
-  return /^text\/event-stream\b/i.test(type)
-}
 
 function describeStreaming(settings: ResolvedSettings, streams: boolean): string {
   const { streamVia, stream } = settings.values
@@ -96,21 +91,13 @@ function describeStreaming(settings: ResolvedSettings, streams: boolean): string
   return `ok: the model answered, and ${how}${isOffered ? way : ''}`
 }
 
-/** Reads one event of the session that is named, else one session. */
-async function trySessionService(
-  { context, settings, caller }: Trial,
-  session: string | undefined,
-): Promise<string> {
-  try {
-    await tryList(context, settings, { caller, session })
-    return 'ok: the key was accepted'
-  } catch (error) {
-    const { status, body } = error instanceof CliError ? error.details : {}
-    // A web server that knows nothing of keys has a page of its own for what it does not find.
-    if (session && status === 404 && isObject(body)) return 'ok: the key was accepted, no such session'
-    if (session || (status !== 404 && status !== 405)) throw error
-    return `not tried: the service does not list sessions (${status}): -s or PARLEY_SESSION names one`
-  }
+/** What a failure of the session service says of its key. Throws it again if it is one. */
+function describeRefusal(error: unknown, session: string | undefined): string {
+  const { status, body } = error instanceof CliError ? error.details : {}
+  // A web server that knows nothing of keys has a page of its own for what it does not find.
+  if (session && status === 404 && isObject(body)) return 'ok: the key was accepted, no such session'
+  if (session || (status !== 404 && status !== 405)) throw error
+  return `not tried: the service does not list sessions (${status}): -s or PARLEY_SESSION names one`
 }
 
 /** The words of a failure, and what mends it. */
@@ -169,9 +156,4 @@ export async function offerCheck(context: Context, questioner: Questioner): Prom
   if (!streams || values.stream) return
   if (await agreed('Print every chat as it comes? [Y/n]', true))
     await changeProfile(context, (current) => withValue(current, 'stream', true), settings.profile)
-}
-
-function noAddress(settings: ResolvedSettings): CliError {
-  const ways = `'parley config init${profileFlag(settings)}' asks for it, or try '--profile demo'`
-  return new CliError('credentials', `no address is set, of the gateway or of the session service: ${ways}`)
 }

@@ -90,16 +90,7 @@ export function meaning(fate: Fate, { repeat, isProvedByReceipt = false, look }:
 }
 
 /** One call of a run, from its first attempt to its end. */
-export interface Call {
-  fate(): Fate
-  meaning(): Meaning
-  /** Another attempt begins. */
-  attempt(): void
-  /** The current attempt got this far. */
-  reach(fate: Fate): void
-  /** The call is over. Its result or its failure has the rest. */
-  end(): void
-}
+export type Call = ReturnType<typeof track>
 
 interface CallOptions {
   /** The caller makes many, and prints their outcomes itself. */
@@ -130,7 +121,7 @@ export class Calls {
 
   begin(stakes: Stakes, { isOneOfMany = false, wayOn }: CallOptions = {}): Call {
     const isReading = stakes.repeat === 'always'
-    const call = track(stakes, () => this.#end(call, isReading))
+    const call: Call = track(stakes, () => this.#end(call, isReading))
     if (!isReading || !this.#isChanging) this.#underWay.add(call)
     // What only reads takes nothing away.
     if (isOneOfMany || isReading) return call
@@ -235,19 +226,22 @@ function objectionOf(call: Call): Retry | undefined {
   return call.meaning().safeToRetry ? undefined : 'look-first'
 }
 
-function track(stakes: Stakes, onEnd: () => void): Call {
+function track(stakes: Stakes, end: () => void) {
   let fate: Fate = 'not-sent'
   let before: Fate = fate
   return {
     fate: () => fate,
     meaning: () => meaning(fate, stakes),
+    /** Another attempt begins. */
     attempt() {
       before = fate
     },
-    reach(reached) {
+    /** The current attempt got this far. */
+    reach(reached: Fate) {
       if (fate !== 'done') fate = advance(before, reached)
     },
-    end: onEnd,
+    /** The call is over. Its result or its failure has the rest. */
+    end,
   }
 }
 

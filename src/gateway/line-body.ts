@@ -78,7 +78,7 @@ export function createLineCaller(
   // A failure's body is a part of its result.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createCaller(context, settings, { isOneOfMany: true })
-  const withFreshSecret = createSecretRenewal(caller)
+  const withFreshSecret = createSecretRenewal(caller.forgetSecrets)
   const { family, retries } = settings.values
   const { retryUnknown = false } = outer.flags
   const requestOf = ({ model, body }: LineRequest) => ({ params: { family, model }, body })

@@ -121,11 +121,7 @@ function missing(settings: SettingName[], resolved: ResolvedSettings): CliError 
  * Makes what has a call made once more if its secret has expired: after a 401, the command that gave the secret is
  * run again, once for all calls that were begun with it. A new secret that never worked is not replaced.
  */
-export function createSecretRenewal({
-  forgetSecrets,
-}: {
-  forgetSecrets(): boolean
-}): <T>(call: () => Promise<T>) => Promise<T> {
+export function createSecretRenewal(forgetSecrets: () => boolean) {
   let version = 0
   let hasWorked = true
 
@@ -138,18 +134,17 @@ export function createSecretRenewal({
     return true
   }
 
-  return async (call) => {
-    const used = version
-    try {
-      const value = await call()
-      if (used === version) hasWorked = true
-      return value
-    } catch (error) {
-      if (!(error instanceof CliError) || error.details.status !== 401 || !renew(used)) throw error
-      const again = version
-      const value = await call()
-      if (again === version) hasWorked = true
-      return value
+  return async <T>(call: () => Promise<T>): Promise<T> => {
+    for (let isSecond = false; ; isSecond = true) {
+      const used = version
+      try {
+        const value = await call()
+        if (used === version) hasWorked = true
+        return value
+      } catch (error) {
+        const isRefused = error instanceof CliError && error.details.status === 401
+        if (isSecond || !isRefused || !renew(used)) throw error
+      }
     }
   }
 }

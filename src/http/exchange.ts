@@ -6,7 +6,7 @@ import type { Timers } from '../timers.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { type Connection, type Connections, close } from './connections.ts'
 import { errorOf } from './socket.ts'
-import { createTimeLimits, type TimeLimits } from './time-limits.ts'
+import { createTimeLimits } from './time-limits.ts'
 
 export interface ExchangeOptions {
   connections: Connections
@@ -38,7 +38,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions
   readonly #reports: Reports
   readonly #url: URL
-  readonly #limits: TimeLimits
+  readonly #limits: ReturnType<typeof createTimeLimits>
   readonly #opening = new AbortController()
   readonly #body = new ChunkQueue(
     (isPaused) => {

@@ -1,17 +1,6 @@
 import { callAfter, setTimer, type Timers } from '../timers.ts'
 
-/** The limits of one exchange: the longest silence, and the deadline. */
-export interface TimeLimits {
-  /** From now on bytes are expected. */
-  start(): void
-  /** Some came: the silence is counted from now. */
-  refresh(): void
-  /** While reading is paused, no silence is counted: it is parley that does not read. */
-  pause(isPaused: boolean): void
-  end(): void
-}
-
-export interface TimeLimitOptions {
+interface TimeLimitOptions {
   /** Milliseconds: the longest silence; 0 for none. */
   timeout: number
   /** By the forward clock; Infinity for none. */
@@ -21,7 +10,8 @@ export interface TimeLimitOptions {
   onEnd(why: string, isDeadline: boolean): void
 }
 
-export function createTimeLimits({ timeout, deadline, timers, onEnd }: TimeLimitOptions): TimeLimits {
+/** The limits of one exchange: the longest silence, and the deadline. */
+export function createTimeLimits({ timeout, deadline, timers, onEnd }: TimeLimitOptions) {
   let silence: NodeJS.Timeout | undefined
   let isPaused = false
   let isOver = false
@@ -48,12 +38,15 @@ export function createTimeLimits({ timeout, deadline, timers, onEnd }: TimeLimit
   }
 
   return {
+    /** From now on bytes are expected. */
     start,
+    /** Some came: the silence is counted from now. */
     refresh() {
       refreshes++
       if (!isPaused && !isOver) silence?.refresh()
     },
-    pause(paused) {
+    /** While reading is paused, no silence is counted: it is parley that does not read. */
+    pause(paused: boolean) {
       isPaused = paused
       start()
     },

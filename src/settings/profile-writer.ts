@@ -29,7 +29,7 @@ const waiting = {
 } as const
 
 /** Makes the new file from the old one; `undefined` changes nothing. */
-export type Change = (file: ProfileFile) => ProfileFile | undefined
+type Change = (file: ProfileFile) => ProfileFile | undefined
 
 /**
  * Changes the profile file: one writer at a time, written whole or not at all, readable by its owner only. Throws
@@ -39,7 +39,7 @@ export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Chan
   const path = requireProfilePath(info)
   try {
     prepareProtected(path, info, warn)
-    while (!(await changeOnce(path, { info, warn, change }))) {}
+    while (!(await changeOnce(path, info, warn, change))) {}
   } catch (error) {
     if (error instanceof CliError) throw error
     throw new CliError('credentials', `${path}: ${fileProblem(error)}`)
@@ -50,16 +50,16 @@ export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Chan
  * Returns false if another process removed this one's lock, because it seemed dead. Between lock and release
  * nothing takes long unless the file is broken, so a signal never leaves a lock or a temporary file behind.
  */
-async function changeOnce(
-  path: string,
-  { info, warn, change }: { info: ProcessInfo; warn: Warn; change: Change },
-): Promise<boolean> {
+async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: Change): Promise<boolean> {
   const held = await lock(path, waiting)
   try {
     removeLeftovers(path)
     const file = await readProfiles(info, warn)
-    if (file.version !== undefined && file.version !== version) throw tooNew(path)
-    refuseOpenCommands(info, file)
+    if (file.version !== undefined && file.version !== version)
+      throw unusable(path, 'written by a newer parley')
+    // The new file would be the user's own, and so would each command that a stranger wrote.
+    const place = mayHoldCommand(JSON.stringify(file)) ? findOpenPlace(info) : undefined
+    if (place !== undefined) throw unusable(place, `others can write it; ${wayToClose}`)
     const changed = change(file)
     if (!held.isHeld()) return false
     if (changed) write(path, changed)
@@ -72,14 +72,6 @@ async function changeOnce(
     held.release()
   }
 }
-
-/** The new file would be the user's own, and so would each command that a stranger wrote. */
-function refuseOpenCommands(info: ProcessInfo, file: ProfileFile): void {
-  const place = mayHoldCommand(JSON.stringify(file)) ? findOpenPlace(info) : undefined
-  if (place !== undefined) throw unusable(place, `others can write it; ${wayToClose}`)
-}
-
-const tooNew = (path: string) => new CliError('credentials', `${path}: written by a newer parley`)
 
 /** Only a writer that was killed leaves its temporary file behind, with the secrets in it. */
 function removeLeftovers(path: string): void {

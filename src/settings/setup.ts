@@ -34,10 +34,22 @@ export async function setUpProfile(context: Context, questioner: Questioner): Pr
 
   const known = profileValues(file, name) ?? {}
   context.calls.sayInstead(() => 'nothing was changed')
-  const answers = await interview(questioner, known, {
-    begin: (title) => write(`\n${title}`),
-    say: (text) => write(margin + wrapBelow(oneLine(text, 2000))),
-  })
+  const say = (text: string) => write(margin + wrapBelow(oneLine(text, 2000)))
+  const answers: GivenValue[] = []
+  /** Resolves with whether the setting has a value then. */
+  const ask = async (setting: SettingName) => {
+    const values = answers.reduce(withAnswer, known)
+    const current = values[setting] ?? defaultOf(setting, values)
+    const value = await askFor(setting, { current, questioner, say })
+    if (value !== undefined) answers.push([setting, value])
+    return (value ?? current) !== undefined
+  }
+  for (const { title, address, secret, command, others } of services) {
+    write(`\n${title}`)
+    if (!(await ask(address))) continue
+    if (!(await ask(secret))) await ask(command)
+    for (const other of others) await ask(other)
+  }
   context.calls.sayInstead(() => undefined)
   const values = answers.reduce(withAnswer, known)
   if (answers.length === 0) note('nothing changed')
@@ -52,12 +64,6 @@ export async function setUpProfile(context: Context, questioner: Questioner): Pr
     )
   }
   return services.some(({ address }) => values[address] !== undefined)
-}
-
-/** What is written on the screen between the questions. */
-interface Screen {
-  begin(title: string): void
-  say(text: string): void
 }
 
 /** Before each line but a title. */
@@ -103,37 +109,9 @@ const explanations: { [K in SettingName]?: string } = {
   workspaceId: 'The workspace, such as wrkspc_1, if the key belongs to more than one.',
 }
 
-/** Asks for what each service needs. For a service without an address, only the address. */
-async function interview(
-  questioner: Questioner,
-  known: Values,
-  { begin, say }: Screen,
-): Promise<GivenValue[]> {
-  const answers: GivenValue[] = []
-  /** Resolves with whether the setting has a value then. */
-  const ask = async (name: SettingName) => {
-    const values = answers.reduce(withAnswer, known)
-    const current = values[name] ?? defaultOf(name, values)
-    const value = await askFor(name, { current, questioner, say })
-    if (value !== undefined) answers.push([name, value])
-    return (value ?? current) !== undefined
-  }
-  for (const { title, address, secret, command, others } of services) {
-    begin(title)
-    if (!(await ask(address))) continue
-    if (!(await ask(secret))) await ask(command)
-    for (const other of others) await ask(other)
-  }
-  return answers
-}
-
 /** The default chat model depends on the family, so the table of settings has none. */
 const defaultOf = (name: SettingName, { family = settingOf('family').default }: Values): unknown =>
   name === 'chatModel' ? `${family}-2.5-pro` : settingOf(name).default
-
-/** Without a secret the next question is the one for its command. */
-const meaningOfEnter = (secret: unknown): string =>
-  secret === undefined ? 'To have a command print it each time, press Enter.' : 'Enter keeps it.'
 
 /** Asks until the answer is valid and can work; `undefined` if there is none. */
 async function askFor(
@@ -143,8 +121,10 @@ async function askFor(
   const { about, secret: isHidden = false } = settingOf(name)
   let offered = current
   const shown = () => (offered === undefined ? '' : ` [${maskValue(name, offered)}]`)
-  const more = isHidden ? ` ${meaningOfEnter(current)}` : ''
-  say(`${explanations[name] ?? about}${more}`)
+  // Without a secret the next question is the one for its command.
+  const enter =
+    current === undefined ? 'To have a command print it each time, press Enter.' : 'Enter keeps it.'
+  say(`${explanations[name] ?? about}${isHidden ? ` ${enter}` : ''}`)
   for (;;) {
     const typed = await questioner.ask(
       `${margin}${oneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown()}`)}: `,
