@@ -146,9 +146,13 @@ export class Calls {
   }
 
   #describe(): string | undefined {
-    const all = [...this.#told]
-    const open = all.filter(([, isOver]) => !isOver)
-    const meant = countEach((open.length > 0 ? open : all).map(([call]) => call.meaning().interrupted))
+    const isUnderWay = [...this.#told.values()].includes(false)
+    const told = [...this.#told.keys()].filter((call) => !isUnderWay || this.#told.get(call) === false)
+    // Of several the one that got furthest counts, if it leaves anything to be said.
+    const meant = fates
+      .flatMap((fate) => told.filter((call) => call.fate() === fate))
+      .findLast((call) => call.meaning().interrupted !== undefined)
+      ?.meaning().interrupted
     const isAfter = this.#certain !== undefined && meant !== undefined
     return inTurn([this.#certain, isAfter ? `after that ${meant}` : meant, this.#wayOnOfLast?.()])
   }
@@ -247,12 +251,3 @@ function track(stakes: Stakes, end: () => void) {
 
 const further = (one: Sent, other: Sent): Sent =>
   [one, other].includes('yes') ? 'yes' : [one, other].includes('unknown') ? 'unknown' : 'no'
-
-/** Of several calls each meaning once, with how many there are of it. */
-function countEach(all: readonly (string | undefined)[]): string | undefined {
-  const left = all.filter((meant) => meant !== undefined)
-  if (left.length <= 1) return left[0]
-  const counts = new Map<string, number>()
-  for (const meant of left) counts.set(meant, (counts.get(meant) ?? 0) + 1)
-  return [...counts].map(([meant, count]) => `${meant} (${count} of ${left.length} requests)`).join('; ')
-}

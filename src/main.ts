@@ -28,15 +28,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const report = new Report(argv, { host, summary, calls, secrets, start })
   let ending: Promise<number> | undefined
   const limit = { deadline: Infinity }
-  const run: Run = {
-    start,
-    limit,
-    cleanups,
-    lastSteps: [],
-    secrets,
-    summary,
-    calls,
-  }
+  const run: Run = { start, limit, cleanups, lastSteps: [], secrets, summary, calls }
   let wrap: (line: string) => string = String
   // A signal's handler waits for nothing.
   if (host.stderr.isTerminal)
@@ -47,7 +39,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     // The terminal has shown the ^C that was typed.
     const isInLine = !cleanUp(cleanups) && exit === 130 && host.stderr.isTerminal
     // The command to be copied comes last.
-    const states = [report.tryWriteNow({ exit, isSignal: true }), calls.lastWords()]
+    const states = [problemOf(() => report.writeNow({ exit, isSignal: true })), calls.lastWords()]
     const words = ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
     if (isJson) return describeSignal(exit, words)
     return guard(`${isInLine ? '\n' : ''}${wrap(`parley: ${words}`)}\n`)
@@ -93,18 +85,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   /** A signal for programs, in the form of a failure. */
   function describeSignal(exit: number, words: string): string {
     const { sent, retry } = calls
-    const safeToRetry = retry === 'later'
-    const resume = summary.resume?.()
-    const error = {
-      format: 1,
-      kind: 'signal',
-      exit,
-      message: oneLine(words, 2000),
-      sent,
-      safeToRetry,
-      retry,
-      resume,
-    }
+    const fate = { sent, safeToRetry: retry === 'later', retry, resume: summary.resume?.() }
+    const error = { format: 1, kind: 'signal', exit, message: oneLine(words, 2000), ...fate }
     return `${escapeJson(JSON.stringify(secrets.redactValue({ error })))}\n`
   }
 
@@ -114,28 +96,32 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return ending
   }
 
-  function tryLastSteps(): string | undefined {
-    try {
-      takeLastSteps()
-    } catch (error) {
-      return (error as Error).message
-    }
-    return undefined
-  }
-
   async function end(thrown: CliError): Promise<number> {
     // What failed may be no call, but the printing of what several calls brought.
     const failure = thrown.with({ sent: thrown.details.sent ?? calls.sent })
-    const { kind, message, details, exitCode } = failure
-    const problem = (await report.tryWrite({ exit: exitCode, failure })) ?? tryLastSteps()
+    const { exitCode } = failure
+    const unwritten = await report.write({ exit: exitCode, failure }).then(() => undefined, messageOf)
+    const problem = unwritten ?? problemOf(takeLastSteps)
     cleanUp(cleanups)
-    const whole = problem === undefined ? failure : new CliError(kind, `${message}; ${problem}`, details)
+    const whole = problem === undefined ? failure : failure.with({}, `${failure.message}; ${problem}`)
     const until = { limit: { deadline: lateEnd() }, timers: host.timers }
     await printFailure(whole, argv, { host, secrets, until })
     if (isForGithub) await annotate(whole, summary.command, { host: outer, secrets, until })
     return exitCode
   }
 }
+
+/** The message of what a piece of work throws. */
+function problemOf(work: () => void): string | undefined {
+  try {
+    work()
+  } catch (error) {
+    return messageOf(error)
+  }
+  return undefined
+}
+
+const messageOf = (error: unknown) => (error as Error).message
 
 /** The name of a report may be what is wrong about the arguments, so none is written then. */
 function checkArguments(argv: string[], host: Host, report: Report): void {

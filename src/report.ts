@@ -3,18 +3,16 @@ import type { End, ReportSource } from './report-file.ts'
 
 /** The report of a run, if one is asked for. */
 export class Report {
-  readonly #name: string
-  readonly #source: ReportSource
-  #state: 'not open' | 'over' | ((end: End) => void)
+  #prepare: (() => Promise<(end: End) => void>) | undefined
+  #write: ((end: End) => void) | undefined
 
   /** The flags are read from the bare arguments, because they apply even if those are wrong. */
   constructor(argv: string[], source: ReportSource) {
     const name = flagValue(argv, '--report')
     // A preview sends nothing, so there is nothing to report.
     const isPreview = ['--dry-run', '--curl'].some((flag) => hasFlag(argv, flag))
-    this.#name = name ?? ''
-    this.#source = source
-    this.#state = name === undefined || isPreview ? 'over' : 'not open'
+    if (name !== undefined && !isPreview)
+      this.#prepare = async () => (await import('./report-file.ts')).openReport(name, source)
   }
 
   /**
@@ -22,44 +20,26 @@ export class Report {
    * could not be written.
    */
   async open(): Promise<void> {
-    if (this.#state !== 'not open') return
-    this.#state = 'over'
-    const { openReport } = await import('./report-file.ts')
-    this.#state = openReport(this.#name, this.#source)
+    const prepare = this.#prepare
+    this.forgo()
+    this.#write = (await prepare?.()) ?? this.#write
   }
 
-  /** None is written. */
+  /** A report that is not open is not written. */
   forgo(): void {
-    this.#state = 'over'
+    this.#prepare = undefined
   }
 
   /** Writes it, once; also of a run that ended before its report was opened. Throws a `CliError`. */
   async write(end: End): Promise<void> {
     await this.open()
-    this.#writeNow(end)
-  }
-
-  /** The same, but returns the failure's message. */
-  tryWrite(end: End): Promise<string | undefined> {
-    return this.write(end).then(() => undefined, messageOf)
+    this.writeNow(end)
   }
 
   /** The same for a signal: synchronous, and nothing is written before the report is open. */
-  tryWriteNow(end: End): string | undefined {
-    try {
-      this.#writeNow(end)
-    } catch (error) {
-      return messageOf(error)
-    }
-    return undefined
-  }
-
-  #writeNow(end: End): void {
-    if (typeof this.#state === 'string') return
-    const writeOnce = this.#state
-    this.#state = 'over'
-    writeOnce(end)
+  writeNow(end: End): void {
+    const write = this.#write
+    this.#write = undefined
+    write?.(end)
   }
 }
-
-const messageOf = (error: unknown) => (error as Error).message

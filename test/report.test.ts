@@ -357,18 +357,17 @@ const interruption = { exit: 143, isSignal: true }
 
 test('a signal writes none before it is open, and the first end that is written stays', async () => {
   const { cwd, report } = prepare()
-  expect(report.tryWriteNow(interruption)).toBeUndefined()
+  report.writeNow(interruption)
   expect(readdirSync(cwd)).toEqual([])
   writeFileSync(join(cwd, 'r.json'), '')
   await report.open()
   expect(readdirSync(cwd)).toEqual([])
   await report.open()
-  expect(report.tryWriteNow(interruption)).toBeUndefined()
+  report.writeNow(interruption)
   expect(read(cwd)).toMatchObject({ exit: 143, kind: 'signal' })
   await report.open()
   await report.write({ exit: 0 })
-  expect(await report.tryWrite({ exit: 0 })).toBeUndefined()
-  expect(report.tryWriteNow({ exit: 0 })).toBeUndefined()
+  report.writeNow({ exit: 0 })
   expect(read(cwd).exit).toBe(143)
 })
 
@@ -382,8 +381,7 @@ test('a run that forgoes it, or only shows what it would send, writes none, what
     if (forgoes) report.forgo()
     await report.open()
     await report.write({ exit: 0 })
-    expect(await report.tryWrite({ exit: 0 })).toBeUndefined()
-    expect(report.tryWriteNow(interruption)).toBeUndefined()
+    report.writeNow(interruption)
     expect(readdirSync(cwd)).toEqual([])
   }
 })
@@ -398,17 +396,15 @@ test('one that cannot be written is told by each end in its way, and leaves noth
   expect(failure).toMatchObject({ kind: 'file', message: why })
   expect(failure.details).toMatchObject({ consequence: 'the report was not written', sent: 'unknown' })
   // It is told once.
-  expect(await report.tryWrite({ exit: 0 })).toBeUndefined()
-  for (const end of ['tryWrite', 'tryWriteNow'] as const) {
-    const other = prepare()
-    await other.report.open()
-    mkdirSync(join(other.cwd, 'r.json'))
-    expect(await other.report[end]({ exit: 0 })).toBe(why)
-    expect(readdirSync(other.cwd)).toEqual(['r.json'])
-  }
+  await report.write({ exit: 0 })
+  const other = prepare()
+  await other.report.open()
+  mkdirSync(join(other.cwd, 'r.json'))
+  expect(() => other.report.writeNow(interruption)).toThrow(why)
+  expect(readdirSync(other.cwd)).toEqual(['r.json'])
   const early = prepare()
   mkdirSync(join(early.cwd, 'r.json'))
-  expect(await early.report.tryWrite({ exit: 0 })).toBe(why)
+  await expect(early.report.write({ exit: 0 })).rejects.toThrow(why)
 })
 
 test('F31 a report of up to 16 MiB is replaced, and a longer one stays', () => {
