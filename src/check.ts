@@ -131,25 +131,25 @@ const canAsk = (settings: ResolvedSettings): boolean =>
 
 const costly = `Ask the model, too? That is two short questions, up to ${mostTokens} tokens. [y/N]`
 
-/** Asks until the answer is yes, no, or Enter for the default. */
+/** Asks until the answer is yes, no, or Enter for the default. The end of the input is a no. */
 async function agrees(questioner: Questioner, question: string, byDefault = false): Promise<boolean> {
   for (;;) {
-    const said = await questioner.ask(`${question} `)
+    const said = await questioner.ask(`${question} `).catch((error: unknown) => {
+      if (error instanceof InputEnded) return 'no'
+      throw error
+    })
     if (said === '') return byDefault
     if (/^y(es)?$/i.test(said)) return true
     if (/^no?$/i.test(said)) return false
   }
 }
 
-/** Offers to check the profile, and if the gateway streams, to have every chat stream. The end of the input is a no. */
+/** Offers to check the profile, and if the gateway streams, to have every chat stream. */
 export async function offerCheck(context: Context, questioner: Questioner): Promise<void> {
   const settings = await readSettings(context)
   const { values } = settings
   const agreed = (question: string, byDefault: boolean) =>
-    agrees(questioner, context.wrap(question), byDefault).catch((error: unknown) => {
-      if (error instanceof InputEnded) return false
-      throw error
-    })
+    agrees(questioner, context.wrap(question), byDefault)
   if (!(await agreed('Check it now? [Y/n]', true))) return
   const ask = canAsk(settings) && (await agreed(costly, false))
   const streams = await checkProfile(context, { ask })

@@ -4,7 +4,6 @@ import type { Call } from '../fate.ts'
 import { printRaw } from '../io/raw-printer.ts'
 import { showSpinner } from '../io/spinner.ts'
 import { isSecretHeader } from '../secrets.ts'
-import { pathDoubt } from '../settings/doubts.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { addressOf, mendSecret } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
@@ -265,8 +264,6 @@ function wayToMend(
   }
   if (status !== 404 && status !== 405) return undefined
   const name = addressOf(service)
-  const doubt = pathDoubt(name, values[name] ?? '')
-  if (doubt) return `asked for ${url}; ${doubt} (${origins[name]?.name})`
   const { source, name: place } = origins.family ?? {}
   const from = source === 'default' ? "the default, which may not be this gateway's" : place
   const family = path.includes('{family}') ? ` and family '${values.family}' (${from})` : ''

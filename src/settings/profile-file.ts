@@ -30,21 +30,21 @@ export type ProfileFile = z.infer<ReturnType<typeof ProfileFile>>
 /** Warns the person of something unusual that does not stop the run. */
 export type Warn = (line: string) => void
 
-/** The folder of the profile file, or `undefined` if the environment names none. */
-function configFolder(info: ProcessInfo): string | undefined {
+/** The profile file's path, or `undefined` if the environment names no folder for it. */
+export function profilePath(info: ProcessInfo): string | undefined {
   const { env, platform } = info
-  const { resolve, isAbsolute } = pathsOf(platform)
+  const { isAbsolute, join, resolve } = platform === 'win32' ? paths.win32 : paths
   const given = env.PARLEY_CONFIG_DIR
   // The current folder may be gone, and is asked for only if it is needed.
-  if (given) return isAbsolute(given) ? resolve(given) : resolve(info.cwd, given)
-  const folder = platformFolder(env, platform)
-  return folder && pathsOf(platform).join(folder, 'parley')
-}
-
-/** The profile file's path, or `undefined` if there is no home folder. */
-export function profilePath(info: ProcessInfo): string | undefined {
-  const folder = configFolder(info)
-  return folder && pathsOf(info.platform).join(folder, 'config.json')
+  if (given)
+    return isAbsolute(given) ? resolve(given, 'config.json') : resolve(info.cwd, given, 'config.json')
+  /** The XDG specification: a relative path is invalid and must be ignored. */
+  const absolute = (path: string | undefined) => (path && isAbsolute(path) ? path : undefined)
+  const home = absolute(env.HOME)
+  let folder = absolute(env.XDG_CONFIG_HOME) ?? (home && join(home, '.config'))
+  if (platform === 'win32') folder = absolute(env.APPDATA)
+  if (platform === 'darwin') folder = home && join(home, 'Library', 'Preferences')
+  return folder && join(folder, 'parley', 'config.json')
 }
 
 /** The same; throws a `CliError` if there is none. */
@@ -57,18 +57,6 @@ export function requireProfilePath(info: ProcessInfo): string {
     `there is no home folder to keep profiles in: set ${variable} or PARLEY_CONFIG_DIR`,
   )
 }
-
-function platformFolder(env: ProcessInfo['env'], platform: NodeJS.Platform): string | undefined {
-  const { isAbsolute, join } = pathsOf(platform)
-  /** The XDG specification: a relative path is invalid and must be ignored. */
-  const absolute = (path: string | undefined) => (path && isAbsolute(path) ? path : undefined)
-  if (platform === 'win32') return absolute(env.APPDATA)
-  const home = absolute(env.HOME)
-  if (platform === 'darwin') return home && join(home, 'Library', 'Preferences')
-  return absolute(env.XDG_CONFIG_HOME) ?? (home && join(home, '.config'))
-}
-
-const pathsOf = (platform: NodeJS.Platform) => (platform === 'win32' ? paths.win32 : paths)
 
 /** A profile file that is there, and may not be read. */
 export class UnreadableProfiles extends CliError {

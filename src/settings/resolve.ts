@@ -46,53 +46,39 @@ const bound: readonly SettingName[] = [
   'workspaceId',
 ]
 
-/** A place that values come from. */
-interface ValueSource {
-  source: Origin['source']
-  nameOf(setting: SettingName): string
-  valueFor(setting: SettingName): unknown
-}
-
 /** The value of each setting that has one. A secret and the command for it are one setting. */
 function chooseValues(sources: SettingSources): Candidate[] {
-  const ordered = orderSources(sources)
+  // `README.md`, Your own services.
+  const order = sources.profile.isNamed
+    ? ['flag', 'profile', 'environment', 'default']
+    : ['flag', 'environment', 'profile', 'default']
   return settingNames
     .filter((name) => secretOfCommand[name] === undefined)
     .flatMap((name) => {
       const forms = settingNames.filter((form) => form === name || secretOfCommand[form] === name)
-      const candidates = ordered.flatMap(({ source, nameOf, valueFor }) =>
-        forms.map((setting) => ({
-          setting,
-          value: valueFor(setting),
-          origin: { source, name: nameOf(setting) },
-        })),
-      )
-      return candidates.find(({ value }) => value !== undefined) ?? []
+      const [first] = forms
+        .flatMap((form) => candidatesFor(form, sources))
+        .filter(({ value }) => value !== undefined)
+        .sort((one, other) => order.indexOf(one.origin.source) - order.indexOf(other.origin.source))
+      return first ?? []
     })
 }
 
-/** The places of values, in the order of `README.md`, Your own services. */
-function orderSources({ flags, profile, env }: SettingSources): ValueSource[] {
-  const own: ValueSource = {
-    source: 'profile',
-    // A file may have any name, and a message may be printed as it is.
-    nameOf: () => `profile '${oneLine(profile.name, 100)}'`,
-    valueFor: (setting) => profile.values[setting],
-  }
-  const environment: ValueSource = {
-    source: 'environment',
-    nameOf: variableOf,
-    valueFor: (setting) =>
-      profile.isNamed && bound.includes(setting) ? undefined : env[variableOf(setting)] || undefined,
-  }
+function candidatesFor(setting: SettingName, { flags, profile, env }: SettingSources): Candidate[] {
+  const variable = variableOf(setting)
+  const isForeign = profile.isNamed && bound.includes(setting)
+  const { value, flag = setting } = flags[setting] ?? {}
+  // A file may have any name, and a message may be printed as it is.
+  const own = `profile '${oneLine(profile.name, 100)}'`
   return [
+    { setting, value, origin: { source: 'flag', name: flag } },
+    { setting, value: profile.values[setting], origin: { source: 'profile', name: own } },
     {
-      source: 'flag',
-      nameOf: (setting) => flags[setting]?.flag ?? setting,
-      valueFor: (setting) => flags[setting]?.value,
+      setting,
+      value: (!isForeign && env[variable]) || undefined,
+      origin: { source: 'environment', name: variable },
     },
-    ...(profile.isNamed ? [own, environment] : [environment, own]),
-    { source: 'default', nameOf: () => 'default', valueFor: (setting) => settingOf(setting).default },
+    { setting, value: settingOf(setting).default, origin: { source: 'default', name: 'default' } },
   ]
 }
 

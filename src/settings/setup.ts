@@ -2,7 +2,6 @@ import type { Context } from '../context.ts'
 import { oneLine } from '../io/escape.ts'
 import type { Questioner } from '../io/question.ts'
 import { createWrapping } from '../io/wrapping.ts'
-import { withoutOwnPath } from './doubts.ts'
 import { readProfiles, requireProfilePath } from './profile-file.ts'
 import {
   changeProfile,
@@ -113,6 +112,21 @@ const explanations: { [K in SettingName]?: string } = {
 const defaultOf = (name: SettingName, { family = settingOf('family').default }: Values): unknown =>
   name === 'chatModel' ? `${family}-2.5-pro` : settingOf(name).default
 
+/** Where the paths begin that are added to an address. */
+const ownPaths: { [K in SettingName]?: RegExp } = {
+  baseUrl: /\/(?:[^/]+_cli|api\/image|v1beta)(?:\/|$)/,
+  agentsUrl: /\/v1(?:\/sessions(?:\/.*)?)?\/?$/,
+}
+
+/** An address up to the path of a call that was pasted with it; `undefined` if it has none. */
+function withoutOwnPath(name: SettingName, address: unknown): string | undefined {
+  const ownPath = ownPaths[name]
+  if (!ownPath) return undefined
+  const { origin, pathname } = new URL(String(address))
+  const at = pathname.search(ownPath)
+  return at < 0 ? undefined : `${origin}${pathname.slice(0, at)}`
+}
+
 /** Asks until the answer is valid and can work; `undefined` if there is none. */
 async function askFor(
   name: SettingName,
@@ -136,7 +150,7 @@ async function askFor(
       say(`${name} ${parsed.error.issues[0]?.message}`)
       continue
     }
-    const address = typeof parsed.data === 'string' ? withoutOwnPath(name, parsed.data) : undefined
+    const address = withoutOwnPath(name, parsed.data)
     if (address === undefined) return parsed.data
     offered = address
     say(`${name} ends before the path of a call, which parley adds to it.`)

@@ -88,7 +88,7 @@ test.each<[string, string, string, string, string]>([
     'https://gateway.test/alpha_cli/v1beta',
     envelope('not_found_error', 'no'),
     '/alpha_cli/v1beta/alpha_cli/v1beta/models',
-    'baseUrl should probably end before /alpha_cli/v1beta, which is added to it: https://gateway.test',
+    'it is made of baseUrl (PARLEY_BASE_URL) and family',
   ],
   [
     'an empty body',

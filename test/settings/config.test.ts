@@ -24,29 +24,7 @@ function world(content?: object) {
 const token = 'canary-token-aaaa1111'
 const work = { baseUrl: 'https://work.test', accessToken: token }
 
-describe('a value that is valid, and probably does not work, is kept with a warning', () => {
-  const hint = (name: string, path: string, address: string) =>
-    `${name} should probably end before ${path}, which is added to it: ${address}`
-  const rows: [string, string, string | undefined][] = [
-    [
-      'baseUrl',
-      'https://a.test/x/alpha_cli/v1beta',
-      hint('baseUrl', '/alpha_cli/v1beta', 'https://a.test/x'),
-    ],
-    ['baseUrl', 'https://a.test/v1beta/models/', hint('baseUrl', '/v1beta/models', 'https://a.test')],
-    ['agentsUrl', 'https://a.test/v1/sessions', hint('agentsUrl', '/v1/sessions', 'https://a.test')],
-    ['agentsUrl', 'https://a.test/v1', hint('agentsUrl', '/v1', 'https://a.test')],
-    ['agentsUrl', 'https://a.test/v1/agents', undefined],
-    ['baseUrl', 'https://a.test/gateway', undefined],
-    ['baseUrl', 'http://localhost:1', undefined],
-  ]
-  test.each(rows)('%s %s', async (name, value, said) => {
-    const { env, file } = world()
-    const ended = await run(['config', 'set', name, value], { env })
-    expect(ended).toMatchObject({ code: 0, err: said === undefined ? '' : `parley: ${said}\n` })
-    expect(file().profiles.default).toEqual({ [name]: value })
-  })
-
+describe('a value that cannot work', () => {
   test.each([
     ['\n', 'https://a.test/x'],
     ['https://b.test\n', 'https://b.test'],
@@ -62,6 +40,22 @@ describe('a value that is valid, and probably does not work, is kept with a warn
       expect(file().profiles.default.baseUrl).toBe(kept)
     },
   )
+
+  test.each([
+    ['baseUrl', 'https://a.test/v1beta/models/', 'https://a.test'],
+    ['agentsUrl', 'https://a.test/v1/sessions', 'https://a.test'],
+    ['agentsUrl', 'https://a.test/v1', 'https://a.test'],
+    ['agentsUrl', 'https://a.test/v1/agents', undefined],
+    ['baseUrl', 'https://a.test/gateway', undefined],
+  ])('config init offers for %s %s what stands before the path of a call', async (name, typed, rest) => {
+    const { env } = world()
+    const { err } = await run(['config', 'init'], {
+      env,
+      typed: `${name === 'baseUrl' ? '' : '\n'}${typed}\n`,
+    })
+    if (rest === undefined) expect(err).not.toContain('ends before the path of a call')
+    else expect(err).toContain(`  ${name} [${rest}]: `)
+  })
 
   test('an address is not the name of a model: config init asks again, config set refuses it', async () => {
     const { env, file } = world()

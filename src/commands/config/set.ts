@@ -3,7 +3,6 @@ import { SettingArgument } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { createQuestioner } from '../../io/question.ts'
-import { pathDoubt } from '../../settings/doubts.ts'
 import { changeProfile, replacedBy, withValue } from '../../settings/profiles.ts'
 import { noteOverrides, problemOf, readChosenValues } from '../../settings/resolve.ts'
 import { schemas } from '../../settings/schemas.ts'
@@ -46,8 +45,6 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
     return withValue(values, name, parsed.data)
   })
   for (const other of replaced) context.note(`${other} was removed: ${name} replaces it`)
-  const doubt = pathDoubt(name, String(parsed.data))
-  if (doubt !== undefined) context.warn(doubt)
   await noteOverrides(context, [name])
 }
 
