@@ -5,7 +5,7 @@ import { Crowd } from './crowd.ts'
 import { CliError, fileProblem, OutputClosed } from './errors.ts'
 import { Calls } from './fate.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
-import { say, type WriteLimit } from './io/output.ts'
+import { type StdStream, say } from './io/output.ts'
 import { Report } from './report.ts'
 import { Secrets } from './secrets.ts'
 import { Summary } from './summary.ts'
@@ -105,8 +105,16 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     cleanUp(cleanups)
     const whole = problem === undefined ? failure : failure.with({}, `${failure.message}; ${problem}`)
     const until = { limit: { deadline: lateEnd() }, timers: host.timers }
-    await printFailure(whole, argv, { host, secrets, until })
-    if (isForGithub) await annotate(whole, summary.command, { host: outer, secrets, until })
+    // A stderr that is gone changes nothing about the exit code.
+    const print = (stderr: StdStream, text: string) => say(stderr, text, until).catch(() => {})
+    const shown = secrets.redactFailure(whole)
+    const { renderAnnotation, renderFailureAsJson } = await import('./io/failure.ts')
+    const text = isJson
+      ? renderFailureAsJson(shown)
+      : secrets.redact(await renderForPerson(shown, argv, host))
+    await print(host.stderr, text)
+    const command = `parley ${summary.command ?? ''}`.trimEnd()
+    if (isForGithub) await print(outer.stderr, secrets.redact(renderAnnotation(shown, command)))
     return exitCode
   }
 }
@@ -181,33 +189,13 @@ const endedEarly = (state: string | undefined) =>
     consequence: state,
   })
 
-/** What a failure is printed with. */
-interface LastWords {
-  host: Host
-  secrets: Secrets
-  until: WriteLimit
-}
-
-/** Prints a failure. Its flags are read from the bare arguments, because they apply even if those are wrong. */
-async function printFailure(
-  failure: CliError,
-  argv: string[],
-  { host, secrets, until }: LastWords,
-): Promise<void> {
-  const [
-    { renderFailure, renderFailureAsJson },
-    { createStyle, toColourChoice, wantsColour },
-    { createWrapping },
-  ] = await Promise.all([import('./io/failure.ts'), import('./io/style.ts'), import('./io/wrapping.ts')])
-  const isJson = flagValue(argv, '--errors') === 'json'
+/** A failure as text. Its flags are read from the bare arguments, because they apply even if those are wrong. */
+async function renderForPerson(failure: CliError, argv: string[], host: Host): Promise<string> {
+  const [{ renderFailure }, { createStyle, toColourChoice, wantsColour }, { createWrapping }] =
+    await Promise.all([import('./io/failure.ts'), import('./io/style.ts'), import('./io/wrapping.ts')])
   const choice = toColourChoice(flagValue(argv, '--color'))
   const isColoured = wantsColour(choice, host.env, host.stderr.isTerminal)
-  const shown = secrets.redactFailure(failure)
-  const text = isJson
-    ? renderFailureAsJson(shown)
-    : secrets.redact(renderFailure(shown, await createStyle(isColoured), await createWrapping(host.stderr)))
-  // A stderr that is gone changes nothing about the exit code.
-  await say(host.stderr, text, until).catch(() => {})
+  return renderFailure(failure, await createStyle(isColoured), await createWrapping(host.stderr))
 }
 
 /** Nothing that a run says is a command to the runner that reads it. */
@@ -217,16 +205,4 @@ async function withGuard(host: Host) {
   // A spread would ask for the current folder, which may be gone.
   const guarded = Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(host), stderr }) as Host
   return { host: guarded, guard: (text: string) => guardText(text) }
-}
-
-/** Prints a failure for a runner, past the guard. */
-async function annotate(
-  failure: CliError,
-  command: string | undefined,
-  { host, secrets, until }: LastWords,
-): Promise<void> {
-  const { renderAnnotation } = await import('./io/failure.ts')
-  const name = command === undefined ? 'parley' : `parley ${command}`
-  const text = renderAnnotation(secrets.redactFailure(failure), name)
-  await say(host.stderr, secrets.redact(text), until).catch(() => {})
 }

@@ -64,12 +64,7 @@ export function createCaller(
     summary.session = parts.params.session
     const request = await build(endpoint, parts)
     const signed = await credentials.addTo(request, parts.once)
-    choosing ??= chooseExchange(context, settings, {
-      timeout,
-      // A batch ends all its calls itself.
-      deadline: isOneOfMany ? Infinity : deadline,
-      keepsConnections: isOneOfMany,
-    })
+    choosing ??= chooseExchange(context, settings, { timeout, isOneOfMany })
     const exchange = await choosing
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     const call = calls.begin({ ...endpoint, look: parts.look }, { isOneOfMany, wayOn })

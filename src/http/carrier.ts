@@ -9,10 +9,8 @@ import type { Exchange } from '../wire/exchange.ts'
 interface CarrierNeeds {
   /** Seconds: the longest silence; 0 for none. */
   timeout: number
-  /** By the forward clock; Infinity for none. */
-  deadline: number
-  /** Many requests follow each other. */
-  keepsConnections: boolean
+  /** Many requests follow each other: connections are kept, and no deadline ends a request by itself. */
+  isOneOfMany: boolean
 }
 
 /** Chooses what carries this run's requests: the network, or for the demo profile the emulator. */
@@ -58,9 +56,9 @@ async function createDemo(context: Context): Promise<Exchange> {
 }
 
 async function createNetwork(
-  { host, input, cleanups, timers, warn }: Context,
+  { host, input, cleanups, timers, warn, limit }: Context,
   { values, origins }: ResolvedSettings,
-  { timeout, deadline, keepsConnections }: CarrierNeeds,
+  { timeout, isOneOfMany }: CarrierNeeds,
 ): Promise<Exchange> {
   const [{ createHttpExchange }, { createConnections, keepConnections }] = await Promise.all([
     import('./exchange.ts'),
@@ -75,9 +73,9 @@ async function createNetwork(
     findProxy: await loadProxies(host.env),
   }
   return createHttpExchange({
-    connections: keepsConnections ? keepConnections(connect, cleanups) : createConnections(connect),
+    connections: isOneOfMany ? keepConnections(connect, cleanups) : createConnections(connect),
     timeout: timeout * 1000,
-    deadline,
+    deadline: isOneOfMany ? Infinity : limit.deadline,
     open: cleanups,
     timers,
   })

@@ -84,17 +84,21 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way)
     return ready(secured, 'secureConnect', (error) => explain(error, host))
   }
 
-  // Only now: earlier, work would delay the connection.
-  const onFound = () => {
+  const dialFirst = async () => {
+    const name = hostOf(first)
+    // An address needs no look-up, and what does it takes time to load.
+    const addresses = isIP(name) ? [name] : await findAddresses(name, signal)
+    const dialing = dial(addresses, portOf(first), sockets)
+    // Only now: earlier, work would delay the connection.
     setImmediate(() => {
       meanwhile()
       // To read all certificates takes as long as to connect. An error is reported later, by `secure`.
       const isSecure = first.protocol === 'https:' || url.protocol === 'https:'
       if (isSecure) setImmediate(() => trust().catch(() => {}))
     })
+    return dialing
   }
-  const dialing = dial(hostOf(first), { port: portOf(first), sockets, signal, onFound })
-  let socket = await dialing.catch((error: Error) => {
+  let socket = await dialFirst().catch((error: Error) => {
     throw explain(error, first)
   })
   if (proxy) {
@@ -134,23 +138,11 @@ const portOf = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443
 /** How long an address is tried before the next one is tried as well. Milliseconds. */
 const headStart = 250
 
-interface DialOptions {
-  port: number
-  /** Every socket is added, so that all can be destroyed. */
-  sockets: Socket[]
-  /** Stops the name look-up; it does not stop the sockets. */
-  signal: AbortSignal
-  /** Called when the addresses are known and the first connection has been started. */
-  onFound(): void
-}
-
 /**
- * Connects to an address, or to the one of a name that answers first. They are started one after another, and all are tried until
- * one connects. Throws Node's error; if several fail, an `AggregateError`.
+ * Connects to the one of several addresses that answers first. They are started one after another, and all are tried until
+ * one connects; every socket is added, so that all can be destroyed. Throws Node's error; if several fail, an `AggregateError`.
  */
-async function dial(name: string, { port, sockets, signal, onFound }: DialOptions): Promise<Socket> {
-  // An address needs no look-up, and what does it takes time to load.
-  const addresses = isIP(name) ? [name] : await findAddresses(name, signal)
+function dial(addresses: string[], port: number, sockets: Socket[]): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const failures: Error[] = []
     const tried: Socket[] = []
@@ -186,7 +178,6 @@ async function dial(name: string, { port, sockets, signal, onFound }: DialOption
     }
 
     tryNext()
-    onFound()
   })
 }
 

@@ -24,7 +24,7 @@ export async function previewRequest(
   const { isTerminal } = output
   if (flags.curl) {
     const own = setting && settings.origins[setting]?.source !== 'environment' ? [variableOf(setting)] : []
-    const variables = [...own, ...curlVariables(request)]
+    const variables = [...own, ...secretNames(request.headers).map(variableFor)]
     if (variables.length > 0) note(`set ${variables.join(' and ')} before running it`)
     const shown = { ...request, url: secrets.redact(request.url) }
     await output.write(toCurl(shown, variableOf(setting ?? 'accessToken'), isTerminal))
@@ -105,9 +105,6 @@ function asText(body: Uint8Array): string {
 
 const secretNames = (headers: Request['headers']) =>
   Object.keys(headers).filter((name) => isSecretHeader(name, headers[name] ?? ''))
-
-/** The variables that `toCurl`'s command reads for secret headers of `-H`. */
-const curlVariables = ({ headers }: Request): string[] => secretNames(headers).map(variableFor)
 
 /** `X-Api-Key` is read from `$X_API_KEY`; a header's name may have characters that a variable's may not. */
 const variableFor = (name: string): string => name.toUpperCase().replace(/^\d|\W/g, '_')

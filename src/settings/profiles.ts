@@ -40,29 +40,22 @@ const demo = {
  */
 export async function readProfile({ host, flags, note }: Context, isForRun = false): Promise<Profile> {
   const choice = { named: flags.profile, env: host.env }
-  const { name, isAsked } = chooseName({}, choice)
-  if (name === demoName) return chooseProfile({}, choice)
-  // To read it may change its mode.
-  const openPlace = findOpenPlace(host)
+  const asked = chooseName({}, choice)
+  // Before the file is read, for that may change its mode.
+  const openPlace = asked.name === demoName ? undefined : findOpenPlace(host)
+  let file: ProfileFile = {}
   try {
-    return { ...chooseProfile(await readProfiles(host, note), choice), openPlace }
+    if (asked.name !== demoName) file = await readProfiles(host, note)
   } catch (error) {
-    if (!isForRun || isAsked || !(error instanceof UnreadableProfiles)) throw error
+    if (!isForRun || asked.isAsked || !(error instanceof UnreadableProfiles)) throw error
     note(`${error.message}; settings come from flags and the environment alone`)
-    return chooseProfile({}, choice)
   }
-}
-
-/** Chooses the profile: `--profile`, else `PARLEY_PROFILE`, else the file's current one, else `default`. */
-function chooseProfile(
-  file: ProfileFile,
-  { named, env }: { named: string | undefined; env: ProcessInfo['env'] },
-): Profile {
-  const { name, chosenBy, isAsked } = chooseName(file, { named, env })
+  // `--profile`, else `PARLEY_PROFILE`, else the file's current one, else `default`.
+  const { name, chosenBy, isAsked } = chooseName(file, choice)
   if (name === demoName) return { ...demo, chosenBy }
   const values = profileValues(file, name)
   if (values === undefined && isAsked) throw noSuchProfile(file, name)
-  return { name, chosenBy, values: values ?? {}, isNamed: named !== undefined }
+  return { name, chosenBy, values: values ?? {}, isNamed: choice.named !== undefined, openPlace }
 }
 
 /** The name of the profile that applies, whether it exists or not. */
