@@ -1,7 +1,6 @@
-import { constants, createWriteStream, openSync, promises } from 'node:fs'
-import { dirname } from 'node:path'
+import { constants, createWriteStream, openSync } from 'node:fs'
 import type { Writable } from 'node:stream'
-import { asFileFailure, CliError, fileProblem, usage } from '../errors.ts'
+import { asFileFailure, CliError, fileProblem } from '../errors.ts'
 import { inTime } from '../timers.ts'
 import { notTaken, type Output, type WriteLimit } from './output.ts'
 import { findTarget, modeToKeep } from './paths.ts'
@@ -46,17 +45,7 @@ export async function openFileOutput(
   { host, ...until }: WhereWritten,
   mode?: number,
 ): Promise<FileOutput> {
-  if (name === '') throw usage('a file must have a name')
   const { path: target, stat: existing, isDirect } = findTarget(host, name)
-  const needed = [...(isDirect ? [] : [dirname(target)]), ...(existing ? [target] : [])]
-  for (const path of needed) {
-    await promises.access(path, constants.W_OK).catch((error) => {
-      const isFolder = path !== target && (error as NodeJS.ErrnoException).code === 'ENOENT'
-      throw isFolder
-        ? new CliError('file', `${name}: there is no folder ${dirname(name)}/`)
-        : asFileFailure(error, name)
-    })
-  }
   const sink = isDirect
     ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, until)
     : createFileSink(target, name, modeToKeep(existing, host.uid) ?? mode)

@@ -1,6 +1,15 @@
-import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from 'node:fs'
+import {
+  accessSync,
+  constants,
+  existsSync,
+  lstatSync,
+  readlinkSync,
+  realpathSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
-import { asFileFailure, CliError } from '../errors.ts'
+import { asFileFailure, CliError, usage } from '../errors.ts'
 
 /** The whole path of a name. The current folder may be gone, and is asked for only if the name begins there. */
 export const absolutePath = (host: { readonly cwd: string }, name: string): string =>
@@ -53,43 +62,45 @@ export interface Target {
 
 /**
  * Finds where a file of this name is written. No link is ever written through, unless it leads to a device, a pipe or an
- * open descriptor. Throws a `CliError` of kind `file` for what cannot be replaced.
+ * open descriptor. Throws a `CliError` of kind `file` for what cannot be made or, unless `replaces` is false, replaced.
  */
 export function findTarget(
   host: { readonly cwd: string; platform: NodeJS.Platform; uid?: number },
   name: string,
+  replaces = true,
 ): Target {
+  if (name === '') throw usage('a file must have a name')
   const path = absolutePath(host, name)
+  const failure = (why: string) => new CliError('file', `${name}: ${why}`)
   try {
     const stat = statSync(path, { throwIfNoEntry: false })
-    const isFolder = stat?.isDirectory() || isFolderName(name, host.platform)
-    const isDirect = !isFolder && ((stat !== undefined && !stat.isFile()) || isDescriptor(path))
-    const obstacle = isFolder ? aFolder : isDirect ? undefined : findObstacle(path, host.uid)
-    if (obstacle) throw new CliError('file', `${name}: ${obstacle}`)
+    if (stat?.isDirectory() || isFolderName(name, host.platform)) throw failure('it is a folder')
+    const isDirect = (stat !== undefined && !stat.isFile()) || isDescriptor(path)
+    const obstacle = isDirect ? undefined : findObstacle(path, host.uid, replaces)
+    if (obstacle) throw failure(obstacle)
+    const folder = dirname(path)
+    if (!isDirect && !existsSync(folder)) throw failure(`there is no folder ${dirname(name)}/`)
+    if (!isDirect) accessSync(folder, constants.W_OK)
+    if (stat) accessSync(path, constants.W_OK)
     return { path, stat, isDirect }
   } catch (error) {
     throw asFileFailure(error, name)
   }
 }
 
-/**
- * Says in words why no file can be made here or, unless `replaces` is false, replaced; `undefined` if one can. Throws what
- * the file system throws.
- */
-export function findObstacle(path: string, uid: number | undefined, replaces = true): string | undefined {
+/** Says in words why what has this name is not replaced; `undefined` if it is. Throws what the file system throws. */
+export function findObstacle(path: string, uid: number | undefined, replaces: boolean): string | undefined {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (!found) return undefined
   if (found.isSymbolicLink())
     return 'it is a symbolic link, and no link is written through: name the file itself'
-  if (!found.isFile()) return found.isDirectory() ? aFolder : 'it is not a regular file'
+  if (!found.isFile()) return 'it is not a regular file'
   if (!replaces) return 'it already exists (--force replaces it)'
   // In a shared folder such as /tmp anybody may make a file, and only its owner, or the folder's, can replace it.
   const folder = statSync(dirname(path))
   const isOthers = uid !== undefined && ![0, found.uid, folder.uid].includes(uid)
   return isOthers && (folder.mode & 0o1000) !== 0 ? 'only its owner can replace it in this folder' : undefined
 }
-
-export const aFolder = 'it is a folder'
 
 /**
  * The mode of a file that replaces this one: that of a user's own file is kept, without the bits that lend rights. Absent

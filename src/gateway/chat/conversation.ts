@@ -44,7 +44,7 @@ export async function openConversation(
   { deadline, isPreview }: ConversationOptions,
 ): Promise<Conversation> {
   const { input, note, cleanups, timers } = context
-  const target = await findFile(context, name)
+  const target = findFile(context, name)
 
   const read = async () => {
     if (!existsSync(target)) return undefined
@@ -106,11 +106,9 @@ function hasOther(text: string, system: string | undefined): boolean {
 }
 
 /** The file to lock and to replace. Throws if it cannot be written. */
-async function findFile(context: Context, name: string): Promise<string> {
-  const { path, isDirect } = findTarget(context.host, name)
+function findFile({ host }: Context, name: string): string {
+  const { path, isDirect } = findTarget(host, name)
   if (isDirect) throw new CliError('file', `${name}: it is not a regular file`)
-  // Before a lock is made beside it.
-  await openFileOutput(name, context)
   return realPlace(path)
 }
 

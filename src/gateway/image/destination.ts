@@ -2,7 +2,7 @@ import { constants, promises as fs } from 'node:fs'
 import { dirname, extname, resolve } from 'node:path'
 import type { Context } from '../../context.ts'
 import { asFileFailure, CliError, usage } from '../../errors.ts'
-import { absolutePath, aFolder, findObstacle, isFolderName } from '../../io/paths.ts'
+import { absolutePath, findObstacle, findTarget, isFolderName } from '../../io/paths.ts'
 import { createFile } from '../../io/temporary-file.ts'
 import { disagrees } from './format.ts'
 
@@ -73,24 +73,13 @@ async function toFolder(
 }
 
 /** The file that `-o` names; further images are numbered. */
-async function toFile(
-  { host, note, cleanups }: Context,
-  name: string,
-  replaces: boolean,
-): Promise<Destination> {
-  const check = (file: string) => {
-    const obstacle = findObstacle(absolutePath(host, file), host.uid, replaces)
-    const hint = obstacle === aFolder ? ' (with a / at its end, images go into it)' : ''
-    if (obstacle) throw new CliError('file', `${file}: ${obstacle}${hint}`)
+function toFile({ host, note, cleanups }: Context, name: string, replaces: boolean): Destination {
+  const findPlace = (file: string) => {
+    const { path, isDirect } = findTarget(host, file, replaces)
+    if (isDirect) throw new CliError('file', `${file}: it is not a regular file`)
+    return path
   }
-  await checked(name, async () => {
-    await requireFolder(dirname(absolutePath(host, name)), false).catch((error: NodeJS.ErrnoException) => {
-      throw error.code === 'ENOENT'
-        ? new CliError('file', `${name}: there is no folder ${dirname(name)}/`)
-        : error
-    })
-    check(name)
-  })
+  findPlace(name)
   const extension = extname(name)
   let count = 0
   return {
@@ -99,12 +88,7 @@ async function toFile(
       const file = numbered(name.slice(0, name.length - extension.length), ++count) + extension
       if (disagrees(file, kind)) note(`${file}: this name is used, but the image is ${kind}`)
       return checked(file, async () => {
-        check(file)
-        const isCreated = await createFile(absolutePath(host, file), bytes, {
-          replaces,
-          uid: host.uid,
-          cleanups,
-        })
+        const isCreated = await createFile(findPlace(file), bytes, { replaces, uid: host.uid, cleanups })
         if (!isCreated)
           throw new CliError('file', `${file}: it was created meanwhile, and is not overwritten`)
         return file

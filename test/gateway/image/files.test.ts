@@ -129,7 +129,7 @@ describe('checks before anything is sent', () => {
           files: ['pics'],
         })
       }
-      expect((await image(['x', '-o', 'pics'], { cwd })).err).toContain('with a / at its end')
+      expect((await image(['x', '-o', 'pics'], { cwd })).err).toBe('parley: pics: it is a folder\n')
     },
   )
 
@@ -193,7 +193,7 @@ describe('when something fails after the answer', () => {
     })
     expect(ended).toMatchObject({ code: 11, out: '', files: [] })
     expect(ended.err).toBe(
-      `parley: a/b.png: no such file or folder; nor could it be kept in ${folder}: no such file or folder\n`,
+      `parley: a/b.png: there is no folder a/; nor could it be kept in ${folder}: no such file or folder\n`,
     )
   })
 })
