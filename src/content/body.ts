@@ -42,8 +42,10 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   const config = Object.entries({ temperature, maxOutputTokens })
     .filter(([, json]) => json !== undefined)
     .map(([name, json]) => assigning(['generationConfig', name], json ?? ''))
-  const isOther = given !== undefined && (await isOfOtherEndpoint(given))
-  if (isOther && (parts.turn.length > 0 || system !== undefined || parts.hasSchema)) {
+  const body = given && (await check(given))
+  // It belongs to another endpoint of the gateway.
+  const isOther = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
+  if (given && isOther && (parts.turn.length > 0 || system !== undefined || parts.hasSchema)) {
     const way = "'parley api gateway /v1/message' takes it; here it goes only as it is"
     throw usage(`${given.name}: it has messages and no contents: ${way}`)
   }
@@ -72,10 +74,4 @@ async function check({ text, name, hint }: GivenBody): Promise<unknown> {
   const parsed = GenerateRequest.safeParse(body)
   if (!parsed.success) throw usageProblems(name, describeIssues(parsed.error))
   return body
-}
-
-/** Checks a given body. One with `messages` and no `contents` belongs to another endpoint of the gateway. */
-async function isOfOtherEndpoint(given: GivenBody): Promise<boolean> {
-  const body = await check(given)
-  return isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
 }

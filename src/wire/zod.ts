@@ -33,34 +33,22 @@ z.config({
 
 export * from 'zod/mini'
 
-/** How many elements of a list are checked at once. */
-const step = 1000
+/** A shorter list has so few problems that all may be kept. */
+const short = 1000
 
 /**
- * A list whose check stops when it has more problems than `mostCounted`: zod would keep millions of them, and pass
- * them as the arguments of a function, for which the stack is too small.
+ * A list that is checked up to `mostCounted` wrong elements: zod would keep millions of problems, and pass them as the
+ * arguments of a function, for which the stack is too small.
  */
 export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   const schema = z.array(element)
   const { run } = schema._zod
   schema._zod.run = (payload, context) => {
     const { value } = payload
-    if (!Array.isArray(value) || value.length <= step) return run(payload, context)
-    const parsed: unknown[] = []
-    for (let start = 0; start < value.length && payload.issues.length <= mostCounted; start += step) {
-      const part = { value: value.slice(start, start + step), issues: [] as typeof payload.issues }
-      run(part, context)
-      for (const item of part.value) parsed.push(item)
-      for (const { path: [index, ...rest] = [], ...issue } of part.issues) {
-        payload.issues.push({
-          ...issue,
-          path: [start + Number(index), ...rest],
-        } as (typeof part.issues)[number])
-      }
-    }
-    payload.value = parsed as typeof value
-    if (payload.issues.length > mostCounted) payload.issues.length = mostCounted + 1
-    return payload
+    if (!Array.isArray(value) || value.length <= short) return run(payload, context)
+    let wrong = 0
+    const last = value.findIndex((each) => !element.safeParse(each).success && ++wrong > mostCounted)
+    return run(last < 0 ? payload : { value: value.slice(0, last + 1), issues: payload.issues }, context)
   }
   return schema
 }

@@ -141,7 +141,7 @@ faultsOnce('P: large input', [
       ...received,
       name: `P23 200,000 events: ${command}`,
       shell: manyEvents(command),
-      memory: 200,
+      memory: 230,
       check: ({ server }) => expect(server.requests[0]?.length).toBeGreaterThan(19_000_000),
     }),
   ),

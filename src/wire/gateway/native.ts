@@ -126,25 +126,17 @@ const textOf = (candidate: NativeCandidate): string =>
 const hasKnownShape = ({ content }: NativeCandidate): boolean =>
   Object.keys(content ?? {}).every((name) => name === 'role' || name === 'parts')
 
-/** The reasons, by their numbers in the family's binary form. */
-const numbered = [
-  undefined,
-  'STOP',
-  'MAX_TOKENS',
-  'SAFETY',
-  'RECITATION',
-  'OTHER',
-  'BLOCKLIST',
-  'PROHIBITED_CONTENT',
-  'SPII',
-  'MALFORMED_FUNCTION_CALL',
-]
+/** The reasons, by their numbers from 1 in the family's binary form. */
+const numbered =
+  'STOP MAX_TOKENS SAFETY RECITATION OTHER BLOCKLIST PROHIBITED_CONTENT SPII MALFORMED_FUNCTION_CALL'.split(
+    ' ',
+  )
 
 /** A reason's name, if a reason is given. The numbers for a blocked prompt are different ones. */
 function reasonOf(reason: string | number | undefined, isNumbered = true): string | undefined {
   if (typeof reason === 'string') return /^$|_UNSPECIFIED$/.test(reason) ? undefined : reason
   if (!reason) return undefined
-  return (isNumbered ? numbered[reason] : undefined) ?? String(reason)
+  return (isNumbered ? numbered[reason - 1] : undefined) ?? String(reason)
 }
 
 /** The rest of a total, if both are known. */

@@ -121,21 +121,13 @@ export function failureInBody(value: unknown): CliError {
  * is in the body, or one of kind `response` with the message `otherwise`. Both have the body and its message.
  */
 export function failureInstead(body: unknown, otherwise: string): CliError {
-  if (isErrorEnvelope(body)) return failureInBody(body)
-  if (typeof body === 'string') {
-    const event = eventsIn(body)
-      .map(({ data }) => tryParseJson(data))
-      .find(isErrorEnvelope)
-    if (event !== undefined) return failureInBody(event).with({ body })
-  }
+  const events = typeof body === 'string' ? eventsIn(body).map(({ data }) => tryParseJson(data)) : []
+  const envelope = [body, ...events].find(isErrorEnvelope)
+  if (envelope !== undefined) return failureInBody(envelope).with({ body })
   const code = typeof body === 'string' ? readMarkup(body).type : undefined
   const { message, requestId } = readProblem(body)
   const kind = code === undefined ? 'response' : kindOf([code])
-  return new CliError(kind, otherwise, {
-    body,
-    serviceMessage: message,
-    requestId,
-  })
+  return new CliError(kind, otherwise, { body, serviceMessage: message, requestId })
 }
 
 /** How deep an error may be nested, and how many of several are shown. */
