@@ -1,10 +1,11 @@
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import standaloneCode from 'ajv/dist/standalone/index.js'
 import type { Plugin, RolldownOptions } from 'rolldown'
 import { version } from './package.json'
-import { declareThirdParties } from './src/build/declaration.ts'
+import { declareThirdParties } from './src/build/third-parties.ts'
 import { findScript } from './src/cli/completion/scripts.ts'
 import { renderManPage } from './src/cli/man-page.ts'
 import { reading } from './src/content/schema/reading.ts'
@@ -119,6 +120,7 @@ const sorhus = 'Copyright (c) Sindre Sorhus <sindresorhus@gmail.com> (https://si
 const withThirdParties = declareThirdParties({
   // Others may ask for more than their text: Apache-2.0 asks for the NOTICE file.
   allowed: ['BSD-3-Clause', 'ISC', 'MIT'],
+  mit: readFileSync('LICENSE', 'utf8'),
   // As their repositories say, if they say it.
   notices: new Map([['sugar-high', '(No file of the package names who holds the copyright.)']]),
   inside: new Map([

@@ -7,7 +7,6 @@ export interface Component {
   version: string
   purl: string
   licenses: { license: { id: string } }[]
-  hashes?: { alg: string; content: string }[]
   components?: Component[]
 }
 

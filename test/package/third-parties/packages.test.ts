@@ -68,24 +68,6 @@ test('modules with a query, with the separators of Windows and made from a file 
   expect(materials.components.map(titleOf)).toEqual(['asked 1.0.0', 'made 1.0.0', 'windows 1.0.0'])
 })
 
-test('the hash is left out where another version is locked', async () => {
-  const integrity = 'sha1-AAAA sha512-AQID'
-  const { materials } = await build({
-    prints: ['same', 'other', 'free'],
-    packages: { 'node_modules/same': {}, 'node_modules/other': {}, 'node_modules/free': {} },
-    lock: {
-      'node_modules/same': { version: '1.0.0', integrity },
-      'node_modules/other': { version: '1.0.1', integrity },
-    },
-  })
-  const hashes = materials.components.map(({ name, hashes }) => [name, hashes])
-  expect(hashes).toEqual([
-    ['free', undefined],
-    ['other', undefined],
-    ['same', [{ alg: 'SHA-512', content: '010203' }]],
-  ])
-})
-
 test('a notice takes the place of a text, and names whose work is inside', async () => {
   const { materials, licences } = await build({
     prints: ['bare'],

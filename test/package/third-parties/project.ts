@@ -1,7 +1,7 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
-import { declareThirdParties } from '../../../src/build/declaration.ts'
+import { declareThirdParties } from '../../../src/build/third-parties.ts'
 import { temporaryFolder } from '../../harness/run.ts'
 import { declared } from './declared.ts'
 
@@ -10,7 +10,6 @@ export interface Project {
   prints: string[]
   /** By their folders, what makes them differ from version 1.0.0 of a package whose licence is allowed. */
   packages: Record<string, { version?: string; code?: string; license?: string; text?: false }>
-  lock?: Record<string, { version: string; integrity: string }>
   facts?: Partial<Parameters<typeof declareThirdParties>[0]>
   plugin?: Plugin
 }
@@ -19,7 +18,7 @@ export interface Project {
 export const random = 'export default Math.random()'
 
 /** Builds a project that is written for it, and reads what is said of the packages in it. */
-export async function build({ prints, packages, lock = {}, facts, plugin }: Project) {
+export async function build({ prints, packages, facts, plugin }: Project) {
   const cwd = temporaryFolder()
   const write = (path: string, text: string) => {
     mkdirSync(dirname(join(cwd, path)), { recursive: true })
@@ -28,7 +27,6 @@ export async function build({ prints, packages, lock = {}, facts, plugin }: Proj
   const imports = prints.map((name, at) => `import a${at} from '${name}'`)
   write('main.js', `${imports.join('\n')}\nconsole.log(${prints.map((_, at) => `a${at}`)})`)
   write('package.json', JSON.stringify({ name: 'own', version: '1.0.0', license: 'MIT' }))
-  write('package-lock.json', JSON.stringify({ packages: lock }))
   for (const [folder, { version = '1.0.0', code, license = 'MIT', text }] of Object.entries(packages)) {
     const name = folder.replace(/^.*node_modules\//, '')
     write(`${folder}/package.json`, JSON.stringify({ name, version, license, main: 'index.js' }))
@@ -37,6 +35,7 @@ export async function build({ prints, packages, lock = {}, facts, plugin }: Proj
   }
   const declaration = declareThirdParties({
     allowed: ['MIT'],
+    mit: readFileSync('LICENSE', 'utf8'),
     notices: new Map(),
     inside: new Map(),
     ...facts,
