@@ -51,9 +51,9 @@ export class SettingArgument extends Argument {
 /** For commands that add a pipe's text to what was given otherwise. */
 export const failOnEmptyFlag = () => new Option('--fail-on-empty', 'exit 2 if stdin is empty')
 
-/** For a flag that can be repeated. */
-export const addValue = (value: string, earlier: string[] | undefined): string[] => [
-  ...(earlier ?? []),
+/** For a flag that can be repeated. What was there is false after its `--no-` form. */
+export const addValue = (value: string, earlier: string[] | false | undefined): string[] => [
+  ...(earlier || []),
   value,
 ]
 

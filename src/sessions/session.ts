@@ -20,14 +20,6 @@ export function declareSessionFlags(
   command: Command,
   about = 'the session (environment PARLEY_SESSION)',
 ): void {
-  // Before commander's own listeners, so that the value is still the earlier flag's.
-  for (const flag of ['beta', 'no-beta']) {
-    command.on(`option:${flag}`, () => {
-      const earlier = command.getOptionValue('beta')
-      const isExcluded = flag === 'beta' ? earlier === false : Array.isArray(earlier)
-      if (isExcluded) throw usage('--beta and --no-beta exclude each other')
-    })
-  }
   command
     .option('-s, --session <id>', about)
     .option('--beta <id>', 'one more beta of the service, repeatable', addValue)
@@ -60,6 +52,8 @@ export function sessionParts(
     throw usage(
       `no session: give it by -s ID or PARLEY_SESSION; 'parley api${profileFlag(settings)} agents /v1/sessions' lists them`,
     )
+  const isGiven = (name: string) => context.flags.given.some(({ flag }) => flag === name)
+  if (isGiven('--beta') && isGiven('--no-beta')) throw usage('--beta and --no-beta exclude each other')
   const { vendor } = values
   const given = beta === undefined || beta === false ? [] : beta
   const own = beta === false ? [] : values.betas

@@ -3,23 +3,26 @@ import { createMatcher, stopsIn } from './pattern.ts'
 
 export type Decision = 'allow' | 'ask' | 'deny'
 
+/** A pattern for a field of the input. */
+interface FieldText {
+  /** The path as the file spells it. */
+  source: string
+  path: readonly (string | number)[]
+  pattern: string
+}
+
 /** A rule as its file has it. */
 interface RuleText {
   tool: string
   server?: string | undefined
-  /** Patterns by the path of a field of the input. */
-  fields?: { source: string; path: readonly (string | number)[]; pattern: string }[] | undefined
+  fields?: FieldText[] | undefined
   decision: Decision
   reason?: string | undefined
 }
 
 type Matcher = (text: string) => boolean
 
-interface InputField {
-  /** The path as the file spells it. */
-  source: string
-  path: readonly (string | number)[]
-  pattern: string
+interface InputField extends FieldText {
   matches: Matcher
 }
 
