@@ -113,7 +113,8 @@ export class SessionState {
     // An answer may be added when it is sent, and come again when the service shows it, later than what came of it.
     const isKnown = isAnswer(type) && !this.#addAnswer(event)
     // In a new turn nobody waits for what the last one left open.
-    if (type === 'user.message' || type === 'user.interrupt') this.#forgetOpen(event)
+    if (type === 'user.message' || type === 'user.interrupt')
+      for (const id of this.#open) if (this.#isAbout(event, id)) this.#open.delete(id)
     if (type === 'user.interrupt')
       for (const id of this.pending.filter((each) => this.#isAbout(event, each))) this.#interrupted.add(id)
     if (type === 'user.message' || type === 'user.define_outcome') {
@@ -135,12 +136,6 @@ export class SessionState {
     if (!use || use.isContradicted || isSame(use, readToolUse(event, text))) return false
     use.isContradicted = true
     return true
-  }
-
-  /** Something else showed this id with another input. */
-  contradict(id: string): void {
-    const use = this.#toolUses.get(id)
-    if (use) use.isContradicted = true
   }
 
   /** Something was sent to the session that it has not shown yet, so that it has not stopped for good. */
@@ -247,10 +242,6 @@ export class SessionState {
   }
 
   /** What an event of a further thread ends is of that thread alone. */
-  #forgetOpen(event: SessionEvent): void {
-    for (const id of this.#open) if (this.#isAbout(event, id)) this.#open.delete(id)
-  }
-
   #isAbout(event: SessionEvent, id: string): boolean {
     return isOfMainThread(event) || this.#toolUses.get(id)?.thread === event.session_thread_id
   }

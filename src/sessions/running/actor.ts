@@ -1,4 +1,6 @@
+import { isUtf8 } from 'node:buffer'
 import { CliError } from '../../errors.ts'
+import { runCommand } from '../../io/command.ts'
 import { oneLine } from '../../io/escape.ts'
 import { type Asker, canAsk, type Verdict } from '../confirming/asker.ts'
 import type { Follower } from '../following/follower.ts'
@@ -6,6 +8,7 @@ import { requireTime, timeLeft } from '../patience.ts'
 import { briefly } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
 import { confirmation, toolResult } from '../reply-events.ts'
+import type { SessionAccess } from '../session.ts'
 import type { Denials } from './denials.ts'
 import {
   deciderOf,
@@ -17,8 +20,7 @@ import {
   waitsForResult,
 } from './judgement.ts'
 import { type GivenReply, Replies } from './replies.ts'
-import { dutyOf, interrupted } from './replying.ts'
-import { runTool } from './tools.ts'
+import { dutyOf, interrupted, type ToolResult } from './replying.ts'
 import type { SessionRun } from './way-on.ts'
 
 /** What decides about the tool uses of a session, and carries them out. */
@@ -316,3 +318,39 @@ const isPlain = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 /** Nobody is asked if a y could not be a reply: nothing here carries the tool use out, or it has two inputs. */
 const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
   decision === 'ask' && !use.isContradicted && (!waitsForResult(use, tools) || tools.has(use.name))
+
+/** How many lines of stderr are shown. */
+const mostLines = 20
+
+/**
+ * Runs a command in the shell for a tool use: its input is on stdin, and stdout is the result. `limit` is how long it may take,
+ * in milliseconds.
+ */
+async function runTool(
+  { context, parts }: SessionAccess,
+  use: Use,
+  command: string,
+  limit: number,
+): Promise<ToolResult> {
+  // Anything of parley's own may be a secret.
+  const others = Object.entries(context.host.env).filter(([variable]) => !/^parley_/i.test(variable))
+  const env = {
+    ...Object.fromEntries(others),
+    PARLEY_TOOL_NAME: use.name,
+    PARLEY_TOOL_USE_ID: use.id,
+    PARLEY_SESSION: parts.params.session,
+  }
+  const whenLate = `did not end within ${limit / 1000} s`
+  const { stdout, stderr, problem } = await runCommand(
+    { text: command, env, input: use.inputText, isLeader: true, limit, whenLate },
+    context,
+  )
+  const why = problem ?? (isUtf8(stdout) ? undefined : 'printed what is not UTF-8')
+  if (why === undefined) return { text: stdout.toString(), isError: false }
+  return { text: `the command ${why}${lastLines(stderr)}`, isError: true }
+}
+
+function lastLines(stderr: string): string {
+  const lines = stderr.trim().split(/\r?\n/).slice(-mostLines).join('\n')
+  return lines === '' ? '' : `:\n${lines}`
+}

@@ -26,11 +26,11 @@ export interface AuditEntry extends Partial<Omit<ReturnType<typeof entryOf>, 'to
   rest?: string | undefined
 }
 
+/** Steps of a reply of which a line says no more. */
+const steps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answered-elsewhere'] as const
+
 /** A step of a reply or of a task, a denied tool use that ran unasked, or an interrupt that is about to be posted. */
-const events = [
-  ...(['decision', 'start', 'end', 'sent', 'accepted', 'refused', 'unknown', 'answered-elsewhere'] as const),
-  ...(['done', 'not-asked', 'interrupt'] as const),
-]
+const events = [...steps, 'end', 'sent', 'done', 'not-asked', 'interrupt'] as const
 type AuditEvent = (typeof events)[number]
 
 /**
@@ -195,7 +195,7 @@ const isEntry = (entry: unknown): boolean =>
   isObject(entry) &&
   typeof entry.time === 'string' &&
   typeof entry.session === 'string' &&
-  (events as unknown[]).includes(entry.event)
+  (events as readonly unknown[]).includes(entry.event)
 
 /** Every line of an audit begins so, with its own digits. */
 const opening = '{"time":"0000-00-00T00:00:00.000Z","session":"'
@@ -207,24 +207,15 @@ function isTorn(text: string | undefined): boolean {
 }
 
 function readLine({ event, time, rest, result }: Record<string, unknown>): JournalLine | undefined {
-  switch (event) {
-    case 'end': {
-      const sent = SessionEvent.safeParse(result).data
-      // Earlier versions did not write the result, so it is not known.
-      return sent && { event, result: { text: readText(sent), isError: sent.is_error === true } }
-    }
-    case 'sent':
-      return {
-        event,
-        sent: { at: Date.parse(String(time)), rests: new Set(typeof rest === 'string' ? [rest] : []) },
-      }
-    case 'decision':
-    case 'start':
-    case 'accepted':
-    case 'refused':
-    case 'unknown':
-    case 'answered-elsewhere':
-      return { event }
+  if (event === 'end') {
+    const sent = SessionEvent.safeParse(result).data
+    // Earlier versions did not write the result, so it is not known.
+    return sent && { event, result: { text: readText(sent), isError: sent.is_error === true } }
   }
-  return undefined
+  if (event === 'sent') {
+    const rests = new Set(typeof rest === 'string' ? [rest] : [])
+    return { event, sent: { at: Date.parse(String(time)), rests } }
+  }
+  const plain = steps.find((each) => each === event)
+  return plain && { event: plain }
 }

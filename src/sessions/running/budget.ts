@@ -134,10 +134,9 @@ export class Budget {
     const { tokens, cost } = this.run
     const lacksTokens = this.#flags.maxTotalTokens !== undefined && typeof tokens?.totalTokens !== 'number'
     const lacksCost = this.#flags.maxCost !== undefined && !cost
-    if (!lacksTokens && !lacksCost) return undefined
     const flags = [...(lacksTokens ? ['--max-total-tokens'] : []), ...(lacksCost ? ['--max-cost'] : [])]
-    const what = [...(lacksTokens ? ['uses'] : []), ...(lacksCost ? ['costs'] : [])].join(' and ')
-    return `${flags.join(' and ')} cannot be kept: the service does not tell what the run ${what}`
+    if (flags.length === 0) return undefined
+    return `${flags.join(' and ')} cannot be kept: the service does not tell what the run uses`
   }
 
   /** The tokens that the run has used at least. */

@@ -12,15 +12,12 @@ import { type BoundFlags, hasBounds } from './budget.ts'
 import { hashOf } from './task.ts'
 import { type AnswerOptions, askForSchema, readAnswerFlags } from './wanted-answer.ts'
 
-/** The flags that say how a run replies. */
-interface ReplyFlags {
+export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions, BoundFlags {
   policy?: string
   audit?: string
   tool?: string[]
   toolTimeout?: string
 }
-
-export interface RunOptions extends SessionOptions, EventsOptions, ReplyFlags, AnswerOptions, BoundFlags {}
 
 /** Events that a run sends once, before it follows the session. */
 export interface Task {
@@ -41,7 +38,7 @@ export async function readPlan(context: Context, options: RunOptions, words: str
     await letSignalsCome()
     requireTime({ context, caller: context.limit })
   })
-  const rules = { policy: await readPolicyFlag(context, options.policy), tools, pace }
+  const rules = { policy: await readPolicyFlag(context, options.policy), tools, toolTimeout, pace }
   const wanted = await readAnswerFlags(context, settings, options)
   const given = await readEvents(context, options, words)
   const body = given && wanted.schema ? askForSchema(context, given, wanted.schema) : given
@@ -54,7 +51,6 @@ export async function readPlan(context: Context, options: RunOptions, words: str
     parts,
     task,
     rules,
-    toolTimeout,
     wanted,
     isAudited: options.audit !== undefined,
     isBounded: hasBounds(options),

@@ -8,16 +8,7 @@ import { SessionState } from '../session-state.ts'
 import type { AuditEntry } from './audit.ts'
 import { readUse, type Use } from './judgement.ts'
 import { lookUntil } from './looking.ts'
-import {
-  type JournalLine,
-  lineFor,
-  longestDoubt,
-  look,
-  type Reply,
-  resume,
-  type Shown,
-  step,
-} from './replying.ts'
+import { type JournalLine, lineFor, longestDoubt, look, type Reply, resume, step } from './replying.ts'
 import type { SessionRun } from './way-on.ts'
 
 interface Actions {
@@ -63,11 +54,11 @@ export class Replies {
    * two inputs: what they have of a reply is not for this one.
    */
   read(id: string): Use | undefined {
-    const { state } = this.#follower
-    const use = readUse(state.toolUse(id))
-    if (!use || use.isContradicted || !this.#run.audit.hasOther(use)) return use
-    state.contradict(id)
-    return { ...use, isContradicted: true, isUnclear: true }
+    const toolUse = this.#follower.state.toolUse(id)
+    const use = readUse(toolUse)
+    if (!toolUse || !use || use.isContradicted || !this.#run.audit.hasOther(use)) return use
+    toolUse.isContradicted = true
+    return readUse(toolUse)
   }
 
   /** Whether its reply is in doubt although no run has begun to post it: an earlier one left it to others. */
@@ -230,7 +221,6 @@ export class Replies {
     const { state } = this.#follower
     const reply = this.to(use.id)
     if (reply.is !== 'in-doubt') return
-    const next = look(reply, shownOf(use.id, seen), context.timers.date())
     const answer = seen.answerTo(use.id)
     if (answer) {
       const result = answer.decision
@@ -240,6 +230,13 @@ export class Replies {
       state.add({ type: 'user.tool_confirmation', tool_use_id: use.id, result })
       return
     }
+    const shown = {
+      isAnswered: false,
+      isListed: seen.unlisted.length > 0 ? undefined : seen.pending.includes(use.id),
+      rests: seen.stops,
+      restedAt: Date.parse(seen.stoppedAt ?? ''),
+    }
+    const next = look(reply, shown, context.timers.date())
     this.#replies.set(use.id, next)
     // The follower has not seen the rest yet that settled it.
     const last = [...seen.stops].at(-1)
@@ -252,13 +249,6 @@ export class Replies {
     return this.#posted.has(id) ? (this.#posted.get(id) ?? 'allow') : earlier
   }
 }
-
-const shownOf = (id: string, seen: SessionState): Shown => ({
-  isAnswered: seen.answerTo(id) !== undefined,
-  isListed: seen.unlisted.length > 0 ? undefined : seen.pending.includes(id),
-  rests: seen.stops,
-  restedAt: Date.parse(seen.stoppedAt ?? ''),
-})
 
 function refusal(failure: CliError, replies: readonly GivenReply[]): CliError {
   const pending = replies.map(({ use }) => use.id)

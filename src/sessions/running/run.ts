@@ -69,8 +69,7 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
   const follower = task
     ? await openBefore(context, caller, parts, { showPast })
     : await wayOn.explain(openFollower(context, caller, parts, { showPast, needsPast: true, own }))
-  const rules = { ...plan.rules, toolTimeout: plan.toolTimeout, asker }
-  const actor = new Actor({ ...run, caller }, follower, rules, denials)
+  const actor = new Actor({ ...run, caller }, follower, { ...plan.rules, asker }, denials)
   try {
     await bounds.begin(task !== undefined)
     if (task) denials.begin()

@@ -654,7 +654,7 @@ describe('--max-cost', () => {
     ]) {
       const { code, err } = await ran({ work }, ['--max-cost', '1', '-q'])
       expect(code).toBe(0)
-      expect(err).toBe('parley: --max-cost cannot be kept: the service does not tell what the run costs\n')
+      expect(err).toBe('parley: --max-cost cannot be kept: the service does not tell what the run uses\n')
     }
   })
 })

@@ -340,12 +340,12 @@ describe('the bounds of a run', () => {
     [
       { maxTotalTokens: 1, maxCost: '1' },
       [says, told(9, 9)],
-      '--max-cost cannot be kept: the service does not tell what the run costs',
+      '--max-cost cannot be kept: the service does not tell what the run uses',
     ],
     [
       { maxTotalTokens: 1, maxCost: '1' },
       [says],
-      '--max-total-tokens and --max-cost cannot be kept: the service does not tell what the run uses and costs',
+      '--max-total-tokens and --max-cost cannot be kept: the service does not tell what the run uses',
     ],
     [{ maxTotalTokens: 1, maxCost: '1' }, [says, told(9, 9, '1')], undefined],
   ])('%j, after %j cannot be kept: %s', (flags, now, lack) => {
