@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { toTsv } from '../../io/tsv.ts'
+import { isObject } from '../../wire/json/parse.ts'
 import { describeContent, readStopReason, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readUsage } from '../../wire/sessions/usage.ts'
 import { startOf } from '../../wire/text-start.ts'
@@ -25,20 +26,12 @@ function describeEvent(event: SessionEvent): string {
     return [reason, ...eventIds].join(' ')
   }
   if (/tool_use$/.test(type)) return `${shown(event.name)} ${JSON.stringify(event.input ?? {})}`
-  if (type === 'user.tool_confirmation') {
-    const fields = [event.result, event.tool_use_id, event.deny_message]
-    return fields
-      .filter((field) => field != null)
-      .map(shown)
-      .join(' ')
-  }
+  if (type === 'user.tool_confirmation')
+    return join([event.result, event.tool_use_id, event.deny_message].map(shown), ' ')
   if (type === 'user.define_outcome') return shown(event.description)
   if (type === 'session.usage') return describeUsage(readUsage(event.usage) ?? {})
   if (type === 'span.model_request_end') return describeUsage(readUsage(event.model_usage) ?? {})
-  const { message } = (typeof event.error === 'object' && event.error ? event.error : {}) as {
-    message?: unknown
-  }
-  return shown(message)
+  return isObject(event.error) ? shown(event.error.message) : ''
 }
 
 const join = (parts: string[], gap: string) => parts.filter((part) => part !== '').join(gap)
