@@ -14,12 +14,13 @@ import {
   openSource,
   type Prepare,
   readInput,
+  type Tally,
 } from './input.ts'
 import { Ledger } from './ledger.ts'
-import { type BatchContext, BatchReport, createTally, withStatusLine } from './report.ts'
+import { type BatchContext, BatchReport, withStatusLine } from './report.ts'
 import type { LineAnswer } from './result.ts'
 import { openResults, type ResultReader, type ResultsFile } from './results-file.ts'
-import { BatchRun, type Outcome, type Tally } from './run.ts'
+import { BatchRun, type Outcome } from './run.ts'
 
 /** The work of a batch: how a line becomes a request, and how it is asked. */
 export interface LineWork<C extends LineCall> extends ResultReader {
@@ -99,8 +100,10 @@ async function answer<C extends LineCall>(context: BatchContext, batch: Batch<C>
   const { options, work, deadline } = batch
   const { input, results } = await open(context, batch)
   const { concurrency = defaultConcurrency, maxTotalTokens: mostTokens = Infinity, maxFailed } = options
-  const tally = createTally(input, results?.earlier)
-  const report = new BatchReport(context, tally, { input, isResumable: results !== undefined })
+  const { tally } = input
+  const { tokens: earlierTokens = 0, isPartial = false } = results?.earlier ?? {}
+  Object.assign(tally, { tokens: earlierTokens, earlierTokens, isPartial })
+  const report = new BatchReport(context, tally, results !== undefined)
   const { stop: interrupted, end: endInterrupt } = takeInterrupt(context)
   context.calls.expectGoingOn(() => options.resume === true)
   let asked = 0
@@ -115,9 +118,8 @@ async function answer<C extends LineCall>(context: BatchContext, batch: Batch<C>
         concurrency,
         retry: { ...work.retry, deadline },
         mostTokens,
-        mostFailed: () => maxFailed?.most(input.total) ?? Infinity,
+        mostFailed: () => maxFailed?.most(tally.total) ?? Infinity,
       },
-      tally,
       interrupted,
       timers: context.timers,
       report,
@@ -127,9 +129,9 @@ async function answer<C extends LineCall>(context: BatchContext, batch: Batch<C>
   const outcome = await run.toEnd().finally(() => report.end())
   await endInterrupt()
   report.sum(outcome.stop)
-  if (input.gone > 0)
-    context.note(`the files of ${input.gone} line${input.gone === 1 ? '' : 's'} were gone: asked for again`)
-  throwFailure(outcome, options, { tally, total: input.total, sent: context.calls.sent })
+  if (tally.gone > 0)
+    context.note(`the files of ${tally.gone} line${tally.gone === 1 ? '' : 's'} were gone: asked for again`)
+  throwFailure(outcome, options, tally, context.calls.sent)
   requireLine(context, input, batch.source)
   results?.close()
 }
@@ -158,10 +160,10 @@ function takeInterrupt({ host, note, cleanups }: BatchContext) {
 /** A batch without a line is done; with `--fail-on-empty` that is a usage error. */
 function requireLine<C extends LineCall>(
   { flags, note }: BatchContext,
-  { lastNumber }: BatchInput<C>,
+  { tally }: BatchInput<C>,
   { name }: BatchSource,
 ): void {
-  if (lastNumber > 0) return
+  if (tally.hasLine) return
   const empty = `${name}: it has no line with a request`
   if (flags.failOnEmpty) throw usage(empty)
   note(empty)
@@ -171,9 +173,9 @@ function requireLine<C extends LineCall>(
 function throwFailure(
   { stop, failure }: Outcome,
   { maxFailed, resume, results }: BatchOptions,
-  { tally, total, sent }: { tally: Tally; total: number | undefined; sent: Sent },
+  { ok, failed, skipped, total, isAnswered }: Tally,
+  sent: Sent,
 ): void {
-  const { ok, failed, skipped, isAnswered } = tally
   // Without --resume the same command would pay for the answers once more, or be refused by its own results.
   const isSpent = !resume && (isAnswered || (results !== undefined && failed > 0))
   const retryOf = ({ retry }: CliError['details']) => (isSpent && retry === 'later' ? 'never' : retry)

@@ -60,16 +60,33 @@ const whole: Share = { place: 1, of: 1 }
 
 const isOf = ({ place, of }: Share, number: number): boolean => (number - place) % of === 0
 
+/** How far a batch has come, as far as is known by now: of its share, the number of lines of each kind. */
+export interface Tally {
+  /** `undefined` as long as only the end of a pipe will tell. */
+  total?: number
+  /** A line has a request, in whichever share. */
+  hasLine: boolean
+  ok: number
+  failed: number
+  /** The number of failed lines by kind of failure. */
+  failures: Record<string, number>
+  /** Done by an earlier run. */
+  skipped: number
+  /** Asked again because what their results name is gone. */
+  gone: number
+  /** The tokens of all answers that tell them, also of an earlier run. */
+  tokens: number
+  /** The part of `tokens` that an earlier run spent. */
+  earlierTokens: number
+  /** Some answers, of this or an earlier run, do not tell their tokens. */
+  isPartial: boolean
+  /** An answer came in this run. */
+  isAnswered: boolean
+}
+
 /** The lines of a batch, or of a share of it, but for those that an earlier run has done. */
 export interface BatchInput<C extends LineCall> {
-  /** All of them; `undefined` as long as only the end of a pipe will tell. */
-  total: number | undefined
-  /** The number of the last line that has a request, as far as is known by now; 0 if there is none. */
-  lastNumber: number
-  /** How many an earlier run has done, as far as is known by now. */
-  skipped: number
-  /** How many lines are asked again because what their results name is gone. */
-  gone: number
+  tally: Tally
   /** Throws a `CliError` at a bad line, and if it cannot be read further. */
   lines: AsyncIterable<BatchLine<C>>
 }
@@ -132,6 +149,10 @@ export async function readInput<C extends LineCall>(
   ledger: Ledger,
   share: Share = whole,
 ): Promise<BatchInput<C>> {
+  const tally: Tally = {
+    ...{ hasLine: false, ok: 0, failed: 0, failures: {}, skipped: 0, gone: 0 },
+    ...{ tokens: 0, earlierTokens: 0, isPartial: false, isAnswered: false },
+  }
   async function* read(onBad: (line: BadLine) => void): AsyncGenerator<BatchLine<C>, void, undefined> {
     let total = 0
     for await (const text of readLines(source.read())) {
@@ -140,14 +161,14 @@ export async function readInput<C extends LineCall>(
         onBad(made)
         continue
       }
-      input.lastNumber = made.line.index
+      tally.hasLine = true
       if (!isOf(share, made.line.index)) continue
       total++
-      if (made.isGone) input.gone++
-      if (made.isDone) input.skipped++
+      if (made.isGone) tally.gone++
+      if (made.isDone) tally.skipped++
       else yield made.line
     }
-    input.total = total
+    tally.total = total
   }
 
   const bad: BadLine[] = []
@@ -156,8 +177,7 @@ export async function readInput<C extends LineCall>(
     bad.push(line)
     if (!source.isRepeatable || bad.length > mostCounted) throw refuse()
   })
-  const input: BatchInput<C> = { total: undefined, lastNumber: 0, skipped: 0, gone: 0, lines }
-  if (!source.isRepeatable) return input
+  if (!source.isRepeatable) return { tally, lines }
   const checked: Checked = { numbers: [], marks: [], repeated: new Map() }
   for await (const { index, hash } of lines) {
     checked.numbers.push(index)
@@ -165,7 +185,7 @@ export async function readInput<C extends LineCall>(
     if (hash.includes('#')) checked.repeated.set(index, hash)
   }
   if (bad.length > 0) throw refuse()
-  return { ...input, lines: makeAgain(source, prepare, checked) }
+  return { tally, lines: makeAgain(source, prepare, checked) }
 }
 
 /** The lines of a file that are to be asked, in lists of small numbers: their hashes would take several times the memory. */

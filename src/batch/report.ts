@@ -7,8 +7,8 @@ import { describeFailure } from '../io/failure.ts'
 import { describeAgo, giveLifeSigns } from '../io/life-signs.ts'
 import { StatusLine } from '../io/status-line.ts'
 import { callAfter } from '../timers.ts'
-import type { BatchInput, LineCall } from './input.ts'
-import type { Reporter, Tally } from './run.ts'
+import type { Tally } from './input.ts'
+import type { Reporter } from './run.ts'
 
 /** A context whose messages come above a status line. */
 export interface BatchContext extends Context {
@@ -36,7 +36,6 @@ const step = 250
 export class BatchReport implements Reporter {
   readonly #context
   readonly #tally
-  readonly #input
   /** There is a results file, so `--resume` can continue. */
   readonly #isResumable
   readonly #start
@@ -49,15 +48,10 @@ export class BatchReport implements Reporter {
   #last: { index: number; at: number } | undefined
   #forget = () => {}
 
-  constructor(
-    context: BatchContext,
-    tally: Tally,
-    { input, isResumable }: { input: Pick<BatchInput<LineCall>, 'total'>; isResumable: boolean },
-  ) {
+  constructor(context: BatchContext, tally: Tally, isResumable: boolean) {
     const { host, flags, timers } = context
     this.#context = context
     this.#tally = tally
-    this.#input = input
     this.#isResumable = isResumable
     this.#start = timers.now()
     this.#isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
@@ -130,13 +124,12 @@ export class BatchReport implements Reporter {
 
   /** The number of lines that are not done; `undefined` while the total is unknown. */
   get #left(): number | undefined {
-    const { ok, failed, skipped } = this.#tally
-    return this.#input.total === undefined ? undefined : this.#input.total - ok - failed - skipped
+    const { ok, failed, skipped, total } = this.#tally
+    return total === undefined ? undefined : total - ok - failed - skipped
   }
 
   #counts() {
-    const { ok, failed, skipped, failures } = this.#tally
-    const { total = null } = this.#input
+    const { ok, failed, skipped, failures, total = null } = this.#tally
     return { counts: { total, ok, failed, skipped, notDone: this.#left ?? null }, failures }
   }
 
@@ -149,7 +142,7 @@ export class BatchReport implements Reporter {
   #progress(): string {
     const now = this.#context.timers.now()
     const pause = Math.max(0, this.#pausedUntil - now)
-    return formatProgress(this.#tally, this.#input.total, (now - this.#start) / 1000, pause / 1000)
+    return formatProgress(this.#tally, (now - this.#start) / 1000, pause / 1000)
   }
 
   /** How far it is, if no line shows it. */
@@ -181,26 +174,9 @@ export class BatchReport implements Reporter {
   }
 }
 
-/** Nothing is counted yet but what earlier runs spent. The input tells which lines they have done. */
-export const createTally = (
-  input: { readonly skipped: number },
-  { tokens, isPartial = false }: { tokens: number; isPartial?: boolean } = { tokens: 0 },
-): Tally => ({
-  ok: 0,
-  failed: 0,
-  failures: {},
-  get skipped() {
-    return input.skipped
-  },
-  tokens,
-  earlierTokens: tokens,
-  isPartial,
-  isAnswered: false,
-})
-
 /** How far a batch has come, the most important first; times in seconds. */
-export function formatProgress(tally: Tally, total: number | undefined, passed: number, pause = 0): string {
-  const { ok, failed, skipped } = tally
+export function formatProgress(tally: Tally, passed: number, pause = 0): string {
+  const { ok, failed, skipped, total } = tally
   const done = ok + failed + skipped
   const rate = passed > 0 ? (ok + failed) / passed : 0
   return inTurn(

@@ -23,24 +23,6 @@ import { formatAnswer, formatFailure, type LineAnswer } from './result.ts'
  */
 export type Ask<C extends LineCall> = (line: BatchLine<C>) => Promise<LineAnswer>
 
-/** How far a batch has come. */
-export interface Tally {
-  ok: number
-  failed: number
-  /** The number of failed lines by kind of failure. */
-  failures: Record<string, number>
-  /** Done by an earlier run. */
-  readonly skipped: number
-  /** The tokens of all answers that tell them, also of an earlier run. */
-  tokens: number
-  /** The part of `tokens` that an earlier run spent. */
-  earlierTokens: number
-  /** Some answers, of this or an earlier run, do not tell their tokens. */
-  isPartial: boolean
-  /** An answer came in this run. */
-  isAnswered: boolean
-}
-
 interface LineFailure {
   index: number
   error: CliError
@@ -78,8 +60,6 @@ export interface BatchLimits {
 
 export interface BatchSettings {
   limits: BatchLimits
-  /** Counted while the batch runs. */
-  tally: Tally
   /** Aborted to start no more requests. Those under way are finished. */
   interrupted: AbortSignal
   timers: Timers
@@ -131,7 +111,7 @@ export class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
     this.gate = createGate(options.limits.concurrency)
     this.mostTokens = options.limits.mostTokens
     this.deadline = options.limits.retry.deadline
-    this.#tally = options.tally
+    this.#tally = input.tally
   }
 
   get tokens() {

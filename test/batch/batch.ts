@@ -1,6 +1,5 @@
-import { readInput } from '../../src/batch/input.ts'
+import { readInput, type Tally } from '../../src/batch/input.ts'
 import { Ledger } from '../../src/batch/ledger.ts'
-import { createTally } from '../../src/batch/report.ts'
 import type { LineAnswer } from '../../src/batch/result.ts'
 import { readEarlier } from '../../src/batch/results-file.ts'
 import {
@@ -10,7 +9,6 @@ import {
   type Outcome,
   type Reporter,
   type ResultSink,
-  type Tally,
 } from '../../src/batch/run.ts'
 import type { CliError, FailureDetails, Kind } from '../../src/errors.ts'
 import type { Timers } from '../../src/timers.ts'
@@ -119,7 +117,8 @@ export async function play(
   if (file && earlier.tail === 'torn') file.text = Buffer.from(file.text).subarray(0, earlier.end).toString()
   const notes: string[] = []
   const pauses: Pause[] = []
-  const tally = createTally(lines, earlier)
+  const { tally } = lines
+  Object.assign(tally, { tokens: earlier.tokens, earlierTokens: earlier.tokens })
   const print: ResultSink = stdout ?? {
     async write(text) {
       out += `${text}\n`
@@ -133,7 +132,6 @@ export async function play(
       ...options,
       concurrency,
     },
-    tally,
     interrupted: options.interrupted ?? new AbortController().signal,
     results: results ?? (file && appendTo(file)),
     report: {

@@ -49,12 +49,12 @@ describe('a whole input is checked', () => {
     const ledger = new Ledger()
     for (const { hash } of await linesOf('"a"\n"b"')) ledger.recall({ hash, isOk: true })
     const input = await check('"a"\n"b"\n\n"c"\n"a"', prepare, ledger)
-    expect(input).toMatchObject({ total: 4, skipped: 2 })
+    expect(input.tally).toMatchObject({ total: 4, skipped: 2 })
     expect((await gather(input.lines)).map(({ index, hash }) => [index, hash.slice(32)])).toEqual([
       [4, ''],
       [5, '#2'],
     ])
-    expect(await check('')).toMatchObject({ total: 0, skipped: 0 })
+    expect((await check('')).tally).toMatchObject({ total: 0, skipped: 0, hasLine: false })
   })
 
   test('every bad line and every id used twice is named', async () => {

@@ -10,6 +10,8 @@ const none = {
   earlierTokens: 0,
   isPartial: false,
   isAnswered: false,
+  hasLine: true,
+  gone: 0,
 }
 
 const tally = {
@@ -25,17 +27,16 @@ describe('the progress line', () => {
   test.each([
     [
       'in the middle',
-      tally,
-      2000,
+      { ...tally, total: 2000 },
       40,
       '1,384 of 2,000 done · 4 failed · 1 min 5 s left · 9.6/s · 1,234,567 tokens',
     ],
-    ['at its start', none, 5, 0, '0 of 5 done'],
-    ['if the number of lines is not known', { ...none, ok: 3 }, undefined, 60, '3 done · 3.0/min'],
-  ])('%s', (_, tally, total, passed, text) => expect(formatProgress(tally, total, passed)).toBe(text))
+    ['at its start', { ...none, total: 5 }, 0, '0 of 5 done'],
+    ['if the number of lines is not known', { ...none, ok: 3 }, 60, '3 done · 3.0/min'],
+  ])('%s', (_, tally, passed, text) => expect(formatProgress(tally, passed)).toBe(text))
 
   test('in a pause', () => {
-    expect(formatProgress({ ...none, ok: 3 }, undefined, 60, 11.2)).toBe('3 done · paused for 12 s · 3.0/min')
+    expect(formatProgress({ ...none, ok: 3 }, 60, 11.2)).toBe('3 done · paused for 12 s · 3.0/min')
   })
 })
 

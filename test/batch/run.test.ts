@@ -7,6 +7,9 @@ import { answerOf, failureOf, linesOf, parse, play } from './batch.ts'
 import { failure, type TestCall, type TestLine } from './pieces.ts'
 
 const none = {
+  total: 0,
+  hasLine: false,
+  gone: 0,
   ok: 0,
   failed: 0,
   failures: {},
@@ -43,7 +46,7 @@ describe('a batch', () => {
     expect(sorted(out)).toEqual(upTo(100))
     expect(seen).toMatchObject({ asked: upTo(100), most: 8 })
     expect({ tally, stop, failure }).toEqual({
-      tally: { ...none, ok: 100, tokens: 1000, isAnswered: true },
+      tally: { ...none, total: 100, hasLine: true, ok: 100, tokens: 1000, isAnswered: true },
     })
     expect(out.find(({ index }) => index === 7)).toMatchObject({
       index: 7,
@@ -85,6 +88,8 @@ describe('a batch', () => {
     expect({ tally, stop, kind: first?.error.kind }).toEqual({
       tally: {
         ...none,
+        total: 10,
+        hasLine: true,
         ok: 7,
         failed: 3,
         failures: { response: 1, service: 2 },
