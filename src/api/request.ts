@@ -10,7 +10,7 @@ import { editJson, parseAssignment } from '../wire/json/edit.ts'
 import { describeJsonError, parseJson } from '../wire/json/parse.ts'
 
 export interface RequestOptions {
-  method?: string
+  method?: Endpoint['method']
   input?: string
   set?: string[]
 }
@@ -20,18 +20,16 @@ export interface ApiRequest {
   parts: RequestParts
 }
 
-const services: readonly string[] = ['gateway', 'agents'] satisfies Endpoint['service'][]
-
 /** Builds the request from the words, flags and input of the command. Throws a usage error. */
 export async function readRequest(
   context: Context,
   { values }: Pick<ResolvedSettings, 'values'>,
-  { words: [service = '', given = ''], options }: { words: string[]; options: RequestOptions },
+  { words: [word, given = ''], options }: { words: string[]; options: RequestOptions },
 ): Promise<ApiRequest> {
-  if (!isService(service)) throw usage(`there is no service '${service}': it is gateway or agents`)
+  const service = word as Endpoint['service']
   const { path, query } = readPath(given, values[addressOf(service)])
   const hasBody = options.input !== undefined || (options.set ?? []).length > 0
-  const method = readMethod(options.method, hasBody)
+  const method = options.method ?? (hasBody ? 'POST' : 'GET')
   if (hasBody && (method === 'GET' || method === 'HEAD')) throw usage(`${method} takes no body`)
   const body = hasBody ? await readBody(context, options) : undefined
   return {
@@ -45,29 +43,11 @@ export async function readRequest(
   }
 }
 
-const isService = (word: string): word is Endpoint['service'] => services.includes(word)
-
 /** A request that only reads may be sent again, another one if the caller says that a repeat does no harm. */
 const repeatOf = (method: Endpoint['method'], { flags }: Context): Endpoint['repeat'] =>
   readingMethods.includes(method) ? 'always' : flags.retryUnknown ? 'failed' : 'not-taken'
 
 const readingMethods: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
-
-const methods: readonly string[] = [
-  'GET',
-  'HEAD',
-  'POST',
-  'PUT',
-  'PATCH',
-  'DELETE',
-  'OPTIONS',
-] satisfies Endpoint['method'][]
-
-function readMethod(given: string | undefined, hasBody: boolean): Endpoint['method'] {
-  if (given === undefined) return hasBody ? 'POST' : 'GET'
-  if (!methods.includes(given)) throw usage(`-X: '${given}' is none of ${methods.join(', ')}`)
-  return given as Endpoint['method']
-}
 
 async function readBody(context: Context, { input, set = [] }: RequestOptions): Promise<Uint8Array> {
   const { input: inputs, flags } = context

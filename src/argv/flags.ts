@@ -3,43 +3,21 @@ import { Argument, InvalidArgumentError, Option } from 'commander'
 /** A flag with the name of a file. `use` is what a run does with the file; a file that it keeps is read, then written. */
 export class FileFlag extends Option {
   readonly use: 'reads' | 'writes' | 'keeps'
-  /** The flags whose files it may write, and the flag that has to be there too, if one has. */
-  readonly replaces: { flags: readonly string[]; needs: string | undefined } = { flags: [], needs: undefined }
 
   constructor(flags: string, description: string, use: FileFlag['use'] = 'reads') {
     super(flags, description)
     this.use = use
-  }
-
-  /** Lets it write the file of another flag, which was read before; `needs` is a flag without which it may not. */
-  mayReplace(flag: string, needs?: string): this {
-    return Object.assign(this, { replaces: { flags: [flag], needs } })
   }
 }
 
 /** By flags that do nothing alone, or beside others: one of `needs` has to be there, and none of `bars`. */
 export type Companions = Record<string, { needs?: readonly string[]; bars?: readonly string[] }>
 
-/** The file that an answer goes to. It may be one of `-f`; `needs` is the flag without which it may not. */
-export const answerFileFlag = (about: string, needs?: string): FileFlag =>
-  new FileFlag('-o, --output <file>', about, 'writes').mayReplace('--file', needs)
-
 /** A flag whose value is a text, or `@FILE`; after the first `=`, if its form is `<id=text>`. */
 export class TextFlag extends Option {}
 
 /** A flag with a header line: it may be a secret, and it has blanks. */
 export class HeaderFlag extends TextFlag {}
-
-/** The service that is called. A path in its place shows that it was left out. */
-export class ServiceArgument extends Argument {
-  constructor() {
-    super('<service>', 'gateway or agents')
-  }
-
-  isLeftOut(words: readonly string[]): boolean {
-    return words.length === 1 && words[0]?.includes('/') === true
-  }
-}
 
 /** An argument that is the name of a setting, in any of its spellings. */
 export class SettingArgument extends Argument {

@@ -7,42 +7,37 @@ import type { ParleyCommand } from './parley-command.ts'
 
 /** A file that a run reads or writes. */
 interface NamedFile {
-  /** The flag that names it; without one `about` says which file it is. */
-  flag?: FileFlag | TextFlag
+  /** The flag that names it, or which file it is. */
   about: string
+  isNamed: boolean
   isWritten: boolean
   /** The real path of a regular file, or of one that may be made; absent for a device, a pipe or an open descriptor. */
   identity: string | undefined
 }
 
 /**
- * Says which two flags name one file, if one of them writes it: the other's file would be lost. The profile file, and a
- * regular file on stdin or stdout, count as if a flag named them. `commands` goes from the root to the command that
- * was called.
+ * Says which two flags name one file, if one of them writes it: the other's file would be lost. Only -o may name a file of
+ * -f, if it may replace files. The profile file, and a regular file on stdin or stdout, count as if a flag named them.
+ * `commands` goes from the root to the command that was called.
  */
 export function findClash(commands: ParleyCommand[], host: Host): string | undefined {
-  const named = findNamed(commands, host)
   const given = new Set(commands.flatMap((command) => command.given.map(({ option }) => option.long)))
+  const named = findNamed(commands, host)
   const others = findOthers(host, !given.has('--no-stdin'))
+  const needsForce = commands.at(-1)?.options.some(({ long }) => long === '--force')
+  const mayReplace = !needsForce || given.has('--force')
   for (const [index, file] of named.entries()) {
     for (const other of [...named.slice(0, index), ...others]) {
       if (file.identity === undefined || file.identity !== other.identity) continue
-      if (!(file.isWritten || other.isWritten) || mayReplace(file, other, given)) continue
-      return other.flag
+      const isReplaced = mayReplace && [file, other].every(({ about }) => ['-f', '-o'].includes(about))
+      if (isReplaced || !(file.isWritten || other.isWritten)) continue
+      return other.isNamed
         ? `${other.about} and ${file.about} name the same file`
         : `${file.about} names ${other.about}`
     }
   }
   return undefined
 }
-
-const mayReplace = (one: NamedFile, other: NamedFile, given: Set<string | undefined>): boolean =>
-  [one, other].some(({ flag }, index) => {
-    if (!(flag instanceof FileFlag)) return false
-    const { flags, needs } = flag.replaces
-    const replaced = [other, one][index]?.flag?.long ?? ''
-    return flags.includes(replaced) && (needs === undefined || given.has(needs))
-  })
 
 /** The files of the flags that were given, in the order in which the flags are declared. */
 function findNamed(commands: ParleyCommand[], host: Host): NamedFile[] {
@@ -52,14 +47,14 @@ function findNamed(commands: ParleyCommand[], host: Host): NamedFile[] {
     const values = commands.flatMap(({ given }) =>
       given.flatMap(({ option, value }) => (option.long === flag.long ? [value] : [])),
     )
+    const about = flag.short ?? flag.long ?? ''
+    const isWritten = flag instanceof FileFlag && flag.use !== 'reads'
     // Of a flag that cannot be repeated the last value counts.
     const isRepeatable = flag instanceof TextFlag || flag.parseArg !== undefined
-    return (isRepeatable ? values : values.slice(-1)).flatMap((value) => {
-      const name = nameIn(flag, value)
-      if (name === '' || name === '-') return []
-      const isWritten = flag instanceof FileFlag && flag.use !== 'reads'
-      return [{ flag, about: flag.short ?? flag.long ?? '', isWritten, identity: identify(host, name) }]
-    })
+    return (isRepeatable ? values : values.slice(-1))
+      .map((value) => nameIn(flag, value))
+      .filter((name) => name !== '' && name !== '-')
+      .map((name) => ({ about, isNamed: true, isWritten, identity: identify(host, name) }))
   })
 }
 
@@ -73,10 +68,11 @@ function nameIn(flag: FileFlag | TextFlag, value: string): string {
 function findOthers(host: Host, readsStdin: boolean): NamedFile[] {
   const path = profilePath(host)
   const profile = path === undefined ? undefined : identify(host, path)
+  const stdin = readsStdin ? host.stdin.file : undefined
   return [
-    { about: 'the profile file', isWritten: false, identity: profile },
-    { about: 'the file on stdin', isWritten: false, identity: readsStdin ? host.stdin.file : undefined },
-    { about: 'the file on stdout', isWritten: true, identity: host.stdout.file },
+    { about: 'the profile file', isNamed: false, isWritten: false, identity: profile },
+    { about: 'the file on stdin', isNamed: false, isWritten: false, identity: stdin },
+    { about: 'the file on stdout', isNamed: false, isWritten: true, identity: host.stdout.file },
   ]
 }
 

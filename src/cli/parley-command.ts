@@ -1,5 +1,5 @@
 import { type Argument, Command, Option } from 'commander'
-import { HeaderFlag, ServiceArgument, SettingArgument } from '../argv/flags.ts'
+import { HeaderFlag, SettingArgument } from '../argv/flags.ts'
 import { usage } from '../errors.ts'
 import { flagOf, settingNames } from '../settings/table.ts'
 import type { CommandModule, Entry } from './entry.ts'
@@ -100,12 +100,15 @@ export class ParleyCommand extends Command {
     const isGroup = this.commands.length > 0
     if (unknown.length > 0 && (!isGroup || operands.length === 0)) throw new Unknown(this, unknown)
     if (isGroup) return
-    const [first] = this.registeredArguments
-    const isFirst = first instanceof ServiceArgument && first.isLeftOut(operands)
-    const missing = isFirst ? first : this.registeredArguments[operands.length]
+    const all = this.registeredArguments
+    const { length: most } = all
+    // If there are too few words, one that is not a choice stands in the place of the next argument.
+    const missing = all.find(
+      ({ argChoices }, at) =>
+        at >= operands.length || (operands.length < most && isOther(operands[at], argChoices)),
+    )
     if (missing?.required) throw usage(`the argument <${missing.name()}> is missing: ${choicesOf(missing)}`)
-    const isOpen = this.registeredArguments.at(-1)?.variadic ?? false
-    const { length: most } = this.registeredArguments
+    const isOpen = all.at(-1)?.variadic ?? false
     const taken = `takes ${most === 0 ? 'none' : most}, and got ${operands.length}`
     if (!isOpen && operands.length > most) throw usage(`too many words: '${this.words.join(' ')}' ${taken}`)
   }
@@ -162,6 +165,8 @@ function checkAttached(word: string, options: readonly Option[]): void {
       `'${brief(word)}' begins with the flag ${option.short}: words that begin with a hyphen go after --`,
     )
 }
+
+const isOther = (word = '', choices?: readonly string[]) => choices?.includes(word) === false
 
 const choicesOf = ({ argChoices, description }: Argument): string =>
   argChoices === undefined ? description : listChoices(argChoices)

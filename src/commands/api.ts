@@ -1,13 +1,17 @@
-import type { Command } from 'commander'
+import { Argument, type Command, Option } from 'commander'
 import type { ApiOptions } from '../api/call.ts'
-import { addValue, FileFlag, ServiceArgument } from '../argv/flags.ts'
+import { addValue, FileFlag } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
+
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 export function declare(command: Command): void {
   command
-    .addArgument(new ServiceArgument())
+    .addArgument(new Argument('<service>', 'the service that is called').choices(['gateway', 'agents']))
     .argument('<path>', 'the path, with its query, as it is sent')
-    .option('-X, --method <method>', 'the method (default: GET, or POST with a body)')
+    .addOption(
+      new Option('-X, --method <method>', 'the method (default: GET, or POST with a body)').choices(methods),
+    )
     .addOption(new FileFlag('-i, --input <file>', 'the body, from a file or - for stdin'))
     .option('--set <path=value>', 'set any field of the JSON body, repeatable', addValue)
     .addOption(

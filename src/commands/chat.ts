@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { answerFileFlag, type Companions, FileFlag, parseRetries, TextFlag } from '../argv/flags.ts'
+import { type Companions, FileFlag, parseRetries, TextFlag } from '../argv/flags.ts'
 import { type BatchOptions, batchCompanions, declareBatchFlags } from '../batch/flags.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
@@ -17,7 +17,9 @@ export function declare(command: Command): void {
     .option('--stream', 'print the answer as it arrives')
     .option('--no-stream', 'wait for the whole answer')
     .option('--fail-on-cut', 'exit 8 if the answer is cut or stopped')
-    .addOption(answerFileFlag('write the complete answer to a file, replacing it'))
+    .addOption(
+      new FileFlag('-o, --output <file>', 'write the complete answer to a file, replacing it', 'writes'),
+    )
     .addOption(new FileFlag('--thread <file>', 'keep the conversation, with --system, in a file', 'keeps'))
     .addOption(new FileFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8'))
     .option('--schema-retries <n>', 'ask again up to N times if the answer does not fit', parseRetries)

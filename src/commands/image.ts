@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { answerFileFlag, type Companions } from '../argv/flags.ts'
+import { type Companions, FileFlag } from '../argv/flags.ts'
 import { type BatchOptions, batchCompanions, declareBatchFlags } from '../batch/flags.ts'
 import type { Context } from '../context.ts'
 import type { ImageOptions } from '../gateway/image/image.ts'
@@ -11,7 +11,9 @@ export function declare(command: Command): void {
     .option('-m, --model <name>', 'the model (default: the setting imageModel)')
   declarePromptFlags(command, 'add a reference image or a text')
   command
-    .addOption(answerFileFlag('a file, a folder (ending in /), or - for stdout', '--force'))
+    .addOption(
+      new FileFlag('-o, --output <file>', 'a file, a folder (ending in /), or - for stdout', 'writes'),
+    )
     .option('--force', 'replace files that exist')
     .option('--preview', 'show the images, on a terminal')
     .option('--no-preview', 'do not show them')

@@ -60,7 +60,7 @@ describe('the request', () => {
   test.each([
     ['no JSON', ['gateway', '/v1/m', '-i', '-'], 'not valid JSON'],
     ['a body with GET', ['gateway', '/v1/m', '-X', 'GET', '-i', '-'], 'GET takes no body'],
-    ['no service', ['gatewai', '/v1/m'], "there is no service 'gatewai'"],
+    ['no service', ['gatewai', '/v1/m'], "'gatewai' is not one of gateway, agents"],
     ['paging with POST', ['gateway', '/v1/m', '-X', 'POST', '--paginate'], '--paginate is for GET only'],
     ['paging with heads', ['gateway', '/v1/m', '--paginate', '--include'], 'exclude each other'],
   ])('with %s is refused', async (_, words, problem) => {

@@ -186,7 +186,6 @@ export const known = new Map<string, Completion>([
   ['events list --type', eventTypes],
   ['policy check file', 'files'],
   ['policy check events', 'files'],
-  ['api service', ['gateway', 'agents']],
 ])
 
 /** What a flag's value can be; `path` is the words of its command. */

@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import {
   addValue,
-  answerFileFlag,
   type Companions,
   FileFlag,
   failOnEmptyFlag,
@@ -35,7 +34,9 @@ export function declare(command: Command): void {
     .addOption(failOnEmptyFlag())
     .option('--ids', 'print only the ids of the tool uses that wait')
     .option('--last', "print only the agent's answer")
-    .addOption(answerFileFlag('write the whole answer to a file, replacing it'))
+    .addOption(
+      new FileFlag('-o, --output <file>', 'write the whole answer to a file, replacing it', 'writes'),
+    )
     .addOption(new FileFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8'))
 }
 
