@@ -90,7 +90,8 @@ export function createCaller(
     const isSilent = parts.isAside || isOneOfMany
     const response = await (isSilent ? sending : showWaiting(sending)).catch(async (error: unknown) => {
       call.end()
-      if (!(error instanceof CliError)) throw error
+      // What forbids an attempt is no failure of one.
+      if (!(error instanceof CliError) || error.details.attempts === undefined) throw error
       if (!parts.isEndured) await printFailureBody(context, error)
       throw explain(error)
     })
