@@ -29,12 +29,6 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   let ending: Promise<number> | undefined
   const limit = { deadline: Infinity }
   const run: Run = { start, limit, cleanups, lastSteps: [], secrets, summary, calls }
-  let wrap: (line: string) => string = String
-  // A signal's handler waits for nothing.
-  if (host.stderr.isTerminal)
-    void import('./io/wrapping.ts').then(async ({ createWrapping }) => {
-      wrap = await createWrapping(host.stderr)
-    })
   host.onSignal?.((exit) => {
     // The terminal has shown the ^C that was typed.
     const isInLine = !cleanUp(cleanups) && exit === 130 && host.stderr.isTerminal
@@ -42,7 +36,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     const states = [problemOf(() => report.writeNow({ exit, isSignal: true })), calls.lastWords()]
     const words = ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
     if (isJson) return describeSignal(exit, words)
-    return guard(`${isInLine ? '\n' : ''}${wrap(`parley: ${words}`)}\n`)
+    return guard(`${isInLine ? '\n' : ''}parley: ${words}\n`)
   })
   host.onCrash?.((error) => fail(unexpected(error, calls.lastWords())))
   const hasEnded = host.expectEnd?.(() => void fail(endedEarly(calls.lastWords())))
