@@ -4,14 +4,12 @@ import type { Entry } from './entry.ts'
 export const entries: Record<string, Entry> = {
   chat: {
     summary: 'ask a model, print the answer',
-    isRequest: true,
-    sends: true,
+    requests: 'changes',
     load: () => import('../commands/chat.ts'),
   },
   image: {
     summary: 'make images, save them as files',
-    isRequest: true,
-    sends: true,
+    requests: 'changes',
     load: () => import('../commands/image.ts'),
   },
   events: {
@@ -22,38 +20,34 @@ export const entries: Record<string, Entry> = {
     group: {
       send: {
         summary: 'send events to a session',
-        isRequest: true,
-        sends: true,
+        requests: 'changes',
         load: () => import('../commands/events/send.ts'),
       },
       confirm: {
         summary: 'allow or deny tool uses that a session waits on',
-        isRequest: true,
-        sends: true,
+        requests: 'changes',
         load: () => import('../commands/events/confirm.ts'),
       },
       run: {
         summary: 'send a task, answer what the agent asks for by a policy, end when it is done',
-        isRequest: true,
-        sends: true,
+        requests: 'changes',
         load: () => import('../commands/events/run.ts'),
       },
       list: {
         summary: "read a session's events",
-        isRequest: true,
+        requests: 'reads',
         load: () => import('../commands/events/list.ts'),
       },
       follow: {
         summary: "print a session's events as they happen",
-        isRequest: true,
+        requests: 'reads',
         load: () => import('../commands/events/follow.ts'),
       },
     },
   },
   api: {
     summary: 'call any other endpoint of a service',
-    isRequest: true,
-    sends: true,
+    requests: 'changes',
     load: () => import('../commands/api.ts'),
   },
   policy: {
@@ -61,7 +55,7 @@ export const entries: Record<string, Entry> = {
     group: {
       check: {
         summary: 'say what a policy would do about the tool uses of a session',
-        isRequest: true,
+        requests: 'reads',
         load: () => import('../commands/policy/check.ts'),
       },
     },
@@ -75,7 +69,7 @@ export const entries: Record<string, Entry> = {
       },
       check: {
         summary: 'try the addresses and credentials of a profile',
-        isRequest: true,
+        requests: 'reads',
         without: ['--raw', '--dry-run', '--curl'],
         load: () => import('../commands/config/check.ts'),
       },

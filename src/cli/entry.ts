@@ -28,12 +28,10 @@ export interface Grammar {
 /** A command, or a group of commands. */
 export interface Entry {
   summary: string
-  /** Sends requests, so it has the shared flags for requests. */
-  isRequest?: true
+  /** What its requests do; absent if it sends none. One that sends some has the shared flags for requests. */
+  requests?: 'changes' | 'reads'
   /** Those of them that do not apply to it. */
   without?: readonly string[]
-  /** Its requests change something; those of the others only read. */
-  sends?: true
   load?: (() => Promise<CommandModule>) | undefined
   group?: Record<string, Entry> | undefined
   /** Of a group: paragraphs of its help. */

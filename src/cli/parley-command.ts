@@ -49,10 +49,10 @@ export class ParleyCommand extends Command {
 
   /** Gives a command the arguments, flags and help of its module. */
   async load(): Promise<void> {
-    const { load, isRequest } = this.entry
+    const { load, requests } = this.entry
     this.module = await load?.()
     this.module?.declare?.(this)
-    if (isRequest) declareRequestFlags(this)
+    if (requests) declareRequestFlags(this)
     else declareGeneralFlags(this)
     this.usage(this.usage().replace('[options]', '[flags]'))
   }
@@ -137,7 +137,7 @@ export class ParleyCommand extends Command {
 
   /** The paragraphs that end its help. */
   private get notes(): string[] {
-    const { group, notes = [], isRequest } = this.entry
+    const { group, notes = [], requests } = this.entry
     if (!this.parent) return [...notes]
     if (group) {
       const first = ['parley', ...this.words, Object.keys(group)[0], '--help'].join(' ')
@@ -145,7 +145,7 @@ export class ParleyCommand extends Command {
     }
     const { notes: own = [], examples = [] } = this.module ?? {}
     const lines = examples.map((example) => `\n  ${example}`)
-    return [...own, `Examples:${lines.join('')}`, isRequest ? sharedOfRequests : sharedOfAll]
+    return [...own, `Examples:${lines.join('')}`, requests ? sharedOfRequests : sharedOfAll]
   }
 }
 

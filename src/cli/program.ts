@@ -161,7 +161,7 @@ class Program implements Grammar {
     await report.open()
     requireCompanions(flags.given, module?.companions)
     const context = await createContext(this.#host, flags, run)
-    if (entry.sends) run.calls.expectChange()
+    if (entry.requests === 'changes') run.calls.expectChange()
     this.#exitCode = (await module?.run(context, command.opts() as never, command.args, this)) ?? 0
     await context.output.flush()
   }

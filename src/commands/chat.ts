@@ -54,22 +54,14 @@ export async function run(
   options: ChatOptions & BatchOptions,
   words: string[],
 ): Promise<void> {
-  if (options.batch !== undefined) return runBatch(context, options, words)
-  const { ask } = await import('../gateway/chat/chat.ts')
-  return ask(context, options, words)
-}
-
-async function runBatch(
-  context: Context,
-  options: ChatOptions & BatchOptions,
-  words: string[],
-): Promise<void> {
+  if (options.batch === undefined) {
+    const { ask } = await import('../gateway/chat/chat.ts')
+    return ask(context, options, words)
+  }
   if (options.thread !== undefined) throw usage('--thread keeps one conversation, --batch has many requests')
   if (options.output !== undefined)
     throw usage('-o is for one answer: --batch prints results, --results FILE keeps them')
-  const [{ answerBatch }, { readChatLines }] = await Promise.all([
-    import('../batch/batch.ts'),
-    import('../gateway/chat/lines.ts'),
-  ])
+  const { answerBatch } = await import('../batch/batch.ts')
+  const { readChatLines } = await import('../gateway/chat/lines.ts')
   await answerBatch(context, options, (told, settings) => readChatLines(told, settings, { options, words }))
 }

@@ -46,19 +46,11 @@ export async function run(
   options: ImageOptions & BatchOptions,
   words: string[],
 ): Promise<void> {
-  if (options.batch !== undefined) return runBatch(context, options, words)
-  const { makeImages } = await import('../gateway/image/image.ts')
-  return makeImages(context, options, words)
-}
-
-async function runBatch(
-  context: Context,
-  options: ImageOptions & BatchOptions,
-  words: string[],
-): Promise<void> {
-  const [{ answerBatch }, { readImageLines }] = await Promise.all([
-    import('../batch/batch.ts'),
-    import('../gateway/image/lines.ts'),
-  ])
+  if (options.batch === undefined) {
+    const { makeImages } = await import('../gateway/image/image.ts')
+    return makeImages(context, options, words)
+  }
+  const { answerBatch } = await import('../batch/batch.ts')
+  const { readImageLines } = await import('../gateway/image/lines.ts')
   await answerBatch(context, options, (told, settings) => readImageLines(told, settings, { options, words }))
 }

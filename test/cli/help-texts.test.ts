@@ -61,8 +61,8 @@ test.each(names)('help on "%s" has its own flags, then examples, then where the 
   expect(length).toBeLessThan(5)
   const end = text.slice(shared).replace(/\s+/g, ' ')
   expect(end).toContain("'parley help settings'")
-  const { isRequest } = commands.find(({ path }) => path.join(' ') === name)?.entry ?? {}
-  for (const flag of ['--profile', '-q', ...(isRequest ? ['--raw', '--dry-run', '--curl', '-v'] : [])])
+  const { requests } = commands.find(({ path }) => path.join(' ') === name)?.entry ?? {}
+  for (const flag of ['--profile', '-q', ...(requests ? ['--raw', '--dry-run', '--curl', '-v'] : [])])
     expect(end).toContain(` ${flag}`)
   expect(text).not.toMatch(/^ +(-\w, )?--(retry-unknown|stream-via|cacert|raw)\b/m)
 })

@@ -57,7 +57,7 @@ function placesOf(commands: ParleyCommand[]): Place[] {
       path: words.join(' '),
       names: command.commands.map((child) => [child.name(), child.summary()]),
       flags: ownFlags,
-      shared: entry.isRequest || entry.group ? 'request' : 'general',
+      shared: entry.requests || entry.group ? 'request' : 'general',
       arguments: registeredArguments,
     }
   })

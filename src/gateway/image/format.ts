@@ -1,24 +1,25 @@
 import { findMimeType } from '../../io/file-kind.ts'
 
-/** The extension of each kind of image that is known. */
-const extensions = new Map(
-  Object.entries({
-    'image/png': 'png',
-    'image/apng': 'png',
-    'image/jpeg': 'jpg',
-    'image/jpg': 'jpg',
-    'image/webp': 'webp',
-    'image/gif': 'gif',
-    'image/avif': 'avif',
-    'image/bmp': 'bmp',
-    'image/x-ms-bmp': 'bmp',
-    'image/tiff': 'tiff',
-    'image/heic': 'heic',
-    'image/heif': 'heic',
-    'image/heic-sequence': 'heic',
-    'image/heif-sequence': 'heic',
-  }),
-)
+/** The extensions that images are saved with. */
+const extensions = ['png', 'jpg', 'webp', 'gif', 'avif', 'bmp', 'tiff', 'heic']
+
+/** Other names of the same kinds. */
+const sameKind = new Map([
+  ['jpeg', 'jpg'],
+  ['jpe', 'jpg'],
+  ['jfif', 'jpg'],
+  ['tif', 'tiff'],
+  ['heif', 'heic'],
+  ['apng', 'png'],
+])
+
+const kindOf = (name: string) => sameKind.get(name) ?? name
+
+/** Such as `heic` of `image/heif-sequence`; `undefined` if the kind is not known. */
+function extensionOf(mimeType: string): string | undefined {
+  const [, name = ''] = /^image\/(?:x-ms-)?(.*?)(?:-sequence)?$/.exec(mimeType) ?? []
+  return extensions.find((extension) => extension === kindOf(name))
+}
 
 export interface Format {
   /** Absent if neither the bytes nor the MIME type say a known kind. */
@@ -34,24 +35,12 @@ export async function recognizeFormat(bytes: Uint8Array, mimeType = ''): Promise
   const isPlain = found === undefined || found === 'application/xml'
   if (claim === 'image/svg+xml' && isPlain) return { extension: 'svg', isMislabelled: false }
   // Bytes that are known not to be an image get no image's extension, whatever the service says.
-  const extension = extensions.get(found ?? claim)
-  return { extension, isMislabelled: claim !== '' && extensions.get(claim) !== extension }
+  const extension = extensionOf(found ?? claim)
+  return { extension, isMislabelled: claim !== '' && extensionOf(claim) !== extension }
 }
-
-/** Other extensions for the same kind. */
-const sameKind = new Map(
-  Object.entries({
-    jpeg: 'jpg',
-    jpe: 'jpg',
-    jfif: 'jpg',
-    tif: 'tiff',
-    heif: 'heic',
-    apng: 'png',
-  }),
-)
 
 /** Whether a file's name says another kind than its bytes. */
 export function disagrees(name: string, extension: string): boolean {
   const said = /\.([^./]+)$/.exec(name)?.[1]?.toLowerCase()
-  return said !== undefined && (sameKind.get(said) ?? said) !== extension
+  return said !== undefined && kindOf(said) !== extension
 }
