@@ -56,10 +56,6 @@ export interface Share {
   of: number
 }
 
-const whole: Share = { place: 1, of: 1 }
-
-const isOf = ({ place, of }: Share, number: number): boolean => (number - place) % of === 0
-
 /** How far a batch has come, as far as is known by now: of its share, the number of lines of each kind. */
 export interface Tally {
   /** `undefined` as long as only the end of a pipe will tell. */
@@ -147,7 +143,7 @@ export async function readInput<C extends LineCall>(
   source: BatchSource,
   prepare: Prepare<C>,
   ledger: Ledger,
-  share: Share = whole,
+  { place, of }: Share = { place: 1, of: 1 },
 ): Promise<BatchInput<C>> {
   const tally: Tally = {
     ...{ hasLine: false, ok: 0, failed: 0, failures: {}, skipped: 0, gone: 0 },
@@ -162,7 +158,7 @@ export async function readInput<C extends LineCall>(
         continue
       }
       tally.hasLine = true
-      if (!isOf(share, made.line.index)) continue
+      if ((made.line.index - place) % of !== 0) continue
       total++
       if (made.isGone) tally.gone++
       if (made.isDone) tally.skipped++

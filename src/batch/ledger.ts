@@ -2,14 +2,6 @@ import { usage } from '../errors.ts'
 import { DigestMap } from './digest-map.ts'
 import type { Id } from './line-form.ts'
 
-interface Entered {
-  /** With `#2`, `#3` if it comes again. */
-  hash: string
-  isDone: boolean
-  /** It was done, but its files are gone. */
-  isGone: boolean
-}
-
 /**
  * An entry has four flags in its lowest bits. Those above count the lines that have the hash, or are a part of the hash of
  * an id.
@@ -34,8 +26,11 @@ export class Ledger {
     if (id !== undefined) this.#ids.update(String(id), () => toEntry(partOf(withoutCount(hash)), recalled))
   }
 
-  /** Enters a line of the input. Throws a usage error if its id was used before, or belongs to another request. */
-  enter({ id, hash: base }: { id?: Id; hash: string }): Entered {
+  /**
+   * Enters a line of the input. Throws a usage error if its id was used before, or belongs to another request. The hash that
+   * it returns has `#2`, `#3` if it comes again; of a line that is gone the files are, and it was done before.
+   */
+  enter({ id, hash: base }: { id?: Id; hash: string }) {
     const first = this.#hashes.update(base, (entry) =>
       toEntry(restOf(entry) + 1, entry & (ok | recalled | gone)),
     )

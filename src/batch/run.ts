@@ -344,7 +344,8 @@ export class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
       await report.write(text)
       return results === undefined
     } catch (error) {
-      const failure = error instanceof OutputClosed ? readerGone() : asStop(error)
+      const failure =
+        error instanceof OutputClosed ? new CliError('file', 'stdout: its reader has gone') : asStop(error)
       this.#stop(failure instanceof CliError ? failure.with({ consequence: notPrinted }) : failure)
       return false
     }
@@ -354,8 +355,6 @@ export class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
 const onStdout = 'the results that it did not take are on stdout, and do not count'
 
 const notPrinted = 'the results that it did not take are lost, and do not count'
-
-const readerGone = () => new CliError('file', 'stdout: its reader has gone')
 
 const explain = (error: CliError, { because, deadline }: { because?: string; deadline?: boolean }) =>
   new CliError(error.kind, `${error.message} (${because})`, {

@@ -59,21 +59,14 @@ export function wrap(line: Line, columns: number): Line[] {
   if (measure(line) <= columns) return [line]
   const rows: Line[] = []
   let row: Span[] = []
-  let rowWidth = 0
   let blanks: Span[] = []
   let word: Span[] = []
   const endWord = () => {
     if (word.length === 0) return
-    const width = measure(word)
-    const blank = measure(blanks)
-    if (row.length > 0 && rowWidth + blank + width > columns) {
-      rows.push(row)
-      row = word
-      rowWidth = width
-    } else {
-      row.push(...blanks, ...word)
-      rowWidth += blank + width
-    }
+    const longer = [...row, ...blanks, ...word]
+    const isFull = row.length > 0 && measure(longer) > columns
+    if (isFull) rows.push(row)
+    row = isFull ? word : longer
     blanks = []
     word = []
   }
