@@ -211,9 +211,7 @@ export class Bounds {
     const quiet = { ...context, note() {} }
     const post = async () => {
       try {
-        await caller.call(endpoints.sendEvents, request, (response) =>
-          readReceipt(quiet, response, { isPrinted: false, onAccepted() {} }),
-        )
+        await caller.call(endpoints.sendEvents, request, (response) => readReceipt(quiet, response))
       } catch (error) {
         // If it may have arrived, the session's rest shows it.
         if (!(error instanceof CliError) || lineFor(error.details.fate) === 'refused') throw error

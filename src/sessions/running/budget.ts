@@ -44,7 +44,8 @@ export class Budget {
   /** The session's usage when the run began; `undefined` if it is not known. */
   #base: SessionUsage | typeof unused | undefined = unused
   #hasRun = false
-  #isTold = false
+  /** The service has told a total usage of the session since the run began. */
+  isTold = false
   /** The sum of the run's requests. */
   #requests: SessionUsage | undefined
   #lacksRequest = false
@@ -60,7 +61,7 @@ export class Budget {
     const isKnown = hasTask || !this.#isBehind
     this.#base = isKnown ? (this.#session ?? (this.#hasWorked ? undefined : unused)) : undefined
     this.#hasRun = false
-    this.#isTold = false
+    this.isTold = false
     this.#requests = undefined
     this.#lacksRequest = false
     this.#readTokens = undefined
@@ -79,7 +80,7 @@ export class Budget {
 
   /** Adds the session's total usage. A total that is older than the newest one is ignored. */
   addSession(usage: SessionUsage | undefined): void {
-    if (this.#addUsage(usage)) this.#isTold = true
+    if (this.#addUsage(usage)) this.isTold = true
   }
 
   /** Adds the session's total usage at the beginning of the run. */
@@ -91,11 +92,6 @@ export class Budget {
   /** The session's usage at the beginning of the run is not known. */
   get lacksBase(): boolean {
     return this.#base === undefined
-  }
-
-  /** The service has told a total usage of the session since the run began. */
-  get isTold(): boolean {
-    return this.#isTold
   }
 
   get run(): Figures {
@@ -142,16 +138,16 @@ export class Budget {
   /** The tokens that the run has used at least. */
   get #leastTokens(): number | undefined {
     const { tokens } = this.#told
-    return this.#isTold ? tokens && readable(tokens) : this.#readTokens
+    return this.isTold ? tokens && readable(tokens) : this.#readTokens
   }
 
   /** A request has not told its usage, and no total tells it. */
   get #lacksSome(): boolean {
-    return !this.#isTold && this.#lacksRequest
+    return !this.isTold && this.#lacksRequest
   }
 
   get #told(): Figures {
-    if (!this.#isTold) return this.#inFigures(this.#requests)
+    if (!this.isTold) return this.#inFigures(this.#requests)
     if (!this.#session || this.#base === undefined) return {}
     return this.#inFigures(this.#base === unused ? this.#session : combine(this.#session, this.#base, -1))
   }

@@ -62,7 +62,6 @@ export async function sendTask(
   try {
     const named = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
       readReceipt(context, response, {
-        isPrinted: false,
         onAccepted() {
           wayOn.accept()
           write({ event: 'accepted' })

@@ -10,9 +10,9 @@ import { createRowPrinter, printIds } from '../listing/rows.ts'
 
 export interface ReceiptOptions {
   /** With `--raw` it is printed as it is. */
-  isPrinted: boolean
+  isPrinted?: boolean
   /** Called once it is certain, before anything else can fail. */
-  onAccepted(): void
+  onAccepted?(): void
 }
 
 /**
@@ -22,7 +22,7 @@ export interface ReceiptOptions {
 export async function readReceipt(
   { flags, output, note }: Context,
   response: ReadableResponse,
-  { isPrinted, onAccepted }: ReceiptOptions,
+  { isPrinted = false, onAccepted }: ReceiptOptions = {},
 ): Promise<SessionEvent[]> {
   const collected = collectBody()
   let cut: CliError | undefined
@@ -42,7 +42,7 @@ export async function readReceipt(
   const isAccepted = isReceipt || (isEmpty ? !cut || isJson(response) : !isError && beginsAsReceipt(text))
   if (isAccepted) {
     response.accept()
-    onAccepted()
+    onAccepted?.()
   }
   if (flags.raw && isPrinted) await printRaw(output, bytes)
 
