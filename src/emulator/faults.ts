@@ -25,7 +25,7 @@ export function parseFaults(specs: readonly string[], endpoints: readonly string
   const others = specs.filter((spec) => !/^rate:\d*[1-9]\d*$/.test(spec))
   return {
     faults: others.map((spec) => parseFault(spec, endpoints)),
-    ...(rates.length > 0 ? { rate: Math.min(...rates.map(Number)) } : {}),
+    rate: rates.length > 0 ? Math.min(...rates.map(Number)) : undefined,
   }
 }
 
@@ -39,7 +39,7 @@ function parseFault(spec: string, endpoints: readonly string[]): Fault {
     )
   }
   return {
-    ...(endpoint === undefined ? {} : { endpoint }),
+    endpoint,
     kind: faultKinds.find((each) => each === kind) ?? Number(kind),
     left: times === undefined ? Infinity : Number(times),
   }

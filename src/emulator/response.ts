@@ -5,7 +5,7 @@ import { encodeSseEvent, type SseEvent } from '../wire/sse.ts'
 export interface EmulatedResponse {
   status: number
   contentType: string
-  headers?: Record<string, string> | undefined
+  headers?: Record<string, string>
   pieces: Iterable<string> | AsyncIterable<string>
   /** Sent in place of the pieces, with the request's id. */
   error?: { type: string; message: string }
@@ -51,14 +51,11 @@ export function errorResponse(
   return {
     status,
     contentType: 'application/json',
-    ...(headers ? { headers } : {}),
+    headers,
     pieces: [],
     error: { type, message: `emulator: ${message}` },
   }
 }
-
-/** A proxy in between passes on what comes when it comes. */
-const unbuffered = { 'x-accel-buffering': 'no' }
 
 export interface ResponseSettings {
   requestId: string
@@ -91,8 +88,6 @@ export function deliver(
   }
   // A body that is known whole goes out at once; a cut shows only if the end is not known before.
   const whole = Array.isArray(pieces) && pieces.length === 1 && !cut ? String(pieces[0]) : undefined
-  const length: Record<string, string> =
-    whole === undefined ? {} : { 'content-length': String(Buffer.byteLength(whole)) }
   const isStream = response.contentType === 'text/event-stream'
   return {
     status: response.status,
@@ -101,8 +96,9 @@ export function deliver(
       'content-type': response.contentType,
       'cache-control': 'no-store',
       'request-id': requestId,
-      ...(isStream ? unbuffered : {}),
-      ...length,
+      // A proxy in between passes on what comes when it comes.
+      ...(isStream ? { 'x-accel-buffering': 'no' } : {}),
+      ...(whole === undefined ? {} : { 'content-length': String(Buffer.byteLength(whole)) }),
       ...response.headers,
     },
     body: body(),

@@ -26,7 +26,7 @@ export function findRoute({ method, url }: HttpRequest): { route?: Route; method
     return match ? [{ name, endpoint, params: decodeAll(match.groups), query }] : []
   })
   const route = found.find(({ endpoint }) => endpoint.method === method)
-  return { ...(route ? { route } : {}), methods: found.map(({ endpoint }) => endpoint.method).sort() }
+  return { route, methods: found.map(({ endpoint }) => endpoint.method).sort() }
 }
 
 /** The server has refused what cannot be decoded. */

@@ -97,7 +97,8 @@ async function countOf(work: () => unknown) {
   return { looked, steps: takeSteps() }
 }
 
-const small = 2 ** 12
+/** More than the 1,000 characters up to which no text can be nested too deep, also of a pattern of six. */
+const small = 2 ** 13
 const times = 4
 
 /**

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Context } from '../../context.ts'
 import { CliError, tooLate, usage } from '../../errors.ts'
@@ -21,7 +22,7 @@ export class Checker {
   readonly #context: Context
   readonly #schema: string
   readonly #deadline: number
-  #thread: Thread | undefined
+  #thread: Worker | undefined
   #last: Promise<unknown> = Promise.resolve()
 
   /** `deadline` is by the forward clock, Infinity for none. */
@@ -29,12 +30,13 @@ export class Checker {
     this.#context = context
     this.#schema = schema
     this.#deadline = deadline
-    context.cleanups.add(() => this.#thread?.end())
+    context.cleanups.add(() => void this.#thread?.terminate())
   }
 
   /** Resolves with the problems of the schema. Throws a `CliError` if that takes too long. */
   checkSchema(): Promise<string[]> {
-    return this.#work('the schema', ({ problems }) => problems).catch((error: unknown) => {
+    this.#thread = this.#start()
+    return this.#inTime('the schema', read(this.#thread)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       // The schema need not be wrong.
       throw error.details.deadline ? tooLate(error.message) : usage(error.message)
@@ -43,13 +45,12 @@ export class Checker {
 
   /** Resolves with the mismatches of a JSON text. Throws a `CliError` if that takes too long. */
   check(text: string): Promise<string[]> {
-    const next = this.#last.then(() => this.#work('the answer', (thread) => thread.ask(text)))
+    const next = this.#last.then(() => this.#inTime('the answer', this.#ask(text)))
     this.#last = next.catch(() => {})
     return next
   }
 
-  async #work(what: string, ask: (thread: Thread) => Promise<string[]>): Promise<string[]> {
-    this.#thread ??= new Thread(this.#schema)
+  async #inTime(what: string, work: Promise<string[]>): Promise<string[]> {
     const { timers } = this.#context
     const end = timers.now() + longestCheck
     const time = Math.min(end, this.#deadline)
@@ -58,49 +59,42 @@ export class Checker {
         ? notUnderstood(`the check of ${what} took longer than 10 s`)
         : notUnderstood(`the deadline passed while ${what} was checked`).with({ deadline: true })
     try {
-      return await inTime(ask(this.#thread), { time, timers }, late)
+      return await inTime(work, { time, timers }, late)
     } catch (error) {
       // It may be busy for ever. The next check gets a new one.
-      this.#thread.end()
+      void this.#thread?.terminate()
       this.#thread = undefined
       throw error
     }
   }
+
+  /** The thread first of all says what is wrong with the schema. If it fails while nothing is asked, nobody is told. */
+  #start(): Worker {
+    const options = { workerData: this.#schema, resourceLimits: memory, execArgv: [] }
+    return new Worker(address, options).on('error', () => {})
+  }
+
+  async #ask(text: string): Promise<string[]> {
+    if (!this.#thread) {
+      this.#thread = this.#start()
+      await read(this.#thread)
+    }
+    const thread = this.#thread
+    thread.postMessage(text)
+    return read(thread)
+  }
 }
 
-/** Takes one text at a time. */
-class Thread {
-  readonly #worker: Worker
-  /** The problems of the schema. */
-  readonly problems: Promise<string[]>
-  #settle: { resolve(problems: string[]): void; reject(error: unknown): void } | undefined
-
-  constructor(schema: string) {
-    this.#worker = new Worker(address, { workerData: schema, resourceLimits: memory, execArgv: [] })
-    this.#worker.on('message', (problems: string[]) => this.#settle?.resolve(problems))
-    this.#worker.on('error', (error: NodeJS.ErrnoException) => {
-      const isFull = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
-      this.#settle?.reject(isFull ? notUnderstood('the check needs more than 1 GiB of memory') : error)
-    })
-    this.problems = this.#reply()
-  }
-
-  async ask(text: string): Promise<string[]> {
-    await this.problems
-    const answer = this.#reply()
-    this.#worker.postMessage(text)
-    return answer
-  }
-
-  end(): void {
-    void this.#worker.terminate()
-  }
-
-  #reply(): Promise<string[]> {
-    this.#worker.ref()
-    // While nothing is checked, it does not keep the process running.
-    return new Promise<string[]>((resolve, reject) => {
-      this.#settle = { resolve, reject }
-    }).finally(() => this.#worker.unref())
+/** The next message of a thread. While none is waited for, the thread does not keep the process running. */
+async function read(thread: Worker): Promise<string[]> {
+  thread.ref()
+  try {
+    const [problems] = await once(thread, 'message')
+    return problems
+  } catch (error) {
+    const isFull = (error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY'
+    throw isFull ? notUnderstood('the check needs more than 1 GiB of memory') : error
+  } finally {
+    thread.unref()
   }
 }

@@ -84,8 +84,7 @@ export class Sessions {
     this.#refresh()
     const all = [...this.#all.values()].map((session) => session.describe())
     const newest = all.sort((one, other) => other.created_at.localeCompare(one.created_at))
-    const wanted = query.get('order') === 'asc' ? newest.reverse() : newest
-    return pageOf(wanted, query, (session) => JSON.stringify(session))
+    return pageOf(newest, query, (session) => JSON.stringify(session))
   }
 
   list(id: string, query: URLSearchParams): EmulatedResponse {

@@ -37,8 +37,12 @@ export class ImageFinder {
   failure: CliError | undefined
   /** The service's own error in a stream. */
   error: CliError | undefined
-  readonly #texts = createTextCollector(this.findings)
   readonly #strings = new LongStrings()
+  /** The pieces in which a stream sends a text: a data URI may be cut anywhere. */
+  #pieces: string[] = []
+  #isThought = false
+  /** The next piece continues the last one: another text of the same value is a separate part. */
+  #goesOn = false
   /** It has values, and all are of forms that have no end of their own. */
   #mayEnd = false
   #needsEnd = false
@@ -57,11 +61,11 @@ export class ImageFinder {
     const { images, links, reasons } = this.findings
     this.#needsEnd ||= needsEnd(value)
     this.#mayEnd = !this.#needsEnd
-    this.#texts.nextValue()
+    this.#goesOn = true
     for (const [name, fields] of objectsIn(value)) {
-      for (const text of textsOf(name, fields)) this.#texts.add(bytesOf(text), fields.thought === true)
+      for (const text of textsOf(name, fields)) this.#addText(bytesOf(text), fields.thought === true)
       for (const image of imagesOf(name, fields, bytesOf)) {
-        this.#texts.end()
+        this.finish()
         if (typeof image === 'string') links.push(image)
         else images.push(image)
       }
@@ -90,9 +94,19 @@ export class ImageFinder {
     }
   }
 
-  /** Called when nothing more comes. */
+  #addText(bytes: Uint8Array, isThought: boolean): void {
+    if (!this.#goesOn || this.#isThought !== isThought) this.finish()
+    this.#pieces.push(utf8.decode(bytes))
+    this.#isThought = isThought
+    this.#goesOn = false
+  }
+
+  /** Ends the text. Called when nothing more comes of it. */
   finish(): void {
-    this.#texts.end()
+    const { images, text } = splitDataUris(this.#pieces.join(''))
+    for (const image of images) this.findings.images.push(image)
+    if (!this.#isThought && text.trim() !== '') this.findings.texts.push(text)
+    this.#pieces = []
   }
 }
 
@@ -150,35 +164,6 @@ const fromLink = (uri: Uint8Array): FoundImage | string =>
   parseDataUri(uri) ?? utf8.decode(uri).replace(/[\x00-\x1f\x7f]/g, encodeURIComponent)
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
-
-/** Joins text that a stream sends in pieces: a data URI may be cut anywhere. */
-function createTextCollector({ images, texts }: Findings) {
-  let pieces: string[] = []
-  let isThought = false
-  /** The next piece continues the last one. */
-  let goesOn = false
-
-  function end(): void {
-    const split = splitDataUris(pieces.join(''))
-    for (const image of split.images) images.push(image)
-    if (!isThought && split.text.trim() !== '') texts.push(split.text)
-    pieces = []
-  }
-
-  return {
-    add(bytes: Uint8Array, isNextThought: boolean): void {
-      if (!goesOn || isThought !== isNextThought) end()
-      pieces.push(utf8.decode(bytes))
-      isThought = isNextThought
-      // Another text of the same value is a separate part.
-      goesOn = false
-    },
-    nextValue(): void {
-      goesOn = true
-    },
-    end,
-  }
-}
 
 /** How much is read of the part before the data. Characters. */
 const longestHead = 1000
