@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest'
 import { createWrapping } from '../../src/io/wrapping.ts'
-import { answering, credentials, message, run, temporaryFolder } from '../harness/run.ts'
-import { pointedAt, serve } from '../harness/server.ts'
-import { type } from '../harness/typing.ts'
+import { answering, message, run } from '../harness/run.ts'
 
 const columns = 44
 const terminal = { tty: ['stdout', 'stderr'] as ('stdout' | 'stderr')[], columns, env: { NO_COLOR: '1' } }
@@ -59,15 +57,6 @@ test('a footer is broken between words, too', async () => {
   for (const line of err.split('\n')) expect(line.length).toBeLessThanOrEqual(32)
   const undated = (text: string) => text.replace(/[\d.]+ s\n/, '')
   expect(undated(joined(err))).toBe(undated(wide.err))
-})
-
-test('V69: the last words of a signal are broken, too (needs script)', async () => {
-  const server = await serve(() => {})
-  const command = 'stty cols 40; exec "$NODE" "$PARLEY" chat hi'
-  const env = { ...credentials, ...pointedAt(server), NO_COLOR: '1' }
-  const { screen } = await type(command, temporaryFolder(), [['waiting for the answer', '\x03']], env)
-  expect(screen).toContain('parley: interrupted: the request was\r\n  sent; it may have been carried out\r\n')
-  await server.close()
 })
 
 test('a line that the message breaks itself is a line: a command to go on with comes right after it', async () => {
