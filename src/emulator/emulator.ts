@@ -30,8 +30,6 @@ export interface EmulatorOptions {
   faults?: Faults
   /** Milliseconds before an answer begins, and before an agent reacts. */
   latency?: number
-  /** Milliseconds between two pieces of a stream. */
-  typing?: number
   /** What the model says to everything. */
   answer?: string | undefined
   sessions?: SessionsOptions
@@ -105,13 +103,13 @@ export const faultEndpoints = [...new Set(Object.values(faultNames))]
 
 /** Emulates both services: checks what the specification says, answers in the documented shapes. */
 export function createEmulator(options: EmulatorOptions, now = () => performance.now()): Exchange {
-  const { faults: { faults, rate } = { faults: [] }, latency = 0, typing = 0 } = options
+  const { faults: { faults, rate } = { faults: [] }, latency = 0 } = options
   const handlers = createHandlers(options)
   const take = rate === undefined ? () => true : createLimiter(rate, now)
 
   return async (request) => {
     if (latency > 0) await new Promise((resolve) => setTimeout(resolve, latency))
-    const delivery = { requestId: newId('req'), delay: typing }
+    const delivery = { requestId: newId('req') }
     const { route, methods } = findRoute(request)
     if (!route) return deliver(strayResponse(methods), delivery)
     if (!take()) return deliver(limitResponse, delivery)

@@ -59,17 +59,12 @@ export function errorResponse(
 
 export interface ResponseSettings {
   requestId: string
-  /** Milliseconds between two pieces. */
-  delay: number
   /** Breaks the body off in the middle of a piece. */
   cut?: (() => Error) | undefined
 }
 
 /** Makes of it what an exchange returns, whose pieces go out one by one. */
-export function deliver(
-  response: EmulatedResponse,
-  { requestId, delay, cut }: ResponseSettings,
-): HttpResponse {
+export function deliver(response: EmulatedResponse, { requestId, cut }: ResponseSettings): HttpResponse {
   const { error } = response
   const pieces = error ? [JSON.stringify({ type: 'error', error, request_id: requestId })] : response.pieces
 
@@ -79,7 +74,6 @@ export function deliver(
   async function* body(): AsyncGenerator<Uint8Array> {
     let at = 0
     for await (const piece of pieces) {
-      if (at > 0 && delay > 0) await new Promise((resolve) => setTimeout(resolve, delay))
       const isCut = cut !== undefined && at === cutAt
       yield Buffer.from(isCut ? piece.slice(0, piece.length >> 1) : piece)
       if (isCut) throw cut()

@@ -42,17 +42,13 @@ function withLog(exchange: Exchange, { tell, secrets, timers }: Context): Exchan
   }
 }
 
-/** How fast the demo writes for a person: milliseconds between two words. */
-const typing = 20
-
 async function createDemo(context: Context): Promise<Exchange> {
   context.note('the demo profile: answers come from the built-in emulator, no model is called')
   const [{ createEmulator }, { openDemoSessions }] = await Promise.all([
     import('../emulator/emulator.ts'),
     import('./demo-sessions.ts'),
   ])
-  const delay = context.host.stdout.isTerminal ? typing : 0
-  return createEmulator({ typing: delay, sessions: { store: openDemoSessions(context) } })
+  return createEmulator({ sessions: { store: openDemoSessions(context) } })
 }
 
 async function createNetwork(

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
-import { demoName, type Profile, readProfile } from './profiles.ts'
+import { demoName, readProfile } from './profiles.ts'
 import { type ResolvedSettings, resolveSettings } from './resolve.ts'
 
 /** Reads the settings that apply to a command, from flags, environment and profile. */
@@ -10,16 +10,10 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
   const { baseUrl, agentsUrl } = flags.settings
   const address = baseUrl ?? agentsUrl
   if (profile.name === demoName && address) throw usage(`${address.flag}: the demo profile has no network`)
-  const resolved = resolveSettings({ flags: flags.settings, profile: atHome(profile, host), env: host.env })
+  const resolved = resolveSettings({ flags: flags.settings, profile, env: host.env })
   limit.deadline = deadlineOf(context, resolved)
   return resolved
 }
-
-/** The demo shows a person how an answer comes. */
-const atHome = (profile: Profile, { stdout }: Pick<Context['host'], 'stdout'>): Profile =>
-  profile.name === demoName && stdout.isTerminal
-    ? { ...profile, values: { ...profile.values, stream: true } }
-    : profile
 
 /** When the run has to be over, by the forward clock; Infinity for no deadline. */
 export const deadlineOf = ({ start }: Context, { values }: Pick<ResolvedSettings, 'values'>): number =>

@@ -110,14 +110,10 @@ test('W33: if they cannot be kept they end with the process, and it says so once
   expect(blocked).toMatchObject({ code: 0, err: expect.stringContaining('it is not a folder') })
 })
 
-test('a chat of the demo makes no file, and streams only on a terminal', async () => {
+test('a chat of the demo makes no file', async () => {
   const piped = await parley(['chat', 'Say hello'])
   expect(piped.out).toContain('“Say hello”')
   expect(readdirSync(join(home, 'cache'))).toEqual([])
-  const dry = (tty: string[], ...flags: string[]) => parley(['chat', 'hi', '--dry-run', ...flags], { tty })
-  expect((await dry([])).out).not.toContain('alt=sse')
-  expect((await dry(['stdout'])).out).toContain('alt=sse')
-  expect((await dry(['stdout'], '--no-stream')).out).not.toContain('alt=sse')
 })
 
 test('the emulator answers two lines, and a long one, in Markdown', async () => {
