@@ -4,6 +4,7 @@ import type { Call } from '../fate.ts'
 import { printRaw } from '../io/raw-printer.ts'
 import { showSpinner } from '../io/spinner.ts'
 import { isSecretHeader } from '../secrets.ts'
+import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { addressOf, mendSecret } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
@@ -48,14 +49,17 @@ export function createCaller(
   settings: ResolvedSettings,
   { isOneOfMany = false, timeout = settings.values.timeout, wayOn }: CallerOptions = {},
 ) {
-  const { flags, summary, calls, limit } = context
+  const { host, flags, summary, calls, limit } = context
   const { deadline } = limit
   const credentials = createCredentials(context, settings)
   const build = createRequestBuilder(context, settings)
   const retries = isOneOfMany ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
   const showWaiting = createWaiting(context)
+  const isOnNetwork = !host.exchange && settings.profile !== demoName
   let choosing: Promise<Exchange> | undefined
+  /** The session whose id was kept last: each list that a run reads is a call. */
+  let kept: string | undefined
 
   /** Sends a request up to the response's head. */
   async function open(endpoint: Endpoint, parts: RequestParts): Promise<StreamedResponse> {
@@ -145,6 +149,12 @@ export function createCaller(
       try {
         const value = await read(response)
         response.finish()
+        const { session } = parts.params
+        if (isOnNetwork && session !== undefined && session !== kept) {
+          kept = session
+          const { keepSession } = await import('./recent-sessions.ts')
+          keepSession(host, session)
+        }
         return value
       } catch (error) {
         throw response.complete(error)

@@ -72,6 +72,7 @@ async function createHome({ name, file }: Shell): Promise<string> {
     [file]: out,
     profiles,
     words: '',
+    '.cache/parley/sessions': 'sesn_2\nother\nsesn_1\n$(touch pwned)\n`touch pwned`\na b\n',
     'bin/parley': standIn,
     'notes.md': '',
     'my file': '',
@@ -127,7 +128,10 @@ const completed: [typed: string, called: string][] = [
   ['parley chat -m alpha-3.1\t', '<chat><-m><alpha-3.1-pro-preview>'],
   ['parley chat --stream-via bo\t', '<chat><--stream-via><body>'],
   ['parley serve --access-token=no\t', '<serve><--access-token=no>'],
+  ['parley events list -s sesn_2\t', '<events><list><-s><sesn_2>'],
+  ['parley events run --session=oth\t', '<events><run><--session=other>'],
   ['parley serve --session no\t', '<serve><--session><notes.md>'],
+  ['parley events list -s \\$\t', '<events><list><-s><$>'],
   ['parley sreve --lo\t', '<sreve><--lo>'],
 ]
 

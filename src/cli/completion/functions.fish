@@ -33,6 +33,15 @@ function __parley_profiles
     command parley config profiles 2>/dev/null </dev/null
 end
 
+# The sessions that were used last on this machine.
+function __parley_sessions
+    set -l folder $HOME/.cache
+    test (uname) = Darwin; and set folder $HOME/Library/Caches
+    set -q XDG_CACHE_HOME[1]; and test -n "$XDG_CACHE_HOME"; and set folder $XDG_CACHE_HOME
+    test -f $folder/parley/sessions
+    and string match -r '^[A-Za-z0-9_-]{1,128}$' <$folder/parley/sessions
+end
+
 # @ and a file's name.
 function __parley_texts
     set -l begun (string match -rg '^(?:--[^=]*=)?@(.*)$' -- (commandline -ct)); or return

@@ -6,6 +6,15 @@ _parley_has() {
   (( $found[(Ie)$wanted] ))
 }
 
+# The sessions that were used last on this machine, in values.
+_parley_sessions() {
+  local folder=${XDG_CACHE_HOME:-$HOME/.cache}
+  [[ -z $XDG_CACHE_HOME && $OSTYPE == darwin* ]] && folder=$HOME/Library/Caches
+  [[ -f $folder/parley/sessions ]] || return 0
+  values=("${(@f)$(<$folder/parley/sessions)}")
+  values=("${(@)values:#*[^A-Za-z0-9_-]*}")
+}
+
 _parley() {
   local -a names flags values shown
   local called= flag= source= word
@@ -49,6 +58,7 @@ _parley() {
   fi
   case $source in
     profiles) values=("${(@f)$(command parley config profiles 2>/dev/null </dev/null)}") ;;
+    sessions) _parley_sessions; compadd -V sessions -a values; return ;;
     files) _files; return ;;
     texts) compset -P 1 @ && _files; return ;;
   esac

@@ -28,8 +28,8 @@ type Row = [word: string, about: string]
 
 type SharedFlags = Record<'general' | 'request', Option[]>
 
-/** What TAB offers for a value: words, names of files, `@` and a file's name, or names of profiles. */
-type Completion = readonly string[] | 'files' | 'texts' | 'profiles'
+/** What TAB offers for a value: words, names of files, `@` and a file's name, names of profiles, or sessions used last. */
+type Completion = readonly string[] | 'files' | 'texts' | 'profiles' | 'sessions'
 
 const writers: Record<string, (places: Place[], shared: SharedFlags, functions: string) => string> = {
   bash: (places, shared, functions) =>
@@ -177,6 +177,7 @@ const fishQuote = (text: string) => (/^[\w.-]+$/.test(text) ? text : `'${text.re
 /** Values that are offered where others are taken too: by the flag, or by the command with its flag or argument. */
 export const known = new Map<string, Completion>([
   ['--profile', 'profiles'],
+  ['--session', 'sessions'],
   ['serve --session', 'files'],
   ['config use name', 'profiles'],
   ['config delete name', 'profiles'],
