@@ -27,7 +27,7 @@ export const columnsOf = (text: string): number =>
   [...text].reduce((sum, char) => sum + (char < '\x7f' ? 1 : 2), 0)
 
 /** The beginning of a text, in at most so many columns. */
-function cut(text: string, columns: number): string {
+export function cut(text: string, columns: number): string {
   if (columnsOf(text) <= columns) return text
   let shown = ''
   let left = columns - columnsOf('…')

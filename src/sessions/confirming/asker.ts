@@ -16,6 +16,11 @@ export interface AskedUse {
   why?: string | undefined
 }
 
+interface ShownUse extends AskedUse {
+  /** All that is known of it. */
+  rows: string
+}
+
 /** What a person says about a tool use. A reason is for the agent. */
 export interface Verdict {
   decision: 'allow' | 'deny'
@@ -46,18 +51,18 @@ export class Asker {
 
   /**
    * Asks about each tool use in turn and returns the verdicts, by id. There is none for a tool use that is left open, was
-   * withdrawn, or comes after the end of the input (Ctrl-D) or q. Throws a usage error if a tool use cannot be shown whole. A
-   * signal says that the verdicts so far are lost.
+   * withdrawn, cannot be shown whole, or comes after the end of the input (Ctrl-D) or q. A signal says that the verdicts so
+   * far are lost.
    */
   async ask(uses: readonly AskedUse[]): Promise<ReadonlyMap<string, Verdict>> {
     const verdicts = new Map<string, Verdict>()
     this.#verdicts = verdicts
     this.#withdrawn.clear()
-    const shown = uses.map((use) => this.#show(use))
+    const shown = uses.flatMap((use) => this.#show(use) ?? [])
     const lost = () =>
-      verdicts.size > 0 ? `your answer to ${verdicts.size} of ${uses.length} tool uses is lost` : undefined
+      verdicts.size > 0 ? `your answer to ${verdicts.size} of ${shown.length} tool uses is lost` : undefined
     try {
-      await this.#context.calls.sayFirst(lost, () => this.#askEach(uses, shown))
+      await this.#context.calls.sayFirst(lost, () => this.#askEach(shown))
     } catch (error) {
       // The next message must not begin beside an open question.
       this.#questioner?.close()
@@ -83,19 +88,22 @@ export class Asker {
     this.#questioner?.close()
   }
 
-  #show({ id, text }: AskedUse): string {
+  #show(use: AskedUse): ShownUse | undefined {
     try {
-      return showToolUse(id, text, this.#columns)
+      return { ...use, rows: showToolUse(use.id, use.text, this.#columns) }
     } catch (error) {
-      const consequence = `look at it with '${this.#look} --raw', then answer by its id with --allow or --deny`
-      throw error instanceof CliError ? error.with({ consequence }) : error
+      if (!(error instanceof CliError)) throw error
+      this.#context.warn(
+        `${use.id} is not asked about: ${error.message}; look at it with '${this.#look} --raw'`,
+      )
+      return undefined
     }
   }
 
-  async #askEach(uses: readonly AskedUse[], shown: readonly string[]): Promise<void> {
+  async #askEach(uses: readonly ShownUse[]): Promise<void> {
     for (const [index, use] of uses.entries()) {
       if (this.#withdrawn.has(use.id)) continue
-      this.#print(`parley: tool use ${index + 1} of ${uses.length}:\n${shown[index]}`)
+      this.#print(`parley: tool use ${index + 1} of ${uses.length}:\n${use.rows}`)
       if (use.why !== undefined) this.#say(`  ${oneLine(use.why)}`)
       if (!this.#questioner) this.#say(legend)
       const said = await this.#context.input.inTime(this.#ask(use), 'a question was open')

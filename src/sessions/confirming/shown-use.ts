@@ -1,12 +1,16 @@
-import { type CliError, usage } from '../../errors.ts'
+import { usage } from '../../errors.ts'
 import { layOutJson } from '../../io/json-lines.ts'
 import { childrenOf, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
-import { columnsOf, plainly, visible } from '../plain-name.ts'
+import { startOf } from '../../wire/text-start.ts'
+import { columnsOf, cut, plainly, visible } from '../plain-name.ts'
 
 /** In characters. */
 const longest = 2 ** 20
 
 const deepest = 100
+
+/** If a tool use takes more rows, its tool and the beginning of its fields are repeated right above the keys. */
+const mostRows = 20
 
 /** Begins a row, and a row that continues the one above it. */
 const marks = { row: '  | ', more: '  : ' }
@@ -14,33 +18,53 @@ const marks = { row: '  | ', more: '  : ' }
 /**
  * All that is known about a tool use, for a person who decides on it. Nothing is cut or hidden, not even a key that is
  * there twice. Each row begins with a mark, also one that the terminal would have wrapped, so that no text can look like
- * a row of parley's own. Throws a usage error if the event is too long or nested too deep for that, or names no tool.
+ * a row of parley's own. Throws a usage error if the tool has no name, or the event is too long or nested too deep for that.
  */
 export function showToolUse(id: string, event: string, columns: number): string {
-  if (!namesTool(event)) throw unshown('without a name')
+  if (!namesTool(event)) throw usage('its tool has no name')
   const width = Math.max(columns - marks.row.length - 1, 20)
   const rows: string[] = []
   let size = 0
   const show = (line: string, first = marks.row) => {
     const text = visible(line)
     size += text.length
-    if (size > longest) throw unshown('longer than 1 MiB')
+    if (size > longest) throw usage('it is longer than 1 MiB')
     for (const [index, row] of [...wrap(text, width)].entries())
       rows.push(`${index === 0 ? first : marks.more}${row}\n`)
   }
   const fields = readFields(event)
   show(`id: ${plainly(id)}`)
   for (const server of textsOf(fields, 'mcp_server_name')) show(`MCP server: ${plainly(server)}`)
-  for (const name of textsOf(fields, 'name')) show(`tool: ${plainly(name)}`)
-  for (const { json } of fields.filter(({ name }) => name === 'input')) {
-    if (isDeeperThan(json, deepest)) throw unshown(`nested more than ${deepest} deep`)
+  const names = textsOf(fields, 'name').map(plainly)
+  for (const name of names) show(`tool: ${name}`)
+  const inputs = fields.filter(({ name }) => name === 'input')
+  for (const { json } of inputs) {
+    if (isDeeperThan(json, deepest)) throw usage(`it is nested more than ${deepest} deep`)
     layOutJson(json, (spans) => {
       const [first = '', ...more] = breakTexts(spans.map(({ text }) => text).join(''))
       show(first)
       for (const part of more) show(part, marks.more)
     })
   }
+  if (rows.length > mostRows) {
+    const beginnings = inputs.flatMap(({ json }) => (json.startsWith('{') ? summarize(readFields(json)) : []))
+    const summary = visible([...names, ...beginnings].join(' ').replace(/\s+/g, ' '))
+    rows.push(`${marks.row}${cut(summary, width)}\n`)
+  }
   return rows.join('')
+}
+
+/** How much of a field stands in a summary, in characters. */
+const briefField = 40
+
+/** The short fields first: a path tells more than the beginning of a content. */
+function summarize(fields: readonly Field[]): string[] {
+  const isShort = ({ json }: Field) => json.length <= briefField
+  const ordered = [...fields.filter(isShort), ...fields.filter((field) => !isShort(field))]
+  return ordered.slice(0, briefField).map((field) => {
+    const value = isShort(field) ? field.json : `${startOf(field.json, briefField)}…`
+    return `${JSON.stringify(startOf(field.name ?? '', briefField))}: ${value}`
+  })
 }
 
 /** Whether a tool use says, as a text, which tool it is for. */
@@ -92,6 +116,3 @@ function* wrap(text: string, width: number): Generator<string> {
   }
   yield text.slice(start)
 }
-
-const unshown = (why: string): CliError =>
-  usage(`a tool use that waits is ${why}, so it cannot be shown whole`)

@@ -213,11 +213,6 @@ export class Actor {
     this.#asking = questions.map(({ use }) => use)
     try {
       return await this.#rules.asker.ask(questions.map(({ use, why }) => ({ ...use, why })))
-    } catch (error) {
-      // It cannot be shown whole, so it stays open.
-      if (!(error instanceof CliError) || error.kind !== 'usage') throw error
-      this.#run.context.note(error.message)
-      return new Map()
     } finally {
       this.#asking = []
     }
