@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
 import { Audit, readEntries } from '../../../src/sessions/running/audit.ts'
+import { readUse, type Use } from '../../../src/sessions/running/judgement.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
 import { homeVariables, ownerOnly, temporaryFolder } from '../../harness/run.ts'
 
@@ -91,6 +92,39 @@ test.each<[title: string, lines: string[], reply: object | undefined]>([
   expect(await afterLines(lines, ({ earlier }) => earlier.get('t1'))).toEqual(reply)
 })
 
+const denied = (more: object = {}) =>
+  use('decision', { decision: 'deny', name: 'bash', by: 'default', ...more })
+
+test.each<[title: string, lines: string[], words: string | undefined]>([
+  ['an allowance', [use('decision', { decision: 'allow' })], undefined],
+  ['a denial', [denied()], 'deny bash t1 (default)'],
+  ['a denial by a rule', [denied({ by: 'rule', rule: 2, reason: 'no' })], 'deny bash t1 (rules[2]: no)'],
+  ['one that ran', [use('not-asked', { decision: 'deny', name: 'x', by: 'person' })], 'deny x t1 (person)'],
+  ['a denial that was posted', [denied(), use('sent'), use('accepted')], 'deny bash t1 (default)'],
+  ['an allowance after it', [denied(), use('decision', { decision: 'allow' })], undefined],
+  ['somebody else’s answer', [denied(), use('answered-elsewhere')], undefined],
+])('of what was denied a journal with %s tells it in words', async (_, lines, words) => {
+  expect(await afterLines(lines, (audit) => audit.denied.get('t1'))).toBe(words)
+})
+
+const decided = (input: unknown, more: object = {}) =>
+  use('decision', { type: 'agent.tool_use', name: 'bash', input, ...more })
+
+test.each<[title: string, lines: string[], hasOther: boolean]>([
+  ['nothing', [], false],
+  ['a line without an input', [use('decision')], false],
+  ['the same, its keys in another order', [decided({ b: 2, a: 1 })], false],
+  ['another input', [decided({ a: 1 })], true],
+  ['another name', [decided({ a: 1, b: 2 }, { name: 'x' })], true],
+  ['another server', [decided({ a: 1, b: 2 }, { server: 's' })], true],
+  ['it and another one', [decided({ a: 1, b: 2 }), decided({ a: 1 }), decided({ a: 1, b: 2 })], true],
+  ['what is no decision', [use('sent', { input: { a: 1 } })], false],
+])('after %s a journal knows whether a tool use is another one', async (_, lines, hasOther) => {
+  const text = '{"id":"t1","name":"bash","input":{"a":1,"b":2}}'
+  const toolUse = readUse({ id: 't1', type: 'agent.tool_use', text }) as Use
+  expect(await afterLines(lines, (audit) => audit.hasOther(toolUse))).toBe(hasOther)
+})
+
 const known = { alike: 1, last: 'e1', marks: ['m'] }
 const task = (event: string, more: object = {}) => line({ task: 'h1', event, ...more })
 
@@ -131,6 +165,7 @@ const begun = line({ event: 'interrupt' })
 
 test.each<[title: string, lines: string[], mayHaveArrived: boolean]>([
   ['nothing', [], false],
+  ['a reply alone', [use('sent')], false],
   ['one', [begun], true],
   ['one of an earlier version', [line({ event: 'interrupt', rest: 'r1' })], true],
   ['two', [begun, begun], true],
