@@ -317,6 +317,15 @@ test('texts are compared only as far as the inputs go', () => {
   expect(state.toolUse('use1')?.isContradicted).toBe(true)
 })
 
+test('what comes again after nobody decides on it any more is not compared, and no input is an empty one', () => {
+  const state = after('use1 use2 ran1:use1')
+  for (const id of ['use1', 'use2']) state.addAgain({ ...toEvent(id), input: { a: 1 } })
+  expect(['use1', 'use2'].map((id) => state.toolUse(id)?.isContradicted ?? false)).toEqual([false, true])
+  const empty = after('use1')
+  empty.addAgain({ ...toEvent('use1'), input: undefined })
+  expect(empty.toolUse('use1')?.isContradicted ?? false).toBe(false)
+})
+
 const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
 const answer = { id: 'a1', type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' }
 const done = { id: 'i2', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
