@@ -12,17 +12,22 @@ type Zlib = typeof import('node:zlib')
 /** The words that servers write for no coding: a word for none, or a character set. */
 const plain = ['', 'identity', 'none', 'utf-8', 'utf8']
 
+/** How many codings are decoded, one after another. */
+const mostCodings = 5
+
 /**
  * Decodes a `Content-Encoding`, although none was asked for, and limits the body's length. A coding that is unknown,
  * or does not fit the body, is a failure of the body alone: the status still counts. So is a body of more than `most` bytes.
  */
 export function decodeBody(response: HttpResponse, most = longest): HttpResponse {
-  const coding = (response.headers['content-encoding'] ?? '')
+  const codings = (response.headers['content-encoding'] ?? '')
     .split(',')
-    .map((word) => word.trim().toLowerCase())
-    .filter((word) => !plain.includes(word))
-    .join(', ')
-  return { ...response, body: bounded(coding === '' ? response.body : decode(response, coding), most) }
+    .map((coding) => coding.trim().toLowerCase())
+    .filter((coding) => !plain.includes(coding))
+  return {
+    ...response,
+    body: bounded(codings.length === 0 ? response.body : decode(response, codings), most),
+  }
 }
 
 async function* bounded(body: Body, most: number): AsyncGenerator<Uint8Array> {
@@ -34,30 +39,21 @@ async function* bounded(body: Body, most: number): AsyncGenerator<Uint8Array> {
   }
 }
 
-async function* decode(response: HttpResponse, coding: string): AsyncGenerator<Uint8Array> {
-  const createDecoder = decoders.get(coding)
-  if (!createDecoder) {
+async function* decode(response: HttpResponse, codings: string[]): AsyncGenerator<Uint8Array> {
+  const zlib = await import('node:zlib')
+  const unknown =
+    codings.length > mostCodings ? codings.join(', ') : codings.find((name) => !decoders.has(name))
+  if (unknown !== undefined) {
     response.close()
-    throw unreadable(`its encoding, ${coding}, is unknown`)
+    throw unreadable(`its encoding, ${unknown}, is unknown`)
   }
-  const chunks = response.body[Symbol.asyncIterator]()
-  let start: Uint8Array = new Uint8Array()
-  for (let next = await chunks.next(); !next.done; next = await chunks.next()) {
-    start = Buffer.concat([start, next.value])
-    if (start.length >= 2) break
-  }
-  if (start.length === 0) return
-  const [zlib, { Readable }] = await Promise.all([import('node:zlib'), import('node:stream')])
-  const decoder = createDecoder(zlib, start)
-  const source = Readable.from(continued(start, chunks))
-  source.on('error', (error) => decoder.destroy(error))
-  try {
-    yield* source.pipe(decoder)
-  } catch (error) {
-    throw error instanceof CliError ? error : unreadable('it cannot be decompressed')
-  } finally {
-    source.destroy()
-  }
+  yield* codings.reduceRight<Body>((body, coding, index) => {
+    // Some proxies repeat the word and leave the body as it is.
+    const isRepeated = coding === 'gzip' && codings[index + 1] === coding
+    return decompress(body, (start) =>
+      isRepeated && !startsAsGzip(start) ? undefined : decoders.get(coding)?.(zlib, start),
+    )
+  }, response.body)
 }
 
 /** What decodes each coding, given the first two bytes of the body. */
@@ -68,9 +64,37 @@ const decoders = new Map<string, (zlib: Zlib, start: Uint8Array) => Transform>([
   ['br', (zlib) => zlib.createBrotliDecompress()],
 ])
 
+const startsAsGzip = ([first, second]: Uint8Array) => first === 0x1f && second === 0x8b
+
 /** Whether it has the zlib head that deflate requires and many servers leave out. */
 const startsAsZlib = ([first = 0, second = 0]: Uint8Array) =>
   (first & 15) === 8 && ((first << 8) | second) % 31 === 0
+
+/** Decodes one coding. `choose` gets the first two bytes, and returns `undefined` to leave the body as it is. */
+async function* decompress(
+  body: Body,
+  choose: (start: Uint8Array) => Transform | undefined,
+): AsyncGenerator<Uint8Array> {
+  const chunks = body[Symbol.asyncIterator]()
+  let start: Uint8Array = new Uint8Array()
+  for (let next = await chunks.next(); !next.done; next = await chunks.next()) {
+    start = Buffer.concat([start, next.value])
+    if (start.length >= 2) break
+  }
+  const whole = continued(start, chunks)
+  const decoder = start.length > 0 ? choose(start) : undefined
+  if (!decoder) return yield* whole
+  const { Readable } = await import('node:stream')
+  const source = Readable.from(whole)
+  source.on('error', (error) => decoder.destroy(error))
+  try {
+    yield* source.pipe(decoder)
+  } catch (error) {
+    throw error instanceof CliError ? error : unreadable('it cannot be decompressed')
+  } finally {
+    source.destroy()
+  }
+}
 
 async function* continued(start: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {

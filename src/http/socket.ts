@@ -15,12 +15,12 @@ export interface PausableSocket {
 export function makePausable(socket: Socket): PausableSocket {
   let isPaused = false
   const read = socket.read.bind(socket)
-  let filter = createInterimFilter()
+  let tidy = createHeadTidier()
   socket.read = (size) => {
     if (isPaused) return null
     for (let chunk = read(size); chunk !== null; chunk = read(size)) {
-      const filtered = filter(chunk)
-      if (filtered) return filtered
+      const tidied = tidy(chunk)
+      if (tidied) return tidied
     }
     return null
   }
@@ -31,40 +31,60 @@ export function makePausable(socket: Socket): PausableSocket {
       if (!paused) setImmediate(() => socket.emit('readable'))
     },
     expectAnswer() {
-      filter = createInterimFilter()
+      tidy = createHeadTidier()
     },
   }
 }
 
-/** How much of an interim response waits at most until it is whole, in bytes. */
+/** How much of a response waits at most until its head is whole, in bytes. */
 const longest = 16 * 1024
 
-/** How an interim response begins. */
-const interim = 'HTTP/1.1 1'
+const start = 'HTTP/1.'
 
 /**
  * The function that it returns gets a response chunk by chunk and returns what undici may read, or `undefined` if
- * more must come first. It removes interim responses, because undici fails at a `100 Continue`.
+ * more must come first. It removes interim responses, because undici fails at a `100 Continue`, and repetitions of one
+ * length, because undici takes them for two lengths. Bytes that are not HTTP stay as they are.
  */
-function createInterimFilter(): (chunk: Buffer) => Buffer | undefined {
+function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
   let kept: Buffer | undefined = Buffer.alloc(0)
 
   return (chunk) => {
     if (!kept) return chunk
     let rest = kept.length > 0 ? Buffer.concat([kept, chunk]) : chunk
-    while (interim.startsWith(rest.toString('latin1', 0, interim.length))) {
+    while (isStart(rest)) {
       const end = rest.indexOf('\r\n\r\n')
-      if (end < 0 && rest.length <= longest) {
+      if (end < 0 && rest.length <= longest && !hasBareLineEnd(rest)) {
         kept = rest
         return undefined
       }
-      // A change of protocol is the last word in this one: undici has words for it.
-      if (end < 0 || rest.toString('latin1', interim.length, interim.length + 2) === '01') break
+      const head = rest.subarray(0, Math.max(end, 0)).toString('latin1')
+      const isInterim = /^HTTP\/1\.\d 1(?!01)\d\d(?: |\r|$)/.test(head)
+      if (!isInterim) {
+        kept = undefined
+        const tidy = withOneLength(head)
+        return tidy === head ? rest : Buffer.concat([Buffer.from(tidy, 'latin1'), rest.subarray(end)])
+      }
       rest = rest.subarray(end + 4)
     }
     kept = undefined
     return rest
   }
+}
+
+/** Whether bytes, as far as they have come, begin a response. */
+const isStart = (bytes: Buffer) => start.startsWith(bytes.toString('latin1', 0, start.length))
+
+/** Whether a line ends without CR: undici rejects it, and here the end of such a head would never be found. */
+const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('latin1'))
+
+/** The head with one `Content-Length` in place of several equal ones. */
+function withOneLength(head: string): string {
+  const lines = head.match(/\r\ncontent-length:[^\r\n]*/gi) ?? []
+  const lengths = lines.flatMap((line) => line.slice(line.indexOf(':') + 1).split(','))
+  const [length, ...others] = new Set(lengths.map((each) => each.trim()))
+  if (lengths.length < 2 || others.length > 0) return head
+  return `${lines.reduce((rest, line) => rest.replace(line, ''), head)}\r\ncontent-length: ${length}`
 }
 
 /**
