@@ -23,6 +23,9 @@ const flagAsKey = (word: string) => settingNames.find((name) => flagOf(name) ===
 const sharedOfAll = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
 const sharedOfRequests = `Shared flags: --profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and each setting (--timeout, --base-url): see 'parley help settings'.`
 
+/** The flag of every command's help, and what it is about. */
+export const helpFlag = ['-h, --help', 'print this help'] as const
+
 /** commander takes any next word as a flag's value; here a word that begins with a hyphen is an error. */
 export class ParleyCommand extends Command {
   entry: Entry = { summary: '' }
@@ -69,10 +72,7 @@ export class ParleyCommand extends Command {
 
   /** The flags that help on it shows. */
   get ownFlags(): Option[] {
-    return [
-      ...this.options.filter((option) => !isShared(option)),
-      new Option('-h, --help', 'print this help'),
-    ]
+    return [...this.options.filter((option) => !isShared(option)), new Option(...helpFlag)]
   }
 
   get sharedFlags(): Option[] {

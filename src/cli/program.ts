@@ -10,7 +10,8 @@ import { createContext } from './create-context.ts'
 import type { Grammar } from './entry.ts'
 import { declareRequestFlags, isFlag, isHelpFlag, readSharedFlags, requireCompanions } from './flags.ts'
 import { emboldenHeadings, fold, helpForm } from './help-text.ts'
-import { ParleyCommand, Unknown } from './parley-command.ts'
+import { helpFlag, ParleyCommand, Unknown } from './parley-command.ts'
+import { describeUnknown } from './pointers.ts'
 import { topics } from './topics.ts'
 
 /** Decides about the report of a run, which must not take the place of a file that the run needs. */
@@ -53,7 +54,7 @@ class Program implements Grammar {
     try {
       await this.#parse(helpFirst(this.#argv))
     } catch (error) {
-      throw await this.#explain(error)
+      throw this.#explain(error)
     }
     if (this.#help) {
       const choice = toColourChoice(flagValue(this.#argv, '--color'))
@@ -86,10 +87,9 @@ class Program implements Grammar {
   }
 
   /** What commander says about wrong arguments, in parley's words. */
-  async #explain(error: unknown): Promise<unknown> {
+  #explain(error: unknown): unknown {
     if (error instanceof CommanderError) return usage(inOurWords(error))
     if (!(error instanceof Unknown)) return error
-    const { describeUnknown } = await import('./pointers.ts')
     const isHelp = this.#options.run.summary.command === 'help'
     return usage(describeUnknown(error, isHelp, flagValue(this.#argv, '--profile')))
   }
@@ -121,7 +121,7 @@ class Program implements Grammar {
       })
       .configureHelp({ ...helpForm, subcommandTerm: (command) => command.name() })
       .optionsGroup('Flags:')
-      .helpOption('-h, --help', 'print this help')
+      .helpOption(...helpFlag)
       .version(this.#options.version, '-V, --version', 'print the version')
       .helpCommand(false)
     root.entry = { summary: '', group: entries, notes: rootNotes }

@@ -2,8 +2,13 @@ import { createHash } from 'node:crypto'
 import { isObject } from '../wire/json/parse.ts'
 import { childrenOf, isDeeperThan, skipBlanks, tokensIn } from '../wire/json/scanner.ts'
 import {
+  answeredId,
+  answerFields,
+  isAnswer,
   isOfMainThread,
   isStop,
+  isToolUse,
+  isWork,
   readStopDetails,
   readStopReason,
   type SessionEvent,
@@ -43,25 +48,6 @@ export interface ToolUse {
 /** Whether it waits for a result: nobody but the client carries it out, and nobody asks whether it may be. */
 export const needsResult = ({ type, permission }: Partial<ToolUse> = {}): boolean =>
   type === 'agent.custom_tool_use' || (type === 'agent.tool_use' && permission === 'allow')
-
-/** Fields with which an answer or a result names its tool use. */
-const answerFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
-
-/** Types of events after which a tool use needs no answer: what a client says, and what the service says ran. */
-const isAnswer = (type: string) =>
-  /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^agent\.(mcp_)?tool_result$/.test(type)
-
-/** The tool use whose decision or result an event is. */
-export function answeredId(event: SessionEvent): string | undefined {
-  const ids = isAnswer(event.type) ? answerFields.map((field) => event[field]) : []
-  return ids.find((each): each is string => typeof each === 'string')
-}
-
-export const isToolUse = ({ type }: SessionEvent): boolean => /^agent\.(|mcp_|custom_)tool_use$/.test(type)
-
-/** Whether an agent works from this event on: it was sent by a client, or says so. An interrupt starts no work. */
-export const isWork = ({ type }: SessionEvent): boolean =>
-  type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
 
 /** The answer to a tool use: a decision, or a result. */
 interface Answer {

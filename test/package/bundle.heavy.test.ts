@@ -82,7 +82,7 @@ test.each([
   ['--help', ['main', 'program']],
   ['chat --help', ['main', 'program']],
   ['chat --nonsense', ['main', 'program']],
-  ['init', ['main', 'pointers', 'program']],
+  ['init', ['main', 'program']],
   ['config path', ['main', 'path', 'program', 'request']],
 ])('%s loads %j', async (argv, loaded) => {
   expect((await loadedBy(argv.split(' '))).chunks).toEqual(loaded)

@@ -9,7 +9,7 @@ import { readSettings } from '../../settings/read-settings.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { createPace, type Decision, matches, type Policy, type Rule } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
@@ -23,7 +23,7 @@ import {
 } from '../running/judgement.ts'
 import { readGiven, recordedEvents } from '../sending/given-events.ts'
 import { type SessionOptions, sessionParts } from '../session.ts'
-import { isToolUse, SessionState } from '../session-state.ts'
+import { SessionState } from '../session-state.ts'
 
 export interface PolicyCheckOptions extends SessionOptions {
   failOnDeny?: boolean

@@ -1,8 +1,8 @@
 import type { Context } from '../../context.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { resultCommand } from '../following/stop-text.ts'
-import { isToolUse, needsResult, SessionState, type ToolUse } from '../session-state.ts'
+import { needsResult, SessionState, type ToolUse } from '../session-state.ts'
 import { namesTool } from './shown-use.ts'
 
 /** A tool use that may be confirmed; all but its id may be unknown. */

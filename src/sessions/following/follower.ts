@@ -5,7 +5,7 @@ import type { RequestParts } from '../../http/request.ts'
 import { describeAgo, giveLifeSigns } from '../../io/life-signs.ts'
 import { callAfter } from '../../timers.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isPiece, isStop, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isPiece, isStop, isToolUse, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listEvents, listOldestFirst } from '../listing/event-list.ts'
 import {
   afterResponse,
@@ -19,7 +19,7 @@ import {
   waitPatiently,
 } from '../patience.ts'
 import { readSession } from '../read-session.ts'
-import { isToolUse, type SessionState } from '../session-state.ts'
+import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import type { FollowedTurn } from './followed-turn.ts'
 import { begin, type Effect, type FollowInput, step } from './following.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isStop, readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import { isWork, SessionState } from '../session-state.ts'
+import { isStop, isWork, readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { SessionState } from '../session-state.ts'
 import { FollowedTurn, isMessage, type KeyedEvent } from './followed-turn.ts'
 
 /** After this many lists that show what was sent, but not under the ids of the receipt, it is known by its content. */

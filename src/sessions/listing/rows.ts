@@ -2,10 +2,15 @@ import type { Context } from '../../context.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { toTsv } from '../../io/tsv.ts'
 import { isObject } from '../../wire/json/parse.ts'
-import { describeContent, readStopReason, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import {
+  answeredId,
+  describeContent,
+  isToolUse,
+  readStopReason,
+  type SessionEvent,
+} from '../../wire/sessions/session-event.ts'
 import { readUsage } from '../../wire/sessions/usage.ts'
 import { startOf } from '../../wire/text-start.ts'
-import { answeredId, isToolUse } from '../session-state.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { EventRow } from './event-table.ts'
 

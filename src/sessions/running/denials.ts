@@ -1,8 +1,8 @@
 import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isToolUse, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { isTask } from '../following/followed-turn.ts'
-import { isToolUse, type SessionState } from '../session-state.ts'
+import type { SessionState } from '../session-state.ts'
 import { describeJudgement, findUnasked, type Judgement, type NotRun, type Rules } from './judgement.ts'
 
 /**

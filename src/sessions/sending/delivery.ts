@@ -4,11 +4,10 @@ import type { Caller } from '../../http/call.ts'
 import { refusesSecret } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { isToldForGood } from '../../wire/sessions/events-page.ts'
-import { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isWork, SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
 import type { SessionAccess, SessionParts } from '../session.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
-import { isWork } from '../session-state.ts'
 import { printReceipt, readReceipt } from './receipt.ts'
 
 export interface DeliveryOptions {

@@ -76,3 +76,22 @@ export const isOfMainThread = ({ session_thread_id: thread }: SessionEvent): boo
 /** Whether the session stops with this event, for now or for good. */
 export const isStop = (event: SessionEvent): boolean =>
   /^session\.(status_idle|status_terminated|deleted)$/.test(event.type) && isOfMainThread(event)
+
+/** Whether an agent works from this event on: it was sent by a client, or says so. An interrupt starts no work. */
+export const isWork = ({ type }: SessionEvent): boolean =>
+  type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
+
+/** Fields with which an answer or a result names its tool use. */
+export const answerFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
+
+/** Types of events after which a tool use needs no answer: what a client says, and what the service says ran. */
+export const isAnswer = (type: string) =>
+  /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^agent\.(mcp_)?tool_result$/.test(type)
+
+/** The tool use whose decision or result an event is. */
+export function answeredId(event: SessionEvent): string | undefined {
+  const ids = isAnswer(event.type) ? answerFields.map((field) => event[field]) : []
+  return ids.find((each): each is string => typeof each === 'string')
+}
+
+export const isToolUse = ({ type }: SessionEvent): boolean => /^agent\.(|mcp_|custom_)tool_use$/.test(type)
