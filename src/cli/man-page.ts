@@ -37,7 +37,7 @@ Then 'parley config init' asks for your own addresses and credentials. Flags of 
 
 const help = new Help()
 
-const flagRow = (flag: Option): Row => [flag.flags, help.optionDescription(flag)]
+const flagRow = (flag: Option): Definition => [flag.flags, help.optionDescription(flag)]
 
 function describeCommand(command: ParleyCommand): string {
   const { words, module, registeredArguments, ownFlags } = command
@@ -82,9 +82,9 @@ const subsection = (title: string, ...parts: string[]): string => under(`.SS "${
 const under = (heading: string, parts: string[]) =>
   [heading, ...parts.filter((part) => part !== '')].join('\n').replace('\n.PP\n', '\n')
 
-type Row = [term: string, about: string]
+type Definition = [term: string, about: string]
 
-const definitions = (rows: Row[]): string =>
+const definitions = (rows: Definition[]): string =>
   rows.map(([term, about]) => `.TP\n\\fB${escapeRoff(term)}\\fR\n${escapeRoff(about)}`).join('\n')
 
 /** Where a paragraph's lines begin, on a screen of 80 columns. */

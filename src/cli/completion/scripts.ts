@@ -17,21 +17,21 @@ import { topics } from '../topics.ts'
 interface Place {
   /** The words after `parley`, with blanks between them. */
   path: string
-  names: Row[]
+  names: Offer[]
   flags: Option[]
-  shared: keyof SharedFlags
+  shared: keyof CommonFlags
   arguments: readonly Argument[]
 }
 
 /** A name, or a flag, whose `=` says that it takes a value; and what it is about. */
-type Row = [word: string, about: string]
+type Offer = [word: string, about: string]
 
-type SharedFlags = Record<'general' | 'request', Option[]>
+type CommonFlags = Record<'general' | 'request', Option[]>
 
 /** What TAB offers for a value: words, names of files, `@` and a file's name, names of profiles, or sessions used last. */
 type Completion = readonly string[] | 'files' | 'texts' | 'profiles' | 'sessions'
 
-const writers: Record<string, (places: Place[], shared: SharedFlags, functions: string) => string> = {
+const writers: Record<string, (places: Place[], shared: CommonFlags, functions: string) => string> = {
   bash: (places, shared, functions) =>
     `# Completion of parley's words, for bash 4.2 or later.\n\n${writeTables(places, shared, ([word]) => word)}\n${functions}`,
   // The first line tells zsh what a file in its folder is for. Here each word has what it is about, too.
@@ -65,13 +65,13 @@ function placesOf(commands: ParleyCommand[]): Place[] {
   const [root, ...others] = places as [Place, ...Place[]]
   const help = others.find(({ path }) => path === 'help') as Place
   const groups = others.filter(({ names }) => names.length > 0)
-  help.names = [...topics.map((name): Row => [name, 'a topic']), ...root.names]
+  help.names = [...topics.map((name): Offer => [name, 'a topic']), ...root.names]
   return [...places, ...groups.map(({ path, names }) => ({ ...help, path: `help ${path}`, names }))]
 }
 
 /** The tables of the scripts for bash and zsh: functions that set an array for the words of a command. */
-function writeTables(places: Place[], shared: SharedFlags, write: (row: Row) => string): string {
-  const list = (rows: Row[]) => rows.map((row) => plainQuote(write(row))).join(' ')
+function writeTables(places: Place[], shared: CommonFlags, write: (row: Offer) => string): string {
+  const list = (rows: Offer[]) => rows.map((row) => plainQuote(write(row))).join(' ')
   const names = places
     .filter((place) => place.names.length > 0)
     .map(({ path, names }): Arm => [`'${path}'`, `names=(${list(names)})`])
@@ -93,7 +93,7 @@ function writeTables(places: Place[], shared: SharedFlags, write: (row: Row) => 
 
 const namesOf = ({ short, long }: Option): string[] => [short, long].flatMap((name) => name ?? [])
 
-const spell = (option: Option): Row[] =>
+const spell = (option: Option): Offer[] =>
   namesOf(option).map((name) => [`${name}${option.required ? '=' : ''}`, option.description])
 
 /** Each completion once, for the flags and the arguments that it is for. */
@@ -125,7 +125,7 @@ const select = (subject: string, arms: Arm[]) =>
   )
 
 /** The tables of the fish script: one `complete` for each name and flag. */
-function writeFishTables(places: Place[], { general, request }: SharedFlags): string {
+function writeFishTables(places: Place[], { general, request }: CommonFlags): string {
   const valued = [...places.flatMap(({ flags }) => flags), ...request].filter(({ required }) => required)
   const requesting = places.filter(({ shared }) => shared === 'request').map(({ path }) => fishQuote(path))
   const onlyOfRequests = request.filter((flag) => !general.some(({ long }) => long === flag.long))

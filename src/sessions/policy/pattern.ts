@@ -6,7 +6,7 @@ export const mostStars = 20
 export type Reach = 'any' | 'narrow'
 
 /** Places of a text, from the first to the last. */
-interface Span {
+interface Range {
   from: number
   to: number
 }
@@ -32,7 +32,7 @@ export function createMatcher(pattern: string, reach: Reach): (text: string) => 
     const stretchOf = (star: string): Stretch =>
       reach === 'narrow' && star === '*' ? nextStop : () => text.length
     const begin = text.slice(0, end)
-    let places: Span[] = [{ from: first.length, to: stretchOf(firstStar)(first.length) }]
+    let places: Range[] = [{ from: first.length, to: stretchOf(firstStar)(first.length) }]
     for (const [index, literal] of literals.entries())
       places = findEnds(begin, literal, places, stretchOf(rest[2 * index + 1] as string))
     return places.some(({ from, to }) => from <= end && end <= to)
@@ -40,8 +40,8 @@ export function createMatcher(pattern: string, reach: Reach): (text: string) => 
 }
 
 /** The places that the star after a literal reaches, in order. The literal begins at one of `starts`. */
-function findEnds(text: string, literal: string, starts: readonly Span[], stretch: Stretch): Span[] {
-  const ends: Span[] = []
+function findEnds(text: string, literal: string, starts: readonly Range[], stretch: Stretch): Range[] {
+  const ends: Range[] = []
   let start = -1
   for (const { from, to } of starts)
     for (;;) {
@@ -51,12 +51,12 @@ function findEnds(text: string, literal: string, starts: readonly Span[], stretc
       if (start < 0) return ends
       if (start > to) break
       const end = start + literal.length
-      addSpan(ends, { from: end, to: stretch(end) })
+      addRange(ends, { from: end, to: stretch(end) })
     }
   return ends
 }
 
-function addSpan(spans: Span[], { from, to }: Span): void {
+function addRange(spans: Range[], { from, to }: Range): void {
   const top = spans.at(-1)
   if (!top || from > top.to + 1) spans.push({ from, to })
   else top.to = Math.max(top.to, to)

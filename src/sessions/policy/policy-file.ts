@@ -20,7 +20,7 @@ const Example = z.lazily(() =>
   z.strictObject({ name: z.string(), server: z.optional(z.string()), input: z.optional(z.unknown()) }),
 )
 
-const RuleText = z.lazily(() =>
+const RuleForm = z.lazily(() =>
   z
     .strictObject({
       tool: Pattern(),
@@ -43,11 +43,11 @@ const RuleText = z.lazily(() =>
       }),
     ),
 )
-type RuleText = z.infer<ReturnType<typeof RuleText>>
+type RuleForm = z.infer<ReturnType<typeof RuleForm>>
 
 const PolicyFile = z.lazily(() =>
   z.strictObject({
-    rules: z.array(RuleText()),
+    rules: z.array(RuleForm()),
     default: z.optional(z.strictObject({ decision: z.enum(decisions), reason: z.optional(DenyMessage()) })),
   }),
 )
@@ -72,14 +72,14 @@ export async function readPolicy(text: string, name: string): Promise<Policy> {
   return { rules, fallback: parsed.data.default ?? { decision: 'ask' } }
 }
 
-function toRule({ tool, server, input, decision, reason }: RuleText): Rule {
+function toRule({ tool, server, input, decision, reason }: RuleForm): Rule {
   const fields =
     input &&
     Object.entries(input).map(([source, pattern]) => ({ source, path: readFieldPath(source).path, pattern }))
   return createRule({ tool, server, fields, decision, reason })
 }
 
-function failingExamples(rule: Rule, { match = [], miss = [] }: RuleText['examples'] = {}): string[] {
+function failingExamples(rule: Rule, { match = [], miss = [] }: RuleForm['examples'] = {}): string[] {
   const check = (examples: typeof match, isWanted: boolean, failure: (place: number) => string) =>
     examples.flatMap(({ name, server, input }, place) => {
       const inputText = JSON.stringify(input) ?? '{}'

@@ -26,10 +26,10 @@ export interface Use extends ToolCall {
   permission?: unknown
 }
 
-type Shown = Pick<ToolUse, 'id' | 'type' | 'text' | 'isContradicted' | 'wantsResult' | 'permission'>
+type KnownUse = Pick<ToolUse, 'id' | 'type' | 'text' | 'isContradicted' | 'wantsResult' | 'permission'>
 
 /** Reads it from its event; nothing if the event is not known as it is spelled. */
-export function readUse(toolUse: Shown | undefined): Use | undefined {
+export function readUse(toolUse: KnownUse | undefined): Use | undefined {
   if (toolUse?.text === undefined) return undefined
   const { id, type, text, isContradicted = false } = toolUse
   const event = JSON.parse(text) as Record<string, unknown>

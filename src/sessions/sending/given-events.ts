@@ -12,10 +12,10 @@ export type GivenEvents = {
   name: string
   /** The place of a field of `events[index]`: by its line, if they came one a line. */
   placeOf(index: number, field: string): string
-} & ({ lines: string[] } | GivenBody)
+} & ({ lines: string[] } | EventsOfBody)
 
 /** A body `{"events": […]}`, with all its other fields. `isList` says whether its `events` are a list, as they have to be. */
-interface GivenBody {
+interface EventsOfBody {
   body: string
   isList: boolean
 }

@@ -7,15 +7,15 @@ const Money = z.looseObject({
   currency: z.string(),
 })
 
-const Budget = z.looseObject({ type: z.literal('limit'), max_list_cost: Money })
-export type Budget = z.infer<typeof Budget>
+const SessionBudget = z.looseObject({ type: z.literal('limit'), max_list_cost: Money })
+export type SessionBudget = z.infer<typeof SessionBudget>
 
 /** The most events that a session is made with. */
 const mostEvents = 50
 
 /** The body that makes a session (public clients, 9). */
 export const CreateSession = z.looseObject({
-  budget: z.nullish(Budget),
+  budget: z.nullish(SessionBudget),
   initial_events: z.optional(
     EventList.check(
       z.refine((events) => events.length <= mostEvents, `must have at most ${mostEvents} events`),
@@ -25,5 +25,5 @@ export const CreateSession = z.looseObject({
 export type CreateSession = z.infer<typeof CreateSession>
 
 /** The body that changes a session: `null` removes a budget. */
-export const UpdateSession = z.looseObject({ budget: z.nullish(Budget) })
+export const UpdateSession = z.looseObject({ budget: z.nullish(SessionBudget) })
 export type UpdateSession = z.infer<typeof UpdateSession>
