@@ -85,7 +85,7 @@ class Secret {
   placesIn(spelled: Spelling, read: Spelling): SecretPlace[] {
     return [
       ...cutPlacesOf(this.#word, spelled.text),
-      ...placesOf(this.#word, spelled),
+      ...[spelled, read].flatMap((text) => placesOf(this.#word, text)),
       ...(this.#plain.length < shortest ? [] : placesOf(this.#plain, read)),
       ...[spelled, read].flatMap((text) => this.#cores.flatMap((core) => placesOf(core, text, /[\w+/=-]/))),
     ]

@@ -62,6 +62,11 @@ describe('in a text', () => {
     expect(knowing('abcd').redact(text)).toBe(text)
     expect(knowing('a%b/').redact('%2 a%b%2f')).toBe('%2 [redacted]')
   })
+
+  test.each(['pa%41ss%2Fword12', 'tok&lt;abc123'])('a secret that has an escape itself: %s', (own) => {
+    const spelled = [encodeURIComponent(own), own.replaceAll('&', '&amp;')]
+    for (const text of spelled) expect(knowing(own).redact(`t=${text}.`)).toBe('t=[redacted].')
+  })
 })
 
 describe('in base64', () => {

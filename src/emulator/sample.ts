@@ -1,7 +1,7 @@
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
-/** The most values of one sample, and the most levels: a schema may ask for more than there is memory. */
-const [mostValues, deepest] = [10_000, 100]
+/** The most values of one sample, the most levels, and the longest text: a schema may ask for more than there is memory. */
+const [mostValues, deepest, longestText] = [10_000, 100, 1000]
 
 const heading = 'JSON Schema:\n'
 
@@ -21,9 +21,9 @@ export function sampleOf(schema: object): string {
     if (typeof part.$ref === 'string') return make(follow(schema, part.$ref), depth + 1)
     if ('const' in part) return part.const
     if (Array.isArray(part.enum)) return part.enum[0]
-    const others = [part.anyOf, part.oneOf].find(Array.isArray)
+    const others = [part.anyOf, part.oneOf, part.allOf].find(Array.isArray)
     if (others) return make(others[0], depth + 1)
-    const { properties = {}, required, minimum = 1 } = part
+    const { properties = {}, required, maximum = 1, minItems = 1, minLength = 0 } = part
     const [type] = [part.type ?? (part.properties ? 'object' : 'string')].flat()
     if (type === 'object') {
       const names = Array.isArray(required) ? required.map(String) : []
@@ -31,10 +31,13 @@ export function sampleOf(schema: object): string {
         names.map((name) => [name, make(ownField(properties, name) ?? {}, depth + 1)]),
       )
     }
-    if (type === 'array') return [make(part.items, depth + 1)]
-    if (type === 'number' || type === 'integer') return minimum
+    if (type === 'array') {
+      const length = Math.min(Number(minItems), left)
+      return Array.from({ length }, () => make(part.items, depth + 1))
+    }
+    if (type === 'number' || type === 'integer') return part.minimum ?? Math.min(1, Number(maximum))
     if (type === 'boolean') return true
-    return type === 'null' ? null : 'text'
+    return type === 'null' ? null : 'text'.padEnd(Math.min(Number(minLength), longestText), '.')
   }
   return JSON.stringify(make(schema))
 }

@@ -13,7 +13,7 @@ import { isObject, tryParseJson } from '../wire/json/parse.ts'
 const [longest, largest] = [60 * 60 * 1000, 2 ** 20 - 100]
 
 /** The version of the file's format. */
-const version = 2
+const version = 3
 
 /** A process that has the lock works for moments only, so the lock is soon free again. */
 const waiting = { longestWait: 30_000, silence: 3000, kind: 'file', consequence: 'nothing was sent' } as const

@@ -35,7 +35,10 @@ export async function keepingPart<T>(
   try {
     return await work()
   } catch (error) {
-    throw error instanceof CliError ? withPart(error, keeper.keep()) : error
+    if (!(error instanceof CliError)) throw error
+    // Nothing is wrong with an answer that only could not be written.
+    const isWhole = keeper.isWhole && error.kind === 'file'
+    throw withPart(error, keeper.keep(), isWhole ? 'the answer' : undefined)
   } finally {
     cleanups.delete(keep)
   }
@@ -45,9 +48,9 @@ export async function keepingPart<T>(
 export const tellKept = ({ outcome }: KeptPart, what = 'the part that came'): string => `${what} ${outcome}`
 
 /** The same failure, with what became of the answer, as far as it came. */
-export const withPart = (failure: CliError, part: KeptPart | undefined): CliError =>
+export const withPart = (failure: CliError, part: KeptPart | undefined, what = nameOf(failure)): CliError =>
   part
-    ? new CliError(failure.kind, `${failure.message}; ${tellKept(part, nameOf(failure))}`, {
+    ? new CliError(failure.kind, `${failure.message}; ${tellKept(part, what)}`, {
         ...failure.details,
         kept: part.name,
       })

@@ -29,7 +29,9 @@ const schemas: [string, object, unknown][] = [
   ['integer', { type: 'integer', minimum: 3 }, 3],
   ['boolean', { type: 'boolean' }, true],
   ['null', { type: 'null' }, null],
-  ['a list', { type: 'array', items: { type: 'integer' } }, [1]],
+  ['a number with a maximum', { type: 'number', maximum: -2 }, -2],
+  ['a long text', { type: 'string', minLength: 6 }, 'text..'],
+  ['a list', { type: 'array', items: { type: 'integer' }, minItems: 2 }, [1, 1]],
   ['one of several types', { type: ['integer', 'null'] }, 1],
   ['a reference', { $ref: '#/$defs/a', $defs: { a: { type: 'boolean' } } }, true],
   ['any of', { anyOf: [{ type: 'integer' }, { type: 'null' }] }, 1],
@@ -69,6 +71,8 @@ test('an agent that is asked for JSON says it last', async () => {
 })
 
 test('a schema that asks for more than there is memory, or for itself, gets little', () => {
+  const huge = { type: 'array', minItems: 1e9, items: { type: 'string', minLength: 1e9 } }
+  expect(sampleOf({ ...huge, items: { ...huge } }).length).toBeLessThan(2e7)
   const twice = { type: 'object', required: ['a', 'b'], properties: { a: { $ref: '#' }, b: { $ref: '#' } } }
   expect(sampleOf(twice).length).toBeLessThan(1e6)
   const endless = { $ref: '#/$defs/a', $defs: { a: { type: 'array', items: { $ref: '#/$defs/a' } } } }

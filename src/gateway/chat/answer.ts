@@ -140,8 +140,10 @@ async function read(
   } catch (error) {
     if (!text.isWhole) countPart(context.summary, summary)
     // Nothing else has the answer if stdout does not take it.
-    if (!file && error instanceof CliError && error.kind === 'file')
-      throw withPart(error, keepText(context, text.read().text || Buffer.from(decoder.unread()).toString()))
+    if (!file && error instanceof CliError && error.kind === 'file') {
+      const part = keepText(context, text.read().text || Buffer.from(decoder.unread()).toString())
+      throw withPart(error, part, 'what came of the answer')
+    }
     await shown?.write()
     breakLine()
     // A whole answer with nothing in it has nothing to keep.

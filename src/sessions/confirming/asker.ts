@@ -66,7 +66,10 @@ export class Asker {
     } catch (error) {
       // The next message must not begin beside an open question.
       this.#questioner?.close()
-      throw error
+      const words = lost()
+      throw error instanceof CliError && words !== undefined
+        ? new CliError(error.kind, `${error.message}; ${words}`, error.details)
+        : error
     }
     return verdicts
   }

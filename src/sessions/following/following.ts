@@ -112,7 +112,7 @@ export function begin(seen: SeenEvents, stays: boolean, sent?: readonly SessionE
   return { state: { tracking, is: 'placing', next: 'current', lookAt: Infinity }, effect: show([], 'list') }
 }
 
-/** Returns the next state and effect. Changes nothing but the seen, which takes in what came. */
+/** Returns the next state and effect. Changes nothing but `SeenEvents`, which take in what came. */
 export function step(state: FollowState, input: FollowInput, now: number): Advance {
   switch (input.is) {
     case 'list':

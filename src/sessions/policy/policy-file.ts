@@ -52,7 +52,7 @@ const PolicyFile = z.lazily(() =>
   }),
 )
 
-/** Reads a policy from its JSON; `name` is what messages call it. Throws a usage error that names every problem. */
+/** Reads a policy from its JSON; `name` is what messages call it. Throws a usage error that names every problem of its form, then of its examples. */
 export async function readPolicy(text: string, name: string): Promise<Policy> {
   let value: unknown
   try {

@@ -1,6 +1,6 @@
 import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isStop, readStopReason, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isStop, isToolUse, readStopReason, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { briefly } from '../plain-name.ts'
 import {
   type Decision,
@@ -135,6 +135,8 @@ export async function findUnasked(
 ): Promise<Judgement[]> {
   const { id = '', type } = event
   const { allowed, others } = notRun
+  // Nobody can say which result is that of a tool use without an id.
+  if (id === '' && isToolUse(event)) return []
   if (/^agent\.(mcp_)?tool_use$/.test(type)) {
     const use = readUse({ id, type, text })
     const judgement = use && use.permission !== 'deny' ? await judge(use, rules) : undefined

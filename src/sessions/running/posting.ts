@@ -35,7 +35,7 @@ export async function findSent(
     throw new CliError('unknown', message, {
       sent: isAccepted ? 'yes' : 'unknown',
       retry: isAccepted ? 'later' : 'look-first',
-      consequence: `look with '${parts.look}'\nonce the session shows the task, the same command goes on with it; another --audit file knows nothing of it`,
+      consequence: `look with '${parts.look}'\nonce the session shows the task, the same command goes on with it; to send it once more, name another --audit file`,
       // A task that may never have arrived is sent again or waited for, and both need its words.
       resume: task && !isAccepted ? undefined : run.wayOn.command(),
     })
