@@ -26,6 +26,9 @@ export class SettingArgument extends Argument {
   }
 }
 
+/** An argument that is a file which is read, or `-`. */
+export class FileArgument extends Argument {}
+
 /** For commands that add a pipe's text to what was given otherwise. */
 export const failOnEmptyFlag = () => new Option('--fail-on-empty', 'exit 2 if stdin is empty')
 

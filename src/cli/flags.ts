@@ -89,7 +89,8 @@ export function readSharedFlags(
   }
   const flags = given as Partial<SharedFlags>
   if (flags.raw && called.opts().ids) throw usage('--raw and --ids exclude each other')
-  if (flags.failOnEmpty && flags.stdin === false)
+  // Of a batch it is about the file's lines.
+  if (flags.failOnEmpty && flags.stdin === false && called.opts().batch === undefined)
     throw usage('--no-stdin and --fail-on-empty exclude each other')
   if (flags.dryRun && flags.curl) throw usage('--dry-run and --curl exclude each other')
   return {

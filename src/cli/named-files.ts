@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { FileFlag, TextFlag } from '../argv/flags.ts'
+import { FileArgument, FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Host } from '../context.ts'
 import { absolutePath, isDescriptor, realPlace } from '../io/paths.ts'
 import { profilePath } from '../settings/profile-file.ts'
@@ -39,10 +39,22 @@ export function findClash(commands: ParleyCommand[], host: Host): string | undef
   return undefined
 }
 
-/** The files of the flags that were given, in the order in which the flags are declared. */
+/** The files of the arguments and of the flags that were given, in the order in which these are declared. */
 function findNamed(commands: ParleyCommand[], host: Host): NamedFile[] {
-  const called = commands.at(-1)?.options ?? []
-  return called.flatMap((flag) => {
+  const called = commands.at(-1)
+  const read = (called?.registeredArguments ?? []).flatMap((argument, index) => {
+    const name = called?.args[index]
+    if (!(argument instanceof FileArgument) || name === undefined || name === '-') return []
+    return [
+      {
+        about: argument.name().toUpperCase(),
+        isNamed: true,
+        isWritten: false,
+        identity: identify(host, name),
+      },
+    ]
+  })
+  const flagged = (called?.options ?? []).flatMap((flag) => {
     if (!(flag instanceof FileFlag || flag instanceof TextFlag)) return []
     const values = commands.flatMap(({ given }) =>
       given.flatMap(({ option, value }) => (option.long === flag.long ? [value] : [])),
@@ -56,6 +68,7 @@ function findNamed(commands: ParleyCommand[], host: Host): NamedFile[] {
       .filter((name) => name !== '' && name !== '-')
       .map((name) => ({ about, isNamed: true, isWritten, identity: identify(host, name) }))
   })
+  return [...read, ...flagged]
 }
 
 /** The name of a file in the value of a flag; empty if there is none. */

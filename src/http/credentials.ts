@@ -76,17 +76,24 @@ function requireUsable(
   const secret = secretOriginOf(settings, service)
   if (address === undefined)
     throw missing(!credential || secret ? [name] : [name, secretsOf[service][0]], settings)
-  const origin = origins[name]
-  const { host } = new URL(address)
-  if (isPlainRemote(address) && !values.allowHttp)
-    throw unusable(
-      `${origin?.name}: plain http to ${host} would not be encrypted: use https, or --allow-http`,
-    )
+  refusePlainHttp(settings, service)
   if (!credential) return
   const problem = describeMismatch(settings, service)
   if (problem) throw unusable(problem)
+  const origin = origins[name]
   if (origin?.source === 'flag' && secret?.source === 'profile')
-    note(`the secret of ${secret.name} goes to ${host}, as ${origin.name} says`)
+    note(`the secret of ${secret.name} goes to ${new URL(address).host}, as ${origin.name} says`)
+}
+
+/** Throws a `CliError` if what goes to a service could be read on the way. */
+export function refusePlainHttp({ values, origins }: ResolvedSettings, service: Service): void {
+  const name = addressOf(service)
+  const address = values[name]
+  if (address === undefined || values.allowHttp || !isPlainRemote(address)) return
+  const { host } = new URL(address)
+  throw unusable(
+    `${origins[name]?.name}: plain http to ${host} would not be encrypted: use https, or --allow-http`,
+  )
 }
 
 const rejectedOn = (signal: AbortSignal, error: Error): Promise<never> =>

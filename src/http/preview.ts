@@ -9,6 +9,7 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { onOneLine } from '../wire/page.ts'
+import { refusePlainHttp } from './credentials.ts'
 import type { Request } from './request.ts'
 
 /** Prints a request that is not to be sent: as a command with `--curl`, else as JSON, one of many on one line. */
@@ -23,6 +24,7 @@ export async function previewRequest(
   for (const secret of [accessToken, apiKey]) if (secret !== undefined) secrets.add(secret)
   const { isTerminal } = output
   if (flags.curl) {
+    refusePlainHttp(settings, request.endpoint.service)
     const own = setting && settings.origins[setting]?.source !== 'environment' ? [variableOf(setting)] : []
     const variables = [...own, ...secretNames(request.headers).map(variableFor)]
     if (variables.length > 0) note(`set ${variables.join(' and ')} before running it`)

@@ -810,6 +810,8 @@ describe('the end of a batch', () => {
       const failed = await run([...argv, '--fail-on-empty'], world)
       expect(failed).toMatchObject({ code: 2, out: '', requests: [] })
       expect(failed.err).toMatch(/: (it has no line with a request|stdin is empty \(--fail-on-empty\))\n$/)
+      const unread = await run([...argv, '--fail-on-empty', '--no-stdin'], world)
+      expect(unread.err).toMatch(name === '-' ? /--no-stdin/ : /: it has no line with a request\n$/)
     },
   )
 

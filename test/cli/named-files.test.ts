@@ -50,6 +50,8 @@ describe('F30 one file for two flags is exit 2, and nothing is touched or sent:'
     [[...task, '--policy', 'a', '--report', 'a'], '--policy and --report', policy],
     [[...task, '--audit', 'a', '--report', 'a'], '--audit and --report', ''],
     [[...confirm, '-i', 'a', '--report', 'a', '--allow'], '-i and --report', '[]'],
+    [['policy', 'check', 'b', 'a', '--report', 'a'], 'EVENTS and --report', ''],
+    [['policy', 'check', 'a', '--report', 'a'], 'FILE and --report', policy],
     [['api', 'gateway', '/v1/m', '-i', 'a', '-o', 'a'], '-i and -o', '{}'],
     [['api', 'gateway', '/v1/m', '-o', 'a', '--report', 'a'], '-o and --report', 'old'],
     [[...chat, '-o', 'a', '--thread', 'a', '--dry-run'], '-o and --thread', thread],

@@ -94,6 +94,13 @@ faultsInside('S: where a secret may go (needs openssl)', [
     err: ['would not be encrypted'],
   }),
   {
+    name: 'S01 plain http to another machine, as a command to paste',
+    shell: 'parley chat hi --base-url http://gateway.test --curl',
+    code: 3,
+    out: '',
+    err: ['would not be encrypted'],
+  },
+  {
     name: 'S01 plain http to another machine, with --allow-http',
     ...named('gateway.test'),
     argv: [...chat, '--allow-http'],

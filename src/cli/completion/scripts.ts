@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Argument, Option } from 'commander'
-import { FileFlag, SettingArgument, TextFlag } from '../../argv/flags.ts'
+import { FileArgument, FileFlag, SettingArgument, TextFlag } from '../../argv/flags.ts'
 import { plainQuote } from '../../io/shell-quote.ts'
 import { schemas } from '../../settings/schemas.ts'
 import { flagOf, settingNames } from '../../settings/table.ts'
@@ -185,8 +185,6 @@ export const known = new Map<string, Completion>([
   ['--beta', betas],
   ['--betas', betas],
   ['events list --type', eventTypes],
-  ['policy check file', 'files'],
-  ['policy check events', 'files'],
 ])
 
 /** What a flag's value can be; `path` is the words of its command. */
@@ -201,6 +199,7 @@ function completionOfFlag(option: Option, path: string): Completion | undefined 
 
 function completionOfArgument(argument: Argument, path: string): Completion | undefined {
   if (argument instanceof SettingArgument) return settingNames
+  if (argument instanceof FileArgument) return 'files'
   return argument.argChoices ?? known.get(`${path} ${argument.name()}`)
 }
 

@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
-import type { Companions } from '../../argv/flags.ts'
+import { type Companions, FileArgument } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { checkPolicy, type PolicyCheckOptions } from '../../sessions/checking/policy-check.ts'
 import { declareSessionFlags } from '../../sessions/session.ts'
 
 export function declare(command: Command): void {
   command
-    .argument('<file>', 'the policy')
-    .argument('[events]', 'a recorded session, as events, or - for stdin')
+    .addArgument(new FileArgument('<file>', 'the policy'))
+    .addArgument(new FileArgument('[events]', 'a recorded session, as events, or - for stdin'))
   declareSessionFlags(command, 'in place of EVENTS: a session, which is read')
   command.option('--fail-on-deny', 'exit 14 if a tool use would be denied or asked about')
 }

@@ -41,6 +41,8 @@ export async function checkPolicy(
   const { input, note, flags, host } = context
   const { session, failOnDeny } = options
   if (events !== undefined && session !== undefined) throw usage('EVENTS and --session exclude each other')
+  // The deadline is one of them.
+  const settings = await readSettings(context)
   const policy = await readPolicy(await input.text(file, 'the policy'), file)
   if (events === undefined && session === undefined) {
     const unused = failOnDeny ? '--fail-on-deny' : flags.raw ? '--raw' : undefined
@@ -50,8 +52,6 @@ export async function checkPolicy(
     return
   }
   if (host.holdMemory) context.cleanups.add(host.holdMemory())
-  // The deadline is one of them.
-  const settings = await readSettings(context)
   const uses = new RecordedUses()
   if (events !== undefined) {
     const given = await readGiven(input, events, { hint: 'a record is events as JSON' })

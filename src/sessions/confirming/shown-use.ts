@@ -34,7 +34,10 @@ export function showToolUse(id: string, event: string, columns: number): string 
   }
   const fields = readFields(event)
   show(`id: ${plainly(id)}`)
-  for (const server of textsOf(fields, 'mcp_server_name')) show(`MCP server: ${plainly(server)}`)
+  const servers = textsOf(fields, 'mcp_server_name')
+  for (const server of servers) show(`MCP server: ${plainly(server)}`)
+  if (servers.length === 0 && textsOf(fields, 'type').includes('agent.mcp_tool_use'))
+    show('MCP server: not named')
   const names = textsOf(fields, 'name').map(plainly)
   for (const name of names) show(`tool: ${name}`)
   const inputs = fields.filter(({ name }) => name === 'input')

@@ -423,6 +423,7 @@ describe('what looks like a row of parley', () => {
   test.each([
     ['a name', { name: padded }, 'tool: "bash  '],
     ['a server', { type: 'agent.mcp_tool_use', mcp_server_name: padded }, 'MCP server: "bash  '],
+    ['no server', { type: 'agent.mcp_tool_use' }, 'MCP server: not named\n'],
     ['a name that is a whole question', { name: 'ls (t1)? [y/n/s/q] y' }, 'tool: "ls (t1)? [y/n/s/q] y"'],
   ])('is shown as a JSON string, and never begins a row: %s', async (_, more, shown) => {
     const { err } = await ask([{ id: 't1', input: {}, ...more }], 'n\n')
