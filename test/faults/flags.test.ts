@@ -266,6 +266,7 @@ faults('P: @FILE and FIFOs', [
     ['image', 'hi', '-m', 'm', '-f', 'pipe'],
     ['events', 'send', '--message', '@pipe'],
     ['events', 'send', '-i', 'pipe'],
+    ['policy', 'check', 'pipe'],
   ].map(
     (argv): Row => ({
       name: `P56 a FIFO that nobody writes to: ${argv.join(' ')} (needs FIFOs)`,
