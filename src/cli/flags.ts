@@ -89,8 +89,9 @@ export function readSharedFlags(
   }
   const flags = given as Partial<SharedFlags>
   if (flags.raw && called.opts().ids) throw usage('--raw and --ids exclude each other')
-  // Of a batch it is about the file's lines.
-  if (flags.failOnEmpty && flags.stdin === false && called.opts().batch === undefined)
+  // Of a batch from a file it is about the lines of that.
+  const { batch = '-' } = called.opts()
+  if (flags.failOnEmpty && flags.stdin === false && batch === '-')
     throw usage('--no-stdin and --fail-on-empty exclude each other')
   if (flags.dryRun && flags.curl) throw usage('--dry-run and --curl exclude each other')
   return {

@@ -1,6 +1,6 @@
 import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isStop, isToolUse, readStopReason, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isStop, readStopReason, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { briefly } from '../plain-name.ts'
 import {
   type Decision,
@@ -135,8 +135,6 @@ export async function findUnasked(
 ): Promise<Judgement[]> {
   const { id = '', type } = event
   const { allowed, others } = notRun
-  // Nobody can say which result is that of a tool use without an id.
-  if (id === '' && isToolUse(event)) return []
   if (/^agent\.(mcp_)?tool_use$/.test(type)) {
     const use = readUse({ id, type, text })
     const judgement = use && use.permission !== 'deny' ? await judge(use, rules) : undefined
@@ -146,7 +144,7 @@ export async function findUnasked(
     its.set(id, judgement)
     return []
   }
-  const ran = isStop(event) ? ranBefore(event, allowed) : [resultOf(event)]
+  const ran = isStop(event) ? ranBefore(event, allowed) : resultsOf(event)
   const found = ran.flatMap((each) => allowed.get(each) ?? others.get(each) ?? [])
   for (const each of ran) if (!allowed.delete(each)) others.delete(each)
   return found
@@ -163,8 +161,8 @@ function ranBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>):
   return [...allowed.keys()].filter((id) => !waiting.has(id))
 }
 
-/** The id of the tool use whose result an event is; empty if there is none. */
-function resultOf({ type, tool_use_id, mcp_tool_use_id }: SessionEvent): string {
+/** The id of the tool use whose result an event is, if it is one. */
+function resultsOf({ type, tool_use_id, mcp_tool_use_id }: SessionEvent): string[] {
   const id = tool_use_id ?? mcp_tool_use_id
-  return /^agent\.(mcp_)?tool_result$/.test(type) && typeof id === 'string' ? id : ''
+  return /^agent\.(mcp_)?tool_result$/.test(type) && typeof id === 'string' ? [id] : []
 }

@@ -247,7 +247,7 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
       if (arrives) continue
       expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived\n')
       expect(err).toContain(
-        "  look with 'parley events list -s s1'\n  once the session shows the task, the same command goes on with it; another --audit file knows nothing of it\n",
+        "  look with 'parley events list -s s1'\n  once the session shows the task, the same command goes on with it; to send it once more, name another --audit file\n",
       )
       expect(err).toContain('  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson --tool ')
     }
@@ -271,7 +271,7 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
     expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
     expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived')
     expect(err).toContain(
-      "  look with 'parley events list -s s1'\n  once the session shows the task, the same command goes on with it; another --audit file knows nothing of it\n",
+      "  look with 'parley events list -s s1'\n  once the session shows the task, the same command goes on with it; to send it once more, name another --audit file\n",
     )
     expect(err).not.toContain('parley events run')
     expect(err.match(/looking for[^\n]*/g)).toEqual(['looking for the task in the session, for up to 30 s'])
@@ -337,7 +337,7 @@ describe('Y138: an accepted task that the list does not show yet', () => {
         })
         expect(err).toContain('the task was accepted, but the session does not show it yet\n  look with ')
         expect(err).toContain(
-          'once the session shows the task, the same command goes on with it; another --audit file knows nothing of it\n',
+          'once the session shows the task, the same command goes on with it; to send it once more, name another --audit file\n',
         )
         expect(err).toContain('  parley events run -s s1 --no-stdin')
       }
