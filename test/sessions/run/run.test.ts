@@ -401,17 +401,6 @@ test('Y91: a denied tool use that was to be asked about, and has a result that n
   expect(audit.map(({ event, toolUse }) => [event, toolUse])).toEqual([['not-asked', 't1']])
 })
 
-test('Y91: of a denied tool use without an id nothing says that it ran', async () => {
-  const use = { ...bash('', 'rm x'), id: undefined }
-  const service = createAgentService({
-    rounds: [[use, { type: 'agent.message', content: [{ type: 'text', text: 'done' }] }]],
-    end: { type: 'session.status_idle', stop_reason: { type: 'end_turn' } },
-  })
-  const { code, err, audit } = await go({ world: { exchange: service.exchange } })
-  expect({ code, audit }, err).toEqual({ code: 0, audit: [] })
-  expect(err).not.toContain(warning)
-})
-
 test('Y91: many of them are looked up in one list', async () => {
   const ids = Array.from({ length: 40 }, (_, index) => `t${index}`)
   const service = createAgentService({

@@ -96,6 +96,12 @@ test('one without an id is found, too', async () => {
   expect(judgements.map(({ use }) => use.id)).toEqual([''])
 })
 
+test('Y91: of one without an id no other event says that it ran', async () => {
+  const { id: _, ...event } = use('u1', 'ask').event as { id: string; type: string }
+  const denied = { allowed: new Map(), others: new Map() }
+  expect(await findEach(denied, [itemOf(event), itemOf({ type: 'agent.message' })])).toEqual([])
+})
+
 test('one that the policy allows is not looked for', async () => {
   const denied = { allowed: new Map(), others: new Map() }
   const allowing = { ...rules, policy: { rules: [], fallback: { decision: 'allow' } } } as const
