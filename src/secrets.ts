@@ -73,20 +73,21 @@ interface SecretPlace {
 /** What finds one secret in a text, however it is spelled there: as it is, escaped, or as a part of base64. */
 class Secret {
   readonly #word: string
-  readonly #plain: string
+  /** As it is, and with its own escapes read. */
+  readonly #words: ReadonlySet<string>
   readonly #cores: readonly string[]
 
   constructor(word: string) {
     this.#word = word
-    this.#plain = readEscapes(word).text
+    this.#words = new Set([word, readEscapes(word).text].filter(({ length }) => length >= shortest))
     this.#cores = inBase64(word)
   }
 
   placesIn(spelled: Spelling, read: Spelling): SecretPlace[] {
     return [
       ...cutPlacesOf(this.#word, spelled.text),
-      ...[spelled, read].flatMap((text) => placesOf(this.#word, text)),
-      ...(this.#plain.length < shortest ? [] : placesOf(this.#plain, read)),
+      ...placesOf(this.#word, spelled),
+      ...[...this.#words].flatMap((word) => placesOf(word, read)),
       ...[spelled, read].flatMap((text) => this.#cores.flatMap((core) => placesOf(core, text, /[\w+/=-]/))),
     ]
   }

@@ -5,7 +5,7 @@ import { nothingSpent, type Spent } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { asFileFailure, CliError, mostCounted, usage, usageProblems } from '../errors.ts'
 import { cutLines } from '../io/cut-lines.ts'
-import { openStream, readPieces } from '../io/input.ts'
+import { openStream, readStream } from '../io/input.ts'
 import { absolutePath } from '../io/paths.ts'
 import { wayToUtf8 } from '../io/utf8.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
@@ -101,7 +101,7 @@ export async function openSource({ input, host }: Context, name: string): Promis
     if (stat.isDirectory()) throw new CliError('file', `${name}: it is a folder`)
     await fs.access(path, fs.constants.R_OK)
     const closing = new AbortController()
-    const read = () => readPieces((stop) => openStream(path, stop), name, closing.signal)
+    const read = () => readStream((stop) => openStream(path, stop), name, closing.signal)
     return { name, isRepeatable: stat.isFile(), read, close: () => closing.abort() }
   } catch (error) {
     throw asFileFailure(error, name)
@@ -146,8 +146,16 @@ export async function readInput<C extends LineCall>(
   { place, of }: Share = { place: 1, of: 1 },
 ): Promise<BatchInput<C>> {
   const tally: Tally = {
-    ...{ hasLine: false, ok: 0, failed: 0, failures: {}, skipped: 0, gone: 0 },
-    ...{ tokens: 0, earlierTokens: 0, isPartial: false, isAnswered: false },
+    hasLine: false,
+    ok: 0,
+    failed: 0,
+    failures: {},
+    skipped: 0,
+    gone: 0,
+    tokens: 0,
+    earlierTokens: 0,
+    isPartial: false,
+    isAnswered: false,
   }
   async function* read(onBad: (line: BadLine) => void): AsyncGenerator<BatchLine<C>, void, undefined> {
     let total = 0

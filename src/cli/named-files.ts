@@ -7,7 +7,7 @@ import type { ParleyCommand } from './parley-command.ts'
 
 /** A file that a run reads or writes. */
 interface NamedFile {
-  /** The flag that names it, or which file it is. */
+  /** The flag or the argument that names it, or which file it is. */
   about: string
   isNamed: boolean
   isWritten: boolean
@@ -45,14 +45,7 @@ function findNamed(commands: ParleyCommand[], host: Host): NamedFile[] {
   const read = (called?.registeredArguments ?? []).flatMap((argument, index) => {
     const name = called?.args[index]
     if (!(argument instanceof FileArgument) || name === undefined || name === '-') return []
-    return [
-      {
-        about: argument.name().toUpperCase(),
-        isNamed: true,
-        isWritten: false,
-        identity: identify(host, name),
-      },
-    ]
+    return [nameFile(host, name, { about: argument.name().toUpperCase(), isWritten: false })]
   })
   const flagged = (called?.options ?? []).flatMap((flag) => {
     if (!(flag instanceof FileFlag || flag instanceof TextFlag)) return []
@@ -66,10 +59,16 @@ function findNamed(commands: ParleyCommand[], host: Host): NamedFile[] {
     return (isRepeatable ? values : values.slice(-1))
       .map((value) => nameIn(flag, value))
       .filter((name) => name !== '' && name !== '-')
-      .map((name) => ({ about, isNamed: true, isWritten, identity: identify(host, name) }))
+      .map((name) => nameFile(host, name, { about, isWritten }))
   })
   return [...read, ...flagged]
 }
+
+const nameFile = (host: Host, name: string, file: Pick<NamedFile, 'about' | 'isWritten'>): NamedFile => ({
+  ...file,
+  isNamed: true,
+  identity: identify(host, name),
+})
 
 /** The name of a file in the value of a flag; empty if there is none. */
 function nameIn(flag: FileFlag | TextFlag, value: string): string {

@@ -93,8 +93,8 @@ const flagPointers: readonly Pointer[] = [
 ]
 
 /**
- * Says that there is no such flag, command or, with `isHelp`, topic, and which one was probably meant. `profile` is the one
- * that was named.
+ * The message about a flag, a command or, with `isHelp`, a topic that does not exist, with the one that was probably meant.
+ * `profile` is the value of `--profile`.
  */
 export function describeUnknown(unknown: Unknown, isHelp: boolean, profile?: string): string {
   const {

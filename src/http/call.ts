@@ -94,7 +94,7 @@ export function createCaller(
     const isSilent = parts.isAside || isOneOfMany
     const response = await (isSilent ? sending : showWaiting(sending)).catch(async (error: unknown) => {
       call.end()
-      // What forbids an attempt is no failure of one.
+      // No attempt was made: something forbade it.
       if (!(error instanceof CliError) || error.details.attempts === undefined) throw error
       if (!parts.isEndured) await printFailureBody(context, error)
       throw explain(error)

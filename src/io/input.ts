@@ -69,7 +69,7 @@ export class Input {
   stdinChunks(reader: string): AsyncIterable<Uint8Array> {
     this.#takeStdin(reader)
     const { stdin, timers, needsText } = this.#options
-    const pieces = readPieces(() => stdin.open(), 'stdin', new AbortController().signal)
+    const pieces = readStream(() => stdin.open(), 'stdin', new AbortController().signal)
     const hinted = withHint(pieces, timers, () => this.#sayWaiting())
     return needsText ? requireText(hinted) : hinted
   }
@@ -236,7 +236,7 @@ async function* read(open: OpenStream, name: string, stop: AbortSignal): AsyncGe
 }
 
 /** The same for a caller that acts on each piece as it comes. */
-export async function* readPieces(...stream: Parameters<typeof read>): AsyncGenerator<Uint8Array> {
+export async function* readStream(...stream: Parameters<typeof read>): AsyncGenerator<Uint8Array> {
   yield* read(...stream)
   await letSignalsCome()
 }

@@ -44,7 +44,7 @@ export async function keepingPart<T>(
   }
 }
 
-/** Prints where the part that came is kept, or a whole answer that does not fit. */
+/** Says where an answer is kept: the part of it that came, or all of one that does not fit its schema. */
 export const tellKept = ({ outcome }: KeptPart, what = 'the part that came'): string => `${what} ${outcome}`
 
 /** The same failure, with what became of the answer, as far as it came. */

@@ -45,7 +45,7 @@ function findEnds(text: string, literal: string, starts: readonly Range[], stret
   let start = -1
   for (const { from, to } of starts)
     for (;;) {
-      // A literal that ends where the star before it has come brings nothing new.
+      // Skip what ends inside the last range: the star after it reaches no further than that range.
       const least = Math.max(from, (ends.at(-1)?.to ?? 0) - literal.length + 1)
       if (start < least) start = text.indexOf(literal, least)
       if (start < 0) return ends

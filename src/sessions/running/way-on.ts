@@ -119,7 +119,7 @@ export class WayOn {
     return `the session ${what}; ${this.#commandLine}`
   }
 
-  /** There is no answer to the last task. */
+  /** The failure of a run whose task was interrupted before there was an answer. */
   interrupted(why: string): CliError {
     const isBound = this.#plan.isBounded || this.#audit?.interrupt !== undefined
     const way = isBound ? 'nextCommand' : 'resume'
