@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { oneLine } from '../io/escape.ts'
 import { addAnswer } from '../summary.ts'
-import type { AnswerSummary } from '../wire/gateway/answer-fields.ts'
+import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { groupDigits, inAndOut, usageOf } from './tokens.ts'
 
 /** How an answer ended. */

@@ -1,6 +1,6 @@
 import { CliError } from '../errors.ts'
 import { addAnswer, type Summary } from '../summary.ts'
-import type { AnswerSummary } from '../wire/gateway/answer-fields.ts'
+import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { AnswerReader } from '../wire/gateway/answer-reader.ts'
 import { addTokens, sumOf, type TokenCount, type TokenCounts } from '../wire/token-count.ts'
 

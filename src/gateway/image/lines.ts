@@ -8,7 +8,7 @@ import { absolutePath, isFolderName } from '../../io/paths.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
-import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
+import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { failureInBody, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import {

@@ -1,8 +1,17 @@
 import { isObject } from '../json/parse.ts'
 import { failureInBody, isErrorEnvelope, notUnderstood, readProblem } from '../problem/problem.ts'
-import type { AnswerPiece, AnswerSummary, Holding } from './answer-fields.ts'
-import { isMessage, isMessageEvent, readMessage, readMessageEvent, textDelta } from './message.ts'
-import { isNative, type NativePiece, readNative } from './native.ts'
+import {
+  type AnswerPiece,
+  type AnswerSummary,
+  type Holding,
+  isMessage,
+  isMessageEvent,
+  isNative,
+  readMessage,
+  readMessageEvent,
+  readNative,
+  textDelta,
+} from './answer-forms.ts'
 
 /**
  * How far an answer has come:
@@ -21,12 +30,10 @@ export class AnswerReader {
   readonly #isStreamed: boolean
   #hasEnded = false
   #received = 0
-  /** A message has a reason why it stopped. */
-  #isStopped = false
-  /** How many native chunks finished a candidate. */
+  /** The last whole message, or all candidates of the last native chunk with any, said why they stopped. */
+  #isFinished = false
+  /** How many native chunks had such a reason. */
   #finishes = 0
-  /** Whether the last chunks with the candidate that is printed, and with the others, finished them. */
-  #finish: NativePiece['finish'] = {}
 
   /** If it was asked for as a stream, a native body alone may be its first chunk, after which it was cut. */
   constructor(isStreamed = false) {
@@ -35,8 +42,7 @@ export class AnswerReader {
 
   progress(): Progress {
     if (this.#hasEnded) return 'ended'
-    const { first, others } = this.#finish
-    if (first === false || others === false || !(first || others || this.#isStopped)) return 'open'
+    if (!this.#isFinished) return 'open'
     const isSettled = this.#finishes === 1 && this.#received > 0 && !this.holds.has('a function call')
     return isSettled ? 'settled' : 'finished'
   }
@@ -66,7 +72,7 @@ export class AnswerReader {
     }
     if (isMessage(value)) {
       const piece = readMessage(value)
-      this.#isStopped = Boolean(piece.summary.stopReason)
+      this.#isFinished = Boolean(piece.summary.stopReason)
       return this.#addPiece(piece)
     }
     this.holds.add('something else')
@@ -85,10 +91,10 @@ export class AnswerReader {
 
   #addNative(value: unknown): string {
     const piece = readNative(value)
-    if (piece.finish.first || piece.finish.others) this.#finishes++
-    this.#finish = { ...this.#finish, ...piece.finish }
-    // A chunk's counts are of all that came so far: none of an earlier chunk's may stay.
-    if (piece.hasUsage) for (const count of counts) delete this.summary[count]
+    const { reasons, counts } = piece
+    if (reasons.some(Boolean)) this.#finishes++
+    if (reasons.length > 0) this.#isFinished = reasons.every(Boolean)
+    Object.assign(this.summary, counts)
     const hasFile = piece.holds.includes('a picture') || piece.holds.includes('a file')
     if (piece.text === '' && hasFile) this.#received++
     return this.#addPiece(piece)
@@ -106,15 +112,6 @@ export class AnswerReader {
     return text
   }
 }
-
-const counts = [
-  'inputTokens',
-  'outputTokens',
-  'cacheReadInputTokens',
-  'cacheCreationInputTokens',
-  'reasoningTokens',
-  'totalTokens',
-] as const
 
 /** If a value has no type of its own, the event's name is its type. */
 const withType = (value: unknown, event: string): unknown =>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { AnswerSummary } from '../../../src/wire/gateway/answer-fields.ts'
+import type { AnswerSummary } from '../../../src/wire/gateway/answer-forms.ts'
 import { AnswerReader, type Progress } from '../../../src/wire/gateway/answer-reader.ts'
 
 type Step = [value: unknown, text: string, progress: Progress, event?: string]
@@ -73,8 +73,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
   [
     'the counts are those of the last chunk that has any',
     [
-      [{ type: 'message_start', message: { id: 'i', model: 'm', usage } }, '', 'open'],
-      [{ usageMetadata: { thoughtsTokenCount: 5 } }, '', 'open'],
+      [{ modelVersion: 'm', usageMetadata: { thoughtsTokenCount: 5 } }, '', 'open'],
       [{ usageMetadata: { promptTokenCount: 6 } }, '', 'open'],
       [{ candidates: [], responseId: 'j' }, '', 'open'],
     ],

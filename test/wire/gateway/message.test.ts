@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import type { AnswerSummary, Holding } from '../../../src/wire/gateway/answer-fields.ts'
 import {
+  type AnswerSummary,
+  type Holding,
   isMessage,
   isMessageEvent,
   readMessage,
   readMessageEvent,
   textDelta,
-} from '../../../src/wire/gateway/message.ts'
+} from '../../../src/wire/gateway/answer-forms.ts'
 
 const usage = {
   input_tokens: 1,

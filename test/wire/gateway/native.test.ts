@@ -1,19 +1,20 @@
 import { describe, expect, test } from 'vitest'
-import { isNative, type NativePiece, readNative } from '../../../src/wire/gateway/native.ts'
+import { isNative, type NativePiece, readNative } from '../../../src/wire/gateway/answer-forms.ts'
 
-const read = (value: object, { text = '', summary = {}, ...more }: Partial<NativePiece>) =>
-  expect(readNative(value)).toEqual({
-    text,
-    summary,
-    finish: {},
-    hasUsage: false,
-    holds: [],
-    ...more,
-  })
+interface Piece extends Partial<Omit<NativePiece, 'reasons'>> {
+  /** Of all its candidates, if it has any. */
+  isFinished?: boolean
+}
+
+function read(value: object, { text = '', summary = {}, holds = [], ...more }: Piece): void {
+  const { reasons, ...piece } = readNative(value)
+  const isFinished = reasons.length > 0 ? reasons.every(Boolean) : undefined
+  expect({ ...piece, isFinished }).toEqual({ text, summary, holds, ...more })
+}
 
 /** An answer with one candidate, that has these parts. */
 const parts = (...parts: unknown[]) => ({ candidates: [{ content: { role: 'model', parts } }] })
-const open = { finish: { first: false } }
+const open = { isFinished: false }
 
 test('a whole answer is read', () => {
   const answer = {
@@ -47,14 +48,14 @@ test('a whole answer is read', () => {
   }
   read(answer, {
     text: 'ac',
-    summary: { id: 'i', model: 'm', stopReason: 'STOP', stopMessage: 'why', ...counts },
-    finish: { first: true },
-    hasUsage: true,
+    summary: { id: 'i', model: 'm', stopReason: 'STOP', stopMessage: 'why' },
+    isFinished: true,
+    counts,
     holds: ['thoughts'],
   })
 })
 
-test.each<[answer: object, piece: Partial<NativePiece>]>([
+test.each<[answer: object, piece: Piece]>([
   [{}, {}],
   [{ candidates: null, promptFeedback: null, responseId: null, modelVersion: 5, usageMetadata: 'x' }, {}],
   [{ candidates: [] }, {}],
@@ -70,19 +71,16 @@ describe('candidates', () => {
   const candidate = (text: string, more: object = {}) => ({ content: { parts: [{ text }] }, ...more })
   const finished = { finishReason: 'STOP' }
 
-  test.each<[candidates: object[], piece: Partial<NativePiece>]>([
-    [
-      [candidate('b', { index: 1 }), candidate('a', { index: 0 })],
-      { text: 'a', finish: { first: false, others: false } },
-    ],
-    [[candidate('a'), candidate('b')], { text: 'a', finish: { first: false, others: false } }],
+  test.each<[candidates: object[], piece: Piece]>([
+    [[candidate('b', { index: 1 }), candidate('a', { index: 0 })], { text: 'a', isFinished: false }],
+    [[candidate('a'), candidate('b')], { text: 'a', isFinished: false }],
     [
       [candidate('a', finished), candidate('b', { index: 1 }), candidate('c', { index: 2, ...finished })],
-      { text: 'a', summary: { stopReason: 'STOP' }, finish: { first: true, others: false } },
+      { text: 'a', summary: { stopReason: 'STOP' }, isFinished: false },
     ],
-    [[candidate('a'), candidate('b', finished)], { text: 'a', finish: { first: false, others: true } }],
-    [[candidate('b', { index: 1, ...finished })], { finish: { others: true }, holds: ['something else'] }],
-    [[{ index: 1, ...finished }], { finish: { others: true } }],
+    [[candidate('a'), candidate('b', finished)], { text: 'a', isFinished: false }],
+    [[candidate('b', { index: 1, ...finished })], { isFinished: true, holds: ['something else'] }],
+    [[{ index: 1, ...finished }], { isFinished: true }],
   ])('%j', (candidates, piece) => read({ candidates }, piece))
 })
 
@@ -101,15 +99,12 @@ test.each<[reason: unknown, told: string | undefined]>([
   [true, undefined],
 ])('the reason %j is told as %j', (finishReason, told) => {
   const summary = told === undefined ? {} : { stopReason: told }
-  read({ candidates: [{ finishReason }] }, { summary, finish: { first: told !== undefined } })
+  read({ candidates: [{ finishReason }] }, { summary, isFinished: told !== undefined })
 })
 
-test.each<[answer: object, piece: Partial<NativePiece>]>([
-  [
-    { promptFeedback: { blockReason: 'SAFETY' } },
-    { summary: { stopReason: 'SAFETY' }, finish: { first: true } },
-  ],
-  [{ promptFeedback: { blockReason: 2 } }, { summary: { stopReason: '2' }, finish: { first: true } }],
+test.each<[answer: object, piece: Piece]>([
+  [{ promptFeedback: { blockReason: 'SAFETY' } }, { summary: { stopReason: 'SAFETY' }, isFinished: true }],
+  [{ promptFeedback: { blockReason: 2 } }, { summary: { stopReason: '2' }, isFinished: true }],
   [{ promptFeedback: { blockReason: 0, blockReasonMessage: '' } }, {}],
   [{ promptFeedback: { blockReason: {}, blockReasonMessage: 5 } }, {}],
   [{ promptFeedback: 'x' }, {}],
@@ -119,15 +114,15 @@ test.each<[answer: object, piece: Partial<NativePiece>]>([
       candidates: [{ finishReason: 'STOP', finishMessage: '' }],
       promptFeedback: { blockReason: 'x', blockReasonMessage: 'y' },
     },
-    { summary: { stopReason: 'STOP', stopMessage: 'y' }, finish: { first: true } },
+    { summary: { stopReason: 'STOP', stopMessage: 'y' }, isFinished: true },
   ],
   [
     { candidates: [{ finishMessage: 'a' }], promptFeedback: { blockReason: 'x', blockReasonMessage: 'y' } },
-    { summary: { stopReason: 'x', stopMessage: 'a' }, finish: { first: true } },
+    { summary: { stopReason: 'x', stopMessage: 'a' }, isFinished: true },
   ],
 ])('what %j says of a blocked prompt is told', (answer, piece) => read(answer, piece))
 
-test.each<[usageMetadata: object, counts: NativePiece['summary']]>([
+test.each<[usageMetadata: object, counts: NativePiece['counts']]>([
   [{}, {}],
   [
     {
@@ -172,9 +167,9 @@ test.each<[usageMetadata: object, counts: NativePiece['summary']]>([
     { inputTokens: 1, outputTokens: 2, totalTokens: 9 },
   ],
   [{ thoughtsTokenCount: 4 }, { outputTokens: 4, reasoningTokens: 4, totalTokens: 4 }],
-])('the counts of %j', (usageMetadata, summary) => read({ usageMetadata }, { summary, hasUsage: true }))
+])('the counts of %j', (usageMetadata, counts) => read({ usageMetadata }, { counts }))
 
-test.each<[part: object, has: Partial<NativePiece>]>([
+test.each<[part: object, has: Piece]>([
   [{ functionCall: {} }, { holds: ['a function call'] }],
   [{ function_call: { name: 'x' } }, { holds: ['a function call'] }],
   [{ functionCall: null, function_call: '' }, {}],
