@@ -8,7 +8,7 @@ import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { tryDecodeUtf8 } from '../io/utf8.ts'
 import { readSettings } from '../settings/read-settings.ts'
-import type { HttpResponse } from '../wire/exchange.ts'
+import { collectBody, type HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { failureInBody, isErrorEnvelope } from '../wire/problem/problem.ts'
 import { paginate } from './paginate.ts'
@@ -59,7 +59,7 @@ async function printAnswer(
   answer: HttpResponse,
   file: FileOutput | undefined,
 ): Promise<void> {
-  const start = createStart()
+  const start = collectBody(longestError)
   await print.head(answer)
   try {
     for await (const chunk of answer.body) {
@@ -69,32 +69,16 @@ async function printAnswer(
   } finally {
     await print.end()
   }
-  const value = start.parse()
+  const bytes = start.bytes()
+  const value = bytes.length < longestError && tryParseJson(Buffer.from(bytes).toString())
   if (!isErrorEnvelope(value)) return
   file?.discard()
   const failure = failureInBody(value)
-  throw file && !file.isDirect ? failure.with({ head: answer, rawBody: start.bytes() }) : failure
+  throw file && !file.isDirect ? failure.with({ head: answer, rawBody: bytes }) : failure
 }
 
-/** An error in a 2xx is no longer than this. Bytes. */
+/** An error in a 2xx, which under any status counts as one, is shorter than this. Bytes. */
 const longestError = 64 * 1024
-
-/** Keeps a body that may be an error, which under any status counts as one. */
-function createStart() {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  return {
-    add(chunk: Uint8Array) {
-      size += chunk.length
-      if (size <= longestError) chunks.push(chunk)
-      else chunks.length = 0
-    },
-    bytes: () => Buffer.concat(chunks),
-    parse(): unknown {
-      return size > longestError ? undefined : tryParseJson(this.bytes().toString())
-    },
-  }
-}
 
 /** The body of a failure is printed too: on stdout, for it is not what a file is for. */
 async function printRefusal(print: Printer, { details: { head, rawBody } }: CliError): Promise<void> {

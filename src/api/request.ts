@@ -66,9 +66,6 @@ async function readBody(context: Context, { input, set = [] }: RequestOptions): 
   return Buffer.from(spellBody(() => editJson(text, assignments)))
 }
 
-/** How often a path is decoded to find out what a server may make of it. */
-const mostDecodings = 5
-
 /** A path and what follows its question mark, as they are spelled. */
 interface Path {
   path: string
@@ -111,19 +108,11 @@ function withoutAddress(url: string, address: string | undefined): string {
 }
 
 /**
- * In any encoding: a server that decodes a path once too often would walk out of it. So would one that drops `;` and
- * the rest of a segment.
+ * In any encoding, however often it was encoded: a server that decodes a path once too often would walk out of it. So would
+ * one that drops `;` and the rest of a segment.
  */
-function hasDotSegment(path: string): boolean {
-  let decoded = path
-  for (let round = 0; round <= mostDecodings; round++) {
-    if (decoded.split(/[/\\]/).some((segment) => /^\.\.?(;|$)/.test(segment))) return true
-    const next = decoded.replace(/%(2e|2f|3b|5c|25)/gi, (code) => decodeURIComponent(code))
-    if (next === decoded) return false
-    decoded = next
-  }
-  return true
-}
+const hasDotSegment = (path: string): boolean =>
+  /(?:^|[/\\]|%(?:25)*(?:2f|5c))(?:\.|%(?:25)*2e){1,2}(?:$|[/\\;]|%(?:25)*(?:2f|5c|3b))/i.test(path)
 
 /** Whether a path is sent as it is spelled: a URL would encode or drop some characters. */
 function isUnchanged(path: string): boolean {

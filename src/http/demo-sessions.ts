@@ -9,8 +9,8 @@ import { lock } from '../io/lock.ts'
 import { replaceFileNow } from '../io/temporary-file.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
-/** How long a session is kept after it was last used, in milliseconds, and how much of all of them, in characters. */
-const [longest, largest] = [60 * 60 * 1000, 2 ** 20 - 100]
+/** How long a session is kept after it was last used, in milliseconds. */
+const longest = 60 * 60 * 1000
 
 /** The version of the file's format. */
 const version = 3
@@ -49,17 +49,6 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
     return []
   }
 
-  /** Writes as many as there is room for, those used last. */
-  function write(sessions: KeptSession[]): void {
-    const texts = sessions.filter(isFresh).map((session) => JSON.stringify(session))
-    let size = texts.join().length
-    while (size > largest) size -= (texts.shift()?.length ?? 0) + 1
-    if (texts.length === 0 && sessions.length > 0) throw new Error('they are longer than 1 MiB')
-    const text = `{"version":${version},"sessions":[\n${texts.join(',\n')}\n]}\n`
-    replaceFileNow(findFile(), text, 0o600)
-    known = text
-  }
-
   return {
     read() {
       try {
@@ -78,7 +67,9 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
       try {
         const sessions = change(this.read())
         if (!held.isHeld()) throw new Error('another parley has taken them over')
-        write(sessions)
+        const text = JSON.stringify({ version, sessions: sessions.filter(isFresh) })
+        replaceFileNow(findFile(), text, 0o600)
+        known = text
       } catch (error) {
         giveUp(error)
       } finally {

@@ -1,6 +1,7 @@
 import { BlockList, isIP, type Socket } from 'node:net'
+import { unescape as decode } from 'node:querystring'
 import { CliError } from '../errors.ts'
-import { isLoopback } from '../wire/address.ts'
+import { addressProblem, isLoopback } from '../wire/address.ts'
 
 export interface HttpProxy {
   /** Without user name and password. */
@@ -30,33 +31,20 @@ const bareProxy = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
 
 function parseProxy(given: string, variable: string): HttpProxy {
   const text = bareProxy.test(given) ? `http://${given}` : given
-  const problem = (what: string) => unusable(variable, what)
-  // `proxy:8080` looks like a scheme too: only the slashes show which it is.
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text))
-    throw problem('must begin with http:// or https://, or be HOST:PORT')
-  if (!/^https?:\/\//i.test(text))
-    throw problem('names a kind of proxy that is not supported: use http:// or https://')
-  if (!URL.canParse(text)) throw problem('is not a valid URL')
+  const problem = addressProblem(text.replace(/(?<=:\/\/)[^/\\?#]*@/, ''))
+  if (problem)
+    throw new CliError('credentials', `${variable} ${problem}`, {
+      sent: 'no',
+      consequence: 'nothing was sent',
+    })
   const url = new URL(text)
-  if (url.port === '0') throw problem('must not use port 0')
   const { username, password } = url
   url.username = ''
   url.password = ''
   if (username === '' && password === '') return { url, variable }
-  const credentials = `${decode(username, variable)}:${decode(password, variable)}`
+  const credentials = `${decode(username)}:${decode(password)}`
   return { url, variable, authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }
 }
-
-function decode(text: string, variable: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    throw unusable(variable, 'has a user name or password that is not percent-encoded')
-  }
-}
-
-const unusable = (variable: string, what: string) =>
-  new CliError('credentials', `${variable} ${what}`, { sent: 'no', consequence: 'nothing was sent' })
 
 /** Whether NO_PROXY names the host: by itself, as a suffix, with a port, as a block of addresses, or by `*`. */
 function isExempt(url: URL, list: string): boolean {

@@ -1,6 +1,6 @@
 import { CliError } from '../errors.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import type { HttpResponse } from '../wire/exchange.ts'
+import { collectBody, type HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { readProblem } from '../wire/problem/problem.ts'
 import { kindOfStatus } from './retry.ts'
@@ -45,7 +45,7 @@ const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)
 /** How much of an error body is read, in bytes. */
 const longestBody = 1024 * 1024
 
-/** Turns a response whose status is not 2xx into a failure. */
+/** Turns a response whose status is not 2xx into a failure. A redirect is not followed. */
 export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,
@@ -55,7 +55,10 @@ export async function readErrorResponse(
   const rawBody = await collectStart(response)
   const body = jsonOrText(rawBody)
   const problem = readProblem(body)
-  const what = status < 400 ? describeRedirect(headers.location) : `${nameOf[service]} answered`
+  // Without the user name and the password of the target.
+  const target = headers.location?.replace(/(?<![^/\\])[^/\\]*@/g, '')
+  const redirect = `redirect not followed${target ? `, to ${target}` : ''}:`
+  const what = status < 400 ? redirect : `${nameOf[service]} answered`
   const message = `${what} ${status}${statusText ? ` ${statusText}` : ''}`
   return new CliError(kindOfStatus(status, head.retryAfter !== undefined), message, {
     status,
@@ -73,27 +76,13 @@ const nameOf = { gateway: 'the gateway', agents: 'the session service' }
 
 /** The body as far as it comes: the status counts even when the body breaks off. */
 async function collectStart(response: HttpResponse): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
-  let size = 0
+  const start = collectBody(longestBody)
   try {
-    for await (const chunk of response.body) {
-      chunks.push(chunk.subarray(0, longestBody - size))
-      size += chunk.length
-      if (size >= longestBody) break
-    }
+    for await (const chunk of response.body) if (start.add(chunk) >= longestBody) break
   } catch (error) {
     if (!(error instanceof CliError)) throw error
   }
-  return Buffer.concat(chunks)
-}
-
-/** Names the target of a redirect that is not followed, without a user name or password. */
-function describeRedirect(location: string | undefined): string {
-  const target = location
-    ?.split(/([/\\])/)
-    .map((part) => part.slice(part.lastIndexOf('@') + 1))
-    .join('')
-  return `redirect not followed${target ? `, to ${target}` : ''}:`
+  return start.bytes()
 }
 
 function jsonOrText(bytes: Uint8Array): unknown {

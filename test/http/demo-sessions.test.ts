@@ -91,14 +91,6 @@ test('sessions are kept for an hour', async () => {
   expect(await list()).toEqual([])
 })
 
-test('of many sessions those used last are kept, in 1 MiB at most', async () => {
-  for (const name of ['one', 'two', 'three']) await send(name.repeat(100_000), name)
-  expect(statSync(file).size).toBeLessThanOrEqual(2 ** 20)
-  expect(await list('three')).not.toEqual([])
-  const ended = await send('x'.repeat(2 ** 20), 'four')
-  expect(ended).toMatchObject({ code: 0, err: expect.stringContaining('they are longer than 1 MiB') })
-})
-
 test('W33: if they cannot be kept they end with the process, and it says so once', async () => {
   const nowhere = { env: { XDG_CACHE_HOME: '', HOME: '', LOCALAPPDATA: '' } }
   const ended = await send('use a tool', 's', nowhere)
