@@ -7,8 +7,7 @@ import { createQuestioner, InputEnded, type Questioner } from './io/question.ts'
 import { createWrapping } from './io/wrapping.ts'
 import { tryList } from './sessions/check.ts'
 import { changeProfile, demoName, withValue } from './settings/profiles.ts'
-import { deadlineOf, readSettings } from './settings/read-settings.ts'
-import type { ResolvedSettings } from './settings/resolve.ts'
+import { deadlineOf, type ResolvedSettings, readSettings } from './settings/resolve.ts'
 import { profileFlag, secretOriginOf } from './settings/service-settings.ts'
 import { isObject } from './wire/json/parse.ts'
 
@@ -86,7 +85,7 @@ const mostTokens = 2 * longestAnswer
 function describeStreaming(settings: ResolvedSettings, streams: boolean): string {
   const { streamVia, stream } = settings.values
   const how = `${streams ? 'streams' : 'does not stream'} with streamVia=${streamVia}`
-  const isOffered = streams && !stream && settings.profile !== demoName
+  const isOffered = streams && !stream && settings.profile.name !== demoName
   const way = `; 'parley config set${profileFlag(settings)} stream true' has every chat stream`
   return `ok: the model answered, and ${how}${isOffered ? way : ''}`
 }
@@ -155,5 +154,5 @@ export async function offerCheck(context: Context, questioner: Questioner): Prom
   const streams = await checkProfile(context, { ask })
   if (!streams || values.stream) return
   if (await agreed('Print every chat as it comes? [Y/n]', true))
-    await changeProfile(context, (current) => withValue(current, 'stream', true), settings.profile)
+    await changeProfile(context, (current) => withValue(current, 'stream', true), settings.profile.name)
 }

@@ -3,8 +3,7 @@ import { CliError, usage } from '../errors.ts'
 import type { Sent } from '../fate.ts'
 import type { RetryPolicy } from '../http/retry.ts'
 import { absolutePath } from '../io/paths.ts'
-import { readSettings } from '../settings/read-settings.ts'
-import type { ResolvedSettings } from '../settings/resolve.ts'
+import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { BatchOptions } from './flags.ts'
 import {
   type BatchInput,

@@ -56,7 +56,7 @@ export function createCaller(
   const retries = isOneOfMany ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
   const showWaiting = createWaiting(context)
-  const isOnNetwork = !host.exchange && settings.profile !== demoName
+  const isOnNetwork = !host.exchange && settings.profile.name !== demoName
   let choosing: Promise<Exchange> | undefined
   /** The session whose id was kept last: each list that a run reads is a call. */
   let kept: string | undefined
@@ -260,11 +260,12 @@ export const describeRetry = ({ message }: CliError, wait: number): string =>
 function wayToMend(
   { details: { status } }: CliError,
   { endpoint, credential, headers, url }: Request,
-  { values, origins, ...chosen }: ResolvedSettings,
+  settings: ResolvedSettings,
 ): string | undefined {
+  const { values, origins } = settings
   const { service, path } = endpoint
   if (refusesSecret(status)) {
-    if (credential) return mendSecret({ origins, ...chosen }, service)
+    if (credential) return mendSecret(settings, service)
     const isGiven = Object.entries(headers).some(([name, value]) => isSecretHeader(name, value))
     return isGiven ? 'its secret came from --header' : undefined
   }

@@ -20,7 +20,7 @@ export async function chooseExchange(
   needs: CarrierNeeds,
 ): Promise<Exchange> {
   const { host, flags } = context
-  const create = settings.profile === demoName ? createDemo : createNetwork
+  const create = settings.profile.name === demoName ? createDemo : createNetwork
   const exchange = host.exchange ?? (await create(context, settings, needs))
   return flags.verbose ? withLog(exchange, context) : exchange
 }

@@ -117,7 +117,7 @@ function missing(settings: SettingName[], resolved: ResolvedSettings): CliError 
   const flag = profileFlag(resolved)
   const ways = [
     `'parley config init${flag}' asks for ${settings.length > 1 ? 'them' : 'it'}`,
-    ...(resolved.isNamed ? [] : [`set ${settings.map(variableOf).join(' and ')}`]),
+    ...(resolved.profile.isNamed ? [] : [`set ${settings.map(variableOf).join(' and ')}`]),
     ...(settings.length > 1 ? [] : [`'parley config set${flag} ${settings[0]}'`]),
     "try '--profile demo'",
   ]

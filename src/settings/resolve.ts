@@ -1,9 +1,9 @@
 import type { Context, FlagSettings } from '../context.ts'
-import { CliError } from '../errors.ts'
+import { CliError, usage } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
-import { type Profile, readProfile, replacedBy } from './profiles.ts'
+import { demoName, type Profile, readProfile } from './profiles.ts'
 import { anyBetas, type Settings, schemas } from './schemas.ts'
-import { type SettingName, secretOfCommand, settingNames, settingOf, settings, variableOf } from './table.ts'
+import { type SettingName, secretOfCommand, settingNames, settingOf, variableOf } from './table.ts'
 
 interface Origin {
   source: 'flag' | 'profile' | 'environment' | 'default'
@@ -14,12 +14,7 @@ interface Origin {
 export interface ResolvedSettings {
   values: Settings
   origins: { [K in SettingName]?: Origin }
-  /** The chosen profile's name. */
-  profile: string
-  /** Whether `--profile` chose it. */
-  isNamed: boolean
-  /** As in `Profile`. */
-  openPlace: string | undefined
+  profile: Omit<Profile, 'chosenBy'>
 }
 
 /** A value for a setting, unchecked. */
@@ -29,10 +24,40 @@ export interface Candidate {
   origin: Origin
 }
 
-export interface SettingSources {
+interface SettingSources {
   flags: FlagSettings
-  profile: Omit<Profile, 'chosenBy'>
+  profile: ResolvedSettings['profile']
   env: Readonly<Record<string, string | undefined>>
+}
+
+/** Reads the settings that apply to a command, from flags, environment and profile. */
+export async function readSettings(context: Context): Promise<ResolvedSettings> {
+  const { host, flags, limit } = context
+  const profile = await readProfile(context, true)
+  const { baseUrl, agentsUrl } = flags.settings
+  const address = baseUrl ?? agentsUrl
+  if (profile.name === demoName && address) throw usage(`${address.flag}: the demo profile has no network`)
+  const resolved = resolveSettings({ flags: flags.settings, profile, env: host.env })
+  limit.deadline = deadlineOf(context, resolved)
+  return resolved
+}
+
+/** When the run has to be over, by the forward clock; Infinity for no deadline. */
+export const deadlineOf = ({ start }: Context, { values }: Pick<ResolvedSettings, 'values'>): number =>
+  values.deadline > 0 ? start + values.deadline * 1000 : Infinity
+
+/**
+ * Finds the value of every setting. Throws a `CliError` that names the place of a value that is not valid, never the
+ * value.
+ */
+export function resolveSettings(sources: SettingSources): ResolvedSettings {
+  const values: Record<string, unknown> = {}
+  const origins: ResolvedSettings['origins'] = {}
+  for (const chosen of chooseValues(sources)) {
+    values[chosen.setting] = parseValue(chosen)
+    origins[chosen.setting] = chosen.origin
+  }
+  return { values: values as Settings, origins, profile: sources.profile }
 }
 
 /** Settings that are never taken from the environment when `--profile` names a profile. */
@@ -47,69 +72,37 @@ const bound: readonly SettingName[] = [
 ]
 
 /** The value of each setting that has one. A secret and the command for it are one setting. */
-function chooseValues(sources: SettingSources): Candidate[] {
-  // `README.md`, Your own services.
-  const order = sources.profile.isNamed
-    ? ['flag', 'profile', 'environment', 'default']
-    : ['flag', 'environment', 'profile', 'default']
+export function chooseValues({ flags, profile, env }: SettingSources): Candidate[] {
+  // A file may have any name, and a message may be printed as it is.
+  const own = { source: 'profile', name: `profile '${oneLine(profile.name, 100)}'` } as const
+  const fromProfile = (setting: SettingName) => ({ setting, value: profile.values[setting], origin: own })
+  const fromEnvironment = (setting: SettingName): Candidate => {
+    const name = variableOf(setting)
+    const isForeign = profile.isNamed && bound.includes(setting)
+    return { setting, value: (!isForeign && env[name]) || undefined, origin: { source: 'environment', name } }
+  }
+  const places = [
+    (setting: SettingName): Candidate => {
+      const { value, flag = setting } = flags[setting] ?? {}
+      return { setting, value, origin: { source: 'flag', name: flag } }
+    },
+    // `README.md`, Your own services.
+    ...(profile.isNamed ? [fromProfile, fromEnvironment] : [fromEnvironment, fromProfile]),
+    (setting: SettingName): Candidate => {
+      return { setting, value: settingOf(setting).default, origin: { source: 'default', name: 'default' } }
+    },
+  ]
   return settingNames
     .filter((name) => secretOfCommand[name] === undefined)
     .flatMap((name) => {
       const forms = settingNames.filter((form) => form === name || secretOfCommand[form] === name)
-      const [first] = forms
-        .flatMap((form) => candidatesFor(form, sources))
-        .filter(({ value }) => value !== undefined)
-        .sort((one, other) => order.indexOf(one.origin.source) - order.indexOf(other.origin.source))
-      return first ?? []
+      return places.flatMap((place) => forms.map(place)).find(({ value }) => value !== undefined) ?? []
     })
 }
 
-function candidatesFor(setting: SettingName, { flags, profile, env }: SettingSources): Candidate[] {
-  const variable = variableOf(setting)
-  const isForeign = profile.isNamed && bound.includes(setting)
-  const { value, flag = setting } = flags[setting] ?? {}
-  // A file may have any name, and a message may be printed as it is.
-  const own = `profile '${oneLine(profile.name, 100)}'`
-  return [
-    { setting, value, origin: { source: 'flag', name: flag } },
-    { setting, value: profile.values[setting], origin: { source: 'profile', name: own } },
-    {
-      setting,
-      value: (!isForeign && env[variable]) || undefined,
-      origin: { source: 'environment', name: variable },
-    },
-    { setting, value: settingOf(setting).default, origin: { source: 'default', name: 'default' } },
-  ]
-}
-
-/**
- * Finds the value of every setting. Throws a `CliError` that names the place of a value that is not valid, never the
- * value.
- */
-export function resolveSettings(sources: SettingSources): ResolvedSettings {
-  const values: Record<string, unknown> = {}
-  const origins: ResolvedSettings['origins'] = {}
-  for (const chosen of chooseValues(sources)) {
-    values[chosen.setting] = parseValue(chosen)
-    origins[chosen.setting] = chosen.origin
-  }
-  return {
-    values: values as Settings,
-    origins,
-    profile: sources.profile.name,
-    isNamed: sources.profile.isNamed,
-    openPlace: sources.profile.openPlace,
-  }
-}
-
-/** Why a value is not valid, in words that follow its name and never quote a secret. `vendor` is in the names of headers. */
-export function problemOf(
-  { setting, value }: Pick<Candidate, 'setting' | 'value'>,
-  vendor: string = settings.vendor.default,
-): string | undefined {
-  const issue = schemas[setting]().safeParse(value).error?.issues[0]
-  return issue?.message.replace('{vendor}', () => vendor)
-}
+/** Why a value is not valid, in words that follow its name and never quote a secret. */
+export const problemOf = ({ setting, value }: Pick<Candidate, 'setting' | 'value'>): string | undefined =>
+  schemas[setting]().safeParse(value).error?.issues[0]?.message
 
 function parseValue(candidate: Candidate): unknown {
   const { setting, origin, value } = candidate
@@ -119,33 +112,16 @@ function parseValue(candidate: Candidate): unknown {
   return parsed.data
 }
 
-/** Throws a `CliError` that names the place of a value that is not valid, never the value. */
-export function requireValid(candidate: Candidate, vendor?: string): void {
+/**
+ * Throws a `CliError` that names the place of a value that is not valid, never the value. `vendor` is in the names of
+ * headers.
+ */
+export function requireValid(candidate: Candidate, vendor = '{vendor}'): void {
   const { setting, origin } = candidate
-  const problem = problemOf(candidate, vendor)
+  const problem = problemOf(candidate)?.replace('{vendor}', () => vendor)
   if (problem === undefined) return
   const place = origin.source === 'profile' ? `'${setting}' in ${origin.name}` : origin.name
   const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'
   const kind = origin.source === 'flag' && !isAddress ? 'usage' : 'credentials'
   throw new CliError(kind, `${place} ${problem}`)
-}
-
-/** Reads the profile that applies, and finds the values that do. `isForRun` is meant as of `readProfile`. */
-export async function readChosenValues(
-  context: Context,
-  isForRun?: boolean,
-): Promise<{ profile: Profile; chosen: Candidate[] }> {
-  const { host, flags } = context
-  const profile = await readProfile(context, isForRun)
-  return { profile, chosen: chooseValues({ flags: flags.settings, profile, env: host.env }) }
-}
-
-/** Says which of the settings that a profile has got now the environment overrides. */
-export async function noteOverrides(context: Context, names: readonly SettingName[]): Promise<void> {
-  const { chosen } = await readChosenValues(context)
-  for (const { setting, origin } of chosen) {
-    const isMeant = names.some((name) => name === setting || replacedBy(name).includes(setting))
-    if (isMeant && origin.source === 'environment')
-      context.note(`${origin.name} in the environment overrides it`)
-  }
 }

@@ -5,7 +5,6 @@ import { realTimers } from '../timers.ts'
 import { wayToClose } from './profile-file.ts'
 import type { ResolvedSettings } from './resolve.ts'
 import { schemas } from './schemas.ts'
-import { settingNames, settingOf, variableOf } from './table.ts'
 
 /** Milliseconds. */
 const longestRun = 60_000
@@ -17,7 +16,7 @@ const longestRun = 60_000
  */
 export async function runSecretCommand(
   context: Context,
-  { values, origins, openPlace }: ResolvedSettings,
+  { values, origins, profile: { openPlace } }: ResolvedSettings,
   setting: 'accessTokenCommand' | 'apiKeyCommand',
 ): Promise<string> {
   const { host, limit, note, timers } = context
@@ -34,7 +33,7 @@ export async function runSecretCommand(
   const { stdout, stderr, problem } = await runCommand(
     {
       text: values[setting] ?? '',
-      env: withoutSecrets(host.env, host.platform),
+      env: withoutSecrets(host.env),
       // Only with a session of its own can all its processes be ended, but a new session has no terminal.
       isLeader: host.stdin.kind !== 'terminal' && !host.stderr.isTerminal,
       limit: Math.min(left, longest),
@@ -53,12 +52,6 @@ export async function runSecretCommand(
   throw failed(line.trim() ? `printed a secret that ${parsed.error.issues[0]?.message}` : 'printed nothing')
 }
 
-function withoutSecrets(
-  env: ProcessInfo['env'],
-  platform: NodeJS.Platform,
-): Record<string, string | undefined> {
-  const secrets = settingNames.filter((name) => settingOf(name).secret).map(variableOf)
-  // On Windows a variable is found by its name in any case.
-  const spelled = (name: string) => (platform === 'win32' ? name.toUpperCase() : name)
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !secrets.includes(spelled(name))))
-}
+/** In any case: Windows finds a variable so. */
+const withoutSecrets = (env: ProcessInfo['env']) =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => !/^PARLEY_(ACCESS_TOKEN|API_KEY)$/i.test(name)))

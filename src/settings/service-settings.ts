@@ -32,14 +32,11 @@ export function secretOriginOf({ origins }: Pick<ResolvedSettings, 'origins'>, s
 }
 
 /** What a command that is printed to be pasted has after its name, so that it uses the same profile. */
-export const profileFlag = ({ profile, isNamed }: Pick<ResolvedSettings, 'profile' | 'isNamed'>): string =>
-  isNamed || profile !== defaultName ? ` --profile ${shellQuote(profile)}` : ''
+export const profileFlag = ({ profile: { name, isNamed } }: Pick<ResolvedSettings, 'profile'>): string =>
+  isNamed || name !== defaultName ? ` --profile ${shellQuote(name)}` : ''
 
 /** Says where a secret came from that a service refused, and which command replaces it. */
-export function mendSecret(
-  settings: Pick<ResolvedSettings, 'origins' | 'profile' | 'isNamed'>,
-  service: Endpoint['service'],
-): string | undefined {
+export function mendSecret(settings: ResolvedSettings, service: Endpoint['service']): string | undefined {
   const [plain, command] = secretsOf[service]
   const setting = settings.origins[plain] ? plain : command
   const origin = settings.origins[setting]

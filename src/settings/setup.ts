@@ -11,7 +11,6 @@ import {
   type Values,
   withValue,
 } from './profiles.ts'
-import { noteOverrides } from './resolve.ts'
 import { schemas } from './schemas.ts'
 import { maskValue, type SettingName, settingOf } from './table.ts'
 
@@ -57,10 +56,6 @@ export async function setUpProfile(context: Context, questioner: Questioner): Pr
     await changeProfile(context, (current) => answers.reduce(withAnswer, current), name)
     const flag = flags.profile ? ` --profile ${name}` : ''
     note(`saved: 'parley config list --effective${flag}' shows it`)
-    await noteOverrides(
-      context,
-      answers.map(([setting]) => setting),
-    )
   }
   return services.some(({ address }) => values[address] !== undefined)
 }

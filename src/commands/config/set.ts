@@ -4,7 +4,6 @@ import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { createQuestioner } from '../../io/question.ts'
 import { changeProfile, replacedBy, withValue } from '../../settings/profiles.ts'
-import { noteOverrides, problemOf, readChosenValues } from '../../settings/resolve.ts'
 import { schemas } from '../../settings/schemas.ts'
 import { findSetting, type SettingName, settingOf } from '../../settings/table.ts'
 
@@ -36,8 +35,7 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
   context.calls.sayInstead(() => 'nothing was changed')
   const text = given === undefined || given === '-' ? await readValue(context, name) : given
   const parsed = schemas[name]().safeParse(text)
-  if (!parsed.success)
-    throw usage(`${name} ${problemOf({ setting: name, value: text }, await vendorOf(context))}`)
+  if (!parsed.success) throw usage(`${name} ${parsed.error.issues[0]?.message}`)
   let replaced: string[] = []
   context.calls.sayInstead(() => undefined)
   await changeProfile(context, (values) => {
@@ -45,14 +43,6 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
     return withValue(values, name, parsed.data)
   })
   for (const other of replaced) context.note(`${other} was removed: ${name} replaces it`)
-  await noteOverrides(context, [name])
-}
-
-/** The word in the names of the session service's headers. */
-async function vendorOf(context: Context): Promise<string | undefined> {
-  const { chosen } = await readChosenValues(context)
-  const vendor = chosen.find(({ setting }) => setting === 'vendor')?.value
-  return typeof vendor === 'string' ? vendor : undefined
 }
 
 async function readValue({ host, input, cleanups }: Context, name: SettingName): Promise<string> {

@@ -6,7 +6,7 @@ import { type Follower, openFollower } from '../../sessions/following/follower.t
 import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
 import type { SessionState } from '../../sessions/session-state.ts'
-import { readSettings } from '../../settings/read-settings.ts'
+import { readSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 

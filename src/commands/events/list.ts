@@ -6,7 +6,7 @@ import { createRawPrinter } from '../../io/raw-printer.ts'
 import { listEvents, toQuery } from '../../sessions/listing/event-list.ts'
 import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
-import { readSettings } from '../../settings/read-settings.ts'
+import { readSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { eventTypes, nearestType } from '../../wire/sessions/event-types.ts'
 

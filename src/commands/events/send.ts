@@ -11,7 +11,7 @@ import {
   type SessionOptions,
   sessionParts,
 } from '../../sessions/session.ts'
-import { readSettings } from '../../settings/read-settings.ts'
+import { readSettings } from '../../settings/resolve.ts'
 
 type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
 

@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError, usage, usageProblems } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
-import { readSettings } from '../../settings/read-settings.ts'
+import { readSettings } from '../../settings/resolve.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { stillWaiting } from '../following/stop-text.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
