@@ -1,28 +1,22 @@
+import { unescape as decode } from 'node:querystring'
 import { didYouMean } from '../argv/spelling.ts'
 import { CliError } from '../errors.ts'
-import type { Endpoint, EndpointName } from '../wire/endpoints.ts'
+import { type Endpoint, type EndpointName, endpoints } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../wire/exchange.ts'
 import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import { describeIssues, tooDeep, tryParseJson } from '../wire/json/parse.ts'
 import { betas } from '../wire/sessions/betas.ts'
 import type { SendEvents } from '../wire/sessions/send-events.ts'
 import type { CreateSession, UpdateSession } from '../wire/sessions/session-requests.ts'
-import {
-  createLimiter,
-  type Faults,
-  faultResponse,
-  limitResponse,
-  takeFault,
-  webPageResponse,
-} from './faults.ts'
+import { createLimiter, type Faults, faultResponse, takeFault, webPageResponse } from './faults.ts'
 import {
   composeAnswer,
+  imageResponse,
   messageEventsResponse,
   messageResponse,
   nativeStreamResponse,
-} from './gateway/chat.ts'
-import { deliver, type EmulatedResponse, errorResponse, newId } from './response.ts'
-import { findRoute, type Route, strayResponse } from './route.ts'
+} from './gateway.ts'
+import { deliver, type EmulatedResponse, errorResponse } from './response.ts'
 import { Sessions, type SessionsOptions } from './sessions/sessions.ts'
 
 export interface EmulatorOptions {
@@ -70,10 +64,7 @@ function createHandlers({ sessions: given = {}, latency = 0, answer }: EmulatorO
       return isStream ? messageEventsResponse(compose(call)) : messageResponse(compose(call))
     },
     streamChat: (call) => nativeStreamResponse(compose(call)),
-    async image({ params, body }) {
-      const { imageResponse } = await import('./gateway/image.ts')
-      return imageResponse(body as GenerateRequest, params.model ?? '')
-    },
+    image: ({ params, body }) => imageResponse(body as GenerateRequest, params.model ?? ''),
     createSession: ({ body }) => sessions.create(body as CreateSession),
     updateSession: ({ params, body }) => sessions.update(params.session ?? '', body as UpdateSession),
     readSession: ({ params }) => sessions.describe(params.session ?? ''),
@@ -109,21 +100,60 @@ export function createEmulator(options: EmulatorOptions, now = () => performance
 
   return async (request) => {
     if (latency > 0) await new Promise((resolve) => setTimeout(resolve, latency))
-    const delivery = { requestId: newId('req') }
     const { route, methods } = findRoute(request)
-    if (!route) return deliver(strayResponse(methods), delivery)
-    if (!take()) return deliver(limitResponse, delivery)
+    if (!route) return deliver(strayResponse(methods))
+    if (!take()) return deliver(faultResponse(429, 'too many requests a second'))
     const fault = takeFault(faults, faultNames[route.name])
     if (fault === 'reset') throw new CliError('unknown', 'the emulator reset the connection')
     if (fault === 'stall') return new Promise(() => {})
-    if (fault === 'html') return deliver(webPageResponse, delivery)
-    if (typeof fault === 'number') return deliver(faultResponse(fault), delivery)
+    if (fault === 'html') return deliver(webPageResponse)
+    if (typeof fault === 'number') return deliver(faultResponse(fault))
     const refusal = refuse(route.endpoint, request, options.credentials)
     const response = refusal ?? (await answer(route, request, { handlers, strict: options.strict }))
-    const cut = () => new CliError('response', 'the emulator cut the connection', { brokeOff: true })
-    return deliver(response, fault === 'cut' ? { ...delivery, cut } : delivery)
+    return deliver(response, fault === 'cut')
   }
 }
+
+/** The endpoint that a request goes to, and what its address says. */
+interface Route {
+  name: EndpointName
+  endpoint: Endpoint
+  params: Record<string, string>
+  query: URLSearchParams
+}
+
+const all = (Object.entries(endpoints) as [EndpointName, Endpoint][]).map(([name, endpoint]) => ({
+  name,
+  endpoint,
+  pattern: patternOf(endpoint.path),
+}))
+
+/** Where a request goes. Without a `route` its path leads to the `methods` at most. */
+function findRoute({ method, url }: HttpRequest): { route?: Route; methods: string[] } {
+  const { pathname, searchParams: query } = new URL(url)
+  // Some clients encode a colon.
+  const path = pathname.replaceAll(/%3a/gi, ':')
+  const found = all.flatMap(({ name, endpoint, pattern }) => {
+    const match = pattern.exec(path)
+    const params = Object.entries(match?.groups ?? {}).map(([key, value]) => [key, decode(value)])
+    return match ? [{ name, endpoint, params: Object.fromEntries(params), query }] : []
+  })
+  const route = found.find(({ endpoint }) => endpoint.method === method)
+  return { route, methods: found.map(({ endpoint }) => endpoint.method).sort() }
+}
+
+function patternOf(path: string): RegExp {
+  const text = path.replace(/\{(\w+)\}|[.*+?^$()[\]\\|]/g, (found, name) =>
+    name ? `(?<${name}>[^/]+?)` : `\\${found}`,
+  )
+  return new RegExp(`^${text}$`)
+}
+
+/** The response if no endpoint is there, or one that has other methods only. */
+const strayResponse = (methods: string[]): EmulatedResponse =>
+  methods.length === 0
+    ? errorResponse(404, 'there is no such endpoint')
+    : errorResponse(405, `the method must be ${methods.join(' or ')}`, { allow: methods.join(', ') })
 
 /** The refusal of a caller who does not show the right credential. */
 function refuse(

@@ -55,13 +55,9 @@ export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | un
   return fault.kind
 }
 
-/** A second is enough for at least one request, and for all that a limit's bucket takes. */
-const retryAfter = { 'retry-after': '1' }
-
-export const limitResponse: EmulatedResponse = errorResponse(429, 'too many requests a second', retryAfter)
-
-export const faultResponse = (status: number): EmulatedResponse =>
-  errorResponse(status, `asked to fail with ${status}`, status === 429 ? retryAfter : undefined)
+/** An error that the emulator was asked for. After a second there is room for a request, whatever the limit is. */
+export const faultResponse = (status: number, why = `asked to fail with ${status}`): EmulatedResponse =>
+  errorResponse(status, why, status === 429 ? { 'retry-after': '1' } : undefined)
 
 /** What a captive portal answers. */
 export const webPageResponse: EmulatedResponse = {

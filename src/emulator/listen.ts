@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
 import { isLoopback } from '../wire/address.ts'
-import { type Exchange, type HttpResponse, readBody as readAll } from '../wire/exchange.ts'
+import { type Exchange, type HttpResponse, readBody } from '../wire/exchange.ts'
 
 export interface ListenOptions {
   port: number
@@ -27,15 +27,15 @@ export async function listen({
   exchange,
   onRequest,
 }: ListenOptions): Promise<Server & { port: number }> {
-  const readBody = createBodyReader()
   const server = createServer(patience, async (request, response) => {
     let status: number | undefined
     try {
-      const answer = refuse(request, isLoopback(host)) ?? (await exchange(await toRequest(request, readBody)))
+      const answer = refuse(request, isLoopback(host)) ?? (await answerTo(request, exchange))
       status = answer.status
       await write(answer, response)
     } catch (error) {
-      status = await fail(error, request, response)
+      status = undefined
+      await breakOff(error, request, response)
     }
     onRequest({ method: request.method ?? '', path: request.url ?? '', status })
   })
@@ -53,7 +53,7 @@ export function addressToCall(host: string, port: number): string {
 }
 
 /** Web pages reach this server through a browser, by its address or by a name of theirs that points here. */
-function refuse({ headers, url = '' }: IncomingMessage, isPrivate: boolean): HttpResponse | undefined {
+function refuse({ headers }: IncomingMessage, isPrivate: boolean): HttpResponse | undefined {
   if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) {
     return plain(403, 'requests from web pages are refused')
   }
@@ -61,29 +61,23 @@ function refuse({ headers, url = '' }: IncomingMessage, isPrivate: boolean): Htt
   if (isPrivate && isIP(name) === 0 && name.toLowerCase() !== 'localhost') {
     return plain(403, 'the Host header must name this machine')
   }
-  return isPath(url) ? undefined : plain(400, 'the path is not valid')
+  return undefined
 }
 
-function isPath(url: string): boolean {
-  try {
-    decodeURIComponent(url.split('?')[0] ?? '')
-    return url.startsWith('/') && URL.canParse(`http://emulator${url}`)
-  } catch {
-    return false
+/** The longest body that is read. Bytes. */
+const longest = 64 * 1024 * 1024
+
+async function answerTo(request: IncomingMessage, exchange: Exchange): Promise<HttpResponse> {
+  const isReadable = Number(request.headers['content-length'] ?? 0) <= longest
+  const body = isReadable && (await readBody(request.iterator({ destroyOnReturn: false }), longest + 1))
+  if (!body || body.length > longest) {
+    // The rest is thrown away: if it were not read, the client might not see the answer.
+    request.resume()
+    return plain(413, 'the body is longer than 64 MiB')
   }
-}
-
-async function toRequest(
-  request: IncomingMessage,
-  readBody: (request: IncomingMessage) => Promise<Uint8Array>,
-) {
   const headers = Object.entries(request.headers).map(([name, value]) => [name, String(value)])
-  return {
-    method: request.method ?? 'GET',
-    url: `http://emulator${request.url}`,
-    headers: Object.fromEntries(headers),
-    body: await readBody(request),
-  }
+  const { method = 'GET', url } = request
+  return exchange({ method, url: `http://emulator${url}`, headers: Object.fromEntries(headers), body })
 }
 
 function plain(status: number, text: string): HttpResponse {
@@ -102,7 +96,6 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
     goOn()
   })
   response.writeHead(answer.status, answer.headers)
-  if (answer.headers['content-length'] !== undefined) return void response.end(await readAll(answer.body))
   // A stream may have nothing to tell for long.
   response.flushHeaders()
   for await (const chunk of answer.body) {
@@ -115,53 +108,11 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
   response.end()
 }
 
-/** Ends a request that cannot be answered; returns the status, if it has one. */
-async function fail(
-  error: unknown,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<number | undefined> {
-  if (error instanceof BodyTooLong && !response.headersSent) {
-    response.writeHead(413, { connection: 'close' }).end(`${error.message}\n`)
-    // For a while the bytes still on their way are thrown away: the response would be lost with them.
-    request.resume()
-    setTimeout(() => request.socket.destroy(), 1000)
-    return 413
-  }
+/** Ends a request that cannot be answered, or not to its end. */
+async function breakOff(error: unknown, request: IncomingMessage, response: ServerResponse): Promise<void> {
   // What was written still arrives before the connection goes.
   await new Promise(setImmediate)
   if (response.headersSent) request.socket.destroySoon()
   else if (error instanceof CliError) request.socket.resetAndDestroy()
   else request.socket.destroy()
-  return undefined
 }
-
-/** The longest body, and the most that all bodies together may take in memory; in bytes. */
-const longest = 64 * 1024 * 1024
-const most = 256 * 1024 * 1024
-
-class BodyTooLong extends Error {}
-
-/** Makes what reads the bodies of a server's requests. It throws `BodyTooLong`, and leaves the connection open. */
-function createBodyReader(): (request: IncomingMessage) => Promise<Uint8Array> {
-  let held = 0
-
-  return async (request) => {
-    const chunks: Buffer[] = []
-    let size = 0
-    try {
-      if (Number(request.headers['content-length'] ?? 0) > longest) throw tooLong()
-      for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-        size += chunk.length
-        held += chunk.length
-        if (size > longest || held > most) throw tooLong()
-        chunks.push(chunk)
-      }
-      return Buffer.concat(chunks)
-    } finally {
-      held -= size
-    }
-  }
-}
-
-const tooLong = () => new BodyTooLong('the body is longer than 64 MiB')

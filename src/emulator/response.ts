@@ -1,3 +1,4 @@
+import { CliError } from '../errors.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import { encodeSseEvent, type SseEvent } from '../wire/sse.ts'
 
@@ -7,14 +8,12 @@ export interface EmulatedResponse {
   contentType: string
   headers?: Record<string, string>
   pieces: Iterable<string> | AsyncIterable<string>
-  /** Sent in place of the pieces, with the request's id. */
-  error?: { type: string; message: string }
   /** Ends an endless body. */
   close?(): void
 }
 
-export const jsonResponse = (status: number, body: unknown): EmulatedResponse => ({
-  status,
+export const jsonResponse = (body: unknown): EmulatedResponse => ({
+  status: 200,
   contentType: 'application/json',
   pieces: [JSON.stringify(body)],
 })
@@ -48,40 +47,30 @@ export function errorResponse(
   headers?: Record<string, string>,
 ): EmulatedResponse {
   const type = errorTypes[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
+  const requestId = newId('req')
+  const error = { type, message: `emulator: ${message}` }
   return {
+    ...jsonResponse({ type: 'error', error, request_id: requestId }),
     status,
-    contentType: 'application/json',
-    headers,
-    pieces: [],
-    error: { type, message: `emulator: ${message}` },
+    headers: { ...headers, 'request-id': requestId },
   }
 }
 
-export interface ResponseSettings {
-  requestId: string
-  /** Breaks the body off in the middle of a piece. */
-  cut?: (() => Error) | undefined
-}
-
-/** Makes of it what an exchange returns, whose pieces go out one by one. */
-export function deliver(response: EmulatedResponse, { requestId, cut }: ResponseSettings): HttpResponse {
-  const { error } = response
-  const pieces = error ? [JSON.stringify({ type: 'error', error, request_id: requestId })] : response.pieces
-
+/** Makes of it what an exchange returns, whose pieces go out one by one. A cut breaks off in the middle of a piece. */
+export function deliver({ pieces, ...response }: EmulatedResponse, isCut = false): HttpResponse {
   // Some text of a stream comes before a cut.
   const cutAt = Array.isArray(pieces) ? Math.floor(pieces.length * 0.6) : 0
 
   async function* body(): AsyncGenerator<Uint8Array> {
     let at = 0
     for await (const piece of pieces) {
-      const isCut = cut !== undefined && at === cutAt
-      yield Buffer.from(isCut ? piece.slice(0, piece.length >> 1) : piece)
-      if (isCut) throw cut()
-      at++
+      const isLast = isCut && at++ === cutAt
+      yield Buffer.from(isLast ? piece.slice(0, piece.length >> 1) : piece)
+      if (isLast) throw new CliError('response', 'the emulator cut the connection', { brokeOff: true })
     }
   }
   // A body that is known whole goes out at once; a cut shows only if the end is not known before.
-  const whole = Array.isArray(pieces) && pieces.length === 1 && !cut ? String(pieces[0]) : undefined
+  const whole = Array.isArray(pieces) && pieces.length === 1 && !isCut ? String(pieces[0]) : undefined
   const isStream = response.contentType === 'text/event-stream'
   return {
     status: response.status,
@@ -89,7 +78,7 @@ export function deliver(response: EmulatedResponse, { requestId, cut }: Response
     headers: {
       'content-type': response.contentType,
       'cache-control': 'no-store',
-      'request-id': requestId,
+      'request-id': newId('req'),
       // A proxy in between passes on what comes when it comes.
       ...(isStream ? { 'x-accel-buffering': 'no' } : {}),
       ...(whole === undefined ? {} : { 'content-length': String(Buffer.byteLength(whole)) }),

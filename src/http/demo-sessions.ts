@@ -13,7 +13,7 @@ import { isObject, tryParseJson } from '../wire/json/parse.ts'
 const longest = 60 * 60 * 1000
 
 /** The version of the file's format. */
-const version = 3
+const version = 4
 
 /** A process that has the lock works for moments only, so the lock is soon free again. */
 const waiting = { longestWait: 30_000, silence: 3000, kind: 'file', consequence: 'nothing was sent' } as const
@@ -23,7 +23,7 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
   let isTold = false
   /** The file's text as it was last read or written. */
   let known = ''
-  const isFresh = ({ used }: KeptSession) => timers.date() - used < longest
+  const isFresh = ({ updated }: KeptSession) => timers.date() - Date.parse(updated) < longest
   const findFile = () => join(openCacheFolder(host), 'demo-sessions.json')
 
   function noteOnce(words: string): void {

@@ -86,7 +86,7 @@ describe('W31: a file that is damaged is begun anew, with a note', () => {
 test('sessions are kept for an hour', async () => {
   await send('hello')
   const old = JSON.parse(readFileSync(file, 'utf8'))
-  old.sessions[0].used -= 3_600_001
+  old.sessions[0].updated = new Date(Date.parse(old.sessions[0].updated) - 3_600_001)
   writeFileSync(file, JSON.stringify(old))
   expect(await list()).toEqual([])
 })

@@ -1,7 +1,7 @@
 import { formatPath } from '../../wire/json/parse.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { startOf } from '../../wire/text-start.ts'
-import { tokensIn } from '../gateway/chat.ts'
+import { tokensIn } from '../gateway.ts'
 import { newId } from '../response.ts'
 import { sampleFor } from '../sample.ts'
 import { type Acceptance, type Parameters, Session, toListed } from './session.ts'
@@ -26,9 +26,8 @@ interface AgentState {
 /** A session as it is written down. */
 export interface KeptSession {
   id: string
-  /** When it was last changed. Milliseconds since the epoch. */
-  used: number
   created: string
+  /** When it was last changed, as a text that sorts by time. */
   updated: string
   fields: object
   /** The JSON of each event. */
@@ -60,14 +59,14 @@ export class AgentSession extends Session {
       owesLastWord: false,
       usage: { input: 0, output: 0 },
     }
-    this.#kept = { used: Date.now(), created, updated: created, fields: {}, agent }
+    this.#kept = { created, updated: created, fields: {}, agent }
     this.#later = later
   }
 
   override accept(parameters: readonly Parameters[]): Acceptance {
     const refusal = this.#findMismatch(parameters)
     if (refusal) return refusal
-    this.#kept.used = Date.now()
+    this.#kept.updated = new Date().toISOString()
     const before = this.events.length
     for (const parameter of parameters) {
       const isOutcome = parameter.type === 'user.define_outcome'
@@ -82,7 +81,6 @@ export class AgentSession extends Session {
   override update(fields: object): void {
     this.#kept.fields = { ...this.#kept.fields, ...fields }
     this.#kept.updated = new Date().toISOString()
-    this.#kept.used = Date.now()
   }
 
   override describe() {
@@ -185,17 +183,14 @@ export class AgentSession extends Session {
 
   #begin(texts: string[]): void {
     const { agent } = this.#kept
-    const { rounds, remarks } = readTask(texts)
-    for (const remark of remarks) this.#say(remark)
+    const rounds = readTask(texts)
     agent.lastWord = sampleFor(texts)
-    if (rounds.length > 0) {
-      if (rounds.flat().some(({ type }) => type !== 'agent.message'))
-        this.#say('The emulated agent wants to use a tool.')
-      agent.rounds.push(...rounds)
-      this.#beginRound()
-    } else if (agent.lastWord !== undefined) agent.owesLastWord = true
-    else if (remarks.length === 0)
-      this.#say(`The emulated agent read “${startOf(texts.join(' '), 80)}”, and has nothing to do.`)
+    if (rounds.flat().some(({ type }) => type !== 'agent.message'))
+      this.#say('The emulated agent wants to use a tool.')
+    agent.rounds.push(...rounds)
+    if (rounds.length > 0) this.#beginRound()
+    else if (agent.lastWord !== undefined) agent.owesLastWord = true
+    else this.#say(`The emulated agent read “${startOf(texts.join(' '), 80)}”, and has nothing to do.`)
   }
 
   #beginRound(): void {

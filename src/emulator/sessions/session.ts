@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events'
 import type { SendEvents } from '../../wire/sessions/send-events.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 
@@ -21,11 +22,12 @@ export const toListed = ({ id, type, processed_at: at }: SessionEvent, text: str
 /** Events as they were accepted, or why none was. */
 export type Acceptance = { accepted: ListedEvent[] } | { status: 400 | 409; problem: string }
 
-/** What any session has: its events so far, and those who follow them. */
+/** What any session has. */
 export abstract class Session {
   readonly id: string
   readonly events: ListedEvent[] = []
-  readonly #listeners = new Set<(event: ListedEvent) => void>()
+  /** Its events from now on, each as an `event`. */
+  readonly news = new EventEmitter().setMaxListeners(0)
 
   constructor(id: string) {
     this.id = id
@@ -38,14 +40,8 @@ export abstract class Session {
   /** As the service describes it (public clients, 9). */
   abstract describe(): { id: string; created_at: string } & Record<string, unknown>
 
-  /** Calls `listener` for each event from now on; returns what ends that. */
-  listen(listener: (event: ListedEvent) => void): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
-  }
-
   protected show(event: ListedEvent): void {
     this.events.push(event)
-    for (const listener of this.#listeners) listener(event)
+    this.news.emit('event', event)
   }
 }

@@ -1,3 +1,4 @@
+import { on } from 'node:events'
 import type { SendEvents } from '../../wire/sessions/send-events.ts'
 import type { CreateSession, UpdateSession } from '../../wire/sessions/session-requests.ts'
 import { encodeSseEvent } from '../../wire/sse.ts'
@@ -42,42 +43,37 @@ export class Sessions {
     this.#made = new Set(options.only)
   }
 
-  create({ initial_events: events, ...fields }: CreateSession): Promise<EmulatedResponse> {
-    return this.#change(() => {
-      const id = newId('sesn')
-      this.#made.add(id)
-      return this.#with(id, (session) => {
-        session.update(fields)
-        const taken = events ? session.accept(events) : undefined
-        return taken && 'problem' in taken
-          ? errorResponse(taken.status, taken.problem)
-          : jsonResponse(200, session.describe())
-      })
+  create({ initial_events: events = [], ...fields }: CreateSession): Promise<EmulatedResponse> {
+    const id = newId('sesn')
+    this.#made.add(id)
+    return this.#change(id, (session) => {
+      session.update(fields)
+      const taken = session.accept(events)
+      return 'problem' in taken
+        ? errorResponse(taken.status, taken.problem)
+        : jsonResponse(session.describe())
     })
   }
 
   update(id: string, body: UpdateSession): Promise<EmulatedResponse> {
-    return this.#change(() =>
-      this.#with(id, (session) => {
-        session.update(body)
-        return jsonResponse(200, session.describe())
-      }),
-    )
+    return this.#change(id, (session) => {
+      session.update(body)
+      return jsonResponse(session.describe())
+    })
   }
 
   send(id: string, { events }: SendEvents): Promise<EmulatedResponse> {
-    return this.#change(() =>
-      this.#with(id, (session) => {
-        const taken = session.accept(events)
-        if ('accepted' in taken) return listOf(taken.accepted.map(({ text }) => text))
-        return errorResponse(taken.status, taken.problem)
-      }),
-    )
+    return this.#change(id, (session) => {
+      const taken = session.accept(events)
+      return 'problem' in taken
+        ? errorResponse(taken.status, taken.problem)
+        : listOf(taken.accepted.map(({ text }) => text))
+    })
   }
 
   describe(id: string): EmulatedResponse {
     this.#refresh()
-    return this.#with(id, (session) => jsonResponse(200, session.describe()))
+    return this.#with(id, (session) => jsonResponse(session.describe()))
   }
 
   describeAll(query: URLSearchParams): EmulatedResponse {
@@ -100,32 +96,20 @@ export class Sessions {
   follow(id: string, last: string | undefined): EmulatedResponse {
     this.#refresh()
     return this.#with(id, (session) => {
-      const timer = this.#options.store ? setInterval(() => this.#refresh(), interval) : undefined
+      const timer = this.#options.store && setInterval(() => this.#refresh(), interval)
       const known = last === undefined ? -1 : session.events.findIndex((event) => event.id === last)
-      const waiting = known < 0 ? [] : session.events.slice(known + 1)
-      let isOver = false
-      let wake = () => {}
-      const stop = session.listen((event) => {
-        waiting.push(event)
-        wake()
-      })
+      const missed = known < 0 ? [] : session.events.slice(known + 1)
+      const news = on(session.news, 'event')
       const close = () => {
-        isOver = true
         clearInterval(timer)
-        stop()
-        wake()
+        void news.return?.()
       }
       async function* pieces(): AsyncGenerator<string> {
         try {
           // Something comes at once, so that the reader knows that it is listening.
           yield ': listening\n\n'
-          while (!isOver) {
-            for (const event of waiting.splice(0)) yield encode(event)
-            if (waiting.length > 0 || isOver) continue
-            await new Promise<void>((resolve) => {
-              wake = resolve
-            })
-          }
+          for (const event of missed) yield encode(event)
+          for await (const [event] of news) yield encode(event)
         } finally {
           close()
         }
@@ -148,15 +132,17 @@ export class Sessions {
     return this.#all.get(id) ?? (record ? new PlayedSession(id, record) : new AgentSession(id, later))
   }
 
-  async #change(change: () => EmulatedResponse): Promise<EmulatedResponse> {
+  async #change(id: string, use: (session: Session) => EmulatedResponse): Promise<EmulatedResponse> {
     const { store } = this.#options
-    if (!store) return change()
+    if (!store) return this.#with(id, use)
     let response: EmulatedResponse | undefined
     await store.change((news) => {
       this.#load(news)
-      response = change()
+      response = this.#with(id, use)
       const all = [...this.#all.values()].filter((session) => session instanceof AgentSession)
-      return all.map((session) => session.keep()).sort((one, other) => one.used - other.used)
+      return all
+        .map((session) => session.keep())
+        .sort((one, other) => one.updated.localeCompare(other.updated))
     })
     return response as EmulatedResponse
   }

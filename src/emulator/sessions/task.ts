@@ -10,13 +10,6 @@ export interface TaskStep {
   isUnasked: boolean
 }
 
-export interface AgentTask {
-  /** Steps that are asked for together, one round after the other. */
-  rounds: TaskStep[][]
-  /** Messages about lines that look like steps but are not. */
-  remarks: string[]
-}
-
 const examples: TaskStep[] = [
   { type: 'agent.tool_use', fields: { name: 'bash', input: { command: 'ls -l' } }, isUnasked: false },
   { type: 'agent.tool_use', fields: { name: 'web_search', input: { query: 'parley' } }, isUnasked: false },
@@ -32,34 +25,37 @@ export const taskForms = [
 ].join('\n')
 
 /**
- * Reads what a message asks for: lines `[then] use|run [mcp SERVER|custom] NAME {INPUT}` or
- * `[then] say {"text":TEXT}`, or the words "a tool" or "two tools".
+ * Reads what a message asks for, as steps that come together, one round after the other: lines
+ * `[then] use|run [mcp SERVER|custom] NAME {INPUT}` or `[then] say {"text":TEXT}`, or the words "a tool" or "two tools". Of
+ * a line that only looks like one of these the agent says so.
  */
-export function readTask(texts: readonly string[]): AgentTask {
-  const task = readLines(texts)
-  if (task.rounds.length > 0) return task
+export function readTask(texts: readonly string[]): TaskStep[][] {
+  const lines = texts.flatMap((text) => text.split('\n')).filter(isStep)
+  const steps = lines.map((line) => ({ line, ...readStep(line) }))
   const text = texts.join(' ')
   const count = /\btwo tools\b/i.test(text) ? 2 : /\b(a|one) tool\b/i.test(text) ? 1 : 0
-  return count === 0 ? task : { rounds: [examples.slice(0, count)], remarks: [] }
-}
-
-function readLines(texts: readonly string[]): AgentTask {
+  if (count > 0 && !steps.some(({ step }) => step)) return [examples.slice(0, count)]
   const rounds: TaskStep[][] = []
-  const remarks: string[] = []
-  for (const line of texts.flatMap((text) => text.split('\n')).filter(isStep)) {
-    const { step, isLater } = readStep(line)
-    if (!step)
-      remarks.push(`The emulated agent does not understand “${startOf(line, 80)}”: see the help on serve.`)
-    else if (isLater || rounds.length === 0) rounds.push([step])
+  for (const { line, step = say(notUnderstood(line)), isLater } of steps) {
+    if (isLater || rounds.length === 0) rounds.push([step])
     else rounds.at(-1)?.push(step)
   }
-  return { rounds, remarks }
+  return rounds
 }
+
+const notUnderstood = (line: string) =>
+  `The emulated agent does not understand “${startOf(line, 80)}”: see the help on serve.`
+
+const say = (text: string): TaskStep => ({
+  type: 'agent.message',
+  fields: { content: [{ type: 'text', text }] },
+  isUnasked: false,
+})
 
 /** Whether a line begins as a step does, and has an input. */
 const isStep = (line: string): boolean => /^\s*(then\s+)?(use|run|say)\s/.test(line) && line.includes('{')
 
-function readStep(line: string): { step?: TaskStep; isLater: boolean } {
+function readStep(line: string): { step?: TaskStep | undefined; isLater: boolean } {
   const open = line.indexOf('{')
   const words = line.slice(0, open).trim().split(/\s+/)
   const isLater = words[0] === 'then'
@@ -68,9 +64,8 @@ function readStep(line: string): { step?: TaskStep; isLater: boolean } {
   const isUnasked = verb === 'run'
   const input = tryParseJson(line.slice(open))
   if (verb === 'say') {
-    if (words.length > 0 || !isObject(input) || typeof input.text !== 'string') return { isLater }
-    const content = [{ type: 'text', text: input.text }]
-    return { step: { type: 'agent.message', fields: { content }, isUnasked: false }, isLater }
+    const isSaid = words.length === 0 && isObject(input) && typeof input.text === 'string'
+    return { step: isSaid ? say(String(input.text)) : undefined, isLater }
   }
   const kind = readKind(words)
   if (!kind || !isObject(input) || (isUnasked && kind.type === 'agent.custom_tool_use')) return { isLater }

@@ -1,8 +1,8 @@
-import type { GenerateRequest } from '../../wire/gateway/generate-request.ts'
-import { isObject } from '../../wire/json/parse.ts'
-import { startOf } from '../../wire/text-start.ts'
-import { type EmulatedResponse, eventsResponse, jsonResponse, newId } from '../response.ts'
-import { sampleFor, sampleOf } from '../sample.ts'
+import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
+import { isObject } from '../wire/json/parse.ts'
+import { startOf } from '../wire/text-start.ts'
+import { type EmulatedResponse, eventsResponse, jsonResponse, newId } from './response.ts'
+import { sampleFor, sampleOf } from './sample.ts'
 
 /** The answer of an emulated model, made from the prompt. */
 export interface EmulatedAnswer {
@@ -67,7 +67,7 @@ parley chat --profile demo 'One short line gets one short line'
 
 /** The chat endpoint's success body (gateway, 2.3). */
 export function messageResponse(answer: EmulatedAnswer): EmulatedResponse {
-  return jsonResponse(200, {
+  return jsonResponse({
     ...messageHead(answer),
     content: [{ type: 'text', text: answer.text }],
     stop_reason: stopReason(answer),
@@ -136,3 +136,27 @@ const usage = ({ inputTokens }: EmulatedAnswer, outputTokens: number) => ({
   cache_read_input_tokens: 0,
   cache_creation_input_tokens: 0,
 })
+
+/** A PNG of one colour. */
+const picture =
+  'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAAA1BMVEUuoG6RpKaGAAAADElEQVR42mNgGNwAAACgAAGO+7G0AAAAAElFTkSuQmCC'
+
+/** The image endpoint's success body (gateway, 2.2): a text part, and a picture as the family shows it. */
+export function imageResponse(request: GenerateRequest, model: string): EmulatedResponse {
+  const texts = (request.contents ?? []).flatMap((turn) => (turn.parts ?? []).map((part) => part.text ?? ''))
+  const promptTokens = Math.max(1, tokensIn(texts.join(' ')))
+  const parts = [
+    { text: 'A colour, chosen by an emulator that cannot read.' },
+    { inlineData: { mimeType: 'image/png', data: picture } },
+  ]
+  return jsonResponse({
+    candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }],
+    usageMetadata: {
+      promptTokenCount: promptTokens,
+      candidatesTokenCount: 1290,
+      totalTokenCount: promptTokens + 1290,
+      thoughtsTokenCount: 0,
+    },
+    modelVersion: model,
+  })
+}
