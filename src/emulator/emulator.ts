@@ -2,7 +2,7 @@ import { unescape as decode } from 'node:querystring'
 import { didYouMean } from '../argv/spelling.ts'
 import { CliError } from '../errors.ts'
 import { type Endpoint, type EndpointName, endpoints } from '../wire/endpoints.ts'
-import type { Exchange, HttpRequest } from '../wire/exchange.ts'
+import type { Exchange } from '../wire/exchange.ts'
 import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import { describeIssues, tooDeep, tryParseJson } from '../wire/json/parse.ts'
 import { betas } from '../wire/sessions/betas.ts'
@@ -45,9 +45,11 @@ interface Strictness {
 
 /** A call to one endpoint, checked. */
 interface RoutedRequest {
-  params: Record<string, string>
+  model: string
+  session: string
   query: URLSearchParams
-  body: unknown
+  /** As the endpoint's schema wants it. */
+  body: GenerateRequest & SendEvents & CreateSession & UpdateSession
   headers: Record<string, string>
 }
 
@@ -56,23 +58,21 @@ type Handlers = Record<EndpointName, (call: RoutedRequest) => EmulatedResponse |
 /** What each endpoint answers; an endpoint without a handler is a type error. */
 function createHandlers({ sessions: given = {}, latency = 0, answer }: EmulatorOptions): Handlers {
   const sessions = new Sessions(given, latency)
-  const compose = ({ body, params }: RoutedRequest) =>
-    composeAnswer(body as GenerateRequest, params.model ?? '', answer)
+  const compose = ({ body, model }: RoutedRequest) => composeAnswer(body, model, answer)
   return {
     chat(call) {
-      const isStream = call.query.get('alt') === 'sse' || (call.body as { stream?: unknown }).stream === true
+      const isStream = call.query.get('alt') === 'sse' || call.body.stream === true
       return isStream ? messageEventsResponse(compose(call)) : messageResponse(compose(call))
     },
     streamChat: (call) => nativeStreamResponse(compose(call)),
-    image: ({ params, body }) => imageResponse(body as GenerateRequest, params.model ?? ''),
-    createSession: ({ body }) => sessions.create(body as CreateSession),
-    updateSession: ({ params, body }) => sessions.update(params.session ?? '', body as UpdateSession),
-    readSession: ({ params }) => sessions.describe(params.session ?? ''),
+    image: ({ model, body }) => imageResponse(body, model),
+    createSession: ({ body }) => sessions.create(body),
+    updateSession: ({ session, body }) => sessions.update(session, body),
+    readSession: ({ session }) => sessions.describe(session),
     listSessions: ({ query }) => sessions.describeAll(query),
-    sendEvents: ({ params, body }) => sessions.send(params.session ?? '', body as SendEvents),
-    listEvents: ({ params, query }) => sessions.list(params.session ?? '', query),
-    followEvents: ({ params, headers }) =>
-      sessions.follow(params.session ?? '', header(headers, 'last-event-id')),
+    sendEvents: ({ session, body }) => sessions.send(session, body),
+    listEvents: ({ session, query }) => sessions.list(session, query),
+    followEvents: ({ session, headers }) => sessions.follow(session, headers['last-event-id']),
   }
 }
 
@@ -98,9 +98,9 @@ export function createEmulator(options: EmulatorOptions, now = () => performance
   const handlers = createHandlers(options)
   const take = rate === undefined ? () => true : createLimiter(rate, now)
 
-  return async (request) => {
+  return async ({ method, url, headers: given, body }) => {
     if (latency > 0) await new Promise((resolve) => setTimeout(resolve, latency))
-    const { route, methods } = findRoute(request)
+    const { route, methods } = findRoute(method, url)
     if (!route) return deliver(strayResponse(methods))
     if (!take()) return deliver(faultResponse(429, 'too many requests a second'))
     const fault = takeFault(faults, faultNames[route.name])
@@ -108,8 +108,10 @@ export function createEmulator(options: EmulatorOptions, now = () => performance
     if (fault === 'stall') return new Promise(() => {})
     if (fault === 'html') return deliver(webPageResponse)
     if (typeof fault === 'number') return deliver(faultResponse(fault))
-    const refusal = refuse(route.endpoint, request, options.credentials)
-    const response = refusal ?? (await answer(route, request, { handlers, strict: options.strict }))
+    const lower = Object.entries(given).map(([name, value]) => [name.toLowerCase(), value])
+    const headers: Record<string, string> = Object.fromEntries(lower)
+    const refusal = refuse(route.endpoint, headers, options.credentials)
+    const response = refusal ?? (await answer({ ...route, headers, bytes: body }, handlers, options.strict))
     return deliver(response, fault === 'cut')
   }
 }
@@ -129,7 +131,7 @@ const all = (Object.entries(endpoints) as [EndpointName, Endpoint][]).map(([name
 }))
 
 /** Where a request goes. Without a `route` its path leads to the `methods` at most. */
-function findRoute({ method, url }: HttpRequest): { route?: Route; methods: string[] } {
+function findRoute(method: string, url: string): { route?: Route; methods: string[] } {
   const { pathname, searchParams: query } = new URL(url)
   // Some clients encode a colon.
   const path = pathname.replaceAll(/%3a/gi, ':')
@@ -158,11 +160,11 @@ const strayResponse = (methods: string[]): EmulatedResponse =>
 /** The refusal of a caller who does not show the right credential. */
 function refuse(
   { service }: Endpoint,
-  { headers }: HttpRequest,
+  headers: Record<string, string>,
   { accessToken, apiKey }: WantedCredentials = {},
 ): EmulatedResponse | undefined {
-  const bearer = /^bearer +(.+)$/i.exec(header(headers, 'authorization') ?? '')?.[1]
-  const shown = service === 'gateway' ? bearer : (header(headers, 'x-api-key') ?? bearer)
+  const bearer = /^bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1]
+  const shown = service === 'gateway' ? bearer : (headers['x-api-key'] ?? bearer)
   const wanted = (service === 'gateway' ? accessToken : apiKey) ?? shown
   if (shown && shown === wanted) return undefined
   const place =
@@ -172,32 +174,37 @@ function refuse(
   return errorResponse(401, `the header ${place}`)
 }
 
-async function answer(
-  { name, endpoint, params, query }: Route,
-  request: HttpRequest,
-  { handlers, strict }: { handlers: Handlers; strict: Strictness | undefined },
-): Promise<EmulatedResponse> {
-  const read = endpoint.request ? await readBody(request, endpoint.request) : { body: undefined }
-  if ('problems' in read) return errorResponse(400, tellProblems(read.problems))
-  const { body } = read
-  const isStrict = endpoint.service === 'agents' && strict !== undefined
-  const doubts = isStrict ? [...doubtsAboutHeaders(request), ...doubtsAboutEvents(eventsIn(body))] : []
-  if (strict?.refuses && doubts.length > 0) return errorResponse(400, tellProblems(doubts))
-  for (const doubt of doubts.slice(0, mostTold)) strict?.onDoubt(doubt)
-  return handlers[name]({ params, query, body, headers: request.headers })
+interface Call extends Route {
+  headers: Record<string, string>
+  bytes: Uint8Array | undefined
 }
 
-/** A request's JSON as its endpoint's schema wants it, or what is wrong with it. */
-async function readBody(
-  { headers, body: bytes = new Uint8Array() }: HttpRequest,
-  schema: NonNullable<Endpoint['request']>,
-): Promise<{ body: unknown } | { problems: string[] }> {
-  if (!/^application\/json\s*(;|$)/i.test(header(headers, 'content-type') ?? ''))
-    return { problems: ['the content type must be application/json'] }
-  const body = tryParseJson(Buffer.from(bytes).toString())
-  if (body === undefined) return { problems: [`the body is not JSON, or is ${tooDeep}`] }
-  const parsed = (await schema()).safeParse(body)
-  return parsed.success ? { body } : { problems: describeIssues(parsed.error) }
+async function answer(
+  { name, endpoint, params, query, headers, bytes = new Uint8Array() }: Call,
+  handlers: Handlers,
+  strict: Strictness | undefined,
+): Promise<EmulatedResponse> {
+  const schema = await endpoint.request?.()
+  const value = schema && tryParseJson(Buffer.from(bytes).toString())
+  const problems = schema ? findProblems(schema, value, headers['content-type']) : []
+  if (problems.length > 0) return errorResponse(400, tellProblems(problems))
+  const body = value as RoutedRequest['body']
+  const isStrict = endpoint.service === 'agents' && strict !== undefined
+  const doubts = isStrict ? [...doubtsAboutHeaders(headers), ...doubtsAboutEvents(body)] : []
+  if (strict?.refuses && doubts.length > 0) return errorResponse(400, tellProblems(doubts))
+  for (const doubt of doubts.slice(0, mostTold)) strict?.onDoubt(doubt)
+  const { model = '', session = '' } = params
+  return handlers[name]({ model, session, query, body, headers })
+}
+
+type Schema = Awaited<ReturnType<NonNullable<Endpoint['request']>>>
+
+/** What is wrong with a request's JSON, which has to be as its endpoint's schema wants it. */
+function findProblems(schema: Schema, value: unknown, type = ''): string[] {
+  if (!/^application\/json\s*(;|$)/i.test(type)) return ['the content type must be application/json']
+  if (value === undefined) return [`the body is not JSON, or is ${tooDeep}`]
+  const { error } = schema.safeParse(value)
+  return error ? describeIssues(error) : []
 }
 
 /** The most problems of a request in an answer or on stderr, and the most characters of each. */
@@ -209,21 +216,12 @@ function tellProblems(problems: string[]): string {
   return told.join('; ') + (rest > 0 ? `; and ${rest} more` : '')
 }
 
-const header = (headers: Record<string, string>, name: string): string | undefined =>
-  Object.entries(headers).find(([candidate]) => candidate.toLowerCase() === name)?.[1]
-
-/** The events of a body that sends some, or makes a session with some. */
-const eventsIn = (body: unknown): SendEvents['events'] => {
-  const { events, initial_events: initial } = (body ?? {}) as Partial<SendEvents & CreateSession>
-  return events ?? initial ?? []
-}
-
 /**
  * What a service may refuse about the headers of a request to a session although the specification does not say so (session
  * events, 9.2 and 9.3). The vendor word in their names may be any.
  */
-function doubtsAboutHeaders({ headers }: HttpRequest): string[] {
-  const all = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value.trim()] as const)
+function doubtsAboutHeaders(headers: Record<string, string>): string[] {
+  const all = Object.entries(headers).map(([name, value]) => [name, value.trim()] as const)
   const hasVersion = all.some(([name, value]) => name.endsWith('-version') && value !== '')
   const ids = all.flatMap(([name, value]) => (name.endsWith('-beta') ? value.split(/\s*,\s*/) : []))
   const unknown = ids.filter((id) => id !== '' && !betas.includes(id))
@@ -233,9 +231,9 @@ function doubtsAboutHeaders({ headers }: HttpRequest): string[] {
   ]
 }
 
-/** The same for events (session events, 2.2). */
-const doubtsAboutEvents = (events: SendEvents['events']): string[] =>
-  events.flatMap((event, index) =>
+/** The same for a body that sends events, or makes a session with some (session events, 2.2). */
+const doubtsAboutEvents = (body: Partial<SendEvents & CreateSession> = {}): string[] =>
+  (body.events ?? body.initial_events ?? []).flatMap((event, index) =>
     event.type === 'user.message' && event.content.length === 0
       ? [`events[${index}].content: must not be empty`]
       : [],

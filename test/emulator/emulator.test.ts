@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createEmulator, type EmulatorOptions, faultEndpoints } from '../../src/emulator/emulator.ts'
 import { parseFaults } from '../../src/emulator/faults.ts'
-import { composeAnswer } from '../../src/emulator/gateway.ts'
-import { imageResponse } from '../../src/emulator/gateway.ts'
+import { composeAnswer, imageResponse } from '../../src/emulator/gateway.ts'
 import { type HttpRequest, readBody } from '../../src/wire/exchange.ts'
 import { run } from '../harness/run.ts'
 

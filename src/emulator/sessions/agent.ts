@@ -2,7 +2,7 @@ import { formatPath } from '../../wire/json/parse.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { startOf } from '../../wire/text-start.ts'
 import { tokensIn } from '../gateway.ts'
-import { newId } from '../response.ts'
+import { type EmulatedResponse, errorResponse, newId } from '../response.ts'
 import { sampleFor } from '../sample.ts'
 import { type Acceptance, type Parameters, Session, toListed } from './session.ts'
 import { readTask, type TaskStep } from './task.ts'
@@ -65,7 +65,7 @@ export class AgentSession extends Session {
 
   override accept(parameters: readonly Parameters[]): Acceptance {
     const refusal = this.#findMismatch(parameters)
-    if (refusal) return refusal
+    if (refusal) return { accepted: [], refusal }
     this.#kept.updated = new Date().toISOString()
     const before = this.events.length
     for (const parameter of parameters) {
@@ -129,7 +129,7 @@ export class AgentSession extends Session {
    * Why events cannot be taken although each is right in itself: a reply is of the wrong kind for its tool use (session
    * events, 2.2 and 6), or not the first. A tool use that nobody knows passes.
    */
-  #findMismatch(parameters: readonly Parameters[]): Acceptance | undefined {
+  #findMismatch(parameters: readonly Parameters[]): EmulatedResponse | undefined {
     const answered = new Set<string>()
     for (const [index, event] of (parameters as (Parameters & Record<string, unknown>)[]).entries()) {
       const reply = replies.get(event.type)
@@ -138,9 +138,9 @@ export class AgentSession extends Session {
       if (!reply || !use || id === undefined) continue
       const place = formatPath(['events', index, reply.field])
       if (!reply.uses.includes(use.type))
-        return { status: 400, problem: `${place}: is an ${use.type}, not ${reply.uses.join(' or ')}` }
+        return errorResponse(400, `${place}: is an ${use.type}, not ${reply.uses.join(' or ')}`)
       if (answered.has(id) || !this.#kept.agent.waiting.includes(id))
-        return { status: 409, problem: `${place}: waits for no reply: it was answered or interrupted` }
+        return errorResponse(409, `${place}: waits for no reply: it was answered or interrupted`)
       answered.add(id)
     }
     return undefined

@@ -1,6 +1,7 @@
 import { usage } from '../../errors.ts'
 import { formatPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { errorResponse } from '../response.ts'
 import { readString, replies } from './agent.ts'
 import { type Acceptance, type ListedEvent, type Parameters, Session, toListed } from './session.ts'
 
@@ -45,7 +46,7 @@ export class PlayedSession extends Session {
       const found = this.#find(parameter, next)
       if (found === undefined) {
         const problem = `${formatPath(['events', index])}: ${this.#expected(next)}`
-        return { status: 409, problem }
+        return { accepted: [], refusal: errorResponse(409, problem) }
       }
       // Those that were sent together may be sent in any order.
       this.#record.splice(next, 0, ...this.#record.splice(found, 1))

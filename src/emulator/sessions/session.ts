@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { SendEvents } from '../../wire/sessions/send-events.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import type { EmulatedResponse } from '../response.ts'
 
 export type Parameters = SendEvents['events'][number]
 
@@ -19,8 +20,11 @@ export const toListed = ({ id, type, processed_at: at }: SessionEvent, text: str
   text,
 })
 
-/** Events as they were accepted, or why none was. */
-export type Acceptance = { accepted: ListedEvent[] } | { status: 400 | 409; problem: string }
+/** Events as they were accepted; with a refusal none was. */
+export interface Acceptance {
+  accepted: ListedEvent[]
+  refusal?: EmulatedResponse
+}
 
 /** What any session has. */
 export abstract class Session {

@@ -32,7 +32,7 @@ const interval = 200
 /** The emulated session service. */
 export class Sessions {
   readonly #all = new Map<string, Session>()
-  readonly #made: Set<string>
+  readonly #made: Set<string> | undefined
   readonly #options: SessionsOptions
   /** Milliseconds before an agent reacts. */
   readonly #latency: number
@@ -40,18 +40,15 @@ export class Sessions {
   constructor(options: SessionsOptions, latency: number) {
     this.#options = options
     this.#latency = latency
-    this.#made = new Set(options.only)
+    this.#made = options.only && new Set(options.only)
   }
 
   create({ initial_events: events = [], ...fields }: CreateSession): Promise<EmulatedResponse> {
     const id = newId('sesn')
-    this.#made.add(id)
+    this.#made?.add(id)
     return this.#change(id, (session) => {
       session.update(fields)
-      const taken = session.accept(events)
-      return 'problem' in taken
-        ? errorResponse(taken.status, taken.problem)
-        : jsonResponse(session.describe())
+      return session.accept(events).refusal ?? jsonResponse(session.describe())
     })
   }
 
@@ -64,10 +61,8 @@ export class Sessions {
 
   send(id: string, { events }: SendEvents): Promise<EmulatedResponse> {
     return this.#change(id, (session) => {
-      const taken = session.accept(events)
-      return 'problem' in taken
-        ? errorResponse(taken.status, taken.problem)
-        : listOf(taken.accepted.map(({ text }) => text))
+      const { accepted, refusal } = session.accept(events)
+      return refusal ?? listOf(accepted.map(({ text }) => text))
     })
   }
 
@@ -119,7 +114,7 @@ export class Sessions {
   }
 
   #with(id: string, use: (session: Session) => EmulatedResponse): EmulatedResponse {
-    if (this.#options.only && !this.#made.has(id)) return errorResponse(404, `there is no session ${id}`)
+    if (this.#made?.has(id) === false) return errorResponse(404, `there is no session ${id}`)
     const session = this.#find(id)
     this.#all.set(id, session)
     return use(session)
