@@ -10,11 +10,15 @@ export interface CutLine {
 
 const newline = 0x0a
 
-/** Cuts bytes into the lines that end in each chunk. Of a line that is longer than `longest` nothing is kept. */
+/**
+ * Cuts bytes into lines, chunk by chunk. A chunk's lines have to be read before the next chunk: each is cut when it is
+ * read, since a batch takes its time over a chunk, and a list of its lines would outlive the young generation.
+ * Of a line that is longer than `longest` nothing is kept.
+ */
 export async function* cutLines(
   chunks: AsyncIterable<Uint8Array>,
   longest: number,
-): AsyncGenerator<CutLine[], void, undefined> {
+): AsyncGenerator<Iterable<CutLine>, void, undefined> {
   let kept: Uint8Array[] = []
   let size = 0
   let end = 0
@@ -33,16 +37,16 @@ export async function* cutLines(
     return { bytes, end, isWhole }
   }
 
-  for await (const chunk of chunks) {
-    const lines: CutLine[] = []
+  function* cutChunk(chunk: Uint8Array): Generator<CutLine> {
     let start = 0
     for (let stop = chunk.indexOf(newline); stop >= 0; stop = chunk.indexOf(newline, start)) {
       keep(chunk.subarray(start, stop))
-      lines.push(cut(true))
+      yield cut(true)
       start = stop + 1
     }
     if (start < chunk.length) keep(chunk.subarray(start))
-    yield lines
   }
+
+  for await (const chunk of chunks) yield cutChunk(chunk)
   if (size > 0) yield [cut(false)]
 }
