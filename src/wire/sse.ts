@@ -10,17 +10,12 @@ export interface SseEvent {
 /** The longest event that is accepted, in UTF-16 units. */
 const longest = 64 * 1024 * 1024
 
-export interface SseOptions {
-  decode?: ((bytes: Uint8Array, isLast?: boolean) => string) | undefined
-  /** Accepts objects on lines of their own, without `data:`, as events too (recorded, 3). */
-  acceptsBare?: boolean
-}
-
 /**
  * Decodes server-sent events from bytes cut anywhere. An event without its blank line at the end is dropped, as the
- * standard says.
+ * standard says. Objects on lines of their own, without `data:`, are events too (recorded, 3).
  */
-export function createSseDecoder({ decode = unicode(), acceptsBare = false }: SseOptions = {}) {
+export function createSseDecoder() {
+  const utf8 = new TextDecoder()
   const lines = createLineSplitter(takeLine)
   const bare = createSequenceSplitter()
   const events: SseEvent[] = []
@@ -43,7 +38,7 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
     if (field === 'event') event = value
     else if (field === 'id') id = value
     else if (field === 'data') data = data === undefined ? value : `${data}\n${value}`
-    else if (acceptsBare && field !== '' && (bare.isInside() || opensBare(line))) takeBare(line)
+    else if (field !== '' && (bare.isInside() || opensBare(line))) takeBare(line)
   }
 
   /** A bare value waits for no blank line, nor does the event before it. */
@@ -59,8 +54,8 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
     data = undefined
   }
 
-  function takeBytes(bytes: Uint8Array, isLast?: boolean): void {
-    lines.push(decode(bytes, isLast))
+  function takeText(text: string): void {
+    lines.push(text)
     if (size + lines.waiting() > longest) {
       throw new CliError('response', 'the stream sent an event of more than 64 MiB')
     }
@@ -69,7 +64,7 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
   return {
     /** Returns the events that are complete now. */
     push(bytes: Uint8Array): SseEvent[] {
-      takeBytes(bytes)
+      takeText(utf8.decode(bytes, { stream: true }))
       return events.splice(0)
     },
     /** The last `id:` line of a complete event. A new connection may continue from there. */
@@ -78,7 +73,7 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
     isBetween: () => lines.waiting() === 0 && size === 0,
     /** Returns the events that the last line completes, and the one that was cut off. */
     end(): { events: SseEvent[]; torn: SseEvent | undefined } {
-      takeBytes(new Uint8Array(), true)
+      takeText(utf8.decode())
       const last = lines.rest()
       const isField = last !== '' && last[0] !== ':' && !bare.isInside() && !opensBare(last)
       if (last !== '') takeLine(last)
@@ -98,14 +93,9 @@ function splitField(line: string): { field: string; value: string } {
 
 const opensBare = (line: string): boolean => /^\s*\{/.test(line)
 
-function unicode() {
-  const decoder = new TextDecoder()
-  return (bytes: Uint8Array, isLast = false) => decoder.decode(bytes, { stream: !isLast })
-}
-
 /** The events of a stream that has come whole; the last one needs no blank line. */
-export function readSseEvents(text: string, options: SseOptions = {}): SseEvent[] {
-  const decoder = createSseDecoder(options)
+export function readSseEvents(text: string): SseEvent[] {
+  const decoder = createSseDecoder()
   const events = decoder.push(Buffer.from(text))
   const { events: last, torn } = decoder.end()
   return [...events, ...last, ...(torn ? [torn] : [])]

@@ -6,7 +6,6 @@ import {
   isKeepAlive,
   isTerminator,
   readSseEvents,
-  type SseOptions,
 } from '../../src/wire/sse.ts'
 
 interface Reading {
@@ -19,19 +18,19 @@ interface Reading {
 
 const shown = ({ event, data }: { event: string; data: string }) => `${event} ${data}`
 
-function read(pieces: Uint8Array[], options?: SseOptions) {
-  const decoder = createSseDecoder(options)
+function read(pieces: Uint8Array[]) {
+  const decoder = createSseDecoder()
   const events = pieces.flatMap((piece) => decoder.push(piece))
   const { events: last, torn } = decoder.end()
   return { events: [...events, ...last].map(shown), torn: torn && shown(torn), lastId: decoder.lastId() }
 }
 
 /** Reads a text whole, byte by byte, and in every two pieces with an empty one between them. */
-function expectReading(bytes: Buffer, options: SseOptions, { events = [], torn, lastId }: Reading): void {
+function expectReading(bytes: Buffer, { events = [], torn, lastId }: Reading): void {
   const nothing = new Uint8Array()
   const cuts = [...bytes.keys()].map((place) => [bytes.subarray(0, place), nothing, bytes.subarray(place)])
   for (const pieces of [[bytes], [...bytes].map((byte) => Uint8Array.of(byte)), ...cuts])
-    expect(read(pieces, options)).toEqual({ events, torn, lastId })
+    expect(read(pieces)).toEqual({ events, torn, lastId })
 }
 
 /** Texts, with a bar at each place but the start where nothing waits for more. */
@@ -63,11 +62,9 @@ const framed: [text: string, reading: Reading][] = [
   ['da', { torn: ' ' }],
   ['id: 7', { torn: ' ' }],
   ['data: a\n\n|: a comment', { events: [' a'] }],
-  ['{"a":1}\n|\n|', {}],
-  ['{"a":1}', {}],
 ]
 
-/** What is read if an object on lines of its own is an event, too. */
+/** An object on lines of its own is an event, too. */
 const bare: [text: string, reading: Reading][] = [
   ['{"a":1}\n|{"b":2} \t{"c":3}\r|\n|', { events: [' {"a":1}', ' {"b":2}', ' {"c":3}'] }],
   [' \t{"a":\n[{\r\n\n}]}\n|', { events: [' {"a":\n[{\n}]}'] }],
@@ -82,23 +79,18 @@ const bare: [text: string, reading: Reading][] = [
   ['strange {"a":1}\n|"{}"\n|[{}]\n|: {"a":1}\n|data: {}\n\n|', { events: [' {}'] }],
 ]
 
-describe.each([
-  ['lines', {}, framed],
-  ['lines and bare objects', { acceptsBare: true }, [...framed.slice(0, -2), ...bare]],
-])('a stream of %s', (_, options, rows) => {
-  test.each(rows)('%j', (marked, reading) => {
-    const text = marked.replaceAll('|', '')
-    expectReading(Buffer.from(text), options, reading)
-    const decoder = createSseDecoder(options)
-    const isBetween = [...text].map((char) => {
-      decoder.push(Buffer.from(char))
-      return decoder.isBetween()
-    })
-    const places = marked.split('|').slice(0, -1)
-    const ends = places.map((_, index) => places.slice(0, index + 1).join('').length - 1)
-    expect([...isBetween.keys()].filter((place) => isBetween[place])).toEqual(ends)
-    expect(createSseDecoder(options).isBetween()).toBe(true)
+test.each([...framed, ...bare])('a stream of lines and bare objects: %j', (marked, reading) => {
+  const text = marked.replaceAll('|', '')
+  expectReading(Buffer.from(text), reading)
+  const decoder = createSseDecoder()
+  const isBetween = [...text].map((char) => {
+    decoder.push(Buffer.from(char))
+    return decoder.isBetween()
   })
+  const places = marked.split('|').slice(0, -1)
+  const ends = places.map((_, index) => places.slice(0, index + 1).join('').length - 1)
+  expect([...isBetween.keys()].filter((place) => isBetween[place])).toEqual(ends)
+  expect(createSseDecoder().isBetween()).toBe(true)
 })
 
 test.each<[string, Buffer, Reading]>([
@@ -112,17 +104,7 @@ test.each<[string, Buffer, Reading]>([
     Buffer.from('data: \xff\n\ndata: \xc3', 'latin1'),
     { events: [' \ufffd'], torn: ' \ufffd' },
   ],
-])('%s', (_, bytes, reading) => expectReading(bytes, {}, reading))
-
-test('another encoding is told of the last bytes', () => {
-  const decode = (bytes: Uint8Array, isLast = false) =>
-    Buffer.from(bytes).toString('latin1') + (isLast ? 'end' : '')
-  expectReading(
-    Buffer.from('data: \xff\n\ndata: ', 'latin1'),
-    { decode },
-    { events: [' \xff'], torn: ' end' },
-  )
-})
+])('%s', (_, bytes, reading) => expectReading(bytes, reading))
 
 describe('an event of 64 MiB is read, and a longer one is refused', () => {
   const mebibyte = 2 ** 20
@@ -135,7 +117,7 @@ describe('an event of 64 MiB is read, and a longer one is refused', () => {
     ['a bare object, with empty lines in it', piece('{', '\n'), piece('', '\n\n'), '}\n', 1],
   ])('%s', (_, first, more, end, count) => {
     const filled = () => {
-      const decoder = createSseDecoder({ acceptsBare: true })
+      const decoder = createSseDecoder()
       for (const bytes of [first, ...Array<Buffer>(63).fill(more)]) expect(decoder.push(bytes)).toEqual([])
       return decoder
     }
@@ -144,12 +126,11 @@ describe('an event of 64 MiB is read, and a longer one is refused', () => {
   })
 })
 
-test.each<[text: string, options: SseOptions, events: string[]]>([
-  ['data: a\n\nevent: x\ndata: b', {}, [' a', 'x b']],
-  ['data: a\n\n{"a":1}\n', {}, [' a']],
-  ['data: a\n\n{"a":1}\n{"b":', { acceptsBare: true }, [' a', ' {"a":1}', ' {"b":']],
-])('the events of a whole text, also of one without its end: %j %j', (text, options, events) => {
-  expect(readSseEvents(text, options).map(shown)).toEqual(events)
+test.each<[text: string, events: string[]]>([
+  ['data: a\n\nevent: x\ndata: b', [' a', 'x b']],
+  ['data: a\n\n{"a":1}\n{"b":', [' a', ' {"a":1}', ' {"b":']],
+])('the events of a whole text, also of one without its end: %j', (text, events) => {
+  expect(readSseEvents(text).map(shown)).toEqual(events)
 })
 
 test('an event is written with each line of its data on a line', () => {

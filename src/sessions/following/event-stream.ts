@@ -18,7 +18,7 @@ const mostWaiting = 2 ** 20
 export class EventStream {
   readonly #response: OpenResponse
   readonly #timers: Timers
-  readonly #decoder = createSseDecoder({ acceptsBare: true })
+  readonly #decoder = createSseDecoder()
   readonly #lastId: string | undefined
   #arrived: EventItem[] = []
   /** How many of those were taken. */

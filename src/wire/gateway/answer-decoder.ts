@@ -13,24 +13,19 @@ import type { ImageFinder } from './found-images.ts'
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
-  const head = createHead()
+  const utf8 = new TextDecoder()
+  /** The first characters, until they are enough to know the body's form. */
+  let start = ''
   let unread: CollectedBody | undefined = collectBody()
   let decoder: BodyDecoder | undefined
 
   function open(): BodyDecoder {
-    const start = unread?.bytes() ?? new Uint8Array()
+    const bytes = unread?.bytes() ?? new Uint8Array()
     const whole = isStreamed ? undefined : unread
     // --raw has printed it.
     if (isStreamed && sink.raw) unread = undefined
-    const watched: AnswerSink = {
-      ...sink,
-      text(text) {
-        if (unread && !sink.images && text.trim() !== '') unread = undefined
-        sink.text(text)
-      },
-    }
-    decoder = chooseDecoder(head.start(), { reader, contentType, sink: watched, whole })
-    take(decoder, start)
+    decoder = chooseDecoder(start, { reader, contentType, sink, whole })
+    take(decoder, bytes)
     return decoder
   }
 
@@ -39,12 +34,14 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     decoder.push(bytes)
   }
 
+  const isUnread = () => sink.images !== undefined || !reader.hasText()
+
   return {
     summary: reader.summary,
     /** What the answer has beside text. */
     holds: reader.holds,
     /** The body, as far as it came, until some text comes of it: it may be all that there is of an answer. */
-    unread: () => unread?.bytes() ?? new Uint8Array(),
+    unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
     /** In the middle of a value it is never `settled`. */
     progress(): Progress {
       const progress = reader.progress()
@@ -56,9 +53,12 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     isVerbatim: () => decoder?.isVerbatim ?? false,
     /** Throws a `CliError` if the bytes are not understood. */
     push(bytes: Uint8Array): void {
+      if (!isUnread()) unread = undefined
       unread?.add(bytes)
-      if (decoder) take(decoder, bytes)
-      else if (head.push(bytes)) open()
+      if (!decoder) {
+        start = (start + utf8.decode(bytes, { stream: true })).trimStart().slice(0, longestField + 1)
+        if (start.length > longestField || !/^[a-z]*$/.test(start)) open()
+      } else take(decoder, bytes)
     },
     /** Throws a `CliError` if the answer is not whole. */
     end(): void {
@@ -72,27 +72,7 @@ export type AnswerDecoder = ReturnType<typeof createAnswerDecoder>
 
 const isJsonDocument = /^application\/json\b/i
 
-/** How many bytes of blanks may come before an answer. */
-const longestBlank = 64 * 1024
-
-/** Collects a body's first characters; `push` says whether they are enough to know its form. */
-function createHead() {
-  let blanks = 0
-  let start = ''
-  function take(byte: number): boolean {
-    const char = String.fromCharCode(byte)
-    if (start === '' && /[\s\u00ef\u00bb\u00bf]/.test(char)) return ++blanks >= longestBlank
-    start += char
-    return start.length > longestField || !/[a-z]/.test(char)
-  }
-  return {
-    start: () => start,
-    push: (bytes: Uint8Array): boolean => bytes.some(take),
-  }
-}
-
-/** The fields that an event stream may begin with. */
-const eventFields = ['data', 'event', 'id', 'retry']
+/** Of the names of fields that an event stream may begin with. */
 const longestField = 5
 
 function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
@@ -101,7 +81,7 @@ function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
   if (start[0] === '[') return createValuesDecoder(reading, createArraySplitter(), true)
   if (start[0] === '{' && !areEvents) return createValuesDecoder(reading, createSequenceSplitter())
   const isMarkup = start[0] === '<' || contentType.startsWith('text/html')
-  const beginsAsEvent = start[0] === ':' || eventFields.includes(/^[a-z]*/.exec(start)?.[0] ?? '')
+  const beginsAsEvent = /^(?::|(?:data|event|id|retry)(?![a-z]))/.test(start)
   return !isMarkup && (areEvents || beginsAsEvent)
     ? createEventsDecoder(reading)
     : createUnknownDecoder(reading)
@@ -136,22 +116,12 @@ interface BodyDecoder {
   end(): void
 }
 
-/**
- * Decodes UTF-8, which JSON and event streams are. A body that says otherwise most often is UTF-8 all the same; one that is
- * not is read up to its first other byte, and then throws a `CliError`.
- */
-function createTextDecoding(contentType: string): (bytes: Uint8Array, isLast?: boolean) => string {
+/** A body that says that it is not UTF-8 most often is UTF-8 all the same (recorded, 3). Throws a `CliError` for one that is not. */
+function requireUtf8(text: string, contentType: string): void {
+  if (!text.includes('\ufffd')) return
   const charset = /charset\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1] ?? 'utf-8'
-  const decoder = new TextDecoder()
-  let isOther = false
-  return (bytes, isLast = false) => {
-    const text = decoder.decode(bytes, { stream: !isLast })
-    const other = /^utf-?8$/i.test(charset) ? -1 : text.indexOf('\ufffd')
-    if (isOther || (other >= 0 && isLast))
-      throw notUnderstood(`the answer is in the character set ${charset}, and not in UTF-8`)
-    isOther = other >= 0
-    return isOther ? text.slice(0, other) : text
-  }
+  if (!/^utf-?8$/i.test(charset))
+    throw notUnderstood(`the answer is in the character set ${charset}, and not in UTF-8`)
 }
 
 const hasEnded = (reader: AnswerReader) => reader.progress() === 'ended'
@@ -161,33 +131,12 @@ const brokenOff = () =>
 
 /** Server-sent events: those of a message stream, or native chunks. */
 function createEventsDecoder(reading: BodyReading): BodyDecoder {
-  const { reader, contentType, sink } = reading
-  const decoder = createSseDecoder({ decode: createTextDecoding(contentType), acceptsBare: true })
-
-  function read(data: string, event: string): string {
-    const isError = event.length === 5 && event.toLowerCase() === 'error'
-    if (!isError && isTerminator(data)) {
-      reader.end()
-      return ''
-    }
-    if (data.trim() !== '') sink.raw?.(`${data.replaceAll('\n', '')}\n`)
-    if (!isError && isKeepAlive(data, event)) return ''
-    const parse = isError ? readErrorEvent : parseReceived
-    return addValue(reading, () => parse(data, 'an event of the stream'), event)
-  }
-
-  function readAll(events: SseEvent[]): void {
-    let text = ''
-    try {
-      for (const { event, data } of events) {
-        text += read(data, event)
-        if (hasEnded(reader)) break
-      }
-    } finally {
-      sink.text(text)
-    }
-  }
-
+  const { reader, sink } = reading
+  const decoder = createSseDecoder()
+  const readAll = (events: SseEvent[]) =>
+    readPieces(reading, events, 'an event of the stream', (data) => {
+      if (data.trim() !== '') sink.raw?.(`${data.replaceAll('\n', '')}\n`)
+    })
   return {
     isVerbatim: false,
     mayEndHere: decoder.isBetween,
@@ -214,35 +163,46 @@ function throwForTorn(reading: BodyReading, { event, data }: SseEvent): never {
   throw brokenOff()
 }
 
-/** How much is read of a body that is not an answer, to find its message. Characters. */
-const longestUnknown = 1024 * 1024
+/** Reads events or chunks until one ends the answer. `what` names one, and `print` gets each as it comes. */
+function readPieces(
+  reading: BodyReading,
+  pieces: SseEvent[],
+  what: string,
+  print?: (data: string) => void,
+): void {
+  const { reader, sink, contentType } = reading
+  let text = ''
+  try {
+    for (const { event, data } of pieces) {
+      const isError = event.toLowerCase() === 'error'
+      if (!isError && isTerminator(data)) reader.end()
+      if (hasEnded(reader)) return
+      requireUtf8(data, contentType)
+      print?.(data)
+      if (!isError && isKeepAlive(data, event)) continue
+      const parse = isError ? readErrorEvent : parseReceived
+      text += addValue(reading, () => parse(data, what), event) ?? ''
+    }
+  } finally {
+    sink.text(text)
+  }
+}
 
-/** Adds an event or a chunk; returns the text that it adds. */
-function addValue({ reader, sink: { images } }: BodyReading, parse: () => unknown, event = ''): string {
+/** Adds an event or a chunk, or without `event` a whole body. Returns its text; `undefined` if it is not understood. */
+function addValue(
+  { reader, sink: { images } }: BodyReading,
+  parse: () => unknown,
+  event?: string,
+): string | undefined {
   let value: unknown
   try {
     value = parse()
     images?.find(value)
-    return reader.addEvent(value, event)
+    return event === undefined ? reader.addBody(value) : reader.addEvent(value, event)
   } catch (failure) {
     if (!images) throw failure
     images.refuse(failure, value, event)
-    return ''
-  }
-}
-
-function readChunks(reading: BodyReading, chunks: string[]): void {
-  const { reader, sink } = reading
-  let text = ''
-  try {
-    for (const chunk of chunks) {
-      if (isTerminator(chunk)) reader.end()
-      if (hasEnded(reader)) return
-      if (!isKeepAlive(chunk, ''))
-        text += addValue(reading, () => parseReceived(chunk, 'a chunk of the stream'))
-    }
-  } finally {
-    sink.text(text)
+    return undefined
   }
 }
 
@@ -252,7 +212,7 @@ function readChunks(reading: BodyReading, chunks: string[]): void {
  */
 function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
   const { reader, contentType, sink, whole } = reading
-  const decode = createTextDecoding(contentType)
+  const utf8 = new TextDecoder()
   let isStream = isArray || /ndjson|jsonl|json-lines/i.test(contentType)
   const waiting = isStream ? undefined : whole
   /** The only value so far: the whole body, or the first of several. */
@@ -267,7 +227,8 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
       isStream = second[0] === '{' || isTerminator(second)
       if (!isStream) parseReceivedBody(all.join('\n'), contentType)
     }
-    readChunks(reading, all)
+    const chunks = all.map((data) => ({ event: '', data }))
+    readPieces(reading, chunks, 'a chunk of the stream')
     if (isArray && !splitter.isInside()) reader.end()
   }
 
@@ -275,49 +236,42 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
     isVerbatim: true,
     mayEndHere: () => isStream && !splitter.isInside(),
     push(bytes) {
-      if (!waiting && !hasEnded(reader)) take(splitter.push(decode(bytes)))
+      if (!waiting && !hasEnded(reader)) take(splitter.push(utf8.decode(bytes, { stream: true })))
     },
     end() {
       if (hasEnded(reader)) return
       const bytes = waiting?.bytes() ?? new Uint8Array()
-      take(splitter.push(decode(sink.images?.cutOut(bytes) ?? bytes, true)))
+      take(splitter.push(utf8.decode(sink.images?.cutOut(bytes) ?? bytes)))
       const rest = splitter.rest()
-      if (!isStream) return addBody(reading, parseReceivedBody((first ?? '') + rest, contentType))
+      if (!isStream) return addBody(reading, (first ?? '') + rest)
       if (isTerminator(rest)) reader.end()
       if (reader.progress() === 'open' || (splitter.isInside() && !hasEnded(reader))) throw brokenOff()
     },
   }
 }
 
+/** How much is read of a body that is not an answer, to find its message. Bytes. */
+const longestUnknown = 1024 * 1024
+
 /** A body that is not an answer; it may say why. */
 function createUnknownDecoder(reading: BodyReading): BodyDecoder {
-  const { contentType } = reading
-  const decode = createTextDecoding(contentType)
-  const pieces: string[] = []
-  let size = 0
+  const body = collectBody(longestUnknown)
+  const end = () => addBody(reading, new TextDecoder().decode(body.bytes()))
   return {
     isVerbatim: true,
     mayEndHere: () => false,
     push(bytes) {
-      const piece = decode(bytes)
-      pieces.push(piece)
-      size += piece.length
-      if (size > longestUnknown) parseReceivedBody(`${pieces.join('')}…`, contentType)
+      if (body.add(bytes) === longestUnknown) end()
     },
-    end() {
-      addBody(reading, parseReceivedBody(pieces.join('') + decode(new Uint8Array(), true), contentType))
-    },
+    end,
   }
 }
 
-function addBody({ reader, sink }: BodyReading, value: unknown): void {
-  sink.images?.find(value)
-  try {
-    sink.text(reader.addBody(value))
-  } catch (failure) {
-    if (!sink.images) throw failure
-    sink.images.refuse(failure, value)
-    return
-  }
+function addBody(reading: BodyReading, body: string): void {
+  const { reader, sink, contentType } = reading
+  requireUtf8(body, contentType)
+  const text = addValue(reading, () => parseReceivedBody(body, contentType))
+  if (text === undefined) return
+  sink.text(text)
   if (reader.progress() === 'open') throw brokenOff()
 }

@@ -132,8 +132,7 @@ export const isMessageEvent = (value: unknown): value is { type: string } =>
 
 /** Reads one event of a message stream (public clients, 7). Throws a `CliError` if it has another shape. */
 export function readMessageEvent(value: { type: string }): AnswerPiece {
-  const { type } = value
-  if (type === 'ping' || type === 'message_stop') return pieceOf([], {})
+  if (value.type === 'message_stop') return pieceOf([], {})
   const { message, content_block: block, delta, usage } = readAs(MessageEvent(), value)
   const blocks = [...(message?.content ?? []), ...(block ? [block] : []), ...(delta ? [delta] : [])]
   return pieceOf(blocks, {

@@ -29,7 +29,11 @@ export class AnswerReader {
   readonly holds = new Set<Holding>()
   readonly #isStreamed: boolean
   #hasEnded = false
+  /** A value of a known form came. */
+  #isKnown = false
   #received = 0
+  /** Some of it is not blank. */
+  #hasText = false
   /** The last whole message, or all candidates of the last native chunk with any, said why they stopped. */
   #isFinished = false
   /** How many native chunks had such a reason. */
@@ -42,7 +46,9 @@ export class AnswerReader {
 
   progress(): Progress {
     if (this.#hasEnded) return 'ended'
-    if (!this.#isFinished) return 'open'
+    // Values of other forms, which may have images, have no end of their own.
+    const isForeign = !this.#isKnown && this.holds.has('something else')
+    if (!this.#isFinished) return isForeign ? 'finished' : 'open'
     const isSettled = this.#finishes === 1 && this.#received > 0 && !this.holds.has('a function call')
     return isSettled ? 'settled' : 'finished'
   }
@@ -50,6 +56,10 @@ export class AnswerReader {
   /** How many values brought text, or an image. */
   received(): number {
     return this.#received
+  }
+
+  hasText(): boolean {
+    return this.#hasText
   }
 
   /** Reads a whole body, in the documented shape or in the family's native one; returns its text. */
@@ -67,6 +77,7 @@ export class AnswerReader {
     if (isNative(value)) return this.#addNative(value)
     const named = withType(value, event)
     if (isMessageEvent(named)) {
+      if (named.type === 'ping') return ''
       if (named.type === 'message_stop') this.end()
       return this.#addPiece(readMessageEvent(named))
     }
@@ -108,7 +119,9 @@ export class AnswerReader {
   }
 
   #addText(text: string): string {
+    this.#isKnown = true
     if (text !== '') this.#received++
+    this.#hasText ||= text.trim() !== ''
     return text
   }
 }

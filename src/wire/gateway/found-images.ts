@@ -1,5 +1,4 @@
 import { CliError } from '../../errors.ts'
-import { isObject } from '../json/parse.ts'
 import { isErrorEnvelope } from '../problem/problem.ts'
 import { LongStrings } from './long-strings.ts'
 
@@ -43,9 +42,6 @@ export class ImageFinder {
   #isThought = false
   /** The next piece continues the last one: another text of the same value is a separate part. */
   #goesOn = false
-  /** It has values, and all are of forms that have no end of their own. */
-  #mayEnd = false
-  #needsEnd = false
 
   get hasImages(): boolean {
     return this.findings.images.length + this.findings.links.length > 0
@@ -59,8 +55,6 @@ export class ImageFinder {
   find(value: unknown): void {
     const { bytesOf } = this.#strings
     const { images, links, reasons } = this.findings
-    this.#needsEnd ||= needsEnd(value)
-    this.#mayEnd = !this.#needsEnd
     this.#goesOn = true
     for (const [name, fields] of objectsIn(value)) {
       for (const text of textsOf(name, fields)) this.#addText(bytesOf(text), fields.thought === true)
@@ -90,7 +84,7 @@ export class ImageFinder {
     } catch (failure) {
       if (!(failure instanceof CliError)) throw failure
       if (!failure.details.brokeOff) this.unread ??= failure
-      else if (!this.#mayEnd) this.broken ??= failure
+      else this.broken ??= failure
     }
   }
 
@@ -109,15 +103,6 @@ export class ImageFinder {
     this.#pieces = []
   }
 }
-
-/** Whether a value belongs to a form that marks its end. Some gateways put it in an envelope. */
-const needsEnd = (value: unknown): boolean =>
-  isAnswerPiece(value) || (isObject(value) && [value.response, value.data].some(isAnswerPiece))
-
-const isAnswerPiece = (value: unknown): boolean =>
-  isObject(value) &&
-  (Object.hasOwn(value, 'candidates') ||
-    (typeof value.type === 'string' && /^(message|content_block)_/.test(value.type)))
 
 /** Every object in a value, in order, with the name of the field that has it or its list. */
 function* objectsIn(root: unknown): Generator<[name: string, fields: JsonFields]> {

@@ -220,21 +220,17 @@ test.each<[type: string, body: string, progress: Progress]>([
   expect(decoder.progress()).toBe(progress)
 })
 
-test('an answer may begin with almost 64 KiB of blanks, beyond which its form is unknown', () => {
-  const body = (blanks: number) => [Buffer.from(`${' '.repeat(blanks)}${chunk('a')}${last}`)]
-  expect(read(json, body(64 * 1024 - 1))).toMatchObject({ text: 'ab', failure: undefined })
-  expect(read(json, body(64 * 1024))).toMatchObject({ text: '', failure: 'the answer is not JSON' })
-  expect(read(sse, [Buffer.from('\n'.repeat(64 * 1024) + data(last))])).toMatchObject({
-    text: 'b',
-    failure: undefined,
-  })
+test('an answer may begin with any number of blanks', () => {
+  const blanks = ' \n'.repeat(64 * 1024)
+  expect(read(json, [Buffer.from(blanks + chunk('a') + last)])).toMatchObject({ text: 'ab' })
+  expect(read(sse, [Buffer.from(blanks + data(last))])).toMatchObject({ text: 'b', failure: undefined })
 })
 
-test('of something else no more than 1 Mi characters are read', () => {
+test('of something else no more than 1 MiB is read', () => {
   const decoder = createAnswerDecoder(json, { text: () => undefined })
   decoder.push(Buffer.from('y'))
   for (let pieces = 1; pieces < 16; pieces++) decoder.push(Buffer.alloc(64 * 1024, 'x'))
-  decoder.push(Buffer.alloc(64 * 1024 - 1, 'x'))
+  decoder.push(Buffer.alloc(64 * 1024 - 2, 'x'))
   const { message, body } = failureOf(() => decoder.push(Buffer.from('y')))
   expect({ message, isBody: body === `y${'x'.repeat(64 * 1024 - 1)}` }).toEqual({
     message: 'the answer is not JSON',

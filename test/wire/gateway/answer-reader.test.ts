@@ -124,12 +124,22 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     ],
   ],
   [
+    'values of other forms alone need no end',
+    [
+      [{ type: 'ping' }, '', 'open'],
+      [{ b64_json: 'x' }, '', 'finished'],
+      [{ type: 'ping', delta: 'a' }, '', 'finished'],
+      [{ type: 'content_block_stop' }, '', 'open'],
+      [{ b64_json: 'x' }, '', 'open'],
+    ],
+  ],
+  [
     'what is no envelope is left',
     [
-      [{ response: 'a', code: 0 }, '', 'open'],
-      [{ type: 'x', response: native(candidate('a')) }, '', 'open'],
-      [Object.create({ response: native(candidate('a')) }), '', 'open'],
-      [5, '', 'open'],
+      [{ response: 'a', code: 0 }, '', 'finished'],
+      [{ type: 'x', response: native(candidate('a')) }, '', 'finished'],
+      [Object.create({ response: native(candidate('a')) }), '', 'finished'],
+      [5, '', 'finished'],
     ],
   ],
 ])('%s', (_, steps, summary = {}) => {

@@ -108,31 +108,6 @@ describe('what is wrong with an answer', () => {
   const open = { candidates: [] }
   const error = { error: { message: 'gone' } }
   const failure = notUnderstood('another shape')
-  const broken = notUnderstood('ended early').with({ brokeOff: true })
-  const after = (...values: unknown[]) => {
-    const finder = new ImageFinder()
-    for (const value of values) finder.find(value)
-    finder.attempt(() => {
-      throw broken
-    })
-    return finder
-  }
-
-  test.each<[values: unknown[], isBroken: boolean]>([
-    [[], true],
-    [[open], true],
-    [[{ b64_json: 'x' }, open], true],
-    [[open, { b64_json: 'x' }], true],
-    [[{ response: open }], true],
-    [[{ data: open }], true],
-    [[{ type: 'message_start' }], true],
-    [[{ type: 'content_block_stop' }], true],
-    [[{ type: 'other' }, { type: 5 }], false],
-    [[{ b64_json: 'x' }, null], false],
-  ])('an end that %j needs and that did not come', (values, isBroken) =>
-    expect(after(...values)).toMatchObject({ broken: isBroken ? broken : undefined, unread: undefined }),
-  )
-
   test.each<[value: unknown, event: string | undefined, found: object]>([
     [undefined, '', { unread: failure, failure: undefined, error: undefined }],
     [open, '', { unread: undefined, failure, error: undefined }],

@@ -150,7 +150,6 @@ describe('an event of a message stream', () => {
       event('content_block_stop', { message: { content: 'a' }, content_block: 'b', delta: 'c' }),
       { text: 'abc' },
     ],
-    [event('ping', { message: 5, delta: 'a' }), {}],
     [event('message_stop', { message: 5, delta: 'a' }), {}],
   ])('%j', (value, piece) => expect(readMessageEvent(value)).toEqual(whole(piece)))
 
