@@ -28,12 +28,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   if (options.paginate && endpoint.method !== 'GET') throw usage('--paginate is for GET only')
   if (options.paginate && options.include) throw usage('--paginate and --include exclude each other')
   const file = await openFile(context, options.output)
-  // The answer's body is printed here, whatever its status.
-  const flags = {
-    ...context.flags,
-    raw: false,
-    retryUnknown: isReading ? undefined : context.flags.retryUnknown,
-  }
+  const flags = { ...context.flags, retryUnknown: isReading ? undefined : context.flags.retryUnknown }
   const caller = createCaller({ ...context, flags }, settings)
   if (await caller.preview(endpoint, parts)) return
   if (isReading) context.calls.expectReading()

@@ -1,8 +1,8 @@
 import { CommanderError, type Option } from 'commander'
 import { flagValue } from '../argv/bare-flags.ts'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
-import type { Host, Run } from '../context.ts'
-import { usage } from '../errors.ts'
+import type { Context, Host, Run } from '../context.ts'
+import { CliError, usage } from '../errors.ts'
 import { say } from '../io/output.ts'
 import { createStyle, toColourChoice, wantsColour } from '../io/style.ts'
 import { entries } from './command-tree.ts'
@@ -162,8 +162,13 @@ class Program implements Grammar {
     requireCompanions(flags.given, module?.companions)
     const context = await createContext(this.#host, flags, run)
     if (entry.requests === 'changes') run.calls.expectChange()
-    this.#exitCode = (await module?.run(context, command.opts() as never, command.args, this)) ?? 0
-    await context.output.flush()
+    try {
+      this.#exitCode = (await module?.run(context, command.opts() as never, command.args, this)) ?? 0
+      await context.output.flush()
+    } catch (error) {
+      if (flags.raw) await printBody(context, error)
+      throw error
+    }
   }
 
   /** Throws a usage error if two flags name one file, and sees to it that no report takes its place. */
@@ -174,6 +179,15 @@ class Program implements Grammar {
     this.#options.report.forgo()
     throw usage(clash)
   }
+}
+
+/** Prints what the service sent with a failure. After events, a line each, it would be taken for one. */
+async function printBody({ output }: Context, error: unknown): Promise<void> {
+  const rawBody = error instanceof CliError ? error.details.rawBody : undefined
+  if (!rawBody || output.hasBegun) return
+  const { printRaw } = await import('../io/raw-printer.ts')
+  await printRaw(output, rawBody)
+  await output.flush()
 }
 
 /** `parley --help chat` is help on what comes after it, too. */

@@ -1,7 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import type { Call } from '../fate.ts'
-import { printRaw } from '../io/raw-printer.ts'
 import { showSpinner } from '../io/spinner.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { demoName } from '../settings/profiles.ts'
@@ -55,7 +54,7 @@ export function createCaller(
   const build = createRequestBuilder(context, settings)
   const retries = isOneOfMany ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
-  const showWaiting = createWaiting(context)
+  let stopSpinner: (() => boolean) | undefined
   const isOnNetwork = !host.exchange && settings.profile.name !== demoName
   let choosing: Promise<Exchange> | undefined
   /** The session whose id was kept last: each list that a run reads is a call. */
@@ -67,7 +66,7 @@ export function createCaller(
     summary.model = isOneOfMany ? undefined : parts.params.model
     summary.session = parts.params.session
     const request = await build(endpoint, parts)
-    const signed = await credentials.addTo(request, parts.once)
+    const signed = await credentials.addTo(request)
     choosing ??= chooseExchange(context, settings, { timeout, isOneOfMany })
     const exchange = await choosing
     if (parts.meanwhile) setImmediate(parts.meanwhile)
@@ -78,6 +77,8 @@ export function createCaller(
       const { retry, consequence } = failure.details
       return failure.with({
         fate: call.fate(),
+        // Each failure of many is told by itself.
+        rawBody: isOneOfMany ? undefined : failure.details.rawBody,
         sent: meaning.sent,
         retry: retry ?? retryOf(failure, meaning),
         // The failure itself may know more.
@@ -91,14 +92,19 @@ export function createCaller(
       { ...signed, signal: parts.once },
       { endpoint, exchange, call, policy, isStopped },
     )
-    const isSilent = parts.isAside || isOneOfMany
-    const response = await (isSilent ? sending : showWaiting(sending)).catch(async (error: unknown) => {
-      call.end()
-      // No attempt was made: something forbade it.
-      if (!(error instanceof CliError) || error.details.attempts === undefined) throw error
-      if (!parts.isEndured) await printFailureBody(context, error)
-      throw explain(error)
-    })
+    if (!parts.isAside && !isOneOfMany) stopSpinner ??= showSpinner(context, 'waiting for the answer')
+    const response = await sending
+      .catch((error: unknown) => {
+        call.end()
+        // No attempt was made: something forbade it.
+        if (!(error instanceof CliError) || error.details.attempts === undefined) throw error
+        throw explain(error)
+      })
+      .finally(() => {
+        // With several at once the first that ends: from then on there is output, which a spinner would cover.
+        stopSpinner?.()
+        stopSpinner = undefined
+      })
     summary.requestId = response.head.requestId
     return {
       ...response,
@@ -243,15 +249,6 @@ function afterResponse(failure: CliError, { status, attempts, head }: Response):
   return failure.with({ ...known, status, attempts }, message)
 }
 
-/** Prints with `--raw` what the service sent with a failure that ends the run. */
-export async function printFailureBody(
-  { flags, output }: Pick<Context, 'flags' | 'output'>,
-  error: unknown,
-): Promise<void> {
-  const rawBody = error instanceof CliError ? error.details.rawBody : undefined
-  if (flags.raw && rawBody) await printRaw(output, rawBody)
-}
-
 /** `wait` in milliseconds. */
 export const describeRetry = ({ message }: CliError, wait: number): string =>
   `${message}; trying again in ${(wait / 1000).toFixed(1)} s`
@@ -275,22 +272,4 @@ function wayToMend(
   const from = source === 'default' ? "the default, which may not be this gateway's" : place
   const family = path.includes('{family}') ? ` and family '${values.family}' (${from})` : ''
   return `asked for ${url}; it is made of ${name} (${origins[name]?.name})${family}`
-}
-
-/**
- * Makes what shows a spinner on a terminal while `work` is not done. With several at once, it stops when the first is
- * done: from then on there is output, which a spinner would cover.
- */
-function createWaiting(context: Context) {
-  let count = 0
-  let stop = () => false
-  return async (work: Promise<Response>): Promise<Response> => {
-    if (count++ === 0) stop = showSpinner(context, 'waiting for the answer')
-    try {
-      return await work
-    } finally {
-      count--
-      stop()
-    }
-  }
 }

@@ -13,7 +13,7 @@ import { type SettingName, variableOf } from '../settings/table.ts'
 import { isPlainRemote } from '../wire/address.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
-import { type Request, withSecret } from './request.ts'
+import type { Request } from './request.ts'
 
 type Service = Endpoint['service']
 
@@ -25,7 +25,7 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
   /** The services whose address and secret may be used, as was found. */
   const checked = new Set<Service>()
 
-  async function readSecret(service: Service, once: AbortSignal | undefined): Promise<string> {
+  async function readSecret(service: Service): Promise<string> {
     const [plain, setting] = secretsOf[service]
     const given = settings.values[plain]
     if (given !== undefined) return given
@@ -33,10 +33,7 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
     const { runSecretCommand } = await import('../settings/secret-command.ts')
     const secret = printed.get(service) ?? runSecretCommand(context, settings, setting)
     printed.set(service, secret)
-    if (!once) return secret
-    // The command is left running: the next call needs the secret too.
-    const late = `${setting} (${settings.origins[setting]?.name}) did not end while a call waited for it`
-    return Promise.race([secret, rejectedOn(once, unusable(late))])
+    return secret
   }
 
   return {
@@ -48,18 +45,18 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
     },
     /**
      * Completes a request with its secret. Throws a `CliError` of kind `credentials` if the address or the secret is
-     * missing, or the secret may not go to that address. A secret that a command prints is waited for until `once` is
-     * aborted.
+     * missing, or the secret may not go to that address.
      */
-    async addTo(request: Request, once?: AbortSignal): Promise<HttpRequest> {
-      const { service } = request.endpoint
+    async addTo(request: Request): Promise<HttpRequest> {
+      const { endpoint, credential, headers } = request
+      const { service } = endpoint
       if (!checked.has(service)) requireUsable(context, settings, request)
       checked.add(service)
-      for (const secret of findSecrets(request.headers)) context.secrets.add(secret)
-      if (!request.credential) return withSecret(request, undefined)
-      const secret = await readSecret(service, once)
+      for (const secret of findSecrets(headers)) context.secrets.add(secret)
+      if (!credential) return request
+      const secret = await readSecret(service)
       context.secrets.add(secret)
-      return withSecret(request, secret)
+      return { ...request, headers: { [credential.header]: credential.prefix + secret, ...headers } }
     },
   }
 }
@@ -95,12 +92,6 @@ export function refusePlainHttp({ values, origins }: ResolvedSettings, service: 
     `${origins[name]?.name}: plain http to ${host} would not be encrypted: use https, or --allow-http`,
   )
 }
-
-const rejectedOn = (signal: AbortSignal, error: Error): Promise<never> =>
-  new Promise((_, reject) => {
-    if (signal.aborted) reject(error)
-    signal.addEventListener('abort', () => reject(error))
-  })
 
 const unusable = (message: string) => new CliError('credentials', message)
 

@@ -17,8 +17,6 @@ export interface RequestParts {
   body?: Uint8Array
   /** Called while the response is waited for: loads what reads it. */
   meanwhile?: (() => void) | undefined
-  /** The caller handles a failure: nothing of it is printed here, not with `--raw` either. */
-  isEndured?: boolean
   /** It runs beside other output, so it shows no spinner. */
   isAside?: boolean
   /** The command that shows what became of it, if that is not known. */
@@ -110,13 +108,6 @@ export function buildRequest(
     credential: hasHeader(given, credential.header) ? undefined : credential,
     leftOut: Object.keys(given).filter((name) => given[name] === ''),
   }
-}
-
-/** The request as it goes out. */
-export function withSecret(request: Request, secret: string | undefined): HttpRequest {
-  const { endpoint: _, leftOut: __, credential, ...rest } = request
-  if (!credential || secret === undefined) return rest
-  return { ...rest, headers: { [credential.header]: credential.prefix + secret, ...rest.headers } }
 }
 
 /**

@@ -5,6 +5,8 @@ import { inTime, type Limit, type Timers } from '../timers.ts'
 /** What a command writes to: stdout, or a file instead. */
 export interface Output {
   readonly isTerminal: boolean
+  /** Of stdout: whether anything was written. */
+  readonly hasBegun?: boolean
   /** Writes bytes or text at once; resolves when there is room for more. */
   write(chunk: Uint8Array | string): Promise<void>
   /** Resolves when everything is written. */
@@ -60,6 +62,9 @@ export function createOutput(stdout: StdStream, until?: WriteLimit): Output {
   return {
     get isTerminal() {
       return stdout.isTerminal
+    },
+    get hasBegun() {
+      return stream !== undefined
     },
     async write(chunk) {
       check()

@@ -1,7 +1,5 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createContext } from '../../src/cli/create-context.ts'
 import type { Host, SharedFlags } from '../../src/context.ts'
 import { Crowd } from '../../src/crowd.ts'
@@ -151,57 +149,6 @@ test('a header from stdin is read once for all calls', async () => {
   expect(await Promise.all([call(caller, 'a'), call(caller, 'b')])).toEqual(['a', 'b'])
   expect(await call(caller, 'c')).toBe('c')
   expect(requests.map(({ headers }) => headers['X-Tenant'])).toEqual(['blue', 'blue', 'blue'])
-})
-
-describe('K37: a call that is given up while a command prints its secret (needs sh)', () => {
-  /** The command hangs until there is a file `go`. */
-  async function waiting() {
-    const cwd = temporaryFolder()
-    const command = 'echo $$ >> pids; until [ -e go ]; do sleep 0.02; done; echo canary-secret'
-    const env = { PARLEY_API_KEY: '', PARLEY_API_KEY_COMMAND: command }
-    const { caller, requests } = await startRun(async () => answering('{}')({} as never), {}, { cwd, env })
-    const pids = () => (existsSync(join(cwd, 'pids')) ? readFileSync(join(cwd, 'pids'), 'utf8').trim() : '')
-    const ask = (once?: AbortSignal) =>
-      caller.call(endpoints.readSession, { params: { session: 's' }, once }, async () => 'answered')
-    return {
-      ask,
-      requests,
-      pids,
-      begun: () => expect.poll(pids).not.toBe(''),
-      go: () => writeFileSync(join(cwd, 'go'), ''),
-    }
-  }
-
-  test('says so, and the next call waits for the same command', async () => {
-    const { ask, requests, pids, begun, go } = await waiting()
-    const late = new AbortController()
-    const given = ask(late.signal).catch((error: unknown) => error)
-    await begun()
-    late.abort()
-    expect(await given).toMatchObject({
-      kind: 'credentials',
-      message: 'apiKeyCommand (PARLEY_API_KEY_COMMAND) did not end while a call waited for it',
-    })
-    expect(requests).toHaveLength(0)
-    const next = ask()
-    go()
-    expect(await next).toBe('answered')
-    expect(pids().split('\n')).toHaveLength(1)
-  })
-
-  test('leaves it to another call that waits for it', async () => {
-    const { ask, requests, pids, begun, go } = await waiting()
-    const late = new AbortController()
-    const given = ask(late.signal).catch((error: unknown) => error)
-    const other = ask()
-    await begun()
-    late.abort()
-    expect(await given).toMatchObject({ kind: 'credentials' })
-    go()
-    expect(await other).toBe('answered')
-    expect(pids().split('\n')).toHaveLength(1)
-    expect(requests).toHaveLength(1)
-  })
 })
 
 test('what is said instead of what calls came to is said again after another call, not while it is under way', () => {

@@ -232,13 +232,21 @@ test('--raw prints the body of a failure, and the exit code tells', async () => 
   expect(ended).toMatchObject({ code: 4, out: body })
 })
 
-test('--raw -o keeps the body of a failure out of the file, and out of stdout', async () => {
+test('--raw -o keeps the body of a failure out of the file, and prints it on stdout', async () => {
   const cwd = temporaryFolder()
   const exchange = answering('{"error":"no"}', { status: 400 })
   const ended = await run(['chat', 'x', '--raw', '-o', 'a.json'], { cwd, exchange })
-  expect(ended).toMatchObject({ code: 4, out: '' })
+  expect(ended).toMatchObject({ code: 4, out: '{"error":"no"}' })
   expect(ended.err).toContain('the service says: no')
   expect(readdirSync(cwd)).toEqual([])
+})
+
+test('--raw of a batch that a refusal ends prints nothing beside its results', async () => {
+  const cwd = temporaryFolder()
+  const exchange = answering('{"error":"no"}', { status: 401 })
+  const argv = ['chat', '--batch', '-', '--raw', '--results', 'r.ndjson']
+  const ended = await run(argv, { cwd, exchange, stdin: '"x"\n' })
+  expect(ended).toMatchObject({ code: 3, out: '' })
 })
 
 test('--raw of a failure shows what could control a terminal as JSON escapes', async () => {

@@ -1,14 +1,12 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
-import { createCaller, printFailureBody } from '../../http/call.ts'
+import { createCaller } from '../../http/call.ts'
 import { streamParts } from '../../sessions/following/event-stream.ts'
 import { type Follower, openFollower } from '../../sessions/following/follower.ts'
 import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
-import type { SessionState } from '../../sessions/session-state.ts'
 import { readSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import type { EventItem } from '../../wire/sessions/events-page.ts'
 
 interface FollowFlags extends SessionOptions {
   history?: boolean
@@ -43,20 +41,11 @@ export async function run(context: Context, options: FollowFlags): Promise<void>
   const session = parts.params.session
   const { markdown } = settings.values
   const print = createEventPrinter(context, { isAside: ids, markdown })
-  let hasPast = false
-  const showPast = async (items: readonly EventItem[], state: SessionState) => {
-    hasPast ||= items.length > 0
-    await print(items, state)
-  }
-  const following = { showPast: hasHistory ? showPast : undefined, stays }
+  const following = { showPast: hasHistory ? print : undefined, stays }
   let follower: Follower | undefined
   try {
     follower = await openFollower(context, caller, parts, following)
     await followAndPrint(context, follower, { session, ids, markdown, stays })
-  } catch (error) {
-    // Among events, a line each, it would be taken for one.
-    if (!hasPast && !follower?.progress.last) await printFailureBody(context, error)
-    throw error
   } finally {
     follower?.close()
   }

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { addValue, parseCount } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
-import { createCaller, printFailureBody } from '../../http/call.ts'
+import { createCaller } from '../../http/call.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { listEvents, toQuery } from '../../sessions/listing/event-list.ts'
 import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
@@ -47,22 +47,16 @@ export async function run(context: Context, options: ListFlags): Promise<void> {
   const printRows = createRowPrinter(context)
   const missing = new Set(types?.filter((type) => !eventTypes.includes(type)))
   let count = 0
-  try {
-    for await (const items of listEvents(caller, parts, query)) {
-      const events = items.map(({ event }) => event)
-      for (const { type } of events) missing.delete(type)
-      count += events.length
-      if (options.ids) await printIds(context, events)
-      else if (!flags.raw) await printRows(events)
-      else {
-        for (const { text } of items) raw.add(`${text}\n`)
-        await raw.write()
-      }
+  for await (const items of listEvents(caller, parts, query)) {
+    const events = items.map(({ event }) => event)
+    for (const { type } of events) missing.delete(type)
+    count += events.length
+    if (options.ids) await printIds(context, events)
+    else if (!flags.raw) await printRows(events)
+    else {
+      for (const { text } of items) raw.add(`${text}\n`)
+      await raw.write()
     }
-  } catch (error) {
-    // Among events, a line each, it would be taken for one.
-    if (count === 0) await printFailureBody(context, error)
-    throw error
   }
   await output.flush()
   if (count === 0 && !types) note('no events')

@@ -45,7 +45,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   })
 
   let isAnswered = false
-  const caller = createCaller(file ? withoutRaw(context) : context, settings, {
+  const caller = createCaller(context, settings, {
     wayOn: () => (isAnswered ? undefined : conversation?.untouched),
   })
   if (await caller.preview(endpoint, parts)) return
@@ -98,7 +98,6 @@ function withUntouched(error: unknown, conversation: Conversation | undefined): 
 }
 
 /** A failure's body is neither the answer that the file is for, nor wanted on stdout. */
-const withoutRaw = (context: Context): Context => ({ ...context, flags: { ...context.flags, raw: false } })
 
 /** While the service thinks. */
 const loadAnswer = () => import('./answer.ts')

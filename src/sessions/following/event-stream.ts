@@ -126,8 +126,7 @@ export async function openEventStream(
   timers: Timers,
   lastId?: string,
 ): Promise<EventStream> {
-  const asked = withLastId(streamParts(parts), lastId)
-  const answer = await caller.open(endpoints.followEvents, { ...asked, isEndured: true })
+  const answer = await caller.open(endpoints.followEvents, withLastId(streamParts(parts), lastId))
   const type = answer.headers['content-type'] ?? ''
   if (answer.status === 204 || (type && !/^text\/event-stream\b/i.test(type))) {
     throw answer.complete(await explainWrongAnswer(answer, timers))

@@ -113,13 +113,10 @@ async function* readPages(
   /** Of a page that breaks off. */
   let came: EventItem[] = []
   const readPage = (asked: ListQuery, cursor?: Cursor) =>
-    caller.call(
-      endpoints.listEvents,
-      { ...parts, query: toQuery(asked, cursor) || undefined, isEndured: true },
-      ({ body }) =>
-        readList(body, readEvents, ({ items }) => {
-          came = items
-        }),
+    caller.call(endpoints.listEvents, { ...parts, query: toQuery(asked, cursor) || undefined }, ({ body }) =>
+      readList(body, readEvents, ({ items }) => {
+        came = items
+      }),
     )
   const trail = createPageTrail('the list of events')
   /** How many of a page were given before it is asked for again, whole. */

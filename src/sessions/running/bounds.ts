@@ -207,7 +207,7 @@ export class Bounds {
   async #post(end: AbortSignal): Promise<CliError | undefined> {
     const { context, caller, parts } = this.#run
     const body = Buffer.from('{"events":[{"type":"user.interrupt"}]}')
-    const request = { ...parts, body, isAside: true, isEndured: true, once: end }
+    const request = { ...parts, body, isAside: true, once: end }
     const quiet = { ...context, note() {} }
     const post = async () => {
       try {

@@ -161,7 +161,7 @@ export class Replies {
     // Notes about a receipt would not help a person here.
     const quiet = { ...context, note() {} }
     try {
-      const posted = { ...parts, body, isStopped: this.#actor.isStopped, isEndured: true }
+      const posted = { ...parts, body, isStopped: this.#actor.isStopped }
       return await caller.call(endpoints.sendEvents, posted, (response) => readReceipt(quiet, response))
     } catch (error) {
       if (!(error instanceof CliError)) throw error
