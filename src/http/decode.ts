@@ -1,10 +1,8 @@
 import type { Transform } from 'node:stream'
 import { CliError } from '../errors.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
+import { longestText } from '../wire/json/body-text.ts'
 import { notUnderstood } from '../wire/problem/problem.ts'
-
-/** The longest body that is accepted, in bytes after decoding. */
-const longest = 512 * 1024 * 1024
 
 type Body = AsyncIterable<Uint8Array>
 type Zlib = typeof import('node:zlib')
@@ -19,7 +17,7 @@ const mostCodings = 5
  * Decodes a `Content-Encoding`, although none was asked for, and limits the body's length. A coding that is unknown,
  * or does not fit the body, is a failure of the body alone: the status still counts. So is a body of more than `most` bytes.
  */
-export function decodeBody(response: HttpResponse, most = longest): HttpResponse {
+export function decodeBody(response: HttpResponse, most = longestText): HttpResponse {
   const codings = (response.headers['content-encoding'] ?? '')
     .split(',')
     .map((coding) => coding.trim().toLowerCase())

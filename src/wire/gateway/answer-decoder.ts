@@ -54,10 +54,10 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     /** Throws a `CliError` if the bytes are not understood. */
     push(bytes: Uint8Array): void {
       if (!isUnread()) unread = undefined
-      unread?.add(bytes)
+      const size = unread?.add(bytes) ?? 0
       if (!decoder) {
         start = (start + utf8.decode(bytes, { stream: true })).trimStart().slice(0, longestField + 1)
-        if (start.length > longestField || !/^[a-z]*$/.test(start)) open()
+        if (start.length > longestField || !/^[a-z]*$/.test(start) || size > longestBlank) open()
       } else take(decoder, bytes)
     },
     /** Throws a `CliError` if the answer is not whole. */
@@ -71,6 +71,9 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
 export type AnswerDecoder = ReturnType<typeof createAnswerDecoder>
 
 const isJsonDocument = /^application\/json\b/i
+
+/** How much may come before the first character of an answer. Bytes. */
+const longestBlank = 64 * 1024
 
 /** Of the names of fields that an event stream may begin with. */
 const longestField = 5
@@ -241,7 +244,7 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
     end() {
       if (hasEnded(reader)) return
       const bytes = waiting?.bytes() ?? new Uint8Array()
-      take(splitter.push(utf8.decode(sink.images?.cutOut(bytes) ?? bytes)))
+      take(splitter.push(utf8.decode(sink.images?.strings.cutOut(bytes) ?? bytes)))
       const rest = splitter.rest()
       if (!isStream) return addBody(reading, (first ?? '') + rest)
       if (isTerminator(rest)) reader.end()

@@ -36,7 +36,8 @@ export class ImageFinder {
   failure: CliError | undefined
   /** The service's own error in a stream. */
   error: CliError | undefined
-  readonly #strings = new LongStrings()
+  /** What takes the long strings out of a body. */
+  readonly strings = new LongStrings()
   /** The pieces in which a stream sends a text: a data URI may be cut anywhere. */
   #pieces: string[] = []
   #isThought = false
@@ -47,13 +48,8 @@ export class ImageFinder {
     return this.findings.images.length + this.findings.links.length > 0
   }
 
-  /** Takes the long strings out of a body. */
-  cutOut(body: Uint8Array): Uint8Array {
-    return this.#strings.cutOut(body)
-  }
-
   find(value: unknown): void {
-    const { bytesOf } = this.#strings
+    const { bytesOf } = this.strings
     const { images, links, reasons } = this.findings
     this.#goesOn = true
     for (const [name, fields] of objectsIn(value)) {
@@ -150,52 +146,35 @@ const fromLink = (uri: Uint8Array): FoundImage | string =>
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** How much is read of the part before the data. Characters. */
-const longestHead = 1000
-
 /** In a text, shorter data is not an image but words about one. Characters. */
 const shortestData = 32
 
+/** What a data URI has before its data. All lengths are limited: a hostile text begins many, and ends none. */
+const headOf = (kind: string) => `data:(${kind}/[\\w.+-]{1,100})(?:;[^;,\\s]{0,100}){0,8};base64,`
+
+const wholeUri = new RegExp(`^${headOf('[\\w.+-]{1,100}')}`, 'i')
+
+/** Line breaks can be part of a URI only in brackets or quotes; a bare URI ends at the first. */
+const imageUri = new RegExp(
+  `(?<=[("'<])${headOf('image')}([\\w+/=\\r\\n-]*)|${headOf('image')}([\\w+/=-]*)`,
+  'gi',
+)
+
 /** A whole value that is a data URI in base64, as a view of its bytes; `undefined` for anything else. */
 function parseDataUri(value: Uint8Array): FoundImage | undefined {
-  const start = Buffer.from(value.buffer, value.byteOffset, Math.min(value.length, longestHead))
-  const head = readHead(start.toString('latin1'))
-  return head && { mimeType: head.mimeType, base64: value.subarray(head.length) }
+  const start = Buffer.from(value.buffer, value.byteOffset, Math.min(value.length, 1100)).toString('latin1')
+  const [head, mimeType] = wholeUri.exec(start) ?? []
+  return head === undefined ? undefined : { mimeType, base64: value.subarray(head.length) }
 }
 
 /** Takes images that are `data:` URIs out of a text. */
 export function splitDataUris(text: string): { text: string; images: FoundImage[] } {
   const images: FoundImage[] = []
-  const rest: string[] = []
-  const start = /data:image\//gi
-  let done = 0
-  for (let found = start.exec(text); found; found = start.exec(text)) {
-    const head = readHead(text.slice(found.index, found.index + longestHead))
-    if (!head) continue
-    const end = endOfData(text, found.index, found.index + head.length)
-    if (end - found.index - head.length < shortestData) continue
-    const base64 = Buffer.from(text.slice(found.index + head.length, end))
-    images.push({ mimeType: head.mimeType, base64 })
-    rest.push(text.slice(done, found.index))
-    done = end
-    start.lastIndex = end
-  }
-  rest.push(text.slice(done))
-  return { text: rest.join(''), images }
-}
-
-function readHead(text: string): { mimeType: string; length: number } | undefined {
-  const comma = text.indexOf(',')
-  const head = text.slice(0, Math.max(0, comma))
-  const mimeType = /^data:([\w.+-]+\/[\w.+-]+)(?:;[^;\s]*)*$/i.exec(head)?.[1]
-  return mimeType && /;base64$/i.test(head) ? { mimeType, length: comma + 1 } : undefined
-}
-
-/** Line breaks can be part of a URI only in brackets or quotes; a bare URI ends at the first. */
-function endOfData(text: string, index: number, start: number): number {
-  const isClosed = /[("'<]/.test(text.charAt(index - 1))
-  const data = isClosed ? /[\w+/=\r\n-]*/y : /[\w+/=-]*/y
-  data.lastIndex = start
-  data.test(text)
-  return data.lastIndex
+  const rest = text.replace(imageUri, (uri, closedType, closedData, bareType, bareData) => {
+    const data: string = closedData ?? bareData
+    if (data.length < shortestData) return uri
+    images.push({ mimeType: closedType ?? bareType, base64: Buffer.from(data) })
+    return ''
+  })
+  return { text: rest, images }
 }

@@ -1,10 +1,5 @@
-import { notUnderstood } from '../problem/problem.ts'
-
 /** A string of this length or more is cut out. Bytes. */
 const long = 64 * 1024
-
-/** How much text is read beside the long strings. Bytes. */
-const mostText = 500 * 1024 * 1024
 
 /** The long strings of a JSON text, which stay as bytes: a large image would be copied several times. */
 export class LongStrings {
@@ -12,11 +7,8 @@ export class LongStrings {
   readonly #mark = crypto.randomUUID()
   readonly #strings: Buffer[] = []
 
-  /**
-   * The text with marks in place of its long strings. One with an escape stays. Throws a `CliError` if more than `most` bytes
-   * are left: they would not fit into a string.
-   */
-  cutOut(body: Uint8Array, most = mostText): Uint8Array {
+  /** The text with marks in place of its long strings. One with an escape stays. */
+  cutOut(body: Uint8Array): Uint8Array {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
     const kept: Buffer[] = []
     let done = 0
@@ -31,10 +23,7 @@ export class LongStrings {
       }
       open = bytes.indexOf('"', close + 1)
     }
-    kept.push(bytes.subarray(done))
-    if (kept.reduce((size, piece) => size + piece.length, 0) > most)
-      throw notUnderstood('the answer is too long')
-    return Buffer.concat(kept)
+    return Buffer.concat([...kept, bytes.subarray(done)])
   }
 
   /** The bytes of a string that was parsed, in UTF-8, whether a mark takes its place or not. */

@@ -220,10 +220,12 @@ test.each<[type: string, body: string, progress: Progress]>([
   expect(decoder.progress()).toBe(progress)
 })
 
-test('an answer may begin with any number of blanks', () => {
-  const blanks = ' \n'.repeat(64 * 1024)
-  expect(read(json, [Buffer.from(blanks + chunk('a') + last)])).toMatchObject({ text: 'ab' })
-  expect(read(sse, [Buffer.from(blanks + data(last))])).toMatchObject({ text: 'b', failure: undefined })
+test('an answer may begin with 64 KiB of blanks, and its form is unknown if more come without it', () => {
+  const blanks = Buffer.alloc(64 * 1024, ' \n')
+  const answer = Buffer.from(chunk('a') + last)
+  expect(read(json, [blanks, answer])).toMatchObject({ text: 'ab' })
+  expect(read(json, [blanks, Buffer.from(' '), answer])).toMatchObject({ failure: 'the answer is not JSON' })
+  expect(read(sse, [blanks, blanks, Buffer.from(data(last))])).toMatchObject({ text: 'b' })
 })
 
 test('of something else no more than 1 MiB is read', () => {

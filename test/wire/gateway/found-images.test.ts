@@ -150,8 +150,8 @@ describe('a data URI in a text', () => {
     [`data:text/plain;base64,${data}`, `data:text/plain;base64,${data}`],
     [`${uri}${uri}`, `:image/png;base64,${data}`, [`${png} ${data}data`]],
     [`${uri} ${uri}\n${data}`, ` \n${data}`, [`${png} ${data}`, `${png} ${data}`]],
-    [`data:image/png;${'a'.repeat(977)};base64,${data}`, '', [`${png} ${data}`]],
-    [`data:image/png;${'a'.repeat(978)};base64,${data}`, `data:image/png;${'a'.repeat(978)};base64,${data}`],
+    [`data:image/png;${'a'.repeat(100)};base64,${data}`, '', [`${png} ${data}`]],
+    [`data:image/png;${'a'.repeat(101)};base64,${data}`, `data:image/png;${'a'.repeat(101)};base64,${data}`],
     [`a data:image/png ${uri}`, 'a data:image/png ', [`${png} ${data}`]],
     ...['(', '"', "'", '<'].map((open): [string, string, string[]] => [
       `${open}${uri}\r\n${data}!`,
