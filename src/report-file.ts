@@ -4,7 +4,7 @@ import { asFileFailure, CliError, type Kind, outcomes, usage } from './errors.ts
 import type { Calls } from './fate.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { absolutePath } from './io/paths.ts'
-import { replaceFileNow, TemporaryFile } from './io/temporary-file.ts'
+import { TemporaryFile, writeWhole } from './io/temporary-file.ts'
 import type { Secrets } from './secrets.ts'
 import type { ListCost, Summary } from './summary.ts'
 import type { Timers } from './timers.ts'
@@ -51,7 +51,7 @@ export function openReport(
     try {
       requireReplaceable(target, name)
       const report = describeRun(summary, calls, end, (host.timers.now() - start) / 1000)
-      replaceFileNow(target, `${escapeJson(JSON.stringify(secrets.redactValue(report)))}\n`)
+      writeWhole(target, `${escapeJson(JSON.stringify(secrets.redactValue(report)))}\n`)
     } catch (error) {
       throw asFailure(error).with({ consequence: 'the report was not written', sent: calls.sent })
     }

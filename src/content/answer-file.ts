@@ -41,7 +41,7 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
         // The file is whole if only its name could not be given to it.
         const part = file.keep()
         if (part?.name !== undefined) throw withPart(error, part)
-        throw await rescue(context, error, { bytes, extension: 'txt', what: 'the answer' })
+        throw rescue(context, error, { bytes, extension: 'txt', what: 'the answer' })
       }
     },
   }

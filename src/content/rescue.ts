@@ -1,9 +1,10 @@
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
-import { CliError, fileProblem } from '../errors.ts'
+import { type CliError, fileProblem } from '../errors.ts'
 import type { KeptPart } from '../io/file-output.ts'
-import { createFile, replaceFileNow } from '../io/temporary-file.ts'
+import { withPart } from '../io/kept-part.ts'
+import { writeWhole } from '../io/temporary-file.ts'
 
 export interface Rescued {
   bytes: Uint8Array
@@ -12,40 +13,24 @@ export interface Rescued {
   what?: string
 }
 
-/**
- * Keeps in the temporary folder, readable by its owner alone, what was paid for and could not be saved. Returns the
- * failure that made this necessary, with the path in its message.
- */
-export async function rescue(
-  { host, cleanups }: Context,
+/** Keeps in the temporary folder what was paid for and could not be saved. Returns the failure, which then says where. */
+export const rescue = (
+  { host }: Context,
   failure: CliError,
   { bytes, extension = 'bin', what = 'the image' }: Rescued,
-): Promise<CliError> {
-  const path = newPath(host, extension)
-  const because = (outcome: string, kept?: string) =>
-    new CliError(failure.kind, `${failure.message}; ${outcome}`, { ...failure.details, kept })
-  try {
-    await createFile(path, bytes, { mode: 0o600, cleanups })
-    return because(`${what} is kept as ${path}`, path)
-  } catch (error) {
-    return because(`nor could it be kept in ${dirname(path)}: ${fileProblem(error)}`)
-  }
-}
+): CliError => withPart(failure, keep(host, bytes, extension), what)
 
-/**
- * Keeps there the text of an answer that was not printed, all of it or the part that came; nothing if it is blank. Does not
- * throw and is synchronous, so that a signal can call it.
- */
-export function keepText({ host }: Pick<Context, 'host'>, text: string): KeptPart | undefined {
-  if (text.trim() === '') return undefined
-  const path = newPath(host, 'txt')
+/** Keeps there the text of an answer that was not printed, all of it or the part that came; nothing if it is blank. */
+export const keepText = ({ host }: Pick<Context, 'host'>, text: string): KeptPart | undefined =>
+  text.trim() === '' ? undefined : keep(host, text, 'txt')
+
+/** Its owner alone can read the file. Does not throw and is synchronous, so that a signal can call it. */
+function keep({ env }: Context['host'], content: Uint8Array | string, extension: string): KeptPart {
+  const path = join(env.TMPDIR || tmpdir(), `parley-${crypto.randomUUID()}.${extension}`)
   try {
-    replaceFileNow(path, text, 0o600)
+    writeWhole(path, content, { mode: 0o600 })
     return { outcome: `is kept as ${path}`, name: path }
   } catch (error) {
     return { outcome: `could not be kept in ${dirname(path)}: ${fileProblem(error)}` }
   }
 }
-
-const newPath = ({ env }: Context['host'], extension: string): string =>
-  join(env.TMPDIR || tmpdir(), `parley-${crypto.randomUUID()}.${extension}`)

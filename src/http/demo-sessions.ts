@@ -6,7 +6,7 @@ import type { SessionStore } from '../emulator/sessions/sessions.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { openCacheFolder } from '../io/cache-folder.ts'
 import { lock } from '../io/lock.ts'
-import { replaceFileNow } from '../io/temporary-file.ts'
+import { writeWhole } from '../io/temporary-file.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
 /** How long a session is kept after it was last used, in milliseconds. */
@@ -68,7 +68,7 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
         const sessions = change(this.read())
         if (!held.isHeld()) throw new Error('another parley has taken them over')
         const text = JSON.stringify({ version, sessions: sessions.filter(isFresh) })
-        replaceFileNow(findFile(), text, 0o600)
+        writeWhole(findFile(), text, { mode: 0o600 })
         known = text
       } catch (error) {
         giveUp(error)

@@ -68,10 +68,9 @@ export class Input {
   /** stdin piece by piece, for one reader. */
   stdinChunks(reader: string): AsyncIterable<Uint8Array> {
     this.#takeStdin(reader)
-    const { stdin, timers, needsText } = this.#options
+    const { stdin, timers } = this.#options
     const pieces = readStream(() => stdin.open(), 'stdin', new AbortController().signal)
-    const hinted = withHint(pieces, timers, () => this.#sayWaiting())
-    return needsText ? requireText(hinted) : hinted
+    return withHint(pieces, timers, () => this.#sayWaiting())
   }
 
   async file(name: string, shown = name): Promise<Uint8Array> {
@@ -137,8 +136,7 @@ export class Input {
 
   /** The value of a flag that accepts `@FILE`, `@-` and `@@`. */
   async value(value: string, flag: string): Promise<string> {
-    if (!value.startsWith('@')) return value
-    if (value.startsWith('@@')) return value.slice(1)
+    if (!value.startsWith('@') || value.startsWith('@@')) return value.replace(/^@/, '')
     if (value === '@-') return this.stdin(`${flag} @-`)
     return decodeUtf8(await this.file(value.slice(1), value), value)
   }
@@ -210,15 +208,6 @@ export async function letSignalsCome(): Promise<void> {
 const aWhile = 2000
 
 const withoutText = () => usage('stdin is empty (--fail-on-empty)')
-
-async function* requireText(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  let hasText = false
-  for await (const piece of pieces) {
-    hasText ||= !isBlank(piece)
-    yield piece
-  }
-  if (!hasText) throw withoutText()
-}
 
 type OpenStream = (stop: AbortSignal) => Readable | Promise<Readable>
 

@@ -15,7 +15,6 @@ import {
 import { platform } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Crowd } from '../crowd.ts'
 import { modeToKeep } from './paths.ts'
 
 // Not by a `FileHandle`: Node 26 throws if one is collected that a broken answer left open.
@@ -51,19 +50,40 @@ export class TemporaryFile {
   }
 
   /** The same, synchronous, for a signal. */
-  writeNow(text: string): void {
-    writeFileSync(this.#opened, text)
+  writeNow(content: Uint8Array | string): void {
+    writeFileSync(this.#opened, content)
   }
 
-  /** Renames it to the target, replacing what is there. Synchronous. */
+  /** Renames it to the target, replacing what is there; tries again after a failure that may pass. Synchronous. */
   replace(target: string): void {
     this.#close()
-    renameFile(this.#path, target)
+    for (let pause = 10; ; pause *= 2) {
+      try {
+        renameSync(this.#path, target)
+        return
+      } catch (error) {
+        const mayPass =
+          platform() === 'win32' && passing.includes((error as NodeJS.ErrnoException).code ?? '')
+        if (!mayPass || pause > longest) throw error
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pause)
+      }
+    }
   }
 
-  /** Gives it a second name. Returns `false` if something has that name. Synchronous. */
+  /** Gives it a second name. Returns `false` if something has that name: nothing is ever replaced. Synchronous. */
   link(path: string): boolean {
-    return linkInto(this.#path, path)
+    try {
+      try {
+        linkSync(this.#path, path)
+      } catch (error) {
+        if (!withoutLinks.includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+        copyFileSync(this.#path, path, constants.COPYFILE_EXCL)
+      }
+      return true
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+      throw error
+    }
   }
 
   /** Removes it under its own name. Does not throw: a file that cannot be removed is left. */
@@ -89,70 +109,8 @@ export class TemporaryFile {
   }
 }
 
-/** Neither a link nor, if there are no links, a copy ever replaces something that exists. */
-function linkInto(path: string, other: string): boolean {
-  try {
-    try {
-      linkSync(path, other)
-    } catch (error) {
-      if (!withoutLinks.includes((error as NodeJS.ErrnoException).code ?? '')) throw error
-      copyFileSync(path, other, constants.COPYFILE_EXCL)
-    }
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw error
-  }
-}
-
 /** The errors of a file system without links; EISDIR is what Windows' answer for exFAT becomes. */
 const withoutLinks = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDIR']
-
-export interface NewFileOptions {
-  /** Replace a regular file. */
-  replaces?: boolean
-  /** Of a new file; by default that of any new file. */
-  mode?: number
-  /** The user's number: a file of the user's own keeps its mode. */
-  uid?: number | undefined
-  /** Gets what removes the unfinished file, for a signal. */
-  cleanups: Crowd<() => void>
-}
-
-/**
- * Writes a file whole or not at all: as a temporary file beside the target, which is then renamed or linked. Returns
- * `false` if the target exists and is not replaced. Throws what the file system throws.
- */
-export async function createFile(
-  target: string,
-  bytes: Uint8Array,
-  { replaces = false, mode, uid, cleanups }: NewFileOptions,
-): Promise<boolean> {
-  const kept = replaces ? modeToKeep(lstatSync(target, { throwIfNoEntry: false }), uid) : undefined
-  const file = new TemporaryFile(target, kept ?? mode)
-  cleanups.add(file.remove)
-  try {
-    await file.write(bytes)
-    if (!replaces) return file.link(target)
-    file.replace(target)
-    return true
-  } finally {
-    file.remove()
-    cleanups.delete(file.remove)
-  }
-}
-
-/** The same with a text, over whatever is there: synchronous, so that a signal can call it. */
-export function replaceFileNow(target: string, text: string, mode?: number): void {
-  const file = new TemporaryFile(target, mode)
-  try {
-    file.writeNow(text)
-    file.replace(target)
-  } catch (error) {
-    file.remove()
-    throw error
-  }
-}
 
 /** What Windows says while a virus scanner or an indexer has one of the two files open. Elsewhere these do not pass. */
 const passing = ['EPERM', 'EACCES', 'EBUSY']
@@ -160,16 +118,33 @@ const passing = ['EPERM', 'EACCES', 'EBUSY']
 /** The last of the waits, which double from 10. Milliseconds. */
 const longest = 80
 
-/** Renames a file, over another; tries again after a failure that may pass. Throws what the file system throws. */
-function renameFile(path: string, target: string): void {
-  for (let pause = 10; ; pause *= 2) {
-    try {
-      renameSync(path, target)
-      return
-    } catch (error) {
-      const mayPass = platform() === 'win32' && passing.includes((error as NodeJS.ErrnoException).code ?? '')
-      if (!mayPass || pause > longest) throw error
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pause)
-    }
+interface WriteOptions {
+  /** False if a file that exists is left alone. */
+  replaces?: boolean
+  /** Of a new file; by default that of any new file. */
+  mode?: number
+  /** The user's number: a file of the user's own keeps its mode. */
+  uid?: number | undefined
+}
+
+/**
+ * Writes a file whole or not at all: as a temporary file beside the target, which is then renamed or linked. Synchronous, so
+ * that no signal comes between. Returns `false` if the target exists and is not replaced. Throws what the file system throws.
+ */
+export function writeWhole(
+  target: string,
+  content: Uint8Array | string,
+  { replaces = true, mode, uid }: WriteOptions = {},
+): boolean {
+  const kept =
+    replaces && uid !== undefined ? modeToKeep(lstatSync(target, { throwIfNoEntry: false }), uid) : undefined
+  const file = new TemporaryFile(target, kept ?? mode)
+  try {
+    file.writeNow(content)
+    if (!replaces) return file.link(target)
+    file.replace(target)
+    return true
+  } finally {
+    file.remove()
   }
 }

@@ -86,7 +86,6 @@ describe('a pipe that brings nothing beside what was given', () => {
     ['the word -', ['chat', 'Review', '-']],
     ['a value @-', ['chat', 'Review', '--system', '@-']],
     ['a file -', ['chat', 'Review', '-f', '-']],
-    ['the lines of a batch', ['chat', '--batch', '-']],
     ['event flags', ['events', 'send', '-s', 'sesn_1', '--message', 'hi']],
     ['events', ['events', 'run', '-s', 'sesn_1']],
   ])('P61 --fail-on-empty holds for any reader of stdin: %s', async (_, argv) => {
@@ -95,18 +94,18 @@ describe('a pipe that brings nothing beside what was given', () => {
     expect(ended.err).toContain('parley: stdin is empty (--fail-on-empty)\n')
   })
 
-  test.each([...given(cwd), ['the lines of a batch', ['chat', '--batch', '-']] as const])(
-    'P61 %s: with --fail-on-empty, no stdin at all is exit 2 too',
-    async (_, argv) => {
-      const world = { cwd, stdin: '', stdinKind: 'none' as const }
-      const ended = await run([...argv, '--fail-on-empty'], world)
-      expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-      expect(ended.err).toContain('parley: stdin is empty (--fail-on-empty)\n')
-      const forbidden = await run([...argv, '--fail-on-empty', '--no-stdin'], { cwd, stdin: 'a diff' })
-      expect(forbidden).toMatchObject({ code: 2, out: '', requests: [] })
-      expect(forbidden.err).toContain('--no-stdin and --fail-on-empty exclude each other')
-    },
-  )
+  test.each([
+    ...given(cwd).map(([name, argv]) => [name, argv, 'stdin is empty (--fail-on-empty)'] as const),
+    ['the lines of a batch', ['chat', '--batch', '-'], 'stdin: it has no line with a request'] as const,
+  ])('P61 %s: with --fail-on-empty, no stdin at all is exit 2 too', async (_, argv, said) => {
+    const world = { cwd, stdin: '', stdinKind: 'none' as const }
+    const ended = await run([...argv, '--fail-on-empty'], world)
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toContain(`parley: ${said}\n`)
+    const forbidden = await run([...argv, '--fail-on-empty', '--no-stdin'], { cwd, stdin: 'a diff' })
+    expect(forbidden).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(forbidden.err).toContain('--no-stdin and --fail-on-empty exclude each other')
+  })
 
   test.each([
     ['a body of chat', ['chat', '-i', 'body.json'], '-i FILE'],

@@ -39,7 +39,7 @@ export async function readImageAnswer(
 ): Promise<ImageAnswer> {
   const { finder, summary, bytes, broken, isAssumed } = await readImages(context, response, reading)
   const isRaw = context.flags.raw
-  const rescueBody = async (failure: CliError) => {
+  const rescueBody = (failure: CliError) => {
     const what = broken ? 'the part that came' : 'the answer'
     const extension = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
     return isRaw || bytes.length === 0 ? failure : rescue(context, failure, { bytes, extension, what })
@@ -51,9 +51,9 @@ export async function readImageAnswer(
     // A value that is not JSON may have had an image. Keep the body now: decoding the images overwrites its memory.
     const isUnread = failure !== undefined && finder.unread !== undefined
     const known = { ...finder.findings, summary, isAssumed }
-    return { ...known, failure: isUnread ? await rescueBody(failure) : failure }
+    return { ...known, failure: isUnread ? rescueBody(failure) : failure }
   } catch (error) {
-    throw error instanceof CliError && !isErrorAnswer(error) ? await rescueBody(broken ?? error) : error
+    throw error instanceof CliError && !isErrorAnswer(error) ? rescueBody(broken ?? error) : error
   }
 }
 
