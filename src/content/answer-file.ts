@@ -1,7 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { type FileOutput, openFileOutput } from '../io/file-output.ts'
-import { withPart } from '../io/kept-part.ts'
+import { type FileOutput, openFileOutput, withPart } from '../io/file-output.ts'
 import { keepText, rescue } from './rescue.ts'
 
 /**

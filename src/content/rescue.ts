@@ -2,8 +2,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { type CliError, fileProblem } from '../errors.ts'
-import type { KeptPart } from '../io/file-output.ts'
-import { withPart } from '../io/kept-part.ts'
+import { type KeptPart, withPart } from '../io/file-output.ts'
 import { writeWhole } from '../io/temporary-file.ts'
 
 export interface Rescued {

@@ -6,12 +6,14 @@ import {
   fsyncSync,
   ftruncateSync,
   lstatSync,
+  openSync,
+  read,
   readSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
+import { promisify } from 'node:util'
 import { asFileFailure, CliError } from '../errors.ts'
-import { openRegular, readPieces } from './open-file.ts'
 
 const newline = 0x0a
 
@@ -44,9 +46,7 @@ export class AppendedFile {
       this.#file = openRegular(path, name, flags, 0o600)
     } catch (error) {
       const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST'
-      if (isThere && refusal !== undefined) throw new CliError('file', `${name}: ${refusal}`)
-      const isLink = (error as NodeJS.ErrnoException).code === 'ELOOP'
-      throw isLink ? new CliError('file', `${name}: it is a link`) : asFileFailure(error, name)
+      throw isThere ? new CliError('file', `${name}: ${refusal}`) : asFileFailure(error, name)
     }
   }
 
@@ -54,10 +54,19 @@ export class AppendedFile {
     return this.#size
   }
 
-  /** Its bytes from the beginning; what was added by then counts as known. */
-  read(): AsyncGenerator<Uint8Array> {
+  /**
+   * Its bytes from the beginning; what was added by then counts as known. Not by a stream: one that is left early closes the
+   * file, and maybe so late that the number is that of another file.
+   */
+  async *read(): AsyncGenerator<Uint8Array> {
     this.#size = fstatSync(this.#file).size
-    return readPieces(this.#file)
+    for (let at = 0; ; ) {
+      const piece = Buffer.allocUnsafe(pieceSize)
+      const { bytesRead } = await readPiece(this.#file, piece, 0, pieceSize, at)
+      if (bytesRead === 0) return
+      at += bytesRead
+      yield piece.subarray(0, bytesRead)
+    }
   }
 
   /** How the file was changed under its name; `undefined` if others have added to it at most. */
@@ -133,3 +142,28 @@ export class AppendedFile {
     }
   }
 }
+
+/**
+ * Opens a regular file, and no link; `name` is what messages call it. Throws what the file system throws, or a `CliError` if
+ * it is of another kind.
+ */
+function openRegular(path: string, name: string, flags: number, mode?: number): number {
+  // These are not there on every system. A FIFO would be waited for.
+  const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
+  const file = openSync(path, flags | O_NOFOLLOW | O_NONBLOCK, mode)
+  try {
+    const stat = fstatSync(file)
+    // Windows opens a folder, too.
+    const kind = stat.isDirectory() ? 'a folder' : 'not a regular file'
+    if (!stat.isFile()) throw new CliError('file', `${name}: it is ${kind}`)
+    return file
+  } catch (error) {
+    closeSync(file)
+    throw error
+  }
+}
+
+const readPiece = promisify(read)
+
+/** Bytes. */
+const pieceSize = 256 * 1024
