@@ -63,18 +63,14 @@ function currentFolder(): string {
 /** Node replaces bytes that are not UTF-8 by U+FFFD: then the text to send would not be the text that was given. */
 function checkArguments(argv: string[]): void {
   const suspect = argv.findIndex((word) => word.includes('\ufffd'))
-  if (suspect < 0) return
-  const originals = readArguments()?.slice(-argv.length)
-  const wrong = originals ? originals.findIndex((bytes) => !isUtf8(bytes)) : suspect
-  if (wrong >= 0) throw usage(`argument ${wrong + 1} is not UTF-8: ${argv[wrong]}`)
+  if (suspect >= 0 && !areUtf8()) throw usage(`argument ${suspect + 1} is not UTF-8: ${argv[suspect]}`)
 }
 
-/** The bytes of this process's arguments, if the system shows them. */
-function readArguments(): Buffer[] | undefined {
+/** Whether the system shows the bytes of this process's arguments, and all are UTF-8: U+FFFD itself was typed. */
+function areUtf8(): boolean {
   try {
-    const words = readFileSync('/proc/self/cmdline', 'latin1').split('\0').slice(0, -1)
-    return words.map((word) => Buffer.from(word, 'latin1'))
+    return isUtf8(readFileSync('/proc/self/cmdline'))
   } catch {
-    return undefined
+    return false
   }
 }

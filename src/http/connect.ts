@@ -68,7 +68,7 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way)
     return trusting
   }
   const explain = (error: Error, host: URL) =>
-    error instanceof CliError ? error : explainConnectError(error, host, host === url ? undefined : proxy)
+    explainConnectError(error, host, host === url ? undefined : proxy)
   const secure = async (socket: Socket, host: URL) => {
     const [tls, secureContext] = await Promise.all([loadTls(), trust()])
     if (socket.destroyed) throw socket.errored ?? Object.assign(new Error(), { code: 'ECONNRESET' })
@@ -225,6 +225,7 @@ interface ConnectError {
  * `not-sent`.
  */
 function explainConnectError(error: ConnectError, url: URL, proxy: HttpProxy | undefined): CliError {
+  if (error instanceof CliError) return error
   // For a name with several addresses, the error has one error for each and no message of its own.
   const all = error.errors ?? [error]
   const isPermanent = all.some(({ code = '' }) => permanent.has(code))

@@ -2,21 +2,15 @@ import type { Dispatcher } from 'undici'
 import type { Crowd } from '../crowd.ts'
 import { CliError } from '../errors.ts'
 import type { Fate } from '../fate.ts'
-import type { Timers } from '../timers.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { type Connection, type Connections, close } from './connections.ts'
 import { errorOf } from './socket.ts'
-import { createTimeLimits } from './time-limits.ts'
+import { createTimeLimits, type TimeLimits } from './time-limits.ts'
 
-export interface ExchangeOptions {
+export interface ExchangeOptions extends TimeLimits {
   connections: Connections
-  /** Milliseconds: the longest wait for the response's head, and the longest silence after it; 0 for none. */
-  timeout: number
-  /** By the forward clock; Infinity for none. */
-  deadline: number
   /** Closes each open connection. The end of the run calls them all. */
   open: Crowd<() => void>
-  timers: Timers
 }
 
 /** The exchange over the network: it is always known how far a request got. */
@@ -53,18 +47,13 @@ class Attempt implements Dispatcher.DispatchHandler {
   #bytesBefore = 0
 
   constructor(request: HttpRequest, options: ExchangeOptions, reports: Reports) {
-    const { timeout, deadline, timers } = options
     this.#request = request
     this.#options = options
     this.#reports = reports
     this.#url = new URL(request.url)
-    this.#limits = createTimeLimits({
-      timeout,
-      deadline,
-      timers,
-      onEnd: (why, isDeadline) =>
-        this.#fail(this.#failure(why).with({ isPermanent: isDeadline, deadline: isDeadline || undefined })),
-    })
+    this.#limits = createTimeLimits(options, (why, isDeadline) =>
+      this.#fail(this.#failure(why).with({ isPermanent: isDeadline, deadline: isDeadline || undefined })),
+    )
   }
 
   start(): void {

@@ -56,10 +56,12 @@ function credentialFor(
 
 const addressPlaceholder = { gateway: '{base_url}', agents: '{agents_url}' }
 
+type Header = [name: string, value: string]
+
 /** The headers that a run adds to all its requests. */
 interface RunHeaders {
-  /** From `-H`: they replace others of the same name, and an empty one only takes the other away. */
-  given: Record<string, string>
+  /** From `-H`, by their names in lower case: they replace others, and an empty one only takes the other away. */
+  given: ReadonlyMap<string, Header>
   /** The trace that the environment names. */
   trace: Record<string, string>
 }
@@ -71,10 +73,7 @@ export function createRequestBuilder(context: Context, { values }: ResolvedSetti
   return async (endpoint: Endpoint, parts: RequestParts): Promise<Request> => {
     if (context.flags.retryUnknown && endpoint.repeat !== 'failed')
       throw usage('--retry-unknown works only with chat, image and api')
-    headers ??= readHeaders(context).then((given) => ({
-      given,
-      trace: findTrace(context, Object.keys(given)),
-    }))
+    headers ??= readHeaders(context)
     return buildRequest(endpoint, parts, values, await headers)
   }
 }
@@ -84,7 +83,7 @@ export function buildRequest(
   endpoint: Endpoint,
   { params, query, headers, body }: RequestParts,
   values: Pick<Settings, 'baseUrl' | 'agentsUrl' | 'agentsAuth'>,
-  { given, trace }: RunHeaders = { given: {}, trace: {} },
+  { given, trace }: RunHeaders = { given: new Map(), trace: {} },
 ): Request {
   const { service } = endpoint
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => pathSegment(name, params[name]))
@@ -105,47 +104,46 @@ export function buildRequest(
     url: `${address}${path}${query ? `?${query}` : ''}`,
     headers: mergeHeaders(own, given),
     body,
-    credential: hasHeader(given, credential.header) ? undefined : credential,
-    leftOut: Object.keys(given).filter((name) => given[name] === ''),
+    credential: given.has(credential.header.toLowerCase()) ? undefined : credential,
+    leftOut: [...given.values()].filter(([, value]) => value === '').map(([name]) => name),
   }
 }
 
 /**
- * The headers of a trace that goes on (W3C Trace Context), as the environment has them. `given` are the names of headers that
- * a person gave: a state does not go with another parent than its own, nor without one.
+ * The headers of a trace that goes on (W3C Trace Context), as the environment has them. A state does not go with another
+ * parent than its own, nor without one.
  */
-function findTrace({ host, flags, note }: Context, given: string[]): Record<string, string> {
-  if (given.some((name) => name.toLowerCase() === 'traceparent')) return {}
-  const headers: Record<string, string> = {}
+function findTrace({ host, flags, note }: Context): Record<string, string> {
   const { TRACEPARENT: traceparent = '', TRACESTATE: tracestate = '' } = host.env
-  const take = (name: 'traceparent' | 'tracestate', value: string, isRight: boolean) => {
-    if (value === '') return
-    if (isRight) headers[name] = value
-    else if (flags.verbose)
-      note(`${name.toUpperCase()} is left out: it does not have the form of W3C Trace Context`)
-  }
   const isParent = traceParent.test(traceparent)
-  take('traceparent', traceparent, isParent)
-  take('tracestate', tracestate, isParent && isHeaderText(tracestate) && tracestate.length <= longestHeader)
-  return headers
+  const isState = isParent && isHeaderText(tracestate) && tracestate.length <= longestHeader
+  const found = [
+    ['traceparent', traceparent, isParent],
+    ['tracestate', tracestate, isState],
+  ] as const
+  for (const [name, value, isRight] of found)
+    if (value !== '' && !isRight && flags.verbose)
+      note(`${name.toUpperCase()} is left out: it does not have the form of W3C Trace Context`)
+  return Object.fromEntries(found.filter(([, value, isRight]) => value !== '' && isRight))
 }
 
 /** Of a version that is not known, what follows the four fields is its own. */
 const traceParent =
   /^(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[\x21-\x7e]{0,450})?$/
 
-async function readHeaders({ flags, input }: Context): Promise<Record<string, string>> {
-  const headers = new Map<string, [name: string, value: string]>()
+async function readHeaders(context: Context): Promise<RunHeaders> {
+  const { flags, input } = context
+  const given = new Map<string, Header>()
   for (const line of flags.header ?? []) {
     const [name, value] = parseHeader((await input.value(line, '--header')).trimEnd())
-    const before = headers.get(name.toLowerCase())
-    headers.set(name.toLowerCase(), before ? joinHeaders(before, value) : [name, value])
+    const before = given.get(name.toLowerCase())
+    given.set(name.toLowerCase(), before ? joinHeaders(before, value) : [name, value])
   }
-  return Object.fromEntries(headers.values())
+  return { given, trace: given.has('traceparent') ? {} : findTrace(context) }
 }
 
 /** A header that was given before, and once more. Throws a usage error for one that a service reads as one value. */
-function joinHeaders([name, before]: [string, string], value: string): [string, string] {
+function joinHeaders([name, before]: Header, value: string): Header {
   const isCookie = /^cookie$/i.test(name)
   if (
     !isCookie &&
@@ -170,7 +168,7 @@ export function pathSegment(name: string, value = ''): string {
 const forbidden = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect)$/i
 
 /** Reads the `NAME: VALUE` of `-H`, or `NAME:` with an empty value; throws a usage error. */
-export function parseHeader(line: string): [name: string, value: string] {
+export function parseHeader(line: string): Header {
   const colon = line.indexOf(':')
   const name = line.slice(0, Math.max(colon, 0))
   const value = line.slice(colon + 1).trim()
@@ -189,16 +187,11 @@ const longestHeader = 16 * 1024
 
 const isHeaderText = (value: string) => !/[^\t\x20-\x7e]/.test(value)
 
-function mergeHeaders(own: Record<string, string>, extra: Record<string, string>): Record<string, string> {
-  if (Object.keys(extra).length === 0) return own
-  const replaced = new Set(Object.keys(extra).map((name) => name.toLowerCase()))
-  const kept = Object.entries(own).filter(([name]) => !replaced.has(name.toLowerCase()))
-  const given = Object.entries(extra).filter(([, value]) => value !== '')
-  return Object.fromEntries([...kept, ...given])
+function mergeHeaders(own: Record<string, string>, given: RunHeaders['given']): Record<string, string> {
+  if (given.size === 0) return own
+  const kept = Object.entries(own).filter(([name]) => !given.has(name.toLowerCase()))
+  return Object.fromEntries([...kept, ...[...given.values()].filter(([, value]) => value !== '')])
 }
-
-const hasHeader = (headers: Record<string, string>, name: string): boolean =>
-  Object.keys(headers).some((candidate) => candidate.toLowerCase() === name.toLowerCase())
 
 /** The headers that the session service wants of every request (session events, 9.2). */
 export const agentHeaders = (

@@ -1,17 +1,19 @@
 import { callAfter, setTimer, type Timers } from '../timers.ts'
 
-interface TimeLimitOptions {
-  /** Milliseconds: the longest silence; 0 for none. */
+/** The limits of one exchange. */
+export interface TimeLimits {
+  /** Milliseconds: the longest wait for the response's head, and the longest silence after it; 0 for none. */
   timeout: number
   /** By the forward clock; Infinity for none. */
   deadline: number
   timers: Timers
-  /** Called once, when one of them is over. */
-  onEnd(why: string, isDeadline: boolean): void
 }
 
-/** The limits of one exchange: the longest silence, and the deadline. */
-export function createTimeLimits({ timeout, deadline, timers, onEnd }: TimeLimitOptions) {
+/** Calls `onEnd` once, when a limit is over. */
+export function createTimeLimits(
+  { timeout, deadline, timers }: TimeLimits,
+  onEnd: (why: string, isDeadline: boolean) => void,
+) {
   let silence: NodeJS.Timeout | undefined
   let isPaused = false
   let isOver = false

@@ -50,8 +50,8 @@ function makeOwn(folder: string, { platform, uid }: CacheSurroundings): void {
   if (platform !== 'win32' && (stat.mode & 0o077) !== 0) chmodSync(folder, 0o700)
 }
 
-/** Another process may make it at the same time. */
-function makeFolder(path: string): void {
+/** Makes a folder that nobody else may look into. Another process may make it at the same time. */
+export function makeFolder(path: string): void {
   try {
     mkdirSync(path, 0o700)
   } catch (error) {

@@ -1,8 +1,9 @@
-import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Conf from 'conf'
 import type { ProcessInfo } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
+import { makeFolder } from '../io/cache-folder.ts'
 import { lock } from '../io/lock.ts'
 import {
   findOpenPlace,
@@ -97,7 +98,7 @@ function write(path: string, file: ProfileFile): void {
 /** Makes the folder of a file of secrets. Throws a `CliError` if the file may not be replaced. */
 function prepareProtected(path: string, info: ProcessInfo, warn: Warn): void {
   const folder = dirname(path)
-  makeFolder(folder)
+  makeWithParents(folder)
   for (const each of [folder, path]) {
     if (lookAt(each)?.isSymbolicLink()) {
       throw unusable(each, 'it is a symbolic link: change the file that it points to')
@@ -110,16 +111,9 @@ function prepareProtected(path: string, info: ProcessInfo, warn: Warn): void {
   if (!stat && info.uid !== undefined) protectFolder(folder, info, warn)
 }
 
-/** With its parents. Node's recursive mkdir never returns if a folder cannot be made, as in /proc. */
-function makeFolder(folder: string): void {
+/** Node's recursive mkdir never returns if a folder cannot be made, as in /proc. */
+function makeWithParents(folder: string): void {
   if (lookAt(folder)) return
-  if (dirname(folder) !== folder) makeFolder(dirname(folder))
-  try {
-    mkdirSync(folder, 0o700)
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    // Another writer may have made it since; its parent is there.
-    if (code === 'ENOENT') throw unusable(folder, 'no folder can be made there')
-    if (code !== 'EEXIST') throw error
-  }
+  if (dirname(folder) !== folder) makeWithParents(dirname(folder))
+  makeFolder(folder)
 }

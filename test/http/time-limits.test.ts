@@ -7,12 +7,7 @@ afterEach(() => void vi.useRealTimers())
 
 const limited = (timeout: number, deadline = Infinity) => {
   const ends: string[] = []
-  const limits = createTimeLimits({
-    timeout,
-    deadline,
-    timers: realTimers,
-    onEnd: (why) => void ends.push(why),
-  })
+  const limits = createTimeLimits({ timeout, deadline, timers: realTimers }, (why) => void ends.push(why))
   return { limits, ends }
 }
 

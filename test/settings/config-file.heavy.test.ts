@@ -211,7 +211,7 @@ describe('where it lies', () => {
     async (HOME) => {
       const written = await execute(['config', 'set', 'timeout', '5'], { env: { HOME } })
       expect(written).toMatchObject({ code: 3, out: '' })
-      expect(written.err).toBe(`parley: ${HOME}/.config: no folder can be made there\n`)
+      expect(written.err).toBe(`parley: ${join(HOME, configFolder)}/config.json: no such file or folder\n`)
     },
   )
 
