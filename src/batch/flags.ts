@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { type Companions, FileFlag, parseCount } from '../argv/flags.ts'
 import type { Share } from './input.ts'
 
@@ -36,11 +36,14 @@ export const batchFlags = (): Option[] => [
   new Option('--max-total-tokens <n>', 'stop starting requests after this many tokens').argParser(parseCount),
 ]
 
-export function declareBatchFlags(command: Command): void {
-  const about = "many requests, one a line, from a file or - for stdin: 'parley help batch'"
-  command.addOption(new FileFlag('--batch <file>', about))
-  for (const option of batchFlags()) command.addOption(option.hideHelp())
-}
+/** `--batch`, and those, which the help of a command leaves out. */
+export const allBatchFlags = (): Option[] => [
+  new FileFlag(
+    '--batch <file>',
+    "many requests, one a line, from a file or - for stdin: 'parley help batch'",
+  ),
+  ...batchFlags().map((flag) => flag.hideHelp()),
+]
 
 /** Of these, and of those that are for one answer. */
 export const batchCompanions: Companions = {

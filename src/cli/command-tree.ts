@@ -1,4 +1,9 @@
-import type { Entry } from './entry.ts'
+import type { Entry } from '../commands/command.ts'
+import type { configCommands } from '../commands/config.ts'
+
+const loadConfig = async (name: keyof typeof configCommands) => ({
+  default: (await import('../commands/config.ts')).configCommands[name],
+})
 
 /** Every command by its words; a command's module is loaded when it is called. */
 export const entries: Record<string, Entry> = {
@@ -65,31 +70,31 @@ export const entries: Record<string, Entry> = {
     group: {
       init: {
         summary: 'ask for everything a profile needs',
-        load: () => import('../commands/config/init.ts'),
+        load: () => loadConfig('init'),
       },
       check: {
         summary: 'try the addresses and credentials of a profile',
         requests: 'reads',
         without: ['--raw', '--dry-run', '--curl'],
-        load: () => import('../commands/config/check.ts'),
+        load: () => loadConfig('check'),
       },
       set: {
         summary: 'set a value in a profile',
-        load: () => import('../commands/config/set.ts'),
+        load: () => loadConfig('set'),
       },
       get: {
         summary: 'print a value of a profile',
-        load: () => import('../commands/config/get.ts'),
+        load: () => loadConfig('get'),
       },
       unset: {
         summary: 'remove a value from a profile',
-        load: () => import('../commands/config/unset.ts'),
+        load: () => loadConfig('unset'),
       },
-      list: { summary: 'list the values of a profile', load: () => import('../commands/config/list.ts') },
-      use: { summary: 'make a profile the current one', load: () => import('../commands/config/use.ts') },
-      profiles: { summary: 'list the profiles', load: () => import('../commands/config/profiles.ts') },
-      delete: { summary: 'delete a profile', load: () => import('../commands/config/delete.ts') },
-      path: { summary: "print the profile file's path", load: () => import('../commands/config/path.ts') },
+      list: { summary: 'list the values of a profile', load: () => loadConfig('list') },
+      use: { summary: 'make a profile the current one', load: () => loadConfig('use') },
+      profiles: { summary: 'list the profiles', load: () => loadConfig('profiles') },
+      delete: { summary: 'delete a profile', load: () => loadConfig('delete') },
+      path: { summary: "print the profile file's path", load: () => loadConfig('path') },
     },
   },
   serve: {

@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander'
 import { addValue, type Companions, FileFlag, HeaderFlag } from '../argv/flags.ts'
+import type { Entry } from '../commands/command.ts'
 import type { GivenFlag, SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
 import { flagOf, isRequestFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
-import type { Entry } from './entry.ts'
 
 /** A flag as it was given; without a value it is empty. */
 export interface Given {

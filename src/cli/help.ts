@@ -1,31 +1,27 @@
-import type { Command } from 'commander'
-import type { Context } from '../context.ts'
+import { Argument, Option } from 'commander'
+import type { CommandModule } from '../commands/command.ts'
 import { createStyle, wantsColour } from '../io/style.ts'
-import type { Grammar } from './entry.ts'
+
 import { layOut } from './help-text.ts'
 import { isTopic, topics } from './topics.ts'
 
-export function declare(command: Command): void {
-  command
-    .argument('[command...]', `a command, or a topic: ${topics.join(', ')}`)
-    .option('--json', 'print a command as JSON, for programs: one level, with its flags and subcommands')
-}
+export default {
+  parameters: () => [
+    new Argument('[command...]', `a command, or a topic: ${topics.join(', ')}`),
+    new Option('--json', 'print a command as JSON, for programs: one level, with its flags and subcommands'),
+  ],
 
-export const examples = ['parley help events send', 'parley help exit-codes', 'parley help chat --json']
+  examples: ['parley help events send', 'parley help exit-codes', 'parley help chat --json'],
 
-/** Prints a topic, or the help of a command. */
-export async function run(
-  { host, flags, output }: Context,
-  { json }: { json?: boolean },
-  words: string[],
-  grammar: Grammar,
-): Promise<void> {
-  if (json) return output.write(`${JSON.stringify(await grammar.describe(words))}\n`)
-  const [name = '', ...rest] = words
-  // 'policy' is a topic, and a group of commands.
-  if (!isTopic(name) || rest.length > 0) return grammar.showHelp(words)
-  const { columns } = host.stdout
-  const { writeTopic } = await import('./topic-texts.ts')
-  const isColoured = wantsColour(flags.color ?? 'auto', host.env, output.isTerminal)
-  await output.write(layOut(writeTopic(name, columns), columns, await createStyle(isColoured)))
-}
+  /** Prints a topic, or the help of a command. */
+  async run({ host, flags, output }, { json }: { json?: boolean }, words, grammar) {
+    if (json) return output.write(`${JSON.stringify(await grammar.describe(words))}\n`)
+    const [name = '', ...rest] = words
+    // 'policy' is a topic, and a group of commands.
+    if (!isTopic(name) || rest.length > 0) return grammar.showHelp(words)
+    const { columns } = host.stdout
+    const { writeTopic } = await import('./topic-texts.ts')
+    const isColoured = wantsColour(flags.color ?? 'auto', host.env, output.isTerminal)
+    await output.write(layOut(writeTopic(name, columns), columns, await createStyle(isColoured)))
+  },
+} satisfies CommandModule

@@ -1,8 +1,8 @@
-import { type Argument, Command, Option } from 'commander'
+import { Argument, Command, Option } from 'commander'
 import { HeaderFlag, SettingArgument } from '../argv/flags.ts'
+import type { CommandModule, Entry } from '../commands/command.ts'
 import { usage } from '../errors.ts'
 import { flagOf, settingNames } from '../settings/table.ts'
-import type { CommandModule, Entry } from './entry.ts'
 import { declareGeneralFlags, declareRequestFlags, type Given, isHelpFlag, isShared } from './flags.ts'
 
 /** Thrown for a word or a flag that a command does not have, the first of `words`. Its catcher looks up what was meant. */
@@ -53,8 +53,10 @@ export class ParleyCommand extends Command {
   /** Gives a command the arguments, flags and help of its module. */
   async load(): Promise<void> {
     const { load, requests } = this.entry
-    this.module = await load?.()
-    this.module?.declare?.(this)
+    this.module = (await load?.())?.default
+    for (const each of this.module?.parameters?.() ?? [])
+      if (each instanceof Argument) this.addArgument(each)
+      else this.addOption(each)
     if (requests) declareRequestFlags(this)
     else declareGeneralFlags(this)
     this.usage(this.usage().replace('[options]', '[flags]'))

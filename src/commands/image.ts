@@ -1,56 +1,50 @@
-import type { Command } from 'commander'
-import { type Companions, FileFlag } from '../argv/flags.ts'
-import { type BatchOptions, batchCompanions, declareBatchFlags } from '../batch/flags.ts'
-import type { Context } from '../context.ts'
+import { Argument, Option } from 'commander'
+import { FileFlag } from '../argv/flags.ts'
+import { allBatchFlags, type BatchOptions, batchCompanions } from '../batch/flags.ts'
 import type { ImageOptions } from '../gateway/image/image.ts'
-import { declarePromptFlags } from '../gateway/prompt-flags.ts'
+import { promptFlags } from '../gateway/prompt-flags.ts'
+import type { CommandModule } from './command.ts'
 
-export function declare(command: Command): void {
-  command
-    .argument('[prompt...]', 'what to draw; piped text comes after it, or in place of -')
-    .option('-m, --model <name>', 'the model (default: the setting imageModel)')
-  declarePromptFlags(command, 'add a reference image or a text')
-  command
-    .addOption(
-      new FileFlag('-o, --output <file>', 'a file, a folder (ending in /), or - for stdout', 'writes'),
+export default {
+  parameters: () => [
+    new Argument('[prompt...]', 'what to draw; piped text comes after it, or in place of -'),
+    new Option('-m, --model <name>', 'the model (default: the setting imageModel)'),
+    ...promptFlags('add a reference image or a text'),
+    new FileFlag('-o, --output <file>', 'a file, a folder (ending in /), or - for stdout', 'writes'),
+    new Option('--force', 'replace files that exist'),
+    new Option('--preview', 'show the images, on a terminal'),
+    new Option('--no-preview', 'do not show them'),
+    new Option('--usage', 'show model, tokens and seconds also in a pipe'),
+    ...allBatchFlags(),
+  ],
+
+  notes: [
+    "Files are named after the prompt, and no file is overwritten: the next free number is added to the name. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
+  ],
+
+  companions: {
+    ...batchCompanions,
+    '--output': { bars: ['--raw'] },
+    '--force': { bars: ['--raw'] },
+    '--preview': { bars: ['--raw', '--batch'] },
+  },
+
+  examples: [
+    "parley image --profile demo 'a red fox'",
+    "parley image -f a-red-fox.png 'the same in snow' -o snow.png",
+    "parley image 'a red fox' -o pics/",
+    `parley image 'a fox' --set 'generationConfig.imageConfig.aspectRatio="16:9"'`,
+  ],
+
+  async run(context, options: ImageOptions & BatchOptions, words) {
+    if (options.batch === undefined) {
+      const { makeImages } = await import('../gateway/image/image.ts')
+      return makeImages(context, options, words)
+    }
+    const { answerBatch } = await import('../batch/batch.ts')
+    const { readImageLines } = await import('../gateway/image/lines.ts')
+    await answerBatch(context, options, (told, settings) =>
+      readImageLines(told, settings, { options, words }),
     )
-    .option('--force', 'replace files that exist')
-    .option('--preview', 'show the images, on a terminal')
-    .option('--no-preview', 'do not show them')
-    .option('--usage', 'show model, tokens and seconds also in a pipe')
-  declareBatchFlags(command)
-}
-
-export const notes = [
-  "Files are named after the prompt, and no file is overwritten: the next free number is added to the name. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
-]
-
-const saving = { bars: ['--raw'] }
-
-export const companions: Companions = {
-  ...batchCompanions,
-  '--output': saving,
-  '--force': saving,
-  '--preview': { bars: ['--raw', '--batch'] },
-}
-
-export const examples = [
-  "parley image --profile demo 'a red fox'",
-  "parley image -f a-red-fox.png 'the same in snow' -o snow.png",
-  "parley image 'a red fox' -o pics/",
-  `parley image 'a fox' --set 'generationConfig.imageConfig.aspectRatio="16:9"'`,
-]
-
-export async function run(
-  context: Context,
-  options: ImageOptions & BatchOptions,
-  words: string[],
-): Promise<void> {
-  if (options.batch === undefined) {
-    const { makeImages } = await import('../gateway/image/image.ts')
-    return makeImages(context, options, words)
-  }
-  const { answerBatch } = await import('../batch/batch.ts')
-  const { readImageLines } = await import('../gateway/image/lines.ts')
-  await answerBatch(context, options, (told, settings) => readImageLines(told, settings, { options, words }))
-}
+  },
+} satisfies CommandModule

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { addValue, FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
@@ -10,6 +10,7 @@ import { CliError, fileProblem, usage } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
 import { isLoopback } from '../wire/address.ts'
+import type { CommandModule } from './command.ts'
 
 interface ServeOptions {
   port: number
@@ -23,22 +24,85 @@ interface ServeOptions {
   session?: string
 }
 
-export function declare(command: Command): void {
-  command
-    .option('--port <n>', 'port; 0 takes a free one', parseWhole, 0)
-    .option('--host <address>', 'address to listen on', '127.0.0.1')
-    .option('--access-token <token>', 'the token to ask for (default: made up)')
-    .option('--api-key <key>', 'the API key to ask for (default: made up)')
-    .option('--strict', 'refuse what is not documented, such as an unknown beta')
-    .option(
+export default {
+  parameters: () => [
+    new Option('--port <n>', 'port; 0 takes a free one').argParser(parseWhole).default(0),
+    new Option('--host <address>', 'address to listen on').default('127.0.0.1'),
+    new Option('--access-token <token>', 'the token to ask for (default: made up)'),
+    new Option('--api-key <key>', 'the API key to ask for (default: made up)'),
+    new Option('--strict', 'refuse what is not documented, such as an unknown beta'),
+    new Option(
       '--fault <spec>',
       `fail on request, repeatable: 429x2, chat:500, 402, ${faultKinds.join(', ')}, or rate:10`,
-      addValue,
+    ).argParser(addValue),
+    new Option('--latency <ms>', 'wait before each answer, or 500ms, 2s')
+      .argParser(parseMilliseconds)
+      .default(0),
+    new TextFlag('--answer <text>', 'what the model says to everything; @FILE reads a file'),
+    new FileFlag('--session <file>', "play a session that 'events list --raw' printed"),
+  ],
+
+  notes: [
+    'It prints one line of JSON when it listens. A fault without xN happens every time. With chat:, image:, events:, list:, follow: or session: before it, it happens at that endpoint only. rate:10 answers ten requests a second, and any more with 429.',
+    `In a message "a tool", "two tools" or lines such as these make the agent ask for tool uses, and wait for the answers.\n${taskForms}`,
+    'With --session every session plays the recorded one. An event that you send brings the events that followed the same event in the record. A reply is the same if its tool use and its decision are. Any message is the same as another. Any other event is answered with 409, which names what is expected.',
+    'Sessions live as long as the process.',
+  ],
+
+  examples: [
+    'parley serve --port 8080 --access-token t &',
+    "PARLEY_ACCESS_TOKEN=t parley chat --base-url http://127.0.0.1:8080 'Say hello'",
+  ],
+
+  async run(context, options: ServeOptions) {
+    const { output, note, secrets, calls, timers, input } = context
+    const { strict = false, latency } = options
+    const credentials = {
+      accessToken: options.accessToken ?? crypto.randomUUID(),
+      apiKey: options.apiKey ?? crypto.randomUUID(),
+    }
+    for (const secret of Object.values(credentials)) secrets.add(secret)
+    const made = strict ? { session: `sesn_${crypto.randomUUID().replaceAll('-', '')}` } : undefined
+    const { answer, session } = options
+    // A record may be long, and nothing that an answer takes lives long.
+    if (session !== undefined && context.host.holdMemory) context.cleanups.add(context.host.holdMemory())
+    const exchange = createEmulator(
+      {
+        credentials,
+        faults: parseFaults(options.fault ?? [], faultEndpoints),
+        latency,
+        answer: answer === undefined ? undefined : await input.value(answer, '--answer'),
+        sessions: {
+          only: made && [made.session],
+          record:
+            session === undefined ? undefined : readRecord(await input.text(session, '--session'), session),
+        },
+        strict: { refuses: strict, onDoubt: (doubt) => note(`${doubt}: with --strict that is 400`) },
+      },
+      timers.now,
     )
-    .option('--latency <ms>', 'wait before each answer, or 500ms, 2s', parseMilliseconds, 0)
-    .addOption(new TextFlag('--answer <text>', 'what the model says to everything; @FILE reads a file'))
-    .addOption(new FileFlag('--session <file>', "play a session that 'events list --raw' printed"))
-}
+    const log = createLog(context)
+    const server = await listen({
+      port: options.port,
+      host: options.host,
+      exchange,
+      onRequest({ method, path, status }) {
+        const what = oneLine(secrets.redact(`${method} ${path}`), 300)
+        log(`${new Date(timers.date()).toISOString()} ${what} ${status ?? 'broken off'}`)
+      },
+    }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ERR_SOCKET_BAD_PORT') throw usage('--port must be from 0 to 65535')
+      const why = listenProblems.get(error.code) ?? fileProblem(error)
+      throw new CliError('file', `cannot listen on ${options.host}:${options.port}: ${why}`)
+    })
+    if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)
+    const address = addressToCall(options.host, server.port)
+    const addresses = { baseUrl: address, agentsUrl: address }
+    await output.write(`${JSON.stringify({ ...addresses, ...credentials, ...made })}\n`)
+    calls.sayInstead(() => 'no longer listening')
+    await new Promise((resolve) => server.once('close', resolve))
+  },
+} satisfies CommandModule
 
 function parseWhole(value: string): number {
   if (!/^\d+$/.test(value)) throw new InvalidArgumentError('not a whole number')
@@ -52,73 +116,12 @@ function parseMilliseconds(value: string): number {
   return milliseconds
 }
 
-export const notes = [
-  'It prints one line of JSON when it listens. A fault without xN happens every time. With chat:, image:, events:, list:, follow: or session: before it, it happens at that endpoint only. rate:10 answers ten requests a second, and any more with 429.',
-  `In a message "a tool", "two tools" or lines such as these make the agent ask for tool uses, and wait for the answers.\n${taskForms}`,
-  'With --session every session plays the recorded one. An event that you send brings the events that followed the same event in the record. A reply is the same if its tool use and its decision are. Any message is the same as another. Any other event is answered with 409, which names what is expected.',
-  'Sessions live as long as the process.',
-]
-
-export const examples = [
-  'parley serve --port 8080 --access-token t &',
-  "PARLEY_ACCESS_TOKEN=t parley chat --base-url http://127.0.0.1:8080 'Say hello'",
-]
-
 const listenProblems = new Map<string | undefined, string>([
   ['EADDRINUSE', 'the port is in use'],
   ['EADDRNOTAVAIL', 'it is not an address of this machine'],
   ['ENOTFOUND', 'no such host'],
   ['EAI_AGAIN', 'the name cannot be looked up at the moment'],
 ])
-
-export async function run(context: Context, options: ServeOptions): Promise<void> {
-  const { output, note, secrets, calls, timers, input } = context
-  const { strict = false, latency } = options
-  const credentials = {
-    accessToken: options.accessToken ?? crypto.randomUUID(),
-    apiKey: options.apiKey ?? crypto.randomUUID(),
-  }
-  for (const secret of Object.values(credentials)) secrets.add(secret)
-  const made = strict ? { session: `sesn_${crypto.randomUUID().replaceAll('-', '')}` } : undefined
-  const { answer, session } = options
-  // A record may be long, and nothing that an answer takes lives long.
-  if (session !== undefined && context.host.holdMemory) context.cleanups.add(context.host.holdMemory())
-  const exchange = createEmulator(
-    {
-      credentials,
-      faults: parseFaults(options.fault ?? [], faultEndpoints),
-      latency,
-      answer: answer === undefined ? undefined : await input.value(answer, '--answer'),
-      sessions: {
-        only: made && [made.session],
-        record:
-          session === undefined ? undefined : readRecord(await input.text(session, '--session'), session),
-      },
-      strict: { refuses: strict, onDoubt: (doubt) => note(`${doubt}: with --strict that is 400`) },
-    },
-    timers.now,
-  )
-  const log = createLog(context)
-  const server = await listen({
-    port: options.port,
-    host: options.host,
-    exchange,
-    onRequest({ method, path, status }) {
-      const what = oneLine(secrets.redact(`${method} ${path}`), 300)
-      log(`${new Date(timers.date()).toISOString()} ${what} ${status ?? 'broken off'}`)
-    },
-  }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ERR_SOCKET_BAD_PORT') throw usage('--port must be from 0 to 65535')
-    const why = listenProblems.get(error.code) ?? fileProblem(error)
-    throw new CliError('file', `cannot listen on ${options.host}:${options.port}: ${why}`)
-  })
-  if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)
-  const address = addressToCall(options.host, server.port)
-  const addresses = { baseUrl: address, agentsUrl: address }
-  await output.write(`${JSON.stringify({ ...addresses, ...credentials, ...made })}\n`)
-  calls.sayInstead(() => 'no longer listening')
-  await new Promise((resolve) => server.once('close', resolve))
-}
 
 /** How much of the log waits to be written, at most, in bytes: stderr may be slow, or not read at all. */
 const mostWaiting = 2 ** 20

@@ -3,7 +3,7 @@ import { quoteWords } from '../io/shell-quote.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { flagOf, isRequestFlag, settingNames } from '../settings/table.ts'
 import type { Money } from '../wire/sessions/usage.ts'
-import { eventFlags } from './sending/event-flags.ts'
+import { eventFlagNames } from './sending/event-flags.ts'
 
 /** The flags that say where a session is and how it is reached: they hold for any command of the same session. */
 const placing = new Set([
@@ -31,7 +31,7 @@ const spent = new Set([
   '--session',
   '--no-stdin',
   '--fail-on-empty',
-  ...eventFlags.map((name) => `--${name}`),
+  ...eventFlagNames.map((name) => `--${name}`),
 ])
 
 type Flags = Pick<Context, 'flags'>

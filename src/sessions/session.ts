@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { Option } from 'commander'
 import { addValue } from '../argv/flags.ts'
 import { didYouMean } from '../argv/spelling.ts'
 import type { Context } from '../context.ts'
@@ -16,15 +16,11 @@ export interface SessionOptions {
   beta?: string[] | false
 }
 
-export function declareSessionFlags(
-  command: Command,
-  about = 'the session (environment PARLEY_SESSION)',
-): void {
-  command
-    .option('-s, --session <id>', about)
-    .option('--beta <id>', 'one more beta of the service, repeatable', addValue)
-    .option('--no-beta', 'send no betas')
-}
+export const sessionFlags = (about = 'the session (environment PARLEY_SESSION)'): Option[] => [
+  new Option('-s, --session <id>', about),
+  new Option('--beta <id>', 'one more beta of the service, repeatable').argParser(addValue),
+  new Option('--no-beta', 'send no betas'),
+]
 
 /** What every request to a session has: its path's values, and the service's own headers. */
 export interface SessionParts {

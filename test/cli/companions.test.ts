@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { expect, test } from 'vitest'
 import { entries } from '../../src/cli/command-tree.ts'
-import type { Entry } from '../../src/cli/entry.ts'
 import { declareRequestFlags } from '../../src/cli/flags.ts'
+import type { Entry } from '../../src/commands/command.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
 const confirm = ['events', 'confirm', '-s', 's', 't1']
@@ -55,11 +55,11 @@ test('a flag that needs another, or bars one, is one of its command, and so is t
   const check = async (group: Record<string, Entry>): Promise<void> => {
     for (const [name, entry] of Object.entries(group)) {
       if (entry.group) await check(entry.group)
-      const module = await entry.load?.()
+      const module = (await entry.load?.())?.default
       const command = new Command(name)
-      module?.declare?.(command)
       declareRequestFlags(command)
-      const flags = command.options.map(({ long }) => long)
+      const own = (module?.parameters?.() ?? []).filter((each) => each instanceof Option)
+      const flags = [...command.options, ...own].map(({ long }) => long)
       for (const [flag, { needs = [], bars = [] }] of Object.entries(module?.companions ?? {}))
         expect(flags).toEqual(expect.arrayContaining([flag, ...needs, ...bars]))
     }

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { entries } from '../../src/cli/command-tree.ts'
-import type { Entry } from '../../src/cli/entry.ts'
+import type { Entry } from '../../src/commands/command.ts'
 import { run } from '../harness/run.ts'
 
 const commandsIn = (

@@ -83,7 +83,7 @@ test.each([
   ['chat --help', ['main', 'program']],
   ['chat --nonsense', ['main', 'program']],
   ['init', ['main', 'program']],
-  ['config path', ['main', 'path', 'program', 'request']],
+  ['config path', ['config', 'main', 'program', 'request', 'tsv']],
 ])('%s loads %j', async (argv, loaded) => {
   expect((await loadedBy(argv.split(' '))).chunks).toEqual(loaded)
 })

@@ -1,12 +1,12 @@
-import type { Command } from 'commander'
-import type { Context } from '../../context.ts'
+import { Option } from 'commander'
 import { createCaller } from '../../http/call.ts'
 import { streamParts } from '../../sessions/following/event-stream.ts'
 import { type Follower, openFollower } from '../../sessions/following/follower.ts'
 import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
-import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
+import { type SessionOptions, sessionFlags, sessionParts } from '../../sessions/session.ts'
 import { readSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
+import type { CommandModule } from '../command.ts'
 
 interface FollowFlags extends SessionOptions {
   history?: boolean
@@ -14,39 +14,40 @@ interface FollowFlags extends SessionOptions {
   ids?: boolean
 }
 
-export function declare(command: Command): void {
-  declareSessionFlags(command)
-  command
-    .option('--history', 'also print what happened before')
-    .option('--stay', 'go on when the session stops, until it is terminated')
-    .option('--ids', 'print only the ids of the tool uses that wait for an answer')
-}
+export default {
+  parameters: () => [
+    ...sessionFlags(),
+    new Option('--history', 'also print what happened before'),
+    new Option('--stay', 'go on when the session stops, until it is terminated'),
+    new Option('--ids', 'print only the ids of the tool uses that wait for an answer'),
+  ],
 
-export const notes = [
-  "It ends when the session stops. Exit 0: the turn ended. 12: tool uses wait for an answer ('parley events confirm'). 13: the session was terminated or is stuck. 15: the --deadline passed, also if nothing had come by then.",
-]
+  notes: [
+    "It ends when the session stops. Exit 0: the turn ended. 12: tool uses wait for an answer ('parley events confirm'). 13: the session was terminated or is stuck. 15: the --deadline passed, also if nothing had come by then.",
+  ],
 
-export const examples = [
-  'parley events follow -s sesn_1',
-  'parley events follow -s sesn_1 --history --deadline 10m',
-  'parley events follow -s sesn_1 --raw > events.ndjson',
-]
+  examples: [
+    'parley events follow -s sesn_1',
+    'parley events follow -s sesn_1 --history --deadline 10m',
+    'parley events follow -s sesn_1 --raw > events.ndjson',
+  ],
 
-export async function run(context: Context, options: FollowFlags): Promise<void> {
-  const { history: hasHistory, stay: stays = false, ids = false } = options
-  const settings = await readSettings(context)
-  const caller = createCaller(context, settings)
-  const parts = sessionParts(context, settings, options)
-  if (await caller.preview(endpoints.followEvents, streamParts(parts))) return
-  const session = parts.params.session
-  const { markdown } = settings.values
-  const print = createEventPrinter(context, { isAside: ids, markdown })
-  const following = { showPast: hasHistory ? print : undefined, stays }
-  let follower: Follower | undefined
-  try {
-    follower = await openFollower(context, caller, parts, following)
-    await followAndPrint(context, follower, { session, ids, markdown, stays })
-  } finally {
-    follower?.close()
-  }
-}
+  async run(context, options: FollowFlags) {
+    const { history: hasHistory, stay: stays = false, ids = false } = options
+    const settings = await readSettings(context)
+    const caller = createCaller(context, settings)
+    const parts = sessionParts(context, settings, options)
+    if (await caller.preview(endpoints.followEvents, streamParts(parts))) return
+    const session = parts.params.session
+    const { markdown } = settings.values
+    const print = createEventPrinter(context, { isAside: ids, markdown })
+    const following = { showPast: hasHistory ? print : undefined, stays }
+    let follower: Follower | undefined
+    try {
+      follower = await openFollower(context, caller, parts, following)
+      await followAndPrint(context, follower, { session, ids, markdown, stays })
+    } finally {
+      follower?.close()
+    }
+  },
+} satisfies CommandModule

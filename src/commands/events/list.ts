@@ -1,14 +1,14 @@
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { addValue, parseCount } from '../../argv/flags.ts'
-import type { Context } from '../../context.ts'
 import { createCaller } from '../../http/call.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { listEvents, toQuery } from '../../sessions/listing/event-list.ts'
 import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
-import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
+import { type SessionOptions, sessionFlags, sessionParts } from '../../sessions/session.ts'
 import { readSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { eventTypes, nearestType } from '../../wire/sessions/event-types.ts'
+import type { CommandModule } from '../command.ts'
 
 interface ListFlags extends SessionOptions {
   type?: string[]
@@ -17,50 +17,51 @@ interface ListFlags extends SessionOptions {
   ids?: boolean
 }
 
-export function declare(command: Command): void {
-  declareSessionFlags(command)
-  command
-    .option('--type <type>', 'only events of this type, repeatable', addValue)
-    .addOption(new Option('--order <order>', 'oldest or newest first').choices(['asc', 'desc']))
-    .option('--limit <n>', 'at most so many events (default: all)', parseCount)
-    .option('--ids', 'print ids only')
-}
+export default {
+  parameters: () => [
+    ...sessionFlags(),
+    new Option('--type <type>', 'only events of this type, repeatable').argParser(addValue),
+    new Option('--order <order>', 'oldest or newest first').choices(['asc', 'desc']),
+    new Option('--limit <n>', 'at most so many events (default: all)').argParser(parseCount),
+    new Option('--ids', 'print ids only'),
+  ],
 
-export const notes = [`Types: ${eventTypes.join(', ')}. A service may have others.`]
+  notes: [`Types: ${eventTypes.join(', ')}. A service may have others.`],
 
-export const examples = [
-  'parley events list -s sesn_1',
-  'parley events list -s sesn_1 --type agent.message --order desc --limit 3',
-  'parley events list -s sesn_1 --raw > events.ndjson',
-]
+  examples: [
+    'parley events list -s sesn_1',
+    'parley events list -s sesn_1 --type agent.message --order desc --limit 3',
+    'parley events list -s sesn_1 --raw > events.ndjson',
+  ],
 
-export async function run(context: Context, options: ListFlags): Promise<void> {
-  const { flags, output, note } = context
-  const settings = await readSettings(context)
-  const caller = createCaller(context, settings)
-  const parts = sessionParts(context, settings, options)
-  const { type: types, order, limit } = options
-  const query = { types, order, limit }
-  const text = toQuery(query)
-  if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
-  const raw = createRawPrinter(output)
-  const printRows = createRowPrinter(context)
-  const missing = new Set(types?.filter((type) => !eventTypes.includes(type)))
-  let count = 0
-  for await (const items of listEvents(caller, parts, query)) {
-    const events = items.map(({ event }) => event)
-    for (const { type } of events) missing.delete(type)
-    count += events.length
-    if (options.ids) await printIds(context, events)
-    else if (!flags.raw) await printRows(events)
-    else {
-      for (const { text } of items) raw.add(`${text}\n`)
-      await raw.write()
+  async run(context, options: ListFlags) {
+    const { flags, output, note } = context
+    const settings = await readSettings(context)
+    const caller = createCaller(context, settings)
+    const parts = sessionParts(context, settings, options)
+    const { type: types, order, limit } = options
+    const query = { types, order, limit }
+    const text = toQuery(query)
+    if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
+    const raw = createRawPrinter(output)
+    const printRows = createRowPrinter(context)
+    const missing = new Set(types?.filter((type) => !eventTypes.includes(type)))
+    let count = 0
+    for await (const items of listEvents(caller, parts, query)) {
+      const events = items.map(({ event }) => event)
+      for (const { type } of events) missing.delete(type)
+      count += events.length
+      if (options.ids) await printIds(context, events)
+      else if (!flags.raw) await printRows(events)
+      else {
+        for (const { text } of items) raw.add(`${text}\n`)
+        await raw.write()
+      }
     }
-  }
-  await output.flush()
-  if (count === 0 && !types) note('no events')
-  // If the limit ended the list, more may come.
-  if (limit !== undefined && count >= limit) return
-  for (const type of missing) note(`no event has the type '${type}'${nearestType(type)}`)
-}
+    await output.flush()
+    if (count === 0 && !types) note('no events')
+    // If the limit ended the list, more may come.
+    if (limit !== undefined && count >= limit) return
+    for (const type of missing) note(`no event has the type '${type}'${nearestType(type)}`)
+  },
+} satisfies CommandModule

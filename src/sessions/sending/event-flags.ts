@@ -1,6 +1,7 @@
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { addValue, FileFlag, TextFlag } from '../../argv/flags.ts'
 import { type FileKinds, readGivenFile } from '../../content/files.ts'
+import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import type { Input } from '../../io/input.ts'
 import { describeJsonError, parseJson } from '../../wire/json/parse.ts'
@@ -34,28 +35,27 @@ const flags: [name: string, value: string, about: string][] = [
 ]
 
 /** The names of all event flags. */
-export const eventFlags: readonly string[] = flags.map(([name]) => name)
+export const eventFlagNames: readonly string[] = flags.map(([name]) => name)
 
 /** Whether the flag's value is stdin's text. */
 export const asksForStdin = ({ name, value }: EventFlag): boolean =>
   value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))
 
-/**
- * Declares the event flags so that their order is kept; they are read from the option `eventFlags`. A command with many others
- * does not list them in its help.
- */
-export function declareEventFlags(command: Command, { isListed = true } = {}): void {
-  const given: EventFlag[] = []
-  for (const [name, value, about] of flags) {
+/** The flags for events, and `-f`. A command with many others does not list them in its help. */
+export const eventFlags = ({ isListed = true } = {}): Option[] => [
+  ...flags.map(([name, value, about]) => {
     const spelled = `--${name}${value ? ` ${value}` : ''}`
     const option = about.includes('@FILE') ? new TextFlag(spelled, about) : new Option(spelled, about)
-    command.addOption(option.hideHelp(!isListed))
-    command.on(`option:${name}`, (value: string | null) => given.push({ name, value: value ?? '' }))
-  }
-  command.setOptionValue('eventFlags', given)
-  const about = 'add a text, image or PDF file, or - for stdin'
-  command.addOption(new FileFlag('-f, --file <file>', about).argParser(addValue))
-}
+    return option.hideHelp(!isListed)
+  }),
+  new FileFlag('-f, --file <file>', 'add a text, image or PDF file, or - for stdin').argParser(addValue),
+]
+
+/** Those for events that were given, in the order written. */
+export const givenEventFlags = ({ flags: { given } }: Pick<Context, 'flags'>): EventFlag[] =>
+  given
+    .map(({ flag, value = '' }) => ({ name: flag.slice(2), value }))
+    .filter(({ name }) => eventFlagNames.includes(name))
 
 /** A block of a message. */
 export type EventBlock =

@@ -6,7 +6,7 @@ import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import {
   type AddedEvent,
   asksForStdin,
-  type EventFlag,
+  givenEventFlags,
   readEventFlags,
   readFileBlocks,
   textBlock,
@@ -15,7 +15,6 @@ import { createReview, type GivenEvents, parseGiven, readGiven, type Visit } fro
 
 export interface EventsOptions {
   input?: string
-  eventFlags?: EventFlag[]
   /** `-f`: files for the message. */
   file?: string[]
   /** False with `--no-validate`. */
@@ -32,7 +31,7 @@ export async function readEvents(
   words: string[],
 ): Promise<Uint8Array | undefined> {
   const { input } = context
-  const flags = options.eventFlags ?? []
+  const flags = givenEventFlags(context)
   const content = await readFileBlocks(input, options.file)
   const review = options.validate === false ? undefined : createReview()
   const { given, piped } = await readTexts(context, options, words, review?.add)
@@ -61,8 +60,8 @@ export async function requireEvents(
   options: EventsOptions,
   words: string[],
 ): Promise<Uint8Array> {
-  const { input: path, eventFlags = [], file = [] } = options
-  const isBare = path === undefined && eventFlags.length + words.length + file.length === 0
+  const { input: path, file = [] } = options
+  const isBare = path === undefined && givenEventFlags(context).length + words.length + file.length === 0
   const { stdinKind, readsStdin } = context.input
   const isPiped = readsStdin && stdinKind !== 'terminal'
   const body = await readEvents(context, isBare && isPiped ? { ...options, input: '-' } : options, words)
@@ -75,20 +74,22 @@ export async function requireEvents(
  * flag needs more.
  */
 async function readTexts(
-  { input, note }: Context,
-  { input: path, eventFlags = [], file = [] }: EventsOptions,
+  context: Context,
+  { input: path, file = [] }: EventsOptions,
   words: string[],
   visit: Visit | undefined,
 ): Promise<{ given?: GivenEvents; piped: string }> {
+  const { input, note } = context
+  const flags = givenEventFlags(context)
   const reading = { visit, hint: "to send text, give it as words, or '-' for stdin" }
   const given = path === undefined ? undefined : await readGiven(input, path, reading)
-  if (path === '-' || words.includes('-') || eventFlags.some(asksForStdin)) return { given, piped: '' }
+  if (path === '-' || words.includes('-') || flags.some(asksForStdin)) return { given, piped: '' }
   if (words.length > 0) {
     const piped = await input.pipedBeside('the message')
     if (looksLikeEvents(piped)) note('stdin looks like events; it is sent as text, after the words')
     return { given, piped }
   }
-  const areInterrupts = eventFlags.length > 0 && eventFlags.every(({ name }) => name.startsWith('interrupt'))
+  const areInterrupts = flags.length > 0 && flags.every(({ name }) => name.startsWith('interrupt'))
   if (given || (areInterrupts && file.length === 0)) {
     input.leaveStdin(given ? '-i FILE' : 'an interrupt')
     return { given, piped: '' }

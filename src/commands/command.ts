@@ -1,11 +1,11 @@
-import type { Command } from 'commander'
+import type { Argument, Option } from 'commander'
 import type { Companions } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 
 /** What a command's module exports. */
 export interface CommandModule {
   /** Its arguments and flags. */
-  declare?(command: Command): void
+  parameters?(): (Argument | Option)[]
   /** Paragraphs of its help. */
   notes?: readonly string[]
   companions?: Companions
@@ -32,7 +32,7 @@ export interface Entry {
   requests?: 'changes' | 'reads'
   /** Those of them that do not apply to it. */
   without?: readonly string[]
-  load?: (() => Promise<CommandModule>) | undefined
+  load?: (() => Promise<{ default: CommandModule }>) | undefined
   group?: Record<string, Entry> | undefined
   /** Of a group: paragraphs of its help. */
   notes?: readonly string[]

@@ -1,0 +1,249 @@
+import { Argument, Option } from 'commander'
+import { SettingArgument } from '../argv/flags.ts'
+import type { Context } from '../context.ts'
+import { CliError, usage } from '../errors.ts'
+import { escapeControls, oneLine } from '../io/escape.ts'
+import type { Questioner } from '../io/question.ts'
+import { toTsv } from '../io/tsv.ts'
+import { profilePath, readProfiles, requireProfilePath } from '../settings/profile-file.ts'
+import {
+  changeFile,
+  changeProfile,
+  chooseName,
+  defaultName,
+  demoName,
+  noSuchProfile,
+  profileNames,
+  profileValues,
+  readProfile,
+  replacedBy,
+  withValue,
+} from '../settings/profiles.ts'
+import { type Candidate, chooseValues, problemOf } from '../settings/resolve.ts'
+import { schemas } from '../settings/schemas.ts'
+import { profileFlag } from '../settings/service-settings.ts'
+import {
+  findSetting,
+  formatValue,
+  maskValue,
+  type SettingName,
+  settingNames,
+  settingOf,
+} from '../settings/table.ts'
+import type { CommandModule } from './command.ts'
+
+/** The commands about profiles. What asks, validates and tries is loaded only by those that do so. */
+export const configCommands = {
+  init: {
+    notes: [
+      "It asks on a terminal. In a script use 'parley config set'. At the end it offers to check the profile, as 'parley config check' does. If the gateway streams, it offers to make every chat stream.",
+    ],
+    examples: ['parley config init', 'parley config init --profile work'],
+    async run(context) {
+      if (context.input.stdinKind !== 'terminal')
+        throw usage("config init asks on a terminal, and stdin is not one: use 'parley config set'")
+      const { setUpProfile } = await import('../settings/setup.ts')
+      await questioning(context, async (questioner) => {
+        if (!(await setUpProfile(context, questioner))) return
+        const { offerCheck } = await import('../check.ts')
+        await offerCheck(context, questioner)
+      })
+    },
+  },
+
+  check: {
+    parameters: () => [
+      new Option('--ask', 'also ask the model two short questions, which cost a few tokens'),
+      new Option('-s, --session <id>', 'a session to try the key with (environment PARLEY_SESSION)'),
+    ],
+    notes: [
+      'It prints one line for each service: ok, failed, or not tried, and why. It asks the session service for one event of the session that -s names; that session need not exist. Without -s it asks for one session. It asks the gateway only with --ask, or after a yes on a terminal: one short chat, and one that streams. The exit code is 0 if nothing failed, else that of the first failure. A service may be silent for 30 s, or as long as --timeout says. --raw, --dry-run and --curl do not apply.',
+    ],
+    examples: ['parley config check', 'parley config check -s sesn_1 --ask'],
+    async run(context, options: { ask?: boolean; session?: string }) {
+      if (context.flags.retryUnknown) throw usage('--retry-unknown works only with chat, image and api')
+      const { checkProfile } = await import('../check.ts')
+      await checkProfile(context, options)
+    },
+  },
+
+  set: {
+    parameters: () => [
+      new SettingArgument(),
+      new Argument('[value]', 'its value; a secret is read from stdin or a hidden prompt'),
+    ],
+    examples: [
+      'parley config set baseUrl https://gateway.example',
+      "parley config set accessTokenCommand 'pass show gateway'",
+      'parley config set accessToken < token.txt',
+      'parley config set --profile work baseUrl https://work.example',
+    ],
+    async run(context, _, [key = '', given]) {
+      // What follows may be a secret.
+      if (key.includes('='))
+        throw usage(
+          'config set takes no =: KEY VALUE are two words, and a secret is read from stdin or a hidden prompt',
+        )
+      const name = findSetting(key)
+      if (settingOf(name).secret && given !== undefined && given !== '-') {
+        throw usage(
+          `${name} is a secret, and as an argument it is in the shell's history now: 'parley config set ${name}' asks for it, or reads it from stdin`,
+        )
+      }
+      context.calls.sayInstead(() => 'nothing was changed')
+      const text = given === undefined || given === '-' ? await readValue(context, name) : given
+      const parsed = schemas[name]().safeParse(text)
+      if (!parsed.success) throw usage(`${name} ${parsed.error.issues[0]?.message}`)
+      let replaced: string[] = []
+      context.calls.sayInstead(() => undefined)
+      await changeProfile(context, (values) => {
+        replaced = replacedBy(name).filter((other) => Object.hasOwn(values, other))
+        return withValue(values, name, parsed.data)
+      })
+      for (const other of replaced) context.note(`${other} was removed: ${name} replaces it`)
+    },
+  },
+
+  get: {
+    parameters: () => [new SettingArgument(), new Option('--reveal', 'show the whole secret')],
+    examples: ['parley config get baseUrl', 'parley config get accessToken --reveal'],
+    async run(context, options: { reveal?: boolean }, [key = '']) {
+      const name = findSetting(key)
+      const profile = await readProfile(context)
+      const value = profile.values[name]
+      if (value === undefined)
+        throw new CliError('credentials', `${name} is not set in the profile '${profile.name}'`)
+      await printValue(context, options.reveal ? formatValue(value) : maskValue(name, value))
+    },
+  },
+
+  unset: {
+    parameters: () => [new SettingArgument()],
+    examples: ['parley config unset accessToken'],
+    async run(context, _, [key = '']) {
+      const name = findSetting(key)
+      let wasSet = false
+      const profile = await changeProfile(context, ({ [name]: value, ...rest }) => {
+        wasSet = value !== undefined
+        return wasSet ? rest : undefined
+      })
+      if (!wasSet) context.note(`${name} was not set in the profile '${profile}'`)
+    },
+  },
+
+  list: {
+    parameters: () => [new Option('--effective', 'every value that applies, and where it comes from')],
+    notes: ['In a pipe the columns are separated by tabs.'],
+    examples: ['parley config list', 'parley config list --effective'],
+    /** Prints a profile's values: a table on a terminal, else lines of fields separated by tabs. */
+    async run(context, { effective }: { effective?: boolean }) {
+      const { host, flags, note, output } = context
+      const profile = await readProfile(context, effective)
+      const { name, chosenBy, values } = profile
+      const sources = { flags: flags.settings, profile, env: host.env }
+      const rows = effective
+        ? [
+            ['profile', name, chosenBy, profilePath(host) ?? ''],
+            ...chooseValues(sources).map((each) => [each.setting, show(each), each.origin.name]),
+          ]
+        : settingNames
+            .filter((setting) => values[setting] !== undefined)
+            .map((setting) => [setting, show({ setting, value: values[setting] })])
+      // Nothing is cut: the last column is the one that matters.
+      const table = output.isTerminal
+        ? (await import('../io/columns.ts')).createTable({ width: Infinity })
+        : undefined
+      for (const line of table ? table(rows) : rows.map(toTsv)) await output.write(table ? `${line}\n` : line)
+      if (rows.length === 0 && output.isTerminal) {
+        const way = `'parley config init${profileFlag({ profile })}' asks for them`
+        note(`profile '${name}' has no settings yet: ${way}, and --effective shows what applies without`)
+      }
+    },
+  },
+
+  use: {
+    parameters: () => [
+      new Argument('<name>', "the profile to use from now on: 'parley config profiles' lists them"),
+    ],
+    examples: ['parley config use work'],
+    async run(context, _, [name = '']) {
+      if (name === demoName)
+        throw usage(
+          `${demoName} is chosen for each call: --profile ${demoName}, or PARLEY_PROFILE=${demoName}`,
+        )
+      await changeFile(context, (file) => {
+        // The default profile can be chosen also before it exists.
+        if (profileValues(file, name) === undefined && name !== defaultName) throw noSuchProfile(file, name)
+        return { ...file, current: name }
+      })
+      const { PARLEY_PROFILE } = context.host.env
+      if (PARLEY_PROFILE) context.note(`PARLEY_PROFILE (${PARLEY_PROFILE}) overrides it`)
+    },
+  },
+
+  profiles: {
+    examples: ['parley config profiles'],
+    /** One name a line, for scripts nothing else; on a terminal the current one is marked. */
+    async run({ host, flags, note, output }) {
+      const file = await readProfiles(host, note)
+      const current = chooseName(file, { named: flags.profile, env: host.env }).name
+      const names = profileNames(file)
+      for (const name of names) {
+        const mark = name === current ? '* ' : '  '
+        await output.write(output.isTerminal ? `${mark}${oneLine(name)}\n` : toTsv([name]))
+      }
+      if (output.isTerminal && !names.includes(current))
+        note(`there is no profile '${current}' yet: 'parley config init' creates it`)
+    },
+  },
+
+  delete: {
+    parameters: () => [
+      new Argument('<name>', "the profile to delete, with its secrets: 'parley config profiles' lists them"),
+    ],
+    examples: ['parley config delete work'],
+    async run(context, _, [name = '']) {
+      if (name === demoName) throw usage(`the profile ${demoName} is built in and cannot be deleted`)
+      let wasCurrent = false
+      await changeFile(context, (file) => {
+        const { [name]: values, ...profiles } = file.profiles ?? {}
+        if (profileValues(file, name) === undefined) throw noSuchProfile(file, name)
+        wasCurrent = chooseName(file, { named: undefined, env: {} }).name === name
+        return { ...file, current: wasCurrent ? undefined : file.current, profiles }
+      })
+      if (wasCurrent)
+        context.note(`'${name}' was the current profile; 'parley config use NAME' chooses another`)
+      if (context.host.env.PARLEY_PROFILE === name) context.note('PARLEY_PROFILE still names it')
+    },
+  },
+
+  path: {
+    examples: ['parley config path'],
+    run: async (context) => printValue(context, requireProfilePath(context.host)),
+  },
+} satisfies Record<string, CommandModule>
+
+/** A value that is not valid is not shown: it may be a secret in the wrong place. */
+function show(candidate: Pick<Candidate, 'setting' | 'value'>): string {
+  const problem = problemOf(candidate)
+  return problem ? `(${problem})` : maskValue(candidate.setting, candidate.value)
+}
+
+async function readValue(context: Context, name: SettingName): Promise<string> {
+  const { input } = context
+  if (input.stdinKind !== 'terminal') return input.stdin(name)
+  if (!settingOf(name).secret) throw usage(`${name} needs a value: parley config set ${name} VALUE`)
+  return questioning(context, (questioner) => questioner.ask(`${name} (not shown): `, { isHidden: true }))
+}
+
+async function questioning<T>(
+  { host, cleanups }: Context,
+  work: (questioner: Questioner) => Promise<T>,
+): Promise<T> {
+  const { createQuestioner } = await import('../io/question.ts')
+  const questioner = createQuestioner({ ...host, cleanups })
+  return work(questioner).finally(questioner.close)
+}
+
+const printValue = ({ output }: Context, value: string): Promise<void> =>
+  output.write(`${output.isTerminal ? escapeControls(value) : value}\n`)
