@@ -1,65 +1,25 @@
 import type { Fate, Retry, Sent } from './fate.ts'
 
-/** How a run can end, by kind: the exit code, when it happens and whether the same command may be run again. */
-export const outcomes = {
-  unexpected: { exit: 1, when: 'a bug in parley', again: 'report it' },
-  usage: { exit: 2, when: 'wrong flag or input; nothing was sent', again: 'after a fix' },
-  credentials: {
-    exit: 3,
-    when: 'credentials or settings missing, broken, or refused (401, 403, 407)',
-    again: 'after a fix',
-  },
-  refused: {
-    exit: 4,
-    when: 'the service refused the request (other 4xx but 408 and 425, any 3xx)',
-    again: 'after a fix',
-  },
-  payment: { exit: 5, when: '402', again: 'after a fix' },
-  'rate-limited': {
-    exit: 6,
-    when: '429, or 503 with Retry-After, after the retries',
-    again: 'yes, later',
-  },
-  service: {
-    exit: 7,
-    when: 'other 5xx, 408 and 425, after the retries',
-    again: 'later; an event: look first',
-  },
-  response: {
-    exit: 8,
-    when: 'the answer was not understood, or not complete',
-    again: 'no, but later if it broke off; an event: look first',
-  },
-  'not-sent': {
-    exit: 9,
-    when: 'name, connection, TLS, proxy: nothing of the request was sent',
-    again: 'yes',
-  },
-  unknown: {
-    exit: 10,
-    when: 'the request was sent, no answer came',
-    again: 'later; an event: look first',
-  },
-  file: { exit: 11, when: 'a local file, or stdout, cannot be read or written', again: 'see the message' },
-  waiting: {
-    exit: 12,
-    when: '`follow`, `run`, `confirm`: tool uses wait for an answer',
-    again: 'after the answer',
-  },
-  stuck: { exit: 13, when: '`follow`, `run`: the session was terminated or is stuck', again: '' },
-  denied: {
-    exit: 14,
-    when: '`run`: the turn ended, but something was denied; `policy check --fail-on-deny`',
-    again: '',
-  },
-  stopped: {
-    exit: 15,
-    when: '`follow`, `run`, `--batch`: stopped with more to do, at --deadline, --max-cost or --max-total-tokens, or by an interrupt',
-    again: 'the message says what resumes it',
-  },
+/** How a run can end, and its exit code then: `cli/topics/exit-codes.txt` says when. */
+export const exitCodes = {
+  unexpected: 1,
+  usage: 2,
+  credentials: 3,
+  refused: 4,
+  payment: 5,
+  'rate-limited': 6,
+  service: 7,
+  response: 8,
+  'not-sent': 9,
+  unknown: 10,
+  file: 11,
+  waiting: 12,
+  stuck: 13,
+  denied: 14,
+  stopped: 15,
 } as const
 
-export type Kind = keyof typeof outcomes
+export type Kind = keyof typeof exitCodes
 
 /** How far a call got, and what that means for sending it again. */
 interface CallEnd {
@@ -126,7 +86,7 @@ export class CliError extends Error {
   }
 
   get exitCode(): number {
-    return outcomes[this.kind].exit
+    return exitCodes[this.kind]
   }
 
   /** The same failure with more details. */

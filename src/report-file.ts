@@ -1,6 +1,6 @@
 import { lstatSync, readFileSync, rmSync } from 'node:fs'
 import { version } from '../package.json'
-import { asFileFailure, CliError, type Kind, outcomes, usage } from './errors.ts'
+import { asFileFailure, CliError, exitCodes, usage } from './errors.ts'
 import type { Calls } from './fate.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { absolutePath } from './io/paths.ts'
@@ -135,7 +135,5 @@ const inText = (money: ListCost | undefined) =>
 
 const shown = (text: string | undefined) => (text === undefined ? null : oneLine(text, 200))
 
-function kindOf(exit: number): Kind | null {
-  const kinds = Object.keys(outcomes) as Kind[]
-  return kinds.find((kind) => outcomes[kind].exit === exit) ?? null
-}
+const kindOf = (exit: number): string | null =>
+  Object.entries<number>(exitCodes).find(([, code]) => code === exit)?.[0] ?? null

@@ -1,10 +1,11 @@
 import type { Argument, Option } from 'commander'
 import { FileFlag } from '../argv/flags.ts'
-import { outcomes } from '../errors.ts'
+import { exitCodes } from '../errors.ts'
 import { flagOf, settingNames, settingOf, variableOf } from '../settings/table.ts'
 import { isShared } from './flags.ts'
 import { loadCommands } from './loaded-commands.ts'
 import { type ParleyCommand, Unknown } from './parley-command.ts'
+import { exitsWhen } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
 /** One level of the commands, for programs. */
@@ -26,7 +27,7 @@ export async function describeCommand(words: readonly string[]): Promise<object>
     ...(words.length === 0 ? { topics } : {}),
     notes: module?.notes ?? [],
     examples: module?.examples ?? [],
-    exitCodes: Object.entries(outcomes).map(([kind, { exit, when }]) => ({ exit, kind, when })),
+    exitCodes: Object.entries(exitCodes).map(([kind, exit]) => ({ exit, kind, when: exitsWhen.get(kind) })),
   }
 }
 

@@ -1,6 +1,5 @@
 import type { Option } from 'commander'
 import { batchFlags } from '../batch/flags.ts'
-import { outcomes } from '../errors.ts'
 import { isRequestFlag, type SettingName, settingNames, settingOf, variableOf } from '../settings/table.ts'
 import { generalFlags, requestFlags } from './flags.ts'
 import { formatList } from './help-text.ts'
@@ -50,18 +49,6 @@ const lists: Record<string, () => Row[]> = {
     ['TRACEPARENT, TRACESTATE', 'a trace to continue (W3C Trace Context), sent as headers'],
     ['NO_COLOR, FORCE_COLOR', 'no colour, or always colour; TERM=dumb means no colour'],
   ],
-  'exit codes': () => [
-    ['0', 'done'],
-    ...Object.entries(outcomes).map(([kind, { exit, when, again }]): Row => {
-      const about = `${when}${again && ` [${again}]`}`
-      return [`${exit}`.padEnd(4) + kind, about.replaceAll('`', '')]
-    }),
-  ],
-  retry: () => [
-    ['never', 'it would fail in the same way, or something has to be fixed first'],
-    ['later', 'the same command may be run again without harm'],
-    ['look-first', "an event may have arrived: look with 'parley events list' first"],
-  ],
 }
 
 const flagRow = ({ flags, description }: Option): Row => [flags, description]
@@ -79,6 +66,13 @@ export const readTopic = (name: TopicName): (string | Row[])[] =>
   texts[name]
     .split(/^\{(.*)\}\n/m)
     .map((part, index) => (index % 2 === 0 ? part : (lists[part] as () => Row[])()))
+
+/** When a run ends with each exit code, by kind. */
+export const exitsWhen = new Map(
+  [...exitCodes.replace(/\n {9,}/g, ' ').matchAll(/^ {2}\d+ +(\S+) +(.*?)(?: \[.*\])?$/gm)].map(
+    ([, kind, when]) => [kind, when],
+  ),
+)
 
 /** A topic for a screen of so many columns. */
 export const writeTopic = (name: TopicName, width: number | undefined): string =>

@@ -43,10 +43,6 @@ test.each(topics)('the topic %s is at most 80 columns wide', async (topic) => {
   expect((await helpOn(topic)).split('\n').filter((line) => line.length > 80)).toEqual([])
 })
 
-test('no line of the exit codes is wider than a narrow screen', async () => {
-  expect((await helpOn('exit-codes', 40)).split('\n').filter((line) => line.length > 40)).toEqual([])
-})
-
 test.each(names)('help on "%s" has its own flags, then examples, then where the others are', async (name) => {
   const text = await helpOn(name)
   const [flags, examples, shared] = ['\nFlags:', '\nExamples:', '\nShared flags: '].map((heading) =>

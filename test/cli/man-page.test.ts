@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { man, version } from '../../package.json'
 import { loadCommands } from '../../src/cli/loaded-commands.ts'
 import { literal, prose, renderManPage, section } from '../../src/cli/man-page.ts'
-import { outcomes } from '../../src/errors.ts'
+import { exitCodes } from '../../src/errors.ts'
 import { settingNames, variableOf } from '../../src/settings/table.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
@@ -54,7 +54,7 @@ test('it has every command, flag, example, setting, variable and exit code (need
     expect([...flags, ...shared].map((flag) => flag.flags).filter((flag) => !has(flag))).toEqual([])
     expect((module?.examples ?? []).filter((example) => !lines.includes(example))).toEqual([])
   }
-  const exits = Object.entries(outcomes).map(([kind, { exit }]) => `${exit}`.padEnd(4) + kind)
+  const exits = Object.entries(exitCodes).map(([kind, exit]) => `${exit}`.padEnd(4) + kind)
   expect(['0', ...exits].filter((exit) => !has(exit))).toEqual([])
   expect(settingNames.filter((name) => !has(name) || !has(variableOf(name)))).toEqual([])
 })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { outcomes } from '../../src/errors.ts'
+import { exitCodes } from '../../src/errors.ts'
 import { createMatcher } from '../../src/sessions/policy/pattern.ts'
 import { blocksOf, helpOn } from './pages.ts'
 
@@ -23,15 +23,14 @@ test('the rules of help policy say what is said of them', async () => {
 
 test('what help ci and the README try again is what the table says', async () => {
   const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
-  const later = Object.values(outcomes)
-    .filter(({ again }) => /^(yes|later)/.test(again))
-    .map(({ exit }) => exit)
+  const table = (await helpOn('exit-codes')).matchAll(/^ {2}(\d+)(?:(?!\n {2}\S)[^[])*\[(?:yes|later)/gm)
+  const later = [...table].map(([, exit]) => Number(exit))
   expect(later).toEqual([6, 7, 9, 10])
   const ci = await helpOn('ci')
   expect(ci).toContain('After 6, 7, 9 or 10')
   expect(ci).toContain(`exit_codes: [${later.join(', ')}]`)
   // A line's answer that broke off is 8.
-  const ofBatch = [...later, outcomes.response.exit, outcomes.stopped.exit].sort((one, other) => one - other)
+  const ofBatch = [...later, exitCodes.response, exitCodes.stopped].sort((one, other) => one - other)
   expect(await helpOn('batch')).toContain(`exit_codes: [${ofBatch.join(', ')}]`)
   expect(readme).toContain(`  ${later.join(' | ')})`)
 })

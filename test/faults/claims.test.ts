@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import { type Kind, outcomes } from '../../src/errors.ts'
+import { exitCodes, type Kind } from '../../src/errors.ts'
 import { response } from '../harness/server.ts'
 import { answering, closing, headOf, resetting } from './answers.ts'
 import { both, chat, events, faultsInside, type Row } from './rows.ts'
@@ -13,7 +13,7 @@ const envelope = (type: string) => JSON.stringify({ type: 'error', error: { type
 /** An event whose answer proves nothing: nothing may be claimed, and `--errors json` says the same. */
 const unproved = (row: Omit<Row, 'code' | 'reqs'> & { kind?: Kind }): Row[] => {
   const { kind = 'response', err = [], ...rest } = row
-  const code = outcomes[kind].exit
+  const code = exitCodes[kind]
   return [
     { ...rest, argv: events, code, reqs: 1, err: [mayBe, /^(?!.*was accepted)/s, ...err] },
     {

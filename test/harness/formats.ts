@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { outcomes } from '../../src/errors.ts'
+import { exitCodes } from '../../src/errors.ts'
 import { isObject, tryParseJson } from '../../src/wire/json/parse.ts'
 import * as z from '../../src/wire/zod.ts'
 
@@ -9,7 +9,7 @@ type Fields = Record<string, z.ZodMiniType>
 const text = z.string()
 const whole = z.int()
 const orNull = <T extends z.ZodMiniType>(schema: T) => z.nullable(schema)
-const kind = z.enum([...(Object.keys(outcomes) as [string]), 'signal'])
+const kind = z.enum([...(Object.keys(exitCodes) as [string]), 'signal'])
 const sent = z.enum(['no', 'yes', 'unknown'])
 const retry = z.enum(['never', 'later', 'look-first'])
 const anObject = z.looseObject({})

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { CliError, type Kind, outcomes } from '../../src/errors.ts'
+import { CliError, exitCodes, type Kind } from '../../src/errors.ts'
 import type { Repeat, Sent } from '../../src/fate.ts'
 import { buildRequest, parseHeader } from '../../src/http/request.ts'
 import { readRetryAfter } from '../../src/http/response.ts'
@@ -68,7 +68,7 @@ describe('values never break out', () => {
 
 describe('the decision to try again', () => {
   const attempt = fc.record({
-    kind: fc.constantFrom(...(Object.keys(outcomes) as Kind[])),
+    kind: fc.constantFrom(...(Object.keys(exitCodes) as Kind[])),
     sent: fc.constantFrom<Sent>('no', 'unknown', 'yes'),
     status: fc.option(fc.integer({ min: 300, max: 599 }), { nil: undefined }),
     retryAfter: fc.option(fc.double({ min: 0, max: 100, noNaN: true }), { nil: undefined }),
