@@ -5,18 +5,11 @@ import { type CliError, fileProblem } from '../errors.ts'
 import { type KeptPart, withPart } from '../io/file-output.ts'
 import { writeWhole } from '../io/temporary-file.ts'
 
-export interface Rescued {
-  bytes: Uint8Array
-  extension?: string
-  /** Its name in the message. */
-  what?: string
-}
-
-/** Keeps in the temporary folder what was paid for and could not be saved. Returns the failure, which then says where. */
+/** Keeps in the temporary folder what was paid for and could not be saved. Returns the failure, which then says where, calling it `what`. */
 export const rescue = (
   { host }: Context,
   failure: CliError,
-  { bytes, extension = 'bin', what = 'the image' }: Rescued,
+  { bytes, extension = 'bin', what = 'the image' }: { bytes: Uint8Array; extension?: string; what?: string },
 ): CliError => withPart(failure, keep(host, bytes, extension), what)
 
 /** Keeps there the text of an answer that was not printed, all of it or the part that came; nothing if it is blank. */

@@ -127,7 +127,7 @@ faults('O: output', [
     code: 11,
     reqs: 1,
     err: [
-      'answer: it would be larger than a file may be (ulimit -f says how large that is); nor could it be',
+      'answer: it would be larger than a file may be (ulimit -f says how large that is); the answer could not be',
     ],
   },
   {

@@ -33,12 +33,15 @@ export function createJudge(schema: unknown): Judge {
   const draft = drafts.find((each) => each === dialect || each.address.test(String(dialect)))
   if (!draft) return failing([`$.$schema: ${dialect} is neither JSON Schema draft 2020-12 nor draft-07`])
   const validator = new draft.Validator({ ...reading, validateSchema: false })
-  const parts = [...subschemasOf(schema)]
   try {
-    if (!draft.check(schema)) return failing(describeSchema(schema, draft.check.errors))
-    for (const [, part] of parts)
+    // Of its problems the first names the keyword; others may only follow from it.
+    if (!draft.check(schema)) return failing(describeAll(schema, draft.check.errors?.slice(0, 1)))
+    for (const part of [...subschemasOf(schema)]) {
       for (const [name, type] of validatorsOwn) if (typeof part[name] === type) delete part[name]
-    for (const [, part] of parts) nameAnew(part)
+      for (const map of [part.properties, part.patternProperties])
+        if (isObject(map) && Object.hasOwn(map, leftOut))
+          return failing([`a property named ${leftOut} cannot be checked`])
+    }
     const validate: ValidateFunction = validator.compile(schema as object)
     // Shows a schema that is its own part without end.
     validate(null)
@@ -47,7 +50,7 @@ export function createJudge(schema: unknown): Judge {
       judge: (value) => (validate(value) ? [] : describeAll(value, validate.errors)),
     }
   } catch (error) {
-    return failing([describeRefusal(error, parts)])
+    return failing([describeRefusal(error)])
   }
 }
 
@@ -58,28 +61,15 @@ const validatorsOwn = [
   ['id', 'string'],
 ] as const
 
-/** The validator leaves out what `properties` and `patternProperties` have by this name, but not by a pattern for it. */
+/** The validator leaves out what a map of properties has by this name. */
 const leftOut = '__proto__'
 
-function nameAnew(part: SchemaObject): void {
-  const own = (map: unknown, pattern: string): SchemaObject =>
-    isObject(map) && Object.hasOwn(map, leftOut) ? { [pattern]: map[leftOut] } : {}
-  const { properties, patternProperties } = part
-  const named = { ...own(properties, `^(${leftOut})$`), ...own(patternProperties, `(${leftOut})`) }
-  if (Object.keys(named).length > 0)
-    part.patternProperties = { ...(patternProperties as SchemaObject | undefined), ...named }
-}
-
-function describeRefusal(error: unknown, parts: readonly [place: string, schema: SchemaObject][]): string {
+function describeRefusal(error: unknown): string {
   if (error instanceof RangeError) return 'it refers to itself without end'
   const { message } = error as Error
   const reference = /^can't resolve reference (.+) from id /.exec(message)?.[1]
   if (reference === undefined) return message
-  const place = parts.find(
-    ([, { $ref, $dynamicRef }]) => reference === $ref || reference === $dynamicRef,
-  )?.[0]
-  const why = reference.startsWith('#') ? 'leads to no schema' : 'is outside of the file'
-  return `${place ?? '$'}: $ref: ${reference} ${why}`
+  return `$ref: ${reference} ${reference.startsWith('#') ? 'leads to no schema' : 'is outside of the file'}`
 }
 
 /** Says only that there are others, which stand before it. */
@@ -95,20 +85,6 @@ function describeAll(value: unknown, errors: readonly ErrorObject[] | null | und
     problems.add(describe(value, error))
   }
   return [...problems]
-}
-
-/** The same for a schema. If a keyword may be one of some words, or a list, only the words are named. */
-function describeSchema(schema: unknown, errors: readonly ErrorObject[] | null | undefined): Problems {
-  if (!isObject(schema) && typeof schema !== 'boolean')
-    return [`$: must be an object, true or false, not ${kindOf(schema)}`]
-  const all = errors ?? []
-  const places = new Set(
-    all.filter(({ keyword }) => keyword === 'enum').map(({ instancePath }) => instancePath),
-  )
-  return describeAll(
-    schema,
-    all.filter(({ keyword, instancePath }) => keyword === 'enum' || !places.has(instancePath)),
-  )
 }
 
 function describe(value: unknown, { instancePath, keyword, message, params, data }: ErrorObject): string {
@@ -163,17 +139,13 @@ const maps = new Set([
 ])
 const data = new Set(['const', 'enum', 'default', 'examples'])
 
-/** A schema and all in it, each with its place. Objects under unknown keywords count too. */
-function* subschemasOf(schema: unknown, place = '$'): Generator<[place: string, schema: SchemaObject]> {
+/** A schema and all in it. Objects under unknown keywords count too. */
+function* subschemasOf(schema: unknown): Generator<SchemaObject> {
+  if (Array.isArray(schema)) for (const each of schema) yield* subschemasOf(each)
   if (!isObject(schema)) return
-  yield [place, schema]
+  yield schema
   for (const [key, value] of Object.entries(schema)) {
-    if (data.has(key)) continue
-    const below = `${place}.${key}`
-    if (Array.isArray(value))
-      for (const [index, each] of value.entries()) yield* subschemasOf(each, `${below}[${index}]`)
-    else if (maps.has(key) && isObject(value))
-      for (const [name, each] of Object.entries(value)) yield* subschemasOf(each, `${below}.${name}`)
-    else yield* subschemasOf(value, below)
+    const parts = maps.has(key) && isObject(value) ? Object.values(value) : value
+    if (!data.has(key)) yield* subschemasOf(parts)
   }
 }

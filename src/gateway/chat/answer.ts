@@ -147,7 +147,7 @@ async function read(
     breakLine()
     // A whole answer with nothing in it has nothing to keep.
     const isNothing = isRaw || (text.isWhole && decoder.holds.size === 0)
-    throw isNothing ? error : await keepUnread(context, error, decoder.unread())
+    throw isNothing ? error : keepUnread(context, error, decoder.unread())
   } finally {
     waiting.stop()
     cleanups.delete(breakLine)
@@ -158,7 +158,7 @@ const createPrinter = (context: Context, isLaidOut: boolean, waiting: Waiting) =
   isLaidOut ? createLayout(context, waiting) : createAnswerPrinter(context.output)
 
 /** Keeps an answer that was not understood, or has no text: it was paid for. An error of the service's is not an answer. */
-async function keepUnread(context: Context, error: unknown, bytes: Uint8Array): Promise<unknown> {
+function keepUnread(context: Context, error: unknown, bytes: Uint8Array): unknown {
   if (!(error instanceof CliError) || error.kind !== 'response') return error
   const start = Buffer.from(bytes.subarray(0, longestBlock)).toString().trimStart()
   const { brokeOff, body } = error.details
