@@ -54,7 +54,7 @@ export function createCaller(
   const build = createRequestBuilder(context, settings)
   const retries = isOneOfMany ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
-  let stopSpinner: (() => boolean) | undefined
+  let stopSpinner: (() => void) | undefined
   const isOnNetwork = !host.exchange && settings.profile.name !== demoName
   let choosing: Promise<Exchange> | undefined
   /** The session whose id was kept last: each list that a run reads is a call. */

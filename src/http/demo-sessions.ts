@@ -16,7 +16,7 @@ const longest = 60 * 60 * 1000
 const version = 4
 
 /** A process that has the lock works for moments only, so the lock is soon free again. */
-const waiting = { longestWait: 30_000, silence: 3000, kind: 'file', consequence: 'nothing was sent' } as const
+const waiting = { longestWait: 30_000, kind: 'file', consequence: 'nothing was sent' } as const
 
 /** The demo's sessions in the user's cache folder. If they cannot be kept there, a note says so once. */
 export function openDemoSessions({ host, note, timers, cleanups }: Context): SessionStore {

@@ -7,59 +7,38 @@ import type { Span } from './spans.ts'
 const looks = { key: '1', text: '32', other: '36' } as const
 
 /**
- * Lays out JSON text for a person: each value on a line of its own, indented. `take` is called with each line; if it
- * returns true, that is the last one. Numbers, the order of keys and a key that is there twice stay as they are spelled.
- * A text loses escapes that it does not need, and its control characters are escaped. The text is one that `JSON.parse`
- * accepts. Its depth should be bounded, for a line is as long as it is deep.
+ * Lays out JSON text for a person: each value on a line of its own, indented. Numbers, the order of keys and a key that is
+ * there twice stay as they are spelled. A text loses escapes that it does not need, and its control characters are escaped.
+ * The text is one that `JSON.parse` accepts. Its depth should be bounded, for a line is as long as it is deep.
  */
-export function layOutJson(json: string, take: (line: Span[]) => unknown): void {
+export function* layOutJson(json: string): Generator<Span[]> {
   let line: Span[] = []
   let depth = 0
-  let isOver = false
-  /** An object or a list was opened, and nothing in it has come. */
-  let isOpened = false
-
-  const put = (text: string, look = '') => line.push({ text, look })
-  function breakLine(): void {
-    isOver = take(line) === true
-    line = []
-    if (depth > 0) put('  '.repeat(depth))
-  }
-  function putValue(start: number): number {
-    const end = endOfValue(json, start)
-    const value = json.slice(start, end)
-    if (!value.startsWith('"')) put(value, looks.other)
-    else {
-      const isKey = json[skipBlanks(json, end)] === ':'
-      put(escapeJson(JSON.stringify(JSON.parse(value))), isKey ? looks.key : looks.text)
-    }
-    return end
-  }
-
-  let place = skipBlanks(json, 0)
-  while (place < json.length && !isOver) {
+  let before = ''
+  for (let place = skipBlanks(json, 0); place < json.length; ) {
     const mark = json.charAt(place)
-    let end = place + 1
-    if (mark === ',') {
-      put(mark)
-      breakLine()
-    } else if (mark === ':') put(': ')
-    else if (mark === '}' || mark === ']') {
-      depth--
-      if (!isOpened) breakLine()
-      isOpened = false
-      put(mark)
-    } else {
-      if (isOpened) breakLine()
-      isOpened = mark === '{' || mark === '['
-      if (isOpened) {
-        put(mark)
-        depth++
-      } else end = putValue(place)
+    const isEnd = mark === '}' || mark === ']'
+    const isOpened = before === '{' || before === '['
+    if (isEnd) depth--
+    if (isEnd ? !isOpened : isOpened || before === ',') {
+      yield line
+      line = depth > 0 ? [{ text: '  '.repeat(depth), look: '' }] : []
     }
+    if (mark === '{' || mark === '[') depth++
+    const end = ',:{}[]'.includes(mark) ? place + 1 : endOfValue(json, place)
+    line.push(spanOf(json, place, end))
+    before = mark
     place = skipBlanks(json, end)
   }
-  if (!isOver) take(line)
+  yield line
+}
+
+function spanOf(json: string, start: number, end: number): Span {
+  const text = json.slice(start, end)
+  if (',:{}[]'.includes(text)) return { text: text === ':' ? ': ' : text, look: '' }
+  if (!text.startsWith('"')) return { text, look: looks.other }
+  const isKey = json[skipBlanks(json, end)] === ':'
+  return { text: escapeJson(JSON.stringify(JSON.parse(text))), look: isKey ? looks.key : looks.text }
 }
 
 /** A line is as long as it is deep. */
@@ -72,9 +51,9 @@ const longestPage = 2 ** 24
 export function layOutPage(text: string, paint: (line: readonly Span[]) => string): string | undefined {
   if (tryParseJson(text) === undefined || isDeeperThan(text, deepest)) return undefined
   let page = ''
-  layOutJson(text, (line) => {
+  for (const line of layOutJson(text)) {
     page += `${paint(line)}\n`
-    return page.length > longestPage
-  })
-  return page.length > longestPage ? undefined : page
+    if (page.length > longestPage) return undefined
+  }
+  return page
 }

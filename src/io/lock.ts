@@ -18,8 +18,6 @@ interface LockOptions {
   name?: string
   /** Milliseconds. */
   longestWait: number
-  /** A lock that did not change for so long was left behind by a killed process. Milliseconds. */
-  silence: number
   /** Of the failure if the lock cannot be had. */
   kind: Kind
   consequence: string
@@ -93,8 +91,11 @@ export async function lockForRun(path: string, options: RunLockOptions): Promise
   const longestWait = deadline - timers.now()
   const onWait = () => note(`waiting for another parley that uses ${name}`)
   const failing = { kind: 'file', consequence: 'nothing was sent', retry: 'later' } as const
-  return lock(path, { name, longestWait, silence: 5000, onWait, ...failing })
+  return lock(path, { name, longestWait, onWait, ...failing })
 }
+
+/** A lock that did not change for so long was left behind by a killed process. Milliseconds. */
+const silence = 5000
 
 /** Milliseconds. */
 const aWhile = 2000
@@ -107,7 +108,7 @@ const longestStep = 500
  * regular file: that is not a lock, and is left alone.
  */
 export async function lock(target: string, options: LockOptions): Promise<Lock> {
-  const { name = target, longestWait, silence, kind, consequence, retry, onWait } = options
+  const { name = target, longestWait, kind, consequence, retry, onWait } = options
   const path = `${target}.parley-lock`
   const failure = (why: string) => new CliError(kind, `${name}: ${why}`, { consequence })
   const start = performance.now()

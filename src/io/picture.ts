@@ -3,19 +3,15 @@ export type PictureProtocol = 'kitty' | 'iterm2'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Why a terminal shows no pictures for certain, in words. */
-export function whyNoPictures({ TERM = '', TMUX }: Environment): string | undefined {
-  if (TERM === 'dumb') return 'the terminal shows no pictures (TERM=dumb)'
-  return TMUX || /^(screen|tmux)/.test(TERM) ? 'tmux and screen pass no pictures on' : undefined
-}
-
-/** Finds it from what the terminal says about itself. */
-export function findPictureProtocol(env: Environment): PictureProtocol | undefined {
-  const { TERM = '', TERM_PROGRAM = '', LC_TERMINAL, KITTY_WINDOW_ID } = env
-  if (whyNoPictures(env)) return undefined
+/** How a terminal shows pictures, by what it says about itself. If it says nothing, iTerm2's way is tried if pictures are wanted. */
+export function findPictureProtocol(env: Environment, isWanted = false): PictureProtocol | undefined {
+  const { TERM = '', TERM_PROGRAM = '', LC_TERMINAL, KITTY_WINDOW_ID, TMUX } = env
+  // tmux and screen pass no pictures on.
+  if (TMUX || /^(dumb|screen|tmux)/.test(TERM)) return undefined
   if (KITTY_WINDOW_ID || /^xterm-(kitty|ghostty)$/.test(TERM) || /^ghostty$/i.test(TERM_PROGRAM))
     return 'kitty'
-  return /^(iTerm\.app|WezTerm)$/.test(TERM_PROGRAM) || LC_TERMINAL === 'iTerm2' ? 'iterm2' : undefined
+  const isKnown = /^(iTerm\.app|WezTerm)$/.test(TERM_PROGRAM) || LC_TERMINAL === 'iTerm2'
+  return isKnown || isWanted ? 'iterm2' : undefined
 }
 
 /** Larger pictures would only slow the terminal down. Bytes. */

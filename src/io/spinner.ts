@@ -15,20 +15,15 @@ const delay = 300
 
 /**
  * Shows on a terminal what parley waits for, and how long it has waited. It comes after 300 ms, so that a quick call does
- * not load it, and needs a line of its own. `start` is when the wait began, by the forward clock; by default now. Call
- * the returned function to remove it; that one returns whether it was shown.
+ * not load it, and needs a line of its own. Call the returned function to remove it.
  */
-export function showSpinner(
-  { host, flags, cleanups, timers }: SpinnerStage,
-  what: string,
-  start?: number,
-): () => boolean {
+export function showSpinner({ host, flags, cleanups, timers }: SpinnerStage, what: string): () => void {
   const { stderr, env } = host
   const isWanted = !flags.quiet && !flags.verbose && env.TERM !== 'dumb'
   // ora loops for ever if a line has no columns.
   const isShown = isWanted && stderr.isTerminal && stderr.columns !== 0
-  if (!isShown) return () => false
-  const since = start ?? timers.now()
+  if (!isShown) return () => {}
+  const since = timers.now()
   let spinner: { text: string; stop(): unknown } | undefined
   let clock: NodeJS.Timeout | undefined
   const timer = setTimeout(async () => {
@@ -45,14 +40,12 @@ export function showSpinner(
       if (spinner) spinner.text = `${what} · ${Math.floor((timers.now() - since) / 1000)} s`
     }, 1000)
   }, delay)
-  function stop(): boolean {
+  function stop(): void {
     cleanups.delete(stop)
     clearTimeout(timer)
     clearInterval(clock)
-    const shown = spinner
+    spinner?.stop()
     spinner = undefined
-    shown?.stop()
-    return shown !== undefined
   }
   cleanups.add(stop)
   return stop
@@ -67,18 +60,15 @@ export interface Waiting {
   over(output: Output): Output
 }
 
-/** The first wait began at `start`, by the forward clock. */
-export function createWaiting(stage: SpinnerStage, start: number): Waiting {
-  let take: (() => boolean) | undefined
-  let since: number | undefined = start
+export function createWaiting(stage: SpinnerStage): Waiting {
+  let take: (() => void) | undefined
   const stop = () => {
     take?.()
     take = undefined
   }
   return {
     show(what) {
-      take ??= showSpinner(stage, what, since)
-      since = undefined
+      take ??= showSpinner(stage, what)
     },
     stop,
     over: (output) => ({

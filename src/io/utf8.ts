@@ -39,11 +39,8 @@ export const isBlank = (bytes: Uint8Array): boolean =>
 export const tooLong = (name: string) => usage(`${name}: longer than 512 MiB, the most that parley reads`)
 
 /** The line of a byte, from 1. */
-function lineOf(bytes: Uint8Array, offset: number): number {
-  let line = 1
-  for (let at = bytes.indexOf(0x0a); at >= 0 && at < offset; at = bytes.indexOf(0x0a, at + 1)) line++
-  return line
-}
+const lineOf = (bytes: Uint8Array, offset: number): number =>
+  bytes.subarray(0, offset).reduce((line, byte) => (byte === 0x0a ? line + 1 : line), 1)
 
 const step = 64 * 1024
 

@@ -24,7 +24,6 @@ const version = 1
 /** A process that has the lock writes at once, so the lock is soon free again. */
 const waiting = {
   longestWait: 60_000,
-  silence: 3000,
   kind: 'credentials',
   consequence: 'nothing was changed',
 } as const

@@ -594,7 +594,7 @@ describe('--results and --resume', () => {
     const cwd = folderWith(2)
     const file = join(cwd, 'r.ndjson')
     writeFileSync(file, '')
-    const held = await lock(file, { longestWait: 100, silence: 5000, kind: 'file', consequence: '' })
+    const held = await lock(file, { longestWait: 100, kind: 'file', consequence: '' })
     const ended = await run([...results, '--resume', '--deadline', '300ms'], { cwd })
     held.release()
     expect(ended).toMatchObject({ code: 11, requests: [] })

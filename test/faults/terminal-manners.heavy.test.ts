@@ -54,7 +54,7 @@ faultsOnce('V: what a person sees beside the answer', [
         out: 'fox.png\r\n',
         files: ['cwd/err', 'cwd/fox.png'],
         check: ({ ending }) => {
-          const said = '--preview: the terminal shows no pictures (TERM=dumb), nothing is shown'
+          const said = '--preview: stdout is not a terminal that shows pictures'
           expect(ending.files.get('cwd/err')?.includes(said)).toBe(flag !== '')
         },
       }),

@@ -90,7 +90,7 @@ async function read(
 ): Promise<PrintedAnswer> {
   const { flags, cleanups, timers } = context
   const isRaw = flags.raw ?? false
-  const waiting = createWaiting(context, context.start)
+  const waiting = createWaiting(context)
   const output = file ?? waiting.over(context.output)
   const raw = createRawPrinter(output)
   const printer = schema ? undefined : await createPrinter({ ...context, output }, isLaidOut, waiting)

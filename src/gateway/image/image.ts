@@ -7,7 +7,7 @@ import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { escapeControls } from '../../io/escape.ts'
-import { findPictureProtocol, renderPicture, whyNoPictures, whyNotShown } from '../../io/picture.ts'
+import { findPictureProtocol, renderPicture, whyNotShown } from '../../io/picture.ts'
 import { showSpinner } from '../../io/spinner.ts'
 import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import { profileFlag } from '../../settings/service-settings.ts'
@@ -60,7 +60,7 @@ export async function makeImages(context: Context, given: ImageOptions, words: s
 /** An image is large, and may be made while its answer comes. */
 async function receive(context: Context, response: HttpResponse): Promise<ImageAnswer> {
   // With --raw the output itself shows that the answer comes.
-  const stop = context.flags.raw ? undefined : showSpinner(context, 'waiting for the image', context.start)
+  const stop = context.flags.raw ? undefined : showSpinner(context, 'waiting for the image')
   let known: AnswerSummary = {}
   try {
     return await readImageAnswer(context, response, {
@@ -154,12 +154,8 @@ function createShow(
   { host, output, note }: Context,
   isWanted: boolean | undefined,
 ): (bytes: Uint8Array, extension: string) => Promise<void> {
-  const why = output.isTerminal ? whyNoPictures(host.env) : 'stdout is not a terminal'
-  const found = why === undefined ? findPictureProtocol(host.env) : undefined
-  if (isWanted && why !== undefined) note(`--preview: ${why}, nothing is shown`)
-  else if (isWanted && !found)
-    note("--preview: the terminal does not say that it shows pictures; iTerm2's way is tried")
-  const protocol = found ?? (isWanted && why === undefined ? 'iterm2' : undefined)
+  const protocol = output.isTerminal ? findPictureProtocol(host.env, isWanted) : undefined
+  if (isWanted && !protocol) note('--preview: stdout is not a terminal that shows pictures')
   if (isWanted === false || !protocol) return async () => {}
   return async (bytes, extension) => {
     const problem = whyNotShown(protocol, bytes, extension)

@@ -43,11 +43,11 @@ export function showToolUse(id: string, event: string, columns: number): string 
   const inputs = fields.filter(({ name }) => name === 'input')
   for (const { json } of inputs) {
     if (isDeeperThan(json, deepest)) throw usage(`it is nested more than ${deepest} deep`)
-    layOutJson(json, (spans) => {
+    for (const spans of layOutJson(json)) {
       const [first = '', ...more] = breakTexts(spans.map(({ text }) => text).join(''))
       show(first)
       for (const part of more) show(part, marks.more)
-    })
+    }
   }
   if (rows.length > mostRows) {
     const beginnings = inputs.flatMap(({ json }) => (json.startsWith('{') ? summarize(readFields(json)) : []))
