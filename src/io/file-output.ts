@@ -40,18 +40,13 @@ interface WhereWritten extends WriteLimit {
 
 /**
  * Prepares to write a file, without changing it yet: throws a `CliError` of kind `file` if it cannot be written. A device, a
- * pipe or an open descriptor is written directly, until the deadline. A file of the user's keeps its mode; a new one gets
- * `mode`, by default that of any new file.
+ * pipe or an open descriptor is written directly, until the deadline. A file of the user's keeps its mode.
  */
-export async function openFileOutput(
-  name: string,
-  { host, ...until }: WhereWritten,
-  mode?: number,
-): Promise<FileOutput> {
+export async function openFileOutput(name: string, { host, ...until }: WhereWritten): Promise<FileOutput> {
   const { path: target, stat: existing, isDirect } = findTarget(host, name)
   const sink = isDirect
     ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, until)
-    : createFileSink(target, name, modeToKeep(existing, host.uid) ?? mode)
+    : createFileSink(target, name, modeToKeep(existing, host.uid))
   const wrapped = (work: Promise<void>) =>
     work.catch((error) => {
       throw asFileFailure(error, name)
@@ -86,12 +81,17 @@ function createFileSink(target: string, name: string, mode: number | undefined):
     keep(held = '') {
       try {
         if (held !== '' && !file) begin().writeNow(held)
+        for (let number = 1; file && file.size > 0; number++) {
+          const suffix = number === 1 ? '.part' : `.part-${number}`
+          const kept = name + suffix
+          if (file.link(target + suffix)) return { outcome: `is kept as ${kept}`, name: kept }
+        }
+        return undefined
       } catch (error) {
-        return notKept(name, error)
+        return { outcome: `could not be kept as ${name}.part: ${fileProblem(error)}` }
+      } finally {
+        this.discard()
       }
-      const left = file
-      file = undefined
-      return left && keepPart(left, target, name)
     },
     discard() {
       file?.remove()
@@ -99,26 +99,6 @@ function createFileSink(target: string, name: string, mode: number | undefined):
     },
   }
 }
-
-function keepPart(file: TemporaryFile, target: string, name: string): KeptPart | undefined {
-  try {
-    for (let number = 1; file.size > 0; number++) {
-      const suffix = number === 1 ? '.part' : `.part-${number}`
-      if (!file.link(target + suffix)) continue
-      const kept = name + suffix
-      return { outcome: `is kept as ${kept}`, name: kept }
-    }
-  } catch (error) {
-    return notKept(name, error)
-  } finally {
-    file.remove()
-  }
-  return undefined
-}
-
-const notKept = (name: string, error: unknown): KeptPart => ({
-  outcome: `could not be kept as ${name}.part: ${fileProblem(error)}`,
-})
 
 /** Opens a pipe that somebody reads: opening any other would wait for ever. */
 async function openPipe(path: string, name: string): Promise<Writable> {

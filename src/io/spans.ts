@@ -22,7 +22,6 @@ export const looks = {
   address: '2;4',
   frame: '2',
   marker: '36',
-  done: '32',
 } as const
 
 export const textOf = (line: Line): string => line.map(({ text }) => text).join('')

@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs'
 import { buildBody, instruct, type Part } from '../../content/body.ts'
 import type { Context } from '../../context.ts'
-import type { Crowd } from '../../crowd.ts'
 import { asFileFailure, CliError } from '../../errors.ts'
-import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
 import { findTarget, realPlace } from '../../io/paths.ts'
+import { writeWhole } from '../../io/temporary-file.ts'
 import { decodeUtf8 } from '../../io/utf8.ts'
 import { appending } from '../../wire/json/edit.ts'
 
@@ -80,7 +79,7 @@ export async function openConversation(
         const turn = appending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
         const before = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
-        await replaceFile(await openFileOutput(name, context, 0o600), whole, cleanups)
+        writeWhole(findFile(context, name), whole, { mode: 0o600, uid: context.host.uid })
         context.calls.sayInstead(() => undefined)
         if (hasOther(before.text, system)) note(`${name}: --system has replaced its instruction`)
       } catch (error) {
@@ -110,15 +109,4 @@ function findFile({ host }: Context, name: string): string {
   const { path, isDirect } = findTarget(host, name)
   if (isDirect) throw new CliError('file', `${name}: it is not a regular file`)
   return realPlace(path)
-}
-
-async function replaceFile(file: FileOutput, bytes: Uint8Array, cleanups: Crowd<() => void>): Promise<void> {
-  cleanups.add(file.discard)
-  try {
-    await file.write(bytes)
-    await file.commit()
-  } finally {
-    file.discard()
-    cleanups.delete(file.discard)
-  }
 }

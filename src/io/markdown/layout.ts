@@ -79,15 +79,12 @@ const inside = (room: Room, lead: Line): Room => ({
 function layOutItem(item: Tokens.ListItem, room: Room): Line[] {
   const { indent, mark } = readMarker(item.raw)
   const bullet = mark.length > 1 ? mark : (bullets[room.depth % bullets.length] as string)
-  const [first, ...rest] = item.tokens as MarkedToken[]
-  const box = item.task ? boxOf(item.checked === true) : undefined
-  const marker: Span[] = [{ text: ' '.repeat(indent), look: '' }]
-  // A box takes the place of a bullet.
-  if (!box || mark.length > 1) marker.push({ text: `${bullet} `, look: looks.marker })
-  if (box) marker.push(box)
+  const marker: Span[] = [
+    { text: ' '.repeat(indent), look: '' },
+    { text: `${bullet} `, look: looks.marker },
+  ]
   const later: Span = { text: ' '.repeat(measure(marker)), look: '' }
-  const tokens = !first || !box ? item.tokens : [...withoutBox(first), ...rest]
-  const [line = [], ...lines] = layOut(tokens, inside(room, marker))
+  const [line = [], ...lines] = layOut(item.tokens, inside(room, marker))
   return [led(marker, line), ...lines.map((each) => led([later], each))]
 }
 
@@ -96,12 +93,6 @@ function readMarker(raw: string): { indent: number; mark: string } {
   const [, blanks = '', mark = '-'] = /^( *)([-*+]|\d+[.)])/.exec(raw) ?? []
   return { indent: blanks.length, mark }
 }
-
-const boxOf = (isChecked: boolean): Span =>
-  isChecked ? { text: '☑ ', look: looks.done } : { text: '☐ ', look: looks.marker }
-
-const withoutBox = (token: MarkedToken): Token[] =>
-  token.type === 'paragraph' ? [{ ...token, tokens: token.tokens.slice(1) }] : []
 
 function layOutCode({ text, lang = '' }: Tokens.Code): Line[] {
   const highlight = createHighlight(lang)
