@@ -1,15 +1,26 @@
+import { join } from 'node:path'
 import type { Context } from '../../context.ts'
-import { asFileFailure, CliError } from '../../errors.ts'
+import { asFileFailure, CliError, fileProblem } from '../../errors.ts'
 import { AppendedFile } from '../../io/appended-file.ts'
+import { openCacheFolder } from '../../io/cache-folder.ts'
 import { cutLines } from '../../io/cut-lines.ts'
+import { type Lock, lockForRun } from '../../io/lock.ts'
 import { absolutePath } from '../../io/paths.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { markOf } from '../session-state.ts'
 import type { entryOf, Use } from './judgement.ts'
 import { type JournalLine, type Reply, step } from './replying.ts'
-import { SessionLock, type Workplace } from './session-lock.ts'
-import { type JournalTask, Known, stepTask } from './task.ts'
+import { hashOf, type JournalTask, Known, stepTask } from './task.ts'
+
+/** What a run works on. */
+interface Workplace {
+  /** The service's address. */
+  address: string | undefined
+  session: string
+  /** When the run has to be over, by the forward clock, Infinity for no deadline. */
+  deadline: number
+}
 
 /** A line of the audit; `session` and `time` are added. A decision has the fields of its judgement. */
 export interface AuditEntry extends Partial<Omit<ReturnType<typeof entryOf>, 'toolUse'>> {
@@ -34,13 +45,14 @@ const events = [...steps, 'end', 'sent', 'done', 'not-asked', 'interrupt'] as co
 type AuditEvent = (typeof events)[number]
 
 /**
- * A record of decisions and acts, and a journal that says after a kill how far a run got. One run at a time has it.
- * Without a file it is only the lock that keeps other runs out.
+ * A record of decisions and acts, and a journal that says after a kill how far a run got. With it comes the right to work on
+ * the session, which one run has at a time. Without a file it is only that.
  */
 export class Audit {
-  readonly #lock: SessionLock
+  readonly #context: Context
   readonly #session: string
-  readonly #timers: Context['timers']
+  readonly #locks: { lock: Lock; name: string }[] = []
+  #isClosed = false
   /** How far earlier runs got with each tool use of this session, by id. */
   readonly earlier = new Map<string, Reply>()
   /** The tool uses that earlier runs denied, or saw run though they are denied: by id, in words. */
@@ -51,30 +63,56 @@ export class Audit {
   /** By id. Empty if earlier runs decided about two tool uses of that id. */
   readonly #marks = new Map<string, string>()
 
-  private constructor({ timers }: Context, lock: SessionLock) {
-    this.#timers = timers
-    this.#session = lock.session
-    this.#lock = lock
+  private constructor(context: Context, session: string) {
+    this.#context = context
+    this.#session = session
+    context.cleanups.add(() => this.close())
   }
 
   /**
-   * Waits until no other run works on the session, and reads the file at `path`. Throws a `CliError` of kind `file`.
+   * Waits until no other run of this user on this machine works on the session, and no run that has the same audit file,
+   * which several machines may share. Reads the file at `path`. Throws a `CliError` of kind `file`, also at the deadline.
    */
   static async open(context: Context, workplace: Workplace, path: string | undefined): Promise<Audit> {
+    const audit = new Audit(context, workplace.session)
     const name = `the audit file ${path}`
-    const file =
-      path === undefined ? undefined : new AppendedFile({ path: absolutePath(context.host, path), name })
-    let lock: SessionLock | undefined
     try {
-      lock = await SessionLock.take(context, workplace, path)
-      const audit = new Audit(context, lock)
-      if (file && path !== undefined) await audit.#read(file, path)
+      if (path !== undefined) audit.#file = new AppendedFile({ path: absolutePath(context.host, path), name })
+      await audit.#lockSession(workplace)
+      if (path !== undefined) await audit.#lockFile(workplace, path)
+      if (audit.#file) await audit.#read(audit.#file, name)
       return audit
     } catch (error) {
-      file?.close()
-      lock?.release()
+      audit.close()
       throw asFileFailure(error, name)
     }
+  }
+
+  /** A container may have no folder for the lock. Then the run goes on without it, and says so. */
+  async #lockSession({ address = '', session, deadline }: Workplace): Promise<void> {
+    const { host, note } = this.#context
+    try {
+      const path = join(openCacheFolder(host), `session-${digest(`${spell(address)}\0${session}`)}`)
+      await this.#lock(path, { name: `session ${session}`, deadline }, `the session ${session}`)
+    } catch (error) {
+      if (error instanceof CliError) throw error
+      note(`another run of ${session} would not wait for this one: ${fileProblem(error)}`)
+    }
+  }
+
+  /** Runs of other sessions may write the same file at the same time. */
+  async #lockFile({ session, deadline }: Workplace, audit: string): Promise<void> {
+    const end = `.${digest(session)}`
+    const path = absolutePath(this.#context.host, audit) + end
+    try {
+      await this.#lock(path, { name: `${audit} for ${session}`, deadline }, `the audit file ${audit}`)
+    } catch (error) {
+      throw asFileFailure(error, `the lock of the audit file, ${audit}${end}.parley-lock`)
+    }
+  }
+
+  async #lock(path: string, options: { name: string; deadline: number }, name: string): Promise<void> {
+    this.#locks.push({ lock: await lockForRun(path, { ...this.#context, ...options }), name })
   }
 
   /** Whether earlier runs decided about another tool use of this id: of another type, server, name or input. */
@@ -101,21 +139,26 @@ export class Audit {
    * `CliError` of kind `file`, also if another run may work on the session by now.
    */
   add(entry: AuditEntry): void {
-    this.#lock.requireHeld()
+    if (this.#isClosed) throw new CliError('file', `the run that worked on ${this.#session} is over`)
+    const lost = this.#locks.find(({ lock }) => !lock.isHeld())
+    const mayHaveOther = `its lock is gone, so another run may work on ${this.#session}`
+    if (lost) throw new CliError('file', `${lost.name}: ${mayHaveOther}`)
     if (!this.#file) return
-    const time = new Date(this.#timers.date()).toISOString()
+    const time = new Date(this.#context.timers.date()).toISOString()
     this.#file.append(`${toLine(entry, this.#session, time)}\n`)
     this.#file.sync()
     this.#step({ ...entry, time })
   }
 
   close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
     this.#file?.close()
-    this.#lock.release()
+    for (const { lock } of this.#locks) lock.release()
   }
 
-  async #read(file: AppendedFile, path: string): Promise<void> {
-    for await (const { entry, text } of readEntries(file.read(), path)) {
+  async #read(file: AppendedFile, name: string): Promise<void> {
+    for await (const { entry, text } of readEntries(file.read(), name)) {
       if (entry.session !== this.#session) continue
       this.#step(entry)
       const { toolUse: id } = entry
@@ -127,7 +170,6 @@ export class Audit {
     }
     file.makePrivate()
     file.endLine()
-    this.#file = file
   }
 
   /** A step of the task or of the interrupt: of this one a line names neither a tool use nor a task. */
@@ -157,6 +199,12 @@ export class Audit {
   }
 }
 
+/** The same for each spelling of an address. */
+const spell = (address: string) =>
+  (URL.canParse(address) ? new URL(address).href : address).replace(/\/+$/, '')
+
+const digest = (text: string) => hashOf(Buffer.from(text)).slice(0, 16)
+
 /** The input stands as it is spelled, before the event. */
 function toLine(entry: AuditEntry, session: string, time: string): string {
   const { toolUse, task, type, server, name, input, event, ...more } = entry
@@ -185,7 +233,7 @@ export async function* readEntries(
       isFirst = false
       const entry = text === undefined ? undefined : tryParseJson(text)
       if (entry === undefined ? !isTorn(text) : !isEntry(entry))
-        throw new CliError('file', `the audit file ${name}: it holds something else`)
+        throw new CliError('file', `${name}: it holds something else`)
       if (text !== undefined && isObject(entry)) yield { entry, text }
     }
   }

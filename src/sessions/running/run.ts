@@ -34,7 +34,6 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const { session } = parts.params
   const workplace = { address: plan.settings.values.agentsUrl, session, deadline: caller.deadline }
   const audit = await Audit.open(context, workplace, options.audit)
-  context.cleanups.add(() => audit.close())
   wayOn.read(audit)
   const run = { context: { ...context, output: printWhileRead(context.output) }, caller, parts, audit, wayOn }
   const asker = new Asker(context, parts.look)

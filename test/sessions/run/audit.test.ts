@@ -360,7 +360,7 @@ test.each([
 ])('%j is something else', async (text) => {
   await expect(entriesOf(text)).rejects.toMatchObject({
     kind: 'file',
-    message: 'the audit file x: it holds something else',
+    message: 'x: it holds something else',
   })
 })
 
