@@ -79,12 +79,14 @@ const inside = (room: Room, lead: Line): Room => ({
 function layOutItem(item: Tokens.ListItem, room: Room): Line[] {
   const { indent, mark } = readMarker(item.raw)
   const bullet = mark.length > 1 ? mark : (bullets[room.depth % bullets.length] as string)
+  const [first, ...rest] = item.tokens as MarkedToken[]
+  const box = first?.type === 'checkbox' ? first.raw : ''
   const marker: Span[] = [
     { text: ' '.repeat(indent), look: '' },
-    { text: `${bullet} `, look: looks.marker },
+    { text: `${bullet} ${box}`, look: looks.marker },
   ]
   const later: Span = { text: ' '.repeat(measure(marker)), look: '' }
-  const [line = [], ...lines] = layOut(item.tokens, inside(room, marker))
+  const [line = [], ...lines] = layOut(box === '' ? item.tokens : rest, inside(room, marker))
   return [led(marker, line), ...lines.map((each) => led([later], each))]
 }
 

@@ -56,7 +56,7 @@ describe('blocks', () => {
     ['7. a\n8. b', '7. a\n8. b\n'],
     ['- [x] done\n- [ ] open\n- [y] text\n1. [x] both', '• [x] done\n• [ ] open\n• [y] text\n1. [x] both\n'],
     ['- [x] done\n\n- [ ] open\n', '• [x] done\n\n• [ ] open\n'],
-    ['- > [x] quoted\n\n> - [x] done', '• │ [x] quoted\n\n│ • [x] done\n'],
+    ['- > [x] quoted\n\n> - [x] done', '• │ [x] quoted\n\n│ ◦ [x] done\n'],
     ['- a\nlazy\n\nover', '• a\n  lazy\n\nover\n'],
     ['- \n- b', '•\n• b\n'],
     ['> a\n> b\n>\n> > c\n\nd', '│ a\n│ b\n│\n│ │ c\n\nd\n'],
