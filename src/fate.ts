@@ -62,31 +62,31 @@ export function meaning(fate: Fate, { repeat, isProvedByReceipt = false, look }:
   // An interrupted reading leaves nothing in doubt.
   const doubt = isProvedByReceipt ? mayBeAccepted(look) : repeat === 'always' ? undefined : mayBeDone
   const interruptedDoubt = isProvedByReceipt ? doubt : 'the request was sent; it may have been carried out'
-  switch (fate) {
-    case 'not-sent':
-      return { sent: 'no', safeToRetry: true, interrupted: 'nothing was sent', failed: 'nothing was sent' }
-    case 'refused':
-      return { sent: 'yes', safeToRetry: true, interrupted: 'nothing was accepted' }
-    case 'failed':
-      return {
-        sent: 'yes',
-        safeToRetry: !isOnce,
-        interrupted: isProvedByReceipt ? doubt : 'the request was answered with a failure',
-        failed: isOnce ? doubt : undefined,
-      }
-    case 'sent':
-      return { sent: 'unknown', safeToRetry: !isOnce, interrupted: interruptedDoubt, failed: doubt }
-    case 'answered':
-      return {
-        // What answers an event with anything but a receipt may be a gateway, and not the service.
-        sent: isProvedByReceipt ? 'unknown' : 'yes',
-        safeToRetry: !isOnce,
-        interrupted: isOnce ? interruptedDoubt : 'the answer was cut off',
-        failed: isProvedByReceipt ? doubt : undefined,
-      }
-    case 'done':
-      return { sent: 'yes', safeToRetry: !isOnce }
+  const meanings: Record<Fate, Meaning> = {
+    'not-sent': {
+      sent: 'no',
+      safeToRetry: true,
+      interrupted: 'nothing was sent',
+      failed: 'nothing was sent',
+    },
+    refused: { sent: 'yes', safeToRetry: true, interrupted: 'nothing was accepted' },
+    failed: {
+      sent: 'yes',
+      safeToRetry: !isOnce,
+      interrupted: isProvedByReceipt ? doubt : 'the request was answered with a failure',
+      failed: isOnce ? doubt : undefined,
+    },
+    sent: { sent: 'unknown', safeToRetry: !isOnce, interrupted: interruptedDoubt, failed: doubt },
+    answered: {
+      // What answers an event with anything but a receipt may be a gateway, and not the service.
+      sent: isProvedByReceipt ? 'unknown' : 'yes',
+      safeToRetry: !isOnce,
+      interrupted: isOnce ? interruptedDoubt : 'the answer was cut off',
+      failed: isProvedByReceipt ? doubt : undefined,
+    },
+    done: { sent: 'yes', safeToRetry: !isOnce },
   }
+  return meanings[fate]
 }
 
 /** One call of a run, from its first attempt to its end. */

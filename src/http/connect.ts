@@ -3,7 +3,7 @@ import type { SecureContext } from 'node:tls'
 import { CliError } from '../errors.ts'
 import { setTimer } from '../timers.ts'
 import type { HttpProxy } from './proxy.ts'
-import { makePausable, type PausableSocket } from './socket.ts'
+import { makePausable, type PausableSocket, ready } from './socket.ts'
 
 export interface ConnectOptions {
   /** Milliseconds, for name, connection, proxy and TLS together; 0 for no limit. */
@@ -81,7 +81,12 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way)
       servername: isIP(name) ? undefined : name,
     })
     sockets.push(secured)
-    return ready(secured, 'secureConnect', (error) => explain(error, host))
+    // A later error is the reader's, or nobody's: without a listener it would end the process.
+    secured.on('error', () => {})
+    await ready(secured, 'secureConnect').catch((error: Error) => {
+      throw explain(error, host)
+    })
+    return secured
   }
 
   const dialFirst = async () => {
@@ -108,26 +113,6 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way)
   }
   if (url.protocol !== 'https:') return socket
   return secure(socket, url)
-}
-
-/** Waits for an event of a socket; throws a `CliError` if the socket fails first. */
-async function ready(socket: Socket, event: string, explain: (error: Error) => CliError): Promise<Socket> {
-  let settle = () => {}
-  try {
-    await new Promise<void>((resolve, reject) => {
-      const onError = (error: Error) => reject(explain(error))
-      const onClose = () => onError(Object.assign(new Error(), { code: 'ECONNRESET' }))
-      settle = () => void socket.off('close', onClose).off('error', onError).off(event, resolve)
-      socket.on('close', onClose).on('error', onError).on(event, resolve)
-      // It says so only once, and may have done it before.
-      if (socket.destroyed) onClose()
-    })
-    return socket
-  } finally {
-    settle()
-    // A later error is the reader's, or nobody's: without a listener it would end the process.
-    socket.on('error', () => {})
-  }
 }
 
 /** Without the brackets of an IPv6 address. */

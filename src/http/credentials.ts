@@ -5,6 +5,7 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import {
   addressOf,
   describeMismatch,
+  nameOf,
   profileFlag,
   secretOriginOf,
   secretsOf,
@@ -29,7 +30,7 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
     const [plain, setting] = secretsOf[service]
     const given = settings.values[plain]
     if (given !== undefined) return given
-    if (settings.values[setting] === undefined) throw missing([plain], settings)
+    if (settings.values[setting] === undefined) throw missing(service, [plain], settings)
     const { runSecretCommand } = await import('../settings/secret-command.ts')
     const secret = printed.get(service) ?? runSecretCommand(context, settings, setting)
     printed.set(service, secret)
@@ -72,7 +73,7 @@ function requireUsable(
   const address = values[name]
   const secret = secretOriginOf(settings, service)
   if (address === undefined)
-    throw missing(!credential || secret ? [name] : [name, secretsOf[service][0]], settings)
+    throw missing(service, !credential || secret ? [name] : [name, secretsOf[service][0]], settings)
   refusePlainHttp(settings, service)
   if (!credential) return
   const problem = describeMismatch(settings, service)
@@ -95,16 +96,10 @@ export function refusePlainHttp({ values, origins }: ResolvedSettings, service: 
 
 const unusable = (message: string) => new CliError('credentials', message)
 
-const names: { [K in SettingName]?: [what: string, service: string] } = {
-  baseUrl: ['no address', 'the gateway'],
-  accessToken: ['no access token', 'the gateway'],
-  agentsUrl: ['no address', 'the session service'],
-  apiKey: ['no API key', 'the session service'],
-}
-
-/** `settings` are one service's: for its address, its secret, or both. */
-function missing(settings: SettingName[], resolved: ResolvedSettings): CliError {
-  const what = settings.map((name) => names[name]?.[0]).join(' and ')
+/** `settings` are the service's: for its address, its secret, or both. */
+function missing(service: Service, settings: SettingName[], resolved: ResolvedSettings): CliError {
+  const secret = service === 'gateway' ? 'no access token' : 'no API key'
+  const what = settings.map((name) => (name === addressOf(service) ? 'no address' : secret)).join(' and ')
   const flag = profileFlag(resolved)
   const ways = [
     `'parley config init${flag}' asks for ${settings.length > 1 ? 'them' : 'it'}`,
@@ -112,7 +107,7 @@ function missing(settings: SettingName[], resolved: ResolvedSettings): CliError 
     ...(settings.length > 1 ? [] : [`'parley config set${flag} ${settings[0]}'`]),
     "try '--profile demo'",
   ]
-  return unusable(`${what} for ${names[settings[0] as SettingName]?.[1]}: ${ways.join(', or ')}`)
+  return unusable(`${what} for ${nameOf[service]}: ${ways.join(', or ')}`)
 }
 
 /**
@@ -123,26 +118,21 @@ export function createSecretRenewal(forgetSecrets: () => boolean) {
   let version = 0
   let hasWorked = true
 
-  /** Whether there may be another secret than the one of this version. */
-  function renew(used: number): boolean {
-    if (used < version) return true
-    if (!hasWorked || !forgetSecrets()) return false
-    version++
-    hasWorked = false
-    return true
-  }
-
-  return async <T>(call: () => Promise<T>): Promise<T> => {
-    for (let isSecond = false; ; isSecond = true) {
-      const used = version
-      try {
-        const value = await call()
-        if (used === version) hasWorked = true
-        return value
-      } catch (error) {
-        const isRefused = error instanceof CliError && error.details.status === 401
-        if (isSecond || !isRefused || !renew(used)) throw error
+  async function attempt<T>(call: () => Promise<T>, isSecond = false): Promise<T> {
+    const used = version
+    try {
+      const value = await call()
+      if (used === version) hasWorked = true
+      return value
+    } catch (error) {
+      if (isSecond || !(error instanceof CliError) || error.details.status !== 401) throw error
+      if (used === version) {
+        if (!hasWorked || !forgetSecrets()) throw error
+        version++
+        hasWorked = false
       }
+      return attempt(call, true)
     }
   }
+  return <T>(call: () => Promise<T>): Promise<T> => attempt(call)
 }

@@ -2,6 +2,7 @@ import { BlockList, isIP, type Socket } from 'node:net'
 import { unescape as decode } from 'node:querystring'
 import { CliError } from '../errors.ts'
 import { addressProblem, isLoopback } from '../wire/address.ts'
+import { ready } from './socket.ts'
 
 export interface HttpProxy {
   /** Without user name and password. */
@@ -57,23 +58,23 @@ function isExempt(url: URL, list: string): boolean {
 }
 
 function matches(entry: string, host: string, port: string): boolean {
-  if (entry.includes('/')) return isInBlock(entry, host)
   const [, bracketed, name = bracketed, wanted] =
     /^(?:\[(.+)\]|([^:]+|.*:.*:.*?))(?::(\d+))?$/.exec(entry) ?? []
   if (name === undefined || (wanted !== undefined && wanted !== port)) return false
-  if (isIP(name)) return isIP(host) > 0 && isInBlock(`${name}/${isIP(name) === 4 ? 32 : 128}`, host)
+  const [address = '', length] = name.split('/')
+  if (isIP(address) > 0) return isInBlock(host, address, length)
   const suffix = name.replace(/^\*?\./, '').replace(/\.$/, '')
   return host === suffix || host.endsWith(`.${suffix}`)
 }
 
-function isInBlock(block: string, host: string): boolean {
-  const [address = '', length = ''] = block.replace(/[[\]]/g, '').split('/')
-  const family = isIP(address)
-  if (family === 0 || family !== isIP(host) || !/^\d+$/.test(length)) return false
-  if (Number(length) > (family === 4 ? 32 : 128)) return false
+/** `length` is that of the addresses' common beginning, in bits. */
+function isInBlock(host: string, address: string, length?: string): boolean {
+  const [family, most] = isIP(address) === 4 ? (['ipv4', 32] as const) : (['ipv6', 128] as const)
+  const bits = length === undefined ? most : Number(length || NaN)
+  if (isIP(host) !== isIP(address) || !Number.isInteger(bits) || bits < 0 || bits > most) return false
   const blocks = new BlockList()
-  blocks.addSubnet(address, Number(length), family === 4 ? 'ipv4' : 'ipv6')
-  return blocks.check(host, family === 4 ? 'ipv4' : 'ipv6')
+  blocks.addSubnet(address, bits, family)
+  return blocks.check(host, family)
 }
 
 /** A host name without brackets and without a dot at its end, to compare it. */
@@ -110,32 +111,19 @@ const notSent = (message: string, isPermanent = false) => new CliError('not-sent
 /** Reads up to the blank line that ends the head; what follows it stays in the socket. */
 async function readHead(socket: Socket, { url, variable }: HttpProxy): Promise<string> {
   let received = Buffer.alloc(0)
-  let settle = () => {}
-  const cutOff = () => notSent(`the proxy ${url.host}, from ${variable}, closed the connection`)
-  try {
-    return await new Promise<string>((resolve, reject) => {
-      const onReadable = () => {
-        for (let chunk = socket.read(); chunk !== null; chunk = socket.read()) {
-          received = Buffer.concat([received, chunk])
-          const end = received.indexOf('\r\n\r\n')
-          if (end >= 0) {
-            settle()
-            if (received.length > end + 4) socket.unshift(received.subarray(end + 4))
-            return resolve(received.subarray(0, end + 4).toString('latin1'))
-          }
-          if (received.length > longestHead) return resolve('')
-        }
+  for (;;) {
+    for (let chunk = socket.read(); chunk !== null; chunk = socket.read()) {
+      received = Buffer.concat([received, chunk])
+      const end = received.indexOf('\r\n\r\n')
+      if (end >= 0) {
+        if (received.length > end + 4) socket.unshift(received.subarray(end + 4))
+        return received.subarray(0, end + 4).toString('latin1')
       }
-      const onEnd = () => reject(cutOff())
-      const onError = (error: Error) => reject(error instanceof CliError ? error : cutOff())
-      settle = () => {
-        socket.off('readable', onReadable).off('end', onEnd).off('close', onEnd).off('error', onError)
-      }
-      socket.on('readable', onReadable).on('end', onEnd).on('close', onEnd).on('error', onError)
-      // It says so only once, and may have done it while this file was loaded.
-      if (socket.destroyed) onEnd()
+      if (received.length > longestHead) return ''
+    }
+    await ready(socket, 'readable').catch((error: Error) => {
+      if (error instanceof CliError) throw error
+      throw notSent(`the proxy ${url.host}, from ${variable}, closed the connection`)
     })
-  } finally {
-    settle()
   }
 }

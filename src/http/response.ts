@@ -1,4 +1,5 @@
 import { CliError } from '../errors.ts'
+import { nameOf } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { collectBody, type HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
@@ -71,8 +72,6 @@ export async function readErrorResponse(
     isPermanent: headers['x-should-retry']?.toLowerCase() === 'false' || undefined,
   })
 }
-
-const nameOf = { gateway: 'the gateway', agents: 'the session service' }
 
 /** The body as far as it comes: the status counts even when the body breaks off. */
 async function collectStart(response: HttpResponse): Promise<Uint8Array> {

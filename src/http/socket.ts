@@ -101,3 +101,19 @@ export function errorOf(socket: Socket): Error | null {
   const error: NodeJS.ErrnoException = socket.errored ?? new Error('reset')
   return error.code === 'EPIPE' ? null : Object.assign(error, { code: 'ECONNRESET' })
 }
+
+/** Waits for an event of a socket. Throws the socket's error if it fails first, or is closed. */
+export async function ready(socket: Socket, event: string): Promise<void> {
+  let settle = () => {}
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const onClose = () => reject(Object.assign(new Error(), { code: 'ECONNRESET' }))
+      settle = () => void socket.off('close', onClose).off('error', reject).off(event, resolve)
+      socket.on('close', onClose).on('error', reject).on(event, resolve)
+      // It says so only once, and may have done it before.
+      if (socket.destroyed) onClose()
+    })
+  } finally {
+    settle()
+  }
+}

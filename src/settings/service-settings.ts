@@ -4,6 +4,9 @@ import { defaultName } from './profiles.ts'
 import type { ResolvedSettings } from './resolve.ts'
 import { variableOf } from './table.ts'
 
+/** A service in a message. */
+export const nameOf = { gateway: 'the gateway', agents: 'the session service' }
+
 /** The setting for a service's address. */
 export const addressOf = (service: Endpoint['service']) => (service === 'gateway' ? 'baseUrl' : 'agentsUrl')
 

@@ -12,6 +12,7 @@ import {
   withValue,
 } from './profiles.ts'
 import { schemas } from './schemas.ts'
+import { addressOf, secretsOf } from './service-settings.ts'
 import { maskValue, type SettingName, settingOf } from './table.ts'
 
 /**
@@ -42,9 +43,10 @@ export async function setUpProfile(context: Context, questioner: Questioner): Pr
     if (value !== undefined) answers.push([setting, value])
     return (value ?? current) !== undefined
   }
-  for (const { title, address, secret, command, others } of services) {
+  for (const { title, service, others } of services) {
     write(`\n${title}`)
-    if (!(await ask(address))) continue
+    if (!(await ask(addressOf(service)))) continue
+    const [secret, command] = secretsOf[service]
     if (!(await ask(secret))) await ask(command)
     for (const other of others) await ask(other)
   }
@@ -57,7 +59,7 @@ export async function setUpProfile(context: Context, questioner: Questioner): Pr
     const flag = flags.profile ? ` --profile ${name}` : ''
     note(`saved: 'parley config list --effective${flag}' shows it`)
   }
-  return services.some(({ address }) => values[address] !== undefined)
+  return services.some(({ service }) => values[addressOf(service)] !== undefined)
 }
 
 /** Before each line but a title. */
@@ -70,16 +72,12 @@ const withAnswer = (values: Values, [name, value]: GivenValue) => withValue(valu
 const services = [
   {
     title: 'The model gateway, for chat and image:',
-    address: 'baseUrl',
-    secret: 'accessToken',
-    command: 'accessTokenCommand',
+    service: 'gateway',
     others: ['family', 'chatModel', 'imageModel'],
   },
   {
     title: 'The session service, for events:',
-    address: 'agentsUrl',
-    secret: 'apiKey',
-    command: 'apiKeyCommand',
+    service: 'agents',
     others: ['agentsAuth', 'vendor', 'workspaceId'],
   },
 ] as const
