@@ -256,7 +256,9 @@ export class SessionState {
     this.addAgain(event, text)
     const earlier = this.#toolUses.get(id)
     if (earlier?.isClosed) return
-    this.#toolUses.set(id, { ...readToolUse(event, text), isContradicted: earlier?.isContradicted })
+    const use = readToolUse(event, text)
+    use.isContradicted = earlier?.isContradicted
+    this.#toolUses.set(id, use)
     if (permission !== 'allow' && permission !== 'deny' && !this.#answers.has(id)) this.#open.add(id)
   }
 
@@ -318,6 +320,9 @@ function readToolUse(event: SessionEvent, text = JSON.stringify(event)): ToolUse
     thread: event.session_thread_id,
     permission: event.evaluated_permission,
     text,
+    wantsResult: false,
+    isContradicted: undefined,
+    isClosed: false,
   }
 }
 

@@ -1,5 +1,5 @@
 import { collectBody } from './exchange.ts'
-import { childrenOf, createWalk, findChild, skipBlanks } from './json/scanner.ts'
+import { createWalk, keyAt } from './json/scanner.ts'
 import { failureInBody, failureInstead, isErrorEnvelope, notUnderstood } from './problem/problem.ts'
 import { parseReceived } from './received-json.ts'
 import * as z from './zod.ts'
@@ -85,8 +85,7 @@ export function readPage(text: string, name: string): Page {
   const page = parseReceived(text, name)
   if (isErrorEnvelope(page)) throw failureInBody(page)
   if (Array.isArray(page)) {
-    const texts = elementsOf(`{"data":${text}}`, 'data')
-    return { data: page, texts, isMarked: false, next: () => undefined }
+    return { data: page, texts: elementsOf(text), isMarked: false, next: () => undefined }
   }
   const data = (page as { data?: unknown } | null)?.data
   if (data === undefined || data === null) throw failureInstead(page, `${name} has no data`)
@@ -131,14 +130,37 @@ export function createPageTrail(list: string) {
 }
 
 /**
- * The elements of a list in the text of a JSON object, as they are spelled there, each on one line; none if the
- * field is not a list. `JSON.parse` must have accepted the text.
+ * The elements of a list, or of a list in a field of an object, as they are spelled, each on one line; none if the field is
+ * not a list. `JSON.parse` must have accepted the text, which may be long: it is gone over once.
  */
-export function elementsOf(text: string, field: string): string[] {
-  const list = findChild(text, skipBlanks(text, 0), field)
-  if (!list || text[list.start] !== '[') return []
-  const elements: string[] = []
-  for (const { start, end } of childrenOf(text, list.start)) elements.push(onOneLine(text.slice(start, end)))
+export function elementsOf(text: string, field?: string): string[] {
+  const level = field === undefined ? 1 : 2
+  let elements: string[] = []
+  let depth = 0
+  let fieldStart = 0
+  /** Where the element begins, within the list. */
+  let start: number | undefined
+  createWalk()(text, (mark, place) => {
+    if (mark === '[' || mark === '{') {
+      depth++
+      if (depth === 1 && level === 2 && mark === '[') return true
+      if (depth === 1) fieldStart = place + 1
+      // Of fields with one name the last counts.
+      if (depth === level && mark === '[' && (depth === 1 || keyAt(text, fieldStart) === field)) {
+        elements = []
+        start = place + 1
+      }
+    } else if (mark === ',' && depth === 1 && level === 2) fieldStart = place + 1
+    else if (mark === ',' || mark === ']' || mark === '}') {
+      if (depth === level && start !== undefined) {
+        const element = text.slice(start, place).trim()
+        if (element !== '') elements.push(onOneLine(element))
+        start = mark === ',' ? place + 1 : undefined
+      }
+      if (mark !== ',') depth--
+    }
+    return false
+  })
   return elements
 }
 

@@ -104,6 +104,12 @@ function endOfScalar(text: string, start: number): number {
 const depthOf = (mark: string): number =>
   mark === '{' || mark === '[' ? 1 : mark === '}' || mark === ']' ? -1 : 0
 
+/** The key from `start` on, before which may be blanks, in a text that `JSON.parse` accepts. */
+export function keyAt(text: string, start: number): string {
+  const place = skipBlanks(text, start)
+  return JSON.parse(text.slice(place, endOfString(text, place)))
+}
+
 /** The values of the object or list that begins at `start`, in a text that `JSON.parse` accepts. */
 export function* childrenOf(text: string, start: number): Generator<Child> {
   const isObject = text[start] === '{'
