@@ -1,15 +1,21 @@
 import type { Context } from './context.ts'
 import { CliError } from './errors.ts'
-import { buildTrial, longestAnswer, tryChat } from './gateway/check.ts'
-import { createCaller } from './http/call.ts'
+import { printAnswer } from './gateway/chat/answer.ts'
+import { buildChatRequest } from './gateway/chat/chat.ts'
+import { type Caller, createCaller } from './http/call.ts'
+import { agentHeaders } from './http/request.ts'
 import { oneLine } from './io/escape.ts'
+import type { Output } from './io/output.ts'
 import { createQuestioner, InputEnded, type Questioner } from './io/question.ts'
 import { createWrapping } from './io/wrapping.ts'
-import { tryList } from './sessions/check.ts'
+import { sessionParts } from './sessions/session.ts'
 import { changeProfile, demoName, withValue } from './settings/profiles.ts'
 import { deadlineOf, type ResolvedSettings, readSettings } from './settings/resolve.ts'
 import { profileFlag, secretOriginOf } from './settings/service-settings.ts'
+import { endpoints } from './wire/endpoints.ts'
+import { readBody } from './wire/exchange.ts'
 import { isObject } from './wire/json/parse.ts'
+import { readPage } from './wire/page.ts'
 
 export interface CheckOptions {
   /** Also try what costs: two short questions to the model. If absent, a person at a terminal is asked. */
@@ -57,20 +63,20 @@ export async function checkProfile(asked: Context, { ask, session }: CheckOption
   }
   let streams = false
   await check('gateway', 'baseUrl', async () => {
-    const { endpoint, parts } = await buildTrial(settings, { stream: false })
+    const { endpoint, parts } = await buildTrial(settings, false)
     // A token that is missing, or may not go there, is a failure before the model is asked.
     await caller.prepare(endpoint, parts)
     if (!mayCost)
       return `not tried: it costs up to ${mostTokens} tokens: 'parley config check${profileFlag(settings)} --ask' tries it`
-    await tryChat(context, settings, { caller, stream: false })
-    const type = await tryChat(context, settings, { caller, stream: true })
+    await tryChat(context, settings, caller, false)
+    const type = await tryChat(context, settings, caller, true)
     streams = /^text\/event-stream\b/i.test(type)
     return describeStreaming(settings, streams)
   })
   await check('session service', 'agentsUrl', async () => {
     const named = session || context.host.env.PARLEY_SESSION
     try {
-      await tryList(context, settings, { caller, session: named })
+      await tryList(context, settings, caller, named)
       return 'ok: the key was accepted'
     } catch (error) {
       return describeRefusal(error, named)
@@ -80,7 +86,53 @@ export async function checkProfile(asked: Context, { ask, session }: CheckOption
   return streams
 }
 
+/** The longest answer to each question of a check, in tokens. */
+const longestAnswer = 16
+
 const mostTokens = 2 * longestAnswer
+
+/** A chat request that costs little. */
+function buildTrial({ values }: ResolvedSettings, stream: boolean) {
+  const question = { turn: [{ text: 'Say hello.' }], text: '' }
+  return buildChatRequest(question, { options: { stream, maxOutputTokens: `${longestAnswer}` }, values })
+}
+
+const silent: Output = { isTerminal: false, async write() {}, async flush() {} }
+
+/**
+ * Asks the model for a few tokens, as `chat` does, and prints nothing. A cut or empty answer will do. Returns the content
+ * type that the answer had. Throws a `CliError`.
+ */
+async function tryChat(
+  context: Context,
+  settings: ResolvedSettings,
+  caller: Caller,
+  isStreamed: boolean,
+): Promise<string> {
+  const { endpoint, parts } = await buildTrial(settings, isStreamed)
+  return caller.call(endpoint, parts, async (response) => {
+    const quiet = { ...context, output: silent, start: context.timers.now() }
+    await printAnswer(quiet, response, { isStreamed, demand: 'anything' })
+    return response.headers['content-type'] ?? ''
+  })
+}
+
+/** Reads one event of a session, or one session if none is named. Throws a `CliError`, also for an answer that is not a list. */
+async function tryList(
+  context: Context,
+  settings: ResolvedSettings,
+  caller: Caller,
+  session: string | undefined,
+): Promise<void> {
+  const { values } = settings
+  const endpoint = session ? endpoints.listEvents : endpoints.listSessions
+  const parts = session
+    ? sessionParts(context, settings, { session })
+    : { params: {}, headers: agentHeaders(values, values.betas) }
+  await caller.call(endpoint, { ...parts, query: 'limit=1' }, async ({ body }) =>
+    readPage(new TextDecoder().decode(await readBody(body)), 'the list'),
+  )
+}
 
 function describeStreaming(settings: ResolvedSettings, streams: boolean): string {
   const { streamVia, stream } = settings.values
