@@ -49,7 +49,7 @@ faultsInside('R: response content', [
     script: json(''),
     code: 0,
     reqs: 1,
-    err: ['the response was empty'],
+    err: ['the response names none'],
   },
   {
     name: 'R14 204 (events)',
@@ -57,7 +57,7 @@ faultsInside('R: response content', [
     script: answering('HTTP/1.1 204 No Content\r\n\r\n'),
     code: 0,
     reqs: 1,
-    err: ['the response was empty'],
+    err: ['the response names none'],
   },
   ...both({
     name: 'R15 502 from a proxy, as a page',

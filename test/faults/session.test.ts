@@ -218,7 +218,7 @@ faultsInside('Y: following', [
     out: `new\n${ended}`,
     reqs: expect.any(Number),
     check: postsOnce,
-    err: ['events accepted; the response was empty'],
+    err: ['events accepted; the response names none'],
   },
   {
     name: 'Y22 another turn ends between the list and the message',

@@ -10,15 +10,7 @@ import type { Decision } from '../policy/policy.ts'
 import { confirmation, toolResult } from '../reply-events.ts'
 import type { SessionAccess } from '../session.ts'
 import type { Denials } from './denials.ts'
-import {
-  deciderOf,
-  entryOf,
-  type Judgement,
-  judge,
-  type Rules,
-  type Use,
-  waitsForResult,
-} from './judgement.ts'
+import { deciderOf, type Judgement, judge, type Rules, type Use, waitsForResult } from './judgement.ts'
 import { type GivenReply, Replies } from './replies.ts'
 import { dutyOf, interrupted, type ToolResult } from './replying.ts'
 import type { SessionRun } from './way-on.ts'
@@ -44,13 +36,9 @@ export class Actor {
   readonly #run: SessionRun
   readonly #follower: Follower
   readonly #rules: ReplyRules
-  readonly #denials: Denials
   readonly #replies: Replies
-  #isDismissed = false
   #work: Promise<void> | undefined
   #failure: { error: unknown } | undefined
-  /** By id. If the session asks for a tool use anew, it is decided again. */
-  readonly #judgements = new Map<string, Judgement>()
   /** The open questions. */
   #asking: readonly Use[] = []
   /** How many commands gave a result here. */
@@ -60,13 +48,9 @@ export class Actor {
     this.#run = run
     this.#follower = follower
     this.#rules = rules
-    this.#denials = denials
-    this.#replies = new Replies(run, follower, {
-      isStopped: () => this.#isStopped,
-      onOver: (...over) => this.#forget(...over),
-    })
+    this.#replies = new Replies(run, follower, denials, rules.asker)
     const countOf = (decision: Decision) =>
-      [...this.#judgements.values()].filter((judgement) => judgement.decision === decision).length
+      [...this.#replies.judgements.values()].filter((judgement) => judgement.decision === decision).length
     run.context.summary.figures.toolUses = () => ({
       allowed: countOf('allow'),
       denied: countOf('deny'),
@@ -104,7 +88,7 @@ export class Actor {
 
   /** The run no longer follows the session: no step begins, and open questions are withdrawn. */
   dismiss(): void {
-    this.#isDismissed = true
+    this.#replies.isDismissed = true
     for (const { id } of this.#asking) this.#rules.asker.withdraw(id, 'the session is not followed any more')
     this.#asking = []
   }
@@ -115,19 +99,16 @@ export class Actor {
       await this.#work
       this.see()
     } while (this.#work)
-    if (!this.#isDismissed) return
-    const judgements = [...this.#judgements.values()]
+    if (!this.#replies.isDismissed) return
+    const judgements = [...this.#replies.judgements.values()]
     this.#replies.leaveOver(judgements.filter(({ use }) => this.#dutyOf(use.id) !== undefined))
-  }
-
-  /** No step may begin any more: pending tool uses stay open. */
-  get #isStopped(): boolean {
-    return this.#isDismissed || this.#run.wayOn.isBounded
   }
 
   /** The ids of the pending tool uses with a next step. */
   #asked(): string[] {
-    return this.#isStopped ? [] : this.#follower.state.asked.filter((id) => this.#dutyOf(id) !== undefined)
+    return this.#replies.isStopped
+      ? []
+      : this.#follower.state.asked.filter((id) => this.#dutyOf(id) !== undefined)
   }
 
   #dutyOf(id: string): ReturnType<typeof dutyOf> {
@@ -150,22 +131,13 @@ export class Actor {
     const results = ready.flatMap((use) => this.#result(use))
     await this.#replies.post([...results, ...judgements.flatMap((judgement) => this.#replyAtOnce(judgement))])
     for (const judgement of judgements.filter((each) => this.#isForCommand(each))) {
-      if (this.#isStopped) break
+      if (this.#replies.isStopped) break
       if ((await this.#replies.stillOpen([judgement])).length === 0) continue
       await this.#carryOut(judgement.use)
       await this.#replies.post(this.#result(judgement.use))
     }
     // Last, for the replies above may have brought a rest that settles a doubt.
     await this.#replies.settle(doubts.map((use) => ({ use })))
-  }
-
-  /** This run does not reply to it. If it withdrew a question, it has said so already. */
-  #forget(id: string, why: string, hasRun: boolean): void {
-    const { note, warn } = this.#run.context
-    this.#judgements.delete(id)
-    this.#denials.forget(id)
-    if (hasRun) warn(`${id} is not answered here: ${why}; its command has run`)
-    else if (!this.#rules.asker.hasWithdrawn(id)) note(`${id} is not answered here: ${why}`)
   }
 
   /** The pending tool uses with a next step. Those that cannot be answered stay open. */
@@ -222,9 +194,7 @@ export class Actor {
   #take(judgement: Judgement): void {
     const { use } = judgement
     const isLeft = this.#replyAtOnce(judgement).length === 0 && !this.#isForCommand(judgement)
-    this.#replies.take(use, { event: 'decision', isLeft }, entryOf(judgement))
-    this.#judgements.set(use.id, judgement)
-    if (judgement.decision === 'deny') this.#denials.addDenied(judgement)
+    this.#replies.decide(judgement, isLeft)
     this.#tell(judgement, isLeft)
     if (isLeft && use.isContradicted)
       this.#run.context.note(`${use.id} is not answered: the service showed it with two inputs`)

@@ -208,10 +208,9 @@ export class Bounds {
     const { context, caller, parts } = this.#run
     const body = Buffer.from('{"events":[{"type":"user.interrupt"}]}')
     const request = { ...parts, body, isAside: true, once: end }
-    const quiet = { ...context, note() {} }
     const post = async () => {
       try {
-        await caller.call(endpoints.sendEvents, request, (response) => readReceipt(quiet, response))
+        await caller.call(endpoints.sendEvents, request, (response) => readReceipt(context, response))
       } catch (error) {
         // If it may have arrived, the session's rest shows it.
         if (!(error instanceof CliError) || lineFor(error.details.fate) === 'refused') throw error

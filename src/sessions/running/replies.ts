@@ -1,29 +1,21 @@
 import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import type { Asker } from '../confirming/asker.ts'
 import type { Follower } from '../following/follower.ts'
 import { endure, freshPatience, patiently, waitPatiently } from '../patience.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import { SessionState } from '../session-state.ts'
 import type { AuditEntry } from './audit.ts'
-import { readUse, type Use } from './judgement.ts'
+import type { Denials } from './denials.ts'
+import { entryOf, type Judgement, readUse, type Use } from './judgement.ts'
 import { lookUntil } from './looking.ts'
 import { type JournalLine, lineFor, longestDoubt, look, type Reply, resume, step } from './replying.ts'
 import type { SessionRun } from './way-on.ts'
 
-interface Actions {
-  /** Nothing may be posted any more. */
-  isStopped(): boolean
-  /** The session no longer waits for the reply. `hasRun` says that a command has run for it. */
-  onOver(id: string, why: string, hasRun: boolean): void
-}
-
-/** A tool use as the audit names it. */
-type NamedUse = Pick<Use, 'id' | 'type' | 'server' | 'name' | 'isContradicted'>
-
 /** A tool use, and the event that replies to it. */
 export interface GivenReply {
-  use: NamedUse
+  use: Use
   event: SessionEvent
 }
 
@@ -31,18 +23,29 @@ export interface GivenReply {
 export class Replies {
   readonly #run: SessionRun
   readonly #follower: Follower
-  readonly #actor: Actions
+  readonly #denials: Denials
+  readonly #asker: Asker
+  /** What this run decided, by the id of the tool use. If the session asks for a tool use anew, it is decided again. */
+  readonly judgements = new Map<string, Judgement>()
   /** The decisions of the confirmations that this run has posted, by the id of the tool use. */
   readonly #posted = new Map<string, unknown>()
   /** By the id of the tool use. */
   readonly #replies: Map<string, Reply>
+  /** The run no longer follows the session. */
+  isDismissed = false
 
-  constructor(run: SessionRun, follower: Follower, actor: Actions) {
+  constructor(run: SessionRun, follower: Follower, denials: Denials, asker: Asker) {
     this.#run = run
     this.#follower = follower
-    this.#actor = actor
+    this.#denials = denials
+    this.#asker = asker
     const rests = new Set(follower.state.stops)
     this.#replies = new Map([...run.audit.earlier].map(([id, reply]) => [id, resume(reply, rests)]))
+  }
+
+  /** No step may begin any more: pending tool uses stay open. */
+  get isStopped(): boolean {
+    return this.isDismissed || this.#run.wayOn.isBounded
   }
 
   to(id: string): Reply {
@@ -73,13 +76,20 @@ export class Replies {
   }
 
   /** Writes a line to the journal, and takes its step. Throws a `CliError` of kind `file`. */
-  take({ id, type, server, name }: NamedUse, line: JournalLine, more: Partial<AuditEntry> = {}): void {
+  take({ id, type, server, name }: Use, line: JournalLine, more: Partial<AuditEntry> = {}): void {
     this.#run.audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
     this.#replies.set(id, step(this.to(id), line))
   }
 
+  /** Writes a decision to the journal. `isLeft`: nobody here can carry it out, or has decided it. */
+  decide(judgement: Judgement, isLeft: boolean): void {
+    this.take(judgement.use, { event: 'decision', isLeft }, entryOf(judgement))
+    this.judgements.set(judgement.use.id, judgement)
+    if (judgement.decision === 'deny') this.#denials.addDenied(judgement)
+  }
+
   /** Why the session no longer waits for a tool use, as far as is known; absent if it still waits. */
-  whyOver({ id, isContradicted }: NamedUse): string | undefined {
+  whyOver({ id, isContradicted }: Use): string | undefined {
     const { state } = this.#follower
     // No command runs for one with two inputs, so a result is one of another input.
     const hadOne = !isContradicted || this.to(id).is === 'ready'
@@ -91,13 +101,13 @@ export class Replies {
    * Reads the newest state, and returns those that the session still waits for. Throws a `CliError` if the session cannot
    * be read: then no step may be taken.
    */
-  async stillOpen<T extends { use: NamedUse }>(items: readonly T[], isForced = false): Promise<T[]> {
+  async stillOpen<T extends { use: Use }>(items: readonly T[], isForced = false): Promise<T[]> {
     if (items.length > 0) await this.refresh(isForced)
     return this.leaveOver(items)
   }
 
   /** Settles those that the session no longer waits for, as far as is known, and returns the others. */
-  leaveOver<T extends { use: NamedUse }>(items: readonly T[]): T[] {
+  leaveOver<T extends { use: Use }>(items: readonly T[]): T[] {
     return items.filter(({ use }) => {
       const why = this.whyOver(use)
       if (why !== undefined) this.#leaveToOthers(use, why)
@@ -105,10 +115,16 @@ export class Replies {
     })
   }
 
-  #leaveToOthers(use: NamedUse, reason: string): void {
-    const hasRun = this.to(use.id).is === 'ready'
+  /** This run does not reply to it. If it withdrew a question, it has said so already. */
+  #leaveToOthers(use: Use, reason: string): void {
+    const { note, warn } = this.#run.context
+    const { id } = use
+    const hasRun = this.to(id).is === 'ready'
     this.take(use, { event: 'answered-elsewhere' }, { reason })
-    this.#actor.onOver(use.id, reason, hasRun)
+    this.judgements.delete(id)
+    this.#denials.forget(id)
+    if (hasRun) warn(`${id} is not answered here: ${reason}; its command has run`)
+    else if (!this.#asker.hasWithdrawn(id)) note(`${id} is not answered here: ${reason}`)
   }
 
   /** Reads the newest state. Waits for a service that is away. */
@@ -126,9 +142,9 @@ export class Replies {
     const { context, caller } = this.#run
     const patient = { context, caller, repeat: endpoints.sendEvents.repeat }
     let patience = freshPatience(context.timers.now())
-    if (this.#actor.isStopped()) return
+    if (this.isStopped) return
     let open = await this.stillOpen(replies)
-    while (open.length > 0 && !this.#actor.isStopped()) {
+    while (open.length > 0 && !this.isStopped) {
       const rests = new Set(this.#follower.state.stops)
       const sent = { at: context.timers.date(), rests }
       for (const { use, event } of open) {
@@ -144,7 +160,7 @@ export class Replies {
       const left = failure.kind === 'refused' ? await this.stillOpen(open, true) : open
       const isOther = left.length < open.length
       open = left
-      if (isOther || this.#actor.isStopped()) continue
+      if (isOther || this.isStopped) continue
       try {
         patience = await waitPatiently(patient, endure(patient, patience, failure))
       } catch (end) {
@@ -158,11 +174,9 @@ export class Replies {
   async #send(replies: readonly GivenReply[]): Promise<readonly SessionEvent[] | CliError> {
     const { context, caller, parts } = this.#run
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
-    // Notes about a receipt would not help a person here.
-    const quiet = { ...context, note() {} }
     try {
-      const posted = { ...parts, body, isStopped: this.#actor.isStopped }
-      return await caller.call(endpoints.sendEvents, posted, (response) => readReceipt(quiet, response))
+      const posted = { ...parts, body, isStopped: () => this.isStopped }
+      return await caller.call(endpoints.sendEvents, posted, (response) => readReceipt(context, response))
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       // The receipt may be cut off.
@@ -184,7 +198,7 @@ export class Replies {
    * Reads the list until it has settled each reply in doubt. Throws a `CliError` of kind `unknown` that names the replies
    * that are still in doubt after a while.
    */
-  async settle(items: readonly { use: NamedUse }[], failure?: CliError): Promise<void> {
+  async settle(items: readonly { use: Use }[], failure?: CliError): Promise<void> {
     const left = () => items.filter(({ use }) => this.to(use.id).is === 'in-doubt')
     if (left().length === 0) return
     const until = this.#run.context.timers.now() + longestDoubt
@@ -211,7 +225,7 @@ export class Replies {
   }
 
   /** Settles a reply in doubt by a list, if that shows enough. */
-  #look(use: NamedUse, seen: SessionState): void {
+  #look(use: Use, seen: SessionState): void {
     const { context } = this.#run
     const { state } = this.#follower
     const reply = this.to(use.id)

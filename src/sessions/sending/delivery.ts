@@ -43,6 +43,7 @@ export async function deliverEvents(
         },
       }),
     )
+    if (events.length === 0) context.note('events accepted; the response names none')
     if (follower) {
       const sent = sentEvents(body, events)
       const { followAndPrint } = await loadTranscript()

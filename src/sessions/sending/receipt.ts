@@ -20,7 +20,7 @@ export interface ReceiptOptions {
  * login page has status 200 too. Throws a `CliError`.
  */
 export async function readReceipt(
-  { flags, output, note }: Context,
+  { flags, output }: Context,
   response: ReadableResponse,
   { isPrinted = false, onAccepted }: ReceiptOptions = {},
 ): Promise<SessionEvent[]> {
@@ -46,13 +46,12 @@ export async function readReceipt(
   }
   if (flags.raw && isPrinted) await printRaw(output, bytes)
 
-  if (isEmpty && !cut) note('events accepted; the response was empty')
-  else if (!isReceipt) {
+  if (!isReceipt && (!isEmpty || cut)) {
     const shape = parsed.error ? `has another shape: ${describeIssues(parsed.error).join('; ')}` : ''
     const why = cut ? `is incomplete: ${cut.message}` : receipt === undefined ? 'is not JSON' : shape
     const failure = isAccepted ? incomplete(response, why) : notReceipt(response, receipt ?? text, why)
     throw failure.with({ deadline: cut?.details.deadline })
-  } else if (!parsed.data.data?.length) note('events accepted; the response names none')
+  }
   return parsed.data?.data ?? []
 }
 
