@@ -33,27 +33,27 @@ export interface BodyParts {
  * usage error for a body that is not a generation request.
  */
 export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
-  const { given, assignments, system, temperature, maxOutputTokens, isStream } = parts
-  const turn = { role: 'user', parts: parts.turn }
-  const fields = {
-    ...(system === undefined ? {} : { systemInstruction: instruct(system) }),
-    ...(isStream ? { stream: true } : {}),
-  }
-  const config = Object.entries({ temperature, maxOutputTokens })
-    .filter(([, json]) => json !== undefined)
-    .map(([name, json]) => assigning(['generationConfig', name], json ?? ''))
+  const { given, turn, assignments, system, temperature, maxOutputTokens, isStream } = parts
+  const fields: [path: string[], json: string | undefined][] = [
+    [['systemInstruction'], system === undefined ? undefined : JSON.stringify(instruct(system))],
+    [['stream'], isStream ? 'true' : undefined],
+    [['generationConfig', 'temperature'], temperature],
+    [['generationConfig', 'maxOutputTokens'], maxOutputTokens],
+  ]
+  const set = fields.flatMap(([path, json]) => (json === undefined ? [] : [assigning(path, json)]))
   const body = given && (await check(given))
   // It belongs to another endpoint of the gateway.
   const isOther = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
-  if (given && isOther && (parts.turn.length > 0 || system !== undefined || parts.hasSchema)) {
+  if (given && isOther && (turn.length > 0 || system !== undefined || parts.hasSchema)) {
     const way = "'parley api gateway /v1/message' takes it; here it goes only as it is"
     throw usage(`${given.name}: it has messages and no contents: ${way}`)
   }
   const text = spellBody(() => {
-    if (!given) return editJson(JSON.stringify({ contents: [turn], ...fields }), [...config, ...assignments])
-    const added = parts.turn.length > 0 ? [appending(['contents'], JSON.stringify(turn))] : []
-    const set = Object.entries(fields).map(([name, value]) => assigning([name], JSON.stringify(value)))
-    return editJson(given.text, [...added, ...set, ...config, ...assignments])
+    const added = { role: 'user', parts: turn }
+    // A long prompt is spelled once: to add it to a body makes another copy.
+    if (!given) return editJson(JSON.stringify({ contents: [added] }), [...set, ...assignments])
+    const more = turn.length > 0 ? [appending(['contents'], JSON.stringify(added))] : []
+    return editJson(given.text, [...more, ...set, ...assignments])
   })
   if (text !== given?.text && (given || assignments.length > 0)) await check({ text, name: 'the body' })
   return Buffer.from(text)

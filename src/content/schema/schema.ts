@@ -9,6 +9,7 @@ import { Checker } from './checker.ts'
 
 export interface SchemaOptions {
   schema?: string
+  /** `undefined` if the same command cannot ask again. */
   schemaRetries?: number
 }
 
@@ -22,8 +23,7 @@ export interface Mismatch {
 export async function openSchema(
   context: Context,
   settings: ResolvedSettings,
-  { schema: name, schemaRetries }: SchemaOptions,
-  mayAskAgain = false,
+  { schema: name, schemaRetries: retries }: SchemaOptions,
 ): Promise<AnswerSchema | undefined> {
   if (name === undefined) return undefined
   const source = await context.input.text(name, '--schema -')
@@ -32,17 +32,12 @@ export async function openSchema(
   const checker = new Checker(context, source, context.limit.deadline)
   const problems = await checker.checkSchema()
   if (problems.length > 0) throw usageProblems(`--schema ${name}`, problems)
-  return new AnswerSchema(context, settings, checker, {
-    name,
-    source: source.trim(),
-    retries: mayAskAgain ? (schemaRetries ?? 0) : undefined,
-  })
+  return new AnswerSchema(context, settings, checker, { name, source: source.trim(), retries })
 }
 
 interface SchemaUse {
   name: string
   source: string
-  /** `undefined` if the same command cannot ask again. */
   retries: number | undefined
 }
 

@@ -142,7 +142,7 @@ export async function readSchema(
 ): Promise<AnswerSchema | undefined> {
   if (options.schema === undefined && options.schemaRetries === undefined) return undefined
   const { openSchema } = await import('../../content/schema/schema.ts')
-  return openSchema(context, settings, options, true)
+  return openSchema(context, settings, { ...options, schemaRetries: options.schemaRetries ?? 0 })
 }
 
 async function readConversation(

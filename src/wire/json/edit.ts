@@ -132,31 +132,22 @@ class Container {
 const openContainer = (text: string): Container | undefined =>
   /[[{]/.test(text.charAt(skipBlanks(text, 0))) ? new Container(text) : undefined
 
-function assign(root: Container | undefined, assignment: Assignment): void {
-  const { path, appends, json, source } = assignment
+/** Sets or adds the value, and makes each parent that is missing. */
+function assign(root: Container | undefined, { path, appends, json, source }: Assignment): void {
+  // The place after the last element of a list has no number.
+  const steps = appends ? [...path, undefined] : path
   let inner = root
-  for (const [depth, key] of path.entries()) {
+  for (const [depth, key] of steps.entries()) {
     const above = path.slice(0, depth)
-    const container = requireKind(inner, typeof key === 'number', above, source)
-    const isNew = !container.has(key)
-    if (isNew || (depth === path.length - 1 && !appends)) {
-      if (isNew && typeof key === 'number' && key > 0 && !container.has(key - 1))
-        throw usage(`${source}: ${formatPath([...above, key])} would leave a gap`)
-      container.set(key, wrap(path.slice(depth + 1), assignment))
-      return
+    const container = requireKind(inner, typeof key !== 'string', above, source)
+    if (typeof key === 'number' && key > 0 && !container.has(key - 1))
+      throw usage(`${source}: ${formatPath([...above, key])} would leave a gap`)
+    if (depth === steps.length - 1 || key === undefined) container.set(key, json)
+    else {
+      if (!container.has(key)) container.set(key, typeof steps[depth + 1] === 'string' ? '{}' : '[]')
+      inner = container.open(key)
     }
-    inner = container.open(key)
   }
-  requireKind(inner, true, path, source).set(undefined, json)
-}
-
-/** The value of the first parent that is missing. */
-function wrap(path: Assignment['path'], { appends, json, source }: Assignment): string {
-  const gap = path.find((key) => typeof key === 'number' && key > 0)
-  if (gap !== undefined) throw usage(`${source}: [${gap}] would leave a gap`)
-  const around = (inner: string, key: string | number) =>
-    typeof key === 'number' ? `[${inner}]` : `{${JSON.stringify(key)}:${inner}}`
-  return path.reduceRight(around, appends ? `[${json}]` : json)
 }
 
 function requireKind(

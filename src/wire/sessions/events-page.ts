@@ -1,6 +1,6 @@
 import { CliError, type Kind } from '../../errors.ts'
 import { describeIssues } from '../json/parse.ts'
-import { type Cursor, onOneLine, readPage } from '../page.ts'
+import { onOneLine, readPage } from '../page.ts'
 import { failureInstead, isErrorEnvelope, notUnderstood } from '../problem/problem.ts'
 import { parseReceived, readErrorEvent } from '../received-json.ts'
 import { SessionEvent } from './session-event.ts'
@@ -11,33 +11,15 @@ export interface EventItem {
   text: string
 }
 
-interface EventsPage {
-  items: EventItem[]
-  /** It says whether there is more. */
-  isMarked: boolean
-  /** How to go on after these. Throws a `CliError` if that is not said, or if another element is not an event. */
-  next(): Cursor | undefined
-}
-
-/** Reads one page of a list, or a list without pages, up to the first element that is not an event. Throws a `CliError`. */
-export function readEventsPage(text: string): EventsPage {
+/** Reads one page of a list, or a list without pages. Throws a `CliError`, also for an element that is not an event. */
+export function readEventsPage(text: string) {
   const { data, texts, isMarked, next } = readPage(text, 'the list of events')
-  const items: EventItem[] = []
-  for (const [index, value] of data.entries()) {
-    const event = SessionEvent.safeParse(value)
-    if (!event.success) {
-      const failure = notUnderstood(
-        `the list of events: [${index}]: ${describeIssues(event.error).join('; ')}`,
-      )
-      return { items, isMarked: true, next: () => fail(failure) }
-    }
-    items.push({ event: event.data, text: texts[index] ?? JSON.stringify(value) })
-  }
+  const items = data.map((value, index): EventItem => {
+    const { data: event, error } = SessionEvent.safeParse(value)
+    if (error) throw notUnderstood(`the list of events: [${index}]: ${describeIssues(error).join('; ')}`)
+    return { event, text: texts[index] ?? '' }
+  })
   return { items, isMarked, next }
-}
-
-function fail(failure: Error): never {
-  throw failure
 }
 
 /**

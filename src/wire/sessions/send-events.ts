@@ -86,21 +86,17 @@ function isPlainMessage(event: unknown): boolean {
 
 const allowedBefore = ['user.message', 'user.tool_result', 'user.custom_tool_result']
 
-export interface EventProblem {
+interface EventProblem {
   /** Begins with the event's index; empty for the whole list. */
   path: PropertyKey[]
   message: string
 }
 
-/** Checks the events of one request, one by one, so that none has to be kept. */
-export interface EventsCheck {
-  add(event: unknown): void
-  /** All problems, or one more than `mostCounted`. */
-  end(): EventProblem[]
-}
-
-/** Makes a check by every rule of session events, 2.2, 4.1 and 8. */
-export function createEventsCheck(): EventsCheck {
+/**
+ * Checks the events of one request by every rule of session events, 2.2, 4.1 and 8: one by one, so that none has to be
+ * kept.
+ */
+export function createEventsCheck() {
   const problems: EventProblem[] = []
   /** Problems with the order of the events (4.1); they come last. */
   const misplaced: EventProblem[] = []
@@ -112,7 +108,7 @@ export function createEventsCheck(): EventsCheck {
   let typeBefore: unknown
 
   return {
-    add(event) {
+    add(event: unknown): void {
       if (type === 'system.message') {
         const message = 'a system.message must be the last event, and there is at most one'
         note(misplaced, { path: [count - 1], message })
@@ -126,7 +122,8 @@ export function createEventsCheck(): EventsCheck {
       type = (event as { type?: unknown } | null | undefined)?.type
       count++
     },
-    end() {
+    /** All problems, or one more than `mostCounted`. */
+    end(): EventProblem[] {
       if (count === 0) return [{ path: [], message: 'must have at least one event' }]
       if (type === 'system.message' && !allowedBefore.includes(typeBefore as string)) {
         const message = `a system.message must come right after a ${allowedBefore.join(', ')}`

@@ -100,7 +100,7 @@ describe('an edit leaves the rest as it is written', () => {
     ['{"a":{"b":"[1]"}}', 'a.b[]=1', 'a.b is not a list'],
     ['{"a":[1]}', 'a[2]=1', 'a[2] would leave a gap'],
     ['{"a":[]}', 'a[1].b=1', 'a[1] would leave a gap'],
-    ['{}', 'a[1]=1', '[1] would leave a gap'],
+    ['{}', 'a[1]=1', 'a[1] would leave a gap'],
   ])('%s: %s is refused: %s', (text, set, problem) => {
     expect(() => editJson(text, [parseAssignment(set)])).toThrow(
       new CliError('usage', `--set ${set}: ${problem}`),
