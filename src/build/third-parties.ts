@@ -1,7 +1,7 @@
-import { readdirSync, readFileSync, realpathSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
-import type { OutputBundle, Plugin, PluginContext } from 'rolldown'
+import { join } from 'node:path'
+import type { OutputBundle, Plugin } from 'rolldown'
 
 /** What no file of the packages says. */
 interface Facts {
@@ -24,7 +24,6 @@ interface Package {
   texts: string[]
   /** The licences' texts of another's work in it, by name. */
   inside: Map<string, string>
-  imports: Set<Package>
 }
 
 /** Writes beside a bundle whose code is in it: the licences for people, a CycloneDX bill of materials for tools. */
@@ -33,91 +32,47 @@ export function declareThirdParties(facts: Facts): Plugin {
   return {
     name: 'with-third-parties',
     buildStart({ cwd }) {
-      root = toPath(realpathSync(cwd))
+      root = cwd
     },
     generateBundle(_options, bundle) {
-      const { self, others, unused } = findPackages(listModules(this, bundle), root, facts)
-      const faults = [
-        ...others.flatMap((each) => findFaults(each, facts)),
-        ...unused.map((each) => `nothing in the bundle needs what is said of ${each}`),
-      ]
+      const packages = findPackages(bundle, facts)
+      const faults = packages.flatMap((each) => findFaults(each, facts))
       if (faults.length > 0) throw new Error(faults.join('\n'))
-      const materials = `${JSON.stringify(listMaterials(self, others), null, 2)}\n`
-      this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY-LICENSES.txt', source: printLicences(others) })
+      const materials = `${JSON.stringify(listMaterials(readPackage(root), packages), null, 2)}\n`
+      this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY-LICENSES.txt', source: printLicences(packages) })
       this.emitFile({ type: 'asset', fileName: 'parley.cdx.json', source: materials })
     },
   }
 }
 
-interface Module {
-  id: string
-  imports: string[]
-}
-
-/** The modules that something is left of. */
-function listModules(build: PluginContext, bundle: OutputBundle): Module[] {
-  return Object.values(bundle)
+/** The packages of the modules that something is left of, sorted. Two folders with the same version of one are one. */
+function findPackages(bundle: OutputBundle, { mit, notices, inside }: Facts): Package[] {
+  const packages = new Map<string, Package>()
+  const printMit = (notice: string) => mit.replace(/^Copyright .*/m, () => notice)
+  const modules = Object.values(bundle)
     .flatMap((output) => (output.type === 'chunk' ? Object.entries(output.modules) : []))
     .filter(([, { renderedLength }]) => renderedLength > 0)
-    .map(([id]) => {
-      const { importedIds = [], dynamicallyImportedIds = [] } = build.getModuleInfo(id) ?? {}
-      return { id, imports: [...importedIds, ...dynamicallyImportedIds] }
-    })
-}
-
-/** What rolldown adds to a bundle. */
-const runtime = '\0rolldown/runtime.js'
-const rolldown = toPath(dirname(createRequire(import.meta.url).resolve('rolldown/package.json')))
-
-/** The package in `root`, the others that the modules are from, sorted, and which facts are for none of them. */
-function findPackages(modules: Module[], root: string, { mit, notices, inside }: Facts) {
-  const packages = new Map<string, Package>()
-  // Two folders that hold the same version of a package are one.
-  const packageIn = (folder: string): Package => {
+  for (const [id] of modules) {
+    const path = toPath(id === runtime ? rolldown : id)
+    const [folder] = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []
+    if (folder === undefined) continue
     const read = readPackage(folder)
-    const known = packages.get(read.purl) ?? read
-    packages.set(read.purl, known)
-    return known
+    const found = packages.get(read.purl) ?? read
+    packages.set(read.purl, found)
+    const notice = notices.get(found.name)
+    if (notice && found.license === 'MIT' && found.texts.length === 0) found.texts.push(printMit(notice))
+    const [part, holder] = inside.get(path.replace(/^.*\/node_modules\//, '')) ?? []
+    if (part && holder) found.inside.set(part, printMit(holder))
   }
-  const printMit = (notice: string) => mit.replace(/^Copyright .*/m, () => notice)
-  const self = packageIn(root)
-  const found = new Set<Package>()
-  const unused = new Set([...notices.keys(), ...inside.keys()])
-  for (const { id, imports } of modules) {
-    const folder = folderOf(id, root)
-    if (!folder) throw new Error(`it is not known whose ${JSON.stringify(id)} is`)
-    const importer = packageIn(folder)
-    found.add(importer)
-    for (const imported of imports.map((each) => folderOf(each, root)))
-      if (imported) importer.imports.add(packageIn(imported))
-    // No module says that it imports this one.
-    if (id === runtime) self.imports.add(importer)
-    const notice = notices.get(importer.name)
-    if (notice && importer.license === 'MIT' && importer.texts.length === 0) {
-      importer.texts.push(printMit(notice))
-      unused.delete(importer.name)
-    }
-    const path = toPath(id).replace(/^.*\/node_modules\//, '')
-    const [part, holder] = inside.get(path) ?? []
-    if (part && holder) importer.inside.set(part, printMit(holder))
-    unused.delete(path)
-  }
-  found.delete(self)
-  return { self, others: [...found].toSorted((a, b) => (a.purl < b.purl ? -1 : 1)), unused: [...unused] }
+  return [...packages.values()].toSorted((a, b) => (a.purl < b.purl ? -1 : 1))
 }
+
+/** The code that rolldown adds to a bundle. */
+const runtime = '\0rolldown/runtime.js'
+const rolldown = createRequire(import.meta.url).resolve('rolldown/package.json')
 
 /** The path in a module's id, as it is written everywhere but on Windows. */
-function toPath(id: string): string {
-  return id.replace('\0', '').replace(/\?.*$/, '').replaceAll('\\', '/')
-}
-
-/** The innermost package's folder that a module is in. */
-function folderOf(id: string, root: string): string | undefined {
-  if (id === runtime) return rolldown
-  const path = toPath(id)
-  const folder = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]
-  return folder ?? (path.startsWith(`${root}/`) ? root : undefined)
-}
+const toPath = (id: string) => id.replace('\0', '').replace(/\?.*$/, '').replaceAll('\\', '/')
 
 function readPackage(folder: string): Package {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
@@ -127,7 +82,7 @@ function readPackage(folder: string): Package {
     .toSorted()
     .map((file) => readFileSync(join(folder, file), 'utf8'))
   const purl = `pkg:npm/${name.replace('@', '%40')}@${encodeURIComponent(version)}`
-  return { purl, name, version, license, texts, inside: new Map(), imports: new Set() }
+  return { purl, name, version, license, texts, inside: new Map() }
 }
 
 const findFaults = ({ name, version, license, texts }: Package, { allowed }: Facts) => [
@@ -144,20 +99,14 @@ function printLicences(packages: Package[]): string {
   return ['The files in this folder hold code of these packages.\n', ...sections].join(rule)
 }
 
-function listMaterials(self: Package, others: Package[]) {
-  return {
-    $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
-    bomFormat: 'CycloneDX',
-    specVersion: '1.6',
-    version: 1,
-    metadata: { lifecycles: [{ phase: 'build' }], component: describe('application', self) },
-    components: others.map((each) => ({ ...describe('library', each), scope: 'required' })),
-    dependencies: [self, ...others].map(({ purl, imports }) => ({
-      ref: purl,
-      dependsOn: others.filter((each) => imports.has(each) && each.purl !== purl).map((each) => each.purl),
-    })),
-  }
-}
+const listMaterials = (self: Package, others: Package[]) => ({
+  $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
+  bomFormat: 'CycloneDX',
+  specVersion: '1.6',
+  version: 1,
+  metadata: { lifecycles: [{ phase: 'build' }], component: describe('application', self) },
+  components: others.map((each) => ({ ...describe('library', each), scope: 'required' })),
+})
 
 /** What is undefined here is left out of the JSON. */
 function describe(type: string, { purl, name, version, license, inside }: Package) {

@@ -11,9 +11,7 @@ export interface Component {
 }
 
 interface Materials {
-  metadata: { component: Component }
   components: Component[]
-  dependencies: { ref: string; dependsOn: string[] }[]
 }
 
 export const read = (path: string) => readFileSync(path, 'utf8')

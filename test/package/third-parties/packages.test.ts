@@ -19,17 +19,6 @@ test('two versions of a package are two packages, one version in two folders is 
   const titles = ['@scope/one 1.0.0', 'leaf 1.0.0', 'leaf 2.0.0', 'three 1.0.0', 'two 1.0.0']
   expect(materials.components.map(titleOf)).toEqual(titles)
   expect(licences.match(/The licence of .*/g)).toEqual(titles.map((title) => `The licence of ${title}`))
-  expect(materials.dependencies).toEqual([
-    {
-      ref: 'pkg:npm/own@1.0.0',
-      dependsOn: ['pkg:npm/%40scope/one@1.0.0', 'pkg:npm/three@1.0.0', 'pkg:npm/two@1.0.0'],
-    },
-    { ref: 'pkg:npm/%40scope/one@1.0.0', dependsOn: ['pkg:npm/leaf@1.0.0'] },
-    { ref: 'pkg:npm/leaf@1.0.0', dependsOn: [] },
-    { ref: 'pkg:npm/leaf@2.0.0', dependsOn: [] },
-    { ref: 'pkg:npm/three@1.0.0', dependsOn: ['pkg:npm/leaf@2.0.0'] },
-    { ref: 'pkg:npm/two@1.0.0', dependsOn: ['pkg:npm/leaf@2.0.0'] },
-  ])
 })
 
 test('a package that nothing is left of is not in it, whatever its licence', async () => {
@@ -96,28 +85,6 @@ test.each<[string, Omit<Project, 'prints'>]>([
     {
       packages: { 'node_modules/odd': { text: false, license: 'ISC' } },
       facts: { allowed: ['ISC'], notices: new Map([['odd', 'Copyright Odd']]) },
-    },
-  ],
-  [
-    'nothing in the bundle needs what is said of odd',
-    { packages: { 'node_modules/odd': {} }, facts: { notices: new Map([['odd', 'Copyright Odd']]) } },
-  ],
-  [
-    'nothing in the bundle needs what is said of odd/old.js',
-    {
-      packages: { 'node_modules/odd': {} },
-      facts: { inside: new Map([['odd/old.js', ['core', 'Copyright Core']]]) },
-    },
-  ],
-  [
-    'it is not known whose "\\u0000odd" is',
-    {
-      packages: {},
-      plugin: {
-        name: 'odd',
-        resolveId: (id) => (id === 'odd' ? '\0odd' : null),
-        load: (id) => (id === '\0odd' ? random : null),
-      },
     },
   ],
 ])('a build fails, saying: %s', async (message, project) => {
