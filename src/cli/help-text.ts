@@ -6,24 +6,23 @@ export const helpForm = { minWidthToWrap: 20 }
 
 const layoutFor = (width = 80) => Object.assign(new Help(), helpForm, { helpWidth: width })
 
-/** Breaks lines that are wider than the screen, but no indented lines: they are there to be copied. */
-export function fold(text: string, width: number | undefined): string {
+/** Breaks lines that are wider than the screen, but no indented lines: they are there to be copied. Headings are bold. */
+export function layOut(text: string, width: number | undefined, { bold }: Pick<Style, 'bold'>): string {
   const layout = layoutFor(width)
-  const lines = text
+  return text
     .split('\n')
     .map((line) => (/^\s/.test(line) ? line : layout.boxWrap(line, layout.helpWidth)))
-  return lines.join('\n')
+    .join('\n')
+    .replace(heading, (words) => bold(words))
 }
 
-/** A topic on a screen: paragraphs that are broken anew, and headings (`## `) as the help of commands has them. */
-export const layOut = (text: string, width: number | undefined, style: Style): string =>
-  emboldenHeadings(
-    fold(
-      text
-        .replace(/(?<=^\S.*)\n(?=\S)/gm, ' ')
-        .replace(/^## (.*)$/gm, (_, heading: string) => style.bold(`${heading}:`)),
-      width,
-    ),
+/** The same for a topic: paragraphs are broken anew, and headings (`## `) are as the help of commands has them. */
+export const layOutTopic = (text: string, width: number | undefined, style: Pick<Style, 'bold'>): string =>
+  layOut(
+    text
+      .replace(/(?<=^\S.*)\n(?=\S)/gm, ' ')
+      .replace(/^## (.*)$/gm, (_, heading: string) => style.bold(`${heading}:`)),
+    width,
     style,
   )
 
@@ -36,6 +35,3 @@ export function formatList(rows: [term: string, about: string][], width: number 
 
 /** `Usage: …`, and a line that is a heading alone. */
 const heading = /^(Usage:|Shared flags:|[A-Z][a-z]+(?: of every command[a-z ]*)?:$)/gm
-
-export const emboldenHeadings = (text: string, { bold }: Style): string =>
-  text.replace(heading, (words) => bold(words))

@@ -2,7 +2,7 @@ import { Argument, Option } from 'commander'
 import type { CommandModule } from '../commands/command.ts'
 import { createStyle, wantsColour } from '../io/style.ts'
 
-import { layOut } from './help-text.ts'
+import { layOutTopic } from './help-text.ts'
 import { isTopic, topics } from './topics.ts'
 
 export default {
@@ -22,6 +22,6 @@ export default {
     const { columns } = host.stdout
     const { writeTopic } = await import('./topic-texts.ts')
     const isColoured = wantsColour(flags.color ?? 'auto', host.env, output.isTerminal)
-    await output.write(layOut(writeTopic(name, columns), columns, await createStyle(isColoured)))
+    await output.write(layOutTopic(writeTopic(name, columns), columns, await createStyle(isColoured)))
   },
 } satisfies CommandModule

@@ -1,10 +1,13 @@
 import { entries } from './command-tree.ts'
 import { declareRequestFlags } from './flags.ts'
-import { ParleyCommand } from './parley-command.ts'
+import { helpFlag, ParleyCommand } from './parley-command.ts'
 
 /** Every command, loaded, for what is written once for all; the first is parley itself, a group comes before its own. */
 export function loadCommands(): Promise<ParleyCommand[]> {
-  const root = new ParleyCommand('parley').helpCommand(false)
+  const root = new ParleyCommand('parley')
+    .helpCommand(false)
+    .optionsGroup('Flags:')
+    .helpOption(...helpFlag)
   root.entry = { summary: '', group: entries }
   return loadAll(root.option('-V, --version', 'print the version'))
 }

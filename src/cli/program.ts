@@ -9,7 +9,7 @@ import { createStyle, toColourChoice, wantsColour } from '../io/style.ts'
 import { entries } from './command-tree.ts'
 import { createContext } from './create-context.ts'
 import { declareRequestFlags, isFlag, isHelpFlag, readSharedFlags, requireCompanions } from './flags.ts'
-import { emboldenHeadings, fold, helpForm } from './help-text.ts'
+import { helpForm, layOut } from './help-text.ts'
 import { helpFlag, ParleyCommand, Unknown } from './parley-command.ts'
 import { describeUnknown } from './pointers.ts'
 import { topics } from './topics.ts'
@@ -59,7 +59,7 @@ class Program implements Grammar {
     if (this.#help) {
       const choice = toColourChoice(flagValue(this.#argv, '--color'))
       const style = await createStyle(wantsColour(choice, env, stdout.isTerminal))
-      await say(stdout, emboldenHeadings(fold(this.#help, stdout.columns), style))
+      await say(stdout, layOut(this.#help, stdout.columns, style))
     }
     return this.#exitCode
   }

@@ -61,12 +61,6 @@ function describeSetting(name: SettingName): string {
   return details === '' ? about : `${about} (${details})`
 }
 
-/** A topic's texts, and the lists between them. */
-export const readTopic = (name: TopicName): (string | Row[])[] =>
-  texts[name]
-    .split(/^\{(.*)\}\n/m)
-    .map((part, index) => (index % 2 === 0 ? part : (lists[part] as () => Row[])()))
-
 /** When a run ends with each exit code, by kind. */
 export const exitsWhen = new Map(
   [...exitCodes.replace(/\n {9,}/g, ' ').matchAll(/^ {2}\d+ +(\S+) +(.*?)(?: \[.*\])?$/gm)].map(
@@ -76,6 +70,4 @@ export const exitsWhen = new Map(
 
 /** A topic for a screen of so many columns. */
 export const writeTopic = (name: TopicName, width: number | undefined): string =>
-  readTopic(name)
-    .map((part) => (typeof part === 'string' ? part : `${formatList(part, width)}\n`))
-    .join('')
+  texts[name].replace(/^\{(.*)\}$/gm, (_, list) => formatList(lists[list]?.() ?? [], width))
