@@ -8,6 +8,7 @@ import { version } from './package.json'
 import { declareThirdParties } from './src/build/third-parties.ts'
 import { findScript } from './src/cli/completion/scripts.ts'
 import { renderManPage } from './src/cli/man-page.ts'
+import { topics } from './src/cli/topics.ts'
 import { reading } from './src/content/schema/reading.ts'
 
 const { ERROR, TYPE } = createRequire(import.meta.url)('undici/lib/llhttp/constants.js')
@@ -115,6 +116,14 @@ const withManPage: Plugin = {
   },
 }
 
+const withTopics: Plugin = {
+  name: 'with-topics',
+  generateBundle() {
+    for (const fileName of topics.map((name) => `topics/${name}.txt`))
+      this.emitFile({ type: 'asset', fileName, source: readFileSync(`src/cli/${fileName}`) })
+  },
+}
+
 const sorhus = 'Copyright (c) Sindre Sorhus <sindresorhus@gmail.com> (https://sindresorhus.com)'
 
 const withThirdParties = declareThirdParties({
@@ -151,6 +160,7 @@ const config = {
     withScripts,
     withDrafts,
     withManPage,
+    withTopics,
     withThirdParties,
   ],
   // In a snap's terminal conf would write in place instead of replacing the file.

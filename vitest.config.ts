@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { defineConfig, type Plugin, type TestProjectConfiguration } from 'vitest/config'
 import type { Reporter } from 'vitest/node'
@@ -29,14 +28,6 @@ const withSkipped: Plugin = {
   configureVitest({ vitest: { config, projects }, project }) {
     if (project === projects[0]) config.reporters.push(saySkipped)
   },
-}
-
-/** A text file that is imported is one text, as the bundler takes it. */
-const withTexts: Plugin = {
-  name: 'with-texts',
-  enforce: 'pre',
-  load: (id) =>
-    id.endsWith('.txt') ? `export default ${JSON.stringify(readFileSync(id, 'utf8'))}` : undefined,
 }
 
 /** What fills memory, takes long, or tries the package as a whole: npm run test:all. */
@@ -84,7 +75,7 @@ const proofs: TestProjectConfiguration[] = [
 ]
 
 export default defineConfig({
-  plugins: [withSkipped, withTexts],
+  plugins: [withSkipped],
   test: {
     // More than there are cores, for much of the time goes into waiting.
     maxWorkers: 2 * availableParallelism(),

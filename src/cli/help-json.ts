@@ -5,7 +5,7 @@ import { flagOf, settingNames, settingOf, variableOf } from '../settings/table.t
 import { isShared } from './flags.ts'
 import { loadCommands } from './loaded-commands.ts'
 import { type ParleyCommand, Unknown } from './parley-command.ts'
-import { exitsWhen } from './topic-texts.ts'
+import { readExits } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
 /** One level of the commands, for programs. */
@@ -16,6 +16,7 @@ export async function describeCommand(words: readonly string[]): Promise<object>
     if (!named) throw new Unknown(group, [word])
     return named as ParleyCommand
   }, root)
+  const exits = readExits()
   const { entry, module, registeredArguments, ownFlags, sharedFlags } = command
   return {
     format: 1,
@@ -27,7 +28,7 @@ export async function describeCommand(words: readonly string[]): Promise<object>
     ...(words.length === 0 ? { topics } : {}),
     notes: module?.notes ?? [],
     examples: module?.examples ?? [],
-    exitCodes: Object.entries(exitCodes).map(([kind, exit]) => ({ exit, kind, when: exitsWhen.get(kind) })),
+    exitCodes: Object.entries(exitCodes).map(([kind, exit]) => ({ exit, kind, when: exits.get(kind) })),
   }
 }
 

@@ -1,34 +1,11 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Option } from 'commander'
 import { batchFlags } from '../batch/flags.ts'
 import { isRequestFlag, type SettingName, settingNames, settingOf, variableOf } from '../settings/table.ts'
 import { generalFlags, requestFlags } from './flags.ts'
 import { formatList } from './help-text.ts'
-import batch from './topics/batch.txt'
-import ci from './topics/ci.txt'
-import environment from './topics/environment.txt'
-import eventTypes from './topics/event-types.txt'
-import exitCodes from './topics/exit-codes.txt'
-import formats from './topics/formats.txt'
-import input from './topics/input.txt'
-import platforms from './topics/platforms.txt'
-import policy from './topics/policy.txt'
-import profiles from './topics/profiles.txt'
-import settings from './topics/settings.txt'
 import type { TopicName } from './topics.ts'
-
-const texts: Record<TopicName, string> = {
-  settings,
-  profiles,
-  environment,
-  input,
-  'event-types': eventTypes,
-  policy,
-  batch,
-  ci,
-  platforms,
-  'exit-codes': exitCodes,
-  formats,
-}
 
 type Row = [term: string, about: string]
 
@@ -61,13 +38,16 @@ function describeSetting(name: SettingName): string {
   return details === '' ? about : `${about} (${details})`
 }
 
+/** A topic's text, which the build puts beside the program. */
+const readText = (name: TopicName) => readFileSync(join(import.meta.dirname, `topics/${name}.txt`), 'utf8')
+
 /** When a run ends with each exit code, by kind. */
-export const exitsWhen = new Map(
-  [...exitCodes.replace(/\n {9,}/g, ' ').matchAll(/^ {2}\d+ +(\S+) +(.*?)(?: \[.*\])?$/gm)].map(
-    ([, kind, when]) => [kind, when],
-  ),
-)
+export function readExits(): Map<string | undefined, string | undefined> {
+  const rows = readText('exit-codes').replace(/\n {9,}/g, ' ')
+  const found = rows.matchAll(/^ {2}\d+ +(\S+) +(.*?)(?: \[.*\])?$/gm)
+  return new Map([...found].map(([, kind, when]) => [kind, when]))
+}
 
 /** A topic for a screen of so many columns. */
 export const writeTopic = (name: TopicName, width: number | undefined): string =>
-  texts[name].replace(/^\{(.*)\}$/gm, (_, list) => formatList(lists[list]?.() ?? [], width))
+  readText(name).replace(/^\{(.*)\}$/gm, (_, list) => formatList(lists[list]?.() ?? [], width))

@@ -5,6 +5,7 @@ import { delimiter, dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { topics } from '../../src/cli/topics.ts'
 import { sentTypes } from '../../src/wire/sessions/event-types.ts'
 import { has } from '../harness/needs.ts'
 import { findNode } from '../harness/node.ts'
@@ -44,6 +45,7 @@ test('the package holds what runs and what is said of it, needs nothing beside i
     'dist/THIRD-PARTY-LICENSES.txt',
     'dist/parley.1',
     'dist/parley.cdx.json',
+    ...topics.map((name) => `dist/topics/${name}.txt`).toSorted(),
     'package.json',
   ])
   expect(readdirSync(join(prefix, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
