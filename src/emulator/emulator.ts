@@ -100,8 +100,8 @@ export function createEmulator(options: EmulatorOptions, now = () => performance
 
   return async ({ method, url, headers: given, body }) => {
     if (latency > 0) await new Promise((resolve) => setTimeout(resolve, latency))
-    const { route, methods } = findRoute(method, url)
-    if (!route) return deliver(strayResponse(methods))
+    const route = findRoute(method, url)
+    if (!route) return deliver(errorResponse(404, 'no endpoint has this path and method'))
     if (!take()) return deliver(faultResponse(429, 'too many requests a second'))
     const fault = takeFault(faults, faultNames[route.name])
     if (fault === 'reset') throw new CliError('unknown', 'the emulator reset the connection')
@@ -130,32 +130,24 @@ const all = (Object.entries(endpoints) as [EndpointName, Endpoint][]).map(([name
   pattern: patternOf(endpoint.path),
 }))
 
-/** Where a request goes. Without a `route` its path leads to the `methods` at most. */
-function findRoute(method: string, url: string): { route?: Route; methods: string[] } {
+function findRoute(method: string, url: string): Route | undefined {
   const { pathname, searchParams: query } = new URL(url)
   // Some clients encode a colon.
   const path = pathname.replaceAll(/%3a/gi, ':')
-  const found = all.flatMap(({ name, endpoint, pattern }) => {
-    const match = pattern.exec(path)
+  for (const { name, endpoint, pattern } of all) {
+    const match = endpoint.method === method ? pattern.exec(path) : null
     const params = Object.entries(match?.groups ?? {}).map(([key, value]) => [key, decode(value)])
-    return match ? [{ name, endpoint, params: Object.fromEntries(params), query }] : []
-  })
-  const route = found.find(({ endpoint }) => endpoint.method === method)
-  return { route, methods: found.map(({ endpoint }) => endpoint.method).sort() }
+    if (match) return { name, endpoint, params: Object.fromEntries(params), query }
+  }
+  return undefined
 }
 
 function patternOf(path: string): RegExp {
   const text = path.replace(/\{(\w+)\}|[.*+?^$()[\]\\|]/g, (found, name) =>
-    name ? `(?<${name}>[^/]+?)` : `\\${found}`,
+    name ? `(?<${name}>(?:%[\\da-fA-F]{2}|[^/%])+?)` : `\\${found}`,
   )
   return new RegExp(`^${text}$`)
 }
-
-/** The response if no endpoint is there, or one that has other methods only. */
-const strayResponse = (methods: string[]): EmulatedResponse =>
-  methods.length === 0
-    ? errorResponse(404, 'there is no such endpoint')
-    : errorResponse(405, `the method must be ${methods.join(' or ')}`, { allow: methods.join(', ') })
 
 /** The refusal of a caller who does not show the right credential. */
 function refuse(

@@ -21,10 +21,13 @@ const remark = 'No model read your prompt; these words only stand where an answe
 /** The tokens of a text: one for each four characters begun. */
 export const tokensIn = (text: string): number => Math.ceil(text.length / 4)
 
+/** Of each turn. */
+const textsOf = ({ contents = [] }: GenerateRequest): string[] =>
+  contents.map(({ parts = [] }) => parts.map(({ text = '' }) => text).join(' '))
+
 /** Says `said`, else JSON if the request has a schema, else some words about the prompt. */
 export function composeAnswer(request: GenerateRequest, model: string, said?: string): EmulatedAnswer {
-  const turns = request.contents ?? []
-  const texts = turns.map((turn) => (turn.parts ?? []).map((part) => part.text ?? '').join(' '))
+  const texts = textsOf(request)
   const asked = texts.at(-1)?.trim() ?? ''
   const prompt = asked.replace(/\s+/g, ' ')
   const quoted = prompt.length > 80 ? `${startOf(prompt, 80)}…` : prompt
@@ -34,8 +37,7 @@ export function composeAnswer(request: GenerateRequest, model: string, said?: st
     ? `${greeting} You said: “${quoted}”. ${remark}`
     : layOut({ quoted, model, inputTokens })
   const { responseJsonSchema: schema } = (request.generationConfig ?? {}) as { responseJsonSchema?: unknown }
-  const parts = turns.flatMap((turn) => (turn.parts ?? []).map((part) => part.text ?? ''))
-  const whole = said ?? (isObject(schema) ? sampleOf(schema) : sampleFor(parts)) ?? prose
+  const whole = said ?? (isObject(schema) ? sampleOf(schema) : sampleFor(texts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
   const text = startOf(whole, limit)
   return {
@@ -143,8 +145,7 @@ const picture =
 
 /** The image endpoint's success body (gateway, 2.2): a text part, and a picture as the family shows it. */
 export function imageResponse(request: GenerateRequest, model: string): EmulatedResponse {
-  const texts = (request.contents ?? []).flatMap((turn) => (turn.parts ?? []).map((part) => part.text ?? ''))
-  const promptTokens = Math.max(1, tokensIn(texts.join(' ')))
+  const promptTokens = Math.max(1, tokensIn(textsOf(request).join(' ')))
   const parts = [
     { text: 'A colour, chosen by an emulator that cannot read.' },
     { inlineData: { mimeType: 'image/png', data: picture } },

@@ -29,14 +29,11 @@ export const newId = (prefix: string): string =>
   `${prefix}_${crypto.randomUUID().replaceAll('-', '').slice(0, 20)}`
 
 const errorTypes: Record<number, string> = {
-  400: 'invalid_request_error',
   401: 'authentication_error',
   402: 'billing_error',
   403: 'permission_error',
   404: 'not_found_error',
-  413: 'request_too_large',
   429: 'rate_limit_error',
-  504: 'timeout_error',
   529: 'overloaded_error',
 }
 

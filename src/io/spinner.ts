@@ -15,7 +15,8 @@ const delay = 300
 
 /**
  * Shows on a terminal what parley waits for, and how long it has waited. It comes after 300 ms, so that a quick call does
- * not load it, and needs a line of its own. Call the returned function to remove it.
+ * not load it, and needs a line of its own. Call the returned function to remove it. As one of the cleanups it tells a
+ * signal whether it was shown: then the cursor is at the start of a line.
  */
 export function showSpinner({ host, flags, cleanups, timers }: SpinnerStage, what: string): () => void {
   const { stderr, env } = host
@@ -40,12 +41,14 @@ export function showSpinner({ host, flags, cleanups, timers }: SpinnerStage, wha
       if (spinner) spinner.text = `${what} · ${Math.floor((timers.now() - since) / 1000)} s`
     }, 1000)
   }, delay)
-  function stop(): void {
+  function stop(): boolean {
     cleanups.delete(stop)
     clearTimeout(timer)
     clearInterval(clock)
-    spinner?.stop()
+    const shown = spinner
     spinner = undefined
+    shown?.stop()
+    return shown !== undefined
   }
   cleanups.add(stop)
   return stop

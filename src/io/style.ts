@@ -31,11 +31,9 @@ export function takesHyperlinks(env: Readonly<Record<string, string | undefined>
   if (env.FORCE_HYPERLINK !== undefined) return env.FORCE_HYPERLINK !== '0'
   // tmux and screen stand before the terminal, and not all of their versions pass links on.
   if (env.TMUX || env.STY || env.TERM === 'dumb') return false
-  const names = ['iTerm.app', 'WezTerm', 'vscode', 'ghostty', 'Hyper', 'mintty', 'rio', 'zed']
-  const terms = ['xterm-kitty', 'xterm-ghostty', 'alacritty', 'foot', 'contour']
   return (
-    names.includes(env.TERM_PROGRAM ?? '') ||
-    terms.includes(env.TERM ?? '') ||
+    /^(iTerm\.app|WezTerm|vscode|ghostty|Hyper|mintty|rio|zed)$/.test(env.TERM_PROGRAM ?? '') ||
+    /^(xterm-kitty|xterm-ghostty|alacritty|foot|contour)$/.test(env.TERM ?? '') ||
     Boolean(env.WT_SESSION || env.KONSOLE_VERSION || env.KITTY_WINDOW_ID || env.DOMTERM) ||
     Number(env.VTE_VERSION) >= 5000
   )

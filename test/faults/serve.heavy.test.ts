@@ -223,7 +223,7 @@ describe('W: serve under attack', () => {
     [404, 'a path that climbs plainly', post([], '/../../etc/passwd')],
     [404, 'NUL in a path', post([], '/a%00b')],
     [400, 'raw NUL in a path', post([], '/a\0b')],
-    [200, 'a path that is not decodable', post([], '/alpha_cli/v1beta/models/%zz:generateContent')],
+    [404, 'a path that is not decodable', post([], '/alpha_cli/v1beta/models/%zz:generateContent')],
     [404, 'an asterisk for a path', 'OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'],
     [404, 'a whole URL for a path', post([], 'http://evil.test/')],
   ])('W06 W07 %i for %s', async (expected, _, bytes) => {

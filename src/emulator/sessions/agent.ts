@@ -15,9 +15,7 @@ interface AgentState {
   rounds: TaskStep[][]
   /** The ids of the tool uses that wait for a reply. */
   waiting: string[]
-  /** It has a last word to say when its task is done, and has not said it yet. */
-  owesLastWord: boolean
-  /** What it says last, if the task asks for JSON. */
+  /** What it has to say when its task is done. */
   lastWord?: string | undefined
   /** Tokens of the whole session. */
   usage: { input: number; output: number }
@@ -42,6 +40,8 @@ export const replies = new Map([
   ['user.custom_tool_result', { field: 'custom_tool_use_id', uses: ['agent.custom_tool_use'] }],
 ])
 
+const done = 'The emulated agent is done.'
+
 /** A session with an emulated agent: it takes events in, and reacts to all of them at once. */
 export class AgentSession extends Session {
   #kept: Omit<KeptSession, 'id' | 'events'>
@@ -56,7 +56,6 @@ export class AgentSession extends Session {
       inbox: [],
       rounds: [],
       waiting: [],
-      owesLastWord: false,
       usage: { input: 0, output: 0 },
     }
     this.#kept = { created, updated: created, fields: {}, agent }
@@ -153,7 +152,7 @@ export class AgentSession extends Session {
     if (reply) agent.waiting = agent.waiting.filter((id) => id !== event[reply.field])
     else if (event.type === 'user.interrupt') {
       if (readString(event.session_thread_id) !== '' || (!this.#isBusy && agent.waiting.length === 0)) return
-      Object.assign(agent, { inbox: [], rounds: [], waiting: [], owesLastWord: false, lastWord: undefined })
+      Object.assign(agent, { inbox: [], rounds: [], waiting: [], lastWord: undefined })
     } else if (event.type !== 'user.message' && event.type !== 'user.define_outcome') return
     agent.inbox.push(event)
   }
@@ -174,8 +173,8 @@ export class AgentSession extends Session {
     }
     while (agent.waiting.length === 0 && agent.rounds.length > 0) this.#beginRound()
     const isDone = agent.waiting.length === 0
-    if (isDone && agent.owesLastWord) this.#say(agent.lastWord ?? 'The emulated agent is done.')
-    if (isDone) Object.assign(agent, { owesLastWord: false, lastWord: undefined })
+    if (isDone && agent.lastWord !== undefined) this.#say(agent.lastWord)
+    if (isDone) agent.lastWord = undefined
     const reason = isDone ? { type: 'end_turn' } : { type: 'requires_action', event_ids: agent.waiting }
     this.#add('session.usage', { usage: this.#usage })
     this.#add('session.status_idle', { stop_reason: reason })
@@ -184,28 +183,32 @@ export class AgentSession extends Session {
   #begin(texts: string[]): void {
     const { agent } = this.#kept
     const rounds = readTask(texts)
-    agent.lastWord = sampleFor(texts)
+    const sample = sampleFor(texts)
+    agent.lastWord = sample ?? agent.lastWord
     if (rounds.flat().some(({ type }) => type !== 'agent.message'))
       this.#say('The emulated agent wants to use a tool.')
     agent.rounds.push(...rounds)
     if (rounds.length > 0) this.#beginRound()
-    else if (agent.lastWord !== undefined) agent.owesLastWord = true
-    else this.#say(`The emulated agent read “${startOf(texts.join(' '), 80)}”, and has nothing to do.`)
+    else if (sample === undefined)
+      this.#say(`The emulated agent read “${startOf(texts.join(' '), 80)}”, and has nothing to do.`)
   }
 
   #beginRound(): void {
     const { agent } = this.#kept
     for (const { type, fields, isUnasked } of agent.rounds.shift() ?? []) {
       const event = this.#write(type, fields)
-      agent.owesLastWord = type !== 'agent.message'
-      if (type === 'agent.message') continue
+      if (type === 'agent.message') {
+        agent.lastWord = undefined
+        continue
+      }
+      agent.lastWord ??= done
       if (isUnasked) this.#add(...composeResult(event))
       else agent.waiting.push(event.id ?? '')
     }
   }
 
   #takeReply(event: SessionEvent): void {
-    this.#kept.agent.owesLastWord = true
+    this.#kept.agent.lastWord ??= done
     const use = this.#uses.get(readString(event[replies.get(event.type)?.field ?? '']))
     if (!use) return
     if (event.type !== 'user.tool_confirmation') this.#say(describeResult(use, event))

@@ -65,14 +65,14 @@ export class PlayedSession extends Session {
 
   override describe() {
     const { id, events } = this
-    const [first] = this.#record
+    const [first] = this.#record as [ListedEvent]
     return {
       id,
       type: 'session',
       status: this.#status,
-      created_at: first?.processedAt ?? '',
-      updated_at: events.at(-1)?.processedAt ?? first?.processedAt ?? '',
-      ...(this.#usage === undefined ? {} : { usage: this.#usage }),
+      created_at: timeOf(first),
+      updated_at: timeOf(events.at(-1) ?? first),
+      usage: this.#usage,
     }
   }
 
@@ -119,6 +119,8 @@ export class PlayedSession extends Session {
     return event
   }
 }
+
+const timeOf = ({ text }: ListedEvent): string => JSON.parse(text).processed_at ?? ''
 
 /** Of a reply the tool use counts as well, and what was decided about it. */
 function isSame(parameter: Parameters, { type, text }: ListedEvent): boolean {

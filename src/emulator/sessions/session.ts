@@ -9,16 +9,10 @@ export type Parameters = SendEvents['events'][number]
 export interface ListedEvent {
   id: string | undefined
   type: string
-  processedAt: string
   text: string
 }
 
-export const toListed = ({ id, type, processed_at: at }: SessionEvent, text: string): ListedEvent => ({
-  id,
-  type,
-  processedAt: at ?? '',
-  text,
-})
+export const toListed = ({ id, type }: SessionEvent, text: string): ListedEvent => ({ id, type, text })
 
 /** Events as they were accepted; with a refusal none was. */
 export interface Acceptance {

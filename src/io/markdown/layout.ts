@@ -77,23 +77,14 @@ const inside = (room: Room, lead: Line): Room => ({
 })
 
 function layOutItem(item: Tokens.ListItem, room: Room): Line[] {
-  const { indent, mark } = readMarker(item.raw)
+  const [mark = '-'] = /[-*+]|\d+[.)]/.exec(item.raw) ?? []
   const bullet = mark.length > 1 ? mark : (bullets[room.depth % bullets.length] as string)
   const [first, ...rest] = item.tokens as MarkedToken[]
   const box = first?.type === 'checkbox' ? first.raw : ''
-  const marker: Span[] = [
-    { text: ' '.repeat(indent), look: '' },
-    { text: `${bullet} ${box}`, look: looks.marker },
-  ]
+  const marker: Line = [{ text: `${bullet} ${box}`, look: looks.marker }]
   const later: Span = { text: ' '.repeat(measure(marker)), look: '' }
   const [line = [], ...lines] = layOut(box === '' ? item.tokens : rest, inside(room, marker))
   return [led(marker, line), ...lines.map((each) => led([later], each))]
-}
-
-/** What begins an item: the blanks before its mark, and the mark. */
-function readMarker(raw: string): { indent: number; mark: string } {
-  const [, blanks = '', mark = '-'] = /^( *)([-*+]|\d+[.)])/.exec(raw) ?? []
-  return { indent: blanks.length, mark }
 }
 
 function layOutCode({ text, lang = '' }: Tokens.Code): Line[] {
