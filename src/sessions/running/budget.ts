@@ -37,13 +37,13 @@ export class Budget {
   readonly #flags: BoundFlags
   /** The newest usage of the whole session. */
   #session: SessionUsage | undefined
+  /** The agent has worked since the run began or, before it does, ever. */
   #hasWorked = false
   /** The agent has worked since the service told the newest usage. */
   #isBehind = false
   readonly #currencies = new Set<string>()
   /** The session's usage when the run began; `undefined` if it is not known. */
   #base: SessionUsage | typeof unused | undefined = unused
-  #hasRun = false
   /** The service has told a total usage of the session since the run began. */
   isTold = false
   /** The sum of the run's requests. */
@@ -60,7 +60,7 @@ export class Budget {
   begin(hasTask: boolean): void {
     const isKnown = hasTask || !this.#isBehind
     this.#base = isKnown ? (this.#session ?? (this.#hasWorked ? undefined : unused)) : undefined
-    this.#hasRun = false
+    this.#hasWorked = false
     this.isTold = false
     this.#requests = undefined
     this.#lacksRequest = false
@@ -71,7 +71,6 @@ export class Budget {
     const { type } = event
     if (/^(agent|span)\.|^session\.status_running$/.test(type)) {
       this.#hasWorked = true
-      this.#hasRun = true
       this.#isBehind = true
     }
     if (type === 'session.usage') this.addSession(readUsage(event.usage))
@@ -80,12 +79,16 @@ export class Budget {
 
   /** Adds the session's total usage. A total that is older than the newest one is ignored. */
   addSession(usage: SessionUsage | undefined): void {
-    if (this.#addUsage(usage)) this.isTold = true
+    if (!usage || (this.#session && isOlder(usage, this.#session))) return
+    this.#noteCurrency(usage)
+    this.#session = usage
+    this.#isBehind = false
+    this.isTold = true
   }
 
   /** Adds the session's total usage at the beginning of the run. */
   addBase(usage: SessionUsage | undefined): void {
-    this.#addUsage(usage)
+    this.addSession(usage)
     if (usage) this.begin(true)
   }
 
@@ -126,7 +129,7 @@ export class Budget {
 
   /** Which bounds cannot be kept although the session has worked, in words. */
   get lack(): string | undefined {
-    if (!this.#hasRun) return undefined
+    if (!this.#hasWorked) return undefined
     const { tokens, cost } = this.run
     const lacksTokens = this.#flags.maxTotalTokens !== undefined && typeof tokens?.totalTokens !== 'number'
     const lacksCost = this.#flags.maxCost !== undefined && !cost
@@ -150,14 +153,6 @@ export class Budget {
     if (!this.isTold) return this.#inFigures(this.#requests)
     if (!this.#session || this.#base === undefined) return {}
     return this.#inFigures(this.#base === unused ? this.#session : combine(this.#session, this.#base, -1))
-  }
-
-  #addUsage(usage: SessionUsage | undefined): boolean {
-    if (!usage || (this.#session && isOlder(usage, this.#session))) return false
-    this.#noteCurrency(usage)
-    this.#session = usage
-    this.#isBehind = false
-    return true
   }
 
   #addRequest(usage: SessionUsage | undefined): void {

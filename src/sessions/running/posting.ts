@@ -63,7 +63,7 @@ export async function sendTask(
     const named = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
       readReceipt(context, response, {
         onAccepted() {
-          wayOn.accept()
+          wayOn.begin('accepted')
           write({ event: 'accepted' })
         },
       }),

@@ -27,14 +27,13 @@ import { accepted, nameOther, type SessionRun, WayOn } from './way-on.ts'
  */
 export async function runTask(context: Context, options: RunOptions, words: string[]): Promise<void> {
   const plan = await readPlan(context, options, words)
-  const wayOn = new WayOn(context, plan)
   const caller = createCaller(context, plan.settings, { wayOn: () => wayOn.afterCalls() })
   const { parts, task } = plan
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return
   const { session } = parts.params
   const workplace = { address: plan.settings.values.agentsUrl, session, deadline: caller.deadline }
   const audit = await Audit.open(context, workplace, options.audit)
-  wayOn.read(audit)
+  const wayOn = new WayOn(context, plan, audit)
   const run = { context: { ...context, output: printWhileRead(context.output) }, caller, parts, audit, wayOn }
   const asker = new Asker(context, parts.look)
   try {
@@ -54,7 +53,7 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
   const { context, audit, parts, wayOn } = run
   const shown = await findSent(run, plan.task)
   const task = shown ? undefined : plan.task
-  if (!task) wayOn.takeUp()
+  if (!task) wayOn.begin('taken-up')
   const own = plan.task && shown
   const bounds = new Bounds(run, options)
   const denials = new Denials(plan.rules, audit.denied, own)

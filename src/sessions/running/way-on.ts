@@ -27,11 +27,12 @@ export interface SessionRun extends SessionAccess {
 export class WayOn {
   readonly #context: Context
   readonly #plan: Plan
-  /** From then on no failure may look like a reason to send the task again. */
-  #isAccepted = false
-  /** The run sends a task of its own. */
-  #sends = true
-  #audit: Audit | undefined
+  readonly #audit: Audit
+  /**
+   * The task of this run. Once it is `accepted`, no failure may look like a reason to send it again. It is `taken-up` if there
+   * is none, or an earlier run has sent it.
+   */
+  #task: 'unsent' | 'accepted' | 'taken-up' = 'unsent'
   /**
    * Whether the session is interrupted, since the run is over a bound.
    *
@@ -43,39 +44,25 @@ export class WayOn {
    */
   interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
 
-  constructor(context: Context, plan: Plan) {
+  constructor(context: Context, plan: Plan, audit: Audit) {
     this.#context = context
     this.#plan = plan
+    this.#audit = audit
     context.calls.expectGoingOn(
-      () => !this.isBounded && (plan.task === undefined || this.#audit?.task?.is === 'accepted'),
+      () => !this.isBounded && (plan.task === undefined || this.#audit.task?.is === 'accepted'),
     )
   }
 
-  /** The journal is open. */
-  read(audit: Audit): void {
-    this.#audit = audit
-  }
-
-  /** There is no task, or an earlier run has sent it. */
-  takeUp(): void {
-    this.#sends = false
-    this.#beginToResume()
-  }
-
-  /** The task was accepted. */
-  accept(): void {
-    this.#beginToResume()
-    this.#context.calls.sayInstead(() => this.words(), accepted)
-  }
-
-  #beginToResume(): void {
-    this.#isAccepted = true
+  /** There is nothing to send any more. */
+  begin(task: 'accepted' | 'taken-up'): void {
+    this.#task = task
     // After a bound a program that resumed would spend without an end.
     this.#context.summary.resume = () => (this.isBounded ? undefined : this.command())
+    if (task === 'accepted') this.#context.calls.sayInstead(() => this.words(), accepted)
   }
 
   get isAccepted(): boolean {
-    return this.#isAccepted
+    return this.#task !== 'unsent'
   }
 
   /** The run is over a bound: nothing more may be begun. */
@@ -100,14 +87,14 @@ export class WayOn {
    */
   byMessage(): string[] {
     const isLast = (text: string) =>
-      this.#audit?.task?.hash === hashOf(messageBody(this.#context, this.#plan, text))
+      this.#audit.task?.hash === hashOf(messageBody(this.#context, this.#plan, text))
     const words = [isLast('Go on') ? 'Go on, please' : 'Go on']
     return resumption(this.#context, this.#session, words)
   }
 
   /** After what became of the calls, if a signal ends the run. */
   afterCalls(): string | undefined {
-    if (this.#isAccepted) return this.#commandLine
+    if (this.isAccepted) return this.#commandLine
     return this.#plan.isAudited && this.#context.calls.sent !== 'no' ? byAudit : undefined
   }
 
@@ -121,7 +108,7 @@ export class WayOn {
 
   /** The failure of a run whose task was interrupted before there was an answer. */
   interrupted(why: string): CliError {
-    const isBound = this.#plan.isBounded || this.#audit?.interrupt !== undefined
+    const isBound = this.#plan.isBounded || this.#audit.interrupt !== undefined
     const way = isBound ? 'nextCommand' : 'resume'
     return new CliError('stopped', why, { sent: 'yes', [way]: this.byMessage() })
   }
@@ -149,20 +136,25 @@ export class WayOn {
     const { isAudited } = this.#plan
     const resume = this.command()
     const isLate = this.#context.timers.now() >= this.#context.limit.deadline
-    if (isLate && error.kind === 'not-sent' && this.#isAccepted) {
+    if (isLate && error.kind === 'not-sent' && this.isAccepted) {
       const retry = isAudited ? 'later' : 'never'
       return new CliError('stopped', error.message, { sent: 'yes', retry, deadline: true, resume })
     }
     if (error.kind === 'stopped')
       return error.with({
         // Without a task the same command takes the session up again. After a bound it would stop at once.
-        retry: isAudited && error.details.deadline ? 'later' : this.#sends ? 'never' : error.details.retry,
+        retry:
+          isAudited && error.details.deadline
+            ? 'later'
+            : this.#task === 'taken-up'
+              ? error.details.retry
+              : 'never',
         consequence: undefined,
         resume: error.details.nextCommand ? undefined : (error.details.resume ?? resume),
       })
     if (error.kind === 'waiting')
       return error.with({ resume, retry: isAudited ? 'later' : error.details.retry })
-    return this.#sends && this.#isAccepted ? this.#explainOfTask(error, resume) : error
+    return this.#task === 'accepted' ? this.#explainOfTask(error, resume) : error
   }
 
   #explainOfTask(error: CliError, resume: string[]): CliError {
