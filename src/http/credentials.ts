@@ -2,14 +2,7 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { findSecrets } from '../secrets.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
-import {
-  addressOf,
-  describeMismatch,
-  nameOf,
-  profileFlag,
-  secretOriginOf,
-  secretsOf,
-} from '../settings/service-settings.ts'
+import { addressOf, nameOf, profileFlag, secretOriginOf, secretsOf } from '../settings/service-settings.ts'
 import { type SettingName, variableOf } from '../settings/table.ts'
 import { isPlainRemote } from '../wire/address.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
@@ -76,10 +69,13 @@ function requireUsable(
     throw missing(service, !credential || secret ? [name] : [name, secretsOf[service][0]], settings)
   refusePlainHttp(settings, service)
   if (!credential) return
-  const problem = describeMismatch(settings, service)
-  if (problem) throw unusable(problem)
   const origin = origins[name]
-  if (origin?.source === 'flag' && secret?.source === 'profile')
+  if (secret?.source !== 'profile') return
+  if (origin?.source === 'environment') {
+    const way = `set ${variableOf(secretsOf[service][0])} too, or choose a profile with --profile`
+    throw unusable(`the secret of ${secret.name} does not go to the address in ${origin.name}: ${way}`)
+  }
+  if (origin?.source === 'flag')
     note(`the secret of ${secret.name} goes to ${new URL(address).host}, as ${origin.name} says`)
 }
 

@@ -36,27 +36,22 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
     noteOnce(`the demo's sessions end with this process: ${fileProblem(error)}`)
   }
 
-  /** Only parley writes the file, as a whole: what bears its version is taken for whole. */
-  function readNews(): KeptSession[] {
-    const file = findFile()
-    const text = existsSync(file) ? readFileSync(file, 'utf8') : ''
-    if (text === known) return []
-    known = text
-    const whole = tryParseJson(text)
-    if (isObject(whole) && whole.version === version && Array.isArray(whole.sessions))
-      return whole.sessions.filter(isFresh)
-    noteOnce(`${file}: it is damaged, or of another version; the demo's sessions are begun anew`)
-    return []
-  }
-
   return {
     read() {
       try {
-        return readNews()
+        const file = findFile()
+        const text = existsSync(file) ? readFileSync(file, 'utf8') : ''
+        if (text === known) return []
+        known = text
+        const whole = tryParseJson(text)
+        // Only parley writes the file, as a whole: what bears its version is taken for whole.
+        if (isObject(whole) && whole.version === version && Array.isArray(whole.sessions))
+          return whole.sessions.filter(isFresh)
+        noteOnce(`${file}: it is damaged, or of another version; the demo's sessions are begun anew`)
       } catch (error) {
         giveUp(error)
-        return []
       }
+      return []
     },
     async change(change) {
       const held = await Promise.resolve()

@@ -59,11 +59,9 @@ export function requireProfilePath(info: ProcessInfo): string {
 }
 
 /** A profile file that is there, and may not be read. */
-export class UnreadableProfiles extends CliError {
-  constructor(path: string, why: string) {
-    super('credentials', `${path}: ${why}`)
-  }
-}
+export class UnreadableProfiles extends CliError {}
+
+const unreadable = (path: string, why: string) => new UnreadableProfiles('credentials', `${path}: ${why}`)
 
 /**
  * Reads the profile file; a file that is not there is an empty one. Throws a `CliError` that never quotes it:
@@ -78,8 +76,8 @@ export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<Profi
   } catch (error) {
     if (error instanceof CliError) throw error
     const { code = '' } = error as NodeJS.ErrnoException
-    if (code === 'EACCES' || code === 'EPERM') throw new UnreadableProfiles(path, fileProblem(error))
-    throw new CliError('credentials', `${path}: ${fileProblem(error)}`)
+    if (code === 'EACCES' || code === 'EPERM') throw unreadable(path, fileProblem(error))
+    throw unusable(path, fileProblem(error))
   }
   return bytes === undefined ? {} : parseProfiles(bytes, path)
 }
@@ -110,18 +108,17 @@ function isOpenToOthers(place: string, uid: number): boolean {
 
 /** Returns the parsed JSON, not zod's copy of it, which would lack a key such as `__proto__`. */
 async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFile> {
-  const broken = (why: string) => new CliError('credentials', `${path}: ${why}`)
   let text = ''
   let content: unknown
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
     content = JSON.parse(text)
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw broken('not UTF-8 text')
-    throw broken(`not valid JSON: ${await describeJsonError(text)}`)
+    if (!(error instanceof SyntaxError)) throw unusable(path, 'not UTF-8 text')
+    throw unusable(path, `not valid JSON: ${await describeJsonError(text)}`)
   }
   const issue = ProfileFile().safeParse(content).error?.issues[0]
-  if (issue) throw broken(`${formatPath(issue.path) || 'the whole'}: ${issue.message}`)
+  if (issue) throw unusable(path, `${formatPath(issue.path) || 'the whole'}: ${issue.message}`)
   return content as ProfileFile
 }
 
@@ -147,7 +144,7 @@ function readProtected(path: string, info: ProcessInfo, warn: Warn): Uint8Array 
     const { uid } = info
     if (uid === undefined) return bytes
     if (stat.uid !== uid && stat.uid !== 0)
-      throw new UnreadableProfiles(path, `it belongs to another user (uid ${stat.uid})`)
+      throw unreadable(path, `it belongs to another user (uid ${stat.uid})`)
     const oddities = [
       ...(lookAt(path)?.isSymbolicLink() ? ['it is a symbolic link'] : []),
       ...(lookAt(dirname(path))?.isSymbolicLink() ? ['its folder is a symbolic link'] : []),

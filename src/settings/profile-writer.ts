@@ -42,7 +42,7 @@ export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Chan
     while (!(await changeOnce(path, info, warn, change))) {}
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw new CliError('credentials', `${path}: ${fileProblem(error)}`)
+    throw unusable(path, fileProblem(error))
   }
 }
 

@@ -2,7 +2,6 @@ import { shellQuote } from '../io/shell-quote.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { defaultName } from './profiles.ts'
 import type { ResolvedSettings } from './resolve.ts'
-import { variableOf } from './table.ts'
 
 /** A service in a message. */
 export const nameOf = { gateway: 'the gateway', agents: 'the session service' }
@@ -15,18 +14,6 @@ export const secretsOf = {
   gateway: ['accessToken', 'accessTokenCommand'],
   agents: ['apiKey', 'apiKeyCommand'],
 } as const
-
-/** Why a service's secret may not go to its address; `undefined` if it may. */
-export function describeMismatch(
-  settings: Pick<ResolvedSettings, 'origins'>,
-  service: Endpoint['service'],
-): string | undefined {
-  const address = settings.origins[addressOf(service)]
-  const secret = secretOriginOf(settings, service)
-  if (address?.source !== 'environment' || secret?.source !== 'profile') return undefined
-  const way = `set ${variableOf(secretsOf[service][0])} too, or choose a profile with --profile`
-  return `the secret of ${secret.name} does not go to the address in ${address.name}: ${way}`
-}
 
 /** Where a service's secret comes from, or the command that prints it. */
 export function secretOriginOf({ origins }: Pick<ResolvedSettings, 'origins'>, service: Endpoint['service']) {
@@ -44,16 +31,12 @@ export function mendSecret(settings: ResolvedSettings, service: Endpoint['servic
   const setting = settings.origins[plain] ? plain : command
   const origin = settings.origins[setting]
   if (!origin) return undefined
-  const value = setting === command ? ' COMMAND' : ''
-  const [place, way] =
-    origin.source === 'profile'
-      ? [
-          `${origin.name}, ${setting}`,
-          `'parley config set${profileFlag(settings)} ${setting}${value}' replaces it`,
-        ]
-      : [
-          origin.name,
-          `change it there; 'parley config list${profileFlag(settings)} --effective' shows where each value comes from`,
-        ]
-  return `its secret came from ${place}: ${way}`
+  const { source, name } = origin
+  const flag = profileFlag(settings)
+  const given = setting === command ? `${setting} COMMAND` : setting
+  const way =
+    source === 'profile'
+      ? `, ${setting}: 'parley config set${flag} ${given}' replaces it`
+      : `: change it there; 'parley config list${flag} --effective' shows where each value comes from`
+  return `its secret came from ${name}${way}`
 }
