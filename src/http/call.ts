@@ -7,7 +7,7 @@ import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { addressOf, mendSecret } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
+import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import { chooseExchange } from './carrier.ts'
 import { createCredentials } from './credentials.ts'
 import { decodeBody } from './decode.ts'
@@ -48,7 +48,7 @@ export function createCaller(
   settings: ResolvedSettings,
   { isOneOfMany = false, timeout = settings.values.timeout, wayOn }: CallerOptions = {},
 ) {
-  const { host, flags, summary, calls, limit } = context
+  const { host, flags, summary, calls, limit, timers } = context
   const { deadline } = limit
   const credentials = createCredentials(context, settings)
   const build = createRequestBuilder(context, settings)
@@ -86,12 +86,16 @@ export function createCaller(
       })
     }
     const policy = { repeat: endpoint.repeat, retries: parts.once ? 0 : retries, retryUnknown, deadline }
-    const { isStopped } = parts
-    const sending = sendRequest(
-      context,
-      { ...signed, signal: parts.once },
-      { endpoint, exchange, call, policy, isStopped },
-    )
+    const attempt = async () => {
+      call.attempt()
+      const sent = await exchange({ ...signed, signal: parts.once }, () => call.reach('sent'))
+      const response = decodeBody(sent)
+      const head = await readHead(response.headers, timers.date())
+      if (response.status >= 300) throw await readErrorResponse(response, endpoint, head)
+      call.reach('answered')
+      return { ...response, head }
+    }
+    const sending = tryAgain(context, attempt, { call, policy, isStopped: parts.isStopped })
     if (!parts.isAside && !isOneOfMany) stopSpinner ??= showSpinner(context, 'waiting for the answer')
     const response = await sending
       .catch((error: unknown) => {
@@ -169,15 +173,6 @@ export function createCaller(
   }
 }
 
-/** What the attempts of a call share. */
-interface AttemptParts {
-  endpoint: Endpoint
-  exchange: Exchange
-  call: Call
-  policy: RetryPolicy
-  isStopped: RequestParts['isStopped']
-}
-
 /** A response of status 2xx. */
 interface Response extends HttpResponse {
   head: ResponseHead
@@ -186,17 +181,23 @@ interface Response extends HttpResponse {
 }
 
 /**
- * Sends a request, and again if that is safe, until a response has a status of 2xx. Every attempt sends the same bytes.
- * Throws the `CliError` of the attempt that got furthest.
+ * Makes attempts as long as that is safe, until a response has a status of 2xx. Throws the `CliError` of the attempt that
+ * got furthest.
  */
-async function sendRequest(context: Context, request: HttpRequest, sending: AttemptParts): Promise<Response> {
+async function tryAgain(
+  context: Context,
+  attempt: () => Promise<Omit<Response, 'attempts'>>,
+  { call, policy, isStopped }: { call: Call; policy: RetryPolicy; isStopped: RequestParts['isStopped'] },
+): Promise<Response> {
   const { timers, summary, note } = context
-  const { call, policy, isStopped } = sending
   let furthest: CliError | undefined
   for (let attempts = 1; ; attempts++) {
     context.requireRight?.()
     summary.attempts++
-    const result = await tryOnce(context, request, sending)
+    const result = await attempt().catch((error: unknown) => {
+      if (error instanceof CliError) return error
+      throw error
+    })
     if (!(result instanceof CliError)) return { ...result, attempts }
     const before = call.fate()
     call.reach(fateOf(result))
@@ -213,25 +214,6 @@ async function sendRequest(context: Context, request: HttpRequest, sending: Atte
     await timers.wait(decision.wait)
     if (isStopped?.()) throw failure
   }
-}
-
-async function tryOnce(
-  { timers }: Context,
-  request: HttpRequest,
-  { endpoint, call, exchange }: AttemptParts,
-): Promise<Omit<Response, 'attempts'> | CliError> {
-  call.attempt()
-  let response: HttpResponse
-  try {
-    response = decodeBody(await exchange(request, () => call.reach('sent')))
-  } catch (error) {
-    if (error instanceof CliError) return error
-    throw error
-  }
-  const head = await readHead(response.headers, timers.date())
-  if (response.status >= 300) return readErrorResponse(response, endpoint, head)
-  call.reach('answered')
-  return { ...response, head }
 }
 
 /** If the last attempt sent nothing but one before it did, that one is the call's failure: that nothing was sent is not true. */
