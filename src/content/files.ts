@@ -31,7 +31,7 @@ export async function readGivenFile(
   if (mimeType && mimeTypes.test(mimeType)) {
     if (bytes.length > longestFile)
       throw usage(`${name}: longer than 384 MiB, the most that fits into a request`)
-    return { mimeType, base64: asBuffer(bytes).toString('base64') }
+    return { mimeType, base64: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64') }
   }
   // Text in another character set has no NUL, but for UTF-16.
   if (!mimeType && (!bytes.includes(0) || isUtf16(bytes))) decodeUtf8(bytes, name)
@@ -41,5 +41,3 @@ export async function readGivenFile(
 
 /** Its base64 must fit into a text. */
 const longestFile = Math.floor(longestText / 4) * 3
-
-const asBuffer = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length)

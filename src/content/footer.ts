@@ -45,10 +45,8 @@ export function lackOf(end: Omit<AnswerEnd, 'isDamaged'>, demand: Demand): strin
 export const cutOf = (end: Pick<AnswerEnd, 'summary' | 'isAssumed'>): string | undefined => cutsOf(end)[0]
 
 /** Says in which ways an answer was cut or stopped, as far as is known. */
-function cutsOf({
-  summary: { stopReason, stopMessage },
-  isAssumed,
-}: Pick<AnswerEnd, 'summary' | 'isAssumed'>): string[] {
+function cutsOf({ summary, isAssumed }: Pick<AnswerEnd, 'summary' | 'isAssumed'>): string[] {
+  const { stopReason, stopMessage } = summary
   const isStopped = stopReason !== undefined && !normalEnds.includes(stopReason)
   const why = stopMessage ? `: ${oneLine(stopMessage, 300)}` : ''
   return [...(isStopped ? [`${describeStop(stopReason)}${why}`] : []), ...(isAssumed ? [assumed] : [])]

@@ -20,28 +20,22 @@ export interface Prompt {
 
 /** Reads a prompt from words, `-i`, `-f` and stdin. Throws a usage error. */
 export async function readPrompt(input: Input, words: string[], options: PromptOptions): Promise<Prompt> {
-  if (options.input === '-' && words.includes('-')) throw usage('-i - and the word - both ask for stdin')
+  const { input: name } = options
+  if (name === '-' && words.includes('-')) throw usage('-i - and the word - both ask for stdin')
   const given =
-    options.input === undefined
+    name === undefined
       ? undefined
-      : {
-          text: await input.text(options.input, '-i -'),
-          name: options.input === '-' ? 'stdin' : options.input,
-        }
+      : { text: await input.text(name, '-i -'), name: name === '-' ? 'stdin' : name }
   const prompt = words.length === 0 ? undefined : await input.words(words, 'the prompt')
   const files = await readFileParts(input, options.file)
   if (prompt !== undefined && prompt.trim() === '') throw usage('the prompt is empty')
 
   if (given || prompt !== undefined) {
-    if (options.input !== undefined && words.length === 0) input.leaveStdin('-i FILE')
-    const isTaken = words.length === 0 || words.includes('-') || options.input === '-'
+    if (name !== undefined && words.length === 0) input.leaveStdin('-i FILE')
+    const isTaken = words.length === 0 || words.includes('-') || name === '-'
     const piped = isTaken ? '' : await input.pipedBeside('the prompt')
     const texts = [prompt ?? '', piped].filter((text) => text !== '')
-    return {
-      given,
-      turn: [...texts.map((text) => ({ text })), ...files],
-      text: prompt ?? '',
-    }
+    return { given, turn: [...texts.map((text) => ({ text })), ...files], text: prompt ?? '' }
   }
   const text = await readStdinPrompt(input, files.length > 0)
   if (/^\s*\{/.test(text)) {
@@ -69,10 +63,10 @@ export async function readFileParts(input: Input, paths: readonly string[] = [])
 
 /** Without words stdin is the prompt or a body; with files it may be empty. */
 async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string> {
-  if (!hasFiles && !input.readsStdin) throw usage('no prompt: give one as words, or with -i FILE')
-  if (!hasFiles && input.stdinKind === 'terminal')
-    throw usage('no prompt: give one as words, through a pipe, or with -i FILE')
   if (hasFiles) return input.pipedBeside('the prompt')
+  if (!input.readsStdin) throw usage('no prompt: give one as words, or with -i FILE')
+  if (input.stdinKind === 'terminal')
+    throw usage('no prompt: give one as words, through a pipe, or with -i FILE')
   const text = await input.stdin('the prompt')
   if (text.trim() === '') throw usage('no prompt: stdin is empty, and no words were given')
   return text

@@ -1,13 +1,11 @@
 import { CliError } from '../errors.ts'
 import { addAnswer, type Summary } from '../summary.ts'
-import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
+import type { AnswerCounts, AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { AnswerReader } from '../wire/gateway/answer-reader.ts'
-import { addTokens, sumOf, type TokenCount, type TokenCounts } from '../wire/token-count.ts'
+import { addTokens, sumOf, type TokenCount } from '../wire/token-count.ts'
 
 /** The tokens of an answer, as far as the service tells. */
-export interface TokenUsage extends TokenCounts {
-  /** A part of the output's. */
-  reasoningTokens?: TokenCount
+export interface TokenUsage extends AnswerCounts {
   totalTokens: TokenCount
 }
 
@@ -16,7 +14,7 @@ export const tokensInWords = (count: number): string =>
   `${groupDigits(count)} ${count === 1 ? 'token' : 'tokens'}`
 
 /** The tokens of an answer in words: `12,282 tokens in`, `408 out`, and `13,000 in all` if the total is more than both. */
-export function inAndOut({ inputTokens, outputTokens, totalTokens }: Partial<TokenUsage>): string[] {
+export function inAndOut({ inputTokens, outputTokens, totalTokens }: AnswerCounts): string[] {
   const told: string[] = []
   if (inputTokens !== undefined)
     told.push(`${inputTokens === null ? 'unknown tokens' : tokensInWords(inputTokens)} in`)
@@ -41,18 +39,14 @@ export function usageOf(summary: AnswerSummary): TokenUsage | undefined {
 }
 
 /** What a result of a batch took that has the service's own answer (`--raw`). */
-export const tokensOf = ({ response }: Record<string, unknown>): number | undefined =>
-  usageOf(summaryOf(response))?.totalTokens ?? undefined
-
-/** What a whole answer, parsed, says of itself. */
-function summaryOf(response: unknown): AnswerSummary {
+export function tokensOf({ response }: Record<string, unknown>): number | undefined {
   const reader = new AnswerReader()
   try {
     reader.addBody(response)
   } catch {
     // What is understood of it counts.
   }
-  return reader.summary
+  return usageOf(reader.summary)?.totalTokens ?? undefined
 }
 
 /** What a line of a batch took so far: all of its requests, and all answers to them, those that failed a check too. */

@@ -36,8 +36,8 @@ export async function readList<T>(
     return read(collected.bytes())
   } catch (error) {
     try {
-      const start = closeAfterLast(collected.bytes())
-      if (start) keep(read(start))
+      const elements = wholeElements(new TextDecoder().decode(collected.bytes()))
+      if (elements.length > 0) keep(read(Buffer.from(`[${elements.join(',')}]`)))
     } catch {
       // It is not the beginning of such a list.
     }
@@ -45,33 +45,11 @@ export async function readList<T>(
   }
 }
 
-/** A list, bare or in an object, that was cut off: up to its last whole element, and closed there. */
-function closeAfterLast(bytes: Uint8Array): Uint8Array | undefined {
-  // A place in the text is then one in the bytes, and nothing but ASCII is looked for.
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
-  let depth = 0
-  /** The brackets that are open on the first two levels. */
-  let open = ''
-  let cut: { end: number; closing: string } | undefined
-  createWalk()(text, (mark, place) => {
-    const isEnd = mark === ']' || mark === '}'
-    if (mark === '[' || mark === '{') {
-      if (depth < 2) open = open.slice(0, depth) + mark
-      depth++
-    } else if (isEnd) depth--
-    if (depth < 1 || depth > 2 || !(isEnd || mark === ',')) return
-    const closing = closings.get(open.slice(0, depth))
-    if (closing !== undefined) cut = { end: isEnd ? place + 1 : place, closing }
-  })
-  return cut && Buffer.concat([bytes.subarray(0, cut.end), Buffer.from(cut.closing)])
+/** Those of a list, bare or in the field `data`, that was cut off. A number or a word at its end may not be whole. */
+function wholeElements(text: string): string[] {
+  const start = /[}\]"]\s*$/.test(text) ? `${text},` : text
+  return [...elementsOf(start), ...elementsOf(start, 'data')]
 }
-
-/** What closes a list, and an object in which one has ended, by the brackets that are open. */
-const closings = new Map([
-  ['[', ']'],
-  ['{[', ']}'],
-  ['{', '}'],
-])
 
 /** How a page says that there is more: by the next one's token or number, or by the id to go on after. */
 const Continuation = z.looseObject({

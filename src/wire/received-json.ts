@@ -6,12 +6,7 @@ import { failureInstead, notUnderstood, readProblem } from './problem/problem.ts
 export function parseReceivedBody(body: string, contentType: string): unknown {
   if (body.trim() === '') throw notUnderstood('the answer is empty')
   const what = contentType.startsWith('application/json') || !contentType ? '' : ` (${contentType})`
-  try {
-    return parseJson(body)
-  } catch (error) {
-    if ((error as Error).message === tooDeep) throw notUnderstood(`the answer is ${tooDeep}`)
-    throw failureOfText(body, `the answer${what} is not JSON`)
-  }
+  return parse(body, `the answer${what}`, (message) => failureOfText(body, message))
 }
 
 /** How much of a text that is not JSON is kept, in characters. */
@@ -24,14 +19,18 @@ function failureOfText(text: string, message: string): CliError {
 }
 
 /** Parses JSON that a service sent; `what` names it in the message. Throws a `CliError`. */
-export function parseReceived(text: string, what: string): unknown {
+export const parseReceived = (text: string, what: string): unknown =>
+  parse(text, what, (message) =>
+    notUnderstood(message, /^\s*</.test(text) ? readProblem(text).message : undefined),
+  )
+
+function parse(text: string, what: string, failure: (message: string) => CliError): unknown {
   try {
     return parseJson(text)
   } catch (error) {
     if ((error as Error).message === tooDeep) throw notUnderstood(`${what} is ${tooDeep}`)
     // The engine's own message quotes the text.
-    const { message } = /^\s*</.test(text) ? readProblem(text) : {}
-    throw notUnderstood(`${what} is not JSON`, message)
+    throw failure(`${what} is not JSON`)
   }
 }
 

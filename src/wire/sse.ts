@@ -94,12 +94,7 @@ function splitField(line: string): { field: string; value: string } {
 const opensBare = (line: string): boolean => /^\s*\{/.test(line)
 
 /** The events of a stream that has come whole; the last one needs no blank line. */
-export function readSseEvents(text: string): SseEvent[] {
-  const decoder = createSseDecoder()
-  const events = decoder.push(Buffer.from(text))
-  const { events: last, torn } = decoder.end()
-  return [...events, ...last, ...(torn ? [torn] : [])]
-}
+export const readSseEvents = (text: string): SseEvent[] => createSseDecoder().push(Buffer.from(`${text}\n\n`))
 
 /** Encodes one event; each line of the data becomes a `data:` line. */
 export function encodeSseEvent({ event, data }: SseEvent): string {

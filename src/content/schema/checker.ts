@@ -21,15 +21,12 @@ const address = new URL(
 export class Checker {
   readonly #context: Context
   readonly #schema: string
-  readonly #deadline: number
   #thread: Worker | undefined
   #last: Promise<unknown> = Promise.resolve()
 
-  /** `deadline` is by the forward clock, Infinity for none. */
-  constructor(context: Context, schema: string, deadline: number) {
+  constructor(context: Context, schema: string) {
     this.#context = context
     this.#schema = schema
-    this.#deadline = deadline
     context.cleanups.add(() => void this.#thread?.terminate())
   }
 
@@ -51,9 +48,9 @@ export class Checker {
   }
 
   async #inTime(what: string, work: Promise<string[]>): Promise<string[]> {
-    const { timers } = this.#context
+    const { timers, limit } = this.#context
     const end = timers.now() + longestCheck
-    const time = Math.min(end, this.#deadline)
+    const time = Math.min(end, limit.deadline)
     const late = () =>
       time === end
         ? notUnderstood(`the check of ${what} took longer than 10 s`)

@@ -29,7 +29,7 @@ export async function openSchema(
   const source = await context.input.text(name, '--schema -')
   if (tryParseJson(source) === undefined)
     throw usage(`--schema ${name}: not valid JSON: ${await describeJsonError(source)}`)
-  const checker = new Checker(context, source, context.limit.deadline)
+  const checker = new Checker(context, source)
   const problems = await checker.checkSchema()
   if (problems.length > 0) throw usageProblems(`--schema ${name}`, problems)
   return new AnswerSchema(context, settings, checker, { name, source: source.trim(), retries })

@@ -3,7 +3,7 @@ import { createArraySplitter, createSequenceSplitter, type JsonSplitter } from '
 import { notUnderstood } from '../problem/problem.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
 import { createSseDecoder, isKeepAlive, isTerminator, type SseEvent } from '../sse.ts'
-import { AnswerReader, type Progress } from './answer-reader.ts'
+import { AnswerReader, type Progress, takeOutOfEvent } from './answer-reader.ts'
 import type { ImageFinder } from './found-images.ts'
 
 /**
@@ -34,7 +34,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     decoder.push(bytes)
   }
 
-  const isUnread = () => sink.images !== undefined || !reader.hasText()
+  const isUnread = () => sink.images !== undefined || !reader.hasText
 
   return {
     summary: reader.summary,
@@ -48,7 +48,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
     },
     /** How many values have brought text, or an image. */
-    received: () => reader.received(),
+    received: () => reader.received,
     /** `--raw` prints the body as it is, including what follows the answer's end. */
     isVerbatim: () => decoder?.isVerbatim ?? false,
     /** Throws a `CliError` if the bytes are not understood. */
@@ -162,7 +162,7 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
 function throwForTorn(reading: BodyReading, { event, data }: SseEvent): never {
   // It may have an image, whole or not.
   if (reading.sink.images) addValue(reading, () => parseReceived(data, 'an event of the stream'), event)
-  reading.reader.throwIfError(readErrorEvent(data), event)
+  takeOutOfEvent(readErrorEvent(data), event)
   throw brokenOff()
 }
 

@@ -10,7 +10,7 @@ import {
 import * as z from '../zod.ts'
 
 /** The tokens of an answer, as far as it tells them. */
-interface AnswerCounts extends TokenCounts {
+export interface AnswerCounts extends TokenCounts {
   /** A part of the output's. */
   reasoningTokens?: TokenCount
   /** If it is absent, it is the sum of the input, the output and both caches. */

@@ -27,13 +27,14 @@ export class AnswerReader {
   readonly summary: AnswerSummary = {}
   /** What the answer has beside text. */
   readonly holds = new Set<Holding>()
+  /** How many values brought text, or an image. */
+  received = 0
+  /** Some of the text is not blank. */
+  hasText = false
   readonly #isStreamed: boolean
   #hasEnded = false
   /** A value of a known form came. */
   #isKnown = false
-  #received = 0
-  /** Some of it is not blank. */
-  #hasText = false
   /** The last whole message, or all candidates of the last native chunk with any, said why they stopped. */
   #isFinished = false
   /** How many native chunks had such a reason. */
@@ -49,17 +50,8 @@ export class AnswerReader {
     // Values of other forms, which may have images, have no end of their own.
     const isForeign = !this.#isKnown && this.holds.has('something else')
     if (!this.#isFinished) return isForeign ? 'finished' : 'open'
-    const isSettled = this.#finishes === 1 && this.#received > 0 && !this.holds.has('a function call')
+    const isSettled = this.#finishes === 1 && this.received > 0 && !this.holds.has('a function call')
     return isSettled ? 'settled' : 'finished'
-  }
-
-  /** How many values brought text, or an image. */
-  received(): number {
-    return this.#received
-  }
-
-  hasText(): boolean {
-    return this.#hasText
   }
 
   /** Reads a whole body, in the documented shape or in the family's native one; returns its text. */
@@ -90,11 +82,6 @@ export class AnswerReader {
     return ''
   }
 
-  /** Throws the `CliError` for an event that is an error; reads nothing else of it. */
-  throwIfError(value: unknown, event: string): void {
-    takeOutOfEvent(value, event)
-  }
-
   /** Called for the stream's own terminator. */
   end(): void {
     this.#hasEnded = true
@@ -107,7 +94,7 @@ export class AnswerReader {
     if (reasons.length > 0) this.#isFinished = reasons.every(Boolean)
     Object.assign(this.summary, counts)
     const hasFile = piece.holds.includes('a picture') || piece.holds.includes('a file')
-    if (piece.text === '' && hasFile) this.#received++
+    if (piece.text === '' && hasFile) this.received++
     return this.#addPiece(piece)
   }
 
@@ -120,8 +107,8 @@ export class AnswerReader {
 
   #addText(text: string): string {
     this.#isKnown = true
-    if (text !== '') this.#received++
-    this.#hasText ||= text.trim() !== ''
+    if (text !== '') this.received++
+    this.hasText ||= text.trim() !== ''
     return text
   }
 }
@@ -133,7 +120,7 @@ const withType = (value: unknown, event: string): unknown =>
     : value
 
 /** An event or a chunk of a stream, out of its envelope. Throws a `CliError` if it is an error. */
-function takeOutOfEvent(value: unknown, event: string): unknown {
+export function takeOutOfEvent(value: unknown, event: string): unknown {
   if (event.toLowerCase() === 'error') throw failureInStream(value)
   return unwrap(value, failureInStream)
 }

@@ -64,11 +64,12 @@ export class ImageFinder {
     }
   }
 
-  /** Takes the failure of a value, which is `undefined` if it is not JSON. Only in a stream it has an event. */
+  /** Takes the failure of a value, which is `undefined` if there is none. Only in a stream it has an event. */
   refuse(failure: unknown, value: unknown, event?: string): void {
     if (!(failure instanceof CliError)) throw failure
-    if (value === undefined) this.unread ??= failure
-    else this.failure ??= failure
+    if (value !== undefined) this.failure ??= failure
+    else if (failure.details.brokeOff) this.broken ??= failure
+    else this.unread ??= failure
     if (event?.toLowerCase() === 'error' || (event !== undefined && isErrorEnvelope(value)))
       this.error ??= failure
   }
@@ -78,9 +79,7 @@ export class ImageFinder {
     try {
       read()
     } catch (failure) {
-      if (!(failure instanceof CliError)) throw failure
-      if (!failure.details.brokeOff) this.unread ??= failure
-      else this.broken ??= failure
+      this.refuse(failure, undefined)
     }
   }
 
@@ -120,23 +119,23 @@ function* objectsIn(root: unknown): Generator<[name: string, fields: JsonFields]
 const textFields = ['parts', 'content', 'delta', 'content_block']
 
 const textsOf = (name: string, { text, content }: JsonFields): string[] =>
-  [textFields.includes(name) ? text : undefined, content].filter((each) => typeof each === 'string')
+  textsAmong(textFields.includes(name) ? text : undefined, content)
+
+const textsAmong = (...all: unknown[]): string[] => all.filter((each) => typeof each === 'string')
 
 /** The images and links that one object is itself (recorded, 2); those inside it are found when it is their turn. */
 function imagesOf(name: string, fields: JsonFields, bytesOf: BytesOf): (FoundImage | string)[] {
-  const mimeType = firstText(fields.mimeType, fields.mime_type, fields.media_type)
+  const [mimeType] = textsAmong(fields.mimeType, fields.mime_type, fields.media_type)
   const data = [fields.bytesBase64Encoded, fields.b64_json, fields.imageBytes]
   if (['inlineData', 'inline_data', 'source'].includes(name)) data.push(fields.data)
   const links = ['fileData', 'file_data'].includes(name) ? [fields.fileUri, fields.file_uri] : []
   if (['source', 'image_url', 'data'].includes(name)) links.push(fields.url)
   links.push(fields.image_url)
   return [
-    ...data.filter((each) => typeof each === 'string').map((each) => fromData(bytesOf(each), mimeType)),
-    ...links.filter((each) => typeof each === 'string').map((each) => fromLink(bytesOf(each))),
+    ...textsAmong(...data).map((each) => fromData(bytesOf(each), mimeType)),
+    ...textsAmong(...links).map((each) => fromLink(bytesOf(each))),
   ]
 }
-
-const firstText = (...all: unknown[]) => all.find((each) => typeof each === 'string')
 
 const fromData = (base64: Uint8Array, mimeType: string | undefined): FoundImage =>
   parseDataUri(base64) ?? { mimeType, base64 }

@@ -124,9 +124,8 @@ export function failureInstead(body: unknown, otherwise: string): CliError {
   const events = typeof body === 'string' ? eventsIn(body).map(({ data }) => tryParseJson(data)) : []
   const envelope = [body, ...events].find(isErrorEnvelope)
   if (envelope !== undefined) return failureInBody(envelope).with({ body })
-  const code = typeof body === 'string' ? readMarkup(body).type : undefined
-  const { message, requestId } = readProblem(body)
-  const kind = code === undefined ? 'response' : kindOf([code])
+  const { type, message, requestId } = readProblem(body)
+  const kind = kindOf(typeof body === 'string' && type !== undefined ? [type] : [])
   return new CliError(kind, otherwise, { body, serviceMessage: message, requestId })
 }
 
