@@ -15,6 +15,7 @@ import {
 import { platform } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
+import type { Crowd } from '../crowd.ts'
 import { modeToKeep } from './paths.ts'
 
 // Not by a `FileHandle`: Node 26 throws if one is collected that a broken answer left open.
@@ -118,33 +119,51 @@ const passing = ['EPERM', 'EACCES', 'EBUSY']
 /** The last of the waits, which double from 10. Milliseconds. */
 const longest = 80
 
-interface WriteOptions {
-  /** False if a file that exists is left alone. */
-  replaces?: boolean
-  /** Of a new file; by default that of any new file. */
+/** A new file gets `mode`, by default that of any new file; one of the user's own, whose number is `uid`, keeps its mode. */
+interface Rights {
   mode?: number
-  /** The user's number: a file of the user's own keeps its mode. */
   uid?: number | undefined
 }
 
 /**
- * Writes a file whole or not at all: as a temporary file beside the target, which is then renamed or linked. Synchronous, so
- * that no signal comes between. Returns `false` if the target exists and is not replaced. Throws what the file system throws.
+ * Writes a file whole or not at all, over whatever is there: as a temporary file beside the target, which is then renamed.
+ * Synchronous, so that no signal comes between. Throws what the file system throws.
  */
-export function writeWhole(
-  target: string,
-  content: Uint8Array | string,
-  { replaces = true, mode, uid }: WriteOptions = {},
-): boolean {
-  const kept =
-    replaces && uid !== undefined ? modeToKeep(lstatSync(target, { throwIfNoEntry: false }), uid) : undefined
-  const file = new TemporaryFile(target, kept ?? mode)
+export function writeWhole(target: string, content: Uint8Array | string, { mode, uid }: Rights = {}): void {
+  const file = new TemporaryFile(target, keptMode(target, uid) ?? mode)
   try {
     file.writeNow(content)
+    file.replace(target)
+  } finally {
+    file.remove()
+  }
+}
+
+const keptMode = (target: string, uid: number | undefined) =>
+  uid === undefined ? undefined : modeToKeep(lstatSync(target, { throwIfNoEntry: false }), uid)
+
+interface LargeFile {
+  bytes: Uint8Array
+  replaces: boolean
+  uid: number | undefined
+  /** Gets what removes the unfinished file, for a signal. */
+  cleanups: Crowd<() => void>
+}
+
+/** The same for what takes long to write. Returns `false` if the target exists and is not replaced. */
+export async function createFile(
+  target: string,
+  { bytes, replaces, uid, cleanups }: LargeFile,
+): Promise<boolean> {
+  const file = new TemporaryFile(target, replaces ? keptMode(target, uid) : undefined)
+  cleanups.add(file.remove)
+  try {
+    await file.write(bytes)
     if (!replaces) return file.link(target)
     file.replace(target)
     return true
   } finally {
     file.remove()
+    cleanups.delete(file.remove)
   }
 }

@@ -3,7 +3,7 @@ import { dirname, extname, resolve } from 'node:path'
 import type { Context } from '../../context.ts'
 import { asFileFailure, CliError, usage } from '../../errors.ts'
 import { absolutePath, findObstacle, findTarget, isFolderName } from '../../io/paths.ts'
-import { writeWhole } from '../../io/temporary-file.ts'
+import { createFile } from '../../io/temporary-file.ts'
 import { disagrees } from './format.ts'
 
 /** Where images are saved. */
@@ -49,7 +49,7 @@ function toStdout({ output }: Context): Destination {
 
 /** Files named from the prompt, each with the next free number. */
 async function toFolder(
-  { host }: Context,
+  { host, cleanups }: Context,
   folder: string,
   name: string,
   replaces: boolean,
@@ -66,14 +66,14 @@ async function toFolder(
           const file = `${numbered(name, ++count)}.${extension}`
           const target = resolve(path, file)
           if (findObstacle(target, host.uid, replaces)) continue
-          if (writeWhole(target, bytes, { replaces, uid: host.uid })) return folder + file
+          if (await createFile(target, { bytes, replaces, uid: host.uid, cleanups })) return folder + file
         }
       }),
   }
 }
 
 /** The file that `-o` names; further images are numbered. */
-function toFile({ host, note }: Context, name: string, replaces: boolean): Destination {
+function toFile({ host, note, cleanups }: Context, name: string, replaces: boolean): Destination {
   const findPlace = (file: string) => {
     const { path, isDirect } = findTarget(host, file, replaces)
     if (isDirect) throw new CliError('file', `${file}: it is not a regular file`)
@@ -88,7 +88,7 @@ function toFile({ host, note }: Context, name: string, replaces: boolean): Desti
       const file = numbered(name.slice(0, name.length - extension.length), ++count) + extension
       if (disagrees(file, kind)) note(`${file}: this name is used, but the image is ${kind}`)
       return checked(file, async () => {
-        if (!writeWhole(findPlace(file), bytes, { replaces, uid: host.uid }))
+        if (!(await createFile(findPlace(file), { bytes, replaces, uid: host.uid, cleanups })))
           throw new CliError('file', `${file}: it was created meanwhile, and is not overwritten`)
         return file
       })
