@@ -1,73 +1,90 @@
 import { buildBody, type Part } from '../content/body.ts'
 import { createAssumedWarning } from '../content/footer.ts'
-import { readFileParts } from '../content/prompt.ts'
-import { countAttempts, type Spent, tokensOf } from '../content/tokens.ts'
+import { type PromptOptions, readFileParts } from '../content/prompt.ts'
+import type { AnswerSchema } from '../content/schema/schema.ts'
+import { countAnswer, countAttempts, type Spent, tokensOf } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { createCaller, type ReadableResponse } from '../http/call.ts'
 import { createSecretRenewal } from '../http/credentials.ts'
+import { pathSegment } from '../http/request.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { endpoints } from '../wire/endpoints.ts'
-import { type Assignment, parseAssignment } from '../wire/json/edit.ts'
+import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
+import { parseAssignment } from '../wire/json/edit.ts'
 
-export interface LineOptions {
-  input?: string
-  file?: string[]
+interface LineOptions extends PromptOptions {
   system?: string
   temperature?: string
   maxOutputTokens?: string
   set?: string[]
 }
 
-/** What flags and words say of every line of a batch. */
-export interface LineParts {
-  /** The words, which come before each line's prompt. */
-  words: Part[]
-  files: Part[]
-  system: string | undefined
-  temperature: string | undefined
-  maxOutputTokens: string | undefined
-  assignments: Assignment[]
+/** What one line of a batch asks for: a prompt, or a whole body. */
+export type LineQuestion = { model?: string } & ({ prompt: string } | { body: string })
+
+/** What is sent for one line. */
+export interface LineRequest {
+  model: string
+  body: Uint8Array
 }
 
-/** Reads what all lines have in common. Throws a usage error. */
-export async function readLineParts(
+/** What all lines have in common. */
+interface Common {
+  options: LineOptions
+  /** They come before each line's prompt. */
+  words: string[]
+  /** For lines that name none. Throws a usage error if there is none. */
+  model(): string
+  schema?: AnswerSchema | undefined
+}
+
+/** Makes what builds the request of each line. Both throw a usage error. */
+export async function createRequestBuilder(
   { input }: Context,
-  words: string[],
-  options: LineOptions,
-): Promise<LineParts> {
+  { options, words, model, schema }: Common,
+): Promise<(line: LineQuestion) => Promise<LineRequest>> {
   if (options.input !== undefined) throw usage('-i and --batch both give requests: use only one of them')
-  const assignments = (options.set ?? []).map(parseAssignment)
+  const assignments = [...(schema?.assignments ?? []), ...(options.set ?? []).map(parseAssignment)]
   const system = options.system === undefined ? undefined : await input.value(options.system, '--system')
   const text = words.length === 0 ? '' : await input.words(words, 'the prompt')
-  const files = await readFileParts(input, options.file)
+  const first: Part[] = text === '' ? [] : [{ text }]
+  const last = [...(await readFileParts(input, options.file)), ...(schema?.parts ?? [])]
   const { temperature, maxOutputTokens } = options
-  return { words: text === '' ? [] : [{ text }], files, system, temperature, maxOutputTokens, assignments }
-}
-
-/** What one line of a batch asks for: a prompt, or a whole body. */
-export type LineQuestion = { prompt: string } | { body: string }
-
-/** Makes what builds the body of each line, from its prompt or from the body that it has. That throws a usage error. */
-export async function createBodyBuilder({
-  words,
-  files,
-  ...parts
-}: LineParts): Promise<(line: LineQuestion) => Uint8Array | Promise<Uint8Array>> {
-  const build = (prompt: string) => buildBody({ turn: [...words, { text: prompt }, ...files], ...parts })
+  const parts = { system, temperature, maxOutputTokens, assignments }
+  const build = (prompt: string) => buildBody({ turn: [...first, { text: prompt }, ...last], ...parts })
   // A prompt is all in which the bodies of prompts differ.
   const sample = Buffer.from(await build(placeholder)).toString()
   const [before = '', after, ...others] = sample.split(JSON.stringify(placeholder))
   const isFixed = after !== undefined && others.length === 0
-  return (line) => {
+  const bodyOf = (line: LineQuestion) => {
     if ('body' in line)
-      return buildBody({ given: { text: line.body, name: 'its body' }, turn: [...words, ...files], ...parts })
+      return buildBody({ given: { text: line.body, name: 'its body' }, turn: [...first, ...last], ...parts })
     return isFixed ? Buffer.from(`${before}${JSON.stringify(line.prompt)}${after}`) : build(line.prompt)
+  }
+  return async (line) => {
+    if (line.model !== undefined) pathSegment('model', line.model)
+    return { model: line.model ?? model(), body: await bodyOf(line) }
   }
 }
 
 /** No flag and no file can hold it. */
 const placeholder = 'the prompt\0'
+
+/** A line that is asked. */
+export interface AskedLine<Request extends LineRequest = LineRequest> {
+  index: number
+  call: Request
+  spent: Spent
+}
+
+/** What is told while an answer is read. */
+export interface LineEvents {
+  /** Called once it is known what the answer took. */
+  onSummary(summary: AnswerSummary): void
+  /** Called if the service did not end the stream. */
+  onAssumed(): void
+}
 
 /** How the lines of a batch are sent, and their answers counted. */
 export function createLineCaller(
@@ -79,6 +96,7 @@ export function createLineCaller(
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createCaller(context, settings, { isOneOfMany: true })
   const withFreshSecret = createSecretRenewal(caller.forgetSecrets)
+  const warnAssumed = createAssumedWarning(outer)
   const { family, retries } = settings.values
   const { retryUnknown = false } = outer.flags
   const requestOf = ({ model, body }: LineRequest) => ({ params: { family, model }, body })
@@ -87,26 +105,23 @@ export function createLineCaller(
     tokensOf,
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
     preview: async (request: LineRequest) => void (await caller.preview(endpoint, requestOf(request))),
-    /** Sends a request, and counts what it spends. */
+    /** Sends the request of a line, and counts what it spends. */
     send: <T extends object>(
-      spent: Spent,
-      request: LineRequest,
-      read: (response: ReadableResponse) => Promise<T>,
-    ): Promise<T & { attempts: number }> =>
-      withFreshSecret(() =>
+      { index, call, spent }: AskedLine,
+      read: (response: ReadableResponse, events: LineEvents) => Promise<T>,
+    ): Promise<T & { attempts: number }> => {
+      const events: LineEvents = {
+        onSummary: (summary) => countAnswer(spent, context.summary, summary),
+        onAssumed: () => warnAssumed(index),
+      }
+      return withFreshSecret(() =>
         countAttempts(spent, () =>
-          caller.call(endpoint, requestOf(request), async (response) => ({
-            ...(await read(response)),
+          caller.call(endpoint, requestOf(call), async (response) => ({
+            ...(await read(response, events)),
             attempts: response.attempts,
           })),
         ),
-      ),
-    warnAssumed: createAssumedWarning(outer),
+      )
+    },
   }
-}
-
-/** What is sent for one line. */
-export interface LineRequest {
-  model: string
-  body: Uint8Array
 }

@@ -1,33 +1,28 @@
 import { cutOf, lackOf } from '../../content/footer.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
-import { countAnswer, type Spent, usageOf } from '../../content/tokens.ts'
+import { usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { pathSegment } from '../../http/request.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Timers } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
-import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { notUnderstood } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import {
-  createBodyBuilder,
+  type AskedLine,
   createLineCaller,
-  type LineParts,
-  type LineQuestion,
+  createRequestBuilder,
+  type LineEvents,
   type LineRequest,
-  readLineParts,
 } from '../line-body.ts'
 import { type ChatOptions, chooseModel, readSchema } from './chat.ts'
 
-type ChatLine = { model?: string } & LineQuestion
-
 interface ChatLineRequest extends LineRequest {
   /** Answers that did not fit the schema. A retry of the line continues after them. */
-  misfits: Mismatch[]
+  misfits?: Mismatch[]
 }
 
 /** Makes what asks a model for each line of a batch. Throws a usage error. */
@@ -37,31 +32,28 @@ export async function readChatLines(
   { options, words }: { options: ChatOptions; words: string[] },
 ) {
   const { values } = settings
-  const { timers } = context
-  const isRaw = context.flags.raw ?? false
+  const { timers, flags } = context
   const schema = await readSchema({ ...context, note() {} }, settings, options)
-  const parts = withSchemaParts(await readLineParts(context, words, options), schema)
-  const buildBody = await createBodyBuilder(parts)
-  const model = chooseModel(options.model, values)
-  const failOnCut = options.failOnCut ?? values.failOnCut
+  const model = () => chooseModel(options.model, values)
   const caller = createLineCaller(context, settings, endpoints.chat)
+  const reading = { isRaw: flags.raw, failOnCut: options.failOnCut ?? values.failOnCut, schema, timers }
   return {
     ...caller,
-    async prepare(line: ChatLine): Promise<ChatLineRequest> {
-      if (line.model !== undefined) pathSegment('model', line.model)
-      return { model: line.model ?? model, body: await buildBody(line), misfits: [] }
-    },
-    async ask({ call, spent, index }: { call: ChatLineRequest; spent: Spent; index: number }) {
+    prepare: await createRequestBuilder(context, { options, words, model, schema }),
+    async ask(line: AskedLine<ChatLineRequest>) {
       const start = timers.now()
-      const onAnswer = (summary: AnswerSummary) => countAnswer(spent, context.summary, summary)
-      const earlier = call.misfits.values()
+      const { call } = line
+      call.misfits ??= []
+      const { misfits } = call
+      const earlier = misfits.values()
       const askOnce = async (body: Uint8Array, isLast: boolean) => {
         const known = earlier.next()
         if (!known.done) return known.value
-        const onAssumed = () => caller.warnAssumed(index)
-        const how = { isRaw, failOnCut, schema, isLast, onAnswer, onAssumed, timers }
-        const answer = await caller.send(spent, { ...call, body }, (response) => readLine(response, how))
-        if ('failure' in answer) call.misfits.push(answer)
+        const request = { ...line, call: { ...call, body } }
+        const answer = await caller.send(request, (response, events) =>
+          readLine(response, { ...reading, ...events, isLast }),
+        )
+        if ('failure' in answer) misfits.push(answer)
         return answer
       }
       const answer = await (schema ? schema.untilFits(call.body, askOnce) : askOnce(call.body, true))
@@ -71,29 +63,19 @@ export async function readChatLines(
   }
 }
 
-interface LineReading {
-  isRaw: boolean
+interface LineReading extends LineEvents {
+  isRaw: boolean | undefined
   failOnCut: boolean
   schema: AnswerSchema | undefined
   /** An answer that does not fit is a failure. */
   isLast: boolean
-  /** Called once it is known what an answer took. */
-  onAnswer(summary: AnswerSummary): void
-  /** Called if the service did not end the stream. */
-  onAssumed(): void
   timers: Timers
 }
-
-const withSchemaParts = (parts: LineParts, schema: AnswerSchema | undefined): LineParts => ({
-  ...parts,
-  files: [...parts.files, ...(schema?.parts ?? [])],
-  assignments: [...(schema?.assignments ?? []), ...parts.assignments],
-})
 
 /** Reads a whole answer as the result of a line. Throws a `CliError`, with what came of an answer that is not whole. */
 async function readLine(
   response: HttpResponse,
-  { isRaw, failOnCut, schema, isLast, onAnswer, onAssumed, timers }: LineReading,
+  { isRaw, failOnCut, schema, isLast, onSummary, onAssumed, timers }: LineReading,
 ) {
   const contentType = response.headers['content-type'] ?? ''
   const pieces: string[] = []
@@ -109,12 +91,12 @@ async function readLine(
     end = await readAnswerBody(response, decoder, { take, takesRest: () => true, timers })
     decoder.end()
   } catch (error) {
-    if (usageOf(summary)) onAnswer(summary)
+    if (usageOf(summary)) onSummary(summary)
     // An error of the service's is a body of its own.
     const hasBody = error instanceof CliError && error.details.body !== undefined
     throw withPart(error, pieces.join('') || (hasBody ? '' : startOf(decoder.unread())))
   }
-  onAnswer(summary)
+  onSummary(summary)
   const text = pieces.join('')
   const cut = cutOf({ summary, ...end })
   const isBlank = text.trim() === ''

@@ -1,9 +1,8 @@
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { countAnswer, type Spent, usageOf } from '../../content/tokens.ts'
+import { usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
-import { pathSegment } from '../../http/request.ts'
 import { absolutePath, isFolderName } from '../../io/paths.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -12,19 +11,18 @@ import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { failureInBody, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import {
-  createBodyBuilder,
+  type AskedLine,
   createLineCaller,
+  createRequestBuilder,
+  type LineEvents,
   type LineQuestion,
   type LineRequest,
-  readLineParts,
 } from '../line-body.ts'
 import { readImageAnswer, readImages } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { chooseModel, type ImageOptions } from './image.ts'
 import { nameFrom, promptOf } from './name.ts'
 import { saveImages } from './saving.ts'
-
-type ImageLine = { model?: string } & LineQuestion
 
 interface ImageLineRequest extends LineRequest {
   /** Of its files, after the line's number and without extension. */
@@ -39,34 +37,27 @@ export async function readImageLines(
 ) {
   const { flags, timers } = context
   const folder = readFolder(options, context.host.platform)
-  const buildBody = await createBodyBuilder(await readLineParts(context, words, options))
+  const model = () => chooseModel(options, settings)
+  const build = await createRequestBuilder(context, { options, words, model })
   const caller = createLineCaller(context, settings, endpoints.image)
   const { context: quiet } = caller
   return {
     ...caller,
-    async prepare(line: ImageLine): Promise<ImageLineRequest> {
-      if (line.model !== undefined) pathSegment('model', line.model)
-      const body = await buildBody(line)
-      const words = 'prompt' in line ? line.prompt : await promptOf(body)
-      return { model: line.model ?? chooseModel(options, settings), body, name: nameFrom(words) }
+    async prepare(line: LineQuestion): Promise<ImageLineRequest> {
+      const request = await build(line)
+      return { ...request, name: nameFrom('prompt' in line ? line.prompt : await promptOf(request.body)) }
     },
     isThere: ({ files }: Record<string, unknown>) =>
       !Array.isArray(files) || files.map(String).every((file) => isImageThere(context, file, folder)),
-    async ask({ call, spent, index }: { call: ImageLineRequest; spent: Spent; index: number }) {
+    async ask(line: AskedLine<ImageLineRequest>) {
       const start = timers.now()
-      const events: LineEvents = {
-        onSummary: (summary) => countAnswer(spent, context.summary, summary),
-        onAssumed: () => caller.warnAssumed(index),
-      }
-      const name = `${String(index).padStart(6, '0')}-${call.name}`
+      const name = `${String(line.index).padStart(6, '0')}-${line.call.name}`
       // Before anything is sent for it: an answer is paid for, and has to have a place.
       const destination = flags.raw
         ? undefined
         : await chooseDestination(quiet, { output: folder, name, replaces: options.force ?? false })
-      const answer = await caller.send(spent, call, (response) =>
-        destination
-          ? readLine(quiet, response, { destination, ...events })
-          : readRaw(quiet, response, events),
+      const answer = await caller.send(line, (response, events) =>
+        destination ? readLine(quiet, response, destination, events) : readRaw(quiet, response, events),
       )
       return { ...answer, seconds: (timers.now() - start) / 1000 }
     },
@@ -92,13 +83,6 @@ function readFolder({ output }: ImageOptions, platform: NodeJS.Platform): string
   throw usage('--batch saves many images: -o must be a folder, with a / at its end')
 }
 
-interface LineEvents {
-  /** Called once it is known what an answer took. */
-  onSummary(summary: AnswerSummary): void
-  /** Called if the service did not end the stream. */
-  onAssumed(): void
-}
-
 /** The result of a line, without what the call knows. */
 interface ImageLineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
   content: { files: string[]; links: string[] | undefined; text: string | undefined } | { response: string }
@@ -108,7 +92,8 @@ interface ImageLineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
 async function readLine(
   context: Context,
   response: HttpResponse,
-  { destination, onSummary, onAssumed }: LineEvents & { destination: Destination },
+  destination: Destination,
+  { onSummary, onAssumed }: LineEvents,
 ): Promise<ImageLineAnswer> {
   const { images, links, texts, summary, failure, isAssumed } = await readImageAnswer(context, response, {
     onSummary,
