@@ -231,11 +231,8 @@ const nativeNames = ['candidates', 'promptFeedback', 'usageMetadata']
 
 /** Reads a native answer. Throws a `CliError` if it has another shape. */
 export function readNative(value: unknown): NativePiece {
-  const { candidates, promptFeedback, usageMetadata, responseId, modelVersion } = readAs(
-    NativeAnswer(),
-    value,
-  )
-  const all = candidates ?? []
+  const { promptFeedback, usageMetadata, ...answer } = readAs(NativeAnswer(), value)
+  const all = answer.candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
   const isUnread = first ? !hasKnownShape(first) : all.some((candidate) => textOf(candidate) !== '')
   // The numbers for a blocked prompt are different ones.
@@ -244,8 +241,8 @@ export function readNative(value: unknown): NativePiece {
   return {
     text: first ? textOf(first) : '',
     summary: {
-      id: responseId,
-      model: modelVersion,
+      id: answer.responseId,
+      model: answer.modelVersion,
       stopReason: reasonOf(first?.finishReason) ?? blockReason,
       stopMessage: first?.finishMessage || promptFeedback?.blockReasonMessage || undefined,
     },

@@ -62,25 +62,11 @@ export function isErrorEnvelope(body: unknown): boolean {
 }
 
 /** The fields that only an answer has. */
-const answers = [
-  'content',
-  'candidates',
-  'promptFeedback',
-  'data',
-  'choices',
-  'predictions',
-  'response',
-  'events',
-]
+const answers = 'content candidates promptFeedback data choices predictions response events'.split(' ')
 
 function looksLikeError(value: Record<string, unknown>): boolean {
-  if (
-    field(value, 'success') === false ||
-    hasError(field(value, 'error')) ||
-    hasError(field(value, 'fault'))
-  ) {
-    return true
-  }
+  const errors = [field(value, 'error'), field(value, 'fault')]
+  if (field(value, 'success') === false || errors.some(hasError)) return true
   const found = answers.map((name) => field(value, name)).filter((answer) => answer !== undefined)
   if (found.some(isFull)) return false
   const code = field(value, 'code', 'Code', 'statusCode')
@@ -206,11 +192,7 @@ function readMarkup(text: string): Problem {
   if (!/^\s*</.test(start)) return { message: start.trim() || undefined }
   const message = contentOf(start, 'message')
   if (message === undefined) return { message: contentOf(start, 'title') }
-  return {
-    type: contentOf(start, 'code'),
-    message,
-    requestId: contentOf(start, 'requestid'),
-  }
+  return { type: contentOf(start, 'code'), message, requestId: contentOf(start, 'requestid') }
 }
 
 /** The text of an element, wherever it is. Every repetition has a limit, so that no page keeps the CPU busy. */
