@@ -1,4 +1,3 @@
-import type { Option } from 'commander'
 import { didYouMean } from '../argv/spelling.ts'
 import { shellQuote } from '../io/shell-quote.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
@@ -8,88 +7,72 @@ import { isTopic, topics } from './topics.ts'
 
 const init = "'parley config init' asks for addresses and credentials"
 
-const models = [
-  "-m NAME or 'parley config set chatModel NAME' chooses one, imageModel the one for images",
-  `documented for chat: ${documentedModels.join(', ')}`,
-].join('; ')
+const models = `-m NAME or 'parley config set chatModel NAME' chooses one, imageModel the one for images; documented for chat: ${documentedModels.join(', ')}`
 
 const sessions =
   "'parley api agents /v1/sessions' lists the sessions, and with -i FILE makes one, if the service has that"
 
+/** What people try, what it is here, and of a flag one that the commands have that this is true of. */
+type Pointer = readonly [names: string, says: string, needs?: string]
+
 /** Words that people try, and where to find what they mean. Commands of groups need no row here. */
-const wordPointers = new Map([
-  ['login', init],
-  ['auth', init],
-  ['configure', init],
-  ['setup', init],
-  ['init', init],
+const wordPointers: readonly Pointer[] = [
+  ['login, auth, configure, setup, init', init],
   ['logout', "'parley config unset accessToken' and 'parley config unset apiKey' remove the credentials"],
-  ['models', models],
-  ['model', models],
+  ['models, model', models],
   ['ask', "'parley chat PROMPT' asks a model"],
-  ['session', sessions],
-  ['sessions', sessions],
+  ['session, sessions, events create, events new, events sessions', sessions],
   ['events wait', "'parley events follow' ends once the session is at rest"],
-  ['events create', sessions],
-  ['events new', sessions],
-  ['events sessions', sessions],
   ['version', "'parley --version'"],
   ['flags', "'parley help settings'"],
   ['config edit', "'parley config set KEY VALUE' changes a value, 'parley config path' names the file"],
   ['config show', "'parley config list'"],
-])
-
-/** A flag of other tools, what it is here, and a flag of the commands that this is true of. */
-type Pointer = readonly [flags: readonly string[], says: string, needs: string]
+]
 
 const noFlag = 'secrets have no flag, for arguments are seen by others:'
+const token = `${noFlag} 'parley config set accessToken', or PARLEY_ACCESS_TOKEN`
+const key = `${noFlag} 'parley config set apiKey', or PARLEY_API_KEY`
 
-/** Of those for the same flag the last one is for chat. */
+const allowing = '--yes, --allow, --dangerously-skip-permissions'
+
+/** Flags of other tools. Of those for the same flag the last one is for chat. */
 const flagPointers: readonly Pointer[] = [
-  [['--json'], "--raw prints the service's JSON", '--raw'],
-  [['--jq'], '--raw prints JSON for jq, as in: --raw | jq .', '--raw'],
-  [['-p', '--prompt'], 'the words are the task, without a flag', '--tool'],
-  [['-p', '--prompt'], 'the words are the message, without a flag', '--interrupt'],
-  [['-p', '--prompt'], 'the words are the prompt, without a flag', '--temperature'],
-  [['--max-tokens'], '--max-output-tokens N limits the answer', '--max-output-tokens'],
-  [['--schema-retries'], 'to ask again, run once more with a message that names the misfits', '--tool'],
-  [['--fail-on-cut'], 'no answer is exit 8 always, with --last, -o or --schema', '--tool'],
-  [['--yes', '--allow', '--dangerously-skip-permissions'], '--policy FILE says what is allowed', '--tool'],
-  [
-    ['--yes', '--allow', '--dangerously-skip-permissions'],
-    "'parley events confirm' allows it",
-    '--interrupt',
-  ],
-  [['--yes', '--allow', '--dangerously-skip-permissions'], 'a chat asks for nothing', '--thread'],
-  [['--max-turns'], '--deadline, --max-cost and --max-total-tokens bound a run', '--tool'],
-  [['-n'], '--limit N ends the list after N events', '--limit'],
-  [['-n'], 'a request has one answer; --batch FILE makes many requests', '--batch'],
-  [['-c', '--continue'], 'without a task it takes up the session as it is', '--tool'],
-  [['-c', '--continue'], 'a session goes on by itself: send it one more message', '--interrupt'],
-  [['-c', '--continue'], '--thread FILE keeps a conversation, and goes on with it', '--thread'],
-  [
-    ['--access-token', '--token'],
-    `${noFlag} 'parley config set accessToken', or PARLEY_ACCESS_TOKEN`,
-    '--base-url',
-  ],
-  [['--key'], `${noFlag} 'parley config set apiKey', or PARLEY_API_KEY`, '--beta'],
-  [['--key'], `${noFlag} 'parley config set accessToken', or PARLEY_ACCESS_TOKEN`, '--temperature'],
-  [['--unordered'], 'is gone: results of a batch come as they finish', '--batch'],
-  [['--live', '--no-live'], 'is gone: messages are printed when they are whole', '--beta'],
-  [['--policy'], "'parley events run' without a task answers what waits by the rules of --policy", '--deny'],
-  [['--audit'], "'parley events run' without a task answers what waits, and keeps an audit", '--deny'],
-  [['--rate'], 'is gone: --fault rate:N answers N requests a second', '--latency'],
-  [['--chunk-delay'], 'is gone: --latency MS waits before each answer', '--latency'],
-  [['--log'], 'is gone: the log is on stderr, as in: 2> FILE', '--latency'],
-  [['--seed', '--stream-style'], 'is gone', '--latency'],
-  [['-s'], '--system TEXT says how to answer', '--system'],
-  [['-a', '--attachment'], '-f FILE adds a file', '--file'],
-  [['--api-key'], `${noFlag} 'parley config set apiKey', or PARLEY_API_KEY`, '--base-url'],
-  [['-d'], '-i FILE or stdin gives the whole body, --set PATH=VALUE a field of it', '--set'],
-  [['--image'], '-f FILE adds an image to begin with', '--preview'],
-  [['--image'], "-f FILE adds an image, and 'parley image' makes one", '--file'],
-  [['--download'], 'is gone: a link is printed, for curl to fetch', '--preview'],
-  [['--size'], '--set PATH=VALUE sets any field of the body that the model knows', '--set'],
+  ['--json', "--raw prints the service's JSON", '--raw'],
+  ['--jq', '--raw prints JSON for jq, as in: --raw | jq .', '--raw'],
+  ['-p, --prompt', 'the words are the task, without a flag', '--tool'],
+  ['-p, --prompt', 'the words are the message, without a flag', '--interrupt'],
+  ['-p, --prompt', 'the words are the prompt, without a flag', '--temperature'],
+  ['--max-tokens', '--max-output-tokens N limits the answer', '--max-output-tokens'],
+  ['--schema-retries', 'to ask again, run once more with a message that names the misfits', '--tool'],
+  ['--fail-on-cut', 'no answer is exit 8 always, with --last, -o or --schema', '--tool'],
+  [allowing, '--policy FILE says what is allowed', '--tool'],
+  [allowing, "'parley events confirm' allows it", '--interrupt'],
+  [allowing, 'a chat asks for nothing', '--thread'],
+  ['--max-turns', '--deadline, --max-cost and --max-total-tokens bound a run', '--tool'],
+  ['-n', '--limit N ends the list after N events', '--limit'],
+  ['-n', 'a request has one answer; --batch FILE makes many requests', '--batch'],
+  ['-c, --continue', 'without a task it takes up the session as it is', '--tool'],
+  ['-c, --continue', 'a session goes on by itself: send it one more message', '--interrupt'],
+  ['-c, --continue', '--thread FILE keeps a conversation, and goes on with it', '--thread'],
+  ['--access-token, --token', token, '--base-url'],
+  ['--key', key, '--beta'],
+  ['--key', token, '--temperature'],
+  ['--unordered', 'is gone: results of a batch come as they finish', '--batch'],
+  ['--live, --no-live', 'is gone: messages are printed when they are whole', '--beta'],
+  ['--policy', "'parley events run' without a task answers what waits by the rules of --policy", '--deny'],
+  ['--audit', "'parley events run' without a task answers what waits, and keeps an audit", '--deny'],
+  ['--rate', 'is gone: --fault rate:N answers N requests a second', '--latency'],
+  ['--chunk-delay', 'is gone: --latency MS waits before each answer', '--latency'],
+  ['--log', 'is gone: the log is on stderr, as in: 2> FILE', '--latency'],
+  ['--seed, --stream-style', 'is gone', '--latency'],
+  ['-s', '--system TEXT says how to answer', '--system'],
+  ['-a, --attachment', '-f FILE adds a file', '--file'],
+  ['--api-key', key, '--base-url'],
+  ['-d', '-i FILE or stdin gives the whole body, --set PATH=VALUE a field of it', '--set'],
+  ['--image', '-f FILE adds an image to begin with', '--preview'],
+  ['--image', "-f FILE adds an image, and 'parley image' makes one", '--file'],
+  ['--download', 'is gone: a link is printed, for curl to fetch', '--preview'],
+  ['--size', '--set PATH=VALUE sets any field of the body that the model knows', '--set'],
 ]
 
 /**
@@ -97,15 +80,13 @@ const flagPointers: readonly Pointer[] = [
  * `profile` is the value of `--profile`.
  */
 export function describeUnknown(unknown: Unknown, isHelp: boolean, profile?: string): string {
-  const {
-    command,
-    words: [word = '', ...rest],
-  } = unknown
+  const { command, words } = unknown
+  const [word = '', ...rest] = words
   if (word.startsWith('-')) return describeFlag(unknown)
   const group = command.words
   const typed = [...group, word].join(' ')
   const start = `there is no command ${isHelp ? 'and no topic ' : ''}'${typed}'`
-  const way = wordPointers.get(typed) ?? findElsewhere(typed, isHelp)
+  const way = pointersFor(wordPointers, typed)[0]?.[1] ?? findElsewhere(typed, isHelp)
   if (way !== undefined) return `${start}: ${way}`
   const near = guess(word, [
     ...Object.keys(command.entry.group ?? {}),
@@ -150,14 +131,12 @@ function describeFlag({ command, words: [word = ''] }: Unknown): string {
   const start = `unknown flag '${name}'`
   if (/\s/.test(name)) return `${start}; words that begin with a hyphen go after --`
   const [first] = Object.keys(command.entry.group ?? {})
-  const pointer = first === undefined ? pointerFor(name, command.options) : pointerBefore(name, command)
+  const pointer = pointerFor(name, command)
   if (pointer !== undefined) return `${start}: ${pointer}`
-  const guess = name.startsWith('--')
-    ? didYouMean(
-        name,
-        command.options.flatMap(({ long }) => long ?? []),
-      )
-    : ''
+  const guess = didYouMean(
+    name,
+    command.options.flatMap(({ long }) => long ?? []),
+  )
   const line = ['parley', ...command.words, ...(first === undefined ? [] : [first])].join(' ')
   const way =
     first === undefined
@@ -166,13 +145,13 @@ function describeFlag({ command, words: [word = ''] }: Unknown): string {
   return `${start}${guess || `; ${way}`}`
 }
 
-const pointersFor = (name: string) => flagPointers.filter(([flags]) => flags.includes(name))
+const pointersFor = (pointers: readonly Pointer[], name: string) =>
+  pointers.filter(([names]) => names.split(', ').includes(name))
 
-const pointerFor = (name: string, options: readonly Option[]) =>
-  pointersFor(name).find(([, , needs]) => options.some(({ long }) => long === needs))?.[1]
-
-/** For a flag before the name of a command; there -s may as well name a session. */
-function pointerBefore(name: string, { words }: Unknown['command']): string | undefined {
-  const [, says] = (words.length === 0 && name !== '-s' && pointersFor(name).at(-1)) || []
+/** Before the name of a command -s may as well name a session. */
+function pointerFor(name: string, { entry, words, options }: Unknown['command']): string | undefined {
+  const pointers = pointersFor(flagPointers, name)
+  if (!entry.group) return pointers.find(([, , needs]) => options.some(({ long }) => long === needs))?.[1]
+  const [, says] = (words.length === 0 && name !== '-s' && pointers.at(-1)) || []
   return says && `${says}; flags go after the command's name, as in: parley chat "Say hello"`
 }
