@@ -142,10 +142,9 @@ export class Actor {
 
   /** The pending tool uses with a next step. Those that cannot be answered stay open. */
   async #due(): Promise<Use[]> {
-    const read = await this.#read(this.#asked().filter(isPlain))
-    const uses = new Map(read.map((use) => [use.id, use]))
+    await this.#lookForUnknown()
     return this.#asked().flatMap((id) => {
-      const use = uses.get(id)
+      const use = isPlain(id) ? this.#replies.read(id) : undefined
       const isLeft = use?.isContradicted && this.#replies.wasLeft(id)
       if (use && !isLeft) return [use]
       this.#replies.leave(id)
@@ -155,15 +154,13 @@ export class Actor {
     })
   }
 
-  /** The tool uses of these ids, in that order. The list may show one that the stream left out. */
-  async #read(ids: readonly string[]): Promise<Use[]> {
-    const { state } = this.#follower
+  /** The list may show a tool use that the stream left out. */
+  async #lookForUnknown(): Promise<void> {
     for (const wait of lags) {
-      if (ids.every((id) => this.#replies.read(id) || !state.asked.includes(id))) break
+      if (this.#asked().every((id) => !isPlain(id) || this.#replies.read(id))) return
       await this.#run.context.timers.wait(wait)
       await this.#replies.refresh(true)
     }
-    return ids.flatMap((id) => this.#replies.read(id) ?? [])
   }
 
   /** Rules decide, or a person if they say so and somebody is there. Without a decision a tool use stays open. */

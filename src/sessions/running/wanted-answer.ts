@@ -70,9 +70,10 @@ export async function checkAnswer(
   { answer }: FollowedTurn,
 ): Promise<{ text: string } | { failure: CliError }> {
   const text = textOf(answer)
-  const lack = lackOf(answer)
-  if (lack !== undefined && (schema || file || isAlone))
+  if (text.trim() === '' && (schema || file || isAlone)) {
+    const lack = answer ? 'the answer has no text' : 'the agent gave no answer'
     return { failure: notUnderstood(lack).with({ sent: 'yes' }) }
+  }
   const checked = await schema?.check(text, undefined)
   return checked && 'failure' in checked ? checked : { text: checked?.json ?? text }
 }
@@ -126,8 +127,3 @@ export async function keepingAnswer(
 }
 
 const textOf = (answer: SessionEvent | undefined): string => (answer ? readText(answer) : '')
-
-function lackOf(answer: SessionEvent | undefined): string | undefined {
-  if (!answer) return 'the agent gave no answer'
-  return textOf(answer).trim() === '' ? 'the answer has no text' : undefined
-}

@@ -12,13 +12,6 @@ export interface EventFlag {
   value: string
 }
 
-/** An event of a flag. */
-export interface AddedEvent {
-  value: unknown
-  /** As it was spelled. */
-  json?: string
-}
-
 const flags: [name: string, value: string, about: string][] = [
   ['message', '<text>', 'a message, like the words, or @FILE'],
   ['interrupt', '', 'interrupt every thread'],
@@ -78,79 +71,70 @@ export async function readFileBlocks(input: Input, paths: readonly string[] = []
 }
 
 /**
- * The events of the flags, in the order they were written, then a message of these blocks, then `--system`. Throws a usage
- * error.
+ * The events of the flags, each as JSON, in the order they were written, then a message of these blocks, then `--system`.
+ * Throws a usage error.
  */
 export async function readEventFlags(
   input: Input,
   given: EventFlag[],
   content: readonly EventBlock[],
-): Promise<AddedEvent[]> {
-  const events: (AddedEvent | OutcomeFlags)[] = []
-  /** The last event, if it is one of `--outcome`. */
-  let outcome: OutcomeFlags | undefined
+): Promise<string[]> {
+  /** Of an outcome the fields, each as JSON: other flags may add to it. */
+  const events: (string | Map<string, string>)[] = []
   for (const flag of given.filter(({ name }) => name !== 'system')) {
     const { name, value } = flag
+    const last = events.at(-1)
     if (name === 'rubric' || name === 'max-iterations') {
-      if (!outcome) throw usage(`--${name} must follow the --outcome that it belongs to`)
-      if (name === 'rubric') outcome.rubric = await input.value(value, '--rubric')
-      else outcome.maxIterations = requireDigits(value)
-      continue
-    }
-    outcome = name === 'outcome' ? { description: await input.value(value, '--outcome') } : undefined
-    events.push(outcome ?? (await toEvent(input, flag)))
+      if (!(last instanceof Map)) throw usage(`--${name} must follow the --outcome that it belongs to`)
+      const rubric = async () => ({ type: 'text', content: await input.value(value, '--rubric') })
+      if (name === 'rubric') last.set('rubric', JSON.stringify(await rubric()))
+      else last.set('max_iterations', requireDigits(value))
+    } else if (name === 'outcome') {
+      const description = JSON.stringify(await input.value(value, '--outcome'))
+      events.push(new Map([['type', '"user.define_outcome"']]).set('description', description))
+    } else events.push(await toEvent(input, flag))
   }
-  if (content.length > 0) events.push({ value: { type: 'user.message', content } })
+  if (content.length > 0) events.push(JSON.stringify({ type: 'user.message', content }))
   for (const { value } of given.filter((flag) => flag.name === 'system')) {
     const content = [textBlock(await input.value(value, '--system'))]
-    events.push({ value: { type: 'system.message', content } })
+    events.push(JSON.stringify({ type: 'system.message', content }))
   }
-  return events.map((event) => ('description' in event ? toOutcomeEvent(event) : event))
+  return events.map((event) => (typeof event === 'string' ? event : joinFields(event)))
 }
 
 export const textBlock = (text: string): EventBlock => ({ type: 'text', text })
 
-interface OutcomeFlags {
-  description: string
-  rubric?: string
-  /** As it was spelled. */
-  maxIterations?: string
-}
-
-function toOutcomeEvent({ description, rubric, maxIterations }: OutcomeFlags): AddedEvent {
-  const about = rubric === undefined ? {} : { rubric: { type: 'text', content: rubric } }
-  const value = { type: 'user.define_outcome', description, ...about }
-  if (maxIterations === undefined) return { value }
-  const json = `${JSON.stringify(value).slice(0, -1)},"max_iterations":${maxIterations}}`
-  return { value: JSON.parse(json), json }
-}
+const joinFields = (fields: ReadonlyMap<string, string>): string =>
+  `{${[...fields].map(([name, json]) => `"${name}":${json}`).join(',')}}`
 
 function requireDigits(value: string): string {
   if (/^(0|[1-9]\d*)$/.test(value)) return value
   throw usage(`--max-iterations must be a whole number, not '${value}'`)
 }
 
-async function toEvent(input: Input, { name, value }: EventFlag): Promise<AddedEvent> {
+/** As JSON; one that was given as JSON as it was spelled. */
+async function toEvent(input: Input, { name, value }: EventFlag): Promise<string> {
   const read = (text: string) => input.value(text, `--${name}`)
-  if (name === 'event') return readJson(await read(value))
-  if (name === 'message') return { value: { type: 'user.message', content: [textBlock(await read(value))] } }
-  if (name === 'interrupt') return { value: { type: 'user.interrupt' } }
-  if (name === 'interrupt-thread') return { value: { type: 'user.interrupt', session_thread_id: value } }
+  if (name === 'event') return checkJson(await read(value))
+  if (name === 'message')
+    return JSON.stringify({ type: 'user.message', content: [textBlock(await read(value))] })
+  if (name === 'interrupt') return '{"type":"user.interrupt"}'
+  if (name === 'interrupt-thread') return JSON.stringify({ type: 'user.interrupt', session_thread_id: value })
   const [, id = '', text = ''] = /^([^=]+)=(.*)$/s.exec(value) ?? []
   if (id === '') throw usage(`--${name} must have the form ID=TEXT`)
-  const result = {
+  return JSON.stringify({
     ...(name.startsWith('custom-')
       ? { type: 'user.custom_tool_result', custom_tool_use_id: id }
       : { type: 'user.tool_result', tool_use_id: id }),
     content: [textBlock(await read(text))],
-    ...(name.endsWith('error') ? { is_error: true } : {}),
-  }
-  return { value: result }
+    is_error: name.endsWith('error') ? true : undefined,
+  })
 }
 
-async function readJson(json: string): Promise<AddedEvent> {
+async function checkJson(json: string): Promise<string> {
   try {
-    return { value: parseJson(json), json }
+    parseJson(json)
+    return json
   } catch {
     throw usage(`--event: not valid JSON: ${await describeJsonError(json)}`)
   }

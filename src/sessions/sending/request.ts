@@ -3,14 +3,7 @@ import { usage } from '../../errors.ts'
 import { spellBody } from '../../wire/json/body-text.ts'
 import { appending, editJson } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
-import {
-  type AddedEvent,
-  asksForStdin,
-  givenEventFlags,
-  readEventFlags,
-  readFileBlocks,
-  textBlock,
-} from './event-flags.ts'
+import { asksForStdin, givenEventFlags, readEventFlags, readFileBlocks, textBlock } from './event-flags.ts'
 import { createReview, type GivenEvents, parseGiven, readGiven, type Visit } from './given-events.ts'
 
 export interface EventsOptions {
@@ -44,7 +37,8 @@ export async function readEvents(
   if (piped !== '') content.push(textBlock(piped))
   const added = await readEventFlags(input, flags, content)
   if (review) {
-    for (const { value } of added) {
+    for (const text of added) {
+      const value: unknown = JSON.parse(text)
       if (Array.isArray(value))
         throw usage('--event takes one event: repeat it, or give a list by -i FILE or through a pipe')
       review.add(value)
@@ -106,11 +100,10 @@ function looksLikeEvents(text: string): boolean {
 }
 
 /** The body with all of the events. */
-function join(given: GivenEvents | undefined, added: AddedEvent[]): string {
-  const texts = added.map(({ value, json = JSON.stringify(value) }) => json)
-  if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...texts].join(',\n')}]}`
+function join(given: GivenEvents | undefined, added: readonly string[]): string {
+  if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...added].join(',\n')}]}`
   return editJson(
     given.body,
-    texts.map((text) => appending(['events'], text)),
+    added.map((text) => appending(['events'], text)),
   )
 }
