@@ -20,27 +20,16 @@ import { deliver, type EmulatedResponse, errorResponse } from './response.ts'
 import { Sessions, type SessionsOptions } from './sessions/sessions.ts'
 
 export interface EmulatorOptions {
-  credentials?: WantedCredentials
+  /** What callers must show; without one any will do. */
+  credentials?: { accessToken?: string; apiKey?: string }
   faults?: Faults
   /** Milliseconds before an answer begins, and before an agent reacts. */
   latency?: number
   /** What the model says to everything. */
   answer?: string | undefined
   sessions?: SessionsOptions
-  strict?: Strictness
-}
-
-/** What callers must show; without one any will do. */
-interface WantedCredentials {
-  accessToken?: string
-  apiKey?: string
-}
-
-interface Strictness {
-  /** Refuse what a service may refuse. */
-  refuses: boolean
-  /** Called with what `--strict` would refuse. */
-  onDoubt(doubt: string): void
+  /** Whether to refuse what a service may refuse, and what is called with that if not. */
+  strict?: { refuses: boolean; onDoubt(doubt: string): void }
 }
 
 /** A call to one endpoint, checked. */
@@ -153,7 +142,7 @@ function patternOf(path: string): RegExp {
 function refuse(
   { service }: Endpoint,
   headers: Record<string, string>,
-  { accessToken, apiKey }: WantedCredentials = {},
+  { accessToken, apiKey }: EmulatorOptions['credentials'] = {},
 ): EmulatedResponse | undefined {
   const bearer = /^bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1]
   const shown = service === 'gateway' ? bearer : (headers['x-api-key'] ?? bearer)
@@ -174,7 +163,7 @@ interface Call extends Route {
 async function answer(
   { name, endpoint, params, query, headers, bytes = new Uint8Array() }: Call,
   handlers: Handlers,
-  strict: Strictness | undefined,
+  strict: EmulatorOptions['strict'],
 ): Promise<EmulatedResponse> {
   const schema = await endpoint.request?.()
   const value = schema && tryParseJson(Buffer.from(bytes).toString())

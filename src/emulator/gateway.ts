@@ -5,14 +5,7 @@ import { type EmulatedResponse, eventsResponse, jsonResponse, newId } from './re
 import { sampleFor, sampleOf } from './sample.ts'
 
 /** The answer of an emulated model, made from the prompt. */
-export interface EmulatedAnswer {
-  id: string
-  model: string
-  text: string
-  isCut: boolean
-  inputTokens: number
-  outputTokens: number
-}
+type EmulatedAnswer = ReturnType<typeof composeAnswer>
 
 const greeting = "Hello from parley's emulator!"
 
@@ -26,7 +19,7 @@ const textsOf = ({ contents = [] }: GenerateRequest): string[] =>
   contents.map(({ parts = [] }) => parts.map(({ text = '' }) => text).join(' '))
 
 /** Says `said`, else JSON if the request has a schema, else some words about the prompt. */
-export function composeAnswer(request: GenerateRequest, model: string, said?: string): EmulatedAnswer {
+export function composeAnswer(request: GenerateRequest, model: string, said?: string) {
   const texts = textsOf(request)
   const asked = texts.at(-1)?.trim() ?? ''
   const prompt = asked.replace(/\s+/g, ' ')
@@ -103,24 +96,16 @@ export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse 
 /** The family's native stream, as server-sent events. */
 export function nativeStreamResponse(answer: EmulatedAnswer): EmulatedResponse {
   const pieces = words(answer.text)
+  const usageMetadata = {
+    promptTokenCount: answer.inputTokens,
+    candidatesTokenCount: answer.outputTokens,
+    totalTokenCount: answer.inputTokens + answer.outputTokens,
+  }
+  const end = answer.isCut ? 'MAX_TOKENS' : 'STOP'
   const chunks = pieces.map((text, index) => {
-    const outputTokens = tokensIn(pieces.slice(0, index + 1).join(''))
-    const isLast = index === pieces.length - 1
-    return {
-      candidates: [
-        {
-          content: { role: 'model', parts: [{ text }] },
-          index: 0,
-          ...(isLast ? { finishReason: answer.isCut ? 'MAX_TOKENS' : 'STOP' } : {}),
-        },
-      ],
-      usageMetadata: {
-        promptTokenCount: answer.inputTokens,
-        candidatesTokenCount: outputTokens,
-        totalTokenCount: answer.inputTokens + outputTokens,
-      },
-      modelVersion: answer.model,
-    }
+    const finishReason = index === pieces.length - 1 ? end : undefined
+    const candidates = [{ content: { role: 'model', parts: [{ text }] }, index: 0, finishReason }]
+    return { candidates, usageMetadata, modelVersion: answer.model }
   })
   return eventsResponse(chunks.map((chunk) => ({ event: '', data: JSON.stringify(chunk) })))
 }

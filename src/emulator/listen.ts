@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
 import { isLoopback } from '../wire/address.ts'
@@ -21,12 +21,7 @@ const patience = {
 }
 
 /** Serves an exchange over HTTP. A failure of the exchange breaks the connection, as it would on a network. */
-export async function listen({
-  port,
-  host,
-  exchange,
-  onRequest,
-}: ListenOptions): Promise<Server & { port: number }> {
+export async function listen({ port, host, exchange, onRequest }: ListenOptions) {
   const server = createServer(patience, async (request, response) => {
     let status: number | undefined
     try {

@@ -1,15 +1,12 @@
 import { oneLine } from './escape.ts'
 import { clip, pad, widthOf } from './width.ts'
 
-export interface TableOptions {
-  /** The width of the terminal; `Infinity` if nothing must be cut. */
-  width: number
-  /** The greatest width of each column but the last, which gets the rest. */
-  most?: readonly number[]
-}
-
-/** Returns a function that lays out rows as aligned columns. Call it again for more rows: a column never gets narrower. */
-export function createTable({ width, most = [] }: TableOptions) {
+/**
+ * Returns a function that lays out rows as aligned columns. Call it again for more rows: a column never gets narrower. If
+ * `width`, the terminal's, is infinite, nothing is cut. `most` is the greatest width of each column but the last, which
+ * gets the rest.
+ */
+export function createTable({ width, most = [] }: { width: number; most?: readonly number[] }) {
   const widths: number[] = []
 
   function layOut(row: readonly string[]): string {

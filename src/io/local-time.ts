@@ -1,30 +1,14 @@
-/** A moment in the local time zone. */
-interface LocalTime {
-  /** `2026-01-31` */
-  date: string
-  /** `14:03:22` */
-  time: string
-  /** `UTC+01:00` */
-  zone: string
-}
-
-/** Reads a service's timestamp, which is UTC unless it names a zone; `undefined` if it is not a timestamp. */
-export function toLocalTime(timestamp: string): LocalTime | undefined {
+/** Reads a service's timestamp, which is UTC unless it names a zone, as `2026-01-31`, `14:03:22` and `UTC+01:00`. */
+export function toLocalTime(timestamp: string) {
   const [, moment, zone = 'Z'] = /^(\d{4}-\d\d-\d\dT[\d:.]{5,20})(Z|[+-]\d\d:?\d\d)?$/i.exec(timestamp) ?? []
   const utc = new Date(`${moment}${zone}`)
   if (Number.isNaN(utc.getTime())) return undefined
   // The UTC fields of a moment shifted by the offset are the local ones.
   const offset = -utc.getTimezoneOffset()
   const [date = '', time = ''] = new Date(utc.getTime() + offset * 60_000).toISOString().split('T')
-  return { date, time: time.slice(0, 8), zone: `UTC${offset === 0 ? '' : clock(offset)}` }
+  const [, hours, minutes] = /GMT([+-]\d\d)(\d\d)/.exec(utc.toString()) ?? []
+  return { date, time: time.slice(0, 8), zone: `UTC${hours}:${minutes}`.replace('+00:00', '') }
 }
-
-function clock(offset: number): string {
-  const [hours, minutes] = [Math.trunc(Math.abs(offset) / 60), Math.abs(offset) % 60]
-  return `${offset < 0 ? '-' : '+'}${two(hours)}:${two(minutes)}`
-}
-
-const two = (number: number) => String(number).padStart(2, '0')
 
 /** The local time, with the date unless it is today's. A text that is not a timestamp stays as it is. */
 export function describeMoment(timestamp: string, now: number): string {

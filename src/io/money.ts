@@ -1,6 +1,8 @@
 /** Formats money for a person: `$1.87`. `amount` is in whole minor units, such as cents. */
 export function formatMoney({ amount, currency }: { amount: bigint; currency: string }): string {
-  const text = toMajor(amount, decimalsOf(currency))
+  const decimals = decimalsOf(currency)
+  const digits = String(amount).padStart(decimals + 1, '0')
+  const text = decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
   // As text it stays exact.
   return new Intl.NumberFormat('en-US', { style: 'currency', currency }).format(text as unknown as number)
 }
@@ -8,11 +10,6 @@ export function formatMoney({ amount, currency }: { amount: bigint; currency: st
 /** The number of decimals of a currency. An unknown currency has two. */
 const decimalsOf = (currency: string): number =>
   new Intl.NumberFormat('en-US', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
-
-function toMajor(amount: bigint, decimals: number): string {
-  const digits = String(amount).padStart(decimals + 1, '0')
-  return decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
-}
 
 /** Converts an amount as a person writes it, such as `2.50`, to minor units. A smaller rest is dropped. */
 export function toMinor(text: string, currency: string): { amount: bigint; isExact: boolean } {

@@ -51,24 +51,16 @@ const inRealFolder = (path: string) => join(realPath(dirname(path)), basename(pa
 export const isDescriptor = (path: string): boolean =>
   linksFrom(path).some((place) => /^\/proc\/[^/]+\/fd\/\d+$/.test(inRealFolder(place)))
 
-/** A place where a file is to be written. */
-export interface Target {
-  path: string
-  /** Absent if there is nothing yet. */
-  stat?: Stats
-  /** It is a device, a pipe or an open descriptor, such as `/dev/stdout`: it is not replaced, but written to. */
-  isDirect: boolean
-}
-
 /**
  * Finds where a file of this name is written. No link is ever written through, unless it leads to a device, a pipe or an
- * open descriptor. Throws a `CliError` of kind `file` for what cannot be made or, unless `replaces` is false, replaced.
+ * open descriptor: such a target is direct. Throws a `CliError` of kind `file` for what cannot be made or, unless
+ * `replaces` is false, replaced.
  */
 export function findTarget(
   host: { readonly cwd: string; platform: NodeJS.Platform; uid?: number },
   name: string,
   replaces = true,
-): Target {
+) {
   if (name === '') throw usage('a file must have a name')
   const path = absolutePath(host, name)
   const failure = (why: string) => new CliError('file', `${name}: ${why}`)
