@@ -45,7 +45,7 @@ export async function checkProfile(asked: Context, { ask, session }: CheckOption
   // `--timeout` is meant for the check; a setting is meant for answers that may take long.
   const isOwn = origins.timeout?.source === 'flag'
   const timeout = isOwn ? values.timeout : Math.min(values.timeout || Infinity, patience)
-  const caller = createCaller(context, settings, { timeout })
+  const caller = createCaller(context, { ...settings, values: { ...values, timeout } })
   const wrap = await createWrapping(context.host.stdout)
   let first: CliError | undefined
   const check = async (name: string, setting: 'baseUrl' | 'agentsUrl', work: () => Promise<string>) => {

@@ -37,8 +37,6 @@ export type Caller = ReturnType<typeof createCaller>
 interface CallerOptions {
   /** Many calls follow each other: connections are kept, and the caller decides which one is made again, and when. */
   isOneOfMany?: boolean
-  /** Seconds: how long a service may be silent, in place of the setting. */
-  timeout?: number
   /** The command that continues an interrupted run, printed after the outcome of its calls. */
   wayOn?: () => string | undefined
 }
@@ -46,7 +44,7 @@ interface CallerOptions {
 export function createCaller(
   context: Context,
   settings: ResolvedSettings,
-  { isOneOfMany = false, timeout = settings.values.timeout, wayOn }: CallerOptions = {},
+  { isOneOfMany = false, wayOn }: CallerOptions = {},
 ) {
   const { host, flags, summary, calls, limit, timers } = context
   const { deadline } = limit
@@ -67,7 +65,7 @@ export function createCaller(
     summary.session = parts.params.session
     const request = await build(endpoint, parts)
     const signed = await credentials.addTo(request)
-    choosing ??= chooseExchange(context, settings, { timeout, isOneOfMany })
+    choosing ??= chooseExchange(context, settings, isOneOfMany)
     const exchange = await choosing
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     const call = calls.begin({ ...endpoint, look: parts.look }, { isOneOfMany, wayOn })
@@ -96,7 +94,7 @@ export function createCaller(
       return { ...response, head }
     }
     const sending = tryAgain(context, attempt, { call, policy, isStopped: parts.isStopped })
-    if (!parts.isAside && !isOneOfMany) stopSpinner ??= showSpinner(context, 'waiting for the answer')
+    if (!parts.once && !isOneOfMany) stopSpinner ??= showSpinner(context, 'waiting for the answer')
     const response = await sending
       .catch((error: unknown) => {
         call.end()

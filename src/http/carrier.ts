@@ -6,22 +6,18 @@ import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
 
-interface CarrierNeeds {
-  /** Seconds: the longest silence; 0 for none. */
-  timeout: number
-  /** Many requests follow each other: connections are kept, and no deadline ends a request by itself. */
-  isOneOfMany: boolean
-}
-
-/** Chooses what carries this run's requests: the network, or for the demo profile the emulator. */
+/**
+ * Chooses what carries this run's requests: the network, or for the demo profile the emulator. If many follow each other,
+ * connections are kept, and no deadline ends a request by itself.
+ */
 export async function chooseExchange(
   context: Context,
   settings: ResolvedSettings,
-  needs: CarrierNeeds,
+  isOneOfMany: boolean,
 ): Promise<Exchange> {
   const { host, flags } = context
   const create = settings.profile.name === demoName ? createDemo : createNetwork
-  const exchange = host.exchange ?? (await create(context, settings, needs))
+  const exchange = host.exchange ?? (await create(context, settings, isOneOfMany))
   return flags.verbose ? withLog(exchange, context) : exchange
 }
 
@@ -54,7 +50,7 @@ async function createDemo(context: Context): Promise<Exchange> {
 async function createNetwork(
   { host, input, cleanups, timers, warn, limit }: Context,
   { values, origins }: ResolvedSettings,
-  { timeout, isOneOfMany }: CarrierNeeds,
+  isOneOfMany: boolean,
 ): Promise<Exchange> {
   const [{ createHttpExchange }, { createConnections, keepConnections }] = await Promise.all([
     import('./exchange.ts'),
@@ -70,7 +66,7 @@ async function createNetwork(
   }
   return createHttpExchange({
     connections: isOneOfMany ? keepConnections(connect, cleanups) : createConnections(connect),
-    timeout: timeout * 1000,
+    timeout: values.timeout * 1000,
     deadline: isOneOfMany ? Infinity : limit.deadline,
     open: cleanups,
     timers,

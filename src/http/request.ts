@@ -17,13 +17,11 @@ export interface RequestParts {
   body?: Uint8Array
   /** Called while the response is waited for: loads what reads it. */
   meanwhile?: (() => void) | undefined
-  /** It runs beside other output, so it shows no spinner. */
-  isAside?: boolean
   /** The command that shows what became of it, if that is not known. */
   look?: string
   /** Whether to stop retrying. */
   isStopped?(): boolean
-  /** It is sent once at most, and given up when this is aborted. */
+  /** It is sent once at most, without a spinner, and given up when this is aborted. */
   once?: AbortSignal
 }
 

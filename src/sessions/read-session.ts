@@ -18,7 +18,7 @@ export async function readSession(
   const late = new AbortController()
   const cancel = callAfter(context.timers, longestWait, () => late.abort())
   return caller
-    .call(endpoints.readSession, { ...parts, isAside: true, once: late.signal }, async (response) => {
+    .call(endpoints.readSession, { ...parts, once: late.signal }, async (response) => {
       const session = tryParseJson(Buffer.from(await readBody(response.body, longestAnswer)).toString())
       return isObject(session) ? session : undefined
     })

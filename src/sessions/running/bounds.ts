@@ -207,7 +207,7 @@ export class Bounds {
   async #post(end: AbortSignal): Promise<CliError | undefined> {
     const { context, caller, parts } = this.#run
     const body = Buffer.from('{"events":[{"type":"user.interrupt"}]}')
-    const request = { ...parts, body, isAside: true, once: end }
+    const request = { ...parts, body, once: end }
     const post = async () => {
       try {
         await caller.call(endpoints.sendEvents, request, (response) => readReceipt(context, response))
