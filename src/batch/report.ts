@@ -19,14 +19,7 @@ export function withStatusLine(context: Context): BatchContext {
   const status = new StatusLine(context.host.stderr)
   const above = (say: (line: string) => void) => (line: string) => status.above(() => say(line))
   const { note, warn, tell, foot } = context
-  return {
-    ...context,
-    status,
-    note: above(note),
-    warn: above(warn),
-    tell: above(tell),
-    foot: above(foot),
-  }
+  return { ...context, status, note: above(note), warn: above(warn), tell: above(tell), foot: above(foot) }
 }
 
 /** How often the progress line is written anew. Milliseconds. */

@@ -9,7 +9,6 @@ import type { ParleyCommand } from './parley-command.ts'
 interface NamedFile {
   /** The flag or the argument that names it, or which file it is. */
   about: string
-  isNamed: boolean
   isWritten: boolean
   /** The real path of a regular file, or of one that may be made; absent for a device, a pipe or an open descriptor. */
   identity: string | undefined
@@ -31,9 +30,7 @@ export function findClash(commands: ParleyCommand[], host: Host): string | undef
       if (file.identity === undefined || file.identity !== other.identity) continue
       const isReplaced = mayReplace && [file, other].every(({ about }) => ['-f', '-o'].includes(about))
       if (isReplaced || !(file.isWritten || other.isWritten)) continue
-      return other.isNamed
-        ? `${other.about} and ${file.about} name the same file`
-        : `${file.about} names ${other.about}`
+      return `${other.about} and ${file.about} are the same file`
     }
   }
   return undefined
@@ -45,7 +42,7 @@ function findNamed(commands: ParleyCommand[], host: Host): NamedFile[] {
   const read = (called?.registeredArguments ?? []).flatMap((argument, index) => {
     const name = called?.args[index]
     if (!(argument instanceof FileArgument) || name === undefined || name === '-') return []
-    return [nameFile(host, name, { about: argument.name().toUpperCase(), isWritten: false })]
+    return [{ about: argument.name().toUpperCase(), isWritten: false, identity: identify(host, name) }]
   })
   const flagged = (called?.options ?? []).flatMap((flag) => {
     if (!(flag instanceof FileFlag || flag instanceof TextFlag)) return []
@@ -59,16 +56,10 @@ function findNamed(commands: ParleyCommand[], host: Host): NamedFile[] {
     return (isRepeatable ? values : values.slice(-1))
       .map((value) => nameIn(flag, value))
       .filter((name) => name !== '' && name !== '-')
-      .map((name) => nameFile(host, name, { about, isWritten }))
+      .map((name) => ({ about, isWritten, identity: identify(host, name) }))
   })
   return [...read, ...flagged]
 }
-
-const nameFile = (host: Host, name: string, file: Pick<NamedFile, 'about' | 'isWritten'>): NamedFile => ({
-  ...file,
-  isNamed: true,
-  identity: identify(host, name),
-})
 
 /** The name of a file in the value of a flag; empty if there is none. */
 function nameIn(flag: FileFlag | TextFlag, value: string): string {
@@ -80,11 +71,10 @@ function nameIn(flag: FileFlag | TextFlag, value: string): string {
 function findOthers(host: Host, readsStdin: boolean): NamedFile[] {
   const path = profilePath(host)
   const profile = path === undefined ? undefined : identify(host, path)
-  const stdin = readsStdin ? host.stdin.file : undefined
   return [
-    { about: 'the profile file', isNamed: false, isWritten: false, identity: profile },
-    { about: 'the file on stdin', isNamed: false, isWritten: false, identity: stdin },
-    { about: 'the file on stdout', isNamed: false, isWritten: true, identity: host.stdout.file },
+    { about: 'the profile file', isWritten: false, identity: profile },
+    { about: 'the file on stdin', isWritten: false, identity: readsStdin ? host.stdin.file : undefined },
+    { about: 'the file on stdout', isWritten: true, identity: host.stdout.file },
   ]
 }
 

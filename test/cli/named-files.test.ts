@@ -60,7 +60,7 @@ describe('F30 one file for two flags is exit 2, and nothing is touched or sent:'
     writeFileSync(join(cwd, 'b'), '"hi"\n')
     const ended = await run(argv, { cwd })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toBe(`parley: ${said} name the same file\n`)
+    expect(ended.err).toBe(`parley: ${said} are the same file\n`)
     expect(existsSync(join(cwd, 'a')) ? readFileSync(join(cwd, 'a'), 'utf8') : undefined).toBe(text)
   })
 
@@ -88,7 +88,7 @@ describe('F30 one file for two flags is exit 2, and nothing is touched or sent:'
     for (const flag of ['-o', '--report', '--thread']) {
       const ended = await run([...chat, flag, path], { cwd })
       expect(ended).toMatchObject({ code: 2, requests: [] })
-      expect(ended.err).toBe(`parley: ${flag} names the profile file\n`)
+      expect(ended.err).toBe(`parley: the profile file and ${flag} are the same file\n`)
     }
     expect(readFileSync(path, 'utf8')).toBe('{"profiles":{}}')
   })
@@ -135,7 +135,7 @@ describe('F30 a link to a file that is not there yet (needs POSIX files)', () =>
     symlinkSync(join(cwd, 'link'), join(cwd, 'second'))
     const ended = await run(argv, { cwd })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toBe(`parley: ${said} name the same file\n`)
+    expect(ended.err).toBe(`parley: ${said} are the same file\n`)
     expect(existsSync(join(cwd, 'there'))).toBe(false)
   })
 
@@ -157,10 +157,28 @@ describe('F30 a link to a file that is not there yet (needs POSIX files)', () =>
 })
 
 test.each([
-  ['stdin', 'notes', 'exec 0< a', ['chat', '--report', 'a'], '--report names the file on stdin'],
-  ['stdin', thread, 'exec 0< a', ['chat', 'hi', '--thread', 'a'], '--thread names the file on stdin'],
-  ['stdout', thread, 'exec 1>> a', ['chat', 'hi', '--thread', 'a'], '--thread names the file on stdout'],
-  ['stdout', 'notes', 'exec 1>> a', ['chat', 'hi', '-f', 'a'], '-f names the file on stdout'],
+  [
+    'stdin',
+    'notes',
+    'exec 0< a',
+    ['chat', '--report', 'a'],
+    'the file on stdin and --report are the same file',
+  ],
+  [
+    'stdin',
+    thread,
+    'exec 0< a',
+    ['chat', 'hi', '--thread', 'a'],
+    'the file on stdin and --thread are the same file',
+  ],
+  [
+    'stdout',
+    thread,
+    'exec 1>> a',
+    ['chat', 'hi', '--thread', 'a'],
+    'the file on stdout and --thread are the same file',
+  ],
+  ['stdout', 'notes', 'exec 1>> a', ['chat', 'hi', '-f', 'a'], 'the file on stdout and -f are the same file'],
 ])('F30 a regular file on %s is not also named: %j', async (_, text, before, argv, said) => {
   const cwd = folderWith(text)
   const ended = await execute(argv, { cwd, before })

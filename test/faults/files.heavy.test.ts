@@ -73,7 +73,7 @@ faultsOnce('Files of answers', [
     name: 'F22 one file for -o and --thread',
     argv: ['chat', 'hi', '-o', 'a.json', '--thread', './a.json'],
     code: 2,
-    err: ['-o and --thread name the same file'],
+    err: ['-o and --thread are the same file'],
   },
   {
     name: 'F23 an answer without text is no turn of a thread',

@@ -337,7 +337,7 @@ describe('-o writes the answer to a file', () => {
     expect({ code, requests: requests.length }).toEqual({ code: 11, requests: 0 })
     const same = await go(['do it', '-o', 'p.json'], { rounds: [] })
     expect({ code: same.code, err: same.err }).toMatchObject({ code: 2 })
-    expect(same.err).toContain('--policy and -o name the same file')
+    expect(same.err).toContain('--policy and -o are the same file')
   })
 })
 
