@@ -650,7 +650,7 @@ faultsInside('Y: a list as it was asked for', [
       ['without an object around it', '[{"id":"a","type":"t","x":["]",[{"y":1},', ''],
       ['without an object around it, after an event', '[{"id":"a","type":"t","x":["]",[{"y":1}]]},', 'a\n'],
       ['in its first event', '{"data":[{"id":"a","type":', ''],
-      ['and is an error', '{"error":{"message":"no"},"data":[{"id":"a","type":"t"},', ''],
+      ['and is an error', '{"error":{"message":"no"},"data":[{"id":"a","type":"t"},', 'a\n'],
       ['and has no data', '{"items":[{"id":"a","type":"t"},', ''],
     ] as const
   ).map(

@@ -1,6 +1,6 @@
 import { CliError, type Kind } from '../../errors.ts'
 import { describeIssues } from '../json/parse.ts'
-import { onOneLine, readPage } from '../page.ts'
+import { type Cursor, onOneLine, readPage } from '../page.ts'
 import { failureInstead, isErrorEnvelope, notUnderstood } from '../problem/problem.ts'
 import { parseReceived, readErrorEvent } from '../received-json.ts'
 import { SessionEvent } from './session-event.ts'
@@ -11,14 +11,22 @@ export interface EventItem {
   text: string
 }
 
-/** Reads one page of a list, or a list without pages. Throws a `CliError`, also for an element that is not an event. */
+/** Reads one page of a list, or a list without pages, up to the first element that is not an event. Throws a `CliError`. */
 export function readEventsPage(text: string) {
   const { data, texts, isMarked, next } = readPage(text, 'the list of events')
-  const items = data.map((value, index): EventItem => {
+  const items: EventItem[] = []
+  for (const [index, value] of data.entries()) {
     const { data: event, error } = SessionEvent.safeParse(value)
-    if (error) throw notUnderstood(`the list of events: [${index}]: ${describeIssues(error).join('; ')}`)
-    return { event, text: texts[index] ?? '' }
-  })
+    if (error) {
+      const failure = notUnderstood(`the list of events: [${index}]: ${describeIssues(error).join('; ')}`)
+      const refuse = (): Cursor | undefined => {
+        throw failure
+      }
+      // What is whole is given first.
+      return { items, isMarked: true, next: refuse }
+    }
+    items.push({ event, text: texts[index] ?? '' })
+  }
   return { items, isMarked, next }
 }
 

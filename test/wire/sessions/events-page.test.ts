@@ -33,12 +33,14 @@ test.each([
   ['null', 'must be an object'],
   ['{"id":"b"}', 'type: is missing'],
   ['{"id":"b","type":5}', 'type: must be text'],
-])('%s is not an event: the page is a failure', (other, problem) => {
-  const message = `the list of events: [1]: ${problem}`
-  expect(failureOf(() => readEventsPage(`{"data":[${first},${other},${first}]}`))).toMatchObject({
-    kind: 'response',
-    message,
-  })
+])('%s is not an event: those before it count, and then it is a failure', (other, problem) => {
+  for (const more of ['', ',"has_more":false', ',"next_page":"p"']) {
+    const { items, isMarked, next } = readEventsPage(`{"data":[${first},${other},${first}]${more}}`)
+    expect(items).toEqual([{ event: { id: 'a', type: 'x' }, text: first }])
+    expect(isMarked).toBe(true)
+    const message = `the list of events: [1]: ${problem}`
+    expect(failureOf(next)).toMatchObject({ kind: 'response', message })
+  }
 })
 
 test('what is not a page is called a list of events', () => {
