@@ -55,13 +55,10 @@ export class Bounds {
   }
 
   /** The run is about to send its task, or takes the session up without one. */
-  async begin(hasTask: boolean): Promise<void> {
+  async begin(hasTask: boolean, follower: Follower): Promise<void> {
+    this.#follower = follower
     this.#budget.begin(hasTask)
     if (this.#isShown && this.#budget.lacksBase) this.#budget.addBase(await this.#ask())
-  }
-
-  follow(follower: Follower): void {
-    this.#follower = follower
     this.#tell()
     if (this.#asksAgain) this.#askAgain()
   }

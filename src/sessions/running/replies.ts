@@ -4,6 +4,7 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Asker } from '../confirming/asker.ts'
 import type { Follower } from '../following/follower.ts'
 import { endure, freshPatience, patiently, waitPatiently } from '../patience.ts'
+import type { Decision } from '../policy/policy.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import { SessionState } from '../session-state.ts'
 import type { AuditEntry } from './audit.ts'
@@ -27,8 +28,6 @@ export class Replies {
   readonly #asker: Asker
   /** What this run decided, by the id of the tool use. If the session asks for a tool use anew, it is decided again. */
   readonly judgements = new Map<string, Judgement>()
-  /** The decisions of the confirmations that this run has posted, by the id of the tool use. */
-  readonly #posted = new Map<string, unknown>()
   /** By the id of the tool use. */
   readonly #replies: Map<string, Reply>
   /** The run no longer follows the session. */
@@ -147,9 +146,8 @@ export class Replies {
     while (open.length > 0 && !this.isStopped) {
       const rests = new Set(this.#follower.state.stops)
       const sent = { at: context.timers.date(), rests }
-      for (const { use, event } of open) {
+      for (const { use } of open) {
         this.take(use, { event: 'sent', sent }, { rest: [...rests].at(-1) })
-        this.#posted.set(use.id, event.result)
       }
       const failure = await this.#send(open)
       if (!(failure instanceof CliError)) return this.#accept(open, failure)
@@ -252,10 +250,9 @@ export class Replies {
     if (next.is !== 'in-doubt' && last !== undefined && !state.stops.has(last)) state.expectWork()
   }
 
-  /** The decision of this run, or else of an earlier one. A result means that it was allowed. */
-  #decisionOn(id: string): unknown {
-    const earlier = this.#run.audit.denied.has(id) ? 'deny' : 'allow'
-    return this.#posted.has(id) ? (this.#posted.get(id) ?? 'allow') : earlier
+  /** The decision of this run, or else of an earlier one. */
+  #decisionOn(id: string): Decision {
+    return this.judgements.get(id)?.decision ?? (this.#run.audit.denied.has(id) ? 'deny' : 'allow')
   }
 }
 

@@ -121,16 +121,11 @@ function afterAcceptance(error: CliError, command: string): CliError {
   // The session is gone.
   if (error.details.status === 404) return error.with({ ...known, consequence: accepted })
   const way = `${accepted}; to follow the session: ${command}`
-  const { consequence = way } = error.details
-  // Any other kind would mean that the command can be run again, now or after a fix.
+  const { rawBody: __, retryAfter: ___, consequence = way, ...details } = error.details
   if (error.kind === 'stopped') return error.with({ ...known, consequence })
-  if (error.kind === 'response' || isToldForGood(error))
-    return error.with({ ...known, retry: 'look-first', consequence })
-  const { rawBody: __, retryAfter: ___, ...details } = error.details
-  return new CliError('response', `the session could not be followed: ${error.message}`, {
-    ...details,
-    ...known,
-    retry: 'look-first',
-    consequence: way,
-  })
+  const doubtful = { sent: 'yes', retry: 'look-first' } as const
+  if (error.kind === 'response' || isToldForGood(error)) return error.with({ ...doubtful, consequence })
+  // Any other kind would mean that the command can be run again, now or after a fix.
+  const message = `the session could not be followed: ${error.message}`
+  return new CliError('response', message, { ...details, ...doubtful, consequence: way })
 }
