@@ -18,7 +18,7 @@ export class Denials {
   readonly #byThisRun = new Map<string, string>()
   readonly #unasked = new Map<string, string>()
   /** Tool uses that the policy denies: those that have not run yet, and those that ran. */
-  #notRun: NotRun = { allowed: new Map(), others: new Map() }
+  readonly #notRun: NotRun = { allowed: new Map(), others: new Map() }
   #ran: Judgement[] = []
   #beginsTurn: (task: SessionEvent) => boolean
   readonly #rules: Rules
@@ -98,7 +98,8 @@ export class Denials {
     this.#byOthers.clear()
     this.#byThisRun.clear()
     this.#unasked.clear()
-    this.#notRun = { allowed: new Map(), others: new Map() }
+    this.#notRun.allowed.clear()
+    this.#notRun.others.clear()
     this.#ran = []
   }
 }

@@ -173,10 +173,6 @@ async function followToRest(followed: Followed): Promise<void> {
   if (!isInterrupted && !isHalted && !isOnlyInAudit) return bounds.warnOfExcess()
   // An interrupt that was sent has come to its end, a task that was interrupted has not.
   if (followed.sent && !followed.sent.some(isTask)) context.lastSteps.push(() => endTask(audit, follower))
-  const how = isInterrupted
-    ? 'was interrupted'
-    : isHalted
-      ? 'rests for a tool use that was interrupted'
-      : 'was interrupted by an earlier run, as the audit says'
+  const how = isHalted && !isInterrupted ? 'rests for a tool use that was interrupted' : 'was interrupted'
   throw wayOn.interrupted(`${session} ${how}, and nothing was sent since`)
 }
