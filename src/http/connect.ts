@@ -125,29 +125,28 @@ const headStart = 250
 
 /**
  * Connects to the one of several addresses that answers first. They are started one after another, and all are tried until
- * one connects; every socket is added, so that all can be destroyed. Throws Node's error; if several fail, an `AggregateError`.
+ * one connects. Every socket is added to `sockets`, which has none before, so that all can be destroyed. Throws Node's
+ * error; if several fail, an `AggregateError`.
  */
 function dial(addresses: string[], port: number, sockets: Socket[]): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const failures: Error[] = []
-    const tried: Socket[] = []
     let timer: NodeJS.Timeout | undefined
 
     function tryNext(): void {
       clearTimeout(timer)
-      const host = addresses[tried.length]
+      const host = addresses[sockets.length]
       if (host === undefined) return
       const socket = connectTcp({ host, port })
-      tried.push(socket)
       sockets.push(socket)
-      if (tried.length < addresses.length) timer = setTimeout(tryNext, headStart)
+      if (sockets.length < addresses.length) timer = setTimeout(tryNext, headStart)
       socket.once('connect', () => win(socket))
       socket.on('error', onFailure)
     }
 
     function win(socket: Socket): void {
       clearTimeout(timer)
-      for (const other of tried) if (other !== socket) other.destroy()
+      for (const other of sockets) if (other !== socket) other.destroy()
       socket.off('error', onFailure).on('error', () => {})
       resolve(socket)
     }

@@ -37,10 +37,7 @@ const table: readonly StatusRow[] = [
   { kind: 'file', fate: 'answered', others: 'end' },
 ]
 
-/** What a row is chosen by. */
-type Sign = Pick<FailureDetails, 'status' | 'brokeOff'>
-
-function isOn({ on }: StatusRow, { status = 0, brokeOff }: Sign, hasRetryAfter = true): boolean {
+function isOn({ on }: StatusRow, { status = 0, brokeOff }: FailureDetails, hasRetryAfter = true): boolean {
   if (on === 'broken off') return brokeOff === true
   if (on === 'limited 503') return status === 503 && hasRetryAfter
   if (on === '3xx and 4xx') return status >= 300 && status < 500
