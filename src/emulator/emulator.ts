@@ -8,7 +8,14 @@ import { describeIssues, tooDeep, tryParseJson } from '../wire/json/parse.ts'
 import { betas } from '../wire/sessions/betas.ts'
 import type { SendEvents } from '../wire/sessions/send-events.ts'
 import type { CreateSession, UpdateSession } from '../wire/sessions/session-requests.ts'
-import { createLimiter, type Faults, faultResponse, takeFault, webPageResponse } from './faults.ts'
+import {
+  createLimiter,
+  type Faults,
+  faultResponse,
+  parseFaults,
+  takeFault,
+  webPageResponse,
+} from './faults.ts'
 import {
   composeAnswer,
   imageResponse,
@@ -83,7 +90,7 @@ export const faultEndpoints = [...new Set(Object.values(faultNames))]
 
 /** Emulates both services: checks what the specification says, answers in the documented shapes. */
 export function createEmulator(options: EmulatorOptions, now = () => performance.now()): Exchange {
-  const { faults: { faults, rate } = { faults: [] }, latency = 0 } = options
+  const { faults: { faults, rate } = parseFaults([], []), latency = 0 } = options
   const handlers = createHandlers(options)
   const take = rate === undefined ? () => true : createLimiter(rate, now)
 

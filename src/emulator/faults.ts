@@ -13,14 +13,10 @@ export interface Fault {
 
 const form = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d\\d)(?:x(0*[1-9]\\d*))?$`)
 
-export interface Faults {
-  faults: Fault[]
-  /** `rate:10`: requests a second. */
-  rate?: number
-}
+export type Faults = ReturnType<typeof parseFaults>
 
-/** Reads every `--fault`. Throws a usage error. */
-export function parseFaults(specs: readonly string[], endpoints: readonly string[]): Faults {
+/** Reads every `--fault`, and `rate:10`, the requests a second. Throws a usage error. */
+export function parseFaults(specs: readonly string[], endpoints: readonly string[]) {
   const rates = specs.flatMap((spec) => /^rate:0*([1-9]\d*)$/.exec(spec)?.[1] ?? [])
   const others = specs.filter((spec) => !/^rate:\d*[1-9]\d*$/.test(spec))
   return {

@@ -1,16 +1,11 @@
-import type { AnswerPrinter } from './answer-printer.ts'
 import { escapeJson } from './escape.ts'
 import type { Output } from './output.ts'
-
-/** Prints bytes as they came; on a terminal, control characters become JSON escapes, and the last line is ended. */
-export interface RawPrinter extends AnswerPrinter {
-  add(chunk: Uint8Array | string): void
-}
 
 /** Short texts are written together, up to about so many characters: a write for each costs more than what made it. */
 const gathered = 64 * 1024
 
-export function createRawPrinter(output: Output): RawPrinter {
+/** Prints bytes as they came; on a terminal, control characters become JSON escapes, and the last line is ended. */
+export function createRawPrinter(output: Output) {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let pending: (Uint8Array | string)[] = []
   /** On a terminal. */
@@ -20,12 +15,12 @@ export function createRawPrinter(output: Output): RawPrinter {
     return escapeJson(typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true }))
   }
   return {
-    add(chunk) {
+    add(chunk: Uint8Array | string): void {
       const last = pending.at(-1)
       if (typeof chunk !== 'string' || typeof last !== 'string' || last.length > gathered) pending.push(chunk)
       else pending[pending.length - 1] = last + chunk
     },
-    async write() {
+    async write(): Promise<void> {
       const chunks = pending
       pending = []
       for (const chunk of chunks) {
@@ -34,13 +29,13 @@ export function createRawPrinter(output: Output): RawPrinter {
         await output.write(text)
       }
     },
-    async end() {
+    async end(): Promise<void> {
       await this.write()
       if (isInLine) await output.write('\n')
       isInLine = false
       await output.flush()
     },
-    breakLine() {
+    breakLine(): boolean {
       const isBroken = isInLine
       isInLine = false
       if (isBroken) output.write('\n').catch(() => {})

@@ -18,12 +18,12 @@ const delay = 300
  * not load it, and needs a line of its own. Call the returned function to remove it. As one of the cleanups it tells a
  * signal whether it was shown: then the cursor is at the start of a line.
  */
-export function showSpinner({ host, flags, cleanups, timers }: SpinnerStage, what: string): () => void {
+export function showSpinner({ host, flags, cleanups, timers }: SpinnerStage, what: string): () => boolean {
   const { stderr, env } = host
   const isWanted = !flags.quiet && !flags.verbose && env.TERM !== 'dumb'
   // ora loops for ever if a line has no columns.
   const isShown = isWanted && stderr.isTerminal && stderr.columns !== 0
-  if (!isShown) return () => {}
+  if (!isShown) return () => false
   const since = timers.now()
   let spinner: { text: string; stop(): unknown } | undefined
   let clock: NodeJS.Timeout | undefined
@@ -55,26 +55,22 @@ export function showSpinner({ host, flags, cleanups, timers }: SpinnerStage, wha
 }
 
 /** A spinner in the place of the next text that stdout gets. */
-export interface Waiting {
-  /** Shows the spinner with these words, unless there is one already. */
-  show(what: string): void
-  stop(): void
-  /** The same output; writing to it removes the spinner. */
-  over(output: Output): Output
-}
+export type Waiting = ReturnType<typeof createWaiting>
 
-export function createWaiting(stage: SpinnerStage): Waiting {
-  let take: (() => void) | undefined
-  const stop = () => {
+export function createWaiting(stage: SpinnerStage) {
+  let take: (() => boolean) | undefined
+  const stop = (): void => {
     take?.()
     take = undefined
   }
   return {
-    show(what) {
+    /** Shows the spinner with these words, unless there is one already. */
+    show(what: string): void {
       take ??= showSpinner(stage, what)
     },
     stop,
-    over: (output) => ({
+    /** The same output; writing to it removes the spinner. */
+    over: (output: Output): Output => ({
       isTerminal: output.isTerminal,
       write(chunk) {
         if (chunk.length > 0) stop()

@@ -4,7 +4,7 @@ import { startOf } from '../../wire/text-start.ts'
 import { tokensIn } from '../gateway.ts'
 import { type EmulatedResponse, errorResponse, newId } from '../response.ts'
 import { sampleFor } from '../sample.ts'
-import { type Acceptance, type Parameters, Session, toListed } from './session.ts'
+import { type Acceptance, type Parameters, Session } from './session.ts'
 import { readTask, type TaskStep } from './task.ts'
 
 /** All that an agent knows between two turns. It is kept as JSON. */
@@ -120,7 +120,7 @@ export class AgentSession extends Session {
 
   #show(event: SessionEvent, text = JSON.stringify(event)): SessionEvent {
     if (event.type.endsWith('tool_use')) this.#uses.set(event.id ?? '', event)
-    this.show(toListed(event, text))
+    this.show({ id: event.id, type: event.type, text })
     return event
   }
 

@@ -3,7 +3,7 @@ import { formatPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { errorResponse } from '../response.ts'
 import { readString, replies } from './agent.ts'
-import { type Acceptance, type ListedEvent, type Parameters, Session, toListed } from './session.ts'
+import { type Acceptance, type ListedEvent, type Parameters, Session } from './session.ts'
 
 /** Reads what `events list --raw` printed: an event a line. Throws a usage error. */
 export function readRecord(text: string, name: string): ListedEvent[] {
@@ -14,11 +14,11 @@ export function readRecord(text: string, name: string): ListedEvent[] {
     const event = SessionEvent.safeParse(tryParseJson(line))
     if (!event.success)
       throw usage(`${name}: line ${index + 1} is not an event, as 'events list --raw' prints it`)
-    const { id } = event.data
+    const { id, type } = event.data
     // A stream that was followed may have brought one again.
     if (id !== undefined && known.has(id)) continue
     if (id !== undefined) known.add(id)
-    events.push(toListed(event.data, line.trim()))
+    events.push({ id, type, text: line.trim() })
   }
   if (events.length === 0) throw usage(`${name}: no event is in it`)
   return events

@@ -1,6 +1,5 @@
 import { EventEmitter } from 'node:events'
 import type { SendEvents } from '../../wire/sessions/send-events.ts'
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { EmulatedResponse } from '../response.ts'
 
 export type Parameters = SendEvents['events'][number]
@@ -11,8 +10,6 @@ export interface ListedEvent {
   type: string
   text: string
 }
-
-export const toListed = ({ id, type }: SessionEvent, text: string): ListedEvent => ({ id, type, text })
 
 /** Events as they were accepted; with a refusal none was. */
 export interface Acceptance {

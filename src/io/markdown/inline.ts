@@ -41,7 +41,7 @@ function readSpans(tokens: readonly Token[], look: string, links: LinkStyle): Sp
         return [{ text: token.text, look: join(look, looks.code) }]
       case 'link':
       case 'image':
-        return readLink(token, readSpans(token.tokens, look, links), { look, links })
+        return readLink(token, readSpans(token.tokens, look, links), look, links)
       case 'br':
         return [{ text: '\n', look }]
       case 'escape':
@@ -57,16 +57,8 @@ function readSpans(tokens: readonly Token[], look: string, links: LinkStyle): Sp
 
 const join = (look: string, added: string): string => (look === '' ? added : `${look};${added}`)
 
-interface LinkLook {
-  look: string
-  links: LinkStyle
-}
-
-function readLink(
-  { href, raw, title }: Tokens.Link | Tokens.Image,
-  spans: Span[],
-  { look, links }: LinkLook,
-): Span[] {
+function readLink(token: Tokens.Link | Tokens.Image, spans: Span[], look: string, links: LinkStyle): Span[] {
+  const { href, raw, title } = token
   const shown = textOf(spans)
   const isBare = raw === shown || raw === `<${shown}>`
   const address = { text: ` (${href}${title ? ` "${title}"` : ''})`, look: join(look, looks.address) }
