@@ -58,7 +58,7 @@ export function sessionParts(
   )
   if (!isReplaced) {
     for (const id of given) requireBeta(id, vendor)
-    if (origins.betas) requireValid({ setting: 'betas', value: own, origin: origins.betas }, vendor)
+    if (origins.betas) requireValid({ setting: 'betas', value: own, origin: origins.betas })
   }
   const all = [...new Set([...own, ...given])]
   return {

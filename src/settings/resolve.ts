@@ -112,13 +112,10 @@ function parseValue(candidate: Candidate): unknown {
   return parsed.data
 }
 
-/**
- * Throws a `CliError` that names the place of a value that is not valid, never the value. `vendor` is in the names of
- * headers.
- */
-export function requireValid(candidate: Candidate, vendor = '{vendor}'): void {
+/** Throws a `CliError` that names the place of a value that is not valid, never the value. */
+export function requireValid(candidate: Candidate): void {
   const { setting, origin } = candidate
-  const problem = problemOf(candidate)?.replace('{vendor}', () => vendor)
+  const problem = problemOf(candidate)
   if (problem === undefined) return
   const place = origin.source === 'profile' ? `'${setting}' in ${origin.name}` : origin.name
   const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'

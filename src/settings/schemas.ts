@@ -65,7 +65,7 @@ const beta = z.lazily(() =>
   z.string().check(
     z.check(({ value, issues }) => {
       if (betas.includes(value)) return
-      const message = `has an unknown beta: '${value}'${didYouMean(value, betas)}; -H '{vendor}-beta: …' sends it anyway`
+      const message = `has an unknown beta: '${value}'${didYouMean(value, betas)}; the whole header, given by -H, sends it anyway`
       issues.push({ code: 'custom', message, input: value })
     }),
   ),
