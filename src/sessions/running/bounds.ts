@@ -55,10 +55,14 @@ export class Bounds {
   }
 
   /** The run is about to send its task, or takes the session up without one. */
-  async begin(hasTask: boolean, follower: Follower): Promise<void> {
-    this.#follower = follower
+  async begin(hasTask: boolean): Promise<void> {
     this.#budget.begin(hasTask)
     if (this.#isShown && this.#budget.lacksBase) this.#budget.addBase(await this.#ask())
+  }
+
+  /** What the session does from now on is the run's: before its task is sent, it may work for another client. */
+  follow(follower: Follower): void {
+    this.#follower = follower
     this.#tell()
     if (this.#asksAgain) this.#askAgain()
   }

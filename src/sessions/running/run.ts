@@ -69,11 +69,12 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
     : await wayOn.explain(openFollower(context, caller, parts, { showPast, needsPast: true, own }))
   const actor = new Actor({ ...run, caller }, follower, { ...plan.rules, asker }, denials)
   try {
-    await bounds.begin(task !== undefined, follower)
+    await bounds.begin(task !== undefined)
     if (task) denials.begin()
     if (before.endsAlike && !plan.isAudited)
       context.warn("the session's last user.message is this very task: it is sent once more")
     const sent = task && (await wayOn.explain(sendTask(run, task, before.known)))
+    bounds.follow(follower)
     const failure = await finish({ ...run, plan, follower, actor, denials, bounds, sent })
     await context.output.flush()
     context.lastSteps.push(() => endTask(audit, follower))

@@ -34,6 +34,8 @@ interface Script {
   end?: Event[]
   /** What becomes of the nth post of an interrupt. */
   fate?(count: number): 'takes' | 'loses' | 'limits' | number
+  /** How often the task is refused for 45 s. */
+  refusals?: number
   /** What the service says of the session, when asked. */
   asked?(count: number): object | 'hangs'
   onInterrupt?(): void
@@ -53,10 +55,11 @@ function service({
   asked,
   onInterrupt,
   onStream,
+  refusals = 0,
 }: Script) {
   const events: Event[] = []
   const listeners = new Set<() => void>()
-  const counts = { interrupts: 0, taken: 0, asked: 0, givenUp: 0 }
+  const counts = { interrupts: 0, taken: 0, asked: 0, givenUp: 0, tasks: 0 }
   const add = (...more: Event[]) => {
     for (const event of more) events.push({ id: `e${events.length}`, ...event })
     for (const wake of listeners) wake()
@@ -107,6 +110,7 @@ function service({
     }
     const sent: Event[] = JSON.parse(Buffer.from(body ?? []).toString()).events
     if (sent[0]?.type !== 'user.interrupt') {
+      if (++counts.tasks <= refusals) return reply(429, {}, { 'retry-after': '45' })
       add(...sent.map((event) => (isQueued ? { ...event, processed_at: null } : event)))
       if (sent[0]?.type === 'user.message') setImmediate(() => add(running, ...work))
       return reply(200, { data: [] })
@@ -627,6 +631,14 @@ describe('--max-cost', () => {
       cost: { amount: '300', currency: 'USD' },
       sessionCost: { amount: '300', currency: 'USD' },
     })
+  })
+
+  test('does not bound what another client has the session do before the task is sent', async () => {
+    const asked = (count: number) => ({ usage: usage(10, count === 1 ? 100 : 900) })
+    const script = { history: [running], work: [says, rest], asked, refusals: 1 }
+    const { counts, events } = await ran(script, ['--max-cost', '1'], { timers: createClock() })
+    expect(counts).toMatchObject({ tasks: 2, interrupts: 0 })
+    expect(events.map(({ type }) => type)).toContain('user.message')
   })
 
   test('counts in minor units, and says once what it leaves out', async () => {
