@@ -67,11 +67,11 @@ describe('a value that cannot work', () => {
     expect(set).toMatchObject({ code: 2 })
   })
 
-  test("an unknown beta is told with the way to send it all the same", async () => {
+  test('an unknown beta is told with the way to send it all the same', async () => {
     const { env } = world()
     const { code, err } = await run(['config', 'set', 'betas', 'nope'], { env })
     expect(code).toBe(2)
-    expect(err).toContain("the whole header, given by -H, sends it anyway")
+    expect(err).toContain('the whole header, given by -H, sends it anyway')
   })
 })
 
