@@ -216,8 +216,8 @@ const NativeAnswer = z.lazily(() =>
 
 /** What one native chunk, or a whole native body, adds to an answer. */
 export interface NativePiece extends AnswerPiece {
-  /** Why each candidate in it stopped, or why there is none; `undefined` for one that continues. */
-  reasons: (string | undefined)[]
+  /** Whether the candidate that is printed, and any of the others, continues after this chunk; absent if it has none. */
+  isOpen: { first?: boolean; others?: boolean }
   /** Of all that came so far: none of an earlier chunk's counts stays. */
   counts: AnswerCounts | undefined
 }
@@ -237,7 +237,8 @@ export function readNative(value: unknown): NativePiece {
   const isUnread = first ? !hasKnownShape(first) : all.some((candidate) => textOf(candidate) !== '')
   // The numbers for a blocked prompt are different ones.
   const blockReason = reasonOf(String(promptFeedback?.blockReason || ''))
-  const reasons = all.map(({ finishReason }) => reasonOf(finishReason) ?? blockReason)
+  const others = all.filter((candidate) => candidate !== first)
+  const continues = (candidate?: NativeCandidate) => !(reasonOf(candidate?.finishReason) ?? blockReason)
   return {
     text: first ? textOf(first) : '',
     summary: {
@@ -247,7 +248,10 @@ export function readNative(value: unknown): NativePiece {
       stopMessage: first?.finishMessage || promptFeedback?.blockReasonMessage || undefined,
     },
     counts: usageMetadata && countsOf(usageMetadata),
-    reasons: all.length === 0 && blockReason ? [blockReason] : reasons,
+    isOpen: {
+      ...(first || blockReason ? { first: continues(first) } : {}),
+      ...(others.length > 0 ? { others: others.some(continues) } : {}),
+    },
     holds: [...all.flatMap(partsOf).flatMap(holdingsOf), ...(isUnread ? ['something else' as const] : [])],
   }
 }

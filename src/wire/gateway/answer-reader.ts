@@ -7,6 +7,7 @@ import {
   isMessage,
   isMessageEvent,
   isNative,
+  type NativePiece,
   readMessage,
   readMessageEvent,
   readNative,
@@ -35,8 +36,9 @@ export class AnswerReader {
   #hasEnded = false
   /** A value of a known form came. */
   #isKnown = false
-  /** The last whole message, or all candidates of the last native chunk with any, said why they stopped. */
+  /** The last whole message, or the last native chunks with the printed candidate and with others, said why they stopped. */
   #isFinished = false
+  readonly #isOpen: NativePiece['isOpen'] = {}
   /** How many native chunks had such a reason. */
   #finishes = 0
 
@@ -89,10 +91,10 @@ export class AnswerReader {
 
   #addNative(value: unknown): string {
     const piece = readNative(value)
-    const { reasons, counts } = piece
-    if (reasons.some(Boolean)) this.#finishes++
-    if (reasons.length > 0) this.#isFinished = reasons.every(Boolean)
-    Object.assign(this.summary, counts)
+    if (Object.values(piece.isOpen).includes(false)) this.#finishes++
+    const isOpen = Object.values(Object.assign(this.#isOpen, piece.isOpen))
+    if (isOpen.length > 0) this.#isFinished = !isOpen.includes(true)
+    Object.assign(this.summary, piece.counts)
     const hasFile = piece.holds.includes('a picture') || piece.holds.includes('a file')
     if (piece.text === '' && hasFile) this.received++
     return this.#addPiece(piece)

@@ -145,17 +145,17 @@ const fromLink = (uri: Uint8Array): FoundImage | string =>
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** In a text, shorter data is not an image but words about one. Characters. */
-const shortestData = 32
-
 /** What a data URI has before its data. All lengths are limited: a hostile text begins many, and ends none. */
 const headOf = (kind: string) => `data:(${kind}/[\\w.+-]{1,100})(?:;[^;,\\s]{0,100}){0,8};base64,`
 
 const wholeUri = new RegExp(`^${headOf('[\\w.+-]{1,100}')}`, 'i')
 
+/** Shorter data is not an image but words about one. */
+const dataOf = (letters: string) => `(?=[${letters}]{32})([${letters}]*)`
+
 /** Line breaks can be part of a URI only in brackets or quotes; a bare URI ends at the first. */
 const imageUri = new RegExp(
-  `(?<=[("'<])${headOf('image')}([\\w+/=\\r\\n-]*)|${headOf('image')}([\\w+/=-]*)`,
+  `(?<=[("'<])${headOf('image')}${dataOf('\\w+/=\\r\\n-')}|${headOf('image')}${dataOf('\\w+/=-')}`,
   'gi',
 )
 
@@ -169,10 +169,8 @@ function parseDataUri(value: Uint8Array): FoundImage | undefined {
 /** Takes images that are `data:` URIs out of a text. */
 export function splitDataUris(text: string): { text: string; images: FoundImage[] } {
   const images: FoundImage[] = []
-  const rest = text.replace(imageUri, (uri, closedType, closedData, bareType, bareData) => {
-    const data: string = closedData ?? bareData
-    if (data.length < shortestData) return uri
-    images.push({ mimeType: closedType ?? bareType, base64: Buffer.from(data) })
+  const rest = text.replace(imageUri, (_, closedType, closedData, bareType, bareData) => {
+    images.push({ mimeType: closedType ?? bareType, base64: Buffer.from(closedData ?? bareData) })
     return ''
   })
   return { text: rest, images }

@@ -67,6 +67,13 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'STOP' },
   ],
   [
+    'the end of another candidate is not that of the printed one',
+    [
+      [native(candidate('half of')), 'half of', 'open'],
+      [native({ index: 1, ...stop }), '', 'open'],
+    ],
+  ],
+  [
     'another candidate alone is finished, too',
     [[native(candidate('b', { index: 1, ...stop })), '', 'finished']],
   ],

@@ -139,6 +139,7 @@ describe('a data URI in a text', () => {
   test.each<[text: string, rest: string, images?: string[]]>([
     ['', ''],
     ['a data:image/png;base64, b', 'a data:image/png;base64, b'],
+    [`data:image/png;base64,${uri}`, 'data:image/png;base64,', [`${png} ${data}`]],
     [`a ${uri} b`, 'a  b', [`${png} ${data}`]],
     [`data:${png};base64,${data.slice(1)}`, `data:${png};base64,${data.slice(1)}`],
     [`DATA:image/svg+xml;BASE64,${long}`, '', [`image/svg+xml ${long}`]],

@@ -1,14 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { isNative, type NativePiece, readNative } from '../../../src/wire/gateway/answer-forms.ts'
 
-interface Piece extends Partial<Omit<NativePiece, 'reasons'>> {
+interface Piece extends Partial<Omit<NativePiece, 'isOpen'>> {
   /** Of all its candidates, if it has any. */
   isFinished?: boolean
 }
 
 function read(value: object, { text = '', summary = {}, holds = [], ...more }: Piece): void {
-  const { reasons, ...piece } = readNative(value)
-  const isFinished = reasons.length > 0 ? reasons.every(Boolean) : undefined
+  const { isOpen, ...piece } = readNative(value)
+  const open = Object.values(isOpen)
+  const isFinished = open.length > 0 ? !open.includes(true) : undefined
   expect({ ...piece, isFinished }).toEqual({ text, summary, holds, ...more })
 }
 
