@@ -89,7 +89,7 @@ export class Budget {
   /** Adds the session's total usage at the beginning of the run. */
   addBase(usage: SessionUsage | undefined): void {
     this.addSession(usage)
-    if (usage) this.begin(true)
+    if (usage) this.begin(false)
   }
 
   /** The session's usage at the beginning of the run is not known. */
@@ -107,11 +107,11 @@ export class Budget {
 
   /** Why the run is over its bounds, in words; absent if it is within them. */
   exceeded(): string | undefined {
-    const { maxTotalTokens, maxCost } = this.#flags
-    const tokens = this.#leastTokens
+    const { maxTotalTokens = Infinity, maxCost } = this.#flags
+    const tokens = this.#leastTokens ?? -1
     const { cost } = this.#told
     const atLeast = this.#lacksSome || this.#told.tokens?.totalTokens === null ? 'at least ' : ''
-    if (maxTotalTokens !== undefined && tokens !== undefined && tokens >= maxTotalTokens)
+    if (tokens >= maxTotalTokens)
       return `the run took ${atLeast}${tokensInWords(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
     if (maxCost === undefined || !cost || cost.amount < toMinor(maxCost, cost.currency).amount)
       return undefined
@@ -201,8 +201,11 @@ function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionU
   for (const name of names) {
     const [count, more] = [one.tokens[name], other.tokens[name]]
     if (count === null || more === null) tokens[name] = null
-    else if (count !== undefined && more !== undefined && count + sign * more >= 0)
-      tokens[name] = count + sign * more
+    else {
+      // What only one of them tells is not known, and neither is their sum.
+      const sum = (count ?? Number.NaN) + sign * (more ?? Number.NaN)
+      if (sum >= 0) tokens[name] = sum
+    }
   }
   const amount = one.cost && other.cost ? one.cost.amount + BigInt(sign) * other.cost.amount : -1n
   return { tokens, cost: one.cost && amount >= 0n ? { ...one.cost, amount } : undefined }

@@ -256,6 +256,7 @@ describe('what a run that takes a session up has used', () => {
     ['after a usage that is the last word', [task, says, told(10, 5)], undefined, 35],
     ['in a turn whose work is not told, if nobody tells it', [task, told(10, 5), says], undefined, undefined],
     ['in a turn whose work the service tells', [task, told(10, 5), says], usage(20, 5), 25],
+    ['in a turn of which it tells what was before', [task, told(10, 5), says], usage(9, 5), undefined],
   ])('%s', (_, past, asked, total) => {
     const budget = new Budget()
     for (const event of past) budget.add(event as never)
@@ -310,6 +311,7 @@ describe('the bounds of a run', () => {
     [{}, [told(9, 9, '900')], undefined],
     [{ maxTotalTokens: 18 }, [], undefined],
     [{ maxTotalTokens: 19 }, [told(9, 9)], undefined],
+    [{ maxTotalTokens: 3 }, [request(1, 2)], 'the run took 3 tokens, and --max-total-tokens is 3'],
     [{ maxTotalTokens: 18 }, [told(9, 9)], 'the run took 18 tokens, and --max-total-tokens is 18'],
     [
       { maxTotalTokens: 3 },
@@ -350,6 +352,12 @@ describe('the bounds of a run', () => {
     [{ maxTotalTokens: 1, maxCost: '1' }, [says, told(9, 9, '1')], undefined],
   ])('%j, after %j cannot be kept: %s', (flags, now, lack) => {
     expect(budgetOf(flags, now).lack).toBe(lack)
+  })
+
+  test('what worked before the run says nothing of its bounds', () => {
+    const budget = budgetOf({ maxTotalTokens: 1 }, [says])
+    budget.begin(true)
+    expect(budget.lack).toBe(undefined)
   })
 
   test.each<[flags: BoundFlags, now: object[], rounding: string | undefined]>([
