@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { type AddressInfo, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
 import { isLoopback } from '../wire/address.ts'
-import { type Exchange, type HttpResponse, readBody } from '../wire/exchange.ts'
+import { collectBody, type Exchange, type HttpResponse } from '../wire/exchange.ts'
 
 export interface ListenOptions {
   port: number
@@ -59,16 +59,37 @@ function refuse({ headers }: IncomingMessage, isPrivate: boolean): HttpResponse 
   return undefined
 }
 
-/** The longest body that is read. Bytes. */
+/** The longest body that is read, and the most that all bodies that are being read may have together. Bytes. */
 const longest = 64 * 1024 * 1024
+const most = 256 * 1024 * 1024
+
+/** How much has come of all bodies that are being read. Bytes. */
+let held = 0
+
+/** Reads a body; `undefined` if it is too long. */
+async function readBody(request: IncomingMessage): Promise<Uint8Array | undefined> {
+  if (Number(request.headers['content-length'] ?? 0) > longest) return undefined
+  const collected = collectBody()
+  let size = 0
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+      size += chunk.length
+      held += chunk.length
+      if (size > longest || held > most) return undefined
+      collected.add(chunk)
+    }
+    return collected.bytes()
+  } finally {
+    held -= size
+  }
+}
 
 async function answerTo(request: IncomingMessage, exchange: Exchange): Promise<HttpResponse> {
-  const isReadable = Number(request.headers['content-length'] ?? 0) <= longest
-  const body = isReadable && (await readBody(request.iterator({ destroyOnReturn: false }), longest + 1))
-  if (!body || body.length > longest) {
+  const body = await readBody(request)
+  if (!body) {
     // The rest is thrown away: if it were not read, the client might not see the answer.
     request.resume()
-    return plain(413, 'the body is longer than 64 MiB')
+    return plain(413, 'the body is longer than 64 MiB, or longer than there is room for beside the others')
   }
   const headers = Object.entries(request.headers).map(([name, value]) => [name, String(value)])
   const { method = 'GET', url } = request

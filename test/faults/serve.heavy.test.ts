@@ -178,6 +178,27 @@ describe('W: serve under attack', () => {
     expect(served.peak()).toBeLessThan(300)
   })
 
+  test('W06 many big bodies at once do not add up (needs /proc)', async () => {
+    const served = await serve()
+    const size = 60 * 2 ** 20
+    const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${size}\r\n\r\n`
+    const sockets = Array.from({ length: 10 }, () => connect(served.port, '127.0.0.1').on('error', () => {}))
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy()
+    })
+    const answer = new Promise((resolve) => {
+      for (const socket of sockets) socket.once('data', resolve)
+    })
+    const sent = sockets.map((socket) => new Promise((resolve) => socket.once('drain', resolve)))
+    for (const socket of sockets) socket.write(head)
+    for (const socket of sockets) socket.write(Buffer.alloc(size - 1, 32))
+    await Promise.all(sent)
+    expect(served.peak()).toBeLessThan(600)
+    expect(status(String(await answer))).toBe(413)
+    for (const socket of sockets) socket.destroy()
+    await isWell(served)
+  })
+
   test('W06 a head that drips is 408', async () => {
     const served = await serve()
     const socket = connect(served.port, '127.0.0.1').on('error', () => {})
