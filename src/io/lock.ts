@@ -95,7 +95,7 @@ export async function lockForRun(path: string, options: RunLockOptions): Promise
 }
 
 /** A lock that did not change for so long was left behind by a killed process. Milliseconds. */
-const silence = 5000
+const silence = 4000
 
 /** Milliseconds. */
 const aWhile = 2000

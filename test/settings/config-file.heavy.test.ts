@@ -393,6 +393,28 @@ describe('many writers', () => {
     expect(leftovers(folder)).toEqual([])
   })
 
+  test('C07: the lock of a killed writer is cleared before 5 s are over, by the own clock of who waits', async () => {
+    const { cwd, path } = settled()
+    writeFileSync(`${path}.parley-lock`, '')
+    const preload = join(cwd, 'preload.cjs')
+    const looks = `
+      const fs = require('node:fs')
+      const { openSync } = fs
+      let time = 0
+      performance.now = () => time
+      fs.openSync = (name, ...how) => {
+        if (/config[.]json[.]parley-lock$/.test(name)) time += 250
+        return openSync(name, ...how)
+      }
+      process.on('exit', () => fs.writeFileSync('time.txt', String(time)))`
+    writeFileSync(preload, looks)
+    const program = [process.execPath, '--require', preload, binary]
+    expect(await execute(['config', 'set', 'timeout', '5'], { cwd, env: bare, program })).toMatchObject({
+      code: 0,
+    })
+    expect(Number(readFileSync(join(cwd, 'time.txt'), 'utf8'))).toBeLessThan(5000)
+  })
+
   /**
    * Has a signal come when the lock is asked for the so-manieth time, and no time pass until then: a test that sent it
    * might come too late.
