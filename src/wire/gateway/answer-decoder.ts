@@ -260,11 +260,14 @@ const longestUnknown = 1024 * 1024
 function createUnknownDecoder(reading: BodyReading): BodyDecoder {
   const body = collectBody(longestUnknown)
   const end = () => addBody(reading, new TextDecoder().decode(body.bytes()))
+  let isFull = false
   return {
     isVerbatim: true,
     mayEndHere: () => false,
     push(bytes) {
-      if (body.add(bytes) === longestUnknown) end()
+      if (isFull) return
+      isFull = body.add(bytes) === longestUnknown
+      if (isFull) end()
     },
     end,
   }

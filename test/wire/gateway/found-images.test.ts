@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { createAnswerDecoder } from '../../../src/wire/gateway/answer-decoder.ts'
 import { type FoundImage, ImageFinder, splitDataUris } from '../../../src/wire/gateway/found-images.ts'
 import { notUnderstood } from '../../../src/wire/problem/problem.ts'
 
@@ -174,4 +175,19 @@ describe('a data URI in a text', () => {
     const split = splitDataUris(text)
     expect({ text: split.text, images: split.images.map(shown) }).toEqual({ text: rest, images })
   })
+})
+
+test('a large body that is no answer is read once up to its limit, however many pieces come', () => {
+  let refused = 0
+  class Counting extends ImageFinder {
+    override refuse(...given: Parameters<ImageFinder['refuse']>) {
+      refused++
+      super.refuse(...given)
+    }
+  }
+  const images = new Counting()
+  const decoder = createAnswerDecoder('text/html', { text() {}, images })
+  for (let i = 0; i < 100; i++) decoder.push(Buffer.alloc(64 * 1024, '<p>'))
+  expect(refused).toBe(1)
+  expect(images.unread).toMatchObject({ kind: 'response' })
 })
