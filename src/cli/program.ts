@@ -166,7 +166,7 @@ class Program implements Grammar {
       this.#exitCode = (await module?.run(context, command.opts() as never, command.args, this)) ?? 0
       await context.output.flush()
     } catch (error) {
-      if (flags.raw) await printBody(context, error)
+      if (flags.raw && !module?.printsLines) await printBody(context, error)
       throw error
     }
   }

@@ -9,6 +9,8 @@ export interface CommandModule {
   /** Paragraphs of its help. */
   notes?: readonly string[]
   companions?: Companions
+  /** With `--raw` it prints lines of JSON, and no failure's body among them. */
+  printsLines?: boolean
   /** Commands that run as printed. */
   examples: readonly string[]
   /** Returns an exit code if that is not 0 and nothing failed. */

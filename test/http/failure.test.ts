@@ -241,6 +241,18 @@ test('--raw -o keeps the body of a failure out of the file, and prints it on std
   expect(readdirSync(cwd)).toEqual([])
 })
 
+test.each([
+  ['policy check', ['policy', 'check', 'p.json', '-s', 's']],
+  ['events run', ['events', 'run', 'x', '-s', 's']],
+])('--raw of %s, which prints lines of its own, has no body of a failure among them', async (_, argv) => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
+  const exchange = answering('{"error":"no"}', { status: 400 })
+  const ended = await run([...argv, '--raw'], { cwd, exchange })
+  expect(ended).toMatchObject({ code: 4, out: '' })
+  expect(ended.err).toContain('the service says: no')
+})
+
 test('--raw of a batch that a refusal ends prints nothing beside its results', async () => {
   const cwd = temporaryFolder()
   const exchange = answering('{"error":"no"}', { status: 401 })

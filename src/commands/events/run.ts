@@ -39,6 +39,8 @@ export default {
     "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer. 14: something was denied. 15: the deadline or a bound stopped it. If the deadline passes before the task is sent, it is 9: run the same line again.",
   ],
 
+  printsLines: true,
+
   companions: {
     '--tool-timeout': { needs: ['--tool'] },
   },

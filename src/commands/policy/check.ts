@@ -19,6 +19,8 @@ export default {
     "--raw prints a line of JSON for each. stderr names the rules that matched nothing. 'parley help policy' describes the rules.",
   ],
 
+  printsLines: true,
+
   companions: {
     '--dry-run': asking,
     '--curl': asking,
