@@ -32,7 +32,7 @@ import {
 } from '../settings/table.ts'
 import type { CommandModule } from './command.ts'
 
-/** The commands about profiles. What asks, validates and tries is loaded only by those that do so. */
+/** The commands about profiles. What asks a person and what tries a profile is loaded only by those that do so. */
 export const configCommands = {
   init: {
     notes: [

@@ -97,8 +97,6 @@ function withUntouched(error: unknown, conversation: Conversation | undefined): 
   return new CliError(error.kind, `${error.message}; ${conversation.untouched}`, error.details)
 }
 
-/** A failure's body is neither the answer that the file is for, nor wanted on stdout. */
-
 /** While the service thinks. */
 const loadAnswer = () => import('./answer.ts')
 
