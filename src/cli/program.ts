@@ -1,5 +1,5 @@
 import { CommanderError, type Option } from 'commander'
-import { flagValue } from '../argv/bare-flags.ts'
+import { flagValue, hasFlag } from '../argv/bare-flags.ts'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Grammar } from '../commands/command.ts'
 import type { Context, Host, Run } from '../context.ts'
@@ -90,7 +90,8 @@ class Program implements Grammar {
   #explain(error: unknown): unknown {
     if (error instanceof CommanderError) return usage(inOurWords(error))
     if (!(error instanceof Unknown)) return error
-    const isHelp = this.#options.run.summary.command === 'help'
+    // As JSON there are commands, and no topics.
+    const isHelp = this.#options.run.summary.command === 'help' && !hasFlag(this.#argv, '--json')
     return usage(describeUnknown(error, isHelp, flagValue(this.#argv, '--profile')))
   }
 

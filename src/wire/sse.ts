@@ -37,8 +37,14 @@ export function createSseDecoder() {
     const { field, value } = splitField(line)
     if (field === 'event') event = value
     else if (field === 'id') id = value
-    else if (field === 'data') data = data === undefined ? value : `${data}\n${value}`
+    else if (field === 'data') addData(value)
     else if (field !== '' && (bare.isInside() || opensBare(line))) takeBare(line)
+  }
+
+  /** What marks the end of a stream may come without a blank line, and the connection stay open. */
+  function addData(value: string): void {
+    data = data === undefined ? value : `${data}\n${value}`
+    if (isTerminator(data)) dispatch()
   }
 
   /** A bare value waits for no blank line, nor does the event before it. */

@@ -157,6 +157,7 @@ test('the first words are printed while the server still waits', async () => {
 test.each([
   ['message_stop', 'data: {"type":"message_stop"}\n\n'],
   ['[DONE]', 'data: [DONE]\n\n'],
+  ['[DONE] without a blank line', 'data: [DONE]\n'],
 ])('nothing more is waited for after %s', async (_, end) => {
   const ended = await stream(
     await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\n`, end], 'stay'),
