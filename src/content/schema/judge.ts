@@ -38,9 +38,7 @@ export function createJudge(schema: unknown): Judge {
     if (!draft.check(schema)) return failing(describeAll(schema, draft.check.errors?.slice(0, 1)))
     for (const part of [...subschemasOf(schema)]) {
       for (const [name, type] of validatorsOwn) if (typeof part[name] === type) delete part[name]
-      for (const map of [part.properties, part.patternProperties])
-        if (isObject(map) && Object.hasOwn(map, leftOut))
-          return failing([`a property named ${leftOut} cannot be checked`])
+      nameAnew(part)
     }
     const validate: ValidateFunction = validator.compile(schema as object)
     // Shows a schema that is its own part without end.
@@ -61,8 +59,17 @@ const validatorsOwn = [
   ['id', 'string'],
 ] as const
 
-/** The validator leaves out what a map of properties has by this name. */
+/** The validator leaves out what a map of properties has by this name, but not by a pattern for it. */
 const leftOut = '__proto__'
+
+function nameAnew(part: SchemaObject): void {
+  for (const [map, pattern] of [
+    [part.properties, `^(${leftOut})$`],
+    [part.patternProperties, `(${leftOut})`],
+  ] as const)
+    if (isObject(map) && Object.hasOwn(map, leftOut))
+      part.patternProperties = { ...(part.patternProperties as SchemaObject), [pattern]: map[leftOut] }
+}
 
 function describeRefusal(error: unknown): string {
   if (error instanceof RangeError) return 'it refers to itself without end'
