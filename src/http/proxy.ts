@@ -1,5 +1,4 @@
 import { BlockList, isIP, type Socket } from 'node:net'
-import { unescape as decode } from 'node:querystring'
 import { CliError } from '../errors.ts'
 import { addressProblem, isLoopback } from '../wire/address.ts'
 import { ready } from './socket.ts'
@@ -34,7 +33,7 @@ function parseProxy(given: string, variable: string): HttpProxy {
   const text = bareProxy.test(given) ? `http://${given}` : given
   const problem = addressProblem(text.replace(/(?<=:\/\/)[^/\\?#]*@/, ''))
   if (problem)
-    throw new CliError('credentials', `${variable} ${problem}`, {
+    throw new CliError('credentials', `${variable} ${problem}: give HOST:PORT or http://HOST:PORT`, {
       sent: 'no',
       consequence: 'nothing was sent',
     })
@@ -44,8 +43,12 @@ function parseProxy(given: string, variable: string): HttpProxy {
   url.password = ''
   if (username === '' && password === '') return { url, variable }
   const credentials = `${decode(username)}:${decode(password)}`
-  return { url, variable, authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }
+  return { url, variable, authorization: `Basic ${Buffer.from(credentials, 'latin1').toString('base64')}` }
 }
+
+/** The bytes of an encoded text, each as a character: a password need not be UTF-8. */
+const decode = (text: string) =>
+  text.replace(/%[\da-f]{2}/gi, (byte) => Buffer.from(byte.slice(1), 'hex').toString('latin1'))
 
 /** Whether NO_PROXY names the host: by itself, as a suffix, with a port, as a block of addresses, or by `*`. */
 function isExempt(url: URL, list: string): boolean {
@@ -61,7 +64,7 @@ function matches(entry: string, host: string, port: string): boolean {
   const [, bracketed, name = bracketed, wanted] =
     /^(?:\[(.+)\]|([^:]+|.*:.*:.*?))(?::(\d+))?$/.exec(entry) ?? []
   if (name === undefined || (wanted !== undefined && wanted !== port)) return false
-  const [address = '', length] = name.split('/')
+  const [address = '', length] = name.replace(/[[\]]/g, '').split('/')
   if (isIP(address) > 0) return isInBlock(host, address, length)
   const suffix = name.replace(/^\*?\./, '').replace(/\.$/, '')
   return host === suffix || host.endsWith(`.${suffix}`)

@@ -311,7 +311,7 @@ faultsInside('X: proxies (needs openssl)', [
   ),
   refusedUrl('127.0.0.1:0', 'port 0'),
   refusedUrl('127.0.0.1:99999', 'not a valid URL'),
-  refusedUrl('proxy.test', beginning, 'all_proxy'),
+  refusedUrl('proxy.test', `${beginning}: give HOST:PORT or http://HOST:PORT`, 'all_proxy'),
   refusedUrl('socks5://user:secretword@127.0.0.1:8080', beginning),
   refusedUrl('http://user:secretword@a b:1', 'must not contain blanks'),
   refusedUrl('http://127.0.0.1:0', 'port 0'),

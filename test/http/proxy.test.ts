@@ -43,6 +43,7 @@ test.each([
   ['https://[fd00::1]', 'fd00:0:0::1'],
   ['https://[fd00::1]:8443', '[fd00::1]:8443'],
   ['https://[fd00::1]', 'fd00::/8'],
+  ['https://[fe80::1]', '[fe80::]/10'],
   ['https://127.0.0.1', ''],
   ['https://127.8.9.1', ''],
   ['https://[::1]', ''],
@@ -79,6 +80,15 @@ test('a proxy keeps its user name and password apart from its address', () => {
   expect(found).toMatchObject({ variable: 'https_proxy' })
   expect(found?.url.href).toBe('https://proxy.test/')
   expect(found?.authorization).toBe(`Basic ${Buffer.from('user:p@ss:').toString('base64')}`)
+})
+
+test.each([
+  ['%ff', '\xff'],
+  ['é', '\xc3\xa9'],
+  ['50%', '50%'],
+])('a password goes to the proxy byte for byte: %s', (given, bytes) => {
+  const found = findProxy(new URL('https://a.test'), { https_proxy: `http://u:${given}@proxy.test` })
+  expect(found?.authorization).toBe(`Basic ${Buffer.from(`u:${bytes}`, 'latin1').toString('base64')}`)
 })
 
 test('a proxy that wants a password is told how to be given one, without the one that it refused', async () => {
