@@ -62,8 +62,8 @@ function currentFolder(): string {
 
 /** Node replaces bytes that are not UTF-8 by U+FFFD: then the text to send would not be the text that was given. */
 function checkArguments(argv: string[]): void {
-  const suspect = argv.findIndex((word) => word.includes('\ufffd'))
-  if (suspect >= 0 && !areUtf8()) throw usage(`argument ${suspect + 1} is not UTF-8: ${argv[suspect]}`)
+  const suspects = argv.filter((word) => word.includes('\ufffd'))
+  if (suspects.length > 0 && !areUtf8()) throw usage(`an argument is not UTF-8: ${suspects.join(' or ')}`)
 }
 
 /** Whether the system shows the bytes of this process's arguments, and all are UTF-8: U+FFFD itself was typed. */
