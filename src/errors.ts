@@ -151,7 +151,6 @@ const fileProblems: Record<string, string> = {
   EISDIR: 'it is a folder',
   ENOTDIR: 'a part of its path is not a folder',
   EEXIST: 'it already exists',
-  ELOOP: 'it is a link',
   ENOSPC: 'no space left on the disk',
   EDQUOT: 'the quota of the disk is used up',
   EFBIG: 'it would be larger than a file may be (ulimit -f says how large that is)',

@@ -45,8 +45,9 @@ export class AppendedFile {
       const flags = O_RDWR | O_APPEND | O_CREAT | (refusal === undefined ? 0 : O_EXCL)
       this.#file = openRegular(path, name, flags, 0o600)
     } catch (error) {
-      const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST'
-      throw isThere ? new CliError('file', `${name}: ${refusal}`) : asFileFailure(error, name)
+      const { code = '' } = error as NodeJS.ErrnoException
+      const why = { EEXIST: refusal, ELOOP: 'it is a link' }[code]
+      throw why === undefined ? asFileFailure(error, name) : new CliError('file', `${name}: ${why}`)
     }
   }
 

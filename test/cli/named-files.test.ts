@@ -147,6 +147,16 @@ describe('F30 a link to a file that is not there yet (needs POSIX files)', () =>
     expect(ended.err).toMatch(/loop: it is a link/)
   })
 
+  test('an input may be a link, but not one that leads to itself', async () => {
+    const cwd = folderWith('hi', 'in')
+    symlinkSync('in', join(cwd, 'link.txt'))
+    expect(await run([...chat, '-f', 'link.txt', '--dry-run'], { cwd })).toMatchObject({ code: 0 })
+    symlinkSync('loop', join(cwd, 'loop'))
+    const ended = await run([...chat, '-f', 'loop/file'], { cwd })
+    expect(ended).toMatchObject({ code: 11, requests: [] })
+    expect(ended.err).toContain('loop/file: too many symbolic links')
+  })
+
   test('no results are written through it', async () => {
     const cwd = folderWith('"hi"\n', 'in')
     symlinkSync('there', join(cwd, 'link'))
