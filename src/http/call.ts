@@ -94,7 +94,8 @@ export function createCaller(
       return { ...response, head }
     }
     const sending = tryAgain(context, attempt, { call, policy, isStopped: parts.isStopped })
-    if (!parts.once && !isOneOfMany) stopSpinner ??= showSpinner(context, 'waiting for the answer')
+    const isSilent = parts.once || isOneOfMany
+    if (!isSilent) stopSpinner ??= showSpinner(context, 'waiting for the answer')
     const response = await sending
       .catch((error: unknown) => {
         call.end()
@@ -103,6 +104,7 @@ export function createCaller(
         throw explain(error)
       })
       .finally(() => {
+        if (isSilent) return
         // With several at once the first that ends: from then on there is output, which a spinner would cover.
         stopSpinner?.()
         stopSpinner = undefined

@@ -1,4 +1,4 @@
-import { Readable } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { createContext } from '../../src/cli/create-context.ts'
 import type { Host, SharedFlags } from '../../src/context.ts'
@@ -18,6 +18,8 @@ import { answering, credentials, temporaryFolder } from '../harness/run.ts'
 interface Run {
   caller: Caller
   requests: HttpRequest[]
+  /** How many spinners are shown, or will be. */
+  spinners(): number
   /** What the run would say if it were interrupted now. */
   interrupted(): string | undefined
 }
@@ -29,6 +31,13 @@ async function startRun(
   { stdin = '', cwd = temporaryFolder(), env = {} }: { stdin?: string; cwd?: string; env?: object } = {},
 ): Promise<Run> {
   const requests: HttpRequest[] = []
+  const terminal = {
+    isTerminal: true,
+    columns: 80,
+    open: () => new PassThrough() as never,
+    writeNow: () => 0,
+  }
+  const cleanups = new Crowd<() => unknown>()
   const nowhere = { isTerminal: false, open: () => new Readable() as never, writeNow: () => 0 }
   const host: Host = {
     env: { PATH: process.env.PATH, HOME: cwd, ...credentials, ...env },
@@ -37,7 +46,7 @@ async function startRun(
     uid: undefined,
     stdin: { kind: 'pipe', open: () => Readable.from([Buffer.from(stdin)]) },
     stdout: nowhere,
-    stderr: nowhere,
+    stderr: flags.quiet === false ? terminal : nowhere,
     timers: realTimers,
     exchange(request, onSent = () => {}) {
       requests.push(request)
@@ -51,7 +60,7 @@ async function startRun(
     {
       start: 0,
       limit: { deadline: Infinity },
-      cleanups: new Crowd(),
+      cleanups,
       lastSteps: [],
       secrets: new Secrets(),
       summary: new Summary(),
@@ -59,7 +68,9 @@ async function startRun(
     },
   )
   const caller = createCaller(context, await readSettings(context))
-  return { caller, requests, interrupted: () => calls.lastWords() }
+  const before = [...cleanups].length
+  const spinners = () => [...cleanups].length - before
+  return { caller, requests, spinners, interrupted: () => calls.lastWords() }
 }
 
 const call = (caller: Caller, model: string, read: () => Promise<string> = async () => model) =>
@@ -138,6 +149,29 @@ test('an interruption says what it means for every call that is under way', asyn
   answers.get('b')?.()
   await ends[1]
   expect(interrupted()).toBeUndefined()
+})
+
+test('a call beside another leaves the spinner of that one where it is', async () => {
+  let answer = () => {}
+  const waiting = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  const { caller, requests, spinners } = await startRun(
+    async (model) => {
+      if (model === 'slow') await waiting
+      return answering('{}')({} as never)
+    },
+    { quiet: false },
+  )
+  const slow = call(caller, 'slow')
+  await expect.poll(() => requests.length).toBe(1)
+  expect(spinners()).toBe(1)
+  const parts = { params: { family: 'alpha', model: 'aside' }, once: new AbortController().signal }
+  await caller.call(endpoints.chat, { ...parts, body: Buffer.from('{}') }, async () => {})
+  expect(spinners()).toBe(1)
+  answer()
+  await slow
+  expect(spinners()).toBe(0)
 })
 
 test('a header from stdin is read once for all calls', async () => {
