@@ -83,7 +83,7 @@ export function createSseDecoder() {
       const last = lines.rest()
       const isField = last !== '' && last[0] !== ':' && !bare.isInside() && !opensBare(last)
       if (last !== '') takeLine(last)
-      const isTorn = isField || size > 0
+      const isTorn = (isField && events.length === 0) || size > 0
       return { events: events.splice(0), torn: isTorn ? { event, data: data ?? bare.rest() } : undefined }
     },
   }

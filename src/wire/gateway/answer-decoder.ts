@@ -150,8 +150,7 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
       if (!hasEnded(reader)) {
         const { events, torn } = decoder.end()
         readAll(events)
-        if (torn && isTerminator(torn.data)) reader.end()
-        else if (torn) throwForTorn(reading, torn)
+        if (torn) throwForTorn(reading, torn)
       }
       if (reader.progress() === 'open') throw brokenOff()
     },
