@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { hash as digest } from 'node:crypto'
 import { promises as fs } from 'node:fs'
-import { nothingSpent, type Spent } from '../content/tokens.ts'
+import { Spent } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { asFileFailure, CliError, mostCounted, usage, usageProblems } from '../errors.ts'
 import { cutLines } from '../io/cut-lines.ts'
@@ -57,27 +57,27 @@ export interface Share {
 }
 
 /** How far a batch has come, as far as is known by now: of its share, the number of lines of each kind. */
-export interface Tally {
+export class Tally {
   /** `undefined` as long as only the end of a pipe will tell. */
   total?: number
   /** A line has a request, in whichever share. */
-  hasLine: boolean
-  ok: number
-  failed: number
+  hasLine = false
+  ok = 0
+  failed = 0
   /** The number of failed lines by kind of failure. */
-  failures: Record<string, number>
+  readonly failures: Record<string, number> = {}
   /** Done by an earlier run. */
-  skipped: number
+  skipped = 0
   /** Asked again because what their results name is gone. */
-  gone: number
+  gone = 0
   /** The tokens of all answers that tell them, also of an earlier run. */
-  tokens: number
+  tokens = 0
   /** The part of `tokens` that an earlier run spent. */
-  earlierTokens: number
+  earlierTokens = 0
   /** Some answers, of this or an earlier run, do not tell their tokens. */
-  isPartial: boolean
+  isPartial = false
   /** An answer came in this run. */
-  isAnswered: boolean
+  isAnswered = false
 }
 
 /** The lines of a batch, or of a share of it, but for those that an earlier run has done. */
@@ -145,18 +145,7 @@ export async function readInput<C extends LineCall>(
   ledger: Ledger,
   { place, of }: Share = { place: 1, of: 1 },
 ): Promise<BatchInput<C>> {
-  const tally: Tally = {
-    hasLine: false,
-    ok: 0,
-    failed: 0,
-    failures: {},
-    skipped: 0,
-    gone: 0,
-    tokens: 0,
-    earlierTokens: 0,
-    isPartial: false,
-    isAnswered: false,
-  }
+  const tally = new Tally()
   async function* read(onBad: (line: BadLine) => void): AsyncGenerator<BatchLine<C>, void, undefined> {
     let total = 0
     for await (const text of readLines(source.read())) {
@@ -251,7 +240,7 @@ async function makeLine<C extends LineCall>(
     const { id } = form
     const hash = hashRequest(call)
     const entered = ledger?.enter({ id, hash })
-    const line = { index, id, hash: entered?.hash ?? hash, call, spent: nothingSpent(), failures: 0 }
+    const line = { index, id, hash: entered?.hash ?? hash, call, spent: new Spent(), failures: 0 }
     return { line, ...entered }
   } catch (error) {
     return { index, ...(await describeProblem(error, text.text)) }

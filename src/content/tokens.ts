@@ -50,27 +50,18 @@ export function tokensOf({ response }: Record<string, unknown>): number | undefi
 }
 
 /** What a line of a batch took so far: all of its requests, and all answers to them, those that failed a check too. */
-export interface Spent {
-  attempts: number
-  answers: number
+export class Spent {
+  attempts = 0
+  answers = 0
   /** Those of the answers that do not say what they took. */
-  unmetered: number
+  unmetered = 0
   /** All that the others took. */
-  tokens: number
+  tokens = 0
   /** Those of these that the sum of its batch has. */
-  counted: number
+  counted = 0
   /** Sums of what the answers say, by the names that results have. */
-  usage: Record<string, TokenCount>
+  readonly usage: Record<string, TokenCount> = {}
 }
-
-export const nothingSpent = (): Spent => ({
-  attempts: 0,
-  answers: 0,
-  unmetered: 0,
-  tokens: 0,
-  counted: 0,
-  usage: {},
-})
 
 /** Counts an answer as soon as it is known what it took: it is paid for, whatever becomes of it. */
 export function countAnswer(spent: Spent, run: Summary, summary: AnswerSummary): void {

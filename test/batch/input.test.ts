@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Prepare, readInput } from '../../src/batch/input.ts'
 import { Ledger } from '../../src/batch/ledger.ts'
-import { nothingSpent } from '../../src/content/tokens.ts'
+import { Spent } from '../../src/content/tokens.ts'
 import { type CliError, usageProblems } from '../../src/errors.ts'
 import { gather, prepare, sourceOf, type TestCall } from './pieces.ts'
 
@@ -19,7 +19,7 @@ const refusal = async (text: string, make?: Prepare<TestCall>): Promise<CliError
   throw new Error('it was accepted')
 }
 
-const work = { call: expect.anything(), spent: nothingSpent(), failures: 0 }
+const work = { call: expect.anything(), spent: new Spent(), failures: 0 }
 
 test('a line becomes a job, named by its number, its id and its hash', async () => {
   const jobs = await linesOf('"a"\n\n{"id":"x","prompt":"a"}\n{"prompt":"a","model":"m"}\n"b"\n')
