@@ -14,18 +14,11 @@ import { helpFlag, ParleyCommand, Unknown } from './parley-command.ts'
 import { describeUnknown } from './pointers.ts'
 import { topics } from './topics.ts'
 
-/** Decides about the report of a run, which must not take the place of a file that the run needs. */
-interface ReportGate {
-  /** From here on the report is written, whatever the end of the run. Throws a `CliError` if it cannot be written. */
-  open(): Promise<void>
-  /** None is written. */
-  forgo(): void
-}
-
 interface ProgramOptions {
   run: Run
   version: string
-  report: ReportGate
+  /** It must not take the place of a file that the run needs. */
+  report: { open(): Promise<void>; forgo(): void }
 }
 
 /**
