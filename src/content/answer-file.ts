@@ -39,9 +39,7 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
         const bytes = Buffer.concat(pieces.splice(0))
         // The file is whole if only its name could not be given to it.
         const part = file.keep()
-        throw part?.name === undefined
-          ? rescue(context, error, { bytes, extension: 'txt', what: 'the answer' })
-          : withPart(error, part)
+        throw part?.name === undefined ? rescue(context, error, bytes, 'txt') : withPart(error, part)
       }
     },
   }

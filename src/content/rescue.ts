@@ -5,12 +5,13 @@ import { type CliError, fileProblem } from '../errors.ts'
 import { type KeptPart, withPart } from '../io/file-output.ts'
 import { writeWhole } from '../io/temporary-file.ts'
 
-/** Keeps in the temporary folder what was paid for and could not be saved. Returns the failure, which then says where, calling it `what`. */
+/** Keeps in the temporary folder what was paid for and could not be saved. Returns the failure, which then says where. */
 export const rescue = (
   { host }: Context,
   failure: CliError,
-  { bytes, extension = 'bin', what = 'the image' }: { bytes: Uint8Array; extension?: string; what?: string },
-): CliError => withPart(failure, keep(host, bytes, extension), what)
+  bytes: Uint8Array,
+  extension = 'bin',
+): CliError => withPart(failure, keep(host, bytes, extension))
 
 /** Keeps there the text of an answer that was not printed, all of it or the part that came; nothing if it is blank. */
 export const keepText = ({ host }: Pick<Context, 'host'>, text: string): KeptPart | undefined =>

@@ -7,7 +7,7 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
-import { type FileOutput, type Keeper, keepingPart, withPart } from '../../io/file-output.ts'
+import { type FileOutput, keepingPart, withPart } from '../../io/file-output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createWaiting, type Waiting } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
@@ -52,10 +52,7 @@ export function printAnswer(
   const { raw: isRaw } = context.flags
   const text = new AnswerText(isKept || schema ? Infinity : longestUnprinted)
   // What came of an answer that is not printed is kept if the run ends.
-  const held: Keeper = {
-    get isWhole() {
-      return text.isWhole
-    },
+  const held = {
     keep() {
       const { text: kept } = isRaw ? { text: '' } : text.read()
       return file ? file.keep(kept) : keepText(context, kept)
@@ -141,7 +138,7 @@ async function read(
     // Nothing else has the answer if stdout does not take it.
     if (!file && error instanceof CliError && error.kind === 'file') {
       const part = keepText(context, text.read().text || Buffer.from(decoder.unread()).toString())
-      throw withPart(error, part, 'what came of the answer')
+      throw withPart(error, part)
     }
     await shown?.write()
     breakLine()
@@ -164,11 +161,7 @@ function keepUnread(context: Context, error: unknown, bytes: Uint8Array): unknow
   const { brokeOff, body } = error.details
   // An error in a stream says whether it broke off an answer.
   if (brokeOff !== undefined || isErrorEnvelope(body) || start === '' || start[0] === '<') return error
-  return rescue(context, error, {
-    bytes,
-    extension: /^[[{]/.test(start) ? 'json' : 'txt',
-    what: 'the answer',
-  })
+  return rescue(context, error, bytes, /^[[{]/.test(start) ? 'json' : 'txt')
 }
 
 /**

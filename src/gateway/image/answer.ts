@@ -40,9 +40,8 @@ export async function readImageAnswer(
   const { finder, summary, bytes, broken, isAssumed } = await readImages(context, response, reading)
   const isRaw = context.flags.raw
   const rescueBody = (failure: CliError) => {
-    const what = broken ? 'the part that came' : 'the answer'
     const extension = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
-    return isRaw || bytes.length === 0 ? failure : rescue(context, failure, { bytes, extension, what })
+    return isRaw || bytes.length === 0 ? failure : rescue(context, failure, bytes, extension)
   }
   if (broken && isRaw) throw broken
   try {

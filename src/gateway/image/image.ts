@@ -121,11 +121,8 @@ async function saveAnswer(
   for (const uri of links) context.note(`an image is only linked to, and is not fetched: ${uri}`)
   if (images.length === 0 && output === '-') {
     // A message may cut a link, or redact what looks like a secret in it.
-    throw rescue(context, notUnderstood('the answer has only links to images'), {
-      bytes: Buffer.from(links.map((uri) => `${uri}\n`).join('')),
-      extension: 'txt',
-      what: links.length === 1 ? 'the link' : 'the links',
-    })
+    const text = Buffer.from(links.map((uri) => `${uri}\n`).join(''))
+    throw rescue(context, notUnderstood('the answer has only links to images'), text, 'txt')
   }
   const show = createShow(context, preview)
   await saveImages(context, images, {

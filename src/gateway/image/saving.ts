@@ -60,16 +60,14 @@ async function saveImage(
   const { mimeType } = found
   const bytes = await decode(context, found)
   const { extension, isMislabelled } = await recognizeFormat(bytes, mimeType)
-  if (count > destination.capacity) throw rescue(context, tooMany(count), { bytes, extension })
+  if (count > destination.capacity) throw rescue(context, tooMany(count), bytes, extension)
   if (extension === undefined) {
     const claim = mimeType ? ` (it is called ${mimeType})` : ''
-    throw rescue(context, new CliError('response', `the service sent no known kind of image${claim}`), {
-      bytes,
-    })
+    throw rescue(context, notUnderstood(`the service sent no known kind of image${claim}`), bytes)
   }
   if (isMislabelled) context.note(`the service calls an image ${mimeType}, but its bytes are ${extension}`)
   const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
-    throw error instanceof CliError ? rescue(context, error, { bytes, extension }) : error
+    throw error instanceof CliError ? rescue(context, error, bytes, extension) : error
   })
   if (path === undefined) return
   context.summary.files?.push(path)
@@ -94,5 +92,5 @@ async function decode(context: Context, { base64 }: FoundImage): Promise<Uint8Ar
   const bytes = decodeBase64(base64)
   if (bytes) return bytes
   const failure = notUnderstood("an image's data is not proper base64")
-  throw rescue(context, failure, { bytes: base64, extension: 'txt', what: 'it' })
+  throw rescue(context, failure, base64, 'txt')
 }

@@ -111,7 +111,7 @@ export async function keepingAnswer(
   const keepNow = () => {
     const words = calls.lastWords()
     const part = keep(schema && state.stop?.kind === 'done' ? textOf(turn.answer) : '')
-    const told = part && oneLine(tellKept(part, file ? undefined : 'the answer'), 2000)
+    const told = part && oneLine(tellKept(part), 2000)
     if (told !== undefined) calls.sayInstead(() => [told, words].filter(Boolean).join('; '))
   }
   const keepOf = (failure: CliError) => withPart(failure, keep(failure.details.answer))

@@ -101,7 +101,7 @@ test('Y149: a signal keeps what the agent said last beside the file of -o (needs
   const { signal, err } = await started.ended
   expect(signal).toBe('SIGTERM')
   expect(err).toMatch(
-    /^parley: interrupted: the part that came is kept as a\.txt\.part; .*to go on:\n {2}parley events run -s s1 --no-stdin .* --output a\.txt$/m,
+    /^parley: interrupted: what came is kept as a\.txt\.part; .*to go on:\n {2}parley events run -s s1 --no-stdin .* --output a\.txt$/m,
   )
   expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('old')
   expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe('half')

@@ -316,7 +316,7 @@ describe('-o writes the answer to a file', () => {
       cwd,
     })
     expect(open.code).toBe(12)
-    expect(open.err).toContain('the part that came is kept as a.txt.part')
+    expect(open.err).toContain('what came is kept as a.txt.part')
     expect([open.read('a.txt'), open.read('a.txt.part')]).toEqual(['old', 'half'])
     const late = await go(['do it', '-o', 'c.txt', '--deadline', '30s'], {
       rounds: [[says('so far')]],
@@ -366,7 +366,7 @@ describe('--schema', () => {
     expect(err).toContain(
       "the answer does not fit s.json: $: required: must have required property 'verdict'",
     )
-    const kept = /; the answer is kept as (\S+\.txt)\n/.exec(err)?.[1] ?? ''
+    const kept = /; what came is kept as (\S+\.txt)\n/.exec(err)?.[1] ?? ''
     expect(readFileSync(kept, 'utf8')).toBe('{}')
     expect(err).toContain('the answer begins: {}')
     const none = await go(['do it', '--schema', 's.json'], { rounds: [] })
@@ -455,7 +455,7 @@ test('G30: an answer that is checked when a signal comes is kept', async () => {
       },
     },
   })
-  const [, path = ''] = /^parley: interrupted: the answer is kept as (\S+); /.exec(said) ?? []
+  const [, path = ''] = /^parley: interrupted: what came is kept as (\S+); /.exec(said) ?? []
   expect(said).toContain('; the task was accepted; the session goes on; ')
   expect(readFileSync(path, 'utf8')).toBe(text)
   expect(readdirSync(TMPDIR)).toContain(basename(path))
