@@ -1,37 +1,11 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { describeMoment } from '../../io/local-time.ts'
 import { formatMoney } from '../../io/money.ts'
 import { shellQuote } from '../../io/shell-quote.ts'
 import type { Money } from '../../wire/sessions/usage.ts'
 import { briefly } from '../plain-name.ts'
 import { budgetCommand, sessionCommand } from '../session-command.ts'
 import { needsResult, type SessionState } from '../session-state.ts'
-
-/**
- * What a person sees before the first event: what is followed, or since when and why the session is idle. `isSent`
- * says that something was sent to it just now, `canStay` that the command has `--stay`.
- */
-export function describeStart(
-  { stop, stoppedAt, isEmpty }: SessionState,
-  {
-    session,
-    isSent,
-    stays,
-    canStay,
-    now,
-  }: { session: string; isSent: boolean; stays: boolean; canStay: boolean; now: number },
-): string {
-  if (isEmpty && !isSent)
-    return `nothing has happened in ${session} yet: waiting for its first event; Ctrl-C stops waiting`
-  if (!stop) return `following ${session}; Ctrl-C stops following, the session goes on`
-  const moment = stoppedAt && describeMoment(stoppedAt, now)
-  if (stop.kind === 'ended') return `${session} ended${moment ? ` at ${moment}` : ''} (${stop.reason})`
-  const idle = `${session} is idle${moment ? ` since ${moment}` : ''}`
-  const why = stop.kind === 'waiting' ? 'tool uses wait for an answer' : stop.reason
-  if (stays) return `${idle} (${why}); waiting for more events, Ctrl-C stops waiting`
-  return `${idle} (${why})${stop.kind === 'waiting' || !canStay ? '' : '; --stay waits for more events'}`
-}
 
 /** How far the lines below a failure are indented. */
 const indent = 2
@@ -84,14 +58,7 @@ export async function stillWaiting(
 }
 
 /** The failure with which following ends at the session's own budget: it goes on by itself once that allows more. */
-export function budgetReached(
-  context: Context,
-  {
-    session,
-    budget,
-    resume,
-  }: { session: string; budget: Money | undefined; resume?: readonly string[] | undefined },
-): CliError {
+export function budgetReached(context: Context, session: string, budget: Money | undefined): CliError {
   const cap = budget ? ` of ${formatMoney(budget)}` : ''
   const more = budget && { ...budget, amount: budget.amount * 2n }
   const ways = [
@@ -101,7 +68,6 @@ export function budgetReached(
   return new CliError('stuck', `${session} stopped: budget_reached, its budget${cap} is used up`, {
     sent: 'yes',
     problems: ways,
-    resume: resume && [...resume],
   })
 }
 

@@ -2,6 +2,7 @@ import { createLayout } from '../../content/layout.ts'
 import type { Context } from '../../context.ts'
 import { asStop, CliError } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
+import { describeMoment } from '../../io/local-time.ts'
 import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { toTsv } from '../../io/tsv.ts'
@@ -11,7 +12,7 @@ import { printIds, toRow } from '../listing/rows.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Follower } from './follower.ts'
-import { budgetReached, describeStart, stillWaiting } from './stop-text.ts'
+import { budgetReached, stillWaiting } from './stop-text.ts'
 
 export interface TranscriptOptions {
   session: string
@@ -45,7 +46,7 @@ export async function followAndPrint(
   follower: Follower,
   options: TranscriptOptions,
 ): Promise<void> {
-  const { session, ids = false, markdown, isAside = ids, stays = false, sent, react } = options
+  const { session, ids = false, markdown, isAside = ids, stays = false, sent, react, resume } = options
   const { state } = follower
   const printEvents = createEventPrinter(context, { isAside, markdown })
   const printed = new Set<string>()
@@ -72,7 +73,7 @@ export async function followAndPrint(
   if (stop?.kind === 'waiting') throw await stillWaiting(context, session, state, stop.ids)
   if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return
   if (stop.kind === 'stuck' && stop.reason === 'budget_reached')
-    throw budgetReached(context, { session, resume: options.resume?.(), budget: stop.budget })
+    throw budgetReached(context, session, stop.budget).with({ resume: resume && [...resume()] })
   const category = stop.kind === 'stuck' && stop.category ? ` (${stop.category})` : ''
   throw new CliError('stuck', `${session} stopped: ${stop.reason}${category}`, {
     sent: 'yes',
@@ -81,18 +82,32 @@ export async function followAndPrint(
 }
 
 /** Says what is followed, or why the session is idle: on a terminal. Anywhere it says if nothing has happened yet. */
-function begin(
-  context: Context,
-  state: SessionState,
-  { session, stays, sent, certain, wayOn = () => goesOn(context, session) }: TranscriptOptions,
-): void {
+function begin(context: Context, state: SessionState, options: TranscriptOptions): void {
+  const { session, stays, sent, certain, wayOn = () => goesOn(context, session) } = options
   context.calls.sayInstead(() => {
     if (!stays || !state.stop) return wayOn()
     return `the session is idle; to follow it again: ${sessionCommand(context, 'follow', session)}`
   }, certain)
   if (!context.host.stderr.isTerminal && (!state.isEmpty || sent)) return
-  const about = { session, isSent: sent !== undefined, stays: stays === true, canStay: stays !== undefined }
-  context.note(describeStart(state, { ...about, now: context.timers.now() }))
+  context.note(describeStart(state, options, context.timers.now()))
+}
+
+/** What a person sees before the first event: what is followed, or since when and why the session is idle. */
+function describeStart(
+  { stop, stoppedAt, isEmpty }: SessionState,
+  { session, sent, stays }: TranscriptOptions,
+  now: number,
+): string {
+  if (isEmpty && !sent)
+    return `nothing has happened in ${session} yet: waiting for its first event; Ctrl-C stops waiting`
+  if (!stop) return `following ${session}; Ctrl-C stops following, the session goes on`
+  const moment = stoppedAt && describeMoment(stoppedAt, now)
+  if (stop.kind === 'ended') return `${session} ended${moment ? ` at ${moment}` : ''} (${stop.reason})`
+  const why = stop.kind === 'waiting' ? 'tool uses wait for an answer' : stop.reason
+  const idle = `${session} is idle${moment ? ` since ${moment}` : ''} (${why})`
+  if (stays) return `${idle}; waiting for more events, Ctrl-C stops waiting`
+  const hasStay = stays !== undefined && stop.kind !== 'waiting'
+  return `${idle}${hasStay ? '; --stay waits for more events' : ''}`
 }
 
 /** Prints the ids of the tool uses that wait and were not printed yet. */
