@@ -18,7 +18,7 @@ import {
 import { Ledger } from './ledger.ts'
 import { type BatchContext, BatchReport, withStatusLine } from './report.ts'
 import type { LineAnswer } from './result.ts'
-import { openResults, type ResultReader, type ResultsFile } from './results-file.ts'
+import { Earlier, openResults, type ResultReader, type ResultsFile } from './results-file.ts'
 import { BatchRun, type Outcome } from './run.ts'
 
 /** The work of a batch: how a line becomes a request, and how it is asked. */
@@ -100,7 +100,7 @@ async function answer<C extends LineCall>(context: BatchContext, batch: Batch<C>
   const { input, results } = await open(context, batch)
   const { concurrency = defaultConcurrency, maxTotalTokens: mostTokens = Infinity, maxFailed } = options
   const { tally } = input
-  const { tokens: earlierTokens = 0, isPartial = false } = results?.earlier ?? {}
+  const { tokens: earlierTokens, isPartial } = results?.earlier ?? new Earlier()
   Object.assign(tally, { tokens: earlierTokens, earlierTokens, isPartial })
   const report = new BatchReport(context, tally, results !== undefined)
   const { stop: interrupted, end: endInterrupt } = takeInterrupt(context)

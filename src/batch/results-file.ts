@@ -9,19 +9,19 @@ import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
 
 /** The results of earlier runs. */
-export interface Earlier {
+export class Earlier {
   /** How many of its lines are results. */
-  results: number
+  results = 0
   /** The tokens of all answers that say it. */
-  tokens: number
+  tokens = 0
   /** Some of the answers do not say what they took. */
-  isPartial?: boolean
+  isPartial = false
   /** The end of the last whole line. Bytes. */
-  end: number
+  end = 0
   /** The text after that end: nothing, the beginning of a result, a whole result, or something else. */
-  tail: 'none' | 'torn' | 'whole' | 'foreign'
+  tail: 'none' | 'torn' | 'whole' | 'foreign' = 'none'
   /** How many of its lines are not results. */
-  others: number
+  others = 0
 }
 
 /** Reads the parts of a result that only the command knows that made it. */
@@ -66,7 +66,7 @@ export async function openResults(options: ResultsOptions): Promise<ResultsFile>
       file = open()
       former.close()
     }
-    const earlier = isResumed ? await read(file, options) : none
+    const earlier = isResumed ? await read(file, options) : new Earlier()
     return new ResultsFile(file, held, options, earlier)
   } catch (error) {
     // Without the lock it may be somebody else's by now.
@@ -76,8 +76,6 @@ export async function openResults(options: ResultsOptions): Promise<ResultsFile>
     throw asFileFailure(error, name)
   }
 }
-
-const none: Earlier = { results: 0, tokens: 0, end: 0, tail: 'none', others: 0 }
 
 async function read(file: AppendedFile, { name, ledger, reader }: ResultsOptions): Promise<Earlier> {
   const earlier = await readEarlier(file.read(), ledger, reader)
@@ -149,7 +147,7 @@ export async function readEarlier(
   ledger: Ledger,
   reader: ResultReader,
 ): Promise<Earlier> {
-  const earlier: Earlier = { ...none }
+  const earlier = new Earlier()
   for await (const lines of cutLines(chunks, longestText)) {
     for (const { bytes, end, isWhole } of lines) {
       const result = bytes && readResult(bytes, reader)

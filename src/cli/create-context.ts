@@ -27,7 +27,6 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
   // A dash comes first: a CI system may take a line that a service's text begins for a command.
   const foot = (text: string) => tell(style.dim(wrap(redact(`— ${text}`))))
   const { timers } = host
-  const { limit } = run
   return {
     ...run,
     host,
@@ -43,11 +42,11 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
       readsStdin: flags.stdin !== false,
       isForHeader: flags.header?.includes('@-') ?? false,
       needsText: flags.failOnEmpty ?? false,
-      limit,
+      limit: run.limit,
       timers,
       note,
     }),
-    output: createOutput(host.stdout, { limit, timers }),
+    output: createOutput(host.stdout, { limit: run.limit, timers }),
     style,
     wrap,
   }

@@ -226,6 +226,7 @@ describe('resumed', () => {
     expect(await readEarlier(streamOf(bytes, 1000), ledger, { tokensOf: () => undefined })).toEqual({
       results: 2,
       others: strange.length,
+      isPartial: false,
       tokens: 20,
       end: bytes.length,
       tail: 'none',

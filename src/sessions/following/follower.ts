@@ -82,8 +82,7 @@ interface FollowProgress {
 
 /** Brings the events of a session as they happen. */
 export class Follower {
-  readonly progress: Readonly<FollowProgress>
-  readonly #progress: FollowProgress = { events: 0, toolUses: 0, last: undefined }
+  readonly progress: FollowProgress = { events: 0, toolUses: 0, last: undefined }
   readonly #context: Context
   readonly #caller: Caller
   readonly #parts: RequestParts
@@ -108,7 +107,6 @@ export class Follower {
     this.#stays = stays
     this.#patient = { context, caller, repeat: 'always' }
     this.#patience = freshPatience(context.timers.now())
-    this.progress = this.#progress
     this.#endLifeSigns = stays
       ? () => {}
       : giveLifeSigns(context, () => describeProgress(this.progress, context.timers.now()))
@@ -229,9 +227,9 @@ export class Follower {
 
   #count(items: readonly EventItem[]): void {
     for (const { event } of items) {
-      this.#progress.events++
-      if (isToolUse(event)) this.#progress.toolUses++
-      this.#progress.last = { type: event.type, at: this.#context.timers.now() }
+      this.progress.events++
+      if (isToolUse(event)) this.progress.toolUses++
+      this.progress.last = { type: event.type, at: this.#context.timers.now() }
     }
   }
 
