@@ -43,8 +43,10 @@ export function createSseDecoder() {
 
   /** What marks the end of a stream may come without a blank line, and the connection stay open. */
   function addData(value: string): void {
-    data = data === undefined ? value : `${data}\n${value}`
-    if (isTerminator(data)) dispatch()
+    const isFirst = data === undefined
+    data = isFirst ? value : `${data}\n${value}`
+    // Not of all that came so far: to look into a text that is still put together costs as much as it is long.
+    if (isFirst && isTerminator(value)) dispatch()
   }
 
   /** A bare value waits for no blank line, nor does the event before it. */
