@@ -1,7 +1,6 @@
 import { Argument, Option } from 'commander'
 import type { CommandModule } from '../commands/command.ts'
 import { createStyle, wantsColour } from '../io/style.ts'
-
 import { layOutTopic } from './help-text.ts'
 import { isTopic, topics } from './topics.ts'
 

@@ -169,7 +169,7 @@ export async function keepingPart<T>(
   }
 }
 
-/** Says where an answer is kept, all of it or a part. */
+/** Says what became of an answer, or of the part of it that came. */
 export const tellKept = ({ outcome }: KeptPart): string => `what came ${outcome}`
 
 /** The same failure, with what became of the answer, as far as it came. */
