@@ -6,7 +6,7 @@ import { type Caller, createCaller } from './http/call.ts'
 import { agentHeaders } from './http/request.ts'
 import { oneLine } from './io/escape.ts'
 import type { Output } from './io/output.ts'
-import { createQuestioner, InputEnded, type Questioner } from './io/question.ts'
+import { InputEnded, type Questioner, questioning } from './io/question.ts'
 import { createWrapping } from './io/wrapping.ts'
 import { sessionParts } from './sessions/session.ts'
 import { changeProfile, demoName, withValue } from './settings/profiles.ts'
@@ -168,12 +168,7 @@ async function offerQuestions(
 ): Promise<boolean> {
   const isAsked = input.stdinKind === 'terminal' && host.stderr.isTerminal && !flags.quiet
   if (!isAsked || !canAsk(settings)) return false
-  const questioner = createQuestioner({ ...host, cleanups })
-  try {
-    return await agrees(questioner, wrap(costly))
-  } finally {
-    questioner.close()
-  }
+  return questioning({ ...host, cleanups }, (questioner) => agrees(questioner, wrap(costly)))
 }
 
 /** Whether there are a gateway to ask and a token. */

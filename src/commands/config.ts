@@ -3,7 +3,6 @@ import { SettingArgument } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import { escapeControls, oneLine } from '../io/escape.ts'
-import type { Questioner } from '../io/question.ts'
 import { toTsv } from '../io/tsv.ts'
 import { profilePath, readProfiles, requireProfilePath } from '../settings/profile-file.ts'
 import {
@@ -42,8 +41,11 @@ export const configCommands = {
     async run(context) {
       if (context.input.stdinKind !== 'terminal')
         throw usage("config init asks on a terminal, and stdin is not one: use 'parley config set'")
-      const { setUpProfile } = await import('../settings/setup.ts')
-      await questioning(context, async (questioner) => {
+      const [{ questioning }, { setUpProfile }] = await Promise.all([
+        import('../io/question.ts'),
+        import('../settings/setup.ts'),
+      ])
+      await questioning({ ...context.host, cleanups: context.cleanups }, async (questioner) => {
         if (!(await setUpProfile(context, questioner))) return
         const { offerCheck } = await import('../check.ts')
         await offerCheck(context, questioner)
@@ -230,19 +232,13 @@ function show(candidate: Pick<Candidate, 'setting' | 'value'>): string {
 }
 
 async function readValue(context: Context, name: SettingName): Promise<string> {
-  const { input } = context
+  const { input, host, cleanups } = context
   if (input.stdinKind !== 'terminal') return input.stdin(name)
   if (!settingOf(name).secret) throw usage(`${name} needs a value: parley config set ${name} VALUE`)
-  return questioning(context, (questioner) => questioner.ask(`${name} (not shown): `, { isHidden: true }))
-}
-
-async function questioning<T>(
-  { host, cleanups }: Context,
-  work: (questioner: Questioner) => Promise<T>,
-): Promise<T> {
-  const { createQuestioner } = await import('../io/question.ts')
-  const questioner = createQuestioner({ ...host, cleanups })
-  return work(questioner).finally(questioner.close)
+  const { questioning } = await import('../io/question.ts')
+  return questioning({ ...host, cleanups }, (questioner) =>
+    questioner.ask(`${name} (not shown): `, { isHidden: true }),
+  )
 }
 
 const printValue = ({ output }: Context, value: string): Promise<void> =>

@@ -37,6 +37,15 @@ export interface QuestionerOptions {
   cleanups: Crowd<() => unknown>
 }
 
+/** Does work that asks the person. Whatever becomes of it, no question stays open. */
+export function questioning<T>(
+  options: QuestionerOptions,
+  work: (questioner: Questioner) => Promise<T>,
+): Promise<T> {
+  const questioner = createQuestioner(options)
+  return work(questioner).finally(questioner.close)
+}
+
 export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions): Questioner {
   const closing = new AbortController()
   const write = (text: string) => void stderr.open().write(text)
