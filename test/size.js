@@ -6,21 +6,24 @@ import { join, relative, sep } from 'node:path'
 const file = join(import.meta.dirname, 'size.json')
 const source = join(import.meta.dirname, '../src')
 
-const token =
-  /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|\/(?![*/\s])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[dgimsuvy]*(?=[\s.,;)\]]|$)|[A-Za-z_$#][\w$]*|\d[\w.]*|=>|\?\?=?|\?\.|\.\.\.|[=!]==?|&&|\|\||[<>]=?|\+\+|--|[-+*/]=|\S/g
+const piece =
+  /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|\/(?![*/\s])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[dgimsuvy]*(?=[\s.,;)\]]|$)|[\w$#]+|\S/g
+
+// A string is one token; of a template and an expression, each word and each sign.
+const token = /'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|[\w$#]+|[^\w\s]/g
 
 function measure(text) {
   const lines = new Set()
   let tokens = 0
   let line = 0
   let from = 0
-  for (const { 0: found, index } of text.matchAll(token)) {
+  for (const { 0: found, index } of text.matchAll(piece)) {
     for (let end = text.indexOf('\n', from); end >= 0 && end < index; end = text.indexOf('\n', from)) {
       line++
       from = end + 1
     }
     if (/^\/[/*]/.test(found)) continue
-    tokens++
+    tokens += found.match(token).length
     for (let below = found.split('\n').length - 1; below >= 0; below--) lines.add(line + below)
   }
   return { lines: lines.size, tokens }
