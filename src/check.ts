@@ -93,8 +93,8 @@ const mostTokens = 2 * longestAnswer
 
 /** A chat request that costs little. */
 function buildTrial({ values }: ResolvedSettings, stream: boolean) {
-  const question = { turn: [{ text: 'Say hello.' }], text: '' }
-  return buildChatRequest(question, { options: { stream, maxOutputTokens: `${longestAnswer}` }, values })
+  const body = { turn: [{ text: 'Say hello.' }], maxOutputTokens: `${longestAnswer}`, assignments: [] }
+  return buildChatRequest(body, { stream }, values)
 }
 
 const silent: Output = { isTerminal: false, async write() {}, async flush() {} }

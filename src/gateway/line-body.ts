@@ -1,6 +1,6 @@
 import { buildBody, type Part } from '../content/body.ts'
 import { createAssumedWarning } from '../content/footer.ts'
-import { type PromptOptions, readFileParts } from '../content/prompt.ts'
+import { readFileParts } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { countAnswer, countAttempts, type Spent, tokensOf } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
@@ -11,14 +11,7 @@ import { pathSegment } from '../http/request.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { endpoints } from '../wire/endpoints.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
-import { parseAssignment } from '../wire/json/edit.ts'
-
-interface LineOptions extends PromptOptions {
-  system?: string
-  temperature?: string
-  maxOutputTokens?: string
-  set?: string[]
-}
+import { type BodyFlags, readBodyFlags } from './body-flags.ts'
 
 /** What one line of a batch asks for: a prompt, or a whole body. */
 export type LineQuestion = { model?: string } & ({ prompt: string } | { body: string })
@@ -31,7 +24,7 @@ export interface LineRequest {
 
 /** What all lines have in common. */
 interface Common {
-  options: LineOptions
+  options: BodyFlags
   /** They come before each line's prompt. */
   words: string[]
   /** For lines that name none. Throws a usage error if there is none. */
@@ -45,21 +38,18 @@ export async function createRequestBuilder(
   { options, words, model, schema }: Common,
 ): Promise<(line: LineQuestion) => Promise<LineRequest>> {
   if (options.input !== undefined) throw usage('-i and --batch both give requests: use only one of them')
-  const assignments = [...(schema?.assignments ?? []), ...(options.set ?? []).map(parseAssignment)]
-  const system = options.system === undefined ? undefined : await input.value(options.system, '--system')
+  const flags = await readBodyFlags(input, options, schema)
   const text = words.length === 0 ? '' : await input.words(words, 'the prompt')
   const first: Part[] = text === '' ? [] : [{ text }]
   const last = [...(await readFileParts(input, options.file)), ...(schema?.parts ?? [])]
-  const { temperature, maxOutputTokens } = options
-  const parts = { system, temperature, maxOutputTokens, assignments }
-  const build = (prompt: string) => buildBody({ turn: [...first, { text: prompt }, ...last], ...parts })
+  const build = (prompt: string) => buildBody({ turn: [...first, { text: prompt }, ...last], ...flags })
   // A prompt is all in which the bodies of prompts differ.
   const sample = Buffer.from(await build(placeholder)).toString()
   const [before = '', after, ...others] = sample.split(JSON.stringify(placeholder))
   const isFixed = after !== undefined && others.length === 0
   const bodyOf = (line: LineQuestion) => {
     if ('body' in line)
-      return buildBody({ given: { text: line.body, name: 'its body' }, turn: [...first, ...last], ...parts })
+      return buildBody({ given: { text: line.body, name: 'its body' }, turn: [...first, ...last], ...flags })
     return isFixed ? Buffer.from(`${before}${JSON.stringify(line.prompt)}${after}`) : build(line.prompt)
   }
   return async (line) => {

@@ -206,6 +206,7 @@ describe('what is asked', () => {
     [['--thread', 't'], 2],
     [['-o', 'x'], 2],
     [['--curl'], 2],
+    [['--system', ' '], 2],
     [['--resume'], 2],
     [['--results', 'in.ndjson', '--resume'], 2],
     [['--concurrency', '0'], 2],

@@ -1,25 +1,21 @@
-import { buildBody } from '../../content/body.ts'
+import { type BodyParts, buildBody, type GivenBody } from '../../content/body.ts'
 import { printEnd } from '../../content/footer.ts'
 import { loadMarkdown } from '../../content/layout.ts'
-import { type Prompt, type PromptOptions, readPrompt } from '../../content/prompt.ts'
+import { readPrompt } from '../../content/prompt.ts'
 import type { AnswerSchema, SchemaOptions } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
-import type { FileOutput } from '../../io/file-output.ts'
 import { printWhileRead } from '../../io/output.ts'
 import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { type Endpoint, endpoints } from '../../wire/endpoints.ts'
-import { type Assignment, parseAssignment } from '../../wire/json/edit.ts'
+import { type BodyFlags, readBodyFlags } from '../body-flags.ts'
 import type { Printing } from './answer.ts'
 import type { Conversation } from './conversation.ts'
 
-export interface ChatOptions extends ChatQuestionOptions, SchemaOptions {
-  model?: string
-  temperature?: string
-  maxOutputTokens?: string
+export interface ChatOptions extends BodyFlags, SchemaOptions {
   stream?: boolean
   failOnCut?: boolean
   output?: string
@@ -33,16 +29,22 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const settings = await readSettings(context)
   const { values } = settings
   const schema = await readSchema(context, settings, options)
-  const isLaidOut = !schema && wantsLayout(context, options, values)
-  const question = await readQuestion(context, words, options)
-  const file = await openOutput(context, options.output)
-  const conversation = await readConversation(context, options, question)
-  const { endpoint, parts } = await buildChatRequest(question, {
-    history: conversation?.given,
-    schema,
-    options,
-    values,
-  })
+  const fileName = options.output === '-' ? undefined : options.output
+  const { markdown = values.markdown && context.output.isTerminal } = options
+  if (options.markdown && fileName !== undefined)
+    throw usage('--markdown is for what is printed: it does not go with -o FILE')
+  const isLaidOut = markdown && !schema && !context.flags.raw && fileName === undefined
+  // Before the prompt, which would use up a stdin that `--system @-` asks for.
+  const flags = await readBodyFlags(context.input, options, schema)
+  const { given, turn } = await readPrompt(context.input, words, options)
+  const file = await openOutput(context, fileName)
+  const conversation = await openThread(context, options.thread, given)
+  const body = {
+    ...flags,
+    given: given ?? conversation?.given,
+    turn: [...turn, ...(schema?.parts ?? [])],
+  }
+  const { endpoint, parts } = await buildChatRequest(body, options, values)
 
   let isAnswered = false
   const caller = createCaller(context, settings, {
@@ -68,7 +70,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
       const answer = await printAnswer({ ...context, output }, response, printing, isLast)
       if ('failure' in answer) return answer
       isAnswered = true
-      const { turn, system } = question
+      const { system } = flags
       await conversation?.add({ question: turn, answer: answer.text, role: values.answerRole, system })
       return answer
     })
@@ -78,10 +80,8 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     throw isAnswered ? counted : withUntouched(counted, conversation)
   })
   if ('failure' in answer) throw answer.failure
-  if (file && options.output !== undefined) {
-    context.summary.files?.push(options.output)
-    if (file.described) context.note(file.described)
-  }
+  if (fileName !== undefined) context.summary.files?.push(fileName)
+  if (file?.described) context.note(file.described)
   printEnd(context, answer, options.usage)
 }
 
@@ -100,94 +100,42 @@ function withUntouched(error: unknown, conversation: Conversation | undefined): 
 /** While the service thinks. */
 const loadAnswer = () => import('./answer.ts')
 
-interface ChatQuestionOptions extends PromptOptions {
-  system?: string
-  set?: string[]
-}
-
-/** What a person asks. */
-interface Question extends Prompt {
-  /** The text of `--system`. */
-  system?: string | undefined
-  /** Those of `--set`. */
-  assignments?: Assignment[]
-}
-
-/** Reads the question from words, flags, files and stdin. Throws a usage error. */
-async function readQuestion(
-  context: Context,
-  words: string[],
-  options: ChatQuestionOptions,
-): Promise<Question> {
-  const assignments = (options.set ?? []).map(parseAssignment)
-  // Before the prompt, which would use up a stdin that `--system @-` asks for.
-  const system = await readSystem(context, options.system)
-  return { ...(await readPrompt(context.input, words, options)), system, assignments }
-}
-
-async function readSystem({ input }: Context, given: string | undefined): Promise<string | undefined> {
-  if (given === undefined) return undefined
-  const system = await input.value(given, '--system')
-  if (system.trim() === '') throw usage('--system: it is empty')
-  return system
-}
-
 /** Reads the schema that answers must fit; what checks it is loaded only if one is given. */
 export async function readSchema(
   context: Context,
   settings: ResolvedSettings,
   options: SchemaOptions,
 ): Promise<AnswerSchema | undefined> {
-  if (options.schema === undefined && options.schemaRetries === undefined) return undefined
+  if (options.schema === undefined) return undefined
   const { openSchema } = await import('../../content/schema/schema.ts')
   return openSchema(context, settings, { ...options, schemaRetries: options.schemaRetries ?? 0 })
 }
 
-async function readConversation(
+async function openThread(
   context: Context,
-  { thread: name }: ChatOptions,
-  { given }: Question,
+  name: string | undefined,
+  given: GivenBody | undefined,
 ): Promise<Conversation | undefined> {
   if (name === undefined) return undefined
   if (given) throw usage(`--thread and ${given.name} both give a body: use only one of them`)
   const { openConversation } = await import('./conversation.ts')
-  const { dryRun, curl } = context.flags
-  const { deadline } = context.limit
-  return openConversation(context, name, { deadline, isPreview: Boolean(dryRun || curl) })
-}
-
-interface ChatRequestOptions {
-  /** The body that the question is added to, if it has none. */
-  history?: Prompt['given']
-  /** What the answer must fit, which is asked for beside the question. */
-  schema?: AnswerSchema | undefined
-  options: ChatOptions
-  values: Settings
+  return openConversation(context, name)
 }
 
 /** Builds the request. */
 export async function buildChatRequest(
-  { given, turn, system, assignments = [] }: Question,
-  { history, schema, options, values }: ChatRequestOptions,
+  body: Omit<BodyParts, 'isStream'>,
+  { model, stream: isStream }: Pick<ChatOptions, 'model' | 'stream'>,
+  values: Settings,
 ): Promise<{ endpoint: Endpoint; parts: RequestParts }> {
-  const { model, temperature, maxOutputTokens, stream: isStream = values.stream } = options
-  const body = await buildBody({
-    given: given ?? history,
-    turn: [...turn, ...(schema?.parts ?? [])],
-    system,
-    temperature,
-    maxOutputTokens,
-    hasSchema: schema !== undefined,
-    isStream: isStream && values.streamVia === 'body',
-    assignments: [...(schema?.assignments ?? []), ...assignments],
-  })
+  const via = (isStream ?? values.stream) ? values.streamVia : undefined
   return {
-    endpoint: isStream && values.streamVia === 'path' ? endpoints.streamChat : endpoints.chat,
+    endpoint: via === 'path' ? endpoints.streamChat : endpoints.chat,
     parts: {
       params: { family: values.family, model: chooseModel(model, values) },
-      body,
-      query: isStream && values.streamVia !== 'body' ? 'alt=sse' : undefined,
-      headers: isStream ? { Accept: 'text/event-stream, application/json' } : undefined,
+      body: await buildBody({ ...body, isStream: via === 'body' }),
+      query: via && via !== 'body' ? 'alt=sse' : undefined,
+      headers: via && { Accept: 'text/event-stream, application/json' },
     },
   }
 }
@@ -195,21 +143,8 @@ export async function buildChatRequest(
 export const chooseModel = (given: string | undefined, { chatModel, family }: Settings): string =>
   given ?? chatModel ?? `${family}-2.5-pro`
 
-async function openOutput(context: Context, name: string | undefined): Promise<FileOutput | undefined> {
-  if (name === undefined || name === '-') return undefined
+async function openOutput(context: Context, name: string | undefined) {
+  if (name === undefined) return undefined
   const { openAnswerFile } = await import('../../content/answer-file.ts')
   return openAnswerFile(context, name)
-}
-
-/** Whether an answer's Markdown is laid out, or the text is printed as it is. */
-function wantsLayout(
-  { flags, output }: Context,
-  options: { markdown?: boolean; output?: string },
-  { markdown }: Settings,
-): boolean {
-  const isFile = options.output !== undefined && options.output !== '-'
-  if (options.markdown && isFile)
-    throw usage('--markdown is for what is printed: it does not go with -o FILE')
-  const isWanted = options.markdown ?? (markdown && output.isTerminal)
-  return isWanted && !flags.raw && !isFile
 }

@@ -26,23 +26,12 @@ interface Turn {
   system: string | undefined
 }
 
-export interface ConversationOptions {
-  /** When the run has to be over, by the forward clock, or Infinity. */
-  deadline: number
-  /** Nothing will be added. */
-  isPreview: boolean
-}
-
 /**
  * Opens a conversation for this run alone: another run waits until this one has added its answer. Throws a `CliError` of
  * kind `file` if the file cannot be read or written.
  */
-export async function openConversation(
-  context: Context,
-  name: string,
-  { deadline, isPreview }: ConversationOptions,
-): Promise<Conversation> {
-  const { input, note, cleanups, timers } = context
+export async function openConversation(context: Context, name: string): Promise<Conversation> {
+  const { input, note, cleanups, timers, flags, limit } = context
   const target = findFile(context, name)
 
   const read = async () => {
@@ -51,7 +40,7 @@ export async function openConversation(
     return text.trim() === '' ? undefined : { text, name }
   }
   const takeLock = async () => {
-    const taken = await lockForRun(target, { name, deadline, timers, note })
+    const taken = await lockForRun(target, { name, deadline: limit.deadline, timers, note })
     cleanups.add(taken.release)
     context.requireRight = () => {
       if (!taken.isHeld()) throw new CliError('file', `${name}: another parley has taken it over`)
@@ -60,7 +49,7 @@ export async function openConversation(
   }
 
   let lock: Lock | undefined
-  if (!isPreview) {
+  if (!flags.dryRun && !flags.curl) {
     lock = await takeLock().catch((error: unknown) => {
       throw asFileFailure(error, name)
     })

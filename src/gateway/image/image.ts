@@ -1,6 +1,6 @@
 import { buildBody } from '../../content/body.ts'
 import { printEnd } from '../../content/footer.ts'
-import { type PromptOptions, readPrompt } from '../../content/prompt.ts'
+import { readPrompt } from '../../content/prompt.ts'
 import { rescue } from '../../content/rescue.ts'
 import { countPart } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
@@ -14,18 +14,14 @@ import { profileFlag } from '../../settings/service-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
-import { parseAssignment } from '../../wire/json/edit.ts'
 import { notUnderstood } from '../../wire/problem/problem.ts'
+import { type BodyFlags, readBodyFlags } from '../body-flags.ts'
 import { type ImageAnswer, readImageAnswer } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { nameFrom, promptOf } from './name.ts'
 import { printLine, printPath, saveImages } from './saving.ts'
 
-export interface ImageOptions extends PromptOptions {
-  model?: string
-  temperature?: string
-  maxOutputTokens?: string
-  set?: string[]
+export interface ImageOptions extends BodyFlags {
   output?: string
   force?: boolean
   preview?: boolean
@@ -89,10 +85,9 @@ async function readBody(
   words: string[],
   options: ImageOptions,
 ): Promise<{ body: Uint8Array; name: string }> {
-  const assignments = (options.set ?? []).map(parseAssignment)
-  const { given, turn, text } = await readPrompt(input, words, options)
-  const { temperature, maxOutputTokens } = options
-  const body = await buildBody({ given, turn, temperature, maxOutputTokens, assignments })
+  const flags = await readBodyFlags(input, options)
+  const { text, ...prompt } = await readPrompt(input, words, options)
+  const body = await buildBody({ ...flags, ...prompt })
   return { body, name: nameFrom(text || (await promptOf(body))) }
 }
 

@@ -1,0 +1,27 @@
+import type { BodyParts } from '../content/body.ts'
+import type { PromptOptions } from '../content/prompt.ts'
+import type { AnswerSchema } from '../content/schema/schema.ts'
+import { usage } from '../errors.ts'
+import type { Input } from '../io/input.ts'
+import { parseAssignment } from '../wire/json/edit.ts'
+
+/** The flags that change a request's body. */
+export interface BodyFlags extends PromptOptions {
+  model?: string
+  system?: string
+  temperature?: string
+  maxOutputTokens?: string
+  set?: string[]
+}
+
+/** What flags and a schema add to a body, beside its turn. Throws a usage error. */
+export async function readBodyFlags(
+  input: Input,
+  { system: given, set = [], temperature, maxOutputTokens }: BodyFlags,
+  schema?: AnswerSchema,
+): Promise<Omit<BodyParts, 'turn'>> {
+  const system = given === undefined ? undefined : await input.value(given, '--system')
+  if (system?.trim() === '') throw usage('--system: it is empty')
+  const assignments = [...(schema?.assignments ?? []), ...set.map(parseAssignment)]
+  return { system, temperature, maxOutputTokens, hasSchema: schema !== undefined, assignments }
+}
