@@ -7,7 +7,7 @@ import { addressOf } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { spellBody } from '../wire/json/body-text.ts'
 import { editJson, parseAssignment } from '../wire/json/edit.ts'
-import { describeJsonError, parseJson } from '../wire/json/parse.ts'
+import { parseGivenJson } from '../wire/json/parse.ts'
 
 export interface RequestOptions {
   method?: Endpoint['method']
@@ -57,12 +57,7 @@ async function readBody(context: Context, { input, set = [] }: RequestOptions): 
   const isOther = flags.header?.some((line) => /^content-type:(?!.*json)/i.test(line)) ?? false
   if (isOther && assignments.length === 0) return given
   const text = decodeUtf8(given, name)
-  try {
-    parseJson(text)
-  } catch {
-    const way = "other bodies need -H 'Content-Type: TYPE'"
-    throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}; ${way}`)
-  }
+  parseGivenJson(text, name, "other bodies need -H 'Content-Type: TYPE'")
   return Buffer.from(spellBody(() => editJson(text, assignments)))
 }
 

@@ -243,7 +243,7 @@ async function makeLine<C extends LineCall>(
     const line = { index, id, hash: entered?.hash ?? hash, call, spent: new Spent(), failures: 0 }
     return { line, ...entered }
   } catch (error) {
-    return { index, ...(await describeProblem(error, text.text)) }
+    return { index, ...describeProblem(error, text.text) }
   }
 }
 
@@ -251,9 +251,9 @@ async function makeLine<C extends LineCall>(
 const hashRequest = ({ model, body }: LineCall): string =>
   digest('sha256', Buffer.concat([Buffer.from(`${model}\0`), body])).slice(0, 32)
 
-async function describeProblem(error: unknown, text: string): Promise<Omit<BadLine, 'index'>> {
+function describeProblem(error: unknown, text: string): Omit<BadLine, 'index'> {
   if (error instanceof SyntaxError) {
-    const place = (await describeJsonError(text)).replace('line 1, ', '')
+    const place = describeJsonError(text).replace('line 1, ', '')
     return { problem: `it is not JSON: ${place}`, hint: notJson }
   }
   if (!(error instanceof CliError) || error.kind !== 'usage') throw error

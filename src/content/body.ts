@@ -1,7 +1,7 @@
 import { usage, usageProblems } from '../errors.ts'
 import { spellBody } from '../wire/json/body-text.ts'
 import { type Assignment, appending, assigning, editJson } from '../wire/json/edit.ts'
-import { describeIssues, describeJsonError, isObject, parseJson } from '../wire/json/parse.ts'
+import { describeIssues, isObject, parseGivenJson } from '../wire/json/parse.ts'
 
 export type Part = { text: string } | { inlineData: { mimeType: string; data: string } }
 
@@ -63,13 +63,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
 export const instruct = (text: string) => ({ parts: [{ text }] })
 
 async function check({ text, name, hint }: GivenBody): Promise<unknown> {
-  let body: unknown
-  try {
-    body = parseJson(text)
-  } catch {
-    const problem = `${name}: not valid JSON: ${await describeJsonError(text)}`
-    throw usage(hint === undefined ? problem : `${problem}; ${hint}`)
-  }
+  const body = parseGivenJson(text, name, hint)
   const { GenerateRequest } = await import('../wire/gateway/generate-request.ts')
   const parsed = GenerateRequest.safeParse(body)
   if (!parsed.success) throw usageProblems(name, describeIssues(parsed.error))

@@ -107,7 +107,7 @@ function isOpenToOthers(place: string, uid: number): boolean {
 }
 
 /** Returns the parsed JSON, not zod's copy of it, which would lack a key such as `__proto__`. */
-async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFile> {
+function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
   let text = ''
   let content: unknown
   try {
@@ -115,7 +115,7 @@ async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFi
     content = JSON.parse(text)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw unusable(path, 'not UTF-8 text')
-    throw unusable(path, `not valid JSON: ${await describeJsonError(text)}`)
+    throw unusable(path, `not valid JSON: ${describeJsonError(text)}`)
   }
   const issue = ProfileFile().safeParse(content).error?.issues[0]
   if (issue) throw unusable(path, `${formatPath(issue.path) || 'the whole'}: ${issue.message}`)

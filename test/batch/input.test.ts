@@ -66,7 +66,7 @@ describe('a whole input is checked', () => {
         'line 2: it is not JSON: column 1: value expected',
         'line 4: its "prompt" must be a text',
         'line 5: its id "1" was used before',
-        'line 6: it is not JSON: column 3: unclosed text',
+        'line 6: it is not JSON: column 1: text with a wrong escape, a line break or no end',
       ],
       consequence: 'jq -R . makes a JSON text of each line of plain text',
     })

@@ -1,9 +1,9 @@
 import type { Context } from '../../context.ts'
-import { CliError, countProblems, usage, usageProblems } from '../../errors.ts'
+import { CliError, countProblems, usageProblems } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { type Assignment, appending, assigning } from '../../wire/json/edit.ts'
-import { describeJsonError, tryParseJson } from '../../wire/json/parse.ts'
+import { describeJsonError, parseGivenJson, tryParseJson } from '../../wire/json/parse.ts'
 import { buildBody, type Part } from '../body.ts'
 import { Checker } from './checker.ts'
 
@@ -27,8 +27,7 @@ export async function openSchema(
 ): Promise<AnswerSchema | undefined> {
   if (name === undefined) return undefined
   const source = await context.input.text(name, '--schema -')
-  if (tryParseJson(source) === undefined)
-    throw usage(`--schema ${name}: not valid JSON: ${await describeJsonError(source)}`)
+  parseGivenJson(source, `--schema ${name}`)
   const checker = new Checker(context, source)
   const problems = await checker.checkSchema()
   if (problems.length > 0) throw usageProblems(`--schema ${name}`, problems)
@@ -74,7 +73,7 @@ export class AnswerSchema {
   async check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch> {
     const json = unwrap(text)
     if (tryParseJson(json) === undefined)
-      return this.#mismatch(text, cut, `the answer is not JSON: ${await describeJsonError(json)}`)
+      return this.#mismatch(text, cut, `the answer is not JSON: ${describeJsonError(json)}`)
     const mismatches = await this.#checker.check(json).catch((error: unknown) => {
       throw error instanceof CliError ? error.with({ answer: text }) : error
     })

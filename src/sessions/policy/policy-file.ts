@@ -1,6 +1,6 @@
 import { usage, usageProblems } from '../../errors.ts'
 import { readFieldPath } from '../../wire/json/edit.ts'
-import { describeIssues, describeJsonError, parseJson } from '../../wire/json/parse.ts'
+import { describeIssues, parseGivenJson } from '../../wire/json/parse.ts'
 import { findRepeatedKey } from '../../wire/json/scanner.ts'
 import { DenyMessage } from '../../wire/sessions/send-events.ts'
 import * as z from '../../wire/zod.ts'
@@ -54,12 +54,7 @@ const PolicyFile = z.lazily(() =>
 
 /** Reads a policy from its JSON; `name` is what messages call it. Throws a usage error that names every problem of its form, then of its examples. */
 export async function readPolicy(text: string, name: string): Promise<Policy> {
-  let value: unknown
-  try {
-    value = parseJson(text)
-  } catch {
-    throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}`)
-  }
+  const value = parseGivenJson(text, name)
   const repeated = findRepeatedKey(text)
   if (repeated !== undefined) throw usage(`${name}: the key '${repeated}' is there twice in one object`)
   const parsed = PolicyFile().safeParse(value)

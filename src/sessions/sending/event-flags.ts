@@ -4,7 +4,7 @@ import { type FileKinds, readGivenFile } from '../../content/files.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import type { Input } from '../../io/input.ts'
-import { describeJsonError, parseJson } from '../../wire/json/parse.ts'
+import { parseGivenJson } from '../../wire/json/parse.ts'
 
 /** An event flag as it was given. */
 export interface EventFlag {
@@ -131,11 +131,7 @@ async function toEvent(input: Input, { name, value }: EventFlag): Promise<string
   })
 }
 
-async function checkJson(json: string): Promise<string> {
-  try {
-    parseJson(json)
-    return json
-  } catch {
-    throw usage(`--event: not valid JSON: ${await describeJsonError(json)}`)
-  }
+function checkJson(json: string): string {
+  parseGivenJson(json, '--event')
+  return json
 }

@@ -65,7 +65,7 @@ export async function parseGiven(
     const value = tryParseJson(line)
     if (value === undefined) {
       if (lines.length === 0) break
-      const place = (await describeJsonError(line)).replace(/^line 1, /, '')
+      const place = describeJsonError(line).replace(/^line 1, /, '')
       throw usage(`${name}: line ${index + 1}: not valid JSON: ${place}`)
     }
     visit?.(value)
@@ -73,7 +73,7 @@ export async function parseGiven(
     numbers.push(index + 1)
   }
   if (lines.length < 2) {
-    const problem = `${name}: not valid JSON: ${await describeJsonError(text)}`
+    const problem = `${name}: not valid JSON: ${describeJsonError(text)}`
     throw usage(hint === undefined ? problem : `${problem}; ${hint}`)
   }
   // What flags add comes after the lines.

@@ -1,5 +1,7 @@
+import { usage } from '../../errors.ts'
 import type * as z from '../zod.ts'
 import { isDeeperThan } from './scanner.ts'
+import { findFault } from './syntax.ts'
 
 /** How deep values may be nested: code that walks through them recursively must not run out of stack. */
 const deepest = 1000
@@ -19,13 +21,21 @@ export function tryParseJson(text: string): unknown {
   }
 }
 
+/** Parses JSON that a person gave; `name` is what messages call it. Throws a usage error that says where it is wrong. */
+export function parseGivenJson(text: string, name: string, hint?: string): unknown {
+  try {
+    return parseJson(text)
+  } catch {
+    throw usage(`${name}: not valid JSON: ${describeJsonError(text)}${hint ? `; ${hint}` : ''}`)
+  }
+}
+
 /** The message of `parseJson`'s error for a text that is nested too deep. */
 export const tooDeep = `nested more than ${deepest} deep`
 
 /** Where and why `parseJson` fails, without a quotation: the text may contain a secret. */
-export async function describeJsonError(text: string): Promise<string> {
+export function describeJsonError(text: string): string {
   if (text.trim() === '') return 'it is empty'
-  const { findFault } = await import('./syntax.ts')
   const fault = findFault(text, deepest)
   const offset = fault?.offset ?? text.length
   let line = 1

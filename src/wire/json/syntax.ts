@@ -1,69 +1,53 @@
-import { skipBlanks } from './scanner.ts'
-
-interface SyntaxFault {
-  offset: number
-  reason: string
-}
+import { endOfValue, skipBlanks } from './scanner.ts'
 
 /** Finds the first place where a text is not JSON, or is nested more than `deepest` deep. */
-export function findFault(text: string, deepest: number): SyntaxFault | undefined {
-  /** The closing brackets that must still come, the innermost last. */
-  const closing: string[] = []
-  let place = skipBlanks(text, 0)
-  while (true) {
-    const isOpen = text[place] === '{' || text[place] === '['
-    if (isOpen && closing.length === deepest) {
-      return { offset: place, reason: `nested more than ${deepest} deep` }
-    }
-    const end = isOpen ? place + 1 : readScalar(text, place)
-    if (typeof end !== 'number') return end
-    place = skipBlanks(text, end)
-    if (isOpen) closing.push(text[end - 1] === '{' ? '}' : ']')
-    if (!isOpen || text[place] === closing.at(-1)) {
-      while (closing.length > 0 && text[place] === closing.at(-1)) {
-        closing.pop()
-        place = skipBlanks(text, place + 1)
-      }
-      if (closing.length === 0) {
-        return place < text.length ? { offset: place, reason: 'end of text expected' } : undefined
-      }
-      if (text[place] !== ',') return { offset: place, reason: `comma or '${closing.at(-1)}' expected` }
-      place = skipBlanks(text, place + 1)
-    }
-    const start = closing.at(-1) === '}' ? readName(text, place) : place
-    if (typeof start !== 'number') return start
-    place = start
+export function findFault(text: string, deepest: number): { offset: number; reason: string } | undefined {
+  try {
+    const end = skipBlanks(text, readValue(text, skipBlanks(text, 0), deepest))
+    return end < text.length ? { offset: end, reason: 'end of text expected' } : undefined
+  } catch (error) {
+    const { message: reason, cause } = error as SyntaxError
+    return { offset: cause as number, reason }
   }
 }
 
-/** The place of the value after a field's name. */
-function readName(text: string, start: number): number | SyntaxFault {
-  if (text[start] !== '"') return { offset: start, reason: 'property name expected' }
-  const end = readString(text, start)
-  if (typeof end !== 'number') return end
-  const colon = skipBlanks(text, end)
-  return text[colon] === ':' ? skipBlanks(text, colon + 1) : { offset: colon, reason: 'colon expected' }
-}
+/** Its cause is its place. */
+const fault = (offset: number, reason: string) => new SyntaxError(reason, { cause: offset })
 
-const numberOrWord = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
-const validEscape = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
+const closings = new Map([
+  ['{', '}'],
+  ['[', ']'],
+])
+
+/** The place after the value at `start`, in which no more than so many may be nested. Throws a fault. */
+function readValue(text: string, start: number, deepest: number, depth = 0): number {
+  const closing = closings.get(text.charAt(start))
+  if (closing === undefined) return readScalar(text, start)
+  if (depth === deepest) throw fault(start, `nested more than ${deepest} deep`)
+  let place = skipBlanks(text, start + 1)
+  if (text[place] === closing) return place + 1
+  for (;;) {
+    if (closing === '}') {
+      if (text[place] !== '"') throw fault(place, 'property name expected')
+      const colon = skipBlanks(text, readScalar(text, place))
+      if (text[colon] !== ':') throw fault(colon, 'colon expected')
+      place = skipBlanks(text, colon + 1)
+    }
+    place = skipBlanks(text, readValue(text, place, deepest, depth + 1))
+    if (text[place] === closing) return place + 1
+    if (text[place] !== ',') throw fault(place, `comma or '${closing}' expected`)
+    place = skipBlanks(text, place + 1)
+  }
+}
 
 /** The place after a string, a number or a word. */
-function readScalar(text: string, start: number): number | SyntaxFault {
-  if (text[start] === '"') return readString(text, start)
-  numberOrWord.lastIndex = start
-  return numberOrWord.test(text) ? numberOrWord.lastIndex : { offset: start, reason: 'value expected' }
-}
-
-function readString(text: string, start: number): number | SyntaxFault {
-  for (let place = start + 1; place < text.length; place++) {
-    const code = text.charCodeAt(place)
-    if (code === 0x22) return place + 1
-    if (code < 0x20) return { offset: place, reason: 'control character in a text' }
-    if (code !== 0x5c) continue
-    validEscape.lastIndex = place
-    if (!validEscape.test(text)) return { offset: place, reason: 'invalid escape' }
-    place = validEscape.lastIndex - 1
+function readScalar(text: string, start: number): number {
+  const end = endOfValue(text, start)
+  try {
+    JSON.parse(text.slice(start, end))
+    return end
+  } catch {
+    const isText = text[start] === '"'
+    throw fault(start, isText ? 'text with a wrong escape, a line break or no end' : 'value expected')
   }
-  return { offset: text.length, reason: 'unclosed text' }
 }
