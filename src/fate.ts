@@ -18,6 +18,9 @@ export type Fate = (typeof fates)[number]
 export const advance = (before: Fate, attempt: Fate): Fate =>
   fates.indexOf(attempt) > fates.indexOf(before) ? attempt : before
 
+/** The service has certainly not taken the request. */
+export const isNotTaken = (fate: Fate | undefined): boolean => fate === 'not-sent' || fate === 'refused'
+
 /**
  * When a request may be sent again: `not-taken` only after an answer that says it was not
  * taken, `failed` also after a 5xx, `always` also when no answer came.

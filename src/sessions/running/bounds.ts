@@ -1,4 +1,5 @@
 import { CliError } from '../../errors.ts'
+import { isNotTaken } from '../../fate.ts'
 import type { Caller } from '../../http/call.ts'
 import { callAfter } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -10,7 +11,6 @@ import { readSession } from '../read-session.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import { describeUsage } from '../usage-text.ts'
 import { type BoundFlags, Budget, hasBounds } from './budget.ts'
-import { lineFor } from './replying.ts'
 import type { SessionRun } from './way-on.ts'
 
 /** How often a session that works is asked what it costs. Milliseconds. */
@@ -214,7 +214,7 @@ export class Bounds {
         await caller.call(endpoints.sendEvents, request, (response) => readReceipt(context, response))
       } catch (error) {
         // If it may have arrived, the session's rest shows it.
-        if (!(error instanceof CliError) || lineFor(error.details.fate) === 'refused') throw error
+        if (!(error instanceof CliError) || isNotTaken(error.details.fate)) throw error
       }
       return undefined
     }

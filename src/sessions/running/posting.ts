@@ -1,4 +1,5 @@
 import { CliError } from '../../errors.ts'
+import { isNotTaken } from '../../fate.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
@@ -7,8 +8,7 @@ import { readReceipt } from '../sending/receipt.ts'
 import type { Audit, AuditEntry } from './audit.ts'
 import { lookUntil } from './looking.ts'
 import type { Task } from './plan.ts'
-import { lineFor, longestDoubt } from './replying.ts'
-import { createSearch, type Known } from './task.ts'
+import { findTask, type Known } from './task.ts'
 import { byAudit, type SessionRun } from './way-on.ts'
 
 /**
@@ -24,9 +24,8 @@ export async function findSent(
   const earlier = audit.task
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
   const events = task && sentEvents(task.body, [])
-  const until = context.timers.now() + longestDoubt
   const whenWaiting = () => context.note('looking for the task in the session, for up to 30 s')
-  const ids = await lookUntil(run, until, () => createSearch(earlier, events), whenWaiting)
+  const ids = await lookUntil(run, (list) => findTask(list, earlier, events), whenWaiting)
   if (!ids) {
     const isAccepted = earlier.is === 'accepted'
     const message = isAccepted
@@ -72,7 +71,7 @@ export async function sendTask(
   } catch (error) {
     if (!(error instanceof CliError) || wayOn.isAccepted) throw error
     try {
-      write({ event: lineFor(error.details.fate), reason: error.message })
+      write({ event: isNotTaken(error.details.fate) ? 'refused' : 'unknown', reason: error.message })
     } catch {
       // Then it stays in doubt, and what failed first counts.
     }

@@ -1,4 +1,5 @@
 import { CliError } from '../../errors.ts'
+import { isNotTaken } from '../../fate.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Asker } from '../confirming/asker.ts'
@@ -11,7 +12,7 @@ import type { AuditEntry } from './audit.ts'
 import type { Denials } from './denials.ts'
 import { entryOf, type Judgement, readUse, type Use } from './judgement.ts'
 import { lookUntil } from './looking.ts'
-import { type JournalLine, lineFor, longestDoubt, look, type Reply, resume, step } from './replying.ts'
+import { type JournalLine, look, type Reply, resume, step } from './replying.ts'
 import type { SessionRun } from './way-on.ts'
 
 /** A tool use, and the event that replies to it. */
@@ -151,7 +152,7 @@ export class Replies {
       }
       const failure = await this.#send(open)
       if (!(failure instanceof CliError)) return this.#accept(open, failure)
-      const event = lineFor(failure.details.fate)
+      const event = isNotTaken(failure.details.fate) ? 'refused' : 'unknown'
       for (const { use } of open) this.take(use, { event }, { reason: failure.message })
       if (event === 'unknown') return this.settle(open, failure)
       // If another client was first, the list shows it.
@@ -199,16 +200,11 @@ export class Replies {
   async settle(items: readonly { use: Use }[], failure?: CliError): Promise<void> {
     const left = () => items.filter(({ use }) => this.to(use.id).is === 'in-doubt')
     if (left().length === 0) return
-    const until = this.#run.context.timers.now() + longestDoubt
-    const isSettled = await lookUntil(this.#run, until, () => {
+    const isSettled = await lookUntil(this.#run, async (list) => {
       const seen = new SessionState()
-      return {
-        add: ({ event, text }) => seen.add(event, text),
-        result: () => {
-          for (const { use } of left()) this.#look(use, seen)
-          return left().length === 0 || undefined
-        },
-      }
+      for await (const items of list) for (const { event, text } of items) seen.add(event, text)
+      for (const { use } of left()) this.#look(use, seen)
+      return left().length === 0 || undefined
     })
     if (isSettled) return
     const pending = left().map(({ use }) => use.id)

@@ -1,5 +1,3 @@
-import type { Fate } from '../../fate.ts'
-
 /**
  * Whether a reply to a tool use may be given, and whether it may be given again.
  *
@@ -160,10 +158,6 @@ export function dutyOf({ is }: Reply): 'decide' | 'post' | 'look' | undefined {
   if (is === 'ready') return 'post'
   return is === 'in-doubt' ? 'look' : undefined
 }
-
-/** What the failure of a request means for the replies in it; one of which nothing is known may have taken them. */
-export const lineFor = (fate?: Fate): 'refused' | 'unknown' =>
-  fate === 'not-sent' || fate === 'refused' ? 'refused' : 'unknown'
 
 /** The result of a command that was killed with its run. */
 export const interrupted: ToolResult = { text: 'interrupted, effect unknown', isError: true }

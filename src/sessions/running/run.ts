@@ -17,7 +17,7 @@ import { Denials } from './denials.ts'
 import { describeUse, entryOf } from './judgement.ts'
 import { type Plan, type RunOptions, readPlan } from './plan.ts'
 import { endTask, findSent, sendTask } from './posting.ts'
-import { createCounter, marksOf } from './task.ts'
+import { marksOf, TaskCounter } from './task.ts'
 import { checkAnswer, deliverAnswer, keepingAnswer } from './wanted-answer.ts'
 import { accepted, nameOther, type SessionRun, WayOn } from './way-on.ts'
 
@@ -57,7 +57,7 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
   const own = plan.task && shown
   const bounds = new Bounds(run, options)
   const denials = new Denials(plan.rules, audit.denied, own)
-  const before = createCounter(task ? marksOf(sentEvents(task.body, [])) : [])
+  const before = new TaskCounter(task && marksOf(sentEvents(task.body, [])))
   const showPast = async (items: readonly EventItem[]) => {
     bounds.addPast(items)
     if (!task) await denials.add(items)

@@ -53,49 +53,50 @@ export const marksOf = (task: readonly SessionEvent[]): string[] => [...new Set(
 
 const markOf = (event: SessionEvent): string => `${event.type} ${hashOf(Buffer.from(contentOf(event)))}`
 
-/** Counts the events of a list that are like those of a task, and keeps the id of the last event. */
-export function createCounter(marks: readonly string[]) {
-  const all = new Set(marks)
-  const types = new Set(marks.map((mark) => mark.slice(0, mark.lastIndexOf(' '))))
-  let alike = 0
-  let last: string | undefined
-  let endsAlike = false
-  /** Returns whether the event is like one of the task's. */
-  const add = ({ event }: EventItem): boolean => {
-    const isAlike = types.has(event.type) && all.has(markOf(event))
-    if (isAlike) alike++
-    if (event.type === 'user.message') endsAlike = isAlike
-    last = event.id
-    return isAlike
+/** Counts the events of a list that are like those of a task, by their marks. */
+export class TaskCounter {
+  readonly known: Known
+  readonly #marks: ReadonlySet<string>
+  readonly #types: ReadonlySet<string>
+  /** Whether the last message that a client sent is like one of the task's. */
+  endsAlike = false
+
+  constructor(marks: string[] = []) {
+    this.known = { alike: 0, last: undefined, marks }
+    this.#marks = new Set(marks)
+    this.#types = new Set(marks.map((mark) => mark.slice(0, mark.lastIndexOf(' '))))
   }
-  return {
-    add,
-    /** Whether the last message that a client sent is like one of the task's. */
-    get endsAlike(): boolean {
-      return endsAlike
-    },
-    get known(): Known {
-      return { alike, last, marks: [...all] }
-    },
+
+  /** Returns whether the event is like one of the task's. */
+  add({ event }: EventItem): boolean {
+    const { known } = this
+    const isAlike = this.#types.has(event.type) && this.#marks.has(markOf(event))
+    if (isAlike) known.alike++
+    if (event.type === 'user.message') this.endsAlike = isAlike
+    known.last = event.id
+    return isAlike
   }
 }
 
 /**
- * Searches a list for a task that an earlier run has sent or, if that was accepted, for anything that came since. The
- * result is the ids of the task's events. `events` are those of the task, if its words are given again.
+ * Finds a task that an earlier run has sent in a list or, if that was accepted, anything that came since. The result is the
+ * ids of the task's events. `events` are those of the task, if its words are given again.
  */
-export function createSearch({ is, known }: JournalTask, events: readonly SessionEvent[] | undefined) {
-  const counter = createCounter(events ? marksOf(events) : (known.marks ?? []))
+export async function findTask(
+  list: AsyncIterable<readonly EventItem[]>,
+  { is, known }: JournalTask,
+  events: readonly SessionEvent[] | undefined,
+): Promise<ReadonlySet<string> | undefined> {
+  const counter = new TaskCounter(events ? marksOf(events) : known.marks)
   let isLater = known.last === undefined
   let isPast = false
   const ids = new Set<string>()
-  return {
-    add(item: EventItem) {
+  for await (const items of list)
+    for (const item of items) {
       const isOwn = counter.add(item) && counter.known.alike > known.alike
       if (isOwn && item.event.id !== undefined) ids.add(item.event.id)
       isPast ||= isLater
       isLater ||= item.event.id === known.last
-    },
-    result: () => (counter.known.alike > known.alike || (is === 'accepted' && isPast) ? ids : undefined),
-  }
+    }
+  return counter.known.alike > known.alike || (is === 'accepted' && isPast) ? ids : undefined
 }

@@ -1,16 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import {
-  createCounter,
-  createSearch,
+  findTask,
   hashOf,
   type JournalTask,
   Known,
   marksOf,
   stepTask,
+  TaskCounter,
 } from '../../../src/sessions/running/task.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
 const said = (text: string): SessionEvent => ({ type: 'user.message', content: [{ type: 'text', text }] })
+
+/** A list whose pages have one event each. */
+async function* listOf(events: readonly SessionEvent[]) {
+  for (const event of events) yield [{ event, text: JSON.stringify(event) }]
+}
 
 describe('the states of a task', () => {
   const known = { alike: 1 }
@@ -54,12 +59,11 @@ describe('a search for a task', () => {
     ['accepted', 'e1', 0, [other, other], false],
     ['accepted', undefined, 0, [], false],
     ['accepted', undefined, 0, [other], true],
-  ])('%s, after %s, with %i like it before: %j', (is, last, alike, events, isShown) => {
+  ])('%s, after %s, with %i like it before: %j', async (is, last, alike, events, isShown) => {
     const known = { alike, last, marks: marksOf([task]) }
     for (const given of [[task], undefined]) {
-      const search = createSearch({ hash: 'a', is, known }, given)
-      for (const event of events) search.add({ event, text: JSON.stringify(event) })
-      expect(search.result() !== undefined).toBe(isShown)
+      const found = await findTask(listOf(events), { hash: 'a', is, known }, given)
+      expect(found !== undefined).toBe(isShown)
     }
   })
 })
@@ -74,7 +78,7 @@ test('a task is known by its bytes, and its events by what they say', () => {
 
 test('a list is counted for what says the same, and the last of its ids', async () => {
   const task = [said('a'), said('b')]
-  const counter = createCounter(marksOf(task))
+  const counter = new TaskCounter(marksOf(task))
   const none = { alike: 0, last: undefined, marks: marksOf(task) }
   expect(counter.known).toEqual(none)
   const item = (event: SessionEvent) => ({ event, text: '' })
@@ -85,14 +89,14 @@ test('a list is counted for what says the same, and the last of its ids', async 
   expect(counter.known).toEqual({ ...none, alike: 2, last: 'e1' })
 })
 
-test('a task of an earlier version has no marks: nothing is like it', () => {
+test('a task of an earlier version has no marks: nothing is like it', async () => {
   for (const [is, isShown] of [
     ['posting', false],
     ['accepted', true],
   ] as const) {
-    const search = createSearch({ hash: 'a', is, known: { alike: 0, last: 'e1' } }, undefined)
-    for (const id of ['e1', 'e2']) search.add({ event: { ...said('go'), id }, text: '' })
-    expect(search.result() !== undefined).toBe(isShown)
+    const list = listOf(['e1', 'e2'].map((id) => ({ ...said('go'), id })))
+    const found = await findTask(list, { hash: 'a', is, known: { alike: 0, last: 'e1' } }, undefined)
+    expect(found !== undefined).toBe(isShown)
   }
 })
 
