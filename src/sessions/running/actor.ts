@@ -10,9 +10,9 @@ import type { Decision } from '../policy/policy.ts'
 import { confirmation, toolResult } from '../reply-events.ts'
 import type { SessionAccess } from '../session.ts'
 import type { Denials } from './denials.ts'
-import { deciderOf, type Judgement, judge, type Rules, type Use, waitsForResult } from './judgement.ts'
+import { carrierOf, deciderOf, type Judgement, judge, type Rules, type Use } from './judgement.ts'
 import { type GivenReply, Replies } from './replies.ts'
-import { dutyOf, interrupted, type ToolResult } from './replying.ts'
+import { interrupted, type ToolResult } from './replying.ts'
 import type { SessionRun } from './way-on.ts'
 
 /** What decides about the tool uses of a session, and carries them out. */
@@ -101,21 +101,14 @@ export class Actor {
     } while (this.#work)
     if (!this.#replies.isDismissed) return
     const judgements = [...this.#replies.judgements.values()]
-    this.#replies.leaveOver(judgements.filter(({ use }) => this.#dutyOf(use.id) !== undefined))
+    this.#replies.leaveOver(judgements.filter(({ use }) => this.#replies.dutyOf(use.id) !== undefined))
   }
 
   /** The ids of the pending tool uses with a next step. */
   #asked(): string[] {
     return this.#replies.isStopped
       ? []
-      : this.#follower.state.asked.filter((id) => this.#dutyOf(id) !== undefined)
-  }
-
-  #dutyOf(id: string): ReturnType<typeof dutyOf> {
-    const reply = this.#replies.to(id)
-    // The session took the allowance, and now asks for the result.
-    const isNew = this.#follower.state.toolUse(id)?.wantsResult && !('result' in reply && reply.result)
-    return isNew && (reply.is === 'settled' || reply.is === 'in-doubt') ? 'decide' : dutyOf(reply)
+      : this.#follower.state.asked.filter((id) => this.#replies.dutyOf(id) !== undefined)
   }
 
   /** Replies until no tool use has a next step. Throws a `CliError`. */
@@ -124,7 +117,7 @@ export class Actor {
   }
 
   async #reply(uses: readonly Use[]): Promise<void> {
-    const due = (duty: ReturnType<typeof dutyOf>) => uses.filter(({ id }) => this.#dutyOf(id) === duty)
+    const due = (duty: string) => uses.filter(({ id }) => this.#replies.dutyOf(id) === duty)
     const [ready, doubts] = [due('post'), due('look')]
     for (const use of ready) this.#tellInterrupted(use)
     const judgements = await this.#decide(due('decide'))
@@ -219,7 +212,7 @@ export class Actor {
   /** The reply, if the decision alone makes it. */
   #replyAtOnce({ use, decision, reason }: Judgement): GivenReply[] {
     if (decision === 'ask') return []
-    if (!waitsForResult(use, this.#rules.tools))
+    if (carrierOf(use, this.#rules.tools) === 'service')
       return [{ use, event: confirmation(use.id, decision, reason) }]
     return decision === 'deny'
       ? [{ use, event: toolResult(use, { text: reason ?? 'denied', isError: true }) }]
@@ -227,14 +220,13 @@ export class Actor {
   }
 
   #isForCommand({ use, decision }: Judgement): boolean {
-    const { tools } = this.#rules
-    return decision === 'allow' && waitsForResult(use, tools) && tools.has(use.name)
+    return decision === 'allow' && carrierOf(use, this.#rules.tools) === 'command'
   }
 
   /** The reply, if a command has carried the tool use out, in this run or in one that was killed. */
   #result(use: Use): GivenReply[] {
-    const reply = this.#replies.to(use.id)
-    return reply.is === 'ready' ? [{ use, event: toolResult(use, reply.result) }] : []
+    const result = this.#replies.resultFor(use.id)
+    return result ? [{ use, event: toolResult(use, result) }] : []
   }
 
   /** Runs the command for a tool use. Throws a `CliError` if the deadline passes meanwhile. */
@@ -264,8 +256,7 @@ export class Actor {
 
   /** Nobody was told before that a command was killed with its run. */
   #tellInterrupted(use: Use): void {
-    const reply = this.#replies.to(use.id)
-    if (reply.is !== 'ready' || reply.result !== interrupted) return
+    if (this.#replies.resultFor(use.id) !== interrupted) return
     this.#ran++
     const what = `an earlier run ended while its command ran: ${interrupted.text}`
     this.#run.context.warn(describeFailure(use, what))
@@ -279,7 +270,7 @@ const isPlain = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 
 /** Nobody is asked if a y could not be a reply: nothing here carries the tool use out, or it has two inputs. */
 const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
-  decision === 'ask' && !use.isContradicted && (!waitsForResult(use, tools) || tools.has(use.name))
+  decision === 'ask' && !use.isContradicted && carrierOf(use, tools) !== 'other'
 
 /** How many lines of stderr are shown. */
 const mostLines = 20

@@ -80,8 +80,7 @@ export interface Judgement {
 export async function judge(use: Use, { policy, tools, pace }: Rules): Promise<Judgement> {
   const { decision, reason, rule } = await decide(policy, use, pace)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
-  const hasCommand = tools.has(use.name) && waitsForResult(use, tools) && !use.isUnclear
-  if (hasCommand) return { use, decision: 'allow', by: 'tool' }
+  if (carrierOf(use, tools) === 'command' && !use.isUnclear) return { use, decision: 'allow', by: 'tool' }
   const why = decision === 'allow' ? undefined : explain(policy, use)
   return { use, decision, by: 'default', reason, why }
 }
@@ -99,9 +98,12 @@ export const entryOf = ({ use, decision, by, rule, reason }: Judgement) => ({
   reason,
 })
 
-/** Whether the reply is a result: no other reply is possible, or a command can give the result. */
-export const waitsForResult = (use: Use, tools: Rules['tools']): boolean =>
-  needsResult(use) || (use.type === 'agent.tool_use' && use.permission !== 'ask' && tools.has(use.name))
+/** Who carries out a tool use that is allowed: the service, a command here, or another client. */
+export function carrierOf(use: Use, tools: Rules['tools']): 'service' | 'command' | 'other' {
+  const hasCommand = tools.has(use.name)
+  if (needsResult(use)) return hasCommand ? 'command' : 'other'
+  return hasCommand && use.type === 'agent.tool_use' && use.permission !== 'ask' ? 'command' : 'service'
+}
 
 /** A tool use and what was decided about it, for a person. */
 export function describeJudgement(judgement: Judgement): string {

@@ -12,7 +12,7 @@ import type { AuditEntry } from './audit.ts'
 import type { Denials } from './denials.ts'
 import { entryOf, type Judgement, readUse, type Use } from './judgement.ts'
 import { lookUntil } from './looking.ts'
-import { type JournalLine, look, type Reply, resume, step } from './replying.ts'
+import { dutyOf, type JournalLine, look, type Reply, resume, step, type ToolResult } from './replying.ts'
 import type { SessionRun } from './way-on.ts'
 
 /** A tool use, and the event that replies to it. */
@@ -48,8 +48,22 @@ export class Replies {
     return this.isDismissed || this.#run.wayOn.isBounded
   }
 
-  to(id: string): Reply {
+  #to(id: string): Reply {
     return this.#replies.get(id) ?? { is: 'deciding' }
+  }
+
+  /** What is due for the reply, as long as the session waits for it. */
+  dutyOf(id: string): ReturnType<typeof dutyOf> {
+    const reply = this.#to(id)
+    // The session took the allowance, and now asks for the result.
+    const isNew = this.#follower.state.toolUse(id)?.wantsResult && !('result' in reply && reply.result)
+    return isNew && (reply.is === 'settled' || reply.is === 'in-doubt') ? 'decide' : dutyOf(reply)
+  }
+
+  /** The result of a command that is to be posted. */
+  resultFor(id: string): ToolResult | undefined {
+    const reply = this.#to(id)
+    return reply.is === 'ready' ? reply.result : undefined
   }
 
   /**
@@ -66,7 +80,7 @@ export class Replies {
 
   /** Whether its reply is in doubt although no run has begun to post it: an earlier one left it to others. */
   wasLeft(id: string): boolean {
-    const reply = this.to(id)
+    const reply = this.#to(id)
     return reply.is === 'in-doubt' && Number.isNaN(reply.sent.at) && reply.sent.rests.size === 0
   }
 
@@ -78,7 +92,7 @@ export class Replies {
   /** Writes a line to the journal, and takes its step. Throws a `CliError` of kind `file`. */
   take({ id, type, server, name }: Use, line: JournalLine, more: Partial<AuditEntry> = {}): void {
     this.#run.audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
-    this.#replies.set(id, step(this.to(id), line))
+    this.#replies.set(id, step(this.#to(id), line))
   }
 
   /** Writes a decision to the journal. `isLeft`: nobody here can carry it out, or has decided it. */
@@ -92,7 +106,7 @@ export class Replies {
   whyOver({ id, isContradicted }: Use): string | undefined {
     const { state } = this.#follower
     // No command runs for one with two inputs, so a result is one of another input.
-    const hadOne = !isContradicted || this.to(id).is === 'ready'
+    const hadOne = !isContradicted || this.#to(id).is === 'ready'
     const isChanged = hadOne && state.toolUse(id)?.isContradicted
     return state.whyOver(id) ?? (isChanged ? 'it was shown with another input' : undefined)
   }
@@ -119,7 +133,7 @@ export class Replies {
   #leaveToOthers(use: Use, reason: string): void {
     const { note, warn } = this.#run.context
     const { id } = use
-    const hasRun = this.to(id).is === 'ready'
+    const hasRun = this.#to(id).is === 'ready'
     this.take(use, { event: 'answered-elsewhere' }, { reason })
     this.judgements.delete(id)
     this.#denials.forget(id)
@@ -198,7 +212,7 @@ export class Replies {
    * that are still in doubt after a while.
    */
   async settle(items: readonly { use: Use }[], failure?: CliError): Promise<void> {
-    const left = () => items.filter(({ use }) => this.to(use.id).is === 'in-doubt')
+    const left = () => items.filter(({ use }) => this.#to(use.id).is === 'in-doubt')
     if (left().length === 0) return
     const isSettled = await lookUntil(this.#run, async (list) => {
       const seen = new SessionState()
@@ -222,7 +236,7 @@ export class Replies {
   #look(use: Use, seen: SessionState): void {
     const { context } = this.#run
     const { state } = this.#follower
-    const reply = this.to(use.id)
+    const reply = this.#to(use.id)
     if (reply.is !== 'in-doubt') return
     const answer = seen.answerTo(use.id)
     if (answer) {

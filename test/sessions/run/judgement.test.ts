@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { createRule, type Decision, type Rule } from '../../../src/sessions/policy/policy.ts'
 import {
+  carrierOf,
   deciderOf,
   describeJudgement,
   describeUse,
   judge,
   readUse,
   type Use,
-  waitsForResult,
 } from '../../../src/sessions/running/judgement.ts'
 
 const custom = 'agent.custom_tool_use'
@@ -110,19 +110,21 @@ test.each<[what: string, use: Use, rules: Rule[], expected: object]>([
   expect(await judge(use, rulesOf(rules))).toEqual({ use, ...expected })
 })
 
-test.each<[type: string, name: string, permission: string | undefined, waits: boolean]>([
-  [custom, 'y', undefined, true],
-  [own, 'y', 'allow', true],
-  [own, 'y', undefined, false],
-  [own, 'x', undefined, true],
-  [own, 'x', 'deny', true],
-  [own, 'x', 'ask', false],
-  [mcp, 'x', undefined, false],
+test.each<[type: string, name: string, permission: string | undefined, carrier: string]>([
+  [custom, 'y', undefined, 'other'],
+  [custom, 'x', undefined, 'command'],
+  [own, 'y', 'allow', 'other'],
+  [own, 'x', 'allow', 'command'],
+  [own, 'y', undefined, 'service'],
+  [own, 'x', undefined, 'command'],
+  [own, 'x', 'deny', 'command'],
+  [own, 'x', 'ask', 'service'],
+  [mcp, 'x', undefined, 'service'],
 ])(
-  '%s of the tool %s, which the service decides as %s, waits for a result: %s',
-  (type, name, permission, waits) => {
+  '%s of the tool %s, which the service decides as %s, is carried out by: %s',
+  (type, name, permission, carrier) => {
     const use = read(`"name":"${name}","evaluated_permission":${JSON.stringify(permission ?? null)}`, type)
-    expect(waitsForResult(use, new Map([['x', 'echo']]))).toBe(waits)
+    expect(carrierOf(use, new Map([['x', 'echo']]))).toBe(carrier)
   },
 )
 
