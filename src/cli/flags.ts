@@ -36,12 +36,13 @@ export const requestFlags = () => [
   new Option('-v, --verbose', 'show request and response heads, timings and retries on stderr'),
 ]
 
+/** Settings that a flag gives to one call. */
+export const settingFlags = () => settingNames.filter(isRequestFlag).map(settingFlag)
+
 export const declareGeneralFlags = (command: Command) => declareShared(command, generalFlags())
 
-export function declareRequestFlags(command: Command): void {
-  const settingFlags = settingNames.filter(isRequestFlag).map(settingFlag)
-  declareShared(command, [...requestFlags(), ...generalFlags(), ...settingFlags])
-}
+export const declareRequestFlags = (command: Command) =>
+  declareShared(command, [...requestFlags(), ...generalFlags(), ...settingFlags()])
 
 export const isHelpFlag = (word: string): boolean => word === '--help' || word === '-h'
 

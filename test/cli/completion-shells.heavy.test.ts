@@ -28,7 +28,7 @@ const shells: Shell[] = [
     load: 'eval "$(parley completion bash)"',
     file: 'completions/parley',
     find: '. ~/completions/parley',
-    flags: `. ~/script; _parley_flags "$WORDS"; printf '%s\\n' "\${flags[@]%=}"`,
+    flags: `. ~/script; _parley_rows; _parley_find "$WORDS,-"; printf '%s\\n' "\${found[@]%=}"`,
   },
   {
     name: 'zsh',
@@ -40,7 +40,7 @@ const shells: Shell[] = [
     load: 'eval "$(parley completion zsh)"',
     file: 'completions/_parley',
     find: 'fpath=(~/completions $fpath); autoload -Uz compinit; compinit -u -D',
-    flags: `compdef() {}; . ~/script; _parley_flags "$WORDS"; print -rl -- "\${(@)\${(@)flags%%:*}%=}"`,
+    flags: `compdef() {}; . ~/script; _parley_rows; _parley_find "$WORDS,-"; print -rl -- "\${(@)\${(@)found%%:*}%=}"`,
   },
   {
     name: 'fish',

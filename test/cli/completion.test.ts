@@ -20,6 +20,13 @@ test('the built program prints the same script, with other flags too', async () 
   }
 })
 
+test('no row has a backslash, which fish would not read as the other shells do', async () => {
+  const { out } = await run(['completion', 'fish'])
+  const rows = out.split('\n').filter((line) => line.includes('\t') && /^\S/.test(line))
+  expect(rows.length).toBeGreaterThan(500)
+  for (const row of rows) expect(row.replaceAll("'\\''", '').replace(/ \\$/, '')).not.toContain('\\')
+})
+
 test('another shell is a usage error', async () => {
   expect(await run(['completion', 'tcsh'])).toMatchObject({
     code: 2,

@@ -1,3 +1,34 @@
+# Completion of parley's words, for bash 4.2 or later.
+
+# Rows of a key, a tab and a word; then a tab and what it is about.
+_parley_rows() {
+  rows=(
+ROWS
+  )
+}
+
+# Adds the words of the key $1 to found. One in <> stands for the words of that key, or is the source of others.
+_parley_find() {
+  local row
+  for row in "${rows[@]}"; do
+    [[ $row == "$1"$'\t'* ]] || continue
+    row=${row#"$1"$'\t'}
+    row=${row%%$'\t'*}
+    if [[ $row == \<* ]]; then
+      source=${row:1:-1}
+      _parley_find "$source"
+    else
+      found+=("$row")
+    fi
+  done
+}
+
+# The values of the flag $1, in found. Those of a flag that commands share have no command in their key.
+_parley_values() {
+  _parley_find "$called,$1"
+  [[ -n $source || ${#found[@]} -gt 0 ]] || _parley_find ",$1"
+}
+
 # The words up to the cursor, in typed. bash has split them at = : and @ too: words without a blank between are one.
 _parley_words() {
   local line=$COMP_LINE piece gap
@@ -25,7 +56,7 @@ _parley_has() {
   return 1
 }
 
-# Completes to $1 and one of the values that begin like $2.
+# Completes to $1 and one of the words in found that begin like $2.
 _parley_offer() {
   local each shown whole=$1$2 begun=$2 quote='' breaks='' tail
   if [[ $begun == [\'\"]* ]]; then
@@ -40,7 +71,7 @@ _parley_offer() {
   [[ -n $breaks ]] && tail=${whole##*[$breaks]}
   whole=${whole%"$tail"}
   whole=${whole%@}
-  for each in "${values[@]}"; do
+  for each in "${found[@]}"; do
     case $quote$each in
       # These cannot be written within quotes of this kind.
       \'*\'* | \"*[\"\$\\\`\!]*) ;;
@@ -55,77 +86,76 @@ _parley_offer() {
   done
 }
 
-# The files that begin like $1, in values.
+# The files that begin like $1, in found.
 _parley_files() {
   local each
   for each in "${1//\\/}"*; do
     [[ -d $each ]] && each+=/
-    [[ -e $each ]] && values+=("$each")
+    [[ -e $each ]] && found+=("$each")
   done
   compopt -o nospace 2>/dev/null
 }
 
-# The sessions that were used last on this machine, in values.
+# The sessions that were used last on this machine, in found.
 _parley_sessions() {
   local each folder=${XDG_CACHE_HOME:-$HOME/.cache} LC_ALL=C
   [[ -z $XDG_CACHE_HOME && $OSTYPE == darwin* ]] && folder=$HOME/Library/Caches
   [[ -f $folder/parley/sessions ]] || return
   while IFS= read -r each; do
-    [[ $each =~ ^[A-Za-z0-9_-]{1,128}$ ]] && values+=("$each")
+    [[ $each =~ ^[A-Za-z0-9_-]{1,128}$ ]] && found+=("$each")
   done <"$folder/parley/sessions"
   compopt -o nosort 2>/dev/null
 }
 
 _parley() {
-  local -a typed=() names=() flags=() values=()
+  local -a typed=() rows=() found=()
   local called='' flag='' source='' stem='' word redirection='^[0-9&]*[<>]+'
   local -i i position=0 isOver=0
   COMPREPLY=()
   _parley_words
-  _parley_names "$called"
+  _parley_rows
   for ((i = 1; i < ${#typed[@]} - 1; i++)); do
     word=${typed[i]}
+    found=()
     if [[ -n $flag ]]; then
       flag=''
     elif [[ $word =~ $redirection ]]; then
       [[ $word == *[\<\>] ]] && flag=file
     elif ((isOver)) || [[ $word != -?* ]]; then
-      if ((!position)) && _parley_has "$word" "${names[@]}"; then
+      _parley_find "$called,"
+      if ((!position)) && _parley_has "$word" "${found[@]}"; then
         called+=${called:+ }$word
-        _parley_names "$called"
       else
         position+=1
       fi
     elif [[ $word == -- ]]; then
       isOver=1
     else
-      _parley_flags "$called"
-      _parley_has "$word=" "${flags[@]}" && flag=$word
+      _parley_find "$called,-"
+      _parley_has "$word=" "${found[@]}" && flag=$word
     fi
   done
   word=${typed[i]}
-  _parley_flags "$called"
+  found=()
+  source=''
   if [[ $flag == file || $word =~ $redirection ]]; then
     source=files
   elif [[ -n $flag ]]; then
-    _parley_values "$called" "$flag"
+    _parley_values "$flag"
   elif ((!isOver)) && [[ $word == --*=* ]]; then
-    flag=${word%%=*}
-    _parley_has "$flag=" "${flags[@]}" || return
-    _parley_values "$called" "$flag"
-    stem=$flag=
+    stem=${word%%=*}=
     word=${word#*=}
+    _parley_values "${stem%=}"
   elif ((!isOver)) && [[ $word == -* ]]; then
-    values=("${flags[@]%=}")
-  elif ((!position && ${#names[@]})); then
-    values=("${names[@]}")
+    _parley_find "$called,-"
+    found=("${found[@]%=}")
   else
-    _parley_values "$called" "$position"
+    _parley_find "$called,$position"
   fi
   case $source in
     profiles)
       while IFS= read -r flag; do
-        values+=("$flag")
+        found+=("$flag")
       done <<<"$(command parley config profiles 2>/dev/null </dev/null)"
       ;;
     sessions) _parley_sessions ;;

@@ -1,36 +1,69 @@
-# The words of the command that was typed so far, then a comma and the number of its arguments.
-function __parley_called
-    set -l words (commandline -opc)
-    set -e words[1]
-    set -l called
+# Completion of parley's words, for fish 3.4 or later.
+
+# Rows of a key, a tab and a word; then a tab and what it is about.
+set -g __parley_rows \
+ROWS
+
+# Prints the words of the key $1, each with a tab and what it is about. One in <> stands for the words of that key, or for
+# others that are found here; files are left to fish.
+function __parley_find
+    for row in (string match -- $argv[1]\t'*' $__parley_rows)
+        set row (string split -m 1 -f 2 \t -- $row)
+        set -l key (string match -rg '^<(.*)>$' -- $row)
+        switch "$key"
+            case ''
+                printf '%s\n' $row
+            case profiles
+                command parley config profiles 2>/dev/null </dev/null
+            case sessions texts
+                __parley_$key
+            case files
+                echo '<files>'
+            case '*'
+                __parley_find $key
+        end
+    end
+end
+
+function __parley_has
+    contains -- $argv[1] (string replace -r '\t.*' '' -- $argv[2..])
+end
+
+# Finds what TAB offers, and fails if that is files.
+function __parley_words
+    set -l called ''
     set -l position 0
-    set -l is_value no
+    set -l flag ''
     set -l is_over no
-    for word in $words
-        if test $is_value = yes
-            set is_value no
+    for word in (commandline -opc)[2..]
+        if test -n "$flag"
+            set flag ''
         else if test $is_over = no; and string match -qr -- '^-.' $word
             test "$word" = --; and set is_over yes
-            contains -- $word $__parley_valued; and set is_value yes
-        else if test $position = 0; and contains -- (string join ' ' -- $called $word) $__parley_commands
-            set -a called $word
+            __parley_has "$word=" (__parley_find "$called,-"); and set flag $word
+        else if test $position = 0; and __parley_has "$word" (__parley_find "$called,")
+            set called (string trim -- "$called $word")
         else
             set position (math $position + 1)
         end
     end
-    string join , -- "$called" $position
-end
-
-function __parley_in
-    contains -- (string replace -r ',\d+$' '' -- (__parley_called)) $argv
-end
-
-function __parley_at
-    contains -- (__parley_called) $argv
-end
-
-function __parley_profiles
-    command parley config profiles 2>/dev/null </dev/null
+    set -l stem ''
+    set -l begun (commandline -ct)
+    if test $is_over = no -a -z "$flag"; and string match -qr -- '^--.*=' $begun
+        set flag (string replace -r '=.*' '' -- $begun)
+        set stem $flag=
+    end
+    if test -n "$flag"
+        set -g __parley_found (__parley_find "$called,$flag")
+        # Those of a flag that commands share have no command in their key.
+        set -q __parley_found[1]; or set __parley_found (__parley_find ",$flag")
+    else if test $is_over = no; and string match -q -- '-*' $begun
+        set -g __parley_found (__parley_find "$called,-" | string replace -r '^([^\t=]*)=' '$1')
+    else
+        set -g __parley_found (__parley_find "$called,$position")
+    end
+    test "$__parley_found" != '<files>'; or return
+    set __parley_found $stem$__parley_found
 end
 
 # The sessions that were used last on this machine.
@@ -51,3 +84,6 @@ function __parley_texts
     end
 end
 
+complete -c parley -e
+# -k keeps their order.
+complete -c parley -n __parley_words -f -k -a '$__parley_found'

@@ -1,68 +1,95 @@
-# Whether $1 is a name or flag of the words after it, each of which ends with a colon and what it is about.
-_parley_has() {
-  local wanted=$1
-  shift
-  local -a found=("${(@)argv%%:*}")
-  (( $found[(Ie)$wanted] ))
+#compdef parley
+
+# Rows of a key, a tab and a word; then a tab and what it is about.
+_parley_rows() {
+  rows=(
+ROWS
+  )
 }
 
-# The sessions that were used last on this machine, in values.
+# Adds the words of the key $1 to found, each with a colon and what it is about. One in <> stands for the words of that
+# key, or is the source of others.
+_parley_find() {
+  local row tab=$'\t'
+  for row in "${(@M)rows:#$1$tab*}"; do
+    row=${row#*$tab}
+    if [[ $row == \<* ]]; then
+      source=${row[2,-2]}
+      _parley_find "$source"
+    else
+      found+=("${row/$tab/:}")
+    fi
+  done
+}
+
+# The values of the flag $1, in found. Those of a flag that commands share have no command in their key.
+_parley_values() {
+  _parley_find "$called,$1"
+  [[ -n $source || $#found -gt 0 ]] || _parley_find ",$1"
+}
+
+# Whether $1 is one of the words in found.
+_parley_has() {
+  local -a words=("${(@)found%%:*}")
+  (( $words[(Ie)$1] ))
+}
+
+# The sessions that were used last on this machine, in found.
 _parley_sessions() {
   local folder=${XDG_CACHE_HOME:-$HOME/.cache}
   [[ -z $XDG_CACHE_HOME && $OSTYPE == darwin* ]] && folder=$HOME/Library/Caches
   [[ -f $folder/parley/sessions ]] || return 0
-  values=("${(@f)$(<$folder/parley/sessions)}")
-  values=("${(@)values:#*[^A-Za-z0-9_-]*}")
+  found=("${(@f)$(<$folder/parley/sessions)}")
+  found=("${(@)found:#*[^A-Za-z0-9_-]*}")
 }
 
 _parley() {
-  local -a names flags values shown
+  local -a rows found
   local called= flag= source= word
   integer i position=0 is_over=0
-  _parley_names "$called"
+  _parley_rows
   for ((i = 2; i < CURRENT; i++)); do
     word=${(Q)words[i]}
+    found=()
     if [[ -n $flag ]]; then
       flag=
     elif (( is_over )) || [[ $word != -?* ]]; then
-      if (( ! position )) && _parley_has "$word" "$names[@]"; then
+      _parley_find "$called,"
+      if (( ! position )) && _parley_has "$word"; then
         called+=${called:+ }$word
-        _parley_names "$called"
       else
         (( ++position ))
       fi
     elif [[ $word == -- ]]; then
       is_over=1
     else
-      _parley_flags "$called"
-      _parley_has "$word=" "$flags[@]" && flag=$word
+      _parley_find "$called,-"
+      _parley_has "$word=" && flag=$word
     fi
   done
-  _parley_flags "$called"
+  found=()
+  source=
   if [[ -n $flag ]]; then
-    _parley_values "$called" "$flag"
+    _parley_values "$flag"
   elif (( ! is_over )) && [[ $PREFIX == --*=* ]]; then
     flag=${PREFIX%%=*}
-    _parley_has "$flag=" "$flags[@]" || return 1
     compset -P 1 '*='
-    _parley_values "$called" "$flag"
+    _parley_values "$flag"
   elif (( ! is_over )) && [[ $PREFIX == -* ]]; then
-    shown=("${(@)flags/=:/:}")
-    _describe -o flag shown
-    return
-  elif (( ! position && $#names )); then
-    _describe command names
+    _parley_find "$called,-"
+    found=("${(@)found/=:/:}")
+    _describe -o flag found
     return
   else
-    _parley_values "$called" "$position"
+    _parley_find "$called,$position"
   fi
   case $source in
-    profiles) values=("${(@f)$(command parley config profiles 2>/dev/null </dev/null)}") ;;
-    sessions) _parley_sessions; compadd -V sessions -a values; return ;;
-    files) _files; return ;;
-    texts) compset -P 1 @ && _files; return ;;
+    profiles) found=("${(@f)$(command parley config profiles 2>/dev/null </dev/null)}"); compadd -a found ;;
+    sessions) _parley_sessions; compadd -V sessions -a found ;;
+    files) _files ;;
+    texts) compset -P 1 @ && _files ;;
+    *) _describe word found ;;
   esac
-  (( $#values )) && compadd -a values
 }
 
 # A file of this in a folder for completions is itself the function, when it is first called.
