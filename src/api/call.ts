@@ -24,14 +24,12 @@ export interface ApiOptions extends RequestOptions {
 export async function callApi(context: Context, options: ApiOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { endpoint, parts } = await readRequest(context, settings, { words, options })
-  const isReading = endpoint.repeat === 'always'
   if (options.paginate && endpoint.method !== 'GET') throw usage('--paginate is for GET only')
   if (options.paginate && options.include) throw usage('--paginate and --include exclude each other')
   const file = await openFile(context, options.output)
-  const flags = { ...context.flags, retryUnknown: isReading ? undefined : context.flags.retryUnknown }
-  const caller = createCaller({ ...context, flags }, settings)
+  const caller = createCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return
-  if (isReading) context.calls.expectReading()
+  if (endpoint.repeat === 'always') context.calls.expectReading()
   const hasHead = options.include ?? false
   const print = createPrinter(context.output, { hasHead, layOut: chooseLayout(context) })
   const printWhole = file ? createPrinter(file, { hasHead }) : print

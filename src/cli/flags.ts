@@ -94,6 +94,8 @@ export function readSharedFlags(
   const { batch = '-' } = called.opts()
   if (flags.failOnEmpty && flags.stdin === false && batch === '-')
     throw usage('--no-stdin and --fail-on-empty exclude each other')
+  if (flags.retryUnknown && !['chat', 'image', 'api'].includes(called.name()))
+    throw usage('--retry-unknown works only with chat, image and api')
   if (flags.dryRun && flags.curl) throw usage('--dry-run and --curl exclude each other')
   return {
     ...flags,

@@ -63,7 +63,6 @@ export const configCommands = {
     ],
     examples: ['parley config check', 'parley config check -s sesn_1 --ask'],
     async run(context, options: { ask?: boolean; session?: string }) {
-      if (context.flags.retryUnknown) throw usage('--retry-unknown works only with chat, image and api')
       const { checkProfile } = await import('../check.ts')
       await checkProfile(context, options)
     },

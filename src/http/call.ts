@@ -11,7 +11,7 @@ import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import { chooseExchange } from './carrier.ts'
 import { createCredentials } from './credentials.ts'
 import { decodeBody } from './decode.ts'
-import { createRequestBuilder, type Request, type RequestParts } from './request.ts'
+import { buildRequest, type Request, type RequestParts, type RunHeaders, readHeaders } from './request.ts'
 import { type ResponseHead, readErrorResponse, readHead } from './response.ts'
 import { decideRetry, fateOf, type RetryPolicy, refusesSecret, retryOf } from './retry.ts'
 
@@ -49,7 +49,6 @@ export function createCaller(
   const { host, flags, summary, calls, limit, timers } = context
   const { deadline } = limit
   const credentials = createCredentials(context, settings)
-  const build = createRequestBuilder(context, settings)
   const retries = isOneOfMany ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
   let stopSpinner: (() => void) | undefined
@@ -57,6 +56,13 @@ export function createCaller(
   let choosing: Promise<Exchange> | undefined
   /** The session whose id was kept last: each list that a run reads is a call. */
   let kept: string | undefined
+
+  // Read once for all requests: `@-` is stdin.
+  let headers: Promise<RunHeaders> | undefined
+  async function build(endpoint: Endpoint, parts: RequestParts): Promise<Request> {
+    headers ??= readHeaders(context)
+    return buildRequest(endpoint, parts, settings.values, await headers)
+  }
 
   /** Sends a request up to the response's head. */
   async function open(endpoint: Endpoint, parts: RequestParts): Promise<StreamedResponse> {

@@ -21,7 +21,9 @@ describe('values never break out', () => {
       (model) => {
         let url: URL
         try {
-          url = new URL(buildRequest(endpoints.chat, { params: { family: 'alpha', model } }, values).url)
+          url = new URL(
+            buildRequest(endpoints.chat, { params: { family: 'alpha', model } }, values, new Map()).url,
+          )
         } catch (error) {
           expect((error as CliError).kind).toBe('usage')
           return
