@@ -5,19 +5,21 @@ import { entries } from './command-tree.ts'
 import type { Unknown } from './parley-command.ts'
 import { isTopic, topics } from './topics.ts'
 
-const init = "'parley config init' asks for addresses and credentials"
-
 const models = `-m NAME or 'parley config set chatModel NAME' chooses one, imageModel the one for images; documented for chat: ${documentedModels.join(', ')}`
 
 const sessions =
   "'parley api agents /v1/sessions' lists the sessions, and with -i FILE makes one, if the service has that"
 
-/** What people try, what it is here, and of a flag one that the commands have that this is true of. */
-type Pointer = readonly [names: string, says: string, needs?: string]
+const noFlag = 'secrets have no flag, for arguments are seen by others:'
+const token = `'parley config set accessToken', or PARLEY_ACCESS_TOKEN`
+const key = `'parley config set apiKey', or PARLEY_API_KEY`
 
-/** Words that people try, and where to find what they mean. Commands of groups need no row here. */
-const wordPointers: readonly Pointer[] = [
-  ['login, auth, configure, setup, init', init],
+/**
+ * Words and flags that people try, those of other tools and those that parley had once, and what stands for them here. Each
+ * sentence is true whatever the command. The commands of groups, and topics, need no row.
+ */
+const pointers: readonly (readonly [names: string, says: string])[] = [
+  ['login, auth, configure, setup, init', "'parley config init' asks for addresses and credentials"],
   ['logout', "'parley config unset accessToken' and 'parley config unset apiKey' remove the credentials"],
   ['models, model', models],
   ['ask', "'parley chat PROMPT' asks a model"],
@@ -27,53 +29,44 @@ const wordPointers: readonly Pointer[] = [
   ['flags', "'parley help settings'"],
   ['config edit', "'parley config set KEY VALUE' changes a value, 'parley config path' names the file"],
   ['config show', "'parley config list'"],
+  ['--json', "--raw prints the service's JSON, of commands that ask a service"],
+  ['--jq', '--raw prints JSON for jq, of commands that ask a service, as in: --raw | jq .'],
+  [
+    '-p, --prompt',
+    'the words are the prompt, the message or the task, without a flag, as in: parley chat "Say hello"',
+  ],
+  ['--max-tokens', '--max-output-tokens N limits the answer to a prompt'],
+  ['--schema-retries', 'only chat has it; after a run, run once more with a message that names the misfits'],
+  ['--fail-on-cut', 'only chat has it; a run without an answer is exit 8, with --last, -o or --schema'],
+  [
+    '--yes, --allow, --dangerously-skip-permissions',
+    "'parley events run --policy FILE' allows tool uses by rules, 'parley events confirm' those that wait",
+  ],
+  ['--max-turns', '--deadline, --max-cost and --max-total-tokens bound a run'],
+  ['-n', 'a request has one answer, and --batch FILE makes many requests; --limit N ends a list of events'],
+  [
+    '-c, --continue',
+    'chat --thread FILE keeps a conversation and goes on with it; a session goes on by itself, with one more message',
+  ],
+  ['--access-token, --token', `${noFlag} ${token}`],
+  ['--api-key', `${noFlag} ${key}`],
+  ['--key', `${noFlag} for the gateway ${token}; for sessions ${key}`],
+  ['--unordered', 'is gone: results of a batch come as they finish'],
+  ['--live, --no-live', 'is gone: messages are printed when they are whole'],
+  ['--policy, --audit', "'parley events run' has it, and without a task answers what waits"],
+  ['--rate', 'is gone: serve --fault rate:N answers N requests a second'],
+  ['--chunk-delay', 'is gone: serve --latency MS waits before each answer'],
+  ['--log', 'is gone: the log of serve is on stderr, as in: 2> FILE'],
+  ['--seed, --stream-style', 'serve has it no more; of a request --set PATH=VALUE sets any field'],
+  ['-s', '--system TEXT says how chat answers; -s ID, after the name of a command, names a session'],
+  ['-a, --attachment', '-f FILE adds a file'],
+  ['-d', '-i FILE or stdin gives the whole body, --set PATH=VALUE a field of it'],
+  ['--image', "-f FILE adds an image to a request, and 'parley image' makes one"],
+  ['--download', 'is gone: image prints a link, for curl to fetch'],
+  ['--size', '--set PATH=VALUE sets any field of the body that the model knows'],
 ]
 
-const noFlag = 'secrets have no flag, for arguments are seen by others:'
-const token = `${noFlag} 'parley config set accessToken', or PARLEY_ACCESS_TOKEN`
-const key = `${noFlag} 'parley config set apiKey', or PARLEY_API_KEY`
-
-const allowing = '--yes, --allow, --dangerously-skip-permissions'
-
-/** Flags of other tools. Of those for the same flag the last one is for chat. */
-const flagPointers: readonly Pointer[] = [
-  ['--json', "--raw prints the service's JSON", '--raw'],
-  ['--jq', '--raw prints JSON for jq, as in: --raw | jq .', '--raw'],
-  ['-p, --prompt', 'the words are the task, without a flag', '--tool'],
-  ['-p, --prompt', 'the words are the message, without a flag', '--interrupt'],
-  ['-p, --prompt', 'the words are the prompt, without a flag', '--temperature'],
-  ['--max-tokens', '--max-output-tokens N limits the answer', '--max-output-tokens'],
-  ['--schema-retries', 'to ask again, run once more with a message that names the misfits', '--tool'],
-  ['--fail-on-cut', 'no answer is exit 8 always, with --last, -o or --schema', '--tool'],
-  [allowing, '--policy FILE says what is allowed', '--tool'],
-  [allowing, "'parley events confirm' allows it", '--interrupt'],
-  [allowing, 'a chat asks for nothing', '--thread'],
-  ['--max-turns', '--deadline, --max-cost and --max-total-tokens bound a run', '--tool'],
-  ['-n', '--limit N ends the list after N events', '--limit'],
-  ['-n', 'a request has one answer; --batch FILE makes many requests', '--batch'],
-  ['-c, --continue', 'without a task it takes up the session as it is', '--tool'],
-  ['-c, --continue', 'a session goes on by itself: send it one more message', '--interrupt'],
-  ['-c, --continue', '--thread FILE keeps a conversation, and goes on with it', '--thread'],
-  ['--access-token, --token', token, '--base-url'],
-  ['--key', key, '--beta'],
-  ['--key', token, '--temperature'],
-  ['--unordered', 'is gone: results of a batch come as they finish', '--batch'],
-  ['--live, --no-live', 'is gone: messages are printed when they are whole', '--beta'],
-  ['--policy', "'parley events run' without a task answers what waits by the rules of --policy", '--deny'],
-  ['--audit', "'parley events run' without a task answers what waits, and keeps an audit", '--deny'],
-  ['--rate', 'is gone: --fault rate:N answers N requests a second', '--latency'],
-  ['--chunk-delay', 'is gone: --latency MS waits before each answer', '--latency'],
-  ['--log', 'is gone: the log is on stderr, as in: 2> FILE', '--latency'],
-  ['--seed, --stream-style', 'is gone', '--latency'],
-  ['-s', '--system TEXT says how to answer', '--system'],
-  ['-a, --attachment', '-f FILE adds a file', '--file'],
-  ['--api-key', key, '--base-url'],
-  ['-d', '-i FILE or stdin gives the whole body, --set PATH=VALUE a field of it', '--set'],
-  ['--image', '-f FILE adds an image to begin with', '--preview'],
-  ['--image', "-f FILE adds an image, and 'parley image' makes one", '--file'],
-  ['--download', 'is gone: a link is printed, for curl to fetch', '--preview'],
-  ['--size', '--set PATH=VALUE sets any field of the body that the model knows', '--set'],
-]
+const pointerFor = (name: string) => pointers.find(([names]) => names.split(', ').includes(name))?.[1]
 
 /**
  * The message about a flag, a command or, with `isHelp`, a topic that does not exist, with the one that was probably meant.
@@ -86,7 +79,7 @@ export function describeUnknown(unknown: Unknown, isHelp: boolean, profile?: str
   const group = command.words
   const typed = [...group, word].join(' ')
   const start = `there is no command ${isHelp ? 'and no topic ' : ''}'${typed}'`
-  const way = pointersFor(wordPointers, typed)[0]?.[1] ?? findElsewhere(typed, isHelp)
+  const way = pointerFor(typed) ?? findElsewhere(typed, isHelp)
   if (way !== undefined) return `${start}: ${way}`
   const near = guess(word, [
     ...Object.keys(command.entry.group ?? {}),
@@ -131,7 +124,7 @@ function describeFlag({ command, words: [word = ''] }: Unknown): string {
   const start = `unknown flag '${name}'`
   if (/\s/.test(name)) return `${start}; words that begin with a hyphen go after --`
   const [first] = Object.keys(command.entry.group ?? {})
-  const pointer = pointerFor(name, command)
+  const pointer = pointerFor(name)
   if (pointer !== undefined) return `${start}: ${pointer}`
   const guess = didYouMean(
     name,
@@ -143,15 +136,4 @@ function describeFlag({ command, words: [word = ''] }: Unknown): string {
       ? `'${line} --help' lists the flags`
       : `a command's own flags go after its name, as in: ${line} ${name} …`
   return `${start}${guess || `; ${way}`}`
-}
-
-const pointersFor = (pointers: readonly Pointer[], name: string) =>
-  pointers.filter(([names]) => names.split(', ').includes(name))
-
-/** Before the name of a command -s may as well name a session. */
-function pointerFor(name: string, { entry, words, options }: Unknown['command']): string | undefined {
-  const pointers = pointersFor(flagPointers, name)
-  if (!entry.group) return pointers.find(([, , needs]) => options.some(({ long }) => long === needs))?.[1]
-  const [, says] = (words.length === 0 && name !== '-s' && pointers.at(-1)) || []
-  return says && `${says}; flags go after the command's name, as in: parley chat "Say hello"`
 }
