@@ -27,12 +27,16 @@ export function sumOf(...counts: (TokenCount | undefined)[]): TokenCount | undef
   return told.length > 0 ? told.reduce(addTokens) : undefined
 }
 
-/** The tokens written to a cache: one number, or one for each lifetime. */
-export function readCacheCreation({
-  cache_creation: parts,
-  cache_creation_input_tokens: whole,
-}: Record<string, unknown>): TokenCount | undefined {
-  const sum = isObject(parts) ? sumOf(...Object.values(parts).map(readTokenCount)) : undefined
-  const told = readTokenCount(whole)
-  return sum ?? (told === undefined ? sum : told)
+/** Reads the usage of a message or a session. What is written to a cache is one number, or one for each lifetime. */
+export function readUsedTokens(usage: unknown): TokenCounts {
+  if (!isObject(usage)) return {}
+  const { cache_creation: parts, cache_creation_input_tokens: whole } = usage
+  const written = readTokenCount(whole)
+  return {
+    inputTokens: readTokenCount(usage.input_tokens),
+    outputTokens: readTokenCount(usage.output_tokens),
+    cacheReadInputTokens: readTokenCount(usage.cache_read_input_tokens),
+    cacheCreationInputTokens:
+      written === undefined && isObject(parts) ? sumOf(...Object.values(parts).map(readTokenCount)) : written,
+  }
 }

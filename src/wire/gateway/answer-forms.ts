@@ -1,12 +1,6 @@
 import { formatPath, isObject } from '../json/parse.ts'
 import { failureInstead } from '../problem/problem.ts'
-import {
-  readCacheCreation,
-  readTokenCount,
-  sumOf,
-  type TokenCount,
-  type TokenCounts,
-} from '../token-count.ts'
+import { readTokenCount, readUsedTokens, sumOf, type TokenCount, type TokenCounts } from '../token-count.ts'
 import * as z from '../zod.ts'
 
 /** The tokens of an answer, as far as it tells them. */
@@ -62,9 +56,8 @@ function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> 
 /** A field that is only shown: of another type it counts as absent. */
 const shown = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(schema), undefined)
 
-const optionalText = z.lazily(() => z.nullish(z.string()))
-const shownText = z.lazily(() => shown(z.string()))
-const tokenCount = z.lazily(() => normalized(readTokenCount, z.optional(z.nullable(z.number()))))
+const shownText = shown(z.string())
+const optionalText = z.nullish(z.string())
 
 /** Makes a plain string a block with that text. */
 const toBlock = (value: unknown): unknown => (typeof value === 'string' ? { text: value } : value)
@@ -80,41 +73,21 @@ function toBlocks(value: unknown): unknown {
 const normalized = <T extends z.ZodMiniType>(normalize: (value: unknown) => unknown, schema: T) =>
   z.pipe(z.transform(normalize), schema)
 
-const Block = z.lazily(() => z.looseObject({ type: shownText(), text: optionalText() }))
-const Blocks = z.lazily(() => normalized(toBlocks, z.array(Block())))
-type Block = z.infer<ReturnType<typeof Block>>
-
-const MessageUsage = z.lazily(() =>
-  shown(
-    z.looseObject({
-      input_tokens: tokenCount(),
-      output_tokens: tokenCount(),
-      cache_read_input_tokens: tokenCount(),
-    }),
-  ),
-)
-
-/** The chat endpoint's success body (gateway, 2.3). */
-const Message = z.lazily(() =>
-  z.looseObject({
-    id: shownText(),
-    content: Blocks(),
-    model: shownText(),
-    stop_reason: shownText(),
-    usage: MessageUsage(),
-  }),
-)
-type Message = z.infer<ReturnType<typeof Message>>
-
-/** One of a message stream's own events (public clients, 7); only what is printed is read. */
-const MessageEvent = z.lazily(() =>
-  z.looseObject({
-    message: z.nullish(z.extend(Message(), { content: z.nullish(Blocks()) })),
-    content_block: z.nullish(normalized(toBlock, Block())),
-    delta: z.nullish(normalized(toBlock, z.extend(Block(), { stop_reason: shownText() }))),
-    usage: MessageUsage(),
-  }),
-)
+/** A message and an event of a message's stream; only what is printed is read. */
+const messages = z.lazily(() => {
+  const block = z.looseObject({ type: shownText, text: optionalText })
+  const content = normalized(toBlocks, z.array(block))
+  /** The chat endpoint's success body (gateway, 2.3). */
+  const whole = z.looseObject({ id: shownText, content, model: shownText, stop_reason: shownText })
+  /** Public clients, 7. */
+  const event = z.looseObject({
+    message: z.nullish(z.extend(whole, { content: z.nullish(content) })),
+    content_block: z.nullish(normalized(toBlock, block)),
+    delta: z.nullish(normalized(toBlock, z.extend(block, { stop_reason: shownText }))),
+  })
+  return { block, whole, event }
+})
+type Block = z.infer<ReturnType<typeof messages>['block']>
 
 export const isMessage = (value: unknown): boolean =>
   isObject(value) &&
@@ -123,43 +96,34 @@ export const isMessage = (value: unknown): boolean =>
 
 /** Reads a whole message (gateway, 2.3). Throws a `CliError` if it has another shape. */
 export function readMessage(value: unknown): AnswerPiece {
-  const { content, ...facts } = readAs(Message(), value)
-  return pieceOf(content, facts)
+  const message = readAs(messages().whole, value)
+  return pieceOf(message.content, message)
 }
 
 export const isMessageEvent = (value: unknown): value is { type: string } =>
   isObject(value) && typeof value.type === 'string' && /^(message|content_block)_|^ping$/.test(value.type)
 
 /** Reads one event of a message stream (public clients, 7). Throws a `CliError` if it has another shape. */
-export function readMessageEvent(value: { type: string }): AnswerPiece {
-  if (value.type === 'message_stop') return pieceOf([], {})
-  const { message, content_block: block, delta, usage } = readAs(MessageEvent(), value)
+export function readMessageEvent(value: unknown): AnswerPiece {
+  const { message, content_block: block, delta, usage } = readAs(messages().event, value)
   const blocks = [...(message?.content ?? []), ...(block ? [block] : []), ...(delta ? [delta] : [])]
-  return pieceOf(blocks, {
-    ...message,
-    stop_reason: delta?.stop_reason ?? message?.stop_reason,
-    usage: { ...message?.usage, ...usage },
-  })
+  const stopReason = delta?.stop_reason ?? message?.stop_reason
+  return pieceOf(blocks, { ...message, stop_reason: stopReason, usage: usage ?? message?.usage })
 }
 
-/** What a message's blocks are, and what it says of itself. */
-function pieceOf(
-  blocks: Block[],
-  facts: Partial<Pick<Message, 'id' | 'model' | 'stop_reason' | 'usage'>>,
-): AnswerPiece {
-  const { id, model, stop_reason: stopReason, usage } = facts
+/** What a message says of itself. */
+interface MessageFacts {
+  id?: string
+  model?: string
+  stop_reason?: string
+  usage?: unknown
+}
+
+function pieceOf(blocks: Block[], { id, model, stop_reason, usage }: MessageFacts): AnswerPiece {
   const others = blocks.filter((block) => !isText(block) && !/^$|signature|citation/i.test(block.type ?? ''))
   return {
     text: blocks.map((block) => (isText(block) ? block.text : '')).join(''),
-    summary: {
-      id,
-      model,
-      stopReason,
-      inputTokens: usage?.input_tokens,
-      outputTokens: usage?.output_tokens,
-      cacheReadInputTokens: usage?.cache_read_input_tokens,
-      cacheCreationInputTokens: usage && readCacheCreation(usage),
-    },
+    summary: { id, model, stopReason: stop_reason, ...readUsedTokens(usage) },
     holds: others.map(({ type = '' }) => holdingOf(type)),
   }
 }
@@ -175,44 +139,28 @@ export function textDelta(value: unknown): string | undefined {
   return typeof delta.text === 'string' ? delta.text : undefined
 }
 
-/** A name, or its number in the family's binary form. */
-const shownName = z.lazily(() => shown(z.union([z.string(), z.number()])))
-
-const Parts = z.lazily(() =>
-  normalized(toBlocks, z.array(z.looseObject({ text: optionalText(), thought: shown(z.boolean()) }))),
-)
-
-const NativeCandidate = z.lazily(() =>
-  z.looseObject({
+/** The family's native answer: a whole body (gateway, 2.2) or one chunk of a stream. */
+const NativeAnswer = z.lazily(() => {
+  /** Or its number in the family's binary form. */
+  const name = shown(z.union([z.string(), z.number()]))
+  const part = z.looseObject({ text: optionalText, thought: shown(z.boolean()) })
+  const content = z.looseObject({ parts: z.nullish(normalized(toBlocks, z.array(part))) })
+  const candidate = z.looseObject({
     index: shown(z.number()),
-    content: z.nullish(normalized(toContent, z.looseObject({ parts: z.nullish(Parts()) }))),
-    finishReason: shownName(),
-    finishMessage: shownText(),
-  }),
-)
+    content: z.nullish(normalized(toContent, content)),
+    finishReason: name,
+    finishMessage: shownText,
+  })
+  return z.looseObject({
+    candidates: z.nullish(z.array(candidate)),
+    promptFeedback: shown(z.looseObject({ blockReason: name, blockReasonMessage: shownText })),
+    responseId: shownText,
+    modelVersion: shownText,
+  })
+})
+type NativeCandidate = NonNullable<z.infer<ReturnType<typeof NativeAnswer>>['candidates']>[number]
 
 const toContent = (value: unknown): unknown => (typeof value === 'string' ? { parts: value } : value)
-
-const NativeUsage = z.lazily(() =>
-  z.looseObject({
-    promptTokenCount: tokenCount(),
-    candidatesTokenCount: tokenCount(),
-    thoughtsTokenCount: tokenCount(),
-    totalTokenCount: tokenCount(),
-    cachedContentTokenCount: tokenCount(),
-  }),
-)
-
-/** The family's native answer: a whole body (gateway, 2.2) or one chunk of a stream. */
-const NativeAnswer = z.lazily(() =>
-  z.looseObject({
-    candidates: z.nullish(z.array(NativeCandidate())),
-    promptFeedback: shown(z.looseObject({ blockReason: shownName(), blockReasonMessage: shownText() })),
-    responseId: shownText(),
-    modelVersion: shownText(),
-    usageMetadata: shown(NativeUsage()),
-  }),
-)
 
 /** What one native chunk, or a whole native body, adds to an answer. */
 export interface NativePiece extends AnswerPiece {
@@ -221,8 +169,6 @@ export interface NativePiece extends AnswerPiece {
   /** Of all that came so far: none of an earlier chunk's counts stays. */
   counts: AnswerCounts | undefined
 }
-
-type NativeCandidate = z.infer<ReturnType<typeof NativeCandidate>>
 
 export const isNative = (value: unknown): boolean =>
   isObject(value) && nativeNames.some((name) => Object.hasOwn(value, name))
@@ -247,7 +193,7 @@ export function readNative(value: unknown): NativePiece {
       stopReason: reasonOf(first?.finishReason) ?? blockReason,
       stopMessage: first?.finishMessage || promptFeedback?.blockReasonMessage || undefined,
     },
-    counts: usageMetadata && countsOf(usageMetadata),
+    counts: isObject(usageMetadata) ? countsOf(usageMetadata) : undefined,
     isOpen: {
       ...(first || blockReason ? { first: continues(first) } : {}),
       ...(others.length > 0 ? { others: others.some(continues) } : {}),
@@ -294,18 +240,20 @@ function restOf(total: TokenCount | undefined, part: TokenCount | undefined): To
   return total < part ? undefined : total - part
 }
 
-function countsOf(usage: z.infer<ReturnType<typeof NativeUsage>>): AnswerCounts {
-  const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount, totalTokenCount } = usage
-  const told = sumOf(candidatesTokenCount, thoughtsTokenCount)
-  const outputTokens = told === undefined ? restOf(totalTokenCount, promptTokenCount) : told
+function countsOf(usage: Record<string, unknown>): AnswerCounts {
+  const inputTokens = readTokenCount(usage.promptTokenCount)
+  const reasoningTokens = readTokenCount(usage.thoughtsTokenCount)
+  const total = readTokenCount(usage.totalTokenCount)
+  const told = sumOf(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
+  const outputTokens = told === undefined ? restOf(total, inputTokens) : told
   // The cached tokens are a part of the prompt's.
-  const sum = sumOf(promptTokenCount, outputTokens)
+  const sum = sumOf(inputTokens, outputTokens)
   return {
-    inputTokens: promptTokenCount,
+    inputTokens,
     outputTokens,
-    cacheReadInputTokens: usage.cachedContentTokenCount,
-    reasoningTokens: thoughtsTokenCount,
+    cacheReadInputTokens: readTokenCount(usage.cachedContentTokenCount),
+    reasoningTokens,
     // Some services tell 0 beside parts that are more.
-    totalTokens: totalTokenCount || (sum === undefined ? totalTokenCount : sum),
+    totalTokens: total || (sum === undefined ? total : sum),
   }
 }

@@ -71,9 +71,8 @@ export class AnswerReader {
     if (isNative(value)) return this.#addNative(value)
     const named = withType(value, event)
     if (isMessageEvent(named)) {
-      if (named.type === 'ping') return ''
       if (named.type === 'message_stop') this.end()
-      return this.#addPiece(readMessageEvent(named))
+      return ['ping', 'message_stop'].includes(named.type) ? '' : this.#addPiece(readMessageEvent(named))
     }
     if (isMessage(value)) {
       const piece = readMessage(value)

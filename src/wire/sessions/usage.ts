@@ -1,5 +1,5 @@
 import { isObject } from '../json/parse.ts'
-import { readCacheCreation, readTokenCount, type TokenCounts } from '../token-count.ts'
+import { readUsedTokens, type TokenCounts } from '../token-count.ts'
 
 /** Whole minor units of a currency: 187 of `USD` are $1.87. */
 export interface Money {
@@ -16,13 +16,7 @@ export interface SessionUsage {
 /** Reads the `usage` of a session or of a `session.usage`, or a `model_usage`; `undefined` if it tells nothing. */
 export function readUsage(value: unknown): SessionUsage | undefined {
   if (!isObject(value)) return undefined
-  const tokens = {
-    inputTokens: readTokenCount(value.input_tokens),
-    outputTokens: readTokenCount(value.output_tokens),
-    cacheReadInputTokens: readTokenCount(value.cache_read_input_tokens),
-    cacheCreationInputTokens: readCacheCreation(value),
-  }
-  const told = Object.entries(tokens).filter(([, count]) => count !== undefined)
+  const told = Object.entries(readUsedTokens(value)).filter(([, count]) => count !== undefined)
   const cost = readMoney(value.list_cost)
   return told.length > 0 || cost ? { tokens: Object.fromEntries(told), cost } : undefined
 }

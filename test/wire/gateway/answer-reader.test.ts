@@ -93,7 +93,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
       [delta('a'), 'a', 'open'],
       [{ type: 'content_block_stop' }, '', 'open'],
       [{ type: 'message_delta', delta: { stop_reason: 's' }, usage: { output_tokens: 9 } }, '', 'open'],
-      [{ type: 'message_stop' }, '', 'ended'],
+      [{ type: 'message_stop', message: 5, delta: 'a' }, '', 'ended'],
     ],
     { model: 'm', stopReason: 's', ...counted, outputTokens: 9 },
   ],
