@@ -143,7 +143,7 @@ interface RunEnds {
 }
 
 /** What keeps an answer of a run that ends early: synchronous, and does not throw. */
-type Keeper = Pick<FileOutput, 'keep'>
+export type Keeper = Pick<FileOutput, 'keep'>
 
 /** Does `work` on an answer. If that ends early, also by a signal, it keeps what came, and prints where. */
 export async function keepingPart<T>(
@@ -155,9 +155,7 @@ export async function keepingPart<T>(
   const keep = () => {
     const words = calls.lastWords()
     const part = keeper.keep()
-    if (!part) return
-    const told = tellKept(part)
-    calls.sayInstead(() => oneLine(words === undefined ? told : `${words}; ${told}`, 2000))
+    if (part) calls.sayInstead(() => words, oneLine(tellKept(part), 2000))
   }
   cleanups.add(keep)
   try {
@@ -170,7 +168,7 @@ export async function keepingPart<T>(
 }
 
 /** Says what became of an answer, or of the part of it that came. */
-export const tellKept = ({ outcome }: KeptPart): string => `what came ${outcome}`
+const tellKept = ({ outcome }: KeptPart): string => `what came ${outcome}`
 
 /** The same failure, with what became of the answer, as far as it came. */
 export const withPart = (failure: CliError, part: KeptPart | undefined): CliError =>

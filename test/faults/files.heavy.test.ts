@@ -126,7 +126,7 @@ faultsOnce('Files of answers', [
     signal: { name: 'SIGTERM', at: 'file' },
     code: 'SIGTERM',
     reqs: 1,
-    err: ['the answer was cut off; what came is kept as a.txt.part\n'],
+    err: ['what came is kept as a.txt.part; the answer was cut off\n'],
     files: ['cwd/a.txt.part'],
   },
   {

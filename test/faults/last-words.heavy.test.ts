@@ -133,7 +133,7 @@ faultsOnce('G: last words', [
     stdin: { open: true },
   },
   {
-    ...dying('file', ': the answer was cut off; what came is kept as a^[[31m.txt.part'),
+    ...dying('file', ': what came is kept as a^[[31m.txt.part; the answer was cut off'),
     name: 'G29 a file whose name could control a terminal',
     argv: [...stream, '-o', 'a\x1b[31m.txt'],
     script: answering(sseHead + delta('begun')),

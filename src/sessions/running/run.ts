@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
+import { keepingPart, withPart } from '../../io/file-output.ts'
 import { printWhileRead } from '../../io/output.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
@@ -18,7 +19,7 @@ import { describeUse, entryOf } from './judgement.ts'
 import { type Plan, type RunOptions, readPlan } from './plan.ts'
 import { endTask, findSent, sendTask } from './posting.ts'
 import { marksOf, TaskCounter } from './task.ts'
-import { checkAnswer, deliverAnswer, keepingAnswer } from './wanted-answer.ts'
+import { answerKeeper, checkAnswer, deliverAnswer } from './wanted-answer.ts'
 import { accepted, nameOther, type SessionRun, WayOn } from './way-on.ts'
 
 /**
@@ -104,8 +105,9 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
   const { context, wayOn, follower, bounds, denials } = followed
   const { turn } = follower
   const { wanted } = followed.plan
+  const keeper = answerKeeper(context, wanted, follower)
   try {
-    const failure = await keepingAnswer(context, wanted, follower, async () => {
+    const failure = await keepingPart(context, keeper, async () => {
       await wayOn.explain(followToRest(followed))
       if (turn.foreign && !turn.answer) return wayOn.endedByOther(turn.foreign)
       if (turn.foreign) context.note(`${nameOther(turn.foreign)}: what follows that is not the answer`)
@@ -114,7 +116,8 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
       await wayOn.explain(deliverAnswer(context, wanted, answer.text))
       return undefined
     })
-    return failure ?? denials.failure(followed.parts.params.session)
+    if (failure) return withPart(failure, keeper.keep())
+    return denials.failure(followed.parts.params.session)
   } finally {
     const used = bounds.describe()
     if (context.host.stderr.isTerminal && used !== '') context.foot(used)

@@ -3,10 +3,9 @@ import { createLayout } from '../../content/layout.ts'
 import { keepText } from '../../content/rescue.ts'
 import { type AnswerSchema, openSchema } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
-import { CliError, usage } from '../../errors.ts'
+import { type CliError, usage } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
-import { oneLine } from '../../io/escape.ts'
-import { tellKept, withPart } from '../../io/file-output.ts'
+import type { Keeper } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { appending, editJson } from '../../wire/json/edit.ts'
 import { notUnderstood } from '../../wire/problem/problem.ts'
@@ -96,34 +95,19 @@ export async function deliverAnswer(
 }
 
 /**
- * Does `work`, and returns the failure that it returns. If a failure or a signal ends it, the part of the answer that came is
- * kept beside the answer's file, and a message says where. Without a file only an answer is kept that was not printed yet,
- * because it may not fit the schema.
+ * Keeps the part of the answer that came beside the answer's file. Without a file only an answer is kept that was not printed
+ * yet, because it may not fit the schema.
  */
-export async function keepingAnswer(
+export const answerKeeper = (
   context: Context,
   { file, schema }: WantedAnswer,
   { turn, state }: Follower,
-  work: () => Promise<CliError | undefined>,
-): Promise<CliError | undefined> {
-  const { cleanups, calls } = context
-  const keep = (held = '') => (file ? file.keep(textOf(turn.answer)) : keepText(context, held))
-  const keepNow = () => {
-    const words = calls.lastWords()
-    const part = keep(schema && state.stop?.kind === 'done' ? textOf(turn.answer) : '')
-    const told = part && oneLine(tellKept(part), 2000)
-    if (told !== undefined) calls.sayInstead(() => [told, words].filter(Boolean).join('; '))
-  }
-  const keepOf = (failure: CliError) => withPart(failure, keep(failure.details.answer))
-  cleanups.add(keepNow)
-  try {
-    const failure = await work()
-    return failure && keepOf(failure)
-  } catch (error) {
-    throw error instanceof CliError ? keepOf(error) : error
-  } finally {
-    cleanups.delete(keepNow)
-  }
-}
+): Keeper => ({
+  keep() {
+    const text = textOf(turn.answer)
+    if (file) return file.keep(text)
+    return keepText(context, schema && state.stop?.kind === 'done' ? text : '')
+  },
+})
 
 const textOf = (answer: SessionEvent | undefined): string => (answer ? readText(answer) : '')
