@@ -1,15 +1,17 @@
 import type { Context } from '../context.ts'
-import type { AnswerPrinter } from '../io/answer-printer.ts'
+import { type AnswerPrinter, createAnswerPrinter } from '../io/answer-printer.ts'
 import type { Waiting } from '../io/spinner.ts'
 import { takesHyperlinks, wantsColour } from '../io/style.ts'
 
 export const loadMarkdown = () => import('../io/markdown/printer.ts')
 
-/** Makes what lays out one text in Markdown on stdout; `waiting` shows that a block is not whole yet. */
-export async function createLayout(
+/** What prints one text, as it is or laid out as Markdown; `waiting` shows that a block is not whole yet. */
+export async function createPrinter(
   { flags, host, output }: Context,
+  isLaidOut: boolean,
   waiting?: Waiting,
 ): Promise<AnswerPrinter> {
+  if (!isLaidOut) return createAnswerPrinter(output)
   const { MarkdownPrinter } = await loadMarkdown()
   const isColoured = wantsColour(flags.color ?? 'auto', host.env, output.isTerminal)
   const links = isColoured && output.isTerminal && takesHyperlinks(host.env) ? 'hyperlink' : 'address'

@@ -1,5 +1,5 @@
 import { type AnswerEnd, cutOf, type Demand, lackOf, printUsage } from '../../content/footer.ts'
-import { createLayout } from '../../content/layout.ts'
+import { createPrinter } from '../../content/layout.ts'
 import { keepText, rescue } from '../../content/rescue.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { countPart } from '../../content/tokens.ts'
@@ -9,7 +9,7 @@ import type { ReadableResponse } from '../../http/call.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import { type FileOutput, keepingPart, withPart } from '../../io/file-output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
-import { createWaiting, type Waiting } from '../../io/spinner.ts'
+import { createWaiting } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import { isErrorEnvelope, notUnderstood } from '../../wire/problem/problem.ts'
@@ -150,9 +150,6 @@ async function read(
     cleanups.delete(breakLine)
   }
 }
-
-const createPrinter = (context: Context, isLaidOut: boolean, waiting: Waiting) =>
-  isLaidOut ? createLayout(context, waiting) : createAnswerPrinter(context.output)
 
 /** Keeps an answer that was not understood, or has no text: it was paid for. An error of the service's is not an answer. */
 function keepUnread(context: Context, error: unknown, bytes: Uint8Array): unknown {

@@ -1,7 +1,6 @@
-import { createLayout } from '../../content/layout.ts'
+import { createPrinter } from '../../content/layout.ts'
 import type { Context } from '../../context.ts'
 import { asStop, CliError } from '../../errors.ts'
-import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import { describeMoment } from '../../io/local-time.ts'
 import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
@@ -132,7 +131,7 @@ export function createEventPrinter(
   const { flags, host, output, style } = context
   const raw = createRawPrinter(output)
   const show = async (text: string) => {
-    const printer = markdown ? await createLayout(context) : createAnswerPrinter(output)
+    const printer = await createPrinter(context, markdown)
     printer.add(text)
     await printer.end()
   }

@@ -1,10 +1,9 @@
 import { openAnswerFile } from '../../content/answer-file.ts'
-import { createLayout } from '../../content/layout.ts'
+import { createPrinter } from '../../content/layout.ts'
 import { keepText } from '../../content/rescue.ts'
 import { type AnswerSchema, openSchema } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { type CliError, usage } from '../../errors.ts'
-import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { Keeper } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { appending, editJson } from '../../wire/json/edit.ts'
@@ -84,14 +83,14 @@ export async function deliverAnswer(
   answer: string,
 ): Promise<void> {
   if (!file && !isAlone) return
-  const { output, summary } = context
-  const isLaidOut = markdown && output.isTerminal && !file && !schema
-  const printer = isLaidOut ? await createLayout(context) : createAnswerPrinter(file ?? output)
+  const { summary, note } = context
+  const output = file ?? context.output
+  const printer = await createPrinter({ ...context, output }, markdown && output.isTerminal && !schema)
   printer.add(answer)
   await printer.end()
   await file?.commit()
   if (name !== undefined) summary.files?.push(name)
-  if (file?.described) context.note(file.described)
+  if (file?.described) note(file.described)
 }
 
 /**
