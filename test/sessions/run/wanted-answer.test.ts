@@ -74,7 +74,7 @@ describe('--last prints only the answer', () => {
     const { code, err } = await go(['do it', '--last', '--fail-on-cut'], script)
     expect({ code, err }).toMatchObject({
       code: 2,
-      err: expect.stringContaining('no answer is exit 8 always'),
+      err: expect.stringContaining('a run without an answer is exit 8'),
     })
   })
 
