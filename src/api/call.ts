@@ -190,7 +190,7 @@ async function paginate(
 ): Promise<void> {
   const printer = createRawPrinter(output)
   const trail = createPageTrail('the list')
-  const address = settings.values[addressOf(endpoint.service)]
+  const address = settings.values[addressOf[endpoint.service]]
   let next = { path: endpoint.path, query: parts.query }
   let by = 'next_page'
   const add = ({ texts }: Page) => {

@@ -27,7 +27,7 @@ export async function readRequest(
   { words: [word, given = ''], options }: { words: string[]; options: RequestOptions },
 ): Promise<ApiRequest> {
   const service = word as Endpoint['service']
-  const { path, query } = readPath(given, values[addressOf(service)])
+  const { path, query } = readPath(given, values[addressOf[service]])
   const hasBody = options.input !== undefined || (options.set ?? []).length > 0
   const method = options.method ?? (hasBody ? 'POST' : 'GET')
   if (hasBody && (method === 'GET' || method === 'HEAD')) throw usage(`${method} takes no body`)

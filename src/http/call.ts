@@ -255,7 +255,7 @@ function wayToMend(
     return isGiven ? 'its secret came from --header' : undefined
   }
   if (status !== 404 && status !== 405) return undefined
-  const name = addressOf(service)
+  const name = addressOf[service]
   const { source, name: place } = origins.family ?? {}
   const from = source === 'default' ? "the default, which may not be this gateway's" : place
   const family = path.includes('{family}') ? ` and family '${values.family}' (${from})` : ''

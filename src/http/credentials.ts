@@ -62,7 +62,7 @@ function requireUsable(
   { endpoint: { service }, credential }: Request,
 ): void {
   const { values, origins } = settings
-  const name = addressOf(service)
+  const name = addressOf[service]
   const address = values[name]
   const secret = secretOriginOf(settings, service)
   if (address === undefined)
@@ -81,7 +81,7 @@ function requireUsable(
 
 /** Throws a `CliError` if what goes to a service could be read on the way. */
 export function refusePlainHttp({ values, origins }: ResolvedSettings, service: Service): void {
-  const name = addressOf(service)
+  const name = addressOf[service]
   const address = values[name]
   if (address === undefined || values.allowHttp || !isPlainRemote(address)) return
   const { host } = new URL(address)
@@ -95,7 +95,7 @@ const unusable = (message: string) => new CliError('credentials', message)
 /** `settings` are the service's: for its address, its secret, or both. */
 function missing(service: Service, settings: SettingName[], resolved: ResolvedSettings): CliError {
   const secret = service === 'gateway' ? 'no access token' : 'no API key'
-  const what = settings.map((name) => (name === addressOf(service) ? 'no address' : secret)).join(' and ')
+  const what = settings.map((name) => (name === addressOf[service] ? 'no address' : secret)).join(' and ')
   const flag = profileFlag(resolved)
   const ways = [
     `'parley config init${flag}' asks for ${settings.length > 1 ? 'them' : 'it'}`,

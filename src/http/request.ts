@@ -46,7 +46,7 @@ export function buildRequest(
   const { service } = endpoint
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => pathSegment(name, params[name]))
   // Only a dry run does without an address.
-  const address = values[addressOf(service)]?.replace(/\/+$/, '') ?? addressPlaceholder[service]
+  const address = values[addressOf[service]]?.replace(/\/+$/, '') ?? addressPlaceholder[service]
   const isBearer = service === 'gateway' || values.agentsAuth === 'bearer'
   const credential = {
     setting: secretsOf[service][0],

@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import type { Caller } from '../http/call.ts'
 import { agentHeaders } from '../http/request.ts'
-import { type ResolvedSettings, requireValid } from '../settings/resolve.ts'
+import { parseValue, type ResolvedSettings } from '../settings/resolve.ts'
 import { profileFlag } from '../settings/service-settings.ts'
 import { betas as knownBetas } from '../wire/sessions/betas.ts'
 import { sessionCommand } from './session-command.ts'
@@ -58,7 +58,7 @@ export function sessionParts(
   )
   if (!isReplaced) {
     for (const id of given) requireBeta(id, vendor)
-    if (origins.betas) requireValid({ setting: 'betas', value: own, origin: origins.betas })
+    if (origins.betas) parseValue({ setting: 'betas', value: own, origin: origins.betas })
   }
   const all = [...new Set([...own, ...given])]
   return {

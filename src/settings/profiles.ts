@@ -2,7 +2,7 @@ import { didYouMean } from '../argv/spelling.ts'
 import type { Context, ProcessInfo } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import { findOpenPlace, type ProfileFile, readProfiles, UnreadableProfiles } from './profile-file.ts'
-import { type SettingName, secretOfCommand, settingNames } from './table.ts'
+import { type SettingName, settingNames, settingOf } from './table.ts'
 
 export interface Profile {
   name: string
@@ -88,7 +88,7 @@ export type Values = Record<string, unknown>
 
 /** The settings that a value for this one replaces: a secret and the command that prints it exclude each other. */
 export const replacedBy = (name: SettingName): string[] =>
-  settingNames.filter((other) => secretOfCommand[other] === name || secretOfCommand[name] === other)
+  settingNames.filter((other) => settingOf(other).prints === name || settingOf(name).prints === other)
 
 /** A profile's values with one more, and without those that it replaces. */
 export function withValue(values: Values, name: SettingName, value: unknown): Values {

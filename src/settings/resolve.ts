@@ -3,7 +3,7 @@ import { CliError, usage } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
 import { demoName, type Profile, readProfile } from './profiles.ts'
 import { anyBetas, type Settings, schemas } from './schemas.ts'
-import { type SettingName, secretOfCommand, settingNames, settingOf, variableOf } from './table.ts'
+import { type SettingName, settingNames, settingOf, variableOf } from './table.ts'
 
 interface Origin {
   source: 'flag' | 'profile' | 'environment' | 'default'
@@ -54,8 +54,10 @@ export function resolveSettings(sources: SettingSources): ResolvedSettings {
   const values: Record<string, unknown> = {}
   const origins: ResolvedSettings['origins'] = {}
   for (const chosen of chooseValues(sources)) {
-    values[chosen.setting] = parseValue(chosen)
-    origins[chosen.setting] = chosen.origin
+    const { setting, value, origin } = chosen
+    origins[setting] = origin
+    if (origin.source === 'default') values[setting] = value
+    else values[setting] = parseValue(chosen, setting === 'betas' ? anyBetas : undefined)
   }
   return { values: values as Settings, origins, profile: sources.profile }
 }
@@ -74,29 +76,29 @@ const bound: readonly SettingName[] = [
 /** The value of each setting that has one. A secret and the command for it are one setting. */
 export function chooseValues({ flags, profile, env }: SettingSources): Candidate[] {
   // A file may have any name, and a message may be printed as it is.
-  const own = { source: 'profile', name: `profile '${oneLine(profile.name, 100)}'` } as const
-  const fromProfile = (setting: SettingName) => ({ setting, value: profile.values[setting], origin: own })
-  const fromEnvironment = (setting: SettingName): Candidate => {
-    const name = variableOf(setting)
+  const own = `profile '${oneLine(profile.name, 100)}'`
+  const find = (setting: SettingName, source: Origin['source']): Candidate => {
+    const given = flags[setting]
+    const variable = variableOf(setting)
     const isForeign = profile.isNamed && bound.includes(setting)
-    return { setting, value: (!isForeign && env[name]) || undefined, origin: { source: 'environment', name } }
+    const [value, name = ''] = {
+      flag: [given?.value, given?.flag],
+      profile: [profile.values[setting], own],
+      environment: [(!isForeign && env[variable]) || undefined, variable],
+      default: [settingOf(setting).default, 'default'],
+    }[source] as [unknown, string?]
+    return { setting, value, origin: { source, name } }
   }
-  const places = [
-    (setting: SettingName): Candidate => {
-      const { value, flag = setting } = flags[setting] ?? {}
-      return { setting, value, origin: { source: 'flag', name: flag } }
-    },
-    // `README.md`, Your own services.
-    ...(profile.isNamed ? [fromProfile, fromEnvironment] : [fromEnvironment, fromProfile]),
-    (setting: SettingName): Candidate => {
-      return { setting, value: settingOf(setting).default, origin: { source: 'default', name: 'default' } }
-    },
-  ]
+  // `README.md`, Your own services.
+  const order: Origin['source'][] = profile.isNamed
+    ? ['flag', 'profile', 'environment', 'default']
+    : ['flag', 'environment', 'profile', 'default']
   return settingNames
-    .filter((name) => secretOfCommand[name] === undefined)
+    .filter((name) => !settingOf(name).prints)
     .flatMap((name) => {
-      const forms = settingNames.filter((form) => form === name || secretOfCommand[form] === name)
-      return places.flatMap((place) => forms.map(place)).find(({ value }) => value !== undefined) ?? []
+      const forms = settingNames.filter((form) => form === name || settingOf(form).prints === name)
+      const found = order.flatMap((source) => forms.map((form) => find(form, source)))
+      return found.find(({ value }) => value !== undefined) ?? []
     })
 }
 
@@ -104,21 +106,15 @@ export function chooseValues({ flags, profile, env }: SettingSources): Candidate
 export const problemOf = ({ setting, value }: Pick<Candidate, 'setting' | 'value'>): string | undefined =>
   schemas[setting]().safeParse(value).error?.issues[0]?.message
 
-function parseValue(candidate: Candidate): unknown {
-  const { setting, origin, value } = candidate
-  if (origin.source === 'default') return value
-  const parsed = (setting === 'betas' ? anyBetas : schemas[setting])().safeParse(value)
-  if (!parsed.success) requireValid(candidate)
-  return parsed.data
-}
-
 /** Throws a `CliError` that names the place of a value that is not valid, never the value. */
-export function requireValid(candidate: Candidate): void {
-  const { setting, origin } = candidate
-  const problem = problemOf(candidate)
-  if (problem === undefined) return
-  const place = origin.source === 'profile' ? `'${setting}' in ${origin.name}` : origin.name
+export function parseValue(
+  { setting, value, origin: { source, name } }: Candidate,
+  schema: (typeof schemas)[SettingName] = schemas[setting],
+): unknown {
+  const parsed = schema().safeParse(value)
+  if (parsed.success) return parsed.data
+  const place = source === 'profile' ? `'${setting}' in ${name}` : name
   const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'
-  const kind = origin.source === 'flag' && !isAddress ? 'usage' : 'credentials'
-  throw new CliError(kind, `${place} ${problem}`)
+  const kind = source === 'flag' && !isAddress ? 'usage' : 'credentials'
+  throw new CliError(kind, `${place} ${parsed.error.issues[0]?.message}`)
 }

@@ -9,20 +9,19 @@ import type { SettingName, settings } from './table.ts'
 const fromText = (convert: (text: string) => unknown) =>
   z.transform((value: unknown) => (typeof value === 'string' ? convert(value.trim()) : value))
 
-const toNumber = (text: string) =>
-  /^\d+(\.\d+)?$/.test(text) ? Math.min(Number(text), Number.MAX_SAFE_INTEGER) : text
+const toNumber = (text: string) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : text)
 const toSeconds = (text: string) => {
   const milliseconds = parseDuration(text, 's')
   return milliseconds === undefined ? text : milliseconds / 1000
 }
-const booleans = new Map<unknown, boolean>([
-  ...['true', 'yes', 'on', '1', 1].map((word) => [word, true] as const),
-  ...['false', 'no', 'off', '0', 0].map((word) => [word, false] as const),
-])
+const yes: unknown[] = ['true', 'yes', 'on', '1', 1]
+const no: unknown[] = ['false', 'no', 'off', '0', 0]
 
 /** Upper or lower case; the file may also have the numbers 1 and 0. */
-const toBoolean = (value: unknown) =>
-  booleans.get(typeof value === 'string' ? value.trim().toLowerCase() : value) ?? value
+function toBoolean(value: unknown) {
+  const word = typeof value === 'string' ? value.trim().toLowerCase() : value
+  return yes.includes(word) || (no.includes(word) ? false : value)
+}
 
 const toList = (text: string) => text.split(/\s*,\s*/).filter((item) => item !== '')
 
@@ -36,31 +35,28 @@ const seconds = z.lazily(() =>
   ),
 )
 const count = z.lazily(() =>
-  z.pipe(
-    fromText(toNumber),
-    z
-      .int('must be a whole number')
-      .check(z.gte(0, 'must be a whole number'), z.lte(100, 'must be at most 100')),
-  ),
+  z.pipe(fromText(toNumber), z.int('must be a whole number').check(z.gte(0, 'must be a whole number'))),
 )
 const toggle = z.lazily(() =>
   z.pipe(z.transform(toBoolean), z.boolean('must be true or false (or yes, no, on, off, 1, 0)')),
 )
-const notAddress = 'must be the name of a model, not an address'
-const model = z.lazily(() => text().check(z.regex(/^(?![a-z]+:\/\/)/i, notAddress)))
+const model = z.lazily(() =>
+  text().check(z.regex(/^(?![a-z]+:\/\/)/i, 'must be the name of a model, not an address')),
+)
 const word = z.lazily(() =>
   z
     .string('must be text')
     .check(z.regex(/^[A-Za-z][A-Za-z0-9-]*$/, 'must be a word of letters, digits and hyphens')),
 )
-const notInHeader = 'has characters that are not allowed in a header'
-const inSecret = 'has blanks or other characters that no token has'
-/** It is copied together with its header. */
-const withScheme = "begins with 'Bearer', which is added to it: give the token without it"
 const secret = z.lazily(() =>
-  text().check(z.regex(/^(?!bearer\s)/i, withScheme), z.regex(/^[\x21-\x7e]*$/, inSecret)),
+  text().check(
+    // One that was copied together with its header begins with 'Bearer'.
+    z.regex(/^[\x21-\x7e]*$/, "has blanks or other characters that no token has; parley adds 'Bearer'"),
+  ),
 )
-const headerText = z.lazily(() => text().check(z.regex(/^[\t\x20-\x7e]*$/, notInHeader)))
+const headerText = z.lazily(() =>
+  text().check(z.regex(/^[\t\x20-\x7e]*$/, 'has characters that are not allowed in a header')),
+)
 const beta = z.lazily(() =>
   z.string().check(
     z.check(({ value, issues }) => {

@@ -19,7 +19,7 @@ export async function runSecretCommand(
   { values, origins, profile: { openPlace } }: ResolvedSettings,
   setting: 'accessTokenCommand' | 'apiKeyCommand',
 ): Promise<string> {
-  const { host, limit, note, timers } = context
+  const { host, limit, timers } = context
   const { source, name: origin } = origins[setting] ?? {}
   const failed = (why: string) => new CliError('credentials', `${setting} (${origin}) ${why}`)
   if (source === 'profile' && openPlace !== undefined)
@@ -27,9 +27,7 @@ export async function runSecretCommand(
   const left = Math.max(0, limit.deadline - timers.now())
   const longest = Math.min(longestRun, values.timeout * 1000 || Infinity)
   const isCut = left < longest
-  const within = longest < longestRun ? `the timeout of ${longest / 1000} s` : `${longest / 1000} s`
-  const whenLate = isCut ? 'did not end before the deadline' : `did not end within ${within}`
-  const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
+  const whenLate = isCut ? 'did not end before the deadline' : `did not end within ${longest / 1000} s`
   const { stdout, stderr, problem } = await runCommand(
     {
       text: values[setting] ?? '',
@@ -41,7 +39,7 @@ export async function runSecretCommand(
     },
     // By the clock of the machine: a person may be asked for something.
     { ...context, timers: realTimers },
-  ).finally(() => clearTimeout(hint))
+  )
   if (problem)
     throw failed(`${problem}${stderr.trim() ? `: ${stderr}` : ''}`).with({
       deadline: (isCut && problem === whenLate) || undefined,

@@ -7,7 +7,7 @@ import type { ResolvedSettings } from './resolve.ts'
 export const nameOf = { gateway: 'the gateway', agents: 'the session service' }
 
 /** The setting for a service's address. */
-export const addressOf = (service: Endpoint['service']) => (service === 'gateway' ? 'baseUrl' : 'agentsUrl')
+export const addressOf = { gateway: 'baseUrl', agents: 'agentsUrl' } as const
 
 /** The settings for a service's secret, and for the command that prints it. */
 export const secretsOf = {
@@ -26,17 +26,14 @@ export const profileFlag = ({ profile: { name, isNamed } }: Pick<ResolvedSetting
   isNamed || name !== defaultName ? ` --profile ${shellQuote(name)}` : ''
 
 /** Says where a secret came from that a service refused, and which command replaces it. */
-export function mendSecret(settings: ResolvedSettings, service: Endpoint['service']): string | undefined {
+export function mendSecret(settings: ResolvedSettings, service: Endpoint['service']): string {
   const [plain, command] = secretsOf[service]
   const setting = settings.origins[plain] ? plain : command
   const origin = settings.origins[setting]
-  if (!origin) return undefined
-  const { source, name } = origin
-  const flag = profileFlag(settings)
   const given = setting === command ? `${setting} COMMAND` : setting
   const way =
-    source === 'profile'
-      ? `, ${setting}: 'parley config set${flag} ${given}' replaces it`
-      : `: change it there; 'parley config list${flag} --effective' shows where each value comes from`
-  return `its secret came from ${name}${way}`
+    origin?.source === 'profile'
+      ? `, ${setting}: 'parley config set${profileFlag(settings)} ${given}' replaces it`
+      : ': change it there'
+  return `its secret came from ${origin?.name}${way}`
 }

@@ -45,7 +45,7 @@ export async function setUpProfile(context: Context, questioner: Questioner): Pr
   }
   for (const { title, service, others } of services) {
     write(`\n${title}`)
-    if (!(await ask(addressOf(service)))) continue
+    if (!(await ask(addressOf[service]))) continue
     const [secret, command] = secretsOf[service]
     if (!(await ask(secret))) await ask(command)
     for (const other of others) await ask(other)
@@ -59,7 +59,7 @@ export async function setUpProfile(context: Context, questioner: Questioner): Pr
     const flag = flags.profile ? ` --profile ${name}` : ''
     note(`saved: 'parley config list --effective${flag}' shows it`)
   }
-  return services.some(({ service }) => values[addressOf(service)] !== undefined)
+  return services.some(({ service }) => values[addressOf[service]] !== undefined)
 }
 
 /** Before each line but a title. */

@@ -7,9 +7,9 @@ interface Setting {
   default?: unknown
   /** Shown as `…last4`, and has no flag. */
   secret?: true
-  /** Is not a flag of every request command. */
-  noFlag?: true
-  /** The flag of single commands that sets it. */
+  /** It is a command, without a flag, that prints this secret. */
+  prints?: 'accessToken' | 'apiKey'
+  /** The flag of single commands that sets it, in place of one of every request command. */
   ownFlag?: string
 }
 
@@ -19,14 +19,14 @@ export const settings = {
   accessToken: { about: "the gateway's bearer token", secret: true },
   accessTokenCommand: {
     about: 'a shell command whose first line of output is the bearer token; it may take 60 s, or --timeout',
-    noFlag: true,
+    prints: 'accessToken',
   },
   agentsUrl: { about: "the session service's address" },
   apiKey: { about: "the session service's key", secret: true },
   apiKeyCommand: {
     about:
       "a shell command whose first line of output is the session service's key; it may take 60 s, or --timeout",
-    noFlag: true,
+    prints: 'apiKey',
   },
   agentsAuth: { about: 'how the key goes to the session service: x-api-key or bearer', default: 'x-api-key' },
   workspaceId: { about: 'a workspace of the session service' },
@@ -37,22 +37,20 @@ export const settings = {
     about: "the session service's betas, separated by commas",
     default: ['managed-agents-2026-04-01'],
   },
-  chatModel: { about: 'the model for chat', noFlag: true, ownFlag: '-m' },
-  imageModel: { about: 'the model for images', noFlag: true, ownFlag: '-m' },
+  chatModel: { about: 'the model for chat', ownFlag: '-m' },
+  imageModel: { about: 'the model for images', ownFlag: '-m' },
   answerRole: { about: 'the role of an answer kept by --thread', default: 'model' },
-  stream: { about: 'print the answer as it arrives', default: false, noFlag: true, ownFlag: '--stream' },
+  stream: { about: 'print the answer as it arrives', default: false, ownFlag: '--stream' },
   streamVia: { about: 'how streaming is asked for: query, path or body', default: 'query' },
   schemaVia: { about: 'how an answer that fits --schema is asked for: prompt or native', default: 'prompt' },
   failOnCut: {
     about: 'fail (exit 8) if an answer was cut or stopped',
     default: false,
-    noFlag: true,
     ownFlag: '--fail-on-cut',
   },
   markdown: {
     about: 'lay out Markdown on a terminal',
     default: true,
-    noFlag: true,
     ownFlag: '--markdown',
   },
   timeout: {
@@ -73,13 +71,9 @@ export const settingNames = Object.keys(settings) as SettingName[]
 export const settingOf = (name: SettingName): Setting => settings[name]
 
 /** Whether every request command has it as a flag; see `flagOf`. */
-export const isRequestFlag = (name: SettingName): boolean =>
-  !settingOf(name).secret && !settingOf(name).noFlag
-
-/** The secret that a setting's command prints, such as `accessToken` for `accessTokenCommand`. */
-export const secretOfCommand: { [K in SettingName]?: SettingName } = {
-  accessTokenCommand: 'accessToken',
-  apiKeyCommand: 'apiKey',
+export function isRequestFlag(name: SettingName): boolean {
+  const { secret, prints, ownFlag } = settingOf(name)
+  return !(secret || prints || ownFlag)
 }
 
 /** `baseUrl` as a flag, `--base-url`. */
