@@ -61,7 +61,7 @@ export interface Interrupt {
 /** A flag by its long name; the value is absent of one that takes none. */
 export interface GivenFlag {
   flag: string
-  value?: string
+  value?: string | undefined
 }
 
 /** The flags that change a request, or show it. */

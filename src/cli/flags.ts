@@ -5,10 +5,9 @@ import type { GivenFlag, SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
 import { flagOf, isRequestFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
 
-/** A flag as it was given; without a value it is empty. */
-export interface Given {
+/** A flag as it was given. */
+export interface Given extends GivenFlag {
   option: Option
-  value: string
 }
 
 /** Flags of every command. */
@@ -72,20 +71,16 @@ function settingFlag(name: SettingName): Option {
  * of `without`.
  */
 export function readSharedFlags(
-  commands: (Command & { given: readonly Given[] })[],
+  commands: (Command & { given: Given[] })[],
   { without = [] }: Pick<Entry, 'without'>,
 ): SharedFlags {
   const called = commands.at(-1) as Command
   const given: Record<string, unknown> = {}
   for (const command of commands) {
-    for (const [name, value] of Object.entries(command.opts())) {
-      if (command.getOptionValueSource(name) !== 'cli') continue
-      const option = command.options.find((candidate) => candidate.attributeName() === name)
-      const isThere = called.options.some((candidate) => candidate.attributeName() === name)
-      if (!isThere || without.includes(option?.long ?? '')) {
-        throw usage(`${option?.long} does not apply to '${called.name()}'`)
-      }
-      given[name] = value
+    for (const { option, flag } of command.given) {
+      if (!called.options.some(({ long }) => long === flag) || without.includes(flag))
+        throw usage(`${flag} does not apply to '${called.name()}'`)
+      given[option.attributeName()] = command.getOptionValue(option.attributeName())
     }
   }
   const flags = given as Partial<SharedFlags>
@@ -99,7 +94,7 @@ export function readSharedFlags(
   if (flags.dryRun && flags.curl) throw usage('--dry-run and --curl exclude each other')
   return {
     ...flags,
-    given: commands.flatMap((command) => command.given.map(nameFlag)),
+    given: commands.flatMap((command) => command.given),
     header: commands.flatMap((command) => command.opts<SharedFlags>().header ?? []),
     quiet: Boolean(flags.quiet || flags.errors === 'json'),
     settings: Object.fromEntries(
@@ -120,8 +115,3 @@ export function requireCompanions(given: readonly GivenFlag[], companions: Compa
     if (bar !== undefined) throw usage(`${flag} does nothing with ${bar}`)
   }
 }
-
-const nameFlag = ({ option, value }: Given): GivenFlag => ({
-  flag: option.long ?? '',
-  ...(option.required ? { value } : {}),
-})

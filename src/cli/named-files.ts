@@ -1,8 +1,10 @@
 import { statSync } from 'node:fs'
+import type { Option } from 'commander'
 import { FileArgument, FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Host } from '../context.ts'
 import { absolutePath, isDescriptor, realPlace } from '../io/paths.ts'
 import { profilePath } from '../settings/profile-file.ts'
+import type { Given } from './flags.ts'
 import type { ParleyCommand } from './parley-command.ts'
 
 /** A file that a run reads or writes. */
@@ -20,11 +22,12 @@ interface NamedFile {
  * `commands` goes from the root to the command that was called.
  */
 export function findClash(commands: ParleyCommand[], host: Host): string | undefined {
-  const given = new Set(commands.flatMap((command) => command.given.map(({ option }) => option.long)))
-  const named = findNamed(commands, host)
-  const others = findOthers(host, !given.has('--no-stdin'))
-  const needsForce = commands.at(-1)?.options.some(({ long }) => long === '--force')
-  const mayReplace = !needsForce || given.has('--force')
+  const called = commands.at(-1) as ParleyCommand
+  const given = commands.flatMap((command) => command.given)
+  const has = (wanted: string) => given.some(({ flag }) => flag === wanted)
+  const mayReplace = has('--force') || !called.options.some(({ long }) => long === '--force')
+  const named = [...findArguments(called, host), ...findFlags(given, host)]
+  const others = findOthers(host, !has('--no-stdin'))
   for (const [index, file] of named.entries()) {
     for (const other of [...named.slice(0, index), ...others]) {
       if (file.identity === undefined || file.identity !== other.identity) continue
@@ -36,36 +39,27 @@ export function findClash(commands: ParleyCommand[], host: Host): string | undef
   return undefined
 }
 
-/** The files of the arguments and of the flags that were given, in the order in which these are declared. */
-function findNamed(commands: ParleyCommand[], host: Host): NamedFile[] {
-  const called = commands.at(-1)
-  const read = (called?.registeredArguments ?? []).flatMap((argument, index) => {
-    const name = called?.args[index]
-    if (!(argument instanceof FileArgument) || name === undefined || name === '-') return []
-    return [{ about: argument.name().toUpperCase(), isWritten: false, identity: identify(host, name) }]
-  })
-  const flagged = (called?.options ?? []).flatMap((flag) => {
-    if (!(flag instanceof FileFlag || flag instanceof TextFlag)) return []
-    const values = commands.flatMap(({ given }) =>
-      given.flatMap(({ option, value }) => (option.long === flag.long ? [value] : [])),
-    )
-    const about = flag.short ?? flag.long ?? ''
-    const isWritten = flag instanceof FileFlag && flag.use !== 'reads'
-    // Of a flag that cannot be repeated the last value counts.
-    const isRepeatable = flag instanceof TextFlag || flag.parseArg !== undefined
-    return (isRepeatable ? values : values.slice(-1))
-      .map((value) => nameIn(flag, value))
-      .filter((name) => name !== '' && name !== '-')
-      .map((name) => ({ about, isWritten, identity: identify(host, name) }))
-  })
-  return [...read, ...flagged]
-}
+const findArguments = ({ registeredArguments, args }: ParleyCommand, host: Host): NamedFile[] =>
+  registeredArguments.map((argument, index) => ({
+    about: argument.name().toUpperCase(),
+    isWritten: false,
+    identity: argument instanceof FileArgument ? identify(host, args[index]) : undefined,
+  }))
 
-/** The name of a file in the value of a flag; empty if there is none. */
-function nameIn(flag: FileFlag | TextFlag, value: string): string {
-  if (flag instanceof FileFlag) return value
-  const text = flag.flags.includes('=') ? value.slice(value.indexOf('=') + 1) : value
-  return text.startsWith('@') && !text.startsWith('@@') ? text.slice(1) : ''
+const findFlags = (given: Given[], host: Host): NamedFile[] =>
+  given.map(({ option, flag, value }, index) => {
+    const isWritten = option instanceof FileFlag && option.use !== 'reads'
+    // Only the last of them is written.
+    const isReplaced = isWritten && given.slice(index + 1).some((later) => later.flag === flag)
+    const identity = isReplaced ? undefined : identify(host, nameIn(option, value))
+    return { about: option.short ?? flag, isWritten, identity }
+  })
+
+/** The name of a file in the value of a flag, if there is one. */
+function nameIn(option: Option, value = ''): string | undefined {
+  if (option instanceof FileFlag) return value
+  const text = option.flags.includes('=') ? value.slice(value.indexOf('=') + 1) : value
+  return option instanceof TextFlag && /^@(?!@)/.test(text) ? text.slice(1) : undefined
 }
 
 function findOthers(host: Host, readsStdin: boolean): NamedFile[] {
@@ -78,7 +72,8 @@ function findOthers(host: Host, readsStdin: boolean): NamedFile[] {
   ]
 }
 
-function identify(host: Host, name: string): string | undefined {
+function identify(host: Host, name = '-'): string | undefined {
+  if (name === '' || name === '-') return undefined
   const path = absolutePath(host, name)
   try {
     if (isDescriptor(path) || !statSync(path).isFile()) return undefined

@@ -83,7 +83,7 @@ export class ParleyCommand extends Command {
 
   override addOption(option: Option): this {
     this.on(`option:${option.name()}`, (value?: string | null) =>
-      this.given.push({ option, value: value ?? '' }),
+      this.given.push({ option, flag: option.long ?? '', value: value ?? undefined }),
     )
     return super.addOption(option)
   }
