@@ -9,7 +9,8 @@ import type { SettingName, settings } from './table.ts'
 const fromText = (convert: (text: string) => unknown) =>
   z.transform((value: unknown) => (typeof value === 'string' ? convert(value.trim()) : value))
 
-const toNumber = (text: string) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : text)
+const toNumber = (text: string) =>
+  /^\d+(\.\d+)?$/.test(text) ? Math.min(Number(text), Number.MAX_SAFE_INTEGER) : text
 const toSeconds = (text: string) => {
   const milliseconds = parseDuration(text, 's')
   return milliseconds === undefined ? text : milliseconds / 1000
@@ -35,7 +36,12 @@ const seconds = z.lazily(() =>
   ),
 )
 const count = z.lazily(() =>
-  z.pipe(fromText(toNumber), z.int('must be a whole number').check(z.gte(0, 'must be a whole number'))),
+  z.pipe(
+    fromText(toNumber),
+    z
+      .int('must be a whole number')
+      .check(z.gte(0, 'must be a whole number'), z.lte(100, 'must be at most 100')),
+  ),
 )
 const toggle = z.lazily(() =>
   z.pipe(z.transform(toBoolean), z.boolean('must be true or false (or yes, no, on, off, 1, 0)')),
