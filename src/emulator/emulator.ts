@@ -7,7 +7,7 @@ import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import { describeIssues, tooDeep, tryParseJson } from '../wire/json/parse.ts'
 import { betas } from '../wire/sessions/betas.ts'
 import type { SendEvents } from '../wire/sessions/send-events.ts'
-import type { CreateSession, UpdateSession } from '../wire/sessions/session-requests.ts'
+import type { CreateSession } from '../wire/sessions/session-requests.ts'
 import {
   createLimiter,
   type Faults,
@@ -45,7 +45,7 @@ interface RoutedRequest {
   session: string
   query: URLSearchParams
   /** As the endpoint's schema wants it. */
-  body: GenerateRequest & SendEvents & CreateSession & UpdateSession
+  body: GenerateRequest & SendEvents & CreateSession
   headers: Record<string, string>
 }
 
@@ -63,7 +63,6 @@ function createHandlers({ sessions: given = {}, latency = 0, answer }: EmulatorO
     streamChat: (call) => nativeStreamResponse(compose(call)),
     image: ({ model, body }) => imageResponse(body, model),
     createSession: ({ body }) => sessions.create(body),
-    updateSession: ({ session, body }) => sessions.update(session, body),
     readSession: ({ session }) => sessions.describe(session),
     listSessions: ({ query }) => sessions.describeAll(query),
     sendEvents: ({ session, body }) => sessions.send(session, body),
@@ -78,7 +77,6 @@ const faultNames: Record<EndpointName, string> = {
   streamChat: 'chat',
   image: 'image',
   createSession: 'session',
-  updateSession: 'session',
   readSession: 'session',
   listSessions: 'session',
   sendEvents: 'events',

@@ -31,11 +31,6 @@ export const endpoints = {
     path: '/v1/sessions',
     request: async () => (await import('./sessions/session-requests.ts')).CreateSession,
   },
-  updateSession: {
-    ...posting,
-    path: '/v1/sessions/{session}',
-    request: async () => (await import('./sessions/session-requests.ts')).UpdateSession,
-  },
   readSession: { ...reading, path: '/v1/sessions/{session}' },
   listSessions: { ...reading, path: '/v1/sessions' },
   sendEvents: {

@@ -62,9 +62,10 @@ export class AgentSession extends Session {
     this.#later = later
   }
 
-  override accept(parameters: readonly Parameters[]): Acceptance {
+  override accept(parameters: readonly Parameters[], fields?: object): Acceptance {
     const refusal = this.#findMismatch(parameters)
     if (refusal) return { accepted: [], refusal }
+    Object.assign(this.#kept.fields, fields)
     this.#kept.updated = new Date().toISOString()
     const before = this.events.length
     for (const parameter of parameters) {
@@ -75,11 +76,6 @@ export class AgentSession extends Session {
     const accepted = this.events.slice(before)
     if (this.#isBusy) this.#later(() => this.#react())
     return { accepted }
-  }
-
-  override update(fields: object): void {
-    this.#kept.fields = { ...this.#kept.fields, ...fields }
-    this.#kept.updated = new Date().toISOString()
   }
 
   override describe() {

@@ -61,8 +61,6 @@ export class PlayedSession extends Session {
     return { accepted }
   }
 
-  override update(): void {}
-
   override describe() {
     const { id, events } = this
     const [first] = this.#record as [ListedEvent]

@@ -28,10 +28,8 @@ export abstract class Session {
     this.id = id
   }
 
-  /** Takes all events, in their order, or none. */
-  abstract accept(parameters: readonly Parameters[]): Acceptance
-  /** Keeps what a client says about it. */
-  abstract update(fields: object): void
+  /** Takes all events, in their order, or none. `fields` are what a client who makes the session says about it. */
+  abstract accept(parameters: readonly Parameters[], fields?: object): Acceptance
   /** As the service describes it (public clients, 9). */
   abstract describe(): { id: string; created_at: string } & Record<string, unknown>
 

@@ -1,6 +1,6 @@
 import { on } from 'node:events'
 import type { SendEvents } from '../../wire/sessions/send-events.ts'
-import type { CreateSession, UpdateSession } from '../../wire/sessions/session-requests.ts'
+import type { CreateSession } from '../../wire/sessions/session-requests.ts'
 import { encodeSseEvent } from '../../wire/sse.ts'
 import { type EmulatedResponse, errorResponse, jsonResponse, newId } from '../response.ts'
 import { AgentSession, type KeptSession } from './agent.ts'
@@ -46,17 +46,10 @@ export class Sessions {
   create({ initial_events: events = [], ...fields }: CreateSession): Promise<EmulatedResponse> {
     const id = newId('sesn')
     this.#made?.add(id)
-    return this.#change(id, (session) => {
-      session.update(fields)
-      return session.accept(events).refusal ?? jsonResponse(session.describe())
-    })
-  }
-
-  update(id: string, body: UpdateSession): Promise<EmulatedResponse> {
-    return this.#change(id, (session) => {
-      session.update(body)
-      return jsonResponse(session.describe())
-    })
+    return this.#change(
+      id,
+      (session) => session.accept(events, fields).refusal ?? jsonResponse(session.describe()),
+    )
   }
 
   send(id: string, { events }: SendEvents): Promise<EmulatedResponse> {

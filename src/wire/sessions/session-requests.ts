@@ -8,7 +8,6 @@ const Money = z.looseObject({
 })
 
 const SessionBudget = z.looseObject({ type: z.literal('limit'), max_list_cost: Money })
-export type SessionBudget = z.infer<typeof SessionBudget>
 
 /** The most events that a session is made with. */
 const mostEvents = 50
@@ -23,7 +22,3 @@ export const CreateSession = z.looseObject({
   ),
 })
 export type CreateSession = z.infer<typeof CreateSession>
-
-/** The body that changes a session: `null` removes a budget. */
-export const UpdateSession = z.looseObject({ budget: z.nullish(SessionBudget) })
-export type UpdateSession = z.infer<typeof UpdateSession>
