@@ -55,7 +55,12 @@ test.each(['Use a tool: list the files', 'one tool, {please}', 'use a tool {"a":
     expect((await send(text)).code).toBe(12)
     const [use] = await usesOf()
     const { id, processed_at: _, ...fields } = use as Event
-    expect(fields).toEqual({ type: 'agent.tool_use', name: 'bash', input: { command: 'ls -l' } })
+    expect(fields).toEqual({
+      type: 'agent.tool_use',
+      name: 'bash',
+      input: { command: 'ls -l' },
+      evaluated_permission: 'ask',
+    })
     expect((await parley('events', 'confirm', id, '--allow', '--follow')).out).toContain('is done')
     expect(await typesOf()).toEqual([
       'user.message',

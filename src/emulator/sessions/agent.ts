@@ -191,14 +191,14 @@ export class AgentSession extends Session {
 
   #beginRound(): void {
     const { agent } = this.#kept
-    for (const { type, fields, isUnasked } of agent.rounds.shift() ?? []) {
+    for (const { type, fields } of agent.rounds.shift() ?? []) {
       const event = this.#write(type, fields)
       if (type === 'agent.message') {
         agent.lastWord = undefined
         continue
       }
       agent.lastWord ??= done
-      if (isUnasked) this.#add(...composeResult(event))
+      if (fields.evaluated_permission === 'allow') this.#add(...composeResult(event))
       else agent.waiting.push(event.id ?? '')
     }
   }
