@@ -244,7 +244,7 @@ function composeResult({ id, type }: SessionEvent): [string, object] {
 }
 
 /** A field that no schema checks may have a value of any kind. */
-export const readString = (value: unknown): string => (typeof value === 'string' ? value : '')
+const readString = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 const textsOf = ({ content }: SessionEvent): string[] =>
   Array.isArray(content) ? content.map((block) => readString(block?.text)) : []

@@ -1,8 +1,8 @@
 import { usage } from '../../errors.ts'
-import { formatPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
+import { formatPath, tryParseJson } from '../../wire/json/parse.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { errorResponse } from '../response.ts'
-import { readString, replies } from './agent.ts'
+import { replies } from './agent.ts'
 import { type Acceptance, type ListedEvent, type Parameters, Session } from './session.ts'
 
 /** Reads what `events list --raw` printed: an event a line. Throws a usage error. */
@@ -29,103 +29,99 @@ const isSent = ({ type }: { type: string }): boolean => /^(user|system)\./.test(
 
 /** Plays a session that was recorded: what followed an event of a client's comes when a client sends such an event. */
 export class PlayedSession extends Session {
-  readonly #record: ListedEvent[]
-  #usage: unknown
-  #status = 'idle'
+  /** Events that were played have the content that was sent. */
+  #record: readonly ListedEvent[]
 
   constructor(id: string, record: readonly ListedEvent[]) {
     super(id)
-    this.#record = [...record]
-    this.#showUpToSent()
+    this.#record = record
+    this.#showTo(nextSent(record, 0))
   }
 
   override accept(parameters: readonly Parameters[]): Acceptance {
-    const places: number[] = []
+    const record = [...this.#record]
+    const before = this.events.length
+    let end = before
     for (const [index, parameter] of parameters.entries()) {
-      const next = this.#nextSent((places.at(-1) ?? this.events.length - 1) + 1)
-      const found = this.#find(parameter, next)
+      const next = nextSent(record, end)
+      const found = findPlace(record, parameter, next)
       if (found === undefined) {
-        const problem = `${formatPath(['events', index])}: ${this.#expected(next)}`
+        const problem = `${formatPath(['events', index])}: ${describeExpected(record, next)}`
         return { accepted: [], refusal: errorResponse(409, problem) }
       }
       // Those that were sent together may be sent in any order.
-      this.#record.splice(next, 0, ...this.#record.splice(found, 1))
-      places.push(next)
+      const [event] = record.splice(found, 1) as [ListedEvent]
+      record.splice(next, 0, withContent(event, parameter))
+      end = next + 1
     }
-    const accepted: ListedEvent[] = []
-    for (const [index, parameter] of parameters.entries()) {
-      while (this.events.length < (places[index] ?? 0)) this.#showNext()
-      accepted.push(this.#showNext(parameter))
-    }
-    this.#showUpToSent()
+    this.#record = record
+    this.#showTo(end)
+    const accepted = this.events.slice(before).filter(isSent)
+    this.#showTo(nextSent(record, end))
     return { accepted }
   }
 
   override describe() {
     const { id, events } = this
-    const [first] = this.#record as [ListedEvent]
+    const usage = events.findLast(({ type }) => type === 'session.usage')
+    const last = events.findLast(({ type }) => activity.test(type))
     return {
       id,
       type: 'session',
-      status: this.#status,
-      created_at: timeOf(first),
-      updated_at: timeOf(events.at(-1) ?? first),
-      usage: this.#usage,
+      status: last ? (activity.exec(last.type)?.[1] ?? 'running') : 'idle',
+      created_at: timeOf(this.#record[0]),
+      updated_at: timeOf(events.at(-1) ?? this.#record[0]),
+      usage: usage && JSON.parse(usage.text).usage,
     }
   }
 
-  #nextSent(from: number): number {
-    let at = from
-    while (at < this.#record.length && !isSent(this.#record[at] as ListedEvent)) at++
-    return at
-  }
-
-  /** The recorded event that a parameter is, among those that were sent one right after the other. */
-  #find(parameter: Parameters, from: number): number | undefined {
-    for (let at = from; at < this.#record.length && isSent(this.#record[at] as ListedEvent); at++)
-      if (isSame(parameter, this.#record[at] as ListedEvent)) return at
-    return undefined
-  }
-
-  /** Where the record is, and the event that it waits for. */
-  #expected(at: number): string {
-    const event = this.#record[at]
-    if (!event) return 'nothing more was recorded'
-    const { type, tool_use_id: id, custom_tool_use_id: custom, result } = JSON.parse(event.text)
-    const words = [type, id ?? custom, result].filter((word) => typeof word === 'string')
-    return `expected ${words.join(' ')}, event ${at + 1} of the ${this.#record.length} that were recorded`
-  }
-
-  #showUpToSent(): void {
-    const end = this.#nextSent(this.events.length)
-    while (this.events.length < end) this.#showNext()
-  }
-
-  /** Shows the next recorded event, in place of its own content with that which was sent. */
-  #showNext(sent?: Parameters): ListedEvent {
-    let event = this.#record[this.events.length] as ListedEvent
-    if (sent) {
-      const recorded = JSON.parse(event.text)
-      const { id, processed_at } = recorded
-      event = { ...event, text: JSON.stringify({ ...recorded, ...sent, id, processed_at }) }
-    }
-    if (event.type === 'session.usage') this.#usage = JSON.parse(event.text).usage
-    if (isSent(event)) this.#status = 'running'
-    this.#status =
-      /^session\.status_(idle|running|terminated|rescheduling)/.exec(event.type)?.[1] ?? this.#status
-    this.show(event)
-    return event
+  #showTo(end: number): void {
+    for (const event of this.#record.slice(this.events.length, end)) this.show(event)
   }
 }
 
-const timeOf = ({ text }: ListedEvent): string => JSON.parse(text).processed_at ?? ''
+/** What changes the status of a session: a client, or the service, which names the new one. */
+const activity = /^(?:user|system)\.|^session\.status_(idle|running|terminated|rescheduling)/
+
+const timeOf = (event: ListedEvent | undefined): string =>
+  (event && JSON.parse(event.text).processed_at) ?? ''
+
+/** The place of the next event that a client sent, or the end of the record. */
+function nextSent(record: readonly ListedEvent[], from: number): number {
+  const place = record.findIndex((event, at) => at >= from && isSent(event))
+  return place < 0 ? record.length : place
+}
+
+/** The place of the recorded event that a parameter is, among those that were sent one right after the other. */
+function findPlace(record: readonly ListedEvent[], parameter: Parameters, from: number): number | undefined {
+  for (const [index, event] of record.slice(from).entries()) {
+    if (!isSent(event)) return undefined
+    if (isSame(parameter, event)) return from + index
+  }
+  return undefined
+}
 
 /** Of a reply the tool use counts as well, and what was decided about it. */
 function isSame(parameter: Parameters, { type, text }: ListedEvent): boolean {
-  if (parameter.type !== type) return false
   const field = replies.get(type)?.field
-  const recorded: unknown = field === undefined ? undefined : JSON.parse(text)
-  if (field === undefined || !isObject(recorded)) return true
+  if (parameter.type !== type || field === undefined) return parameter.type === type
+  const recorded = JSON.parse(text)
   const sent = parameter as Parameters & Record<string, unknown>
-  return readString(sent[field]) === recorded[field] && sent.result === recorded.result
+  return sent[field] === recorded[field] && sent.result === recorded.result
+}
+
+/** The recorded event, in place of its own content with that which was sent. */
+function withContent(event: ListedEvent, sent: Parameters): ListedEvent {
+  const recorded = JSON.parse(event.text)
+  const { id, processed_at } = recorded
+  return { ...event, text: JSON.stringify({ ...recorded, ...sent, id, processed_at }) }
+}
+
+/** Where the record is, and the event that it waits for. */
+function describeExpected(record: readonly ListedEvent[], at: number): string {
+  const event = record[at]
+  if (!event) return 'nothing more was recorded'
+  const { type, tool_use_id: id, custom_tool_use_id: custom, result } = JSON.parse(event.text)
+  const words = [type, id ?? custom, result].filter((word) => typeof word === 'string')
+  return `expected ${words.join(' ')}, event ${at + 1} of the ${record.length} that were recorded`
 }
