@@ -8,6 +8,7 @@ import { describeIssues, tooDeep, tryParseJson } from '../wire/json/parse.ts'
 import { betas } from '../wire/sessions/betas.ts'
 import type { SendEvents } from '../wire/sessions/send-events.ts'
 import type { CreateSession } from '../wire/sessions/session-requests.ts'
+import { startOf } from '../wire/text-start.ts'
 import {
   createLimiter,
   type Faults,
@@ -39,22 +40,28 @@ export interface EmulatorOptions {
   strict?: { refuses: boolean; onDoubt(doubt: string): void }
 }
 
-/** A call to one endpoint, checked. */
-interface RoutedRequest {
+/** The endpoint that a request goes to, and what its address says. */
+interface Route {
+  name: EndpointName
+  endpoint: Endpoint
   model: string
   session: string
   query: URLSearchParams
+}
+
+/** A call to one endpoint, checked. */
+interface Call extends Route {
   /** As the endpoint's schema wants it. */
   body: GenerateRequest & SendEvents & CreateSession
   headers: Record<string, string>
 }
 
-type Handlers = Record<EndpointName, (call: RoutedRequest) => EmulatedResponse | Promise<EmulatedResponse>>
+type Handlers = Record<EndpointName, (call: Call) => EmulatedResponse | Promise<EmulatedResponse>>
 
 /** What each endpoint answers; an endpoint without a handler is a type error. */
 function createHandlers({ sessions: given = {}, latency = 0, answer }: EmulatorOptions): Handlers {
   const sessions = new Sessions(given, latency)
-  const compose = ({ body, model }: RoutedRequest) => composeAnswer(body, model, answer)
+  const compose = ({ body, model }: Call) => composeAnswer(body, model, answer)
   return {
     chat(call) {
       const isStream = call.query.get('alt') === 'sse' || call.body.stream === true
@@ -90,9 +97,9 @@ export const faultEndpoints = [...new Set(Object.values(faultNames))]
 export function createEmulator(options: EmulatorOptions, now = () => performance.now()): Exchange {
   const { faults: { faults, rate } = parseFaults([], []), latency = 0 } = options
   const handlers = createHandlers(options)
-  const take = rate === undefined ? () => true : createLimiter(rate, now)
+  const take = rate === Infinity ? () => true : createLimiter(rate, now)
 
-  return async ({ method, url, headers: given, body }) => {
+  return async ({ method, url, headers: given, body: bytes }) => {
     if (latency > 0) await new Promise((resolve) => setTimeout(resolve, latency))
     const route = findRoute(method, url)
     if (!route) return deliver(errorResponse(404, 'no endpoint has this path and method'))
@@ -104,24 +111,17 @@ export function createEmulator(options: EmulatorOptions, now = () => performance
     if (typeof fault === 'number') return deliver(faultResponse(fault))
     const lower = Object.entries(given).map(([name, value]) => [name.toLowerCase(), value])
     const headers: Record<string, string> = Object.fromEntries(lower)
-    const refusal = refuse(route.endpoint, headers, options.credentials)
-    const response = refusal ?? (await answer({ ...route, headers, bytes: body }, handlers, options.strict))
-    return deliver(response, fault === 'cut')
+    const value = bytes && tryParseJson(Buffer.from(bytes).toString())
+    const call = { ...route, headers, body: value as Call['body'] }
+    const refusal = refuse(call, options.credentials) ?? (await findProblems(call, options.strict))
+    return deliver(refusal ?? (await handlers[route.name](call)), fault === 'cut')
   }
-}
-
-/** The endpoint that a request goes to, and what its address says. */
-interface Route {
-  name: EndpointName
-  endpoint: Endpoint
-  params: Record<string, string>
-  query: URLSearchParams
 }
 
 const all = (Object.entries(endpoints) as [EndpointName, Endpoint][]).map(([name, endpoint]) => ({
   name,
   endpoint,
-  pattern: patternOf(endpoint.path),
+  pattern: new RegExp(`^${endpoint.path.replaceAll(/\{(\w+)\}/g, '(?<$1>(?:%[\\da-fA-F]{2}|[^/%])+?)')}$`),
 }))
 
 function findRoute(method: string, url: string): Route | undefined {
@@ -130,23 +130,15 @@ function findRoute(method: string, url: string): Route | undefined {
   const path = pathname.replaceAll(/%3a/gi, ':')
   for (const { name, endpoint, pattern } of all) {
     const match = endpoint.method === method ? pattern.exec(path) : null
-    const params = Object.entries(match?.groups ?? {}).map(([key, value]) => [key, decode(value)])
-    if (match) return { name, endpoint, params: Object.fromEntries(params), query }
+    const { model = '', session = '' } = match?.groups ?? {}
+    if (match) return { name, endpoint, model: decode(model), session: decode(session), query }
   }
   return undefined
 }
 
-function patternOf(path: string): RegExp {
-  const text = path.replace(/\{(\w+)\}|[.*+?^$()[\]\\|]/g, (found, name) =>
-    name ? `(?<${name}>(?:%[\\da-fA-F]{2}|[^/%])+?)` : `\\${found}`,
-  )
-  return new RegExp(`^${text}$`)
-}
-
 /** The refusal of a caller who does not show the right credential. */
 function refuse(
-  { service }: Endpoint,
-  headers: Record<string, string>,
+  { endpoint: { service }, headers }: Call,
   { accessToken, apiKey }: EmulatorOptions['credentials'] = {},
 ): EmulatedResponse | undefined {
   const bearer = /^bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1]
@@ -160,46 +152,31 @@ function refuse(
   return errorResponse(401, `the header ${place}`)
 }
 
-interface Call extends Route {
-  headers: Record<string, string>
-  bytes: Uint8Array | undefined
-}
+/** The most doubts about a request that are told, and the longest message of a refusal in characters. */
+const [mostTold, longestMessage] = [20, 4000]
 
-async function answer(
-  { name, endpoint, params, query, headers, bytes = new Uint8Array() }: Call,
-  handlers: Handlers,
+/** The refusal of a request whose JSON is not as its endpoint's schema wants it, or about which a service may have doubts. */
+async function findProblems(
+  { endpoint, headers, body }: Call,
   strict: EmulatorOptions['strict'],
-): Promise<EmulatedResponse> {
+): Promise<EmulatedResponse | undefined> {
   const schema = await endpoint.request?.()
-  const value = schema && tryParseJson(Buffer.from(bytes).toString())
-  const problems = schema ? findProblems(schema, value, headers['content-type']) : []
-  if (problems.length > 0) return errorResponse(400, tellProblems(problems))
-  const body = value as RoutedRequest['body']
-  const isStrict = endpoint.service === 'agents' && strict !== undefined
-  const doubts = isStrict ? [...doubtsAboutHeaders(headers), ...doubtsAboutEvents(body)] : []
-  if (strict?.refuses && doubts.length > 0) return errorResponse(400, tellProblems(doubts))
+  const problems = schema ? problemsOf(schema, body, headers['content-type']) : []
+  const hasDoubts = endpoint.service === 'agents' && strict !== undefined && problems.length === 0
+  const doubts = hasDoubts ? [...doubtsAboutHeaders(headers), ...doubtsAboutEvents(body)] : []
+  if (strict?.refuses) problems.push(...doubts)
+  if (problems.length > 0) return errorResponse(400, startOf(problems.join('; '), longestMessage))
   for (const doubt of doubts.slice(0, mostTold)) strict?.onDoubt(doubt)
-  const { model = '', session = '' } = params
-  return handlers[name]({ model, session, query, body, headers })
+  return undefined
 }
 
 type Schema = Awaited<ReturnType<NonNullable<Endpoint['request']>>>
 
-/** What is wrong with a request's JSON, which has to be as its endpoint's schema wants it. */
-function findProblems(schema: Schema, value: unknown, type = ''): string[] {
+function problemsOf(schema: Schema, value: unknown, type = ''): string[] {
   if (!/^application\/json\s*(;|$)/i.test(type)) return ['the content type must be application/json']
   if (value === undefined) return [`the body is not JSON, or is ${tooDeep}`]
   const { error } = schema.safeParse(value)
   return error ? describeIssues(error) : []
-}
-
-/** The most problems of a request in an answer or on stderr, and the most characters of each. */
-const [mostTold, longestTold] = [20, 300]
-
-function tellProblems(problems: string[]): string {
-  const told = problems.slice(0, mostTold).map((problem) => problem.slice(0, longestTold))
-  const rest = problems.length - told.length
-  return told.join('; ') + (rest > 0 ? `; and ${rest} more` : '')
 }
 
 /**

@@ -15,14 +15,12 @@ const form = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d\\d)(?:x
 
 export type Faults = ReturnType<typeof parseFaults>
 
-/** Reads every `--fault`, and `rate:10`, the requests a second. Throws a usage error. */
+/** Reads every `--fault`, and `rate:10`, the requests a second; Infinity if there is no such limit. Throws a usage error. */
 export function parseFaults(specs: readonly string[], endpoints: readonly string[]) {
-  const rates = specs.flatMap((spec) => /^rate:0*([1-9]\d*)$/.exec(spec)?.[1] ?? [])
-  const others = specs.filter((spec) => !/^rate:\d*[1-9]\d*$/.test(spec))
-  return {
-    faults: others.map((spec) => parseFault(spec, endpoints)),
-    rate: rates.length > 0 ? Math.min(...rates.map(Number)) : undefined,
-  }
+  const isRate = (spec: string) => /^rate:\d*[1-9]\d*$/.test(spec)
+  const faults = specs.filter((spec) => !isRate(spec)).map((spec) => parseFault(spec, endpoints))
+  const rates = specs.filter(isRate).map((spec) => Number(spec.slice('rate:'.length)))
+  return { faults, rate: Math.min(...rates) }
 }
 
 /** Reads a fault: `429x2`, `chat:500`, `cut`; without a count it happens every time. Throws a usage error. */

@@ -14,6 +14,9 @@ const remark = 'No model read your prompt; these words only stand where an answe
 /** The tokens of a text: one for each four characters begun. */
 export const tokensIn = (text: string): number => Math.ceil(text.length / 4)
 
+/** The beginning of what a client said, to be repeated. */
+export const brief = (text: string): string => (text.length > 80 ? `${startOf(text, 80)}…` : text)
+
 /** Of each turn. */
 const textsOf = ({ contents = [] }: GenerateRequest): string[] =>
   contents.map(({ parts = [] }) => parts.map(({ text = '' }) => text).join(' '))
@@ -23,7 +26,7 @@ export function composeAnswer(request: GenerateRequest, model: string, said?: st
   const texts = textsOf(request)
   const asked = texts.at(-1)?.trim() ?? ''
   const prompt = asked.replace(/\s+/g, ' ')
-  const quoted = prompt.length > 80 ? `${startOf(prompt, 80)}…` : prompt
+  const quoted = brief(prompt)
   const isBrief = quoted === prompt && !asked.includes('\n')
   const inputTokens = Math.max(1, tokensIn(texts.join(' ')))
   const prose = isBrief

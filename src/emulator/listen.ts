@@ -3,6 +3,7 @@ import { type AddressInfo, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
 import { isLoopback } from '../wire/address.ts'
 import { collectBody, type Exchange, type HttpResponse } from '../wire/exchange.ts'
+import { deliver } from './response.ts'
 
 export interface ListenOptions {
   port: number
@@ -96,12 +97,8 @@ async function answerTo(request: IncomingMessage, exchange: Exchange): Promise<H
   return exchange({ method, url: `http://emulator${url}`, headers: Object.fromEntries(headers), body })
 }
 
-function plain(status: number, text: string): HttpResponse {
-  const body = (async function* () {
-    yield Buffer.from(`${text}\n`)
-  })()
-  return { status, statusText: '', headers: { 'content-type': 'text/plain' }, body, close() {} }
-}
+const plain = (status: number, text: string): HttpResponse =>
+  deliver({ status, contentType: 'text/plain', pieces: [`${text}\n`] })
 
 async function write(answer: HttpResponse, response: ServerResponse): Promise<void> {
   let goOn = () => {}

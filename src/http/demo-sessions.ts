@@ -57,10 +57,10 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
       const held = await Promise.resolve()
         .then(() => lock(findFile(), waiting))
         .catch(giveUp)
-      if (!held) return void change([])
+      if (!held) return void change()
       cleanups.add(held.release)
       try {
-        const sessions = change(this.read())
+        const sessions = change()
         if (!held.isHeld()) throw new Error('another parley has taken them over')
         const text = JSON.stringify({ version, sessions: sessions.filter(isFresh) })
         writeWhole(findFile(), text, { mode: 0o600 })

@@ -1,10 +1,9 @@
 import { formatPath } from '../../wire/json/parse.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import { startOf } from '../../wire/text-start.ts'
-import { tokensIn } from '../gateway.ts'
+import { brief, tokensIn } from '../gateway.ts'
 import { type EmulatedResponse, errorResponse, newId } from '../response.ts'
 import { sampleFor } from '../sample.ts'
-import { type Acceptance, type Parameters, Session } from './session.ts'
+import { type Parameters, Session } from './session.ts'
 import { readTask, type TaskStep } from './task.ts'
 
 /** All that an agent knows between two turns. It is kept as JSON. */
@@ -62,20 +61,18 @@ export class AgentSession extends Session {
     this.#later = later
   }
 
-  override accept(parameters: readonly Parameters[], fields?: object): Acceptance {
+  override accept(parameters: readonly Parameters[], fields?: object): EmulatedResponse | undefined {
     const refusal = this.#findMismatch(parameters)
-    if (refusal) return { accepted: [], refusal }
+    if (refusal) return refusal
     Object.assign(this.#kept.fields, fields)
     this.#kept.updated = new Date().toISOString()
-    const before = this.events.length
     for (const parameter of parameters) {
       const isOutcome = parameter.type === 'user.define_outcome'
       const outcome = isOutcome ? { outcome_id: newId('outc') } : {}
       this.#take(this.#add(parameter.type, { ...parameter, ...outcome }))
     }
-    const accepted = this.events.slice(before)
     if (this.#isBusy) this.#later(() => this.#react())
-    return { accepted }
+    return undefined
   }
 
   override describe() {
@@ -186,7 +183,7 @@ export class AgentSession extends Session {
     agent.rounds.push(...rounds)
     if (rounds.length > 0) this.#beginRound()
     else if (sample === undefined)
-      this.#say(`The emulated agent read “${startOf(texts.join(' '), 80)}”, and has nothing to do.`)
+      this.#say(`The emulated agent read “${brief(texts.join(' '))}”, and has nothing to do.`)
   }
 
   #beginRound(): void {
@@ -259,5 +256,3 @@ function describeResult({ name }: SessionEvent, result: SessionEvent): string {
     ? `The emulated agent does without ${name}, which failed: ${said}.`
     : `The emulated agent read what ${name} gave: ${said}.`
 }
-
-const brief = (text: string): string => (text.length > 80 ? `${startOf(text, 80)}…` : text)

@@ -1,9 +1,9 @@
 import { usage } from '../../errors.ts'
 import { formatPath, tryParseJson } from '../../wire/json/parse.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { errorResponse } from '../response.ts'
+import { type EmulatedResponse, errorResponse } from '../response.ts'
 import { replies } from './agent.ts'
-import { type Acceptance, type ListedEvent, type Parameters, Session } from './session.ts'
+import { isSent, type ListedEvent, type Parameters, Session } from './session.ts'
 
 /** Reads what `events list --raw` printed: an event a line. Throws a usage error. */
 export function readRecord(text: string, name: string): ListedEvent[] {
@@ -24,9 +24,6 @@ export function readRecord(text: string, name: string): ListedEvent[] {
   return events
 }
 
-/** What came of a client, and not of the service. */
-const isSent = ({ type }: { type: string }): boolean => /^(user|system)\./.test(type)
-
 /** Plays a session that was recorded: what followed an event of a client's comes when a client sends such an event. */
 export class PlayedSession extends Session {
   /** Events that were played have the content that was sent. */
@@ -38,16 +35,15 @@ export class PlayedSession extends Session {
     this.#showTo(nextSent(record, 0))
   }
 
-  override accept(parameters: readonly Parameters[]): Acceptance {
+  override accept(parameters: readonly Parameters[]): EmulatedResponse | undefined {
     const record = [...this.#record]
-    const before = this.events.length
-    let end = before
+    let end = this.events.length
     for (const [index, parameter] of parameters.entries()) {
       const next = nextSent(record, end)
       const found = findPlace(record, parameter, next)
       if (found === undefined) {
         const problem = `${formatPath(['events', index])}: ${describeExpected(record, next)}`
-        return { accepted: [], refusal: errorResponse(409, problem) }
+        return errorResponse(409, problem)
       }
       // Those that were sent together may be sent in any order.
       const [event] = record.splice(found, 1) as [ListedEvent]
@@ -55,10 +51,8 @@ export class PlayedSession extends Session {
       end = next + 1
     }
     this.#record = record
-    this.#showTo(end)
-    const accepted = this.events.slice(before).filter(isSent)
     this.#showTo(nextSent(record, end))
-    return { accepted }
+    return undefined
   }
 
   override describe() {

@@ -11,11 +11,8 @@ export interface ListedEvent {
   text: string
 }
 
-/** Events as they were accepted; with a refusal none was. */
-export interface Acceptance {
-  accepted: ListedEvent[]
-  refusal?: EmulatedResponse
-}
+/** Whether a client sent it, and not the service. */
+export const isSent = ({ type }: { type: string }): boolean => /^(user|system)\./.test(type)
 
 /** What any session has. */
 export abstract class Session {
@@ -28,8 +25,11 @@ export abstract class Session {
     this.id = id
   }
 
-  /** Takes all events, in their order, or none. `fields` are what a client who makes the session says about it. */
-  abstract accept(parameters: readonly Parameters[], fields?: object): Acceptance
+  /**
+   * Takes all events, in their order, or returns a refusal and takes none. `fields` are what a client who makes the session
+   * says about it.
+   */
+  abstract accept(parameters: readonly Parameters[], fields?: object): EmulatedResponse | undefined
   /** As the service describes it (public clients, 9). */
   abstract describe(): { id: string; created_at: string } & Record<string, unknown>
 

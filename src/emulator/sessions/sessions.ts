@@ -5,14 +5,14 @@ import { encodeSseEvent } from '../../wire/sse.ts'
 import { type EmulatedResponse, errorResponse, jsonResponse, newId } from '../response.ts'
 import { AgentSession, type KeptSession } from './agent.ts'
 import { PlayedSession } from './played.ts'
-import type { ListedEvent, Session } from './session.ts'
+import { isSent, type ListedEvent, type Session } from './session.ts'
 
 /** Where sessions are kept for other processes. */
 export interface SessionStore {
   /** What others have written since it was last read or written. */
   read(): KeptSession[]
-  /** Holds others off while it changes: `change` gets what they have written, and returns all that is to be kept. */
-  change(change: (news: KeptSession[]) => KeptSession[]): Promise<void>
+  /** Holds others off while `change` reads what they have written, and returns all that is to be kept. */
+  change(change: () => KeptSession[]): Promise<void>
 }
 
 export interface SessionsOptions {
@@ -46,21 +46,19 @@ export class Sessions {
   create({ initial_events: events = [], ...fields }: CreateSession): Promise<EmulatedResponse> {
     const id = newId('sesn')
     this.#made?.add(id)
-    return this.#change(
-      id,
-      (session) => session.accept(events, fields).refusal ?? jsonResponse(session.describe()),
-    )
+    return this.#change(id, (session) => session.accept(events, fields) ?? jsonResponse(session.describe()))
   }
 
   send(id: string, { events }: SendEvents): Promise<EmulatedResponse> {
     return this.#change(id, (session) => {
-      const { accepted, refusal } = session.accept(events)
+      const before = session.events.length
+      const refusal = session.accept(events)
+      const accepted = session.events.slice(before).filter(isSent)
       return refusal ?? listOf(accepted.map(({ text }) => text))
     })
   }
 
   describe(id: string): EmulatedResponse {
-    this.#refresh()
     return this.#with(id, (session) => jsonResponse(session.describe()))
   }
 
@@ -72,7 +70,6 @@ export class Sessions {
   }
 
   list(id: string, query: URLSearchParams): EmulatedResponse {
-    this.#refresh()
     return this.#with(id, ({ events }) => {
       const types = query.getAll('types[]')
       const wanted = types.length === 0 ? events : events.filter(({ type }) => types.includes(type))
@@ -82,7 +79,6 @@ export class Sessions {
 
   /** A stream of the events from now on, or from after the last one that the reader had, until the reader leaves. */
   follow(id: string, last: string | undefined): EmulatedResponse {
-    this.#refresh()
     return this.#with(id, (session) => {
       const timer = this.#options.store && setInterval(() => this.#refresh(), interval)
       const known = last === undefined ? -1 : session.events.findIndex((event) => event.id === last)
@@ -107,6 +103,7 @@ export class Sessions {
   }
 
   #with(id: string, use: (session: Session) => EmulatedResponse): EmulatedResponse {
+    this.#refresh()
     if (this.#made?.has(id) === false) return errorResponse(404, `there is no session ${id}`)
     const session = this.#find(id)
     this.#all.set(id, session)
@@ -124,8 +121,7 @@ export class Sessions {
     const { store } = this.#options
     if (!store) return this.#with(id, use)
     let response: EmulatedResponse | undefined
-    await store.change((news) => {
-      this.#load(news)
+    await store.change(() => {
       response = this.#with(id, use)
       const all = [...this.#all.values()].filter((session) => session instanceof AgentSession)
       return all
@@ -135,12 +131,9 @@ export class Sessions {
     return response as EmulatedResponse
   }
 
+  /** Takes over what other processes have written. */
   #refresh(): void {
-    if (this.#options.store) this.#load(this.#options.store.read())
-  }
-
-  #load(news: readonly KeptSession[]): void {
-    for (const kept of news) {
+    for (const kept of this.#options.store?.read() ?? []) {
       const session = this.#find(kept.id)
       if (session instanceof AgentSession) session.load(kept)
       this.#all.set(kept.id, session)

@@ -1,5 +1,5 @@
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
-import { startOf } from '../../wire/text-start.ts'
+import { brief } from '../gateway.ts'
 
 /** A tool use or a message that the emulated agent is asked for. */
 export interface TaskStep {
@@ -41,7 +41,7 @@ export function readTask(texts: readonly string[]): TaskStep[][] {
 }
 
 const notUnderstood = (line: string) =>
-  `The emulated agent does not understand “${startOf(line, 80)}”: see the help on serve.`
+  `The emulated agent does not understand “${brief(line)}”: see the help on serve.`
 
 const say = (text: string): TaskStep => ({
   type: 'agent.message',
