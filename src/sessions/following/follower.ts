@@ -6,7 +6,7 @@ import { describeAgo, giveLifeSigns } from '../../io/life-signs.ts'
 import { callAfter } from '../../timers.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isPiece, isStop, isToolUse, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import { listEvents, listOldestFirst } from '../listing/event-list.ts'
+import { lagWaits, listEvents, listOldestFirst } from '../listing/event-list.ts'
 import {
   afterResponse,
   endure,
@@ -39,18 +39,11 @@ export interface FollowOptions {
 /** An older list, in milliseconds, may not be acted on. */
 const freshness = 1_000
 
-/**
- * How long a list may take to show the rest that the stream has brought: the waits before each look, 5 s in all. And how
- * long such a list may take to come. Milliseconds.
- */
-const restWaits = [0, 250, 250, 500, 1_000, 1_500, 1_500]
+/** How long a list may take to come that is to show a rest. Milliseconds. */
 const longestLook = 10_000
 
 /** So many new events are looked through at most, from the newest backwards, for what an earlier list has shown. */
 const mostNew = 10_000
-
-/** How long a list may take to show the first event of a session: the waits before each look. Milliseconds. */
-const firstWaits = [250, 500, 1_000, 1_500, 1_750]
 
 /**
  * Reads what there is, before anything is sent, and opens a stream. Throws a `CliError`: of kind `stopped` if the deadline
@@ -129,7 +122,7 @@ export class Follower {
 
   async open({ showPast, needsPast = false, own }: FollowOptions): Promise<void> {
     if (own) this.turn.recognize(own)
-    for (const wait of [0, ...firstWaits]) {
+    for (const wait of lagWaits) {
       await this.#wait(wait)
       requireTime(this.#patient)
       for await (const items of listOldestFirst(this.#caller, this.#parts)) {
@@ -165,7 +158,7 @@ export class Follower {
       }
       let input: FollowInput
       if (effect.do === 'end') {
-        if (this.#seen.isStopListed || looks === restWaits.length) return
+        if (this.#seen.isStopListed || looks === lagWaits.length) return
         await this.#lookAtRest(looks++)
         input = { is: 'shown', of: 'event' }
       } else if (effect.do === 'show') {
@@ -286,7 +279,7 @@ export class Follower {
   async #lookAtRest(look: number): Promise<void> {
     const { timers, warn } = this.#context
     const late = new AbortController()
-    await this.#wait(restWaits[look] ?? 0)
+    await this.#wait(lagWaits[look] ?? 0)
     const cancel = callAfter(timers, longestLook, () => late.abort())
     try {
       await this.#takeList(late.signal)
@@ -294,7 +287,7 @@ export class Follower {
       const isEnded = this.state.stop?.kind === 'ended'
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
       if (isEnded) return this.#seen.trustStop()
-      if (look < restWaits.length - 1 && timeLeft(this.#patient) > 0) return
+      if (look < lagWaits.length - 1 && timeLeft(this.#patient) > 0) return
       warn(`the list could not be read at the end: ${error.message}; the stream may have left out events`)
       this.#seen.trustStop()
     } finally {

@@ -26,6 +26,9 @@ const largestPage = 1000
 /** How many events are held back until their times tell the order. */
 const mostHeld = 1000
 
+/** How long a list may take to show what a stream has brought: the waits before each look, 5 s in all. Milliseconds. */
+export const lagWaits = [0, 250, 250, 500, 1_000, 1_500, 1_500]
+
 export function toQuery({ types = [], order, limit }: ListQuery, cursor?: Cursor): string {
   const size = limit && (order || types.length > 0) ? Math.max(limit, smallestPage) : limit
   return [

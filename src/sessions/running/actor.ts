@@ -4,6 +4,7 @@ import { runCommand } from '../../io/command.ts'
 import { oneLine } from '../../io/escape.ts'
 import { type Asker, canAsk, type Verdict } from '../confirming/asker.ts'
 import type { Follower } from '../following/follower.ts'
+import { lagWaits } from '../listing/event-list.ts'
 import { requireTime, timeLeft } from '../patience.ts'
 import { briefly } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
@@ -24,9 +25,6 @@ export interface ReplyRules extends Rules {
 
 /** Why only a person may reply to an id. */
 const answeredIds = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
-
-/** The waits before each look at a list that may lag. Milliseconds. */
-const lags = [0, 250, 500, 1_000, 2_000]
 
 /**
  * Replies to the pending tool uses of a session: by rules, by commands and by a person, one step at a time. It works beside
@@ -149,7 +147,7 @@ export class Actor {
 
   /** The list may show a tool use that the stream left out. */
   async #lookForUnknown(): Promise<void> {
-    for (const wait of lags) {
+    for (const wait of lagWaits) {
       if (this.#asked().every((id) => !isPlain(id) || this.#replies.read(id))) return
       await this.#run.context.timers.wait(wait)
       await this.#replies.refresh(true)

@@ -58,8 +58,13 @@ export class Audit {
   /** The tool uses that earlier runs denied, or saw run though they are denied: by id, in words. */
   readonly denied = new Map<string, string>()
   #file: AppendedFile | undefined
-  #task: JournalTask | undefined
-  #interrupt: number | undefined
+  /** The last task of the session, if it is not done. */
+  task: JournalTask | undefined
+  /**
+   * When a run began to interrupt the session, if one did since the last task and was not refused: the interrupt may have
+   * arrived. In milliseconds since the epoch by this machine's clock, NaN if it is not known.
+   */
+  interrupt: number | undefined
   /** By id. Empty if earlier runs decided about two tool uses of that id. */
   readonly #marks = new Map<string, string>()
 
@@ -121,19 +126,6 @@ export class Audit {
     return mark !== undefined && mark !== markOf(use, use.text)
   }
 
-  /** The last task of the session, if it is not done. */
-  get task(): JournalTask | undefined {
-    return this.#task
-  }
-
-  /**
-   * When a run began to interrupt the session, if one did since the last task and was not refused: the interrupt may have
-   * arrived. In milliseconds since the epoch by this machine's clock, NaN if it is not known.
-   */
-  get interrupt(): number | undefined {
-    return this.#interrupt
-  }
-
   /**
    * Writes a line, which is on the disk before this returns. The act that it announces comes after it. Throws a
    * `CliError` of kind `file`, also if another run may work on the session by now.
@@ -175,11 +167,10 @@ export class Audit {
   /** A step of the task or of the interrupt: of this one a line names neither a tool use nor a task. */
   #step({ event, time, toolUse, task, known }: Record<string, unknown>): void {
     const isOfTask = typeof task === 'string'
-    if (isOfTask)
-      this.#task = stepTask(this.#task, { event, hash: task, known: Known().safeParse(known).data })
-    if (event === 'interrupt') this.#interrupt = Date.parse(String(time))
+    if (isOfTask) this.task = stepTask(this.task, { event, hash: task, known: Known().safeParse(known).data })
+    if (event === 'interrupt') this.interrupt = Date.parse(String(time))
     // A new task begins another turn.
-    if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.#interrupt = undefined
+    if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.interrupt = undefined
   }
 
   #noteMark(id: string, entry: Record<string, unknown>, text: string): void {
