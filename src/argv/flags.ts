@@ -38,14 +38,17 @@ export const addValue = (value: string, earlier: string[] | false | undefined): 
   value,
 ]
 
-/** A whole number of 1 or more, which steers parley itself. */
-export function parseCount(value: string): number {
-  if (!/^0*[1-9]\d*$/.test(value)) throw invalid('not a whole number of 1 or more')
+/** A whole number that steers parley itself. */
+export function parseWhole(value: string): number {
+  if (!/^\d+$/.test(value)) throw invalid('not a whole number')
   return Math.min(Number(value), Number.MAX_SAFE_INTEGER)
 }
 
-/** The same, or 0. */
-export const parseRetries = (value: string): number => (value === '0' ? 0 : parseCount(value))
+/** The same, of 1 or more. */
+export function parseCount(value: string): number {
+  if (!/^0*[1-9]\d*$/.test(value)) throw invalid('not a whole number of 1 or more')
+  return parseWhole(value)
+}
 
 /** An amount of money that is more than nothing: digits with at most one point, as they were given. */
 export function parseAmount(value: string): string {

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander'
-import { addValue, FileFlag, TextFlag } from '../argv/flags.ts'
+import { addValue, FileFlag, parseWhole, TextFlag } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { faultKinds, parseFaults } from '../emulator/faults.ts'
@@ -62,7 +62,6 @@ export default {
       apiKey: options.apiKey ?? crypto.randomUUID(),
     }
     for (const secret of Object.values(credentials)) secrets.add(secret)
-    const made = strict ? { session: `sesn_${crypto.randomUUID().replaceAll('-', '')}` } : undefined
     const { answer, session } = options
     // A record may be long, and nothing that an answer takes lives long.
     if (session !== undefined && context.host.holdMemory) context.cleanups.add(context.host.holdMemory())
@@ -73,7 +72,7 @@ export default {
         latency,
         answer: answer === undefined ? undefined : await input.value(answer, '--answer'),
         sessions: {
-          only: made && [made.session],
+          onlyMade: strict,
           record:
             session === undefined ? undefined : readRecord(await input.text(session, '--session'), session),
         },
@@ -97,17 +96,11 @@ export default {
     })
     if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)
     const address = addressToCall(options.host, server.port)
-    const addresses = { baseUrl: address, agentsUrl: address }
-    await output.write(`${JSON.stringify({ ...addresses, ...credentials, ...made })}\n`)
+    await output.write(`${JSON.stringify({ baseUrl: address, agentsUrl: address, ...credentials })}\n`)
     calls.sayInstead(() => 'no longer listening')
     await new Promise((resolve) => server.once('close', resolve))
   },
 } satisfies CommandModule
-
-function parseWhole(value: string): number {
-  if (!/^\d+$/.test(value)) throw new InvalidArgumentError('not a whole number')
-  return Number(value)
-}
 
 function parseMilliseconds(value: string): number {
   const milliseconds = parseDuration(value, 'ms')

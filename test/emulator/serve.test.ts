@@ -16,8 +16,6 @@ afterEach(() => {
 interface Served {
   baseUrl: string
   accessToken: string
-  /** With `--strict`. */
-  session?: string
   child: ChildProcess
   log: string[]
 }
@@ -187,12 +185,14 @@ test.each([
 ])('serve: %s is 400 with --strict, and without it noted on stderr', async (_, wrong, said) => {
   const ask = async (...flags: string[]) => {
     const served = await serve('--api-key', 'k', ...flags)
-    const path = `/v1/sessions/${served.session ?? 'sesn_1'}/events`
-    const send = async (request: { headers: object; body: string }) => {
+    const post = async (path: string, request: { headers: object; body: string }) => {
       const headers = { 'x-api-key': 'k', ...request.headers }
       const response = await call(served, { path, body: request.body, headers })
       return { status: response.status, text: await response.text() }
     }
+    const made = await post('/v1/sessions', { ...right, body: '{}' })
+    const path = `/v1/sessions/${JSON.parse(made.text).id}/events`
+    const send = (request: { headers: object; body: string }) => post(path, request)
     const ended = { right: await send(right), wrong: await send({ ...right, ...wrong }) }
     await new Promise((resolve) => served.child.once('close', resolve).kill())
     return { ...ended, log: served.log.join('\n') }

@@ -16,8 +16,8 @@ export interface SessionStore {
 }
 
 export interface SessionsOptions {
-  /** The only sessions that exist; without it a session is made when it is first spoken of. */
-  only?: readonly string[] | undefined
+  /** There are no other sessions than those that a call made; without it one is made when it is first spoken of. */
+  onlyMade?: boolean
   /** Each session plays these events. */
   record?: readonly ListedEvent[] | undefined
   /** Keeps the sessions for other processes; without it they end with this one. */
@@ -32,7 +32,7 @@ const interval = 200
 /** The emulated session service. */
 export class Sessions {
   readonly #all = new Map<string, Session>()
-  readonly #made: Set<string> | undefined
+  readonly #made = new Set<string>()
   readonly #options: SessionsOptions
   /** Milliseconds before an agent reacts. */
   readonly #latency: number
@@ -40,12 +40,11 @@ export class Sessions {
   constructor(options: SessionsOptions, latency: number) {
     this.#options = options
     this.#latency = latency
-    this.#made = options.only && new Set(options.only)
   }
 
   create({ initial_events: events = [], ...fields }: CreateSession): Promise<EmulatedResponse> {
     const id = newId('sesn')
-    this.#made?.add(id)
+    this.#made.add(id)
     return this.#change(id, (session) => session.accept(events, fields) ?? jsonResponse(session.describe()))
   }
 
@@ -104,7 +103,7 @@ export class Sessions {
 
   #with(id: string, use: (session: Session) => EmulatedResponse): EmulatedResponse {
     this.#refresh()
-    if (this.#made?.has(id) === false) return errorResponse(404, `there is no session ${id}`)
+    if (this.#options.onlyMade && !this.#made.has(id)) return errorResponse(404, `there is no session ${id}`)
     const session = this.#find(id)
     this.#all.set(id, session)
     return use(session)
