@@ -16,9 +16,12 @@ const longest = 64 * 1024 * 1024
  */
 export function createSseDecoder() {
   const utf8 = new TextDecoder()
-  const lines = createLineSplitter(takeLine)
   const bare = createSequenceSplitter()
   const events: SseEvent[] = []
+  /** The pieces of a line that has not ended, and their length. */
+  let kept: string[] = []
+  let waiting = 0
+  let endedInCr = false
   let event = ''
   let data: string | undefined
   let id: string | undefined
@@ -34,11 +37,14 @@ export function createSseDecoder() {
   }
 
   function takeField(line: string): void {
-    const { field, value } = splitField(line)
+    const colon = line.indexOf(':')
+    const field = colon < 0 ? line : line.slice(0, colon)
+    const start = field.length + 1
+    const value = line.slice(line[start] === ' ' ? start + 1 : start)
     if (field === 'event') event = value
     else if (field === 'id') id = value
     else if (field === 'data') addData(value)
-    else if (field !== '' && (bare.isInside() || opensBare(line))) takeBare(line)
+    else if (field !== '' && (bare.isInside() || /^\s*\{/.test(line))) takeBare(line)
   }
 
   /** What marks the end of a stream may come without a blank line, and the connection stay open. */
@@ -62,9 +68,22 @@ export function createSseDecoder() {
     data = undefined
   }
 
+  /** Lines end in LF, CR LF or CR. */
   function takeText(text: string): void {
-    lines.push(text)
-    if (size + lines.waiting() > longest) {
+    if (text === '') return
+    const rest = endedInCr && text[0] === '\n' ? text.slice(1) : text
+    endedInCr = text.endsWith('\r')
+    const lines = rest.split(/\r\n|\n|\r/)
+    const last = lines.pop() ?? ''
+    if (lines.length > 0) {
+      lines[0] = kept.join('') + lines[0]
+      kept = []
+      waiting = 0
+    }
+    for (const line of lines) takeLine(line)
+    kept.push(last)
+    waiting += last.length
+    if (size + waiting > longest) {
       throw new CliError('response', 'the stream sent an event of more than 64 MiB')
     }
   }
@@ -78,28 +97,19 @@ export function createSseDecoder() {
     /** The last `id:` line of a complete event. A new connection may continue from there. */
     lastId: () => lastId,
     /** Nothing is waiting for more bytes. */
-    isBetween: () => lines.waiting() === 0 && size === 0,
+    isBetween: () => waiting === 0 && size === 0,
     /** Returns the events that the last line completes, and the one that was cut off. */
     end(): { events: SseEvent[]; torn: SseEvent | undefined } {
       takeText(utf8.decode())
-      const last = lines.rest()
-      const isField = last !== '' && last[0] !== ':' && !bare.isInside() && !opensBare(last)
+      const last = kept.join('')
       if (last !== '') takeLine(last)
-      const isTorn = (isField && events.length === 0) || size > 0
+      const isTorn = size > 0 || (/^[^:]/.test(last) && events.length === 0)
       return { events: events.splice(0), torn: isTorn ? { event, data: data ?? bare.rest() } : undefined }
     },
   }
 }
 
 export type SseDecoder = ReturnType<typeof createSseDecoder>
-
-function splitField(line: string): { field: string; value: string } {
-  const colon = line.indexOf(':')
-  if (colon < 0) return { field: line, value: '' }
-  return { field: line.slice(0, colon), value: line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1) }
-}
-
-const opensBare = (line: string): boolean => /^\s*\{/.test(line)
 
 /** The events of a stream that has come whole; the last one needs no blank line. */
 export const readSseEvents = (text: string): SseEvent[] => createSseDecoder().push(Buffer.from(`${text}\n\n`))
@@ -129,33 +139,3 @@ export function isKeepAlive(data: string, event: string): boolean {
 }
 
 const longestWord = 100
-
-/** Cuts text that arrives in pieces into lines, which end in LF, CR LF or CR. */
-function createLineSplitter(onLine: (line: string) => void) {
-  const lineBreak = /\r\n|\n|\r/g
-  let kept: string[] = []
-  let waiting = 0
-  let endedInCr = false
-
-  return {
-    push(text: string): void {
-      if (text === '') return
-      let start = endedInCr && text[0] === '\n' ? 1 : 0
-      endedInCr = text.endsWith('\r')
-      lineBreak.lastIndex = start
-      for (let found = lineBreak.exec(text); found; found = lineBreak.exec(text)) {
-        const tail = text.slice(start, found.index)
-        onLine(kept.length > 0 ? kept.join('') + tail : tail)
-        kept = []
-        waiting = 0
-        start = lineBreak.lastIndex
-      }
-      kept.push(text.slice(start))
-      waiting += text.length - start
-    },
-    /** The start of a line whose end has not come. */
-    rest: () => kept.join(''),
-    /** How long it is, in UTF-16 units. */
-    waiting: () => waiting,
-  }
-}
