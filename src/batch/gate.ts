@@ -1,35 +1,36 @@
 import { tokensInWords } from '../content/tokens.ts'
 import { CliError } from '../errors.ts'
-import { backoff, outlookOf } from '../http/retry.ts'
+import { backoff, outlookOf, type RetryPolicy } from '../http/retry.ts'
+import type { BatchLine, Tally } from './input.ts'
+
+export interface BatchLimits {
+  /** The most requests at a time. */
+  concurrency: number
+  /** When a single line is tried again, until the deadline (by the forward clock, or Infinity). */
+  retry: RetryPolicy
+  /** Stop starting requests after this many tokens; Infinity for no limit. */
+  mostTokens: number
+  /** Stop starting requests once more lines have failed; Infinity for no limit. */
+  mostFailed(): number
+}
 
 /** All that the next step of a batch depends on. */
-export interface State<Line extends WaitingLine> {
+export interface State {
   gate: Gate
   /** Lines that wait to be asked again; they go before all others. */
-  waiting: readonly Line[]
+  waiting: readonly BatchLine[]
   /** The next line of the input. */
-  next: Line | 'awaited' | 'none'
+  next: BatchLine | 'awaited' | 'none'
   /** `finishing`: nothing more is begun. */
   course: 'going on' | 'finishing'
-  /** The tokens of all answers. */
-  tokens: number
-  /** The limit of that, or Infinity. */
-  mostTokens: number
-  /** How many lines have failed. */
-  failed: number
-  /** How many may, or Infinity. */
-  mostFailed: number
-  /** By the forward clock, or Infinity. */
+  tally: Pick<Tally, 'tokens' | 'failed'>
+  limits: BatchLimits
+  /** By the forward clock; Infinity for none, and once it has passed. */
   deadline: number
 }
 
-interface WaitingLine {
-  /** The outage in which it was the line that tries. */
-  triedIn?: number
-}
-
-export type Step<Line extends WaitingLine> =
-  | { do: 'ask'; line: Line }
+export type Step =
+  | { do: 'ask'; line: BatchLine }
   /** Until this time (by the forward clock, or Infinity), or until anything under way has ended. */
   | { do: 'wait'; until: number }
   /** Begin nothing more. Without a reason it is the lines that failed. */
@@ -39,31 +40,34 @@ export type Step<Line extends WaitingLine> =
   | { do: 'end' }
 
 /** Decides the next step of a batch. */
-export function decide<Line extends WaitingLine>(state: State<Line>, now: number): Step<Line> {
-  const { gate, waiting, next, course, tokens, mostTokens, failed, mostFailed, deadline } = state
+export function decide(state: State, now: number): Step {
+  const { gate, waiting, next, course, tally, limits, deadline } = state
   const isOver = course === 'finishing' || (waiting.length === 0 && next === 'none')
   if (isOver && gate.inFlight === 0) return { do: 'end' }
   if (now >= deadline) return { do: 'cut' }
-  if (!isOver && failed > mostFailed) return { do: 'finish', because: undefined }
+  if (!isOver && tally.failed > limits.mostFailed()) return { do: 'finish', because: undefined }
   const line = chooseLine(state)
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }
   // With nothing left to ask, a limit that is reached is not a reason to stop: so this comes late.
-  if (tokens >= mostTokens) return { do: 'finish', because: limitReached(tokens, mostTokens) }
+  if (tally.tokens >= limits.mostTokens) return { do: 'finish', because: limitReached(tally, limits) }
   if (mayBegin(gate, now)) return { do: 'ask', line }
   const isFull = gate.inFlight >= gate.places || gate.outage?.isTried
   return { do: 'wait', until: isFull ? Infinity : gate.pause.until }
 }
 
 /** In an outage each line tries once before any tries twice: the failure may be that of one line alone. */
-function chooseLine<Line extends WaitingLine>({ gate, waiting, next }: State<Line>): Line | undefined {
+function chooseLine({ gate, waiting, next }: State): BatchLine | undefined {
   const [first] = waiting
   const fresh = typeof next === 'object' ? next : undefined
   const hasTried = gate.outage !== undefined && first?.triedIn === gate.outage.number
   return hasTried ? (fresh ?? first) : (first ?? fresh)
 }
 
-const limitReached = (tokens: number, most: number) =>
-  new CliError('stopped', `the answers took ${tokensInWords(tokens)}, and --max-total-tokens is ${most}`)
+const limitReached = ({ tokens }: State['tally'], { mostTokens }: BatchLimits) =>
+  new CliError(
+    'stopped',
+    `the answers took ${tokensInWords(tokens)}, and --max-total-tokens is ${mostTokens}`,
+  )
 
 /**
  * What a failure does to a batch:
@@ -175,14 +179,18 @@ export function answer(gate: Gate, ticket: number, { isOk, now }: { isOk: boolea
  * makes a new pause and halves the places; others can only make it longer. Throws a `CliError` if waiting has no
  * end.
  */
-export function refuse(gate: Gate, ticket: number, refusal: Omit<Failed, 'index'>): Gate {
+export function refuse(gate: Gate, ticket: number, refusal: Failed): Gate {
   const { now, random } = refusal
   const { pause, places, barren } = gate
   const asked = askedFor(refusal)
   // One that comes while a pause is still on was begun before it, or before it was made longer.
   const isNew = ticket === pause.number && now >= pause.until
   requireEnd(refusal, asked, isNew ? barren.time : 0)
-  if (!isNew) return prolong(gate, now, asked)
+  if (!isNew) {
+    const until = Math.max(pause.until, now + asked)
+    const time = barren.time + until - Math.max(pause.until, now)
+    return { ...gate, pause: { ...pause, until }, barren: { ...barren, time } }
+  }
   const length = Math.max(asked, backoff({ first: 500, longest: 8000 }, barren.pauses, random))
   return {
     ...gate,
@@ -195,19 +203,12 @@ export function refuse(gate: Gate, ticket: number, refusal: Omit<Failed, 'index'
 }
 
 /** Milliseconds. */
-const askedFor = ({ error }: Pick<Failed, 'error'>) => (error.details.retryAfter ?? 0) * 1000
+const askedFor = ({ error }: Failed) => (error.details.retryAfter ?? 0) * 1000
 
 const newPause = ({ pause, barren }: Gate, now: number, length: number, pauses: number) => ({
   pause: { number: pause.number + 1, from: now, until: now + length },
   barren: { pauses, time: barren.time + length },
 })
-
-function prolong(gate: Gate, now: number, asked: number): Gate {
-  const { pause, barren } = gate
-  const until = Math.max(pause.until, now + asked)
-  const added = until - Math.max(pause.until, now)
-  return { ...gate, pause: { ...pause, until }, barren: { ...barren, time: barren.time + added } }
-}
 
 /**
  * A request that is over failed as in an outage. When as many lines have as there are places, one after the other, an
@@ -232,19 +233,12 @@ export function fail(gate: Gate, ticket: number, failed: Failed): Gate {
   }
 }
 
-function requireEnd({ error, now, deadline }: Omit<Failed, 'index'>, asked: number, barren: number): void {
+function requireEnd({ error, now, deadline }: Failed, asked: number, barren: number): void {
   const isLate = now + asked > deadline
+  const tooLong = asked > longestPause ? 'more than an hour' : isLate && 'past the deadline'
   const because =
     barren >= longestBarren
       ? 'nothing else came in 5 minutes of pauses'
-      : asked > longestPause
-        ? `the service asks to wait ${Math.ceil(asked / 1000)} s, more than an hour`
-        : isLate
-          ? `the service asks to wait ${Math.ceil(asked / 1000)} s, past the deadline`
-          : undefined
-  if (because)
-    throw new CliError(error.kind, `${error.message}; ${because}`, {
-      ...error.details,
-      deadline: isLate || undefined,
-    })
+      : tooLong && `the service asks to wait ${Math.ceil(asked / 1000)} s, ${tooLong}`
+  if (because) throw error.with({ deadline: isLate || undefined }, `${error.message}; ${because}`)
 }

@@ -12,25 +12,41 @@ import { describeJsonError } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
 import { type Id, type LineForm, readForm } from './line-form.ts'
 
+/** The answer to one line. */
+export interface LineAnswer {
+  /** One of these; `json` and `response` are JSON texts, shown as they are spelled. */
+  content:
+    | { text: string }
+    | { files: string[]; links?: string[] | undefined; text?: string | undefined }
+    | { json: string }
+    | { response: string }
+  model?: string | undefined
+  stopReason?: string | undefined
+}
+
 /** The request of one line. */
 export interface LineCall {
   model: string
   body: Uint8Array
+  /** Sends it, once, and counts what it spends. Throws a `CliError`: the batch decides whether to try again. */
+  ask(line: BatchLine): Promise<LineAnswer>
 }
 
 /** Makes the call of a line. Throws a usage error if none can be made of it. */
-export type Prepare<C extends LineCall> = (form: LineForm) => C | Promise<C>
+export type Prepare = (form: LineForm) => LineCall | Promise<LineCall>
 
 /** One line of a batch, from the input to its result. */
-export interface BatchLine<C extends LineCall> {
+export interface BatchLine {
   /** Its number, from 1. */
   index: number
   id?: Id
   /** Of its model and body, with `#2`, `#3` if they come again. */
   hash: string
-  call: C
+  call: LineCall
   /** In this run. */
   spent: Spent
+  /** How long its last request took. */
+  seconds: number
   /** How many of its requests failed, but for those after which all paused. */
   failures: number
   /** That of its last request, while it waits to be asked again by itself. */
@@ -81,10 +97,10 @@ export class Tally {
 }
 
 /** The lines of a batch, or of a share of it, but for those that an earlier run has done. */
-export interface BatchInput<C extends LineCall> {
+export interface BatchInput {
   tally: Tally
   /** Throws a `CliError` at a bad line, and if it cannot be read further. */
-  lines: AsyncIterable<BatchLine<C>>
+  lines: AsyncIterable<BatchLine>
 }
 
 /** Opens a file, or stdin for `-`. Throws a `CliError`. */
@@ -139,14 +155,14 @@ export async function* readLines(
  * The lines of other shares are checked and entered too. So a bad line stops all shares alike, and a repeated line has
  * the same count in all of them.
  */
-export async function readInput<C extends LineCall>(
+export async function readInput(
   source: BatchSource,
-  prepare: Prepare<C>,
+  prepare: Prepare,
   ledger: Ledger,
   { place, of }: Share = { place: 1, of: 1 },
-): Promise<BatchInput<C>> {
+): Promise<BatchInput> {
   const tally = new Tally()
-  async function* read(onBad: (line: BadLine) => void): AsyncGenerator<BatchLine<C>, void, undefined> {
+  async function* read(onBad: (line: BadLine) => void): AsyncGenerator<BatchLine, void, undefined> {
     let total = 0
     for await (const text of readLines(source.read())) {
       const made = await makeLine(text, prepare, ledger)
@@ -194,11 +210,11 @@ interface Checked {
 const markOf = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
 
 /** Makes the lines of these numbers again. Throws a `CliError` if the file has changed since its check. */
-async function* makeAgain<C extends LineCall>(
+async function* makeAgain(
   source: BatchSource,
-  prepare: Prepare<C>,
+  prepare: Prepare,
   { numbers, marks, repeated }: Checked,
-): AsyncGenerator<BatchLine<C>, void, undefined> {
+): AsyncGenerator<BatchLine, void, undefined> {
   if (numbers.length === 0) return
   const changed = (what: string) =>
     new CliError('file', `${source.name}: ${what} while the batch ran: nothing after it was asked`)
@@ -224,14 +240,10 @@ interface BadLine {
 
 const notJson = 'jq -R . makes a JSON text of each line of plain text'
 
-type Made<C extends LineCall> = { line: BatchLine<C>; isDone?: boolean; isGone?: boolean } | BadLine
+type Made = { line: BatchLine; isDone?: boolean; isGone?: boolean } | BadLine
 
 /** Makes a line, and enters it in a ledger, or names its problem. */
-async function makeLine<C extends LineCall>(
-  text: TextLine,
-  prepare: Prepare<C>,
-  ledger?: Ledger,
-): Promise<Made<C>> {
+async function makeLine(text: TextLine, prepare: Prepare, ledger?: Ledger): Promise<Made> {
   if ('problem' in text) return text
   const { index } = text
   try {
@@ -240,7 +252,7 @@ async function makeLine<C extends LineCall>(
     const { id } = form
     const hash = hashRequest(call)
     const entered = ledger?.enter({ id, hash })
-    const line = { index, id, hash: entered?.hash ?? hash, call, spent: new Spent(), failures: 0 }
+    const line = { index, id, hash: entered?.hash ?? hash, call, spent: new Spent(), seconds: 0, failures: 0 }
     return { line, ...entered }
   } catch (error) {
     return { index, ...describeProblem(error, text.text) }

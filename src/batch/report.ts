@@ -8,7 +8,6 @@ import { describeAgo, giveLifeSigns } from '../io/life-signs.ts'
 import { StatusLine } from '../io/status-line.ts'
 import { callAfter } from '../timers.ts'
 import type { Tally } from './input.ts'
-import type { Reporter } from './run.ts'
 
 /** A context whose messages come above a status line. */
 export interface BatchContext extends Context {
@@ -25,8 +24,11 @@ export function withStatusLine(context: Context): BatchContext {
 /** How often the progress line is written anew. Milliseconds. */
 const step = 250
 
+/** After so many results the memory for what lives short is as large as it has to be. */
+const steady = 2000
+
 /** Tells a person how a batch goes, and how it ended. */
-export class BatchReport implements Reporter {
+export class BatchReport {
   readonly #context
   readonly #tally
   /** There is a results file, so `--resume` can continue. */
@@ -37,6 +39,7 @@ export class BatchReport implements Reporter {
   readonly #endLifeSigns
   #pausedUntil = 0
   #retries = 0
+  #results = 0
   #lastRetry = ''
   #last: { index: number; at: number } | undefined
   #forget = () => {}
@@ -70,20 +73,26 @@ export class BatchReport implements Reporter {
     this.#context.note(message)
   }
 
+  /** A failure as it stands in a result, secrets redacted. */
   describe(error: CliError): object {
     return describeFailure(this.#context.secrets.redactFailure(error))
   }
 
+  /** The line with this number has its result. */
   onResult(index: number): void {
+    const { host, cleanups } = this.#context
+    if (++this.#results === steady && host.holdMemory) cleanups.add(host.holdMemory())
     this.#last = { index, at: this.#context.timers.now() }
   }
 
+  /** All lines pause until then (by the forward clock). Afterwards `places` may run at a time, in an outage one. */
   onPause(error: CliError, until: number, places: number): void {
     this.#pausedUntil = until
     const wait = ((until - this.#context.timers.now()) / 1000).toFixed(1)
     this.note(`${error.message}; all wait ${wait} s, then ${places} at a time`)
   }
 
+  /** A line is tried again after this many milliseconds. */
   onRetry(index: number, failure: CliError, wait: number): void {
     this.#retries++
     this.#lastRetry = `line ${index}: ${failure.message}`
@@ -101,14 +110,11 @@ export class BatchReport implements Reporter {
 
   /** Prints the counts, and how to continue if lines failed or are not done. */
   sum(stop: unknown): void {
-    const retries = this.#retries
-    if (this.#isCounted && retries > 0)
-      this.note(
-        retries === 1
-          ? `1 retry, of ${this.#lastRetry}`
-          : `${count(retries)} retries, the last one of ${this.#lastRetry}`,
-      )
+    if (this.#isCounted && this.#retries > 0)
+      this.note(`retries: ${count(this.#retries)}, the last one of ${this.#lastRetry}`)
     this.note(this.#describeEnd(stop))
+    const { gone } = this.#tally
+    if (gone > 0) this.note(`the files of ${gone} line${gone === 1 ? '' : 's'} were gone: asked for again`)
   }
 
   get #isCounted(): boolean {

@@ -1,28 +1,16 @@
 import type { Spent } from '../content/tokens.ts'
 import { onOneLine } from '../wire/page.ts'
-import type { BatchLine, LineCall } from './input.ts'
-
-/** The answer to one line. */
-export interface LineAnswer {
-  /** One of these; `json` and `response` are JSON texts, shown as they are spelled. */
-  content:
-    | { text: string }
-    | { files: string[]; links?: string[] | undefined; text?: string | undefined }
-    | { json: string }
-    | { response: string }
-  model?: string | undefined
-  stopReason?: string | undefined
-  seconds: number
-}
+import type { BatchLine, LineAnswer } from './input.ts'
 
 /** The line that a result belongs to. */
-type Subject = Pick<BatchLine<LineCall>, 'index' | 'id' | 'hash' | 'spent'>
+type Subject = Pick<BatchLine, 'index' | 'id' | 'hash' | 'spent' | 'seconds'>
 
 /** A result as one line of JSON, without its line break. */
 export function formatAnswer(subject: Subject, answer: LineAnswer): string {
-  const { content, model, stopReason, seconds } = answer
-  const { attempts, answers } = subject.spent
-  const usage = usageOf(subject.spent)
+  const { content, model, stopReason } = answer
+  const { seconds, spent } = subject
+  const { attempts, answers } = spent
+  const usage = usageOf(spent)
   // The response itself says its usage, unless there were several.
   const rest =
     'response' in content

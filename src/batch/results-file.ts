@@ -1,9 +1,10 @@
 import { rmSync } from 'node:fs'
+import type { Context } from '../context.ts'
 import { asFileFailure, CliError } from '../errors.ts'
 import { AppendedFile } from '../io/appended-file.ts'
 import { cutLines } from '../io/cut-lines.ts'
 import { type Lock, lockForRun } from '../io/lock.ts'
-import type { Timers } from '../timers.ts'
+import { absolutePath } from '../io/paths.ts'
 import { longestText } from '../wire/json/body-text.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
@@ -33,41 +34,45 @@ export interface ResultReader {
 }
 
 export interface ResultsOptions {
-  path: string
   /** As the person wrote it. */
   name: string
-  isResumed: boolean
+  isResumed: boolean | undefined
   ledger: Ledger
   reader: ResultReader
-  /** When the batch has to be over, by the forward clock, or Infinity. */
-  deadline: number
-  timers: Timers
-  note(line: string): void
 }
 
 /**
- * Opens and locks a file for the results. With `--resume` a torn last line is removed, and the ledger gets the results. Throws a `CliError` of kind `file`.
+ * Opens and locks a file for the results. With `--resume` a torn last line is removed, and the ledger gets the results. Throws
+ * a `CliError` of kind `file`.
  */
-export async function openResults(options: ResultsOptions): Promise<ResultsFile> {
-  const { path, name, isResumed } = options
-  const open = () =>
-    new AppendedFile({
-      path,
-      name,
-      ...(isResumed ? {} : { refusal: 'it exists already; --resume goes on with it' }),
-    })
+export async function openResults(
+  { host, limit, timers, note, cleanups }: Context,
+  { name, isResumed = false, ledger, reader }: ResultsOptions,
+): Promise<ResultsFile> {
+  const path = absolutePath(host, name)
+  const refusal = isResumed ? undefined : 'it exists already; --resume goes on with it'
+  const open = () => new AppendedFile({ path, name, refusal })
   let file = open()
   let held: Lock | undefined
   try {
-    held = await lockForRun(path, options)
+    held = await lockForRun(path, { name, deadline: limit.deadline, timers, note })
     // The run that was waited for removes its file if nothing came.
     if (isResumed && file.findChange() !== undefined) {
       const former = file
       file = open()
       former.close()
     }
-    const earlier = isResumed ? await read(file, options) : new Earlier()
-    return new ResultsFile(file, held, options, earlier)
+    const earlier = isResumed ? await readEarlier(file.read(), ledger, reader) : new Earlier()
+    // Whatever it is, it is not ours to change.
+    if (earlier.results === 0 && earlier.others > 0)
+      throw new CliError('file', `${name}: it has no results of a batch`)
+    if (earlier.tail === 'foreign')
+      throw new CliError('file', `${name}: its last line is not a result of a batch`)
+    if (earlier.tail === 'torn') file.cut(earlier.end)
+    if (earlier.tail === 'whole') file.append('\n')
+    const results = new ResultsFile(file, held, { path, name, isResumed, earlier })
+    cleanups.add(results.close)
+    return results
   } catch (error) {
     // Without the lock it may be somebody else's by now.
     if (held && !isResumed) rmSync(path, { force: true })
@@ -77,46 +82,35 @@ export async function openResults(options: ResultsOptions): Promise<ResultsFile>
   }
 }
 
-async function read(file: AppendedFile, { name, ledger, reader }: ResultsOptions): Promise<Earlier> {
-  const earlier = await readEarlier(file.read(), ledger, reader)
-  // Whatever it is, it is not ours to change.
-  if (earlier.results === 0 && earlier.others > 0) {
-    throw new CliError('file', `${name}: it has no results of a batch`)
-  }
-  if (earlier.tail === 'foreign') {
-    throw new CliError('file', `${name}: its last line is not a result of a batch`)
-  }
-  if (earlier.tail === 'torn') file.cut(earlier.end)
-  if (earlier.tail === 'whole') file.append('\n')
-  return earlier
+interface OpenedResults {
+  path: string
+  name: string
+  isResumed: boolean
+  earlier: Earlier
 }
 
 /** A file that a batch's results are added to, whatever becomes of the batch. */
 export class ResultsFile {
-  readonly earlier: Earlier
   readonly #file: AppendedFile
   readonly #lock: Lock
-  readonly #options: ResultsOptions
-  #isClosed = false
+  readonly #opened: OpenedResults
 
-  constructor(file: AppendedFile, lock: Lock, options: ResultsOptions, earlier: Earlier) {
-    this.earlier = earlier
+  constructor(file: AppendedFile, lock: Lock, opened: OpenedResults) {
     this.#file = file
     this.#lock = lock
-    this.#options = options
+    this.#opened = opened
   }
 
-  /** Throws a `CliError` if somebody has removed, replaced or shortened the file. */
-  requireWhole(): void {
-    this.#file.requireUnchanged()
-    // After a long sleep another run may have taken this one for dead, and its file.
-    if (!this.#lock.isHeld())
-      throw new CliError('file', `${this.#options.name}: another parley has taken it over`)
+  get earlier(): Earlier {
+    return this.#opened.earlier
   }
 
   /** Adds a line, which is whole in the file or not there. Throws a `CliError` if it could not be written. */
   write(line: string): void {
-    this.requireWhole()
+    this.#file.requireUnchanged()
+    // After a long sleep another run may have taken this one for dead, and its file.
+    if (!this.#lock.isHeld())
+      throw new CliError('file', `${this.#opened.name}: another parley has taken it over`)
     const { size } = this.#file
     try {
       this.#file.append(`${line}\n`)
@@ -128,9 +122,7 @@ export class ResultsFile {
 
   /** Lets others write it; one that was made and has nothing in it is removed. */
   readonly close = (): void => {
-    if (this.#isClosed) return
-    this.#isClosed = true
-    const { path, isResumed } = this.#options
+    const { path, isResumed } = this.#opened
     const isUntouched = this.#file.findChange() === undefined && this.#lock.isHeld()
     if (this.#file.size === 0 && !isResumed && isUntouched) rmSync(path, { force: true })
     this.#file.close()

@@ -1,9 +1,10 @@
 import { Crowd } from '../crowd.ts'
 import { asStop, CliError, OutputClosed } from '../errors.ts'
-import { decideRetry, mayRepeat, type RetryPolicy } from '../http/retry.ts'
+import { decideRetry, mayRepeat } from '../http/retry.ts'
 import { callAfter, type Timers } from '../timers.ts'
 import {
   answer,
+  type BatchLimits,
   begin,
   createGate,
   decide,
@@ -14,58 +15,25 @@ import {
   refuse,
   type State,
 } from './gate.ts'
-import type { BatchInput, BatchLine, LineCall } from './input.ts'
-import { formatAnswer, formatFailure, type LineAnswer } from './result.ts'
-
-/**
- * Sends the request of one line, once, and counts what it spent. Throws a `CliError`. The batch decides whether to try
- * again.
- */
-export type Ask<C extends LineCall> = (line: BatchLine<C>) => Promise<LineAnswer>
+import type { BatchInput, BatchLine, LineAnswer } from './input.ts'
+import type { BatchReport } from './report.ts'
+import { formatAnswer, formatFailure } from './result.ts'
+import type { ResultsFile } from './results-file.ts'
 
 interface LineFailure {
   index: number
   error: CliError
 }
 
-/** Takes results. */
-export interface ResultSink {
-  /** Resolves once a line is written; throws as its file or stdout does. */
-  write(line: string): Promise<void> | void
-}
-
 /** Prints results on stdout, and tells a person how the batch goes. */
-export interface Reporter extends ResultSink {
-  /** A failure as it stands in a result, secrets redacted. */
-  describe(error: CliError): object
-  note(message: string): void
-  /** The line with this number has its result. */
-  onResult(index: number): void
-  /** A line is tried again after this many milliseconds. */
-  onRetry(index: number, failure: CliError, wait: number): void
-  /** All lines pause until then (by the forward clock). Afterwards `places` may run at a time, in an outage one. */
-  onPause(error: CliError, until: number, places: number): void
-}
-
-export interface BatchLimits {
-  /** The most requests at a time. */
-  concurrency: number
-  /** When a single line is tried again, until the deadline (by the forward clock, or Infinity). */
-  retry: RetryPolicy
-  /** Stop starting requests after this many tokens; Infinity for no limit. */
-  mostTokens: number
-  /** Stop starting requests once more lines have failed; Infinity for no limit. */
-  mostFailed(): number
-}
+export type Reporter = Pick<BatchReport, 'write' | 'describe' | 'note' | 'onResult' | 'onRetry' | 'onPause'>
 
 export interface BatchSettings {
   limits: BatchLimits
-  /** Aborted to start no more requests. Those under way are finished. */
-  interrupted: AbortSignal
   timers: Timers
   report: Reporter
-  /** The results file. A result that it does not take goes to stdout, and does not count. */
-  results?: ResultSink | undefined
+  /** A result that it does not take goes to stdout, and does not count. */
+  results?: Pick<ResultsFile, 'write'> | undefined
 }
 
 export interface Outcome {
@@ -79,20 +47,18 @@ export interface Outcome {
 const worthTelling = 1000
 
 /** Asks all lines of an input, several at a time, and writes a result for each as it comes. */
-export class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
+export class BatchRun implements State {
   gate
-  readonly waiting: BatchLine<C>[] = []
-  next: State<BatchLine<C>>['next'] = 'awaited'
-  course: State<BatchLine<C>>['course'] = 'going on'
-  readonly mostTokens
-  mostFailed = Infinity
+  readonly waiting: BatchLine[] = []
+  next: State['next'] = 'awaited'
+  course: State['course'] = 'going on'
+  readonly tally
+  readonly limits
   deadline
   readonly #lines
-  readonly #ask
   readonly #options
-  readonly #tally
   /** Lines that are being asked, and have no answer yet. */
-  readonly #asked: Crowd<BatchLine<C>> = new Crowd()
+  readonly #asked: Crowd<BatchLine> = new Crowd()
   #first: LineFailure | undefined
   #firstToPass: LineFailure | undefined
   /** Why the batch stops: the first reason counts. */
@@ -104,37 +70,20 @@ export class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
   #underWay = 0
   #wake = () => {}
 
-  constructor(input: BatchInput<C>, ask: Ask<C>, options: BatchSettings) {
-    this.#lines = input.lines[Symbol.asyncIterator]()
-    this.#ask = ask
-    this.#options = options
-    this.gate = createGate(options.limits.concurrency)
-    this.mostTokens = options.limits.mostTokens
+  constructor({ lines, tally }: BatchInput, options: BatchSettings) {
+    this.#lines = lines[Symbol.asyncIterator]()
+    this.tally = tally
+    this.limits = options.limits
     this.deadline = options.limits.retry.deadline
-    this.#tally = input.tally
-  }
-
-  get tokens() {
-    return this.#tally.tokens
-  }
-
-  get failed() {
-    return this.#tally.failed
+    this.gate = createGate(options.limits.concurrency)
+    this.#options = options
   }
 
   async toEnd(): Promise<Outcome> {
-    const { interrupted, limits } = this.#options
-    const onInterrupt = () => {
-      this.#stop(undefined)
-      this.#wake()
-    }
-    interrupted.addEventListener('abort', onInterrupt)
-    if (interrupted.aborted) this.#stop(undefined)
     try {
       this.#start(this.#readNext())
       for (;;) {
         const now = this.#options.timers.now()
-        this.mostFailed = limits.mostFailed()
         const step = decide(this, now)
         if (step.do === 'end') break
         if (step.do === 'ask') this.#begin(step.line)
@@ -143,11 +92,16 @@ export class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
         else await this.#somethingEnds(now, step.until)
       }
     } finally {
-      interrupted.removeEventListener('abort', onInterrupt)
       // Not waited for: a pipe may be silent for ever.
       this.#lines.return?.().catch(() => {})
     }
     return { stop: this.#reason, failure: this.#firstToPass ?? this.#first }
+  }
+
+  /** Begins nothing more. What is under way is finished. */
+  finish(): void {
+    this.#stop(undefined)
+    this.#wake()
   }
 
   /** Has the wait for the next step ended by the end of this work. It handles its own failures: others are bugs. */
@@ -193,8 +147,6 @@ export class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
     })
     for (const line of this.#asked) {
       this.#asked.delete(line)
-      // The request that is cut off has not counted itself.
-      if (!line.failure) line.spent.attempts++
       this.#start(this.#end(line, line.failure ?? error))
     }
   }
@@ -212,7 +164,7 @@ export class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
     }
   }
 
-  #begin(line: BatchLine<C>): void {
+  #begin(line: BatchLine): void {
     if (line === this.next) this.#start(this.#readNext())
     else this.waiting.shift()
     if (this.gate.outage) line.triedIn = this.gate.outage.number
@@ -221,19 +173,24 @@ export class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
   }
 
   /** Asks one line until it has its result, or has to wait with all others. */
-  async #askUntilOver(line: BatchLine<C>): Promise<void> {
+  async #askUntilOver(line: BatchLine): Promise<void> {
     for (;;) {
       const ticket = this.gate.pause.number
       this.#asked.add(line)
-      const came = await this.#ask(line).catch((error: unknown) => ({ error }))
+      const start = this.#options.timers.now()
+      const { tokens } = line.spent
+      const came = await line.call.ask(line).catch((error: unknown) => ({ error }))
       // The deadline may have cut it meanwhile.
       if (!this.#asked.delete(line)) return
-      this.#count(line)
+      this.tally.tokens += line.spent.tokens - tokens
+      this.#tellUnmetered(line)
+      const now = this.#options.timers.now()
+      line.seconds = (now - start) / 1000
       if (!('error' in came)) {
-        this.gate = answer(this.gate, ticket, { isOk: true, now: this.#options.timers.now() })
+        this.gate = answer(this.gate, ticket, { isOk: true, now })
         return this.#end(line, came)
       }
-      const next = this.#judge(line, ticket, came.error)
+      const next = this.#judge(line, ticket, { error: came.error, now })
       if (next instanceof CliError) return this.#end(line, next)
       if (next !== 'wait') {
         this.#asked.add(line)
@@ -249,14 +206,18 @@ export class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
   }
 
   /** What becomes of a line whose request failed: its failure, or it waits with all others, or for so many milliseconds. */
-  #judge(line: BatchLine<C>, ticket: number, error: unknown): CliError | 'wait' | number {
+  #judge(
+    line: BatchLine,
+    ticket: number,
+    { error, now }: { error: unknown; now: number },
+  ): CliError | 'wait' | number {
     const effect = error instanceof CliError ? effectOf(error) : 'not asked'
     if (!(error instanceof CliError) || effect === 'not asked') {
       this.#stop(error)
       return 'wait'
     }
-    const { retry } = this.#options.limits
-    const [now, random] = [this.#options.timers.now(), this.#options.timers.random()]
+    const { retry } = this.limits
+    const random = this.#options.timers.random()
     const failed = { error, index: line.index, now, deadline: retry.deadline, random }
     const before = this.gate
     try {
@@ -272,7 +233,10 @@ export class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
     if (effect === 'all') this.#stop(error)
     if (this.gate.outage) return mayRepeat(retry, error) ? 'wait' : error
     const decision = decideRetry(retry, error, { attempt: ++line.failures, now, random })
-    if (!decision.again) return decision.because === undefined ? error : explain(error, decision)
+    if (!decision.again) {
+      const { because, deadline = error.details.deadline } = decision
+      return because === undefined ? error : error.with({ deadline }, `${error.message} (${because})`)
+    }
     this.#options.report.onRetry(line.index, error, decision.wait)
     line.failure = error
     return decision.wait
@@ -286,32 +250,31 @@ export class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
     if (isNews) this.#options.report.onPause(error, pause.until, outage ? 1 : places)
   }
 
-  /** Adds what a line has spent since the last count. */
-  #count({ index, spent }: BatchLine<C>): void {
-    this.#tally.tokens += spent.tokens - spent.counted
-    spent.counted = spent.tokens
+  #tellUnmetered({ index, spent }: BatchLine): void {
     if (spent.unmetered === 0 || this.#isUnmeteredTold) return
     this.#isUnmeteredTold = true
-    this.#tally.isPartial = true
+    this.tally.isPartial = true
     this.#options.report.note(
       `line ${index}: the answer does not say how many tokens it took; it counts as none`,
     )
   }
 
   /** Writes the result of a line; only then its place is free. */
-  async #end(line: BatchLine<C>, came: LineAnswer | CliError): Promise<void> {
+  async #end(line: BatchLine, came: LineAnswer | CliError): Promise<void> {
     const { index, spent } = line
     try {
-      const error =
-        came instanceof CliError ? came.with({ attempts: Math.max(1, spent.attempts) }) : undefined
+      const error = came instanceof CliError ? came.with({ attempts: spent.attempts }) : undefined
       const text = error
         ? formatFailure(line, this.#options.report.describe(error))
         : formatAnswer(line, came as LineAnswer)
-      this.#tally.isAnswered ||= spent.answers > 0
+      this.tally.isAnswered ||= spent.answers > 0
       if (error) this.#noteFailure({ index, error })
       const isKept = await this.#write(text)
-      if (isKept && error) this.#countFailure(error.kind)
-      else if (isKept) this.#tally.ok++
+      const { failures } = this.tally
+      if (isKept && error) {
+        this.tally.failed++
+        failures[error.kind] = (failures[error.kind] ?? 0) + 1
+      } else if (isKept) this.tally.ok++
       this.#options.report.onResult(index)
     } finally {
       this.gate = leave(this.gate)
@@ -324,29 +287,24 @@ export class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
     if (failure.error.details.retry === 'later') this.#firstToPass = earlier(this.#firstToPass)
   }
 
-  #countFailure(kind: string): void {
-    const { failures } = this.#tally
-    this.#tally.failed++
-    failures[kind] = (failures[kind] ?? 0) + 1
-  }
-
   /** Returns whether the result is where the next run or a reader looks for it. */
   async #write(text: string): Promise<boolean> {
     const { results, report } = this.#options
+    const stop = (error: unknown, consequence: string) =>
+      this.#stop(error instanceof CliError ? error.with({ consequence }) : error)
     try {
-      await results?.write(text)
+      results?.write(text)
       if (results) return true
     } catch (error) {
-      this.#stop(error instanceof CliError ? error.with({ consequence: onStdout }) : error)
+      stop(error, onStdout)
     }
     // The answer was paid for, so it is printed instead.
     try {
       await report.write(text)
       return results === undefined
     } catch (error) {
-      const failure =
-        error instanceof OutputClosed ? new CliError('file', 'stdout: its reader has gone') : asStop(error)
-      this.#stop(failure instanceof CliError ? failure.with({ consequence: notPrinted }) : failure)
+      const isClosed = error instanceof OutputClosed
+      stop(isClosed ? new CliError('file', 'stdout: its reader has gone') : asStop(error), notPrinted)
       return false
     }
   }
@@ -355,9 +313,3 @@ export class BatchRun<C extends LineCall> implements State<BatchLine<C>> {
 const onStdout = 'the results that it did not take are on stdout, and do not count'
 
 const notPrinted = 'the results that it did not take are lost, and do not count'
-
-const explain = (error: CliError, { because, deadline }: { because?: string; deadline?: boolean }) =>
-  new CliError(error.kind, `${error.message} (${because})`, {
-    ...error.details,
-    deadline: error.details.deadline ?? deadline,
-  })

@@ -1,4 +1,3 @@
-import { CliError } from '../errors.ts'
 import { addAnswer, type Summary } from '../summary.ts'
 import type { AnswerCounts, AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { AnswerReader } from '../wire/gateway/answer-reader.ts'
@@ -57,8 +56,6 @@ export class Spent {
   unmetered = 0
   /** All that the others took. */
   tokens = 0
-  /** Those of these that the sum of its batch has. */
-  counted = 0
   /** Sums of what the answers say, by the names that results have. */
   readonly usage: Record<string, TokenCount> = {}
 }
@@ -82,19 +79,4 @@ export function countAnswer(spent: Spent, run: Summary, summary: AnswerSummary):
 export function countPart(run: Summary, summary: AnswerSummary): void {
   const usage = usageOf(summary)
   if (usage) addAnswer(run, { ...summary, usage })
-}
-
-/** Counts the requests of a call, whatever becomes of it. */
-export async function countAttempts<T extends { attempts: number }>(
-  spent: Spent,
-  call: () => Promise<T>,
-): Promise<T> {
-  try {
-    const answer = await call()
-    spent.attempts += answer.attempts
-    return answer
-  } catch (error) {
-    if (error instanceof CliError) spent.attempts += error.details.attempts ?? 0
-    throw error
-  }
 }

@@ -2,14 +2,15 @@ import { buildBody, type Part } from '../content/body.ts'
 import { createAssumedWarning } from '../content/footer.ts'
 import { readFileParts } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
-import { countAnswer, countAttempts, type Spent, tokensOf } from '../content/tokens.ts'
+import { countAnswer, type Spent, tokensOf } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
-import { createCaller, type ReadableResponse } from '../http/call.ts'
+import { createCaller } from '../http/call.ts'
 import { createSecretRenewal } from '../http/credentials.ts'
 import { pathSegment } from '../http/request.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { endpoints } from '../wire/endpoints.ts'
+import type { HttpResponse } from '../wire/exchange.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { type BodyFlags, readBodyFlags } from './body-flags.ts'
 
@@ -24,6 +25,7 @@ export interface LineRequest {
 
 /** What all lines have in common. */
 interface Common {
+  endpoint: typeof endpoints.chat | typeof endpoints.image
   options: BodyFlags
   /** They come before each line's prompt. */
   words: string[]
@@ -32,39 +34,9 @@ interface Common {
   schema?: AnswerSchema | undefined
 }
 
-/** Makes what builds the request of each line. Both throw a usage error. */
-export async function createRequestBuilder(
-  { input }: Context,
-  { options, words, model, schema }: Common,
-): Promise<(line: LineQuestion) => Promise<LineRequest>> {
-  if (options.input !== undefined) throw usage('-i and --batch both give requests: use only one of them')
-  const flags = await readBodyFlags(input, options, schema)
-  const text = words.length === 0 ? '' : await input.words(words, 'the prompt')
-  const first: Part[] = text === '' ? [] : [{ text }]
-  const last = [...(await readFileParts(input, options.file)), ...(schema?.parts ?? [])]
-  const build = (prompt: string) => buildBody({ turn: [...first, { text: prompt }, ...last], ...flags })
-  // A prompt is all in which the bodies of prompts differ.
-  const sample = Buffer.from(await build(placeholder)).toString()
-  const [before = '', after, ...others] = sample.split(JSON.stringify(placeholder))
-  const isFixed = after !== undefined && others.length === 0
-  const bodyOf = (line: LineQuestion) => {
-    if ('body' in line)
-      return buildBody({ given: { text: line.body, name: 'its body' }, turn: [...first, ...last], ...flags })
-    return isFixed ? Buffer.from(`${before}${JSON.stringify(line.prompt)}${after}`) : build(line.prompt)
-  }
-  return async (line) => {
-    if (line.model !== undefined) pathSegment('model', line.model)
-    return { model: line.model ?? model(), body: await bodyOf(line) }
-  }
-}
-
-/** No flag and no file can hold it. */
-const placeholder = 'the prompt\0'
-
 /** A line that is asked. */
-export interface AskedLine<Request extends LineRequest = LineRequest> {
+export interface AskedLine {
   index: number
-  call: Request
   spent: Spent
 }
 
@@ -76,12 +48,18 @@ export interface LineEvents {
   onAssumed(): void
 }
 
-/** How the lines of a batch are sent, and their answers counted. */
-export function createLineCaller(
+/** How the requests of a batch's lines are built and sent, and their answers counted. Throws a usage error. */
+export async function createLineCaller(
   outer: Context,
   settings: ResolvedSettings,
-  endpoint: typeof endpoints.chat | typeof endpoints.image,
+  { endpoint, options, words, model, schema }: Common,
 ) {
+  if (options.input !== undefined) throw usage('-i and --batch both give requests: use only one of them')
+  const { input } = outer
+  const flags = await readBodyFlags(input, options, schema)
+  const text = words.length === 0 ? '' : await input.words(words, 'the prompt')
+  const first: Part[] = text === '' ? [] : [{ text }]
+  const last = [...(await readFileParts(input, options.file)), ...(schema?.parts ?? [])]
   // A failure's body is a part of its result.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createCaller(context, settings, { isOneOfMany: true })
@@ -95,23 +73,29 @@ export function createLineCaller(
     tokensOf,
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
     preview: async (request: LineRequest) => void (await caller.preview(endpoint, requestOf(request))),
+    /** Builds the request of a line. Throws a usage error. */
+    async build(line: LineQuestion): Promise<LineRequest> {
+      if (line.model !== undefined) pathSegment('model', line.model)
+      const [given, turn] =
+        'body' in line
+          ? [{ text: line.body, name: 'its body' }, [...first, ...last]]
+          : [undefined, [...first, { text: line.prompt }, ...last]]
+      return { model: line.model ?? model(), body: await buildBody({ ...flags, given, turn }) }
+    },
     /** Sends the request of a line, and counts what it spends. */
-    send: <T extends object>(
-      { index, call, spent }: AskedLine,
-      read: (response: ReadableResponse, events: LineEvents) => Promise<T>,
-    ): Promise<T & { attempts: number }> => {
+    send: <T>(
+      request: LineRequest,
+      { index, spent }: AskedLine,
+      read: (response: HttpResponse, events: LineEvents) => Promise<T>,
+    ): Promise<T> => {
       const events: LineEvents = {
         onSummary: (summary) => countAnswer(spent, context.summary, summary),
         onAssumed: () => warnAssumed(index),
       }
-      return withFreshSecret(() =>
-        countAttempts(spent, () =>
-          caller.call(endpoint, requestOf(call), async (response) => ({
-            ...(await read(response, events)),
-            attempts: response.attempts,
-          })),
-        ),
-      )
+      return withFreshSecret(() => {
+        spent.attempts++
+        return caller.call(endpoint, requestOf(request), (response) => read(response, events))
+      })
     },
   }
 }

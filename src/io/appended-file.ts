@@ -22,7 +22,7 @@ interface AppendedFileOptions {
   /** As messages call it. */
   name: string
   /** A file that exists is refused with this message. */
-  refusal?: string
+  refusal?: string | undefined
 }
 
 /**

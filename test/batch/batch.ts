@@ -1,19 +1,12 @@
-import { readInput, type Tally } from '../../src/batch/input.ts'
+import type { BatchLimits } from '../../src/batch/gate.ts'
+import { type LineAnswer, readInput, type Tally } from '../../src/batch/input.ts'
 import { Ledger } from '../../src/batch/ledger.ts'
-import type { LineAnswer } from '../../src/batch/result.ts'
-import { readEarlier } from '../../src/batch/results-file.ts'
-import {
-  type Ask,
-  type BatchLimits,
-  BatchRun,
-  type Outcome,
-  type Reporter,
-  type ResultSink,
-} from '../../src/batch/run.ts'
+import { type ResultsFile, readEarlier } from '../../src/batch/results-file.ts'
+import { BatchRun, type Outcome, type Reporter } from '../../src/batch/run.ts'
 import type { CliError, FailureDetails, Kind } from '../../src/errors.ts'
 import type { Timers } from '../../src/timers.ts'
 import { createClock } from '../harness/clock.ts'
-import { failure, prepare, sourceOf, streamOf, type TestCall, type TestLine } from './pieces.ts'
+import { type Ask, failure, preparing, sourceOf, streamOf, type TestLine } from './pieces.ts'
 
 export interface Result {
   index: number
@@ -34,7 +27,7 @@ export interface TestFile {
 interface World extends Partial<Omit<BatchLimits, 'retry'>> {
   interrupted?: AbortSignal
   timers?: Timers
-  stdout?: ResultSink
+  stdout?: Pick<Reporter, 'write'>
   deadline?: number
   retries?: number
   retryUnknown?: boolean
@@ -42,7 +35,7 @@ interface World extends Partial<Omit<BatchLimits, 'retry'>> {
   isChecked?: boolean
   /** The file of results, with what an earlier run left there. Without one they go to stdout. */
   file?: TestFile
-  results?: ResultSink
+  results?: Pick<ResultsFile, 'write'>
   describe?: Reporter['describe']
 }
 
@@ -70,7 +63,7 @@ export function answerOf({ call, spent }: TestLine, tokens?: number): LineAnswer
     spent.tokens += tokens
     spent.usage.totalTokens = (spent.usage.totalTokens ?? 0) + tokens
   }
-  return { content: { text: `answer to ${Buffer.from(call.body).toString()}` }, seconds: 1 }
+  return { content: { text: `answer to ${Buffer.from(call.body).toString()}` } }
 }
 
 /** A request of a line that came to this. */
@@ -95,7 +88,7 @@ export const parse = (text: string): Result[] =>
 /** Runs a batch over a made-up service, in time that passes only while everybody waits. */
 export async function play(
   input: string | AsyncIterable<Uint8Array>,
-  ask: Ask<TestCall>,
+  ask: Ask,
   {
     isChecked = false,
     file,
@@ -111,7 +104,7 @@ export async function play(
   const concurrency = options.concurrency ?? 8
   const ledger = new Ledger()
   const earlier = await readEarlier(streamOf(file?.text ?? ''), ledger, { tokensOf: () => undefined })
-  const lines = await readInput(sourceOf(input, { isRepeatable: isChecked }), prepare, ledger)
+  const lines = await readInput(sourceOf(input, { isRepeatable: isChecked }), preparing(ask), ledger)
   let out = ''
   // As `openResults` does.
   if (file && earlier.tail === 'torn') file.text = Buffer.from(file.text).subarray(0, earlier.end).toString()
@@ -119,12 +112,12 @@ export async function play(
   const pauses: Pause[] = []
   const { tally } = lines
   Object.assign(tally, { tokens: earlier.tokens, earlierTokens: earlier.tokens })
-  const print: ResultSink = stdout ?? {
+  const print: Pick<Reporter, 'write'> = stdout ?? {
     async write(text) {
       out += `${text}\n`
     },
   }
-  const run = new BatchRun(lines, ask, {
+  const run = new BatchRun(lines, {
     limits: {
       mostTokens: Infinity,
       mostFailed: () => Infinity,
@@ -132,24 +125,26 @@ export async function play(
       ...options,
       concurrency,
     },
-    interrupted: options.interrupted ?? new AbortController().signal,
     results: results ?? (file && appendTo(file)),
     report: {
       write: (line) => print.write(line),
       describe: describe ?? (({ kind, details: { attempts } }) => ({ kind, attempts })),
-      note: (message) => notes.push(message),
+      note: (message) => void notes.push(message),
       onResult() {},
       onRetry() {},
-      onPause: (error, until, places) => pauses.push({ error, until, places }),
+      onPause: (error, until, places) => void pauses.push({ error, until, places }),
     },
     timers: { ...timers, random: () => 0.5 },
   })
+  const { interrupted } = options
+  if (interrupted?.aborted) run.finish()
+  interrupted?.addEventListener('abort', () => run.finish())
   const outcome = await run.toEnd()
   return { ...outcome, tally, out: parse(out), file: file?.text ?? '', notes, pauses }
 }
 
-const appendTo = (file: TestFile): ResultSink => ({
-  async write(line) {
+const appendTo = (file: TestFile) => ({
+  write(line: string) {
     if (!file.isGone) file.text += `${line}\n`
   },
 })

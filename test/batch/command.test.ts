@@ -130,7 +130,7 @@ describe('what is asked', () => {
     })
     expect({ code, told }).toEqual({
       code: 0,
-      told: ['line 1999', 'held', 'line 2000', 'line 2001', 'let go'],
+      told: ['line 1999', 'line 2000', 'held', 'line 2001', 'let go'],
     })
   })
 
@@ -318,15 +318,15 @@ describe('what comes of it', () => {
     const ended = await run([...batch, '--concurrency', '1'], { cwd: folderWith(3), ...world })
     expect(ended.code).toBe(0)
     expect(shownAtLast(ended.err)).toMatch(
-      /^parley: 4 retries, the last one of line 3: .*500.*\nparley: 3 ok · 0 failed .*\n$/,
+      /^parley: retries: 4, the last one of line 3: .*500.*\nparley: 3 ok · 0 failed .*\n$/,
     )
     const once = byPrompt({ 2: inTurn(status(500), answering(message('late'))) })
     const one = await run(batch, { ...world, exchange: once, cwd: folderWith(3) })
-    expect(shownAtLast(one.err)).toMatch(/^parley: 1 retry, of line 2: .*500.*\nparley: 3 ok/)
+    expect(shownAtLast(one.err)).toMatch(/^parley: retries: 1, the last one of line 2: .*500.*\nparley: 3 ok/)
     const each = byPrompt({ 2: inTurn(status(500), answering(message('late'))) })
     const told = await run([...batch, '-v'], { ...world, exchange: each, cwd: folderWith(3) })
     expect(told.err).toMatch(/parley: line 2: .*500.*; trying again in/)
-    expect(told.err).not.toMatch(/parley: 1 retry/)
+    expect(told.err).not.toMatch(/parley: retries/)
   })
 
   test('a progress line is not in the way of what the reader of stdout writes to the same terminal', async () => {

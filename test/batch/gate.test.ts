@@ -13,10 +13,12 @@ import {
   refuse,
   type State,
 } from '../../src/batch/gate.ts'
+import type { BatchLine } from '../../src/batch/input.ts'
 import type { CliError } from '../../src/errors.ts'
 import { failure } from './pieces.ts'
 
-const base = { deadline: Infinity, random: 1 }
+const base = { index: 1, deadline: Infinity, random: 1 }
+const retry = { repeat: 'failed', retries: 0, retryUnknown: false, deadline: Infinity } as const
 const limited = (retryAfter?: number) =>
   failure('rate-limited', retryAfter === undefined ? {} : { retryAfter })
 
@@ -130,9 +132,9 @@ describe('a gate', () => {
     for (let now = 0; lengths.length < 7; now = gate.pause.until) {
       const random = lengths.length % 2
       gate = refuse(gate, gate.pause.number, {
+        ...base,
         error: limited(),
         now,
-        deadline: Infinity,
         random,
       })
       lengths.push(gate.pause.until - now)
@@ -354,23 +356,28 @@ test.each([
 )
 
 describe('what a batch does next', () => {
-  interface TestLine {
-    name: string
-    triedIn?: number
-  }
-  const first = { name: 'first' }
-  const refused = { name: 'refused' }
+  const [first, refused] = [{ index: 1 } as BatchLine, { index: 2 } as BatchLine]
   const pausedTo5000 = refuse(createGate(2), 0, { ...base, error: limited(4), now: 1000 })
   const inFlight = (count: number, gate = createGate(2)) => ({ ...gate, inFlight: count })
-  const state = (changes: Partial<State<TestLine>>): State<TestLine> => ({
+  interface Changes extends Partial<State> {
+    tokens?: number
+    mostTokens?: number
+    failed?: number
+    mostFailed?: number
+  }
+  const state = ({
+    tokens = 0,
+    failed = 0,
+    mostTokens = Infinity,
+    mostFailed = Infinity,
+    ...changes
+  }: Changes) => ({
     gate: createGate(2),
     waiting: [],
     next: first,
-    course: 'going on',
-    tokens: 0,
-    mostTokens: Infinity,
-    failed: 0,
-    mostFailed: Infinity,
+    course: 'going on' as const,
+    tally: { tokens, failed },
+    limits: { concurrency: 2, retry, mostTokens, mostFailed: () => mostFailed },
     deadline: Infinity,
     ...changes,
   })
@@ -384,7 +391,7 @@ describe('what a batch does next', () => {
     }),
   }
 
-  test.each<[name: string, Partial<State<TestLine>>, now: number, expected: object]>([
+  test.each<[name: string, Changes, now: number, expected: object]>([
     ['a line is there, and a place is free', {}, 0, { do: 'ask', line: first }],
     ['a refused line goes first', { waiting: [refused] }, 0, { do: 'ask', line: refused }],
     ['every place is taken', { gate: inFlight(2) }, 0, forOthers],
@@ -576,9 +583,9 @@ describe('an outage', () => {
     const [first, second, fresh] = [{ triedIn: 1 }, { triedIn: 0 }, {}]
     const outage = afterRow(4, 1, 2, 3, 4)
     const choose = (waiting: object[], next: object | 'none', gate: Gate = outage) => {
-      const common = { course: 'going on', tokens: 0, mostTokens: Infinity, failed: 0 } as const
-      const state = { gate, waiting, next, ...common, mostFailed: Infinity, deadline: Infinity }
-      const step = decide(state as State<object>, 5000)
+      const limits = { concurrency: 4, retry, mostTokens: Infinity, mostFailed: () => Infinity }
+      const common = { course: 'going on', tally: { tokens: 0, failed: 0 }, limits, deadline: Infinity }
+      const step = decide({ gate, waiting, next, ...common } as State, 5000)
       return step.do === 'ask' ? step.line : step.do
     }
     test.each([

@@ -3,14 +3,14 @@ import { type Prepare, readInput } from '../../src/batch/input.ts'
 import { Ledger } from '../../src/batch/ledger.ts'
 import { Spent } from '../../src/content/tokens.ts'
 import { type CliError, usageProblems } from '../../src/errors.ts'
-import { gather, prepare, sourceOf, type TestCall } from './pieces.ts'
+import { gather, prepare, sourceOf } from './pieces.ts'
 
 const linesOf = async (text: string) => gather((await readInput(sourceOf(text), prepare, new Ledger())).lines)
 
-const check = async (text: string, make: Prepare<TestCall> = prepare, ledger = new Ledger()) =>
+const check = async (text: string, make: Prepare = prepare, ledger = new Ledger()) =>
   readInput(sourceOf(text, { isRepeatable: true }), make, ledger)
 
-const refusal = async (text: string, make?: Prepare<TestCall>): Promise<CliError> => {
+const refusal = async (text: string, make?: Prepare): Promise<CliError> => {
   try {
     await check(text, make)
   } catch (error) {
@@ -19,7 +19,7 @@ const refusal = async (text: string, make?: Prepare<TestCall>): Promise<CliError
   throw new Error('it was accepted')
 }
 
-const work = { call: expect.anything(), spent: new Spent(), failures: 0 }
+const work = { call: expect.anything(), spent: new Spent(), seconds: 0, failures: 0 }
 
 test('a line becomes a job, named by its number, its id and its hash', async () => {
   const jobs = await linesOf('"a"\n\n{"id":"x","prompt":"a"}\n{"prompt":"a","model":"m"}\n"b"\n')
@@ -121,7 +121,7 @@ describe('a file that was checked', () => {
       ...sourceOf(text, { isRepeatable: true }),
       read: () => sourceOf(reads++ ? again : text).read(),
     }
-    const counting: Prepare<TestCall> = (form) => {
+    const counting: Prepare = (form) => {
       made++
       return prepare(form)
     }

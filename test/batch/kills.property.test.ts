@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Ask } from '../../src/batch/run.ts'
 import { createClock } from '../harness/clock.ts'
 import { often } from '../harness/often.ts'
 import { answerOf, linesOf, parse, play, type TestFile } from './batch.ts'
-import { failure, type TestCall } from './pieces.ts'
+import { type Ask, failure } from './pieces.ts'
 
 const runs = Number(process.env.BATCH_RUNS ?? often(100).numRuns)
 const lines = 40
@@ -39,7 +38,7 @@ async function live(file: TestFile, acts: () => Act, concurrency: number, killAt
   let asked = 0
   let open = 0
   let paid = 0
-  const ask: Ask<TestCall> = async (job) => {
+  const ask: Ask = async (job) => {
     expect(++open).toBeLessThanOrEqual(concurrency)
     if (++asked === killAt) {
       file.isGone = true

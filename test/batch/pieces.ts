@@ -1,4 +1,4 @@
-import type { BatchLine, BatchSource, Prepare } from '../../src/batch/input.ts'
+import type { BatchLine, BatchSource, LineCall, Prepare } from '../../src/batch/input.ts'
 import { CliError, type FailureDetails, type Kind } from '../../src/errors.ts'
 
 /** A text or bytes as a stream of pieces of this size. */
@@ -13,12 +13,9 @@ export async function gather<T>(items: AsyncIterable<T>): Promise<T[]> {
   return all
 }
 
-export interface TestCall {
-  model: string
-  body: Uint8Array
-}
+export type Ask = LineCall['ask']
 
-export type TestLine = BatchLine<TestCall>
+export type TestLine = BatchLine
 
 /** An input that can be read once, as a pipe, or again, as a file. */
 export const sourceOf = (
@@ -32,10 +29,16 @@ export const sourceOf = (
 })
 
 /** The simplest call: what the line says. */
-export const prepare: Prepare<TestCall> = (form) => ({
-  model: form.model ?? 'test-model',
-  body: Buffer.from('prompt' in form ? JSON.stringify(form.prompt) : form.body),
-})
+export const preparing =
+  (ask: Ask): Prepare =>
+  (form) => ({
+    model: form.model ?? 'test-model',
+    body: Buffer.from('prompt' in form ? JSON.stringify(form.prompt) : form.body),
+    ask,
+  })
+
+/** One that nobody asks. */
+export const prepare = preparing(() => Promise.reject(new Error('nothing is asked')))
 
 export const failure = (kind: Kind, details: FailureDetails = {}) =>
   new CliError(kind, `it ended with ${kind}`, details)

@@ -3,11 +3,11 @@ import { formatAnswer, formatFailure } from '../../src/batch/result.ts'
 import { Spent } from '../../src/content/tokens.ts'
 
 describe('a result line', () => {
-  const took = { seconds: 1.5 }
-  const rest = { model: 'm', stopReason: 'end_turn', ...took }
+  const seconds = 1.5
+  const rest = { model: 'm', stopReason: 'end_turn' }
   const usage = { inputTokens: 1, totalTokens: 3 }
-  const unmetered = { spent: { attempts: 2, answers: 1, unmetered: 1, tokens: 0, counted: 0, usage: {} } }
-  const metered = { spent: { attempts: 2, answers: 1, unmetered: 0, tokens: 0, counted: 0, usage } }
+  const unmetered = { seconds, spent: { attempts: 2, answers: 1, unmetered: 1, tokens: 0, usage: {} } }
+  const metered = { seconds, spent: { attempts: 2, answers: 1, unmetered: 0, tokens: 0, usage } }
 
   test.each([
     [
@@ -17,12 +17,12 @@ describe('a result line', () => {
     ],
     [
       { index: 2, id: 'a', hash: 'h#2', ...unmetered },
-      { content: { files: ['out/002.png'] }, ...took },
+      { content: { files: ['out/002.png'] } },
       '{"index":2,"id":"a","hash":"h#2","ok":true,"files":["out/002.png"],"attempts":2,"seconds":1.5}',
     ],
     [
       { index: 3, id: 7, hash: 'h', ...unmetered },
-      { content: { json: '{\r\n "n": 1.10,\n "s": "a\\n" }\n' }, model: 'm', ...took },
+      { content: { json: '{\r\n "n": 1.10,\n "s": "a\\n" }\n' }, model: 'm' },
       '{"index":3,"id":7,"hash":"h","ok":true,"json":{ "n": 1.10, "s": "a\\n" },"model":"m","attempts":2,"seconds":1.5}',
     ],
     [
@@ -33,7 +33,7 @@ describe('a result line', () => {
   ])('%o', (subject, answer, line) => expect(formatAnswer(subject, answer)).toBe(line))
 
   test('of a failure', () => {
-    const subject = { index: 1, id: 'a', hash: 'h', spent: new Spent() }
+    const subject = { index: 1, id: 'a', hash: 'h', seconds, spent: new Spent() }
     expect(formatFailure(subject, { kind: 'service', exit: 7 })).toBe(
       '{"index":1,"id":"a","hash":"h","ok":false,"error":{"kind":"service","exit":7}}',
     )
@@ -44,8 +44,8 @@ describe('a result line', () => {
 
   test('a long response with many line breaks is read in one go', () => {
     const response = `[${'\n1,'.repeat(3_000_000)}1]`
-    expect(
-      formatAnswer({ index: 1, hash: 'h', ...unmetered }, { content: { response }, ...took }),
-    ).toHaveLength(6_000_074)
+    expect(formatAnswer({ index: 1, hash: 'h', ...unmetered }, { content: { response } })).toHaveLength(
+      6_000_074,
+    )
   })
 })

@@ -10,28 +10,31 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { devNull } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { Ledger } from '../../src/batch/ledger.ts'
 import { openResults, type ResultsOptions, readEarlier } from '../../src/batch/results-file.ts'
+import type { Context } from '../../src/context.ts'
+import { Crowd } from '../../src/crowd.ts'
 import { realTimers } from '../../src/timers.ts'
 import { ownerOnly, temporaryFolder } from '../harness/run.ts'
 import { streamOf } from './pieces.ts'
 
 const place = () => join(temporaryFolder(), 'results.ndjson')
 
-const open = (path: string, options: Partial<ResultsOptions> = {}) =>
-  openResults({
-    path,
-    name: 'results.ndjson',
+const open = (
+  path: string,
+  { deadline = realTimers.now() + 300, ...options }: Partial<ResultsOptions> & { deadline?: number } = {},
+) => {
+  const world = { host: { cwd: dirname(path) }, limit: { deadline }, timers: realTimers, note() {} }
+  return openResults({ ...world, cleanups: new Crowd() } as unknown as Context, {
+    name: basename(path),
     isResumed: true,
     ledger: new Ledger(),
     reader: { tokensOf: () => undefined },
-    deadline: realTimers.now() + 300,
-    timers: realTimers,
-    note() {},
     ...options,
   })
+}
 
 const line = (index: number, { isOk = true, tokens = 10 } = {}) =>
   JSON.stringify({
@@ -62,7 +65,6 @@ describe('a file of results', () => {
     const path = place()
     const file = await open(path, { isResumed: false })
     file.close()
-    file.close()
     expect(existsSync(path)).toBe(false)
   })
 
@@ -85,10 +87,12 @@ describe('a file of results', () => {
 
   test('must be a place for a file', async () => {
     const path = place()
-    await expect(open(join(path, 'in', 'nothing'))).rejects.toThrow('results.ndjson: no such file or folder')
+    await expect(open(join(path, 'in', 'results.ndjson'))).rejects.toThrow(
+      'results.ndjson: no such file or folder',
+    )
     mkdirSync(path)
     await expect(open(path)).rejects.toThrow('results.ndjson: it is a folder')
-    await expect(open(devNull)).rejects.toThrow('results.ndjson: it is not a regular file')
+    await expect(open(devNull)).rejects.toThrow('it is not a regular file')
   })
 
   test('is written by one run alone', async () => {

@@ -1,10 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import type { Ask } from '../../src/batch/run.ts'
 import { type CliError, OutputClosed } from '../../src/errors.ts'
 import { createClock } from '../harness/clock.ts'
 import { answerOf, failureOf, linesOf, parse, play } from './batch.ts'
-import { failure, type TestCall, type TestLine } from './pieces.ts'
+import { type Ask, failure, type TestLine } from './pieces.ts'
 
 const none = {
   total: 0,
@@ -27,7 +26,7 @@ const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1)
 /** Answers after a second, or longer where a line is slow; counts how many are under way. */
 function service(timers: ReturnType<typeof createClock>, slow: Record<number, number> = {}) {
   const seen = { asked: [] as number[], open: 0, most: 0 }
-  const ask: Ask<TestCall> = async (job) => {
+  const ask: Ask = async (job) => {
     seen.asked.push(job.index)
     seen.most = Math.max(seen.most, ++seen.open)
     await timers.wait(slow[job.index] ?? 1000)
@@ -74,7 +73,7 @@ describe('a batch', () => {
 
   test('tells the failure of the line with the lowest number', async () => {
     const timers = createClock()
-    const ask: Ask<TestCall> = async (job) => {
+    const ask: Ask = async (job) => {
       await timers.wait(10_000 - job.index * 100)
       if (job.index % 3 === 0) throw failureOf(job, job.index === 3 ? 'response' : 'service', { attempts: 3 })
       return answerOf(job, 1)
@@ -109,7 +108,7 @@ describe('a batch', () => {
 
   test('goes on where an earlier run stopped', async () => {
     const asked: number[] = []
-    const ask: Ask<TestCall> = async (job) => {
+    const ask: Ask = async (job) => {
       asked.push(job.index)
       if (asked.length < 5 && job.index === 2) throw failure('service')
       return answerOf(job, 10)
@@ -146,7 +145,7 @@ describe('where a service refuses for now', () => {
       const timers = createClock()
       const start = timers.now()
       const times: number[] = []
-      const ask: Ask<TestCall> = async (job) => {
+      const ask: Ask = async (job) => {
         times.push(timers.now() - start)
         const isEarly = timers.now() - start < 5000
         await timers.wait(100)
@@ -163,8 +162,7 @@ describe('where a service refuses for now', () => {
   )
 
   test('a line that is not to be asked again has failed', async () => {
-    const ask: Ask<TestCall> = () =>
-      Promise.reject(failure('rate-limited', { isPermanent: true, attempts: 1 }))
+    const ask: Ask = () => Promise.reject(failure('rate-limited', { isPermanent: true, attempts: 1 }))
     const { tally, stop, failure: first } = await play(linesOf(3), ask)
     expect([tally.failed, stop, first?.error.kind]).toEqual([3, undefined, 'rate-limited'])
   })
@@ -172,7 +170,7 @@ describe('where a service refuses for now', () => {
   test('a pipe that is silent keeps no line from being asked again', async () => {
     const timers = createClock()
     let times = 0
-    const ask: Ask<TestCall> = async (job) => {
+    const ask: Ask = async (job) => {
       if (times++ === 0) throw failure('rate-limited', { retryAfter: 1 })
       finish()
       return answerOf(job)
@@ -195,7 +193,7 @@ describe('where a service refuses for now', () => {
   ] as const)('without end, it ends: %s %o', async (kind, details, why) => {
     const timers = createClock()
     const start = timers.now()
-    const ask: Ask<TestCall> = async (job) => {
+    const ask: Ask = async (job) => {
       await timers.wait(10)
       if (job.index > 2) throw failure(kind, details)
       return answerOf(job)
@@ -223,7 +221,7 @@ describe('B13: an outage', () => {
     const tried: number[] = []
     let open = 0
     let most = 0
-    const ask: Ask<TestCall> = async (job) => {
+    const ask: Ask = async (job) => {
       const at = timers.now() - start
       most = Math.max(most, ++open)
       await timers.wait(200)
@@ -283,7 +281,7 @@ describe('B13: an outage', () => {
 
   test('of one line alone keeps no other from its answer', async () => {
     const timers = createClock()
-    const ask: Ask<TestCall> = async (job) => {
+    const ask: Ask = async (job) => {
       await timers.wait(10)
       if (job.index <= 4) throw badGateway(job)
       return answerOf(job, 1)
@@ -302,7 +300,7 @@ test('B01: a clock that moves at every reading: a pause may end between two of t
     let readings = 0
     const timers = { ...clock, now: () => clock.now() + step * ++readings }
     let asked = 0
-    const ask: Ask<TestCall> = async (job) => {
+    const ask: Ask = async (job) => {
       if (++asked === 3) throw failure('rate-limited')
       return answerOf(job)
     }
@@ -325,7 +323,7 @@ describe('nothing more is begun', () => {
   ) {
     const timers = createClock()
     const asked: number[] = []
-    const ask: Ask<TestCall> = async (job) => {
+    const ask: Ask = async (job) => {
       asked.push(job.index)
       await timers.wait(job.index === 10 ? 500 : 1000)
       if (job.index === 10) await tenth(timers)
@@ -411,7 +409,7 @@ describe('nothing more is begun', () => {
   test('once the results cannot be written; stdout has what they did not take, which does not count', async () => {
     let lines = 0
     const full = {
-      async write() {
+      write() {
         if (++lines > 6) throw failure('file')
       },
     }
@@ -424,7 +422,7 @@ describe('nothing more is begun', () => {
 
   test('after a bad line of a pipe, but what came before it is asked', async () => {
     const asked: number[] = []
-    const ask: Ask<TestCall> = async (job) => {
+    const ask: Ask = async (job) => {
       asked.push(job.index)
       if (asked.length === 1) throw failure('rate-limited', { retryAfter: 1 })
       return answerOf(job)
@@ -451,7 +449,7 @@ describe('nothing more is begun', () => {
 describe('at the deadline', () => {
   test('what is under way is cut off, and has failed', async () => {
     const timers = createClock()
-    const ask: Ask<TestCall> = async (job) => {
+    const ask: Ask = async (job) => {
       await timers.wait(job.index <= 5 ? 1000 : 1e9)
       return answerOf(job)
     }
@@ -481,7 +479,7 @@ describe('at the deadline', () => {
   test('one that comes in a pause ends it', async () => {
     const timers = createClock()
     const start = timers.now()
-    const ask: Ask<TestCall> = () => Promise.reject(failure('rate-limited'))
+    const ask: Ask = () => Promise.reject(failure('rate-limited'))
     const { out, stop } = await play(linesOf(9), ask, { timers, deadline: start + 1200 })
     expect([out, (stop as CliError).kind, timers.now()]).toEqual([[], 'stopped', start + 1200])
   })
@@ -499,7 +497,7 @@ test('many at a time are taken for no mistake', async () => {
   const listen = (warning: Error) => warnings.push(warning)
   process.on('warning', listen)
   const timers = createClock()
-  const ask: Ask<TestCall> = async (job) => {
+  const ask: Ask = async (job) => {
     await timers.wait(10)
     return answerOf(job)
   }

@@ -14,16 +14,11 @@ import { readAnswerBody } from '../answer-body.ts'
 import {
   type AskedLine,
   createLineCaller,
-  createRequestBuilder,
   type LineEvents,
+  type LineQuestion,
   type LineRequest,
 } from '../line-body.ts'
 import { type ChatOptions, chooseModel, readSchema } from './chat.ts'
-
-interface ChatLineRequest extends LineRequest {
-  /** Answers that did not fit the schema. A retry of the line continues after them. */
-  misfits?: Mismatch[]
-}
 
 /** Makes what asks a model for each line of a batch. Throws a usage error. */
 export async function readChatLines(
@@ -35,30 +30,33 @@ export async function readChatLines(
   const { timers, flags } = context
   const schema = await readSchema({ ...context, note() {} }, settings, options)
   const model = () => chooseModel(options.model, values)
-  const caller = createLineCaller(context, settings, endpoints.chat)
+  const common = { endpoint: endpoints.chat, options, words, model, schema }
+  const caller = await createLineCaller(context, settings, common)
   const reading = { isRaw: flags.raw, failOnCut: options.failOnCut ?? values.failOnCut, schema, timers }
+
+  /** `misfits` are the answers that did not fit the schema: a retry of the line continues after them. */
+  async function ask(request: LineRequest, misfits: Mismatch[], line: AskedLine) {
+    const earlier = misfits.values()
+    const askOnce = async (body: Uint8Array, isLast: boolean) => {
+      const known = earlier.next()
+      if (!known.done) return known.value
+      const answer = await caller.send({ ...request, body }, line, (response, events) =>
+        readLine(response, { ...reading, ...events, isLast }),
+      )
+      if ('failure' in answer) misfits.push(answer)
+      return answer
+    }
+    const answer = await (schema ? schema.untilFits(request.body, askOnce) : askOnce(request.body, true))
+    if ('failure' in answer) throw answer.failure
+    return answer
+  }
+
   return {
     ...caller,
-    prepare: await createRequestBuilder(context, { options, words, model, schema }),
-    async ask(line: AskedLine<ChatLineRequest>) {
-      const start = timers.now()
-      const { call } = line
-      call.misfits ??= []
-      const { misfits } = call
-      const earlier = misfits.values()
-      const askOnce = async (body: Uint8Array, isLast: boolean) => {
-        const known = earlier.next()
-        if (!known.done) return known.value
-        const request = { ...line, call: { ...call, body } }
-        const answer = await caller.send(request, (response, events) =>
-          readLine(response, { ...reading, ...events, isLast }),
-        )
-        if ('failure' in answer) misfits.push(answer)
-        return answer
-      }
-      const answer = await (schema ? schema.untilFits(call.body, askOnce) : askOnce(call.body, true))
-      if ('failure' in answer) throw answer.failure
-      return { ...answer, seconds: (timers.now() - start) / 1000 }
+    async prepare(question: LineQuestion) {
+      const request = await caller.build(question)
+      const misfits: Mismatch[] = []
+      return { ...request, ask: (line: AskedLine) => ask(request, misfits, line) }
     },
   }
 }

@@ -10,24 +10,12 @@ import type { HttpResponse } from '../../wire/exchange.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { failureInBody, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
-import {
-  type AskedLine,
-  createLineCaller,
-  createRequestBuilder,
-  type LineEvents,
-  type LineQuestion,
-  type LineRequest,
-} from '../line-body.ts'
+import { type AskedLine, createLineCaller, type LineEvents, type LineQuestion } from '../line-body.ts'
 import { readImageAnswer, readImages } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { chooseModel, type ImageOptions } from './image.ts'
 import { nameFrom, promptOf } from './name.ts'
 import { saveImages } from './saving.ts'
-
-interface ImageLineRequest extends LineRequest {
-  /** Of its files, after the line's number and without extension. */
-  name: string
-}
 
 /** Makes what asks for images for each line of a batch. Throws a usage error. */
 export async function readImageLines(
@@ -35,32 +23,32 @@ export async function readImageLines(
   settings: ResolvedSettings,
   { options, words }: { options: ImageOptions; words: string[] },
 ) {
-  const { flags, timers } = context
   const folder = readFolder(options, context.host.platform)
   const model = () => chooseModel(options, settings)
-  const build = await createRequestBuilder(context, { options, words, model })
-  const caller = createLineCaller(context, settings, endpoints.image)
+  const common = { endpoint: endpoints.image, options, words, model }
+  const caller = await createLineCaller(context, settings, common)
   const { context: quiet } = caller
   return {
     ...caller,
-    async prepare(line: LineQuestion): Promise<ImageLineRequest> {
-      const request = await build(line)
-      return { ...request, name: nameFrom('prompt' in line ? line.prompt : await promptOf(request.body)) }
+    async prepare(question: LineQuestion) {
+      const request = await caller.build(question)
+      const prompt = 'prompt' in question ? question.prompt : await promptOf(request.body)
+      return {
+        ...request,
+        async ask(line: AskedLine) {
+          const name = `${String(line.index).padStart(6, '0')}-${nameFrom(prompt)}`
+          // Before anything is sent for it: an answer is paid for, and has to have a place.
+          const destination = context.flags.raw
+            ? undefined
+            : await chooseDestination(quiet, { output: folder, name, replaces: options.force ?? false })
+          return caller.send(request, line, (response, events) =>
+            destination ? readLine(quiet, response, destination, events) : readRaw(quiet, response, events),
+          )
+        },
+      }
     },
     isThere: ({ files }: Record<string, unknown>) =>
       !Array.isArray(files) || files.map(String).every((file) => isImageThere(context, file, folder)),
-    async ask(line: AskedLine<ImageLineRequest>) {
-      const start = timers.now()
-      const name = `${String(line.index).padStart(6, '0')}-${line.call.name}`
-      // Before anything is sent for it: an answer is paid for, and has to have a place.
-      const destination = flags.raw
-        ? undefined
-        : await chooseDestination(quiet, { output: folder, name, replaces: options.force ?? false })
-      const answer = await caller.send(line, (response, events) =>
-        destination ? readLine(quiet, response, destination, events) : readRaw(quiet, response, events),
-      )
-      return { ...answer, seconds: (timers.now() - start) / 1000 }
-    },
   }
 }
 
