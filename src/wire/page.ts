@@ -1,8 +1,8 @@
 import { collectBody } from './exchange.ts'
+import { isObject } from './json/parse.ts'
 import { createWalk, keyAt } from './json/scanner.ts'
 import { failureInBody, failureInstead, isErrorEnvelope, notUnderstood } from './problem/problem.ts'
 import { parseReceived } from './received-json.ts'
-import * as z from './zod.ts'
 
 /** How the page after this one is asked for: a parameter of the query. */
 export interface Cursor {
@@ -51,13 +51,6 @@ function wholeElements(text: string): string[] {
   return [...elementsOf(start), ...elementsOf(start, 'data')]
 }
 
-/** How a page says that there is more: by the next one's token or number, or by the id to go on after. */
-const Continuation = z.looseObject({
-  next_page: z.nullish(z.union([z.string(), z.number()])),
-  has_more: z.catch(z.nullish(z.boolean()), undefined),
-  last_id: z.catch(z.nullish(z.union([z.string(), z.number()])), undefined),
-})
-
 /** Reads one page of a list, or a list that is not paged; `name` is what messages call it. Throws a `CliError`. */
 export function readPage(text: string, name: string): Page {
   const page = parseReceived(text, name)
@@ -65,24 +58,28 @@ export function readPage(text: string, name: string): Page {
   if (Array.isArray(page)) {
     return { data: page, texts: elementsOf(text), isMarked: false, next: () => undefined }
   }
-  const data = (page as { data?: unknown } | null)?.data
+  const fields: Record<string, unknown> = isObject(page) ? page : {}
+  const { data } = fields
   if (data === undefined || data === null) throw failureInstead(page, `${name} has no data`)
   if (!Array.isArray(data)) throw notUnderstood(`${name}: data must be a list`)
-  const isMarked = ['next_page', 'has_more'].some((mark) => Object.hasOwn(page as object, mark))
-  return { data, texts: elementsOf(text, 'data'), isMarked, next: () => nextOf(page, data, name) }
+  const isMarked = ['next_page', 'has_more'].some((mark) => Object.hasOwn(fields, mark))
+  return { data, texts: elementsOf(text, 'data'), isMarked, next: () => nextOf(fields, data, name) }
 }
 
-function nextOf(page: unknown, data: unknown[], name: string): Cursor | undefined {
-  const parsed = Continuation.safeParse(page)
-  if (!parsed.success) throw notUnderstood(`${name}: next_page must be a text or a number`)
-  const { next_page: token, has_more: hasMore, last_id: lastId } = parsed.data
-  if (token !== undefined && token !== null && token !== '') return { name: 'page', value: String(token) }
-  if (!hasMore) return undefined
-  const value = lastId ?? (data.at(-1) as { id?: unknown } | null | undefined)?.id
-  if ((typeof value !== 'string' && typeof value !== 'number') || value === '')
-    throw notUnderstood(`${name} has more, but does not say how to ask for it`)
+/** A page says that there is more by the next one's token or number, or by the id to go on after. */
+function nextOf(page: Record<string, unknown>, data: unknown[], name: string): Cursor | undefined {
+  const { next_page: token, has_more: hasMore, last_id: lastId } = page
+  if (isFilled(token)) return { name: 'page', value: String(token) }
+  if (token !== undefined && token !== null && token !== '')
+    throw notUnderstood(`${name}: next_page must be a text or a number`)
+  if (hasMore !== true) return undefined
+  const value = [lastId, (data.at(-1) as { id?: unknown } | null | undefined)?.id].find(isFilled)
+  if (value === undefined) throw notUnderstood(`${name} has more, but does not say how to ask for it`)
   return { name: 'after_id', value: String(value) }
 }
+
+const isFilled = (value: unknown): boolean =>
+  typeof value === 'number' || (typeof value === 'string' && value !== '')
 
 /** How many pages in a row may be empty: a service may filter its pages after it made them. */
 const mostEmpty = 20

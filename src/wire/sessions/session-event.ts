@@ -1,3 +1,4 @@
+import { isObject } from '../json/parse.ts'
 import * as z from '../zod.ts'
 
 /** An event as the service sends it. Only fields that are printed or followed are read, and any type is accepted. */
@@ -11,10 +12,11 @@ export type SessionEvent = z.infer<typeof SessionEvent>
 /** The answer to sending events (session events, 2.3; public clients, 1). */
 export const EventsReceipt = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
 
-const StopReason = z.looseObject({
-  type: z.catch(z.nullish(z.string()), undefined),
-  event_ids: z.catch(z.nullish(z.array(z.unknown())), undefined),
-})
+/** A text that says something. */
+const filled = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined
+
+const fieldsOf = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {})
 
 /**
  * Why a session is idle. Some services give a text, or nothing. `eventIds` are the events that wait; beside them the
@@ -25,12 +27,11 @@ export function readStopReason({ stop_reason: reason }: SessionEvent): {
   eventIds?: string[]
 } {
   if (typeof reason === 'string') return { type: reason }
-  const parsed = StopReason.safeParse(reason)
-  if (!parsed.success) return {}
-  const { type, event_ids: ids } = parsed.data
-  const texts = ids?.filter((id): id is string => typeof id === 'string' && id !== '')
-  const eventIds = texts && [...new Set(texts)]
-  return { type: type || (eventIds?.length ? 'requires_action' : undefined), eventIds }
+  const { type, event_ids: ids } = fieldsOf(reason)
+  const eventIds = Array.isArray(ids)
+    ? [...new Set(ids.map(filled).filter((id) => id !== undefined))]
+    : undefined
+  return { type: filled(type) ?? (eventIds?.length ? 'requires_action' : undefined), eventIds }
 }
 
 /** What a service says of a stop, such as a refusal, beside the reason or in it (public clients, 4). */
@@ -38,31 +39,26 @@ export function readStopDetails({ stop_details: beside, stop_reason: reason }: S
   category?: string
   explanation?: string
 } {
-  const { data } = StopDetails.safeParse(
-    beside ?? (reason as { stop_details?: unknown } | null)?.stop_details,
-  )
-  return { category: data?.category || undefined, explanation: data?.explanation || undefined }
+  const { category, explanation } = fieldsOf(beside ?? fieldsOf(reason).stop_details)
+  return { category: filled(category), explanation: filled(explanation) }
 }
 
-const optionalText = z.catch(z.nullish(z.string()), undefined)
-const StopDetails = z.looseObject({ category: optionalText, explanation: optionalText })
-
-const Blocks = z.array(z.looseObject({ type: z.string(), text: z.catch(z.optional(z.string()), undefined) }))
-
 /** The blocks of an event's content, which is a list of them or a text. */
-const blocksOf = ({ content }: SessionEvent): z.infer<typeof Blocks> =>
-  typeof content === 'string' ? [{ type: 'text', text: content }] : (Blocks.safeParse(content).data ?? [])
+function blocksOf({ content }: SessionEvent): Record<string, unknown>[] {
+  if (typeof content === 'string') return [{ text: content }]
+  return Array.isArray(content) ? content.filter(isObject) : []
+}
 
 /** The text in an event's content. */
 export const readText = (event: SessionEvent): string =>
   blocksOf(event)
-    .map(({ text }) => text ?? '')
+    .map(({ text }) => filled(text) ?? '')
     .join('')
 
 /** The same for a row of a table: texts are parted by a blank, and a block of another kind is named, such as `[image]`. */
 export const describeContent = (event: SessionEvent): string =>
   blocksOf(event)
-    .map(({ type, text }) => text ?? `[${type}]`)
+    .map(({ type, text }) => (typeof text === 'string' ? text : `[${filled(type) ?? 'unknown'}]`))
     .join(' ')
 
 /** A piece of an event that follows whole (recorded, 6): it has no id, and is not an event of its own. */

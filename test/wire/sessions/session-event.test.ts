@@ -98,7 +98,7 @@ test.each<[content: unknown, text: string, cell: string]>([
     'a',
     '[text] a',
   ],
-  [[{ text: 'a' }], '', ''],
+  [[{ text: 'a' }, { type: 5 }, null, 'b', ['c']], 'a', 'a [unknown]'],
   [[], '', ''],
   [{ type: 'text', text: 'a' }, '', ''],
   [undefined, '', ''],
