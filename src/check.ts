@@ -6,7 +6,7 @@ import { type Caller, createCaller } from './http/call.ts'
 import { agentHeaders } from './http/request.ts'
 import { oneLine } from './io/escape.ts'
 import type { Output } from './io/output.ts'
-import { InputEnded, type Questioner, questioning } from './io/question.ts'
+import { type Questioner, questioning } from './io/question.ts'
 import { createWrapping } from './io/wrapping.ts'
 import { sessionParts } from './sessions/session.ts'
 import { changeProfile, demoName, withValue } from './settings/profiles.ts'
@@ -18,7 +18,7 @@ import { isObject } from './wire/json/parse.ts'
 import { readPage } from './wire/page.ts'
 
 export interface CheckOptions {
-  /** Also try what costs: two short questions to the model. If absent, a person at a terminal is asked. */
+  /** Also try what costs: two short questions to the model. If absent, the person is asked, if there is one. */
   ask?: boolean | undefined
   session?: string | undefined
 }
@@ -30,7 +30,11 @@ const patience = 30
  * Tries both services of the profile and prints one line for each. Returns whether the gateway streamed. Throws the first
  * failure, or a `CliError` of kind `credentials` if no address is set.
  */
-export async function checkProfile(asked: Context, { ask, session }: CheckOptions): Promise<boolean> {
+export async function checkProfile(
+  asked: Context,
+  { ask, session }: CheckOptions,
+  questioner?: Questioner,
+): Promise<boolean> {
   const settings = await readSettings(asked)
   const { values, origins } = settings
   if (values.baseUrl === undefined && values.agentsUrl === undefined) {
@@ -38,7 +42,7 @@ export async function checkProfile(asked: Context, { ask, session }: CheckOption
     const what = 'no address is set, of the gateway or of the session service'
     throw new CliError('credentials', `${what}: ${ways}`)
   }
-  const mayCost = ask ?? (await offerQuestions(asked, settings))
+  const mayCost = ask ?? (await mayAsk(asked, settings, questioner))
   // The person's time to answer does not count.
   const context = { ...asked, start: asked.timers.now() }
   context.limit.deadline = deadlineOf(context, settings)
@@ -161,45 +165,31 @@ function describe({ kind, message, details }: CliError, settings: ResolvedSettin
   return kind === 'not-sent' || kind === 'refused' ? `${words}; ${way}` : words
 }
 
-/** Asks a person at a terminal whether to try what costs. */
-async function offerQuestions(
+/** Asks a person at a terminal whether to try what costs, if there are a gateway to ask and a token. */
+async function mayAsk(
   { host, flags, input, cleanups, wrap }: Context,
   settings: ResolvedSettings,
+  questioner: Questioner | undefined,
 ): Promise<boolean> {
-  const isAsked = input.stdinKind === 'terminal' && host.stderr.isTerminal && !flags.quiet
-  if (!isAsked || !canAsk(settings)) return false
-  return questioning({ ...host, cleanups }, (questioner) => agrees(questioner, wrap(costly)))
+  if (settings.values.baseUrl === undefined || !secretOriginOf(settings, 'gateway')) return false
+  const question = `Ask the model, too? That is two short questions, up to ${mostTokens} tokens. [y/N]`
+  const ask = (asker: Questioner) => agrees(asker, wrap(question))
+  if (questioner) return ask(questioner)
+  const isAtTerminal = input.stdinKind === 'terminal' && host.stderr.isTerminal && !flags.quiet
+  return isAtTerminal && questioning({ ...host, cleanups }, ask)
 }
 
-/** Whether there are a gateway to ask and a token. */
-const canAsk = (settings: ResolvedSettings): boolean =>
-  settings.values.baseUrl !== undefined && secretOriginOf(settings, 'gateway') !== undefined
-
-const costly = `Ask the model, too? That is two short questions, up to ${mostTokens} tokens. [y/N]`
-
-/** Asks until the answer is yes, no, or Enter for the default. The end of the input is a no. */
+/** Whether the answer is a yes, or Enter if that is the default. What keeps a person from answering is a no. */
 async function agrees(questioner: Questioner, question: string, byDefault = false): Promise<boolean> {
-  for (;;) {
-    const said = await questioner.ask(`${question} `).catch((error: unknown) => {
-      if (error instanceof InputEnded) return 'no'
-      throw error
-    })
-    if (said === '') return byDefault
-    if (/^y(es)?$/i.test(said)) return true
-    if (/^no?$/i.test(said)) return false
-  }
+  const said = await questioner.ask(`${question} `).catch(() => 'no')
+  return said === '' ? byDefault : /^y(es)?$/i.test(said)
 }
 
 /** Offers to check the profile, and if the gateway streams, to have every chat stream. */
 export async function offerCheck(context: Context, questioner: Questioner): Promise<void> {
-  const settings = await readSettings(context)
-  const { values } = settings
-  const agreed = (question: string, byDefault: boolean) =>
-    agrees(questioner, context.wrap(question), byDefault)
-  if (!(await agreed('Check it now? [Y/n]', true))) return
-  const ask = canAsk(settings) && (await agreed(costly, false))
-  const streams = await checkProfile(context, { ask })
-  if (!streams || values.stream) return
-  if (await agreed('Print every chat as it comes? [Y/n]', true))
-    await changeProfile(context, (current) => withValue(current, 'stream', true), settings.profile.name)
+  if (!(await agrees(questioner, 'Check it now? [Y/n]', true))) return
+  const { values, profile } = await readSettings(context)
+  const streams = await checkProfile(context, {}, questioner)
+  if (streams && !values.stream && (await agrees(questioner, 'Print every chat as it comes? [Y/n]', true)))
+    await changeProfile(context, (current) => withValue(current, 'stream', true), profile.name)
 }
