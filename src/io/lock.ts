@@ -41,6 +41,8 @@ const beat = 1000
 
 /** The right to write a file, which one process has at a time: an empty file beside it. */
 export class Lock {
+  /** What is locked, as a person calls it. */
+  readonly name: string
   readonly #path: string
   readonly #file: number
   /** While the file is open, no other can have this number. */
@@ -48,7 +50,8 @@ export class Lock {
   readonly #heart: NodeJS.Timeout
   #isReleased = false
 
-  constructor(path: string, file: number) {
+  constructor(path: string, file: number, name: string) {
+    this.name = name
     this.#path = path
     this.#file = file
     this.#inode = fstatSync(file, { bigint: true }).ino
@@ -121,7 +124,7 @@ export async function lock(target: string, options: LockOptions): Promise<Lock> 
     const now = performance.now()
     const waited = now - start
     const file = tryToMake(path, waited)
-    if (file !== undefined) return new Lock(path, file)
+    if (file !== undefined) return new Lock(path, file, name)
     const stat = lookAt(path)
     if (stat && !(stat.isFile() && stat.size === 0n))
       throw failure(`it cannot be locked: ${path} is not a lock, and is left alone`)

@@ -51,7 +51,7 @@ type AuditEvent = (typeof events)[number]
 export class Audit {
   readonly #context: Context
   readonly #session: string
-  readonly #locks: { lock: Lock; name: string }[] = []
+  readonly #locks: Lock[] = []
   #isClosed = false
   /** How far earlier runs got with each tool use of this session, by id. */
   readonly earlier = new Map<string, Reply>()
@@ -98,7 +98,7 @@ export class Audit {
     const { host, note } = this.#context
     try {
       const path = join(openCacheFolder(host), `session-${digest(`${spell(address)}\0${session}`)}`)
-      await this.#lock(path, { name: `session ${session}`, deadline }, `the session ${session}`)
+      await this.#lock(path, `session ${session}`, deadline)
     } catch (error) {
       if (error instanceof CliError) throw error
       note(`another run of ${session} would not wait for this one: ${fileProblem(error)}`)
@@ -110,14 +110,14 @@ export class Audit {
     const end = `.${digest(session)}`
     const path = absolutePath(this.#context.host, audit) + end
     try {
-      await this.#lock(path, { name: `${audit} for ${session}`, deadline }, `the audit file ${audit}`)
+      await this.#lock(path, `${audit} for ${session}`, deadline)
     } catch (error) {
       throw asFileFailure(error, `the lock of the audit file, ${audit}${end}.parley-lock`)
     }
   }
 
-  async #lock(path: string, options: { name: string; deadline: number }, name: string): Promise<void> {
-    this.#locks.push({ lock: await lockForRun(path, { ...this.#context, ...options }), name })
+  async #lock(path: string, name: string, deadline: number): Promise<void> {
+    this.#locks.push(await lockForRun(path, { ...this.#context, name, deadline }))
   }
 
   /** Whether earlier runs decided about another tool use of this id: of another type, server, name or input. */
@@ -132,9 +132,8 @@ export class Audit {
    */
   add(entry: AuditEntry): void {
     if (this.#isClosed) throw new CliError('file', `the run that worked on ${this.#session} is over`)
-    const lost = this.#locks.find(({ lock }) => !lock.isHeld())
-    const mayHaveOther = `its lock is gone, so another run may work on ${this.#session}`
-    if (lost) throw new CliError('file', `${lost.name}: ${mayHaveOther}`)
+    const lost = this.#locks.find((lock) => !lock.isHeld())
+    if (lost) throw new CliError('file', `${lost.name}: its lock is gone, so another run may use it`)
     if (!this.#file) return
     const time = new Date(this.#context.timers.date()).toISOString()
     this.#file.append(`${toLine(entry, this.#session, time)}\n`)
@@ -146,7 +145,7 @@ export class Audit {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#file?.close()
-    for (const { lock } of this.#locks) lock.release()
+    for (const lock of this.#locks) lock.release()
   }
 
   async #read(file: AppendedFile, name: string): Promise<void> {

@@ -162,7 +162,7 @@ test('Y133: a run that lost its lock does nothing more of which another could kn
   writeFileSync(join(cwd, 'go'), '')
   const { code, err } = await first
   expect({ code, posts: service.posts, runs: runs() }).toEqual({ code: 11, posts: 0, runs: 'ran\n' })
-  expect(err).toContain('the session s1: its lock is gone, so another run may work on s1')
+  expect(err).toContain('session s1: its lock is gone, so another run may use it')
   expect(err).toContain('parley events run -s s1 --no-stdin')
   expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([lock])
 })
