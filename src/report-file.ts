@@ -6,7 +6,7 @@ import { escapeJson, oneLine } from './io/escape.ts'
 import { absolutePath } from './io/paths.ts'
 import { TemporaryFile, writeWhole } from './io/temporary-file.ts'
 import type { Secrets } from './secrets.ts'
-import type { ListCost, Summary } from './summary.ts'
+import type { Figures, Summary } from './summary.ts'
 import type { Timers } from './timers.ts'
 import { isObject, tryParseJson } from './wire/json/parse.ts'
 
@@ -86,7 +86,7 @@ const counted = [
   'cacheCreationInputTokens',
   'reasoningTokens',
   'totalTokens',
-]
+] as const
 
 /** The fields of a report; null if unknown. */
 function describeRun(
@@ -96,7 +96,7 @@ function describeRun(
   seconds: number,
 ): object {
   const { command, id, model, stopReason, session, usage, attempts, files, counts } = summary
-  const { cost, sessionUsage, sessionCost, toolUses } = summary.figures
+  const { run, session: whole, toolUses } = summary.figures
   const requestId = failure?.details.requestId ?? summary.requestId
   const { retry = 'never', deadline = false, sent = calls.sent } = failure?.details ?? {}
   return {
@@ -111,27 +111,27 @@ function describeRun(
     id: shown(id),
     model: shown(model),
     stopReason: shown(stopReason),
-    usage: usageByName(usage),
+    usage: countsOf(run?.tokens ?? Object.fromEntries(usage)),
     seconds,
     attempts,
     requestId: shown(requestId),
     session: shown(session),
     files: files ?? null,
-    cost: inText(cost),
-    sessionUsage: sessionUsage ? usageByName(sessionUsage) : null,
-    sessionCost: inText(sessionCost),
+    cost: inText(run),
+    sessionUsage: whole?.tokens ? countsOf(whole.tokens) : null,
+    sessionCost: inText(whole),
     toolUses: toolUses?.() ?? null,
     resume: (isSignal ? summary.resume?.() : failure?.details.resume) ?? null,
     ...counts?.(),
   }
 }
 
-const usageByName = (usage: ReadonlyMap<string, number | null>) =>
-  Object.fromEntries(counted.map((name) => [name, usage.get(name) ?? null]))
+const countsOf = (tokens: { [Name in (typeof counted)[number]]?: number | null } = {}) =>
+  Object.fromEntries(counted.map((name) => [name, tokens[name] ?? null]))
 
 /** Whole minor units as text, as services tell them. */
-const inText = (money: ListCost | undefined) =>
-  money ? { amount: String(money.amount), currency: money.currency } : null
+const inText = ({ cost }: Figures = {}) =>
+  cost ? { amount: String(cost.amount), currency: cost.currency } : null
 
 const shown = (text: string | undefined) => (text === undefined ? null : oneLine(text, 200))
 

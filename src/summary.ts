@@ -1,7 +1,10 @@
-/** In whole minor units, such as cents. */
-export interface ListCost {
-  amount: bigint
-  currency: string
+import type { Money } from './wire/sessions/usage.ts'
+import type { TokenCount, TokenCounts } from './wire/token-count.ts'
+
+/** What was used, as far as the service tells. */
+export interface Figures {
+  tokens?: (TokenCounts & { totalTokens: TokenCount }) | undefined
+  cost?: Money | undefined
 }
 
 /** `run` are those that were carried out here; they count as allowed, too. */
@@ -12,12 +15,11 @@ interface ToolUseCounts {
   open: number
 }
 
-/** What only a run of a session can tell, as far as the service tells it. */
+/** What only a run of a session can tell. */
 interface SessionFigures {
-  /** Of the run itself. */
-  cost?: ListCost | undefined
-  sessionUsage?: Map<string, number | null> | undefined
-  sessionCost?: ListCost | undefined
+  run?: Figures
+  /** All of the session, the run included. */
+  session?: Figures
   /** Counts the tool uses of the run by outcome, so far. */
   toolUses?(): ToolUseCounts
 }

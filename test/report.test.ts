@@ -436,9 +436,8 @@ test('what a run came to is in it, field by field', async () => {
     files: ['a.png', 'b.txt \u202e'],
     resume: ['events', 'run'],
     figures: {
-      cost: { amount: 12345678901234567890n, currency: 'USD' },
-      sessionUsage: new Map([['outputTokens', 7]]),
-      sessionCost: { amount: 0n, currency: 'EUR' },
+      run: { cost: { amount: 12345678901234567890n, currency: 'USD' } },
+      session: { tokens: { outputTokens: 7, totalTokens: 7 }, cost: { amount: 0n, currency: 'EUR' } },
       toolUses: () => ({ allowed: 1, denied: 2, run: 3, open: 4 }),
     },
     counts: () => ({ counts: { total: 2 }, failures: { service: 1 } }),
@@ -468,7 +467,7 @@ test('what a run came to is in it, field by field', async () => {
     session: 's1',
     files: ['a.png', 'b.txt \u202e'],
     cost: { amount: '12345678901234567890', currency: 'USD' },
-    sessionUsage: { ...unknownUsage, outputTokens: 7 },
+    sessionUsage: { ...unknownUsage, outputTokens: 7, totalTokens: 7 },
     sessionCost: { amount: '0', currency: 'EUR' },
     // Only of a run that was interrupted.
     resume: null,

@@ -133,12 +133,9 @@ export class Bounds {
 
   /** Has the report say what is known by now; a signal may write it. */
   #tell(): void {
-    const { summary } = this.#run.context
-    const { run, session } = this.#budget
-    summary.usage = new Map(Object.entries(run.tokens ?? {}))
-    summary.figures.cost = run.cost
-    summary.figures.sessionUsage = session.tokens && new Map(Object.entries(session.tokens))
-    summary.figures.sessionCost = session.cost
+    const { figures } = this.#run.context.summary
+    figures.run = this.#budget.run
+    figures.session = this.#budget.session
   }
 
   #interruptAtBound(): void {

@@ -1,7 +1,8 @@
 import { tokensInWords } from '../../content/tokens.ts'
 import { formatMoney, toMinor } from '../../io/money.ts'
+import type { Figures } from '../../summary.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { type Money, readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
+import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
 
 /** The most that a run may use. */
@@ -14,13 +15,6 @@ export interface BoundFlags {
 /** Whether a run may use only so much. */
 export const hasBounds = ({ maxTotalTokens, maxCost }: BoundFlags): boolean =>
   maxTotalTokens !== undefined || maxCost !== undefined
-
-/** The tokens and the cost that are known. What the service does not tell is absent. */
-interface Figures {
-  /** The total is the sum of the counts that are told. */
-  tokens?: (TokenCounts & { totalTokens: TokenCount }) | undefined
-  cost?: Money | undefined
-}
 
 /** The usage of a new session. */
 const unused = 'unused'
@@ -169,7 +163,7 @@ export class Budget {
     if (cost) this.#currencies.add(cost.currency)
   }
 
-  /** Two currencies have no sum. */
+  /** The total is the sum of the counts that are told. Two currencies have no sum. */
   #inFigures(usage: SessionUsage | undefined): Figures {
     if (!usage) return {}
     const { tokens, cost } = usage
