@@ -2,7 +2,7 @@ import type { Crowd } from './crowd.ts'
 import type { Calls } from './fate.ts'
 import type { Input, Stdin } from './io/input.ts'
 import type { Output, StdStream } from './io/output.ts'
-import type { ColourChoice, Style } from './io/style.ts'
+import type { Style } from './io/style.ts'
 import type { Secrets } from './secrets.ts'
 import type { Summary } from './summary.ts'
 import type { Limit, Timers } from './timers.ts'
@@ -80,7 +80,7 @@ interface MessageFlags {
   verbose?: boolean
   errors?: 'json' | 'github'
   report?: string
-  color?: ColourChoice
+  color?: string
 }
 
 /** The flags that every request command has, as they were given. */

@@ -185,11 +185,13 @@ const endedEarly = (state: string | undefined) =>
 
 /** A failure as text. Its flags are read from the bare arguments, because they apply even if those are wrong. */
 async function renderForPerson(failure: CliError, argv: string[], host: Host): Promise<string> {
-  const [{ renderFailure }, { createStyle, toColourChoice, wantsColour }, { createWrapping }] =
-    await Promise.all([import('./io/failure.ts'), import('./io/style.ts'), import('./io/wrapping.ts')])
-  const choice = toColourChoice(flagValue(argv, '--color'))
-  const isColoured = wantsColour(choice, host.env, host.stderr.isTerminal)
-  return renderFailure(failure, await createStyle(isColoured), await createWrapping(host.stderr))
+  const [{ renderFailure }, { createStyle }, { createWrapping }] = await Promise.all([
+    import('./io/failure.ts'),
+    import('./io/style.ts'),
+    import('./io/wrapping.ts'),
+  ])
+  const style = await createStyle(flagValue(argv, '--color'), host.env, host.stderr.isTerminal)
+  return renderFailure(failure, style, await createWrapping(host.stderr))
 }
 
 /** Nothing that a run says is a command to the runner that reads it. */

@@ -111,7 +111,7 @@ function chooseLayout({ flags, host, output }: Context): LayOut | undefined {
       import('../io/spans.ts'),
       import('../io/style.ts'),
     ])
-    const isColoured = wantsColour(flags.color ?? 'auto', host.env, true)
+    const isColoured = wantsColour(flags.color, host.env, true)
     return layOutPage(text, (line) => paint(line, isColoured))
   }
 }

@@ -2,7 +2,7 @@ import type { Context, Host, Run, SharedFlags } from '../context.ts'
 import { escapeJson, oneLine } from '../io/escape.ts'
 import { Input } from '../io/input.ts'
 import { createOutput } from '../io/output.ts'
-import { createStyle, wantsColour } from '../io/style.ts'
+import { createStyle } from '../io/style.ts'
 import { createWrapping } from '../io/wrapping.ts'
 
 /** Makes the context of a command. */
@@ -23,7 +23,7 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
     if (flags.errors !== 'json') return print(wrap(redact(sign(line))))
     print(escapeJson(JSON.stringify({ warning: oneLine(redact(line), 2000) })))
   }
-  const style = await createStyle(wantsColour(flags.color ?? 'auto', host.env, host.stderr.isTerminal))
+  const style = await createStyle(flags.color, host.env, host.stderr.isTerminal)
   // A dash comes first: a CI system may take a line that a service's text begins for a command.
   const foot = (text: string) => tell(style.dim(wrap(redact(`— ${text}`))))
   const { timers } = host

@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander'
 import type { CommandModule } from '../commands/command.ts'
-import { createStyle, wantsColour } from '../io/style.ts'
+import { createStyle } from '../io/style.ts'
 import { layOutTopic } from './help-text.ts'
 import { isTopic, topics } from './topics.ts'
 
@@ -20,7 +20,7 @@ export default {
     if (!isTopic(name) || rest.length > 0) return grammar.showHelp(words)
     const { columns } = host.stdout
     const { writeTopic } = await import('./topic-texts.ts')
-    const isColoured = wantsColour(flags.color ?? 'auto', host.env, output.isTerminal)
-    await output.write(layOutTopic(writeTopic(name, columns), columns, await createStyle(isColoured)))
+    const style = await createStyle(flags.color, host.env, output.isTerminal)
+    await output.write(layOutTopic(writeTopic(name, columns), columns, style))
   },
 } satisfies CommandModule

@@ -5,7 +5,7 @@ import type { Grammar } from '../commands/command.ts'
 import type { Context, Host, Run } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import { say } from '../io/output.ts'
-import { createStyle, toColourChoice, wantsColour } from '../io/style.ts'
+import { createStyle } from '../io/style.ts'
 import { entries } from './command-tree.ts'
 import { createContext } from './create-context.ts'
 import { declareRequestFlags, isFlag, isHelpFlag, readSharedFlags, requireCompanions } from './flags.ts'
@@ -50,8 +50,7 @@ class Program implements Grammar {
       throw this.#explain(error)
     }
     if (this.#help) {
-      const choice = toColourChoice(flagValue(this.#argv, '--color'))
-      const style = await createStyle(wantsColour(choice, env, stdout.isTerminal))
+      const style = await createStyle(flagValue(this.#argv, '--color'), env, stdout.isTerminal)
       await say(stdout, layOut(this.#help, stdout.columns, style))
     }
     return this.#exitCode

@@ -13,7 +13,7 @@ export async function createPrinter(
 ): Promise<AnswerPrinter> {
   if (!isLaidOut) return createAnswerPrinter(output)
   const { MarkdownPrinter } = await loadMarkdown()
-  const isColoured = wantsColour(flags.color ?? 'auto', host.env, output.isTerminal)
+  const isColoured = wantsColour(flags.color, host.env, output.isTerminal)
   const links = isColoured && output.isTerminal && takesHyperlinks(host.env) ? 'hyperlink' : 'address'
   const columns = () => host.stdout.columns || Infinity
   return new MarkdownPrinter(output, { columns, isColoured, links, waiting })

@@ -1,12 +1,12 @@
 import type { Crowd } from '../crowd.ts'
 import type { Timers } from '../timers.ts'
 import type { Output, StdStream } from './output.ts'
-import { type ColourChoice, wantsColour } from './style.ts'
+import { wantsColour } from './style.ts'
 
 /** Where a spinner is shown, and the reasons not to show it. */
 interface SpinnerStage {
   host: { stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
-  flags: { quiet?: boolean; verbose?: boolean; color?: ColourChoice }
+  flags: { quiet?: boolean; verbose?: boolean; color?: string }
   cleanups: Crowd<() => unknown>
   timers: Timers
 }
@@ -32,7 +32,7 @@ export function showSpinner({ host, flags, cleanups, timers }: SpinnerStage, wha
     if (!cleanups.has(stop)) return
     spinner = ora({
       text: what,
-      color: wantsColour(flags.color ?? 'auto', env, true) && 'cyan',
+      color: wantsColour(flags.color, env, true) && 'cyan',
       stream: stderr.open() as NodeJS.WriteStream,
       discardStdin: false,
       hideCursor: false,

@@ -8,19 +8,16 @@ export interface Style {
 
 const plain: Style = { dim: String, bold: String, red: String, green: String, yellow: String }
 
-export type ColourChoice = 'auto' | 'always' | 'never'
-
-/** Reads the value of `--color`; one that is not valid counts as `auto`. */
-export const toColourChoice = (text: string | undefined): ColourChoice =>
-  text === 'always' || text === 'never' ? text : 'auto'
-
-/** Whether to colour: `--color`, then `NO_COLOR`, `FORCE_COLOR` and `TERM`, then whether it is a terminal. */
+/**
+ * Whether to colour: by `--color` (anything but `always` and `never` counts as `auto`), then `NO_COLOR`, `FORCE_COLOR` and
+ * `TERM`, then whether it is a terminal.
+ */
 export function wantsColour(
-  choice: ColourChoice,
+  choice: string | undefined,
   env: Readonly<Record<string, string | undefined>>,
   isTerminal: boolean,
 ): boolean {
-  if (choice !== 'auto') return choice === 'always'
+  if (choice === 'always' || choice === 'never') return choice === 'always'
   if (env.NO_COLOR) return false
   if (env.FORCE_COLOR !== undefined) return env.FORCE_COLOR !== '0' && env.FORCE_COLOR !== 'false'
   return isTerminal && env.TERM !== 'dumb' && env.CLICOLOR !== '0'
@@ -40,8 +37,8 @@ export function takesHyperlinks(env: Readonly<Record<string, string | undefined>
 }
 
 /** Loads the colours only if they are wanted. */
-export async function createStyle(isColoured: boolean): Promise<Style> {
-  if (!isColoured) return plain
+export async function createStyle(...wish: Parameters<typeof wantsColour>): Promise<Style> {
+  if (!wantsColour(...wish)) return plain
   const { Chalk } = await import('chalk')
   return new Chalk({ level: 1 })
 }
