@@ -164,8 +164,8 @@ async function findProblems(
   const problems = schema ? problemsOf(schema, body, headers['content-type']) : []
   const hasDoubts = endpoint.service === 'agents' && strict !== undefined && problems.length === 0
   const doubts = hasDoubts ? [...doubtsAboutHeaders(headers), ...doubtsAboutEvents(body)] : []
-  if (strict?.refuses) problems.push(...doubts)
-  if (problems.length > 0) return errorResponse(400, startOf(problems.join('; '), longestMessage))
+  const refused = strict?.refuses ? [...problems, ...doubts] : problems
+  if (refused.length > 0) return errorResponse(400, startOf(refused.join('; '), longestMessage))
   for (const doubt of doubts.slice(0, mostTold)) strict?.onDoubt(doubt)
   return undefined
 }

@@ -117,6 +117,20 @@ describe('a session is an object of the service', () => {
     expect((await ask('GET', '/v1/sessions')).value.data).toEqual([])
   })
 
+  test('has what its maker says, also a field that is named __proto__', async () => {
+    const fields = JSON.parse('{"__proto__":{"a":1}}')
+    const { value } = await ask('GET', `/v1/sessions/${await make(fields)}`)
+    expect(Object.getOwnPropertyDescriptor(value, '__proto__')?.value).toEqual({ a: 1 })
+  })
+
+  test('with --strict a request about which there are very many doubts is refused', async () => {
+    exchange = createEmulator({ strict: { refuses: true, onDoubt() {} } })
+    const events = Array.from({ length: 300_000 }, () => ({ type: 'user.message', content: [] }))
+    const { status, value } = await ask('POST', '/v1/sessions/s1/events', { events })
+    expect(status).toBe(400)
+    expect(value.error.message.length).toBeLessThan(5000)
+  })
+
   test('with --strict only those that were made are there', async () => {
     exchange = createEmulator({ sessions: { onlyMade: true } })
     const made = await make({})

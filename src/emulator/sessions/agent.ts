@@ -64,7 +64,8 @@ export class AgentSession extends Session {
   override accept(parameters: readonly Parameters[], fields?: object): EmulatedResponse | undefined {
     const refusal = this.#findMismatch(parameters)
     if (refusal) return refusal
-    Object.assign(this.#kept.fields, fields)
+    // Of a field that is named `__proto__` an assignment would make the prototype.
+    this.#kept.fields = { ...this.#kept.fields, ...fields }
     this.#kept.updated = new Date().toISOString()
     for (const parameter of parameters) {
       const isOutcome = parameter.type === 'user.define_outcome'
