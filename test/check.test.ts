@@ -274,7 +274,7 @@ test('C29: a proxy is named, whether it is reached or not', async () => {
 test.each([
   [
     { PARLEY_ACCESS_TOKEN: '' },
-    /^failed: no access token for the gateway: 'parley config init' asks for it/,
+    /^failed: no access token for the gateway: 'parley config init' asks for what is missing/,
     3,
   ],
   [

@@ -23,10 +23,8 @@ export interface ReadableResponse extends HttpResponse {
   accept(): void
 }
 
-/** One that is read piece by piece. */
+/** One that is read piece by piece, and closed then. */
 interface StreamedResponse extends ReadableResponse {
-  /** The response was read. */
-  finish(): void
   /** Adds what is known of the call to a failure of reading the response, or of writing it anywhere. */
   complete(error: unknown): unknown
 }
@@ -123,10 +121,6 @@ export function createCaller(
         response.close()
         call.end()
       },
-      finish() {
-        call.reach('done')
-        call.end()
-      },
       complete(error) {
         call.end()
         // One that has attempts is another call's.
@@ -164,7 +158,8 @@ export function createCaller(
       const response = await open(endpoint, parts)
       try {
         const value = await read(response)
-        response.finish()
+        response.accept()
+        response.close()
         const { session } = parts.params
         if (isOnNetwork && session !== undefined && session !== kept) {
           kept = session

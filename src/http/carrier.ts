@@ -52,7 +52,7 @@ async function createNetwork(
   { values, origins }: ResolvedSettings,
   isOneOfMany: boolean,
 ): Promise<Exchange> {
-  const [{ createHttpExchange }, { createConnections, keepConnections }] = await Promise.all([
+  const [{ createHttpExchange }, { createConnections }] = await Promise.all([
     import('./exchange.ts'),
     import('./connections.ts'),
   ])
@@ -65,7 +65,7 @@ async function createNetwork(
     findProxy: await loadProxies(host.env),
   }
   return createHttpExchange({
-    connections: isOneOfMany ? keepConnections(connect, cleanups) : createConnections(connect),
+    connections: createConnections(connect, isOneOfMany ? cleanups : undefined),
     timeout: values.timeout * 1000,
     deadline: isOneOfMany ? Infinity : limit.deadline,
     open: cleanups,

@@ -25,25 +25,21 @@ export async function openConnection(
 ): Promise<PausableSocket> {
   const proxy = findProxy?.(url)
   const way = proxy ? `${url.host}, through the proxy ${proxy.url.host}` : url.host
-  const sockets: Socket[] = []
   const over = new AbortController()
-  const giveUp = (why: string) => {
-    const failure = new CliError('not-sent', `${way}: ${why}`)
-    over.abort(failure)
-    for (const socket of sockets.toReversed()) socket.destroy(failure)
-  }
+  const giveUp = (why: string) => over.abort(new CliError('not-sent', `${way}: ${why}`))
   const onAbort = () => giveUp('given up')
   const timer =
     timeout > 0 ? setTimer(() => giveUp(`no connection within ${timeout / 1000} s`), timeout) : undefined
   signal.addEventListener('abort', onAbort)
   try {
-    const socket = await openWay(url, { proxy, ca, sockets, signal: over.signal, meanwhile })
+    const socket = await openWay(url, { proxy, ca, signal: over.signal, meanwhile })
     over.signal.throwIfAborted()
     socket.setNoDelay(true)
     return makePausable(socket)
   } catch (error) {
-    for (const socket of sockets.toReversed()) socket.destroy()
-    throw error
+    // If nothing was given up before, this error is the reason.
+    over.abort(error)
+    throw over.signal.reason
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', onAbort)
@@ -53,23 +49,22 @@ export async function openConnection(
 interface Way {
   proxy: HttpProxy | undefined
   ca: string | undefined
-  /** Every socket on the way is added, so that all can be destroyed. */
-  sockets: Socket[]
-  /** Stops a name look-up, which has no socket. */
+  /** Stops a look-up of a name, and destroys every socket on the way. */
   signal: AbortSignal
   meanwhile(): void
 }
 
-async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way): Promise<Socket> {
+/** Throws a `CliError`. */
+async function openWay(url: URL, { proxy, ca, signal, meanwhile }: Way): Promise<Socket> {
   const first = proxy?.url ?? url
   let trusting: Promise<SecureContext> | undefined
   const trust = () => {
     trusting ??= loadTls().then((tls) => createTrust(tls, ca))
     return trusting
   }
-  const explain = (error: Error, host: URL) =>
-    explainConnectError(error, host, host === url ? undefined : proxy)
-  const secure = async (socket: Socket, host: URL) => {
+  /** The one that a failure is about. */
+  let host = first
+  const secure = async (socket: Socket) => {
     const [tls, secureContext] = await Promise.all([loadTls(), trust()])
     if (socket.destroyed) throw socket.errored ?? Object.assign(new Error(), { code: 'ECONNRESET' })
     const name = hostOf(host)
@@ -80,20 +75,18 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way)
       ALPNProtocols: ['http/1.1'],
       servername: isIP(name) ? undefined : name,
     })
-    sockets.push(secured)
+    destroyOn(signal, secured)
     // A later error is the reader's, or nobody's: without a listener it would end the process.
     secured.on('error', () => {})
-    await ready(secured, 'secureConnect').catch((error: Error) => {
-      throw explain(error, host)
-    })
+    await ready(secured, 'secureConnect')
     return secured
   }
 
-  const dialFirst = async () => {
+  try {
     const name = hostOf(first)
     // An address needs no look-up, and what does it takes time to load.
     const addresses = isIP(name) ? [name] : await findAddresses(name, signal)
-    const dialing = dial(addresses, portOf(first), sockets)
+    const dialing = dial(addresses, portOf(first), signal)
     // Only now: earlier, work would delay the connection.
     setImmediate(() => {
       meanwhile()
@@ -101,19 +94,21 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way)
       const isSecure = first.protocol === 'https:' || url.protocol === 'https:'
       if (isSecure) setImmediate(() => trust().catch(() => {}))
     })
-    return dialing
+    let socket = await dialing
+    if (proxy) {
+      if (first.protocol === 'https:') socket = await secure(socket)
+      const { openTunnel } = await import('./proxy.ts')
+      await openTunnel(socket, proxy, `${url.hostname}:${portOf(url)}`)
+      host = url
+    }
+    return url.protocol === 'https:' ? await secure(socket) : socket
+  } catch (error) {
+    throw explainConnectError(error as ConnectError, host, host === url ? undefined : proxy)
   }
-  let socket = await dialFirst().catch((error: Error) => {
-    throw explain(error, first)
-  })
-  if (proxy) {
-    if (first.protocol === 'https:') socket = await secure(socket, first)
-    const { openTunnel } = await import('./proxy.ts')
-    await openTunnel(socket, proxy, `${url.hostname}:${portOf(url)}`)
-  }
-  if (url.protocol !== 'https:') return socket
-  return secure(socket, url)
 }
+
+const destroyOn = (signal: AbortSignal, socket: Socket) =>
+  signal.addEventListener('abort', () => socket.destroy(signal.reason))
 
 /** Without the brackets of an IPv6 address. */
 const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, '')
@@ -125,11 +120,11 @@ const headStart = 250
 
 /**
  * Connects to the one of several addresses that answers first. They are started one after another, and all are tried until
- * one connects. Every socket is added to `sockets`, which has none before, so that all can be destroyed. Throws Node's
- * error; if several fail, an `AggregateError`.
+ * one connects. Throws Node's error; if several fail, an `AggregateError`.
  */
-function dial(addresses: string[], port: number, sockets: Socket[]): Promise<Socket> {
+function dial(addresses: string[], port: number, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
+    const sockets: Socket[] = []
     const failures: Error[] = []
     let timer: NodeJS.Timeout | undefined
 
@@ -139,6 +134,7 @@ function dial(addresses: string[], port: number, sockets: Socket[]): Promise<Soc
       if (host === undefined) return
       const socket = connectTcp({ host, port })
       sockets.push(socket)
+      destroyOn(signal, socket)
       if (sockets.length < addresses.length) timer = setTimeout(tryNext, headStart)
       socket.once('connect', () => win(socket))
       socket.on('error', onFailure)
@@ -199,8 +195,6 @@ interface ConnectError {
   message?: string
   address?: string
   port?: number
-  /** The certificate that is not valid. */
-  cert?: { subjectaltname?: string }
   errors?: ConnectError[]
 }
 
@@ -250,10 +244,8 @@ const permanent = new Map([
   ['ERR_SSL_UNSUPPORTED_PROTOCOL', oldTls],
 ])
 
-function describe({ code = '', message, address, port, cert }: ConnectError, url: URL): string {
+function describe({ code = '', message, address, port }: ConnectError, url: URL): string {
   const shown = address?.includes(':') ? `[${address}]` : address
   const where = shown === undefined ? url.host : `${shown}:${port}`
-  const names = cert?.subjectaltname ? ` (${cert.subjectaltname.replaceAll('DNS:', '').slice(0, 200)})` : ''
-  const what = passing.get(code) ?? permanent.get(code) ?? (code || message)
-  return `${where}: ${what}${code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? names : ''}`
+  return `${where}: ${passing.get(code) ?? permanent.get(code) ?? (code || message)}`
 }

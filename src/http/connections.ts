@@ -10,25 +10,18 @@ export interface Connection extends PausableSocket {
   isUsed: boolean
 }
 
-/** Where requests get their connections from. */
-export interface Connections {
-  /** Throws as `openConnection` does; `signal` stops one that has to be opened. */
-  take(url: URL, signal: AbortSignal): Promise<Connection>
-  /** Takes back one whose response is whole. */
-  giveBack(url: URL, connection: Connection): void
-}
+export type Connections = ReturnType<typeof createConnections>
 
-/** A new connection for each request, closed after it. */
-export const createConnections = (options: ConnectOptions): Connections => ({
-  take: (url, signal) => connect(url, options, signal),
-  giveBack: (_, connection) => close(connection),
-})
-
-/** Connections that are kept for the next request to the same server. `open` gets what closes each one that is idle. */
-export function keepConnections(options: ConnectOptions, open: Crowd<() => void>): Connections {
+/**
+ * Where requests get their connections from: a new one for each, closed after it. If `open` is given they are kept for
+ * the next request to the same server, and `open` gets what closes each one that is idle.
+ */
+export function createConnections(options: ConnectOptions, open?: Crowd<() => void>) {
   const idle = new Map<string, { connection: Connection; drop(): void }[]>()
   return {
-    async take(url, signal) {
+    /** Throws as `openConnection` does; `signal` stops one that has to be opened. */
+    async take(url: URL, signal: AbortSignal): Promise<Connection> {
+      if (!open) return connect(url, options, signal)
       // First notice the connections that the server has closed meanwhile.
       await new Promise(setImmediate)
       const ofServer = idle.get(url.origin) ?? []
@@ -40,7 +33,12 @@ export function keepConnections(options: ConnectOptions, open: Crowd<() => void>
       }
       return connect(url, options, signal)
     },
-    giveBack(url, connection) {
+    /** Takes back one whose response is whole. */
+    giveBack(url: URL, connection: Connection): void {
+      if (!open) {
+        close(connection)
+        return
+      }
       connection.isUsed = true
       connection.pause(false)
       const drop = () => close(connection)

@@ -96,11 +96,9 @@ const unusable = (message: string) => new CliError('credentials', message)
 function missing(service: Service, settings: SettingName[], resolved: ResolvedSettings): CliError {
   const secret = service === 'gateway' ? 'no access token' : 'no API key'
   const what = settings.map((name) => (name === addressOf[service] ? 'no address' : secret)).join(' and ')
-  const flag = profileFlag(resolved)
   const ways = [
-    `'parley config init${flag}' asks for ${settings.length > 1 ? 'them' : 'it'}`,
+    `'parley config init${profileFlag(resolved)}' asks for what is missing`,
     ...(resolved.profile.isNamed ? [] : [`set ${settings.map(variableOf).join(' and ')}`]),
-    ...(settings.length > 1 ? [] : [`'parley config set${flag} ${settings[0]}'`]),
     "try '--profile demo'",
   ]
   return unusable(`${what} for ${nameOf[service]}: ${ways.join(', or ')}`)
@@ -111,21 +109,19 @@ function missing(service: Service, settings: SettingName[], resolved: ResolvedSe
  * run again, once for all calls that were begun with it. A new secret that never worked is not replaced.
  */
 export function createSecretRenewal(forgetSecrets: () => boolean) {
-  let version = 0
-  let hasWorked = true
+  let secret = { hasWorked: true }
 
   async function attempt<T>(call: () => Promise<T>, isSecond = false): Promise<T> {
-    const used = version
+    const used = secret
     try {
       const value = await call()
-      if (used === version) hasWorked = true
+      used.hasWorked = true
       return value
     } catch (error) {
       if (isSecond || !(error instanceof CliError) || error.details.status !== 401) throw error
-      if (used === version) {
-        if (!hasWorked || !forgetSecrets()) throw error
-        version++
-        hasWorked = false
+      if (used === secret) {
+        if (!used.hasWorked || !forgetSecrets()) throw error
+        secret = { hasWorked: false }
       }
       return attempt(call, true)
     }

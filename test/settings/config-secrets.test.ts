@@ -354,16 +354,16 @@ describe('which secret goes where', () => {
     const noSecret = await execute(['chat', 'x'], { env: { ...bare, ...pointedAt(server) } })
     expect(noSecret).toMatchObject({ code: 3, out: '' })
     expect(noSecret.err).toContain(
-      "no access token for the gateway: 'parley config init' asks for it, or set PARLEY_ACCESS_TOKEN, or 'parley config set accessToken', or try",
+      "no access token for the gateway: 'parley config init' asks for what is missing, or set PARLEY_ACCESS_TOKEN, or try",
     )
     const noAddress = await run(['chat', 'x'], { env: bare })
     expect(noAddress).toMatchObject({ code: 3, out: '', requests: [] })
     expect(noAddress.err).toBe(
-      "parley: no address and no access token for the gateway: 'parley config init' asks for them, or set PARLEY_BASE_URL and PARLEY_ACCESS_TOKEN, or try '--profile demo'\n",
+      "parley: no address and no access token for the gateway: 'parley config init' asks for what is missing, or set PARLEY_BASE_URL and PARLEY_ACCESS_TOKEN, or try '--profile demo'\n",
     )
     const own = await run(['chat', 'x', '-H', 'Authorization: Bearer own'], { env: bare })
     expect(own.err).toContain(
-      "no address for the gateway: 'parley config init' asks for it, or set PARLEY_BASE_URL,",
+      "no address for the gateway: 'parley config init' asks for what is missing, or set PARLEY_BASE_URL,",
     )
     expect(server.connections).toBe(0)
     await server.close()
