@@ -8,10 +8,16 @@ export const confirmation = (id: string, result: 'allow' | 'deny', reason?: stri
   deny_message: result === 'deny' ? reason : undefined,
 })
 
+/** What a command gave, for the agent. */
+export interface ToolResult {
+  text: string
+  isError: boolean
+}
+
 /** The result of a tool use that was carried out here, or was not because it is denied. */
 export const toolResult = (
   { id, type }: { id: string; type: string },
-  { text, isError }: { text: string; isError: boolean },
+  { text, isError }: ToolResult,
 ): SessionEvent => ({
   ...(type === 'agent.custom_tool_use'
     ? { type: 'user.custom_tool_result', custom_tool_use_id: id }

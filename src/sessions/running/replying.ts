@@ -1,3 +1,5 @@
+import type { ToolResult } from '../reply-events.ts'
+
 /**
  * Whether a reply to a tool use may be given, and whether it may be given again.
  *
@@ -54,12 +56,6 @@ export interface Doubt {
   before?: ReadonlySet<string>
   /** Since when lists show that the session waits for it anew. */
   askedSince?: number
-}
-
-/** What a command gave, for the agent. */
-export interface ToolResult {
-  text: string
-  isError: boolean
 }
 
 interface Sending {
