@@ -95,34 +95,30 @@ export function meaning(fate: Fate, { repeat, isProvedByReceipt = false, look }:
 /** One call of a run, from its first attempt to its end. */
 export type Call = ReturnType<typeof track>
 
-interface CallOptions {
-  /** The caller makes many, and prints their outcomes itself. */
-  isOneOfMany?: boolean
-  /** Printed after its fate if the run is interrupted: how to resume. */
-  wayOn?: (() => string | undefined) | undefined
-}
-
 /** Words for the person at the terminal. */
 type Words = () => string | undefined
 
 /** The calls of a run: those under way, and the last ones that were. */
 export class Calls {
+  /** How to resume: printed after what became of the calls if the run is interrupted. */
+  wayOn: Words = nothing
+  /** Whether the same command resumes what this run has done, and does not do it again. */
+  isResumed = () => false
   /** Those that change something, and are under way or ended after the last one began; with whether they are over. */
   readonly #told = new Map<Call, boolean>()
   /** What the earlier ones say against running the same command again. */
   readonly #past = new Set<Retry | undefined>()
   readonly #underWay = new Crowd<Call>()
-  #wayOnOfLast: CallOptions['wayOn']
   #sentBefore: Sent = 'no'
   #isChanging = false
-  #isResumed = () => false
   #words: Words = nothing
   /** What `sayInstead` was given last. */
   #instead: Words | undefined
   #certain: string | undefined
   #first: Words = nothing
 
-  begin(stakes: Stakes, { isOneOfMany = false, wayOn }: CallOptions = {}): Call {
+  /** One of many has a caller that prints their outcomes itself. */
+  begin(stakes: Stakes, isOneOfMany = false): Call {
     const isReading = stakes.repeat === 'always'
     const call: Call = track(stakes, () => this.#end(call, isReading))
     if (!isReading || !this.#isChanging) this.#underWay.add(call)
@@ -135,7 +131,6 @@ export class Calls {
       if (!other.meaning().safeToRetry) this.#past.add(objectionOf(other))
     }
     this.#told.set(call, false)
-    this.#wayOnOfLast = wayOn
     this.#words = () => this.#describe()
     return call
   }
@@ -157,7 +152,7 @@ export class Calls {
       .findLast((call) => call.meaning().interrupted !== undefined)
       ?.meaning().interrupted
     const isAfter = this.#certain !== undefined && meant !== undefined
-    return inTurn([this.#certain, isAfter ? `after that ${meant}` : meant, this.#wayOnOfLast?.()])
+    return inTurn([this.#certain, isAfter ? `after that ${meant}` : meant, this.wayOn()])
   }
 
   /**
@@ -174,7 +169,7 @@ export class Calls {
     if (!this.#isChanging || this.sent === 'no') return 'later'
     const last = [...this.#told.keys()].map(objectionOf)
     if (last.includes('look-first')) return 'look-first'
-    if (this.#isResumed()) return 'later'
+    if (this.isResumed()) return 'later'
     if (last.length === 0 || last.includes('never') || this.#past.has('never')) return 'never'
     return this.#past.has('look-first') ? 'look-first' : 'later'
   }
@@ -189,11 +184,6 @@ export class Calls {
   expectReading(): void {
     this.#isChanging = false
     this.#words = nothing
-  }
-
-  /** As long as `isSo` says so, the same command resumes what this run has done, and does not do it again. */
-  expectGoingOn(isSo: () => boolean): void {
-    this.#isResumed = isSo
   }
 
   /**

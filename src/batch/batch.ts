@@ -78,7 +78,7 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
   const { tokens: earlierTokens, isPartial } = results?.earlier ?? new Earlier()
   Object.assign(tally, { tokens: earlierTokens, earlierTokens, isPartial })
   const report = new BatchReport(context, tally, results !== undefined)
-  calls.expectGoingOn(() => options.resume === true)
+  calls.isResumed = () => options.resume === true
   const limits = {
     concurrency,
     retry: { ...work.retry, deadline: limit.deadline },

@@ -62,7 +62,7 @@ export async function createLineCaller(
   const last = [...(await readFileParts(input, options.file)), ...(schema?.parts ?? [])]
   // A failure's body is a part of its result.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
-  const caller = createCaller(context, settings, { isOneOfMany: true })
+  const caller = createCaller(context, settings, true)
   const withFreshSecret = createSecretRenewal(caller.forgetSecrets)
   const warnAssumed = createAssumedWarning(outer)
   const { family, retries } = settings.values

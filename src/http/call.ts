@@ -32,18 +32,8 @@ interface StreamedResponse extends ReadableResponse {
 /** Makes the calls of a run. Many may be under way at once: each failure says how far its own call got. */
 export type Caller = ReturnType<typeof createCaller>
 
-interface CallerOptions {
-  /** Many calls follow each other: connections are kept, and the caller decides which one is made again, and when. */
-  isOneOfMany?: boolean
-  /** The command that continues an interrupted run, printed after the outcome of its calls. */
-  wayOn?: () => string | undefined
-}
-
-export function createCaller(
-  context: Context,
-  settings: ResolvedSettings,
-  { isOneOfMany = false, wayOn }: CallerOptions = {},
-) {
+/** With `isOneOfMany` connections are kept for many calls, and the caller decides which one is made again, and when. */
+export function createCaller(context: Context, settings: ResolvedSettings, isOneOfMany = false) {
   const { host, flags, summary, calls, limit, timers } = context
   const { deadline } = limit
   const credentials = createCredentials(context, settings)
@@ -72,7 +62,7 @@ export function createCaller(
     choosing ??= chooseExchange(context, settings, isOneOfMany)
     const exchange = await choosing
     if (parts.meanwhile) setImmediate(parts.meanwhile)
-    const call = calls.begin({ ...endpoint, look: parts.look }, { isOneOfMany, wayOn })
+    const call = calls.begin({ ...endpoint, look: parts.look }, isOneOfMany)
     /** Adds what the fate of the call means to its failure. */
     const explain = (failure: CliError) => {
       const meaning = call.meaning()

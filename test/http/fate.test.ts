@@ -142,20 +142,20 @@ describe('the last words of an interrupted run', () => {
     const list = calls.begin(reading)
     list.reach('failed')
     list.end()
-    begin('d', { isOneOfMany: true })
+    begin('d', true)
     end('d', 'failed')
     expect(calls.lastWords()).toBe(refused)
   })
 
-  test('end with the way on that the last call knows', () => {
+  test('end with the way on', () => {
     const { calls, begin, end } = startRun()
-    begin('a', { wayOn: () => 'go on with a' })
-    begin('b', { wayOn: () => 'go on with b' })
-    expect(calls.lastWords()).toBe(`${nothing}; go on with b`)
+    calls.wayOn = () => 'go on'
+    begin('a')
+    expect(calls.lastWords()).toBe(`${nothing}; go on`)
     end('a', 'done')
-    end('b', 'done')
-    expect(calls.lastWords()).toBe('go on with b')
-    begin('c', { wayOn: () => undefined })
+    expect(calls.lastWords()).toBe('go on')
+    calls.wayOn = () => undefined
+    begin('c')
     expect(calls.lastWords()).toBe(nothing)
   })
 
@@ -178,10 +178,12 @@ describe('the last words of an interrupted run', () => {
     calls.sayInstead(() => 'the session goes on', 'the task was accepted')
     end('task', 'done')
     expect(calls.lastWords()).toBe('the task was accepted; the session goes on')
-    begin('a', { wayOn: () => 'go on with a' })
-    expect(calls.lastWords()).toBe(`the task was accepted; after that ${nothing}; go on with a`)
+    calls.wayOn = () => 'go on'
+    begin('a')
+    expect(calls.lastWords()).toBe(`the task was accepted; after that ${nothing}; go on`)
     end('a', 'done')
     expect(calls.lastWords()).toBe('the task was accepted; the session goes on')
+    calls.wayOn = () => undefined
     calls.begin(event).reach('done')
     expect(calls.lastWords()).toBe('the task was accepted')
     calls.sayInstead(() => undefined, 'the task was accepted')
@@ -271,7 +273,7 @@ describe('whether a run that is interrupted may be run again', () => {
         end(name, 'refused')
         expect(calls.retry).toBe(retry)
       }
-      calls.expectGoingOn(() => true)
+      calls.isResumed = () => true
       expect(calls.retry).toBe('later')
     }
   })
@@ -282,7 +284,7 @@ describe('whether a run that is interrupted may be run again', () => {
     const call = calls.begin(event)
     call.reach('done')
     let goesOn = true
-    calls.expectGoingOn(() => goesOn)
+    calls.isResumed = () => goesOn
     expect(calls.retry).toBe('later')
     goesOn = false
     expect(calls.retry).toBe('never')
@@ -296,7 +298,7 @@ describe('whether a run that is interrupted may be run again', () => {
     calls.begin(reading).reach('answered')
     expect(calls.retry).toBe('later')
     calls.expectChange()
-    calls.begin(asking, { isOneOfMany: true }).reach('sent')
+    calls.begin(asking, true).reach('sent')
     expect(calls.retry).toBe('never')
   })
 })

@@ -47,9 +47,8 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const { endpoint, parts } = await buildChatRequest(body, options, values)
 
   let isAnswered = false
-  const caller = createCaller(context, settings, {
-    wayOn: () => (isAnswered ? undefined : conversation?.untouched),
-  })
+  const caller = createCaller(context, settings)
+  context.calls.wayOn = () => (isAnswered ? undefined : conversation?.untouched)
   if (await caller.preview(endpoint, parts)) return
   const printing: Printing = {
     file,

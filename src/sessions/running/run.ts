@@ -28,7 +28,7 @@ import { accepted, nameOther, type SessionRun, WayOn } from './way-on.ts'
  */
 export async function runTask(context: Context, options: RunOptions, words: string[]): Promise<void> {
   const plan = await readPlan(context, options, words)
-  const caller = createCaller(context, plan.settings, { wayOn: () => wayOn.afterCalls() })
+  const caller = createCaller(context, plan.settings)
   const { parts, task } = plan
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return
   const { session } = parts.params

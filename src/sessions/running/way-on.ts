@@ -48,9 +48,9 @@ export class WayOn {
     this.#context = context
     this.#plan = plan
     this.#audit = audit
-    context.calls.expectGoingOn(
-      () => !this.isBounded && (plan.task === undefined || this.#audit.task?.is === 'accepted'),
-    )
+    context.calls.wayOn = () => this.#afterCalls()
+    context.calls.isResumed = () =>
+      !this.isBounded && (plan.task === undefined || this.#audit.task?.is === 'accepted')
   }
 
   /** There is nothing to send any more. */
@@ -93,7 +93,7 @@ export class WayOn {
   }
 
   /** After what became of the calls, if a signal ends the run. */
-  afterCalls(): string | undefined {
+  #afterCalls(): string | undefined {
     if (this.isAccepted) return this.#commandLine
     return this.#plan.isAudited && this.#context.calls.sent !== 'no' ? byAudit : undefined
   }
