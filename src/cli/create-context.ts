@@ -8,46 +8,26 @@ import { createWrapping } from '../io/wrapping.ts'
 /** Makes the context of a command. */
 export async function createContext(host: Host, flags: SharedFlags, run: Run): Promise<Context> {
   const { redact } = run.secrets
+  const { timers } = host
   const wrap = await createWrapping(host.stderr)
+  const style = await createStyle(flags.color, host.env, host.stderr.isTerminal)
   const print = (line: string) => {
     host.stderr.open().write(`${line}\n`)
+  }
+  const say = (line: string) => print(wrap(redact(`parley: ${oneLine(redact(line), 2000)}`)))
+  const note = (line: string) => {
+    if (!flags.quiet) say(line)
+  }
+  const warn = (line: string) => {
+    if (flags.errors !== 'json') return say(line)
+    print(escapeJson(JSON.stringify({ warning: oneLine(redact(line), 2000) })))
   }
   const tell = (line: string) => {
     if (!flags.quiet) print(redact(line))
   }
-  const sign = (line: string) => `parley: ${oneLine(redact(line), 2000)}`
-  const note = (line: string) => {
-    if (!flags.quiet) print(wrap(redact(sign(line))))
-  }
-  const warn = (line: string) => {
-    if (flags.errors !== 'json') return print(wrap(redact(sign(line))))
-    print(escapeJson(JSON.stringify({ warning: oneLine(redact(line), 2000) })))
-  }
-  const style = await createStyle(flags.color, host.env, host.stderr.isTerminal)
   // A dash comes first: a CI system may take a line that a service's text begins for a command.
   const foot = (text: string) => tell(style.dim(wrap(redact(`— ${text}`))))
-  const { timers } = host
-  return {
-    ...run,
-    host,
-    flags,
-    note,
-    warn,
-    tell,
-    foot,
-    timers,
-    input: new Input({
-      stdin: host.stdin,
-      host,
-      readsStdin: flags.stdin !== false,
-      isForHeader: flags.header?.includes('@-') ?? false,
-      needsText: flags.failOnEmpty ?? false,
-      limit: run.limit,
-      timers,
-      note,
-    }),
-    output: createOutput(host.stdout, { limit: run.limit, timers }),
-    style,
-    wrap,
-  }
+  const input = new Input({ host, flags, limit: run.limit, note })
+  const output = createOutput(host.stdout, { limit: run.limit, timers })
+  return { ...run, host, flags, note, warn, tell, foot, timers, input, output, style, wrap }
 }

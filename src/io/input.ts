@@ -21,18 +21,11 @@ export interface Stdin {
 }
 
 export interface InputOptions {
-  stdin: Stdin
   /** Its current folder may be gone, and is asked for only if it is needed. */
-  host: { readonly cwd: string; readonly platform: NodeJS.Platform }
-  /** False with `--no-stdin`. */
-  readsStdin: boolean
-  /** A header needs stdin. Headers are read after the words. */
-  isForHeader: boolean
-  /** With `--fail-on-empty`: reading a stdin without text is a usage error. */
-  needsText: boolean
+  host: { readonly cwd: string; readonly platform: NodeJS.Platform; stdin: Stdin; timers: Timers }
+  flags: { stdin?: boolean; header?: string[]; failOnEmpty?: boolean }
   /** When reading stdin and FIFOs ends, and the wait for a person's answer. */
   limit: Limit
-  timers: Timers
   note(line: string): void
 }
 
@@ -43,19 +36,24 @@ export class Input {
   #firstReader: string | undefined
 
   constructor(options: InputOptions) {
-    this.stdinKind = options.readsStdin ? options.stdin.kind : 'none'
     this.#options = options
+    this.stdinKind = this.readsStdin ? options.host.stdin.kind : 'none'
   }
 
   /** False with `--no-stdin`. */
   get readsStdin(): boolean {
-    return this.#options.readsStdin
+    return this.#options.flags.stdin !== false
+  }
+
+  /** Headers are read after the words. */
+  get #isForHeader(): boolean {
+    return this.#options.flags.header?.includes('@-') ?? false
   }
 
   /** Waits for a person's answer, until the deadline at the latest. */
   inTime<T>(work: Promise<T>, whatGoesOn: string): Promise<T> {
-    const { limit, timers } = this.#options
-    return inTime(work, { time: limit.deadline, timers }, () =>
+    const { limit, host } = this.#options
+    return inTime(work, { time: limit.deadline, timers: host.timers }, () =>
       tooLate(`the deadline passed while ${whatGoesOn}`),
     )
   }
@@ -68,7 +66,7 @@ export class Input {
   /** stdin piece by piece, for one reader. */
   stdinChunks(reader: string): AsyncIterable<Uint8Array> {
     this.#takeStdin(reader)
-    const { stdin, timers } = this.#options
+    const { stdin, timers } = this.#options.host
     const pieces = readStream(() => stdin.open(), 'stdin', new AbortController().signal)
     return withHint(pieces, timers, () => this.#sayWaiting())
   }
@@ -102,10 +100,11 @@ export class Input {
 
   /** The text of a stdin that is a pipe, socket or file, to add to words; `undefined` if it is something else, or was read. */
   async piped(reader: string): Promise<string | undefined> {
-    const { readsStdin, isForHeader, needsText, stdin, note } = this.#options
-    const isFree = readsStdin && !isForHeader && this.#firstReader === undefined
-    if (needsText && isFree && stdin.kind === 'none') throw withoutText()
-    if (!isFree || (stdin.kind !== 'pipe' && stdin.kind !== 'file')) return undefined
+    const { flags, host, note } = this.#options
+    const { kind } = host.stdin
+    const isFree = this.readsStdin && !this.#isForHeader && this.#firstReader === undefined
+    if (flags.failOnEmpty && isFree && kind === 'none') throw withoutText()
+    if (!isFree || (kind !== 'pipe' && kind !== 'file')) return undefined
     const onIdle = () => note('waiting for stdin (--no-stdin skips it)')
     return decodeUtf8(await this.#readStdin(reader, onIdle), 'stdin')
   }
@@ -121,8 +120,7 @@ export class Input {
 
   /** For a command that leaves stdin alone, because of what was given. Throws a usage error if a flag requires its text. */
   leaveStdin(given: string): void {
-    const { needsText, isForHeader } = this.#options
-    if (needsText && this.#firstReader === undefined && !isForHeader)
+    if (this.#options.flags.failOnEmpty && this.#firstReader === undefined && !this.#isForHeader)
       throw usage(`--fail-on-empty: stdin is not read beside ${given}`)
   }
 
@@ -146,26 +144,27 @@ export class Input {
     if (!this.readsStdin) throw usage(`${reader} reads stdin, which --no-stdin forbids`)
     if (first) throw usage(`stdin can be read only once: ${first} and ${reader} both ask for it`)
     this.#firstReader = reader
-    if (this.#options.stdin.kind === 'folder') throw new CliError('file', 'stdin: it is a folder')
+    if (this.#options.host.stdin.kind === 'folder') throw new CliError('file', 'stdin: it is a folder')
   }
 
   #sayWaiting(): void {
-    const { stdin, host, note } = this.#options
+    const { host, note } = this.#options
     const endKeys = host.platform === 'win32' ? 'Ctrl-Z and Enter end' : 'Ctrl-D ends'
-    note(stdin.kind === 'terminal' ? `waiting for stdin; ${endKeys} it` : 'waiting for stdin')
+    note(host.stdin.kind === 'terminal' ? `waiting for stdin; ${endKeys} it` : 'waiting for stdin')
   }
 
   async #readStdin(reader: string, onIdle = () => this.#sayWaiting()): Promise<Uint8Array> {
     this.#takeStdin(reader)
-    const { stdin, needsText } = this.#options
-    const bytes = await this.#read(() => stdin.open(), 'stdin', onIdle)
-    if (needsText && isBlank(bytes)) throw withoutText()
+    const { host, flags } = this.#options
+    const bytes = await this.#read(() => host.stdin.open(), 'stdin', onIdle)
+    if (flags.failOnEmpty && isBlank(bytes)) throw withoutText()
     return bytes
   }
 
   /** Reads a stream to its end. Throws a `CliError` if the deadline comes first, or if it is longer than a text can be. */
   async #read(open: OpenStream, name: string, onIdle: () => void): Promise<Uint8Array> {
-    const { limit, timers } = this.#options
+    const { limit, host } = this.#options
+    const { timers } = host
     const stop = new AbortController()
     const pieces = withHint(read(open, name, stop.signal), timers, onIdle)
     const whole = readBody(pieces, longestText + 1)
