@@ -133,9 +133,12 @@ faultsOnce('G: last words', [
     stdin: { open: true },
   },
   {
-    ...dying('file', ': what came is kept as a^[[31m.txt.part; the answer was cut off'),
-    name: 'G29 a file whose name could control a terminal',
-    argv: [...stream, '-o', 'a\x1b[31m.txt'],
+    ...dying(
+      'file',
+      ': what came is kept as a^[[31m.txt.part; the answer was cut off; t^[[31m ::x was not made',
+    ),
+    name: 'G29 files whose names could control a terminal, or what reads stderr',
+    argv: [...stream, '-o', 'a\x1b[31m.txt', '--thread', 't\x1b[31m\n::x'],
     script: answering(sseHead + delta('begun')),
     reqs: 1,
     files: ['cwd/a\x1b[31m.txt.part'],

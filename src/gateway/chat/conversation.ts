@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { buildBody, instruct, type Part } from '../../content/body.ts'
 import type { Context } from '../../context.ts'
 import { asFileFailure, CliError } from '../../errors.ts'
+import { oneLine } from '../../io/escape.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
 import { findTarget, realPlace } from '../../io/paths.ts'
 import { writeWhole } from '../../io/temporary-file.ts'
@@ -57,7 +58,7 @@ export async function openConversation(context: Context, name: string): Promise<
   const given = await read()
   return {
     given,
-    untouched: given ? `${name} is as it was` : `${name} was not made`,
+    untouched: `${oneLine(name)} ${given ? 'is as it was' : 'was not made'}`,
     async add({ question, answer, role, system }) {
       // The answer came whole: a signal must not say that it was cut off.
       context.calls.sayInstead(() => 'the answer is not in the thread')
