@@ -73,7 +73,7 @@ test.each(patterns)('R89 a refusal full of %j is read by work that grows as it d
   }
 })
 
-const set = (path: string[]) => [{ path, appends: true, json: '1', source: '' }]
+const set = (path: string[]) => [{ path: [...path, undefined], json: '1', source: '' }]
 const parsers: Record<string, (text: string) => unknown> = {
   'the check of JSON': (text) => [findFault(text, 1000), findFault(`{"a":[${text}`, 1000)],
   'an edit of JSON': (text) => [editJson(`{"a":[${text}]}`, set(['b'])), editJson(text, set(['a']))],

@@ -2,10 +2,12 @@ import { usage } from '../../errors.ts'
 import { formatPath, tryParseJson } from './parse.ts'
 import { childrenOf, skipBlanks } from './scanner.ts'
 
+type Path = (string | number)[]
+type Step = string | number | undefined
+
 export interface Assignment {
-  path: (string | number)[]
-  /** `a[]=…` adds an element. */
-  appends: boolean
+  /** It ends with `undefined` for `a[]=…`, which adds an element: the place after the last one has no number. */
+  path: Step[]
   /** JSON text, exactly as the person wrote it. */
   json: string
   /** As it was written, for messages. */
@@ -13,24 +15,23 @@ export interface Assignment {
 }
 
 /** Sets a field to a JSON text. */
-export const assigning = (path: Assignment['path'], json: string): Assignment => ({
+export const assigning = (path: Path, json: string): Assignment => ({
   path,
-  appends: false,
   json,
   source: path.join('.'),
 })
 
 /** Adds a JSON text to a list. */
-export const appending = (path: Assignment['path'], json: string): Assignment => ({
+export const appending = (path: Path, json: string): Assignment => ({
   ...assigning(path, json),
-  appends: true,
+  path: [...path, undefined],
 })
 
 const longestPath = 1000
 
 /** Reads the path that a text begins with: `a.b`, `a[0]`, `a["x.y"]`. Returns where it ends, too. */
-export function readFieldPath(source: string): { path: (string | number)[]; end: number } {
-  const path: (string | number)[] = []
+export function readFieldPath(source: string): { path: Path; end: number } {
+  const path: Path = []
   const key = /\.?([^.[\]="]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]/y
   let end = 0
   for (let found = key.exec(source); found; found = key.exec(source)) {
@@ -45,18 +46,16 @@ export function readFieldPath(source: string): { path: (string | number)[]; end:
 
 /** Reads the `PATH=VALUE` of `--set`: a path, or `a[]` to append. Throws a usage error. */
 export function parseAssignment(source: string): Assignment {
-  const { path, end: endOfPath } = readFieldPath(source)
-  let end = endOfPath
-  const appends = source.startsWith('[]', end)
-  if (appends) end += 2
-  if (path.length === 0 || source[end] !== '=') {
+  const { path, end } = readFieldPath(source)
+  const [, brackets, value] = /^(\[\])?=(.*)$/s.exec(source.slice(end)) ?? []
+  if (path.length === 0 || value === undefined) {
     throw usage(
       `--set ${source}: must have the form PATH=VALUE, with a path such as a.b, a[0], a[] or a["x.y"]`,
     )
   }
   if (path.length > longestPath) throw usage(`--set: its path has more than ${longestPath} steps`)
-  const value = source.slice(end + 1)
-  return { path, appends, json: isJson(value) ? value : JSON.stringify(value), source: `--set ${source}` }
+  const json = isJson(value) ? value : JSON.stringify(value)
+  return { ...(brackets ? appending(path, json) : assigning(path, json)), source: `--set ${source}` }
 }
 
 const isJson = (text: string): boolean => tryParseJson(text) !== undefined
@@ -72,14 +71,20 @@ export function editJson(text: string, assignments: readonly Assignment[]): stri
   return root?.text() ?? text
 }
 
+/** A value, and what stands before it: a comma, a key, blanks. */
+interface Child {
+  lead: string
+  value: string | Container
+}
+
 /** An object or a list whose values can be changed. What is not opened stays one text. */
 class Container {
   readonly isList: boolean
   readonly #head: string
   readonly #tail: string
-  /** Each value, and what stands before it: a comma, a key, blanks. */
-  readonly #children: { lead: string; value: string | Container }[] = []
-  readonly #places = new Map<string | number, number>()
+  readonly #children: Child[] = []
+  /** Of those with one key the last. */
+  readonly #byKey = new Map<Step, Child>()
 
   /** The text has no other value, but may have blanks around this one. */
   constructor(text: string) {
@@ -95,24 +100,24 @@ class Container {
   }
 
   has(key: string | number): boolean {
-    return this.#places.has(key)
+    return this.#byKey.has(key)
   }
 
   /** The object or list in a place; `undefined` if there is a value of another kind. */
   open(key: string | number): Container | undefined {
-    const child = this.#children[this.#places.get(key) ?? -1]
+    const child = this.#byKey.get(key)
     if (typeof child?.value === 'string') child.value = openContainer(child.value) ?? child.value
     return typeof child?.value === 'string' ? undefined : child?.value
   }
 
   /** Sets a value, or adds it after the last one. */
-  set(key: string | number | undefined, json: string): void {
-    const child = key === undefined ? undefined : this.#children[this.#places.get(key) ?? -1]
+  set(key: Step, json: string): void {
+    const child = this.#byKey.get(key)
     if (child) child.value = json
     else {
       const comma = this.#children.length === 0 ? '' : ','
       const name = typeof key === 'string' ? `${JSON.stringify(key)}:` : ''
-      this.#push(typeof key === 'string' ? key : undefined, comma + name, json)
+      this.#push(key, comma + name, json)
     }
   }
 
@@ -123,9 +128,10 @@ class Container {
     return [this.#head, ...values, this.#tail].join('')
   }
 
-  #push(name: string | undefined, lead: string, value: string): void {
-    this.#places.set(name ?? this.#children.length, this.#children.length)
-    this.#children.push({ lead, value })
+  #push(key: Step, lead: string, value: string): void {
+    const child = { lead, value }
+    this.#byKey.set(key ?? this.#children.length, child)
+    this.#children.push(child)
   }
 }
 
@@ -133,18 +139,16 @@ const openContainer = (text: string): Container | undefined =>
   /[[{]/.test(text.charAt(skipBlanks(text, 0))) ? new Container(text) : undefined
 
 /** Sets or adds the value, and makes each parent that is missing. */
-function assign(root: Container | undefined, { path, appends, json, source }: Assignment): void {
-  // The place after the last element of a list has no number.
-  const steps = appends ? [...path, undefined] : path
+function assign(root: Container | undefined, { path, json, source }: Assignment): void {
   let inner = root
-  for (const [depth, key] of steps.entries()) {
-    const above = path.slice(0, depth)
+  for (const [depth, key] of path.entries()) {
+    const above = path.slice(0, depth) as Path
     const container = requireKind(inner, typeof key !== 'string', above, source)
     if (typeof key === 'number' && key > 0 && !container.has(key - 1))
       throw usage(`${source}: ${formatPath([...above, key])} would leave a gap`)
-    if (depth === steps.length - 1 || key === undefined) container.set(key, json)
+    if (depth === path.length - 1 || key === undefined) container.set(key, json)
     else {
-      if (!container.has(key)) container.set(key, typeof steps[depth + 1] === 'string' ? '{}' : '[]')
+      if (!container.has(key)) container.set(key, typeof path[depth + 1] === 'string' ? '{}' : '[]')
       inner = container.open(key)
     }
   }
@@ -153,7 +157,7 @@ function assign(root: Container | undefined, { path, appends, json, source }: As
 function requireKind(
   container: Container | undefined,
   isList: boolean,
-  path: Assignment['path'],
+  path: Path,
   source: string,
 ): Container {
   if (container?.isList === isList) return container

@@ -35,15 +35,15 @@ test.each<[source: string, path: (string | number)[], end?: number]>([
 
 describe('an assignment', () => {
   test.each([
-    ['a=1', ['a'], false, '1'],
-    ['a= [1, 2.50] ', ['a'], false, ' [1, 2.50] '],
-    ['a=tru', ['a'], false, '"tru"'],
-    ['a=', ['a'], false, '""'],
-    ['a=b=c', ['a'], false, '"b=c"'],
-    ['a.b[]=null', ['a', 'b'], true, 'null'],
-    ['a[0]="x"', ['a', 0], false, '"x"'],
-  ])('%j', (source, path, appends, json) => {
-    expect(parseAssignment(source)).toEqual({ path, appends, json, source: `--set ${source}` })
+    ['a=1', ['a'], '1'],
+    ['a= [1, 2.50] ', ['a'], ' [1, 2.50] '],
+    ['a=tru', ['a'], '"tru"'],
+    ['a=', ['a'], '""'],
+    ['a=b=c', ['a'], '"b=c"'],
+    ['a.b[]=null', ['a', 'b', undefined], 'null'],
+    ['a[0]="x"', ['a', 0], '"x"'],
+  ])('%j', (source, path, json) => {
+    expect(parseAssignment(source)).toEqual({ path, json, source: `--set ${source}` })
   })
 
   const form = 'must have the form PATH=VALUE, with a path such as a.b, a[0], a[] or a["x.y"]'
@@ -62,8 +62,8 @@ describe('an assignment', () => {
   })
 
   test('of the program is told by its path', () => {
-    expect(assigning(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], appends: false, json: '1', source: 'a.b' })
-    expect(appending(['a'], '1')).toEqual({ path: ['a'], appends: true, json: '1', source: 'a' })
+    expect(assigning(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], json: '1', source: 'a.b' })
+    expect(appending(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
   })
 })
 
