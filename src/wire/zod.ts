@@ -8,7 +8,6 @@ const kinds: Record<string, string> = {
   boolean: 'true or false',
   array: 'a list',
   object: 'an object',
-  record: 'an object',
 }
 
 // zod/mini has no messages of its own, and to compile a schema takes longer than to check the few values of a run.
@@ -53,24 +52,18 @@ export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   return schema
 }
 
-/** An object with any keys: with `__proto__` too, which zod neither checks nor keeps. */
-export function record<T extends z.ZodMiniType>(value: T): z.ZodMiniRecord<z.ZodMiniString, T> {
-  const schema = z.record(z.string(), value)
-  const { run } = schema._zod
-  schema._zod.run = (payload, context) => {
-    const own = Object.getOwnPropertyDescriptor(payload.value ?? {}, '__proto__')
-    run(payload, context)
-    if (own === undefined || payload.issues.length > 0) return payload
-    const part = { value: own.value, issues: [] as typeof payload.issues }
-    value._zod.run(part, context)
-    payload.issues.push(
-      ...part.issues.map((issue) => ({ ...issue, path: ['__proto__', ...(issue.path ?? [])] })),
-    )
-    Object.defineProperty(payload.value, '__proto__', { ...own, value: part.value })
-    return payload
-  }
-  return schema
-}
+/** An object with any keys: zod's own record neither checks nor keeps `__proto__`. The values stay as they are. */
+export const record = <T extends z.ZodMiniType>(schema: T) =>
+  z.custom<Record<string, z.infer<T>>>(isObject, 'must be an object').check(
+    z.check(({ value, issues }) => {
+      for (const [key, input] of Object.entries(value))
+        for (const { path, message } of schema.safeParse(input).error?.issues ?? [])
+          if (issues.length <= mostCounted)
+            issues.push({ code: 'custom', message, path: [key, ...path], input })
+    }),
+  )
+
+const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** A schema that is built when it is first used: a run uses few of them, and to build takes longer than to parse. */
 export function lazily<T>(build: () => T): () => T {

@@ -35,7 +35,7 @@ export function createJudge(schema: unknown): Judge {
   const validator = new draft.Validator({ ...reading, validateSchema: false })
   try {
     // Of its problems the first names the keyword; others may only follow from it.
-    if (!draft.check(schema)) return failing(describeAll(schema, draft.check.errors?.slice(0, 1)))
+    if (!draft.check(schema)) return failing(describeAll(draft.check.errors?.slice(0, 1)))
     for (const part of [...subschemasOf(schema)]) {
       for (const [name, type] of validatorsOwn) if (typeof part[name] === type) delete part[name]
       nameAnew(part)
@@ -45,7 +45,7 @@ export function createJudge(schema: unknown): Judge {
     validate(null)
     return {
       problems: [],
-      judge: (value) => (validate(value) ? [] : describeAll(value, validate.errors)),
+      judge: (value) => (validate(value) ? [] : describeAll(validate.errors)),
     }
   } catch (error) {
     return failing([describeRefusal(error)])
@@ -83,19 +83,19 @@ function describeRefusal(error: unknown): string {
 const summaries = new Set(['if', 'propertyNames'])
 
 /** Where and why a value does not fit: `$.items[0].price: type: must be number, not "a"`. */
-function describeAll(value: unknown, errors: readonly ErrorObject[] | null | undefined): Problems {
+function describeAll(errors: readonly ErrorObject[] | null | undefined): Problems {
   const all = errors ?? []
   const own = all.filter(({ keyword }) => !summaries.has(keyword))
   const problems = new Set<string>()
   for (const error of own.length > 0 ? own : all) {
     if (problems.size === mostProblems) break
-    problems.add(describe(value, error))
+    problems.add(describe(error))
   }
   return [...problems]
 }
 
-function describe(value: unknown, { instancePath, keyword, message, params, data }: ErrorObject): string {
-  const place = formatPlace(value, instancePath)
+function describe({ instancePath, keyword, message, params, data }: ErrorObject): string {
+  const place = formatPlace(instancePath)
   const named = params.additionalProperty ?? params.unevaluatedProperty
   if (named !== undefined) return `${place}: ${keyword}: must not have the property ${JSON.stringify(named)}`
   const allowed = params.allowedValues ?? (keyword === 'const' ? [params.allowedValue] : undefined)
@@ -118,16 +118,14 @@ function kindOf(value: unknown): string {
 }
 
 /** The place that a pointer such as `/items/0` leads to, in the way of JSON path. */
-function formatPlace(value: unknown, pointer: string): string {
-  let place = '$'
-  let inner = value
-  for (const encoded of pointer.split('/').slice(1)) {
-    const key = encoded.replaceAll('~1', '/').replaceAll('~0', '~')
-    if (Array.isArray(inner)) place += `[${key}]`
-    else place += /^[A-Za-z_][\w-]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`
-    inner = (inner as Record<string, unknown> | undefined)?.[key]
-  }
-  return place
+function formatPlace(pointer: string): string {
+  const keys = pointer.split('/').slice(1)
+  return `$${keys.map((key) => formatKey(key.replaceAll('~1', '/').replaceAll('~0', '~'))).join('')}`
+}
+
+function formatKey(key: string): string {
+  if (/^[A-Za-z_][\w-]*$/.test(key)) return `.${key}`
+  return `[${/^\d+$/.test(key) ? key : JSON.stringify(key)}]`
 }
 
 type SchemaObject = Record<string, unknown>

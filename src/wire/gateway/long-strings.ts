@@ -1,3 +1,5 @@
+import { closingQuote } from '../json/scanner.ts'
+
 /** A string of this length or more is cut out. Bytes. */
 const long = 64 * 1024
 
@@ -13,7 +15,7 @@ export class LongStrings {
     const kept: Buffer[] = []
     let done = 0
     for (let open = bytes.indexOf('"'); open >= 0; ) {
-      const close = findClosingQuote(bytes, open + 1)
+      const close = closingQuote(bytes, open + 1)
       if (close < 0) break
       const string = bytes.subarray(open + 1, close)
       if (string.length >= long && !string.includes('\\')) {
@@ -30,13 +32,4 @@ export class LongStrings {
   readonly bytesOf = (text: string): Uint8Array =>
     (text.startsWith(this.#mark) ? this.#strings[Number(text.slice(this.#mark.length))] : undefined) ??
     Buffer.from(text)
-}
-
-function findClosingQuote(bytes: Buffer, start: number): number {
-  for (let quote = bytes.indexOf('"', start); quote >= 0; quote = bytes.indexOf('"', quote + 1)) {
-    let slashes = 0
-    while (quote - slashes > start && bytes[quote - slashes - 1] === 0x5c) slashes++
-    if (slashes % 2 === 0) return quote
-  }
-  return -1
 }

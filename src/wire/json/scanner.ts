@@ -7,8 +7,11 @@ export function skipBlanks(text: string, start: number): number {
   return place
 }
 
-/** The place of the quote that closes a string, -1 if there is none; `isEscaped` says that of the first character. */
-function closingQuote(text: string, start: number, isEscaped = false): number {
+/**
+ * The place of the quote that closes a string, in a text or its bytes, -1 if there is none; `isEscaped` says that of the
+ * first character.
+ */
+export function closingQuote(text: string | Buffer, start: number, isEscaped = false): number {
   for (let quote = text.indexOf('"', start); quote >= 0; quote = text.indexOf('"', quote + 1)) {
     if (!isEscapedAt(text, quote, start, isEscaped)) return quote
   }
@@ -16,10 +19,10 @@ function closingQuote(text: string, start: number, isEscaped = false): number {
 }
 
 /** Whether an odd number of backslashes comes right before a place. */
-function isEscapedAt(text: string, place: number, start: number, isEscaped: boolean): boolean {
+function isEscapedAt(text: string | Buffer, place: number, start: number, isEscaped: boolean): boolean {
   let first = place
   // It ends at the string's start at the latest, before which is its quote.
-  while (text.charCodeAt(first - 1) === 0x5c) first--
+  while (text[first - 1] === '\\' || text[first - 1] === 0x5c) first--
   const isOdd = (place - first) % 2 === 1
   return first === start && isEscaped ? !isOdd : isOdd
 }

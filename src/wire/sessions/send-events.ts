@@ -98,10 +98,8 @@ interface EventProblem {
  */
 export function createEventsCheck() {
   const problems: EventProblem[] = []
-  /** Problems with the order of the events (4.1); they come last. */
-  const misplaced: EventProblem[] = []
-  const note = (list: EventProblem[], problem: EventProblem) => {
-    if (list.length <= mostCounted) list.push(problem)
+  const note = (problem: EventProblem) => {
+    if (problems.length <= mostCounted) problems.push(problem)
   }
   let count = 0
   let type: unknown
@@ -111,11 +109,11 @@ export function createEventsCheck() {
     add(event: unknown): void {
       if (type === 'system.message') {
         const message = 'a system.message must be the last event, and there is at most one'
-        note(misplaced, { path: [count - 1], message })
+        note({ path: [count - 1], message })
       }
       if (problems.length <= mostCounted && !isPlainMessage(event)) {
         for (const { path, message } of EventParameters().safeParse(event).error?.issues ?? []) {
-          note(problems, { path: [count, ...path], message })
+          note({ path: [count, ...path], message })
         }
       }
       typeBefore = type
@@ -127,9 +125,9 @@ export function createEventsCheck() {
       if (count === 0) return [{ path: [], message: 'must have at least one event' }]
       if (type === 'system.message' && !allowedBefore.includes(typeBefore as string)) {
         const message = `a system.message must come right after a ${allowedBefore.join(', ')}`
-        note(misplaced, { path: [count - 1], message })
+        note({ path: [count - 1], message })
       }
-      return [...problems, ...misplaced].slice(0, mostCounted + 1)
+      return problems
     },
   }
 }
