@@ -4,6 +4,7 @@ import { streamParts } from '../../sessions/following/event-stream.ts'
 import { type Follower, openFollower } from '../../sessions/following/follower.ts'
 import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
 import { type SessionOptions, sessionFlags, sessionParts } from '../../sessions/session.ts'
+import { goesOn, sessionCommand } from '../../sessions/session-command.ts'
 import { readSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { CommandModule } from '../command.ts'
@@ -45,6 +46,12 @@ export default {
     let follower: Follower | undefined
     try {
       follower = await openFollower(context, caller, parts, following)
+      const { state } = follower
+      context.calls.sayInstead(() =>
+        stays && state.stop
+          ? `the session is idle; to follow it again: ${sessionCommand(context, 'follow', session)}`
+          : goesOn(context, session),
+      )
       await followAndPrint(context, follower, { session, ids, markdown, stays })
     } finally {
       follower?.close()

@@ -8,7 +8,6 @@ import { toTsv } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { printIds, toRow } from '../listing/rows.ts'
-import { goesOn, sessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Follower } from './follower.ts'
 import { budgetReached, stillWaiting } from './stop-text.ts'
@@ -23,14 +22,10 @@ export interface TranscriptOptions {
   isAside?: boolean
   /** The session is followed until it is terminated or deleted; absent if the command has no `--stay`. */
   stays?: boolean
-  /** What an interrupted run says first. */
-  certain?: string
   /** Events that were sent: only what comes after them is printed. */
   sent?: readonly SessionEvent[]
   /** Called after each part of news, and waited for; may reply to what waits. */
   react?: ((items: readonly EventItem[]) => Promise<void>) | undefined
-  /** What becomes of the session when the run is interrupted; by default it can be followed again. */
-  wayOn?: () => string
   /** The command of a run that goes on. */
   resume?: () => readonly string[]
 }
@@ -53,7 +48,9 @@ export async function followAndPrint(
   try {
     for await (const items of follower.news(sent)) {
       await printEvents(items, state)
-      if (!hasBegun) begin(context, state, options)
+      // Outside of a terminal, too, it is said that nothing has happened yet.
+      if (!hasBegun && (context.host.stderr.isTerminal || (state.isEmpty && !sent)))
+        context.note(describeStart(state, options, context.timers.now()))
       hasBegun = true
       await react?.(items)
       if (ids && stays) await printWaiting(context, state, printed)
@@ -78,17 +75,6 @@ export async function followAndPrint(
     sent: 'yes',
     serviceMessage: stop.why,
   })
-}
-
-/** Says what is followed, or why the session is idle: on a terminal. Anywhere it says if nothing has happened yet. */
-function begin(context: Context, state: SessionState, options: TranscriptOptions): void {
-  const { session, stays, sent, certain, wayOn = () => goesOn(context, session) } = options
-  context.calls.sayInstead(() => {
-    if (!stays || !state.stop) return wayOn()
-    return `the session is idle; to follow it again: ${sessionCommand(context, 'follow', session)}`
-  }, certain)
-  if (!context.host.stderr.isTerminal && (!state.isEmpty || sent)) return
-  context.note(describeStart(state, options, context.timers.now()))
 }
 
 /** What a person sees before the first event: what is followed, or since when and why the session is idle. */

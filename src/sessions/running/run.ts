@@ -138,6 +138,7 @@ async function followToRest(followed: Followed): Promise<void> {
   }
   let { sent } = followed
   let failure: unknown
+  context.calls.sayInstead(() => wayOn.words(follower.state), sent && accepted)
   do {
     try {
       await followAndPrint(context, follower, {
@@ -146,14 +147,12 @@ async function followToRest(followed: Followed): Promise<void> {
         markdown,
         isAside,
         sent,
-        certain: sent && accepted,
         async react(items) {
           bounds.add(items)
           await denials.add(items)
           tellUnasked(false)
           actor.see()
         },
-        wayOn: () => wayOn.words(follower.state),
         resume: () => wayOn.command(),
       })
     } catch (error) {

@@ -47,7 +47,7 @@ export async function deliverEvents(
     if (follower) {
       const sent = sentEvents(body, events)
       const { followAndPrint } = await loadTranscript()
-      await followAndPrint(context, follower, { session, ids, markdown, certain: accepted, sent })
+      await followAndPrint(context, follower, { session, ids, markdown, sent })
     } else {
       await printReceipt(context, events, ids)
       // After an answer to a question other tool uses may wait.
