@@ -3,9 +3,9 @@ import { addValue } from '../argv/flags.ts'
 import { didYouMean } from '../argv/spelling.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
-import type { Caller } from '../http/call.ts'
+import { type Caller, createCaller } from '../http/call.ts'
 import { agentHeaders } from '../http/request.ts'
-import { parseValue, type ResolvedSettings } from '../settings/resolve.ts'
+import { parseValue, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import { profileFlag } from '../settings/service-settings.ts'
 import { betas as knownBetas } from '../wire/sessions/betas.ts'
 import { sessionCommand } from './session-command.ts'
@@ -35,6 +35,13 @@ export interface SessionAccess {
   context: Context
   caller: Caller
   parts: SessionParts
+}
+
+/** Throws a usage error if no session is named. */
+export async function accessSession(context: Context, options: SessionOptions) {
+  const settings = await readSettings(context)
+  const parts = sessionParts(context, settings, options)
+  return { context, settings, parts, caller: createCaller(context, settings) }
 }
 
 /** Throws a usage error if no session is named. */

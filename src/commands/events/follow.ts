@@ -1,11 +1,9 @@
 import { Option } from 'commander'
-import { createCaller } from '../../http/call.ts'
 import { streamParts } from '../../sessions/following/event-stream.ts'
 import { type Follower, openFollower } from '../../sessions/following/follower.ts'
 import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
-import { type SessionOptions, sessionFlags, sessionParts } from '../../sessions/session.ts'
+import { accessSession, type SessionOptions, sessionFlags } from '../../sessions/session.ts'
 import { goesOn, sessionCommand } from '../../sessions/session-command.ts'
-import { readSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { CommandModule } from '../command.ts'
 
@@ -35,9 +33,7 @@ export default {
 
   async run(context, options: FollowFlags) {
     const { history: hasHistory, stay: stays = false, ids = false } = options
-    const settings = await readSettings(context)
-    const caller = createCaller(context, settings)
-    const parts = sessionParts(context, settings, options)
+    const { caller, parts, settings } = await accessSession(context, options)
     if (await caller.preview(endpoints.followEvents, streamParts(parts))) return
     const session = parts.params.session
     const { markdown } = settings.values

@@ -1,11 +1,9 @@
 import { Option } from 'commander'
 import { addValue, parseCount } from '../../argv/flags.ts'
-import { createCaller } from '../../http/call.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { listEvents, toQuery } from '../../sessions/listing/event-list.ts'
 import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
-import { type SessionOptions, sessionFlags, sessionParts } from '../../sessions/session.ts'
-import { readSettings } from '../../settings/resolve.ts'
+import { accessSession, type SessionOptions, sessionFlags } from '../../sessions/session.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { eventTypes, nearestType } from '../../wire/sessions/event-types.ts'
 import type { CommandModule } from '../command.ts'
@@ -36,9 +34,7 @@ export default {
 
   async run(context, options: ListFlags) {
     const { flags, output, note } = context
-    const settings = await readSettings(context)
-    const caller = createCaller(context, settings)
-    const parts = sessionParts(context, settings, options)
+    const { caller, parts } = await accessSession(context, options)
     const { type: types, order, limit } = options
     const query = { types, order, limit }
     const text = toQuery(query)

@@ -1,11 +1,14 @@
 import { Argument, Option } from 'commander'
 import { FileFlag, failOnEmptyFlag } from '../../argv/flags.ts'
-import { createCaller } from '../../http/call.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/delivery.ts'
 import { eventFlags } from '../../sessions/sending/event-flags.ts'
 import { type EventsOptions, requireEvents } from '../../sessions/sending/request.ts'
-import { refuseSessionWord, type SessionOptions, sessionFlags, sessionParts } from '../../sessions/session.ts'
-import { readSettings } from '../../settings/resolve.ts'
+import {
+  accessSession,
+  refuseSessionWord,
+  type SessionOptions,
+  sessionFlags,
+} from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
 
 type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
@@ -31,11 +34,9 @@ export default {
 
   async run(context, options: SendOptions, words) {
     refuseSessionWord(context, options, words, '; --message sends it as text')
-    const settings = await readSettings(context)
-    const parts = sessionParts(context, settings, options)
+    const access = await accessSession(context, options)
     const body = await requireEvents(context, options, words)
-    const { markdown } = settings.values
-    const access = { context, caller: createCaller(context, settings), parts }
+    const { markdown } = access.settings.values
     await deliverEvents(access, body, { ...options, markdown })
   },
 } satisfies CommandModule

@@ -1,7 +1,5 @@
 import type { Context } from '../../context.ts'
 import { CliError, usage, usageProblems } from '../../errors.ts'
-import { createCaller } from '../../http/call.ts'
-import { readSettings } from '../../settings/resolve.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { resultCommand, stillWaiting } from '../following/stop-text.ts'
@@ -10,7 +8,7 @@ import { briefly } from '../plain-name.ts'
 import { confirmation } from '../reply-events.ts'
 import { type DeliveryOptions, deliverEvents, type EventsBody } from '../sending/delivery.ts'
 import { checkEvents, readGiven, recordedEvents, textsOf } from '../sending/given-events.ts'
-import { type SessionAccess, type SessionOptions, sessionParts } from '../session.ts'
+import { accessSession, type SessionAccess, type SessionOptions } from '../session.ts'
 import { needsResult, SessionState, type ToolUse } from '../session-state.ts'
 import { Asker, canAsk } from './asker.ts'
 import { namesTool } from './shown-use.ts'
@@ -33,11 +31,9 @@ export async function confirmToolUses(
   if (allow && deny) throw usage('--allow and --deny exclude each other')
   const places = [ids.length > 0, pending, input !== undefined]
   if (places.filter(Boolean).length > 1) throw usage('ids, --pending and -i exclude each other')
-  const settings = await readSettings(context)
-  const parts = sessionParts(context, settings, options)
-  const access = { context, caller: createCaller(context, settings), parts }
-  const send = (body: EventsBody) =>
-    deliverEvents(access, body, { ...options, markdown: settings.values.markdown })
+  const access = await accessSession(context, options)
+  const { markdown } = access.settings.values
+  const send = (body: EventsBody) => deliverEvents(access, body, { ...options, markdown })
   let uses: PendingUse[] = [...new Set(ids)].map((id) => ({ id }))
   if (uses.length === 0 && !pending) {
     const given = await readConfirmInput(context, input)

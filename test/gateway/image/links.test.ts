@@ -29,7 +29,7 @@ describe('links', () => {
   test('--download is gone, and nothing is sent', async () => {
     const ended = await image(['x', '--download'], { exchange: answering(linked) })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain("unknown flag '--download': is gone: a link is printed")
+    expect(ended.err).toContain("unknown flag '--download': is gone: image prints a link")
   })
 
   test('-o - does not mix them with an image', async () => {

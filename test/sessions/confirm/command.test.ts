@@ -374,12 +374,10 @@ describe('confirm', () => {
     })
   })
 
-  test.each([
-    ['--policy', "'parley events run' without a task answers what waits by the rules of --policy"],
-    ['--audit', "'parley events run' without a task answers what waits, and keeps an audit"],
-  ])('%s is told which command has it', async (flag, said) => {
+  test.each(['--policy', '--audit'])('%s is told which command has it', async (flag) => {
     const ended = await confirm(['t1', flag, 'x.json'])
     expect(ended).toMatchObject({ code: 2, requests: [] })
+    const said = "'parley events run' has it, and without a task answers what waits"
     expect(ended.err).toContain(`unknown flag '${flag}': ${said}`)
   })
 
