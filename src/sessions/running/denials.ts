@@ -1,9 +1,9 @@
 import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isStop, isToolUse, readStopReason, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isToolUse, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { isTask } from '../following/followed-turn.ts'
 import type { SessionState } from '../session-state.ts'
-import { describeJudgement, type Judgement, judge, type Rules, readUse } from './judgement.ts'
+import { describeJudgement, findUnasked, type Judgement, type NotRun, type Rules } from './judgement.ts'
 
 /**
  * The tool uses that were denied since the task: by this run, by an earlier one, as its audit says, or by another client, as
@@ -102,51 +102,4 @@ export class Denials {
     this.#notRun.others.clear()
     this.#ran = []
   }
-}
-
-/** Tool uses that a policy denies, and that have not been seen to run, by id. */
-export interface NotRun {
-  /** The service itself allowed them. */
-  allowed: Map<string, Judgement>
-  others: Map<string, Judgement>
-}
-
-/** Finds the tool uses that a policy denies, but that the service ran; changes `notRun`. */
-export async function findUnasked(
-  notRun: NotRun,
-  { event, text }: EventItem,
-  rules: Rules,
-): Promise<Judgement[]> {
-  const { id = '', type } = event
-  const { allowed, others } = notRun
-  if (/^agent\.(mcp_)?tool_use$/.test(type)) {
-    const use = readUse({ id, type, text })
-    const judgement = use && use.permission !== 'deny' ? await judge(use, rules) : undefined
-    if (judgement?.decision !== 'deny') return []
-    const [its, other] = judgement.use.permission === 'allow' ? [allowed, others] : [others, allowed]
-    other.delete(id)
-    its.set(id, judgement)
-    return []
-  }
-  const ran = isStop(event) ? ranBefore(event, allowed) : resultsOf(event)
-  const found = ran.flatMap((each) => allowed.get(each) ?? others.get(each) ?? [])
-  for (const each of ran) if (!allowed.delete(each)) others.delete(each)
-  return found
-}
-
-/**
- * The tool uses that the service itself allowed ran before a rest that does not list them. A rest without a list may wait for
- * any of them.
- */
-function ranBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>): string[] {
-  const { type, eventIds } = readStopReason(stop)
-  if (type === 'requires_action' && !eventIds) return []
-  const waiting = new Set(eventIds)
-  return [...allowed.keys()].filter((id) => !waiting.has(id))
-}
-
-/** The id of the tool use whose result an event is, if it is one. */
-function resultsOf({ type, tool_use_id, mcp_tool_use_id }: SessionEvent): string[] {
-  const id = tool_use_id ?? mcp_tool_use_id
-  return /^agent\.(mcp_)?tool_result$/.test(type) && typeof id === 'string' ? [id] : []
 }

@@ -1,4 +1,6 @@
 import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import { isStop, readStopReason, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { briefly } from '../plain-name.ts'
 import {
   type Decision,
@@ -119,3 +121,50 @@ const longestInput = 400
 
 export const describeUse = ({ id, name, inputText }: Use): string =>
   `${briefly(name)} ${inputText.length > longestInput ? `${inputText.slice(0, longestInput)}…` : inputText} ${id}`
+
+/** Tool uses that a policy denies, and that have not been seen to run, by id. */
+export interface NotRun {
+  /** The service itself allowed them. */
+  allowed: Map<string, Judgement>
+  others: Map<string, Judgement>
+}
+
+/** Finds the tool uses that a policy denies, but that the service ran; changes `notRun`. */
+export async function findUnasked(
+  notRun: NotRun,
+  { event, text }: EventItem,
+  rules: Rules,
+): Promise<Judgement[]> {
+  const { id = '', type } = event
+  const { allowed, others } = notRun
+  if (/^agent\.(mcp_)?tool_use$/.test(type)) {
+    const use = readUse({ id, type, text })
+    const judgement = use && use.permission !== 'deny' ? await judge(use, rules) : undefined
+    if (judgement?.decision !== 'deny') return []
+    const [its, other] = judgement.use.permission === 'allow' ? [allowed, others] : [others, allowed]
+    other.delete(id)
+    its.set(id, judgement)
+    return []
+  }
+  const ran = isStop(event) ? ranBefore(event, allowed) : resultsOf(event)
+  const found = ran.flatMap((each) => allowed.get(each) ?? others.get(each) ?? [])
+  for (const each of ran) if (!allowed.delete(each)) others.delete(each)
+  return found
+}
+
+/**
+ * The tool uses that the service itself allowed ran before a rest that does not list them. A rest without a list may wait for
+ * any of them.
+ */
+function ranBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>): string[] {
+  const { type, eventIds } = readStopReason(stop)
+  if (type === 'requires_action' && !eventIds) return []
+  const waiting = new Set(eventIds)
+  return [...allowed.keys()].filter((id) => !waiting.has(id))
+}
+
+/** The id of the tool use whose result an event is, if it is one. */
+function resultsOf({ type, tool_use_id, mcp_tool_use_id }: SessionEvent): string[] {
+  const id = tool_use_id ?? mcp_tool_use_id
+  return /^agent\.(mcp_)?tool_result$/.test(type) && typeof id === 'string' ? [id] : []
+}

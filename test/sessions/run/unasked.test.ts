@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { findUnasked, type NotRun } from '../../../src/sessions/running/denials.ts'
-import type { Judgement } from '../../../src/sessions/running/judgement.ts'
+import { findUnasked, type Judgement, type NotRun } from '../../../src/sessions/running/judgement.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 
 /** Says how many of its entries were walked over. */
