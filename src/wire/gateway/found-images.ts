@@ -1,4 +1,5 @@
 import { CliError } from '../../errors.ts'
+import { isObject } from '../json/parse.ts'
 import { isErrorEnvelope } from '../problem/problem.ts'
 import { LongStrings } from './long-strings.ts'
 
@@ -49,19 +50,23 @@ export class ImageFinder {
   }
 
   find(value: unknown): void {
-    const { bytesOf } = this.strings
-    const { images, links, reasons } = this.findings
     this.#goesOn = true
-    for (const [name, fields] of objectsIn(value)) {
-      for (const text of textsOf(name, fields)) this.#addText(bytesOf(text), fields.thought === true)
-      for (const image of imagesOf(name, fields, bytesOf)) {
-        this.finish()
-        if (typeof image === 'string') links.push(image)
-        else images.push(image)
-      }
-      for (const reason of [fields.finishMessage, fields.blockReasonMessage])
-        if (typeof reason === 'string') reasons.push(reason)
+    this.#findIn('', value)
+  }
+
+  /** Finds them in every object of a value, in order; `name` is that of the field that has it or its list. */
+  #findIn(name: string, value: unknown): void {
+    if (Array.isArray(value)) for (const each of value) this.#findIn(name, each)
+    if (!isObject(value)) return
+    const { bytesOf } = this.strings
+    for (const text of textsOf(name, value)) this.#addText(bytesOf(text), value.thought === true)
+    for (const image of imagesOf(name, value, bytesOf)) {
+      this.finish()
+      if (typeof image === 'string') this.findings.links.push(image)
+      else this.findings.images.push(image)
     }
+    this.findings.reasons.push(...textsAmong(value.finishMessage, value.blockReasonMessage))
+    for (const [key, each] of Object.entries(value)) this.#findIn(key, each)
   }
 
   /** Takes the failure of a value, which is `undefined` if there is none. Only in a stream it has an event. */
@@ -96,22 +101,6 @@ export class ImageFinder {
     for (const image of images) this.findings.images.push(image)
     if (!this.#isThought && text.trim() !== '') this.findings.texts.push(text)
     this.#pieces = []
-  }
-}
-
-/** Every object in a value, in order, with the name of the field that has it or its list. */
-function* objectsIn(root: unknown): Generator<[name: string, fields: JsonFields]> {
-  const waiting: [string, unknown][] = [['', root]]
-  for (let next = waiting.pop(); next; next = waiting.pop()) {
-    const [name, value] = next
-    if (typeof value !== 'object' || value === null) continue
-    if (Array.isArray(value)) {
-      for (let i = value.length - 1; i >= 0; i--) waiting.push([name, value[i]])
-    } else {
-      yield [name, value as JsonFields]
-      const entries = Object.entries(value)
-      for (let i = entries.length - 1; i >= 0; i--) waiting.push(entries[i] as [string, unknown])
-    }
   }
 }
 

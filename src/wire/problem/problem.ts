@@ -123,10 +123,9 @@ const longest = 64 * 1024
 
 /** The first field of these names that has a value: the object's own, never its prototype's. */
 const field = (value: unknown, ...names: string[]): unknown =>
-  names
-    .filter((name) => isObject(value) && Object.hasOwn(value, name))
-    .map((name) => (value as Record<string, unknown>)[name])
-    .find((found) => found !== null)
+  isObject(value)
+    ? names.map((name) => (Object.hasOwn(value, name) ? value[name] : null)).find((found) => found !== null)
+    : undefined
 
 const wordsOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? value.slice(0, longest).trim() : undefined
