@@ -4,13 +4,11 @@ import { mostCounted } from '../errors.ts'
 const kinds: Record<string, string> = {
   string: 'text',
   number: 'a number',
-  int: 'a whole number',
-  boolean: 'true or false',
   array: 'a list',
   object: 'an object',
 }
 
-// zod/mini has no messages of its own, and to compile a schema takes longer than to check the few values of a run.
+// zod/mini has no messages of its own; a schema with a bound on a number brings them. To compile a schema takes longer than to check the few values of a run.
 z.config({
   jitless: true,
   customError(issue) {
@@ -18,13 +16,7 @@ z.config({
       return issue.input === undefined ? 'is missing' : `must be ${kinds[issue.expected] ?? issue.expected}`
     }
     if (issue.code === 'invalid_value') return `must be ${issue.values.join(' or ')}`
-    if (issue.code === 'too_small') {
-      return `must be ${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}`
-    }
-    if (issue.code === 'too_big') {
-      const most = `must be ${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}`
-      return issue.origin === 'string' ? `${most} characters long` : most
-    }
+    if (issue.code === 'too_big') return `must be at most ${issue.maximum} characters long`
     if (issue.code === 'unrecognized_keys') return `has an unknown key: ${issue.keys.join(', ')}`
     return 'is not valid'
   },

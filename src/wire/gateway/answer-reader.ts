@@ -128,13 +128,12 @@ export function takeOutOfEvent(value: unknown, event: string): unknown {
 
 /** Takes an answer out of the envelope that some gateways put it in. Throws if it is an error. */
 function unwrap(value: unknown, failure: (error: unknown) => Error): unknown {
-  const isOpen = !isObject(value) || isAnswer(value)
-  const inner = isOpen ? undefined : envelopes.map((name) => Object.hasOwn(value, name) && value[name])
-  const answer = inner?.find((each) => isAnswer(each) || (isObject(each) && isErrorEnvelope(each)))
   if (isErrorEnvelope(value)) throw failure(value)
-  if (answer === undefined) return value
-  if (isErrorEnvelope(answer)) throw failure(answer)
-  return answer
+  if (!isObject(value) || isAnswer(value)) return value
+  const inner = envelopes
+    .map((name) => (Object.hasOwn(value, name) ? value[name] : undefined))
+    .find((each) => isObject(each) && (isAnswer(each) || isErrorEnvelope(each)))
+  return inner === undefined ? value : unwrap(inner, failure)
 }
 
 const envelopes = ['response', 'data']
