@@ -2,35 +2,46 @@ import { isUtf8 } from 'node:buffer'
 import type { Context } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
+import { agentHeaders, type RequestParts } from '../http/request.ts'
 import { type FileOutput, keepingPart, openFileOutput } from '../io/file-output.ts'
 import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
-import { tryDecodeUtf8 } from '../io/utf8.ts'
+import { decodeUtf8, tryDecodeUtf8 } from '../io/utf8.ts'
 import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import { addressOf } from '../settings/service-settings.ts'
-import { collectBody, type HttpResponse } from '../wire/exchange.ts'
-import { tryParseJson } from '../wire/json/parse.ts'
+import type { Endpoint } from '../wire/endpoints.ts'
+import { type CollectedBody, collectBody, type HttpResponse } from '../wire/exchange.ts'
+import { spellBody } from '../wire/json/body-text.ts'
+import { editJson, parseAssignment } from '../wire/json/edit.ts'
+import { parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
 import { type Cursor, createPageTrail, type Page, readList, readPage } from '../wire/page.ts'
 import { failureInBody, isErrorEnvelope, notUnderstood } from '../wire/problem/problem.ts'
-import { type ApiRequest, type RequestOptions, readPath, readRequest } from './request.ts'
 
-export interface ApiOptions extends RequestOptions {
+export interface ApiOptions {
+  method?: Endpoint['method']
+  input?: string
+  set?: string[]
   output?: string
   include?: boolean
   paginate?: boolean
 }
 
+interface ApiRequest {
+  endpoint: Endpoint
+  parts: RequestParts
+}
+
 /** Calls any endpoint of a service and prints what it answers, byte for byte; JSON is laid out on a terminal. */
 export async function callApi(context: Context, options: ApiOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
-  const { endpoint, parts } = await readRequest(context, settings, { words, options })
+  const { endpoint, parts } = await readRequest(context, settings, words, options)
+  const { output: name, include: hasHead = false } = options
   if (options.paginate && endpoint.method !== 'GET') throw usage('--paginate is for GET only')
-  if (options.paginate && options.include) throw usage('--paginate and --include exclude each other')
-  const file = await openFile(context, options.output)
+  if (options.paginate && hasHead) throw usage('--paginate and --include exclude each other')
+  const file = name === undefined || name === '-' ? undefined : await openFileOutput(name, context)
   const caller = createCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return
   if (endpoint.repeat === 'always') context.calls.expectReading()
-  const hasHead = options.include ?? false
   const print = createPrinter(context.output, { hasHead, layOut: chooseLayout(context) })
   const printWhole = file ? createPrinter(file, { hasHead }) : print
   try {
@@ -38,7 +49,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
       if (options.paginate) await paginate(caller, { endpoint, parts, settings }, file ?? context.output)
       else await caller.call(endpoint, parts, (answer) => printAnswer(printWhole, answer, file))
       await file?.commit()
-      if (file && options.output !== undefined) context.summary.files?.push(options.output)
+      if (file && name) context.summary.files?.push(name)
     })
   } catch (error) {
     // Among the items of pages the body of a failure would be taken for one.
@@ -46,6 +57,80 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     throw error
   }
 }
+
+/** Builds the request from the words, flags and input of the command. Throws a usage error. */
+async function readRequest(
+  context: Context,
+  { values }: ResolvedSettings,
+  [word, given = '']: string[],
+  options: ApiOptions,
+): Promise<ApiRequest> {
+  const service = word as Endpoint['service']
+  const { path, query } = readPath(given, values[addressOf[service]])
+  const hasBody = options.input !== undefined || (options.set ?? []).length > 0
+  const method = options.method ?? (hasBody ? 'POST' : 'GET')
+  if (hasBody && (method === 'GET' || method === 'HEAD')) throw usage(`${method} takes no body`)
+  const body = hasBody ? await readBody(context, options) : undefined
+  return {
+    endpoint: { service, method, path, repeat: repeatOf(method, context), accept: '*/*' },
+    parts: {
+      params: {},
+      query,
+      headers: service === 'agents' ? agentHeaders(values, values.betas) : {},
+      body,
+    },
+  }
+}
+
+/** A request that only reads may be sent again, another one if the caller says that a repeat does no harm. */
+const repeatOf = (method: Endpoint['method'], { flags }: Context): Endpoint['repeat'] =>
+  readingMethods.includes(method) ? 'always' : flags.retryUnknown ? 'failed' : 'not-taken'
+
+const readingMethods: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
+
+async function readBody(context: Context, { input, set = [] }: ApiOptions): Promise<Uint8Array> {
+  const { input: inputs, flags } = context
+  const assignments = set.map(parseAssignment)
+  const name = input === undefined || input === '-' ? 'stdin' : input
+  const given = input === undefined ? Buffer.from('{}') : await inputs.bytes(input, '-i -')
+  const isOther = flags.header?.some((line) => /^content-type:(?!.*json)/i.test(line)) ?? false
+  if (isOther && assignments.length === 0) return given
+  const text = decodeUtf8(given, name)
+  parseGivenJson(text, name, "other bodies need -H 'Content-Type: TYPE'")
+  return Buffer.from(spellBody(() => editJson(text, assignments)))
+}
+
+/**
+ * The path of a service that is asked for, and what follows its question mark, as they are spelled. `address` is the
+ * service's own, or `undefined` if none is set. Throws a usage error for a path that a server could take for another one.
+ */
+function readPath(given: string, address: string | undefined) {
+  const own = /^[a-z][a-z0-9+.-]*:/i.test(given) ? withoutAddress(given, address) : given
+  const spelled = own.startsWith('/') ? own : `/${own}`
+  // A URL encodes or drops what cannot be sent as it is spelled.
+  const { pathname: path, search } = new URL(`http://host${spelled}`)
+  if (given === '' || path + search !== spelled.replace(/\?$/, '') || hasDotSegment(path))
+    throw usage(
+      'a path must not be empty, or have the segments . and .., a fragment (#), or characters that are not percent-encoded',
+    )
+  return { path, query: search.slice(1) }
+}
+
+/** The path of a whole URL, which must be one of the service's: a credential goes nowhere else. */
+function withoutAddress(url: string, address: string | undefined): string {
+  const base = address?.replace(/\/+$/, '') ?? ''
+  const rest = url.slice(base.length)
+  if (base === '' || !url.startsWith(base) || !/^([/?]|$)/.test(rest))
+    throw usage("give the path only, or a URL that begins with the service's address")
+  return rest
+}
+
+/**
+ * In any encoding, however often it was encoded: a server that decodes a path once too often would walk out of it. So would
+ * one that drops `;` and the rest of a segment.
+ */
+const hasDotSegment = (path: string): boolean =>
+  /(?:^|[/\\]|%(?:25)*(?:2f|5c))(?:\.|%(?:25)*2e){1,2}(?:$|[/\\;]|%(?:25)*(?:2f|5c|3b))/i.test(path)
 
 async function printAnswer(
   print: Printer,
@@ -87,10 +172,6 @@ async function printRefusal(print: Printer, { details: { head, rawBody } }: CliE
   }
 }
 
-async function openFile(context: Context, name: string | undefined): Promise<FileOutput | undefined> {
-  return name === undefined || name === '-' ? undefined : openFileOutput(name, context)
-}
-
 /** Prints an answer as it comes. */
 interface Printer {
   head(answer: Pick<HttpResponse, 'status' | 'statusText' | 'headers'>): Promise<void>
@@ -129,8 +210,7 @@ function createPrinter(
   const printer = createRawPrinter(output)
   let isFirst = true
   /** JSON that waits for its end. */
-  let held: Uint8Array[] | undefined
-  let size = 0
+  let held: CollectedBody | undefined
 
   function print(chunk: Uint8Array): Promise<void> {
     printer.add(chunk)
@@ -138,13 +218,13 @@ function createPrinter(
   }
 
   async function release(): Promise<void> {
-    const chunks = held ?? []
+    const bytes = held?.bytes()
     held = undefined
-    for (const chunk of chunks) await print(chunk)
+    if (bytes) await print(bytes)
   }
 
   async function printPage(): Promise<void> {
-    const text = held && tryDecodeUtf8(Buffer.concat(held))
+    const text = held && tryDecodeUtf8(held.bytes())
     const page = text === undefined ? undefined : await layOut?.(text)
     if (page === undefined) return release()
     held = undefined
@@ -153,7 +233,7 @@ function createPrinter(
 
   return {
     async head({ status, statusText, headers }) {
-      if (layOut && mayBeJson(headers['content-type'])) held = []
+      if (layOut && mayBeJson(headers['content-type'])) held = collectBody()
       if (!hasHead) return
       const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`)
       printer.add(`HTTP/1.1 ${status}${statusText && ` ${statusText}`}\n${lines.join('')}\n`)
@@ -167,9 +247,7 @@ function createPrinter(
       }
       isFirst = false
       if (!held) return print(chunk)
-      held.push(chunk)
-      size += chunk.length
-      if (size > longestJson) await release()
+      if (held.add(chunk) > longestJson) await release()
     },
     async end() {
       await printPage()
@@ -180,7 +258,7 @@ function createPrinter(
 
 /** A character may be cut at the end of a chunk. */
 const isBinary = (chunk: Uint8Array): boolean =>
-  chunk.includes(0) || ![0, 1, 2, 3].some((cut) => isUtf8(chunk.subarray(0, Math.max(0, chunk.length - cut))))
+  chunk.includes(0) || ![undefined, -1, -2, -3].some((end) => isUtf8(chunk.subarray(0, end)))
 
 /** Prints the items of all pages of a list, each as it is spelled, on a line of its own. Throws a `CliError`. */
 async function paginate(
@@ -191,13 +269,13 @@ async function paginate(
   const printer = createRawPrinter(output)
   const trail = createPageTrail('the list')
   const address = settings.values[addressOf[endpoint.service]]
-  let next = { path: endpoint.path, query: parts.query }
+  let next = { path: endpoint.path, query: parts.query ?? '' }
   let by = 'next_page'
   const add = ({ texts }: Page) => {
     for (const item of texts) printer.add(`${item}\n`)
   }
   for (;;) {
-    trail.addMark(`${next.path}?${next.query ?? ''}`, `${by} repeats`)
+    trail.addMark(`${next.path}?${next.query}`, `${by} repeats`)
     const request = { ...parts, query: next.query }
     const page = await caller
       .call({ ...endpoint, path: next.path }, request, ({ body }) => readList(body, readItems, add))
@@ -223,19 +301,15 @@ function readItems(bytes: Uint8Array): Page {
 
 /** A page may be named by a token, or by its whole URL, which must be the service's. */
 function follow(
-  { path, query = '' }: { path: string; query: string | undefined },
+  { path, query }: ReturnType<typeof readPath>,
   { name, value }: Cursor,
   address: string | undefined,
-): { path: string; query: string | undefined } {
-  if (/^https?:\/\//i.test(value)) return followAddress(value, address)
+) {
+  try {
+    if (/^https?:\/\//i.test(value)) return readPath(value, address)
+  } catch (error) {
+    throw notUnderstood(`next_page cannot be followed: ${(error as Error).message}`)
+  }
   const kept = query.split('&').filter((field) => field !== '' && !/^(page|after_id)(=|$)/.test(field))
   return { path, query: [...kept, `${name}=${encodeURIComponent(value)}`].join('&') }
-}
-
-function followAddress(url: string, address: string | undefined) {
-  try {
-    return readPath(url, address)
-  } catch (error) {
-    throw error instanceof CliError ? notUnderstood(`next_page cannot be followed: ${error.message}`) : error
-  }
 }
