@@ -23,7 +23,8 @@ const normalEnds = ['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'STOP
 export function printEnd(context: Context, end: AnswerEnd, isUsageAsked: boolean | undefined): void {
   const { note, warn } = context
   if (end.isDamaged) note('the answer contains \ufffd: some of its bytes may not have been UTF-8')
-  for (const cut of cutsOf(end)) warn(cut)
+  const cut = cutOf(end)
+  if (cut !== undefined) warn(cut)
   printUsage(context, end.summary, isUsageAsked)
 }
 
@@ -35,21 +36,19 @@ export type Demand = 'anything' | 'text' | 'uncut'
 /** In which way an answer is less than what is demanded; `undefined` if it is not. */
 export function lackOf(end: Omit<AnswerEnd, 'isDamaged'>, demand: Demand): string | undefined {
   if (demand === 'anything') return undefined
-  const cuts = cutsOf(end)
-  if (!end.isBlank) return demand === 'uncut' ? cuts[0] : undefined
+  const cut = cutOf(end)
+  if (!end.isBlank) return demand === 'uncut' ? cut : undefined
   const held = [...(end.holds ?? [])].join(' and ')
-  return [...cuts.slice(0, 1), `the answer has no text${held && `, only ${held}`}`].join('; ')
+  return `${cut === undefined ? '' : `${cut}; `}the answer has no text${held && `, only ${held}`}`
 }
 
-/** How an answer was cut or stopped; `undefined` if it was not. */
-export const cutOf = (end: Pick<AnswerEnd, 'summary' | 'isAssumed'>): string | undefined => cutsOf(end)[0]
-
-/** Says in which ways an answer was cut or stopped, as far as is known. */
-function cutsOf({ summary, isAssumed }: Pick<AnswerEnd, 'summary' | 'isAssumed'>): string[] {
+/** How an answer was cut or stopped, as far as is known; `undefined` if it was not. */
+export function cutOf({ summary, isAssumed }: Pick<AnswerEnd, 'summary' | 'isAssumed'>): string | undefined {
   const { stopReason, stopMessage } = summary
   const isStopped = stopReason !== undefined && !normalEnds.includes(stopReason)
   const why = stopMessage ? `: ${oneLine(stopMessage, 300)}` : ''
-  return [...(isStopped ? [`${describeStop(stopReason)}${why}`] : []), ...(isAssumed ? [assumed] : [])]
+  const cuts = [...(isStopped ? [`${describeStop(stopReason)}${why}`] : []), ...(isAssumed ? [assumed] : [])]
+  return cuts.join('; ') || undefined
 }
 
 const assumed = 'the service did not end the stream; it is taken as whole after 15 s of silence'

@@ -21,7 +21,6 @@ export interface Prompt {
 /** Reads a prompt from words, `-i`, `-f` and stdin. Throws a usage error. */
 export async function readPrompt(input: Input, words: string[], options: PromptOptions): Promise<Prompt> {
   const { input: name } = options
-  if (name === '-' && words.includes('-')) throw usage('-i - and the word - both ask for stdin')
   const given =
     name === undefined
       ? undefined
@@ -31,9 +30,8 @@ export async function readPrompt(input: Input, words: string[], options: PromptO
   if (prompt !== undefined && prompt.trim() === '') throw usage('the prompt is empty')
 
   if (given || prompt !== undefined) {
-    if (name !== undefined && words.length === 0) input.leaveStdin('-i FILE')
-    const isTaken = words.length === 0 || words.includes('-') || name === '-'
-    const piped = isTaken ? '' : await input.pipedBeside('the prompt')
+    if (words.length === 0) input.leaveStdin('-i FILE')
+    const piped = words.length === 0 ? '' : await input.pipedBeside('the prompt')
     const texts = [prompt ?? '', piped].filter((text) => text !== '')
     return { given, turn: [...texts.map((text) => ({ text })), ...files], text: prompt ?? '' }
   }
