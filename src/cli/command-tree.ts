@@ -1,8 +1,10 @@
 import type { Entry } from '../commands/command.ts'
 import type { configCommands } from '../commands/config.ts'
+import { topics } from './topics.ts'
 
-const loadConfig = async (name: keyof typeof configCommands) => ({
-  default: (await import('../commands/config.ts')).configCommands[name],
+const ofConfig = (name: keyof typeof configCommands, summary: string): Entry => ({
+  summary,
+  load: async () => ({ default: (await import('../commands/config.ts')).configCommands[name] }),
 })
 
 /** Every command by its words; a command's module is loaded when it is called. */
@@ -68,33 +70,20 @@ export const entries: Record<string, Entry> = {
   config: {
     summary: 'manage profiles and credentials',
     group: {
-      init: {
-        summary: 'ask for everything a profile needs',
-        load: () => loadConfig('init'),
-      },
+      init: ofConfig('init', 'ask for everything a profile needs'),
       check: {
-        summary: 'try the addresses and credentials of a profile',
+        ...ofConfig('check', 'try the addresses and credentials of a profile'),
         requests: 'reads',
         without: ['--raw', '--dry-run', '--curl'],
-        load: () => loadConfig('check'),
       },
-      set: {
-        summary: 'set a value in a profile',
-        load: () => loadConfig('set'),
-      },
-      get: {
-        summary: 'print a value of a profile',
-        load: () => loadConfig('get'),
-      },
-      unset: {
-        summary: 'remove a value from a profile',
-        load: () => loadConfig('unset'),
-      },
-      list: { summary: 'list the values of a profile', load: () => loadConfig('list') },
-      use: { summary: 'make a profile the current one', load: () => loadConfig('use') },
-      profiles: { summary: 'list the profiles', load: () => loadConfig('profiles') },
-      delete: { summary: 'delete a profile', load: () => loadConfig('delete') },
-      path: { summary: "print the profile file's path", load: () => loadConfig('path') },
+      set: ofConfig('set', 'set a value in a profile'),
+      get: ofConfig('get', 'print a value of a profile'),
+      unset: ofConfig('unset', 'remove a value from a profile'),
+      list: ofConfig('list', 'list the values of a profile'),
+      use: ofConfig('use', 'make a profile the current one'),
+      profiles: ofConfig('profiles', 'list the profiles'),
+      delete: ofConfig('delete', 'delete a profile'),
+      path: ofConfig('path', "print the profile file's path"),
     },
   },
   serve: {
@@ -106,4 +95,14 @@ export const entries: Record<string, Entry> = {
     load: () => import('./completion.ts'),
   },
   help: { summary: 'print help on a command or a topic', load: () => import('./help.ts') },
+}
+
+/** `parley` itself. */
+export const rootEntry: Entry = {
+  summary: 'one command for a model gateway and an agent session service',
+  group: entries,
+  notes: [
+    "Then 'parley config init' asks for your own addresses and credentials.",
+    `Each command has --help. Topics: settings (shared flags), ${topics.filter((name) => name !== 'settings').join(', ')}.`,
+  ],
 }

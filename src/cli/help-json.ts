@@ -21,7 +21,7 @@ export async function describeCommand(words: readonly string[]): Promise<object>
   return {
     format: 1,
     command: words.join(' '),
-    summary: entry.summary || 'one command for a model gateway and an agent session service',
+    summary: entry.summary,
     arguments: registeredArguments.map(describeArgument),
     flags: [...ownFlags, ...sharedFlags].map(describeFlag),
     subcommands: command.commands.map((child) => ({ name: child.name(), summary: child.summary() })),

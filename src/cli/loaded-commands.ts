@@ -1,15 +1,12 @@
-import { entries } from './command-tree.ts'
+import { rootEntry } from './command-tree.ts'
 import { declareRequestFlags } from './flags.ts'
-import { helpFlag, ParleyCommand } from './parley-command.ts'
+import { ParleyCommand } from './parley-command.ts'
 
 /** Every command, loaded, for what is written once for all; the first is parley itself, a group comes before its own. */
 export function loadCommands(): Promise<ParleyCommand[]> {
-  const root = new ParleyCommand('parley')
-    .helpCommand(false)
-    .optionsGroup('Flags:')
-    .helpOption(...helpFlag)
-  root.entry = { summary: '', group: entries }
-  return loadAll(root.option('-V, --version', 'print the version'))
+  const root = new ParleyCommand('parley').option('-V, --version', 'print the version')
+  root.entry = rootEntry
+  return loadAll(root)
 }
 
 async function loadAll(command: ParleyCommand): Promise<ParleyCommand[]> {

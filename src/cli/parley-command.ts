@@ -24,7 +24,7 @@ const sharedOfAll = "Shared flags: --profile NAME, -q and others: see 'parley he
 const sharedOfRequests = `Shared flags: --profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and each setting (--timeout, --base-url): see 'parley help settings'.`
 
 /** The flag of every command's help, and what it is about. */
-export const helpFlag = ['-h, --help', 'print this help'] as const
+const helpFlag = ['-h, --help', 'print this help'] as const
 
 /** commander takes any next word as a flag's value; here a word that begins with a hyphen is an error. */
 export class ParleyCommand extends Command {
@@ -34,8 +34,15 @@ export class ParleyCommand extends Command {
   /** The flags that were given here, with their values, in the order written. */
   readonly given: Given[] = []
 
+  constructor(name?: string) {
+    super(name)
+    this.optionsGroup('Flags:')
+      .helpCommand(false)
+      .helpOption(...helpFlag)
+  }
+
   override createCommand(name?: string): ParleyCommand {
-    return new ParleyCommand(name).optionsGroup('Flags:').helpCommand(false)
+    return new ParleyCommand(name)
   }
 
   /** Gives a group its commands, which are to be loaded. */

@@ -6,13 +6,12 @@ import type { Context, Host, Run } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import { say } from '../io/output.ts'
 import { createStyle } from '../io/style.ts'
-import { entries } from './command-tree.ts'
+import { rootEntry } from './command-tree.ts'
 import { createContext } from './create-context.ts'
 import { declareRequestFlags, isFlag, isHelpFlag, readSharedFlags, requireCompanions } from './flags.ts'
 import { helpForm, layOut } from './help-text.ts'
-import { helpFlag, ParleyCommand, Unknown } from './parley-command.ts'
+import { ParleyCommand, Unknown } from './parley-command.ts'
 import { describeUnknown } from './pointers.ts'
-import { topics } from './topics.ts'
 
 interface ProgramOptions {
   run: Run
@@ -113,11 +112,8 @@ class Program implements Grammar {
         getErrHasColors: () => false,
       })
       .configureHelp({ ...helpForm, subcommandTerm: (command) => command.name() })
-      .optionsGroup('Flags:')
-      .helpOption(...helpFlag)
       .version(this.#options.version, '-V, --version', 'print the version')
-      .helpCommand(false)
-    root.entry = { summary: '', group: entries, notes: rootNotes }
+    root.entry = rootEntry
     this.#openGroup(root)
     return root
   }
@@ -190,11 +186,6 @@ function helpFirst(argv: string[]): string[] {
 }
 
 const noCommand = "no command was given: 'parley --help' lists them; -V prints the version"
-
-const rootNotes = [
-  "Then 'parley config init' asks for your own addresses and credentials.",
-  `Each command has --help. Topics: settings (shared flags), ${topics.filter((name) => name !== 'settings').join(', ')}.`,
-]
 
 const namesFile = (option: Option) => option instanceof FileFlag || option instanceof TextFlag
 
