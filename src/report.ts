@@ -3,16 +3,15 @@ import type { End, ReportSource } from './report-file.ts'
 
 /** The report of a run, if one is asked for. */
 export class Report {
-  #prepare: (() => Promise<(end: End) => void>) | undefined
+  readonly #source: ReportSource
+  #name: string | undefined
   #write: ((end: End) => void) | undefined
 
   /** The flags are read from the bare arguments, because they apply even if those are wrong. */
   constructor(argv: string[], source: ReportSource) {
-    const name = flagValue(argv, '--report')
+    this.#source = source
     // A preview sends nothing, so there is nothing to report.
-    const isPreview = ['--dry-run', '--curl'].some((flag) => hasFlag(argv, flag))
-    if (name !== undefined && !isPreview)
-      this.#prepare = async () => (await import('./report-file.ts')).openReport(name, source)
+    if (!hasFlag(argv, '--dry-run') && !hasFlag(argv, '--curl')) this.#name = flagValue(argv, '--report')
   }
 
   /**
@@ -20,14 +19,16 @@ export class Report {
    * could not be written.
    */
   async open(): Promise<void> {
-    const prepare = this.#prepare
+    const name = this.#name
     this.forgo()
-    this.#write = (await prepare?.()) ?? this.#write
+    if (name === undefined) return
+    const { openReport } = await import('./report-file.ts')
+    this.#write = openReport(name, this.#source)
   }
 
   /** A report that is not open is not written. */
   forgo(): void {
-    this.#prepare = undefined
+    this.#name = undefined
   }
 
   /** Writes it, once; also of a run that ended before its report was opened. Throws a `CliError`. */

@@ -91,12 +91,12 @@ export const configCommands = {
           `${name} is a secret, and as an argument it is in the shell's history now: 'parley config set ${name}' asks for it, or reads it from stdin`,
         )
       }
-      context.calls.sayInstead(() => 'nothing was changed')
-      const text = given === undefined || given === '-' ? await readValue(context, name) : given
+      const read = () => readValue(context, name)
+      const isRead = given === undefined || given === '-'
+      const text = isRead ? await context.calls.sayFirst(() => 'nothing was changed', read) : given
       const parsed = schemas[name]().safeParse(text)
       if (!parsed.success) throw usage(`${name} ${parsed.error.issues[0]?.message}`)
       let replaced: string[] = []
-      context.calls.sayInstead(() => undefined)
       await changeProfile(context, (values) => {
         replaced = replacedBy(name).filter((other) => Object.hasOwn(values, other))
         return withValue(values, name, parsed.data)
