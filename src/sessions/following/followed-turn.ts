@@ -77,7 +77,6 @@ export class FollowedTurn {
         0,
       ),
     )
-    this.#forgetMessages()
   }
 
   /** The last that the agent said in the main thread since the task: its answer, once the session rests. */
@@ -118,18 +117,6 @@ export class FollowedTurn {
     const isOwn = isSent || (event.id !== undefined && this.#ownIds.has(event.id))
     return { key, event: toKept(event), isTask: isTask(event) && (isOwn || !this.#hasOwnTask) }
   }
-
-  /** Before a task of another client, and at the end, the last message may be the answer. */
-  #forgetMessages(): void {
-    let hasLater = false
-    for (const moment of this.#moments.toReversed()) {
-      if (this.#isForeign(moment)) hasLater = false
-      else if (isMessage(moment.event)) {
-        if (hasLater) moment.event = other
-        hasLater = true
-      }
-    }
-  }
 }
 
 /** Stand for events of which no more counts than that they were there. A turn may be long, and so may each of them. */
@@ -151,7 +138,7 @@ function lastSays(moments: readonly Moment[], says: (event: SessionEvent) => boo
   return last !== undefined && says(last.event) === true
 }
 
-export const isMessage = (event: SessionEvent) => event.type === 'agent.message' && isOfMainThread(event)
+const isMessage = (event: SessionEvent) => event.type === 'agent.message' && isOfMainThread(event)
 
 /** Spans, usages and types that nobody knows may come after the end. */
 function mayEnd(event: SessionEvent): boolean | undefined {

@@ -5,7 +5,7 @@ import type { RequestParts } from '../../http/request.ts'
 import { describeAgo, giveLifeSigns } from '../../io/life-signs.ts'
 import { callAfter } from '../../timers.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isPiece, isStop, isToolUse, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isStop, isToolUse, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { lagWaits, listEvents, listOldestFirst } from '../listing/event-list.ts'
 import {
   afterResponse,
@@ -23,7 +23,7 @@ import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import type { FollowedTurn } from './followed-turn.ts'
 import { begin, type Effect, type FollowInput, step } from './following.ts'
-import { type ListedEvents, SeenEvents } from './seen-events.ts'
+import { SeenEvents } from './seen-events.ts'
 
 export interface FollowOptions {
   /** Is given what happened before, page by page. */
@@ -150,17 +150,17 @@ export class Follower {
     for (;;) {
       if (this.#isWoken && effect.do !== 'show') {
         this.#isWoken = false
-        effect = { do: 'show', items: [], of: 'event' }
+        effect = { do: 'show', items: [] }
       }
       if (this.#unshown.length > 0 && effect.do !== 'show' && effect.do !== 'connect') {
-        effect = { do: 'show', items: this.#unshown, of: 'event' }
+        effect = { do: 'show', items: this.#unshown }
         this.#unshown = []
       }
       let input: FollowInput
       if (effect.do === 'end') {
         if (this.#seen.isStopListed || looks === lagWaits.length) return
         await this.#lookAtRest(looks++)
-        input = { is: 'shown', of: 'event' }
+        input = { is: 'shown' }
       } else if (effect.do === 'show') {
         if (effect.items.some(({ event }) => isStop(event))) looks = 0
         if (effect.items.length > 0) this.#patience = freshPatience(timers.now())
@@ -168,7 +168,7 @@ export class Follower {
         yield effect.items
         // Time spent on the events does not count as silence from the service.
         this.#addResponse()
-        input = { is: 'shown', of: effect.of }
+        input = { is: 'shown' }
       } else {
         try {
           input = await this.#carryOut(effect)
@@ -226,7 +226,7 @@ export class Follower {
     }
   }
 
-  async #readList(once?: AbortSignal): Promise<ListedEvents> {
+  async #readList(once?: AbortSignal): Promise<EventItem[]> {
     const { timers } = this.#context
     const askedAt = { now: timers.now(), date: timers.date() }
     const list = (await this.#readNewest(once)) ?? (await this.#readAll(once))
@@ -235,19 +235,20 @@ export class Follower {
     return list
   }
 
-  async #readAll(once?: AbortSignal): Promise<ListedEvents> {
-    const list = this.#seen.beginList()
-    for await (const page of listOldestFirst(this.#caller, { ...this.#parts, once })) list.add(page)
+  async #readAll(once?: AbortSignal): Promise<EventItem[]> {
+    const list: EventItem[] = []
+    for await (const page of listOldestFirst(this.#caller, { ...this.#parts, once }))
+      for (const item of page) list.push(item)
     return list
   }
 
   /** Only what the list has shown since it was last read, if the service's order tells what that is. */
-  async #readNewest(once?: AbortSignal): Promise<ListedEvents | undefined> {
+  async #readNewest(once?: AbortSignal): Promise<EventItem[] | undefined> {
     if (!this.#hasOrder || !this.#seen.knowsListEnd) return undefined
     const newest: EventItem[] = []
     for await (const page of listEvents(this.#caller, { ...this.#parts, once }, { order: 'desc' })) {
       for (const item of page) newest.push(item)
-      if (this.#seen.reachesListEnd(newest)) return this.#seen.beginList().add(newest.reverse())
+      if (this.#seen.reachesListEnd(newest)) return newest.reverse()
       if (newest.length > mostNew) return undefined
     }
     this.#hasOrder = false
@@ -255,11 +256,7 @@ export class Follower {
   }
 
   #takeStreamed(): void {
-    const seen = this.#seen
-    for (const item of this.#stream?.takeAll() ?? []) {
-      if (!isPiece(item.event) && seen.isNew(item)) this.#unshown.push(...seen.addStreamed(item))
-      else seen.addAgain(item)
-    }
+    for (const item of this.#stream?.takeAll() ?? []) this.#unshown.push(...this.#seen.addStreamed(item))
   }
 
   async #takeList(once?: AbortSignal): Promise<void> {

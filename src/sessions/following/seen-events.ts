@@ -1,11 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isStop, isWork, readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isPiece, isStop, isWork, readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { SessionState } from '../session-state.ts'
-import { FollowedTurn, isMessage, type KeyedEvent } from './followed-turn.ts'
-
-/** After this many lists that show what was sent, but not under the ids of the receipt, it is known by its content. */
-const mostDoubts = 4
+import { FollowedTurn, type KeyedEvent } from './followed-turn.ts'
 
 /**
  * What is known of a session, and which of what lists and streams bring is new. A stream may repeat old events, so an
@@ -18,11 +15,10 @@ export class SeenEvents {
   readonly #known = new Set<string>()
   readonly #pastCounts = new Map<string, number>()
   #sent: SentEvents | undefined
-  /** Events that came while the sent ones were not found: from lists, by key, and from this stream. */
+  /** Events that came while the sent ones were not found: from lists, by key, and from the stream that was open before. */
   readonly #unplaced = new Map<string, KeyedItem>()
-  #early: EventItem[] = []
-  #taken = 0
-  /** The keys of the two events that the last list ended with. */
+  #early: EventItem[] | undefined
+  /** The keys of the two events that the last list ended with; of the last before what was sent, until that has had its turn. */
   #listEnd: string[] = []
   /** The key of the last stop, as long as no list has shown it. */
   #unlistedStop: string | undefined
@@ -38,15 +34,14 @@ export class SeenEvents {
   addSent(events: readonly SessionEvent[]): void {
     this.#sent = new SentEvents(events)
     this.#unplaced.clear()
-    this.addConnection()
+    this.#early = []
     this.turn.begin(events)
     if (events.some(isWork)) this.state.expectWork()
   }
 
-  /** A stream was opened. Events that the last one brought before the sent ones are left to the list. */
+  /** A stream was opened. What comes before the sent events are found is left to the list: this stream may lack some of it. */
   addConnection(): void {
-    this.#early = []
-    this.#taken = 0
+    this.#early = undefined
   }
 
   /** Whether an event of a stream is new. One without an id that says what another has said may be new or not. */
@@ -54,10 +49,8 @@ export class SeenEvents {
     return !this.#known.has(keyOf(item))
   }
 
-  /** It is known what the last list ended with, and all of that list was taken in. */
   get knowsListEnd(): boolean {
-    const isPlaced = this.#sent === undefined || this.#sent.isListed
-    return isPlaced && !this.isUndone && this.#listEnd.length === 2
+    return this.#listEnd.length === 2
   }
 
   /**
@@ -67,19 +60,10 @@ export class SeenEvents {
    */
   reachesListEnd(newest: readonly EventItem[]): boolean {
     const keys = newest.map(keyOf)
-    const [before, last] = this.#listEnd
-    const place = keys.indexOf(last ?? '')
+    const [before, last = ''] = this.#listEnd
+    const place = keys.indexOf(last)
     const isEnd = place >= 0 && keys[place + 1] === before
     return isEnd && this.state.pending.every((id) => keys.includes(id)) && !keys.some(isOfWords)
-  }
-
-  /** Begins to take in a list. */
-  beginList(): ListedEvents {
-    return new ListedEvents((item) => {
-      if (!this.#known.has(item.key)) return false
-      this.addAgain(item)
-      return true
-    })
   }
 
   /** An event that is known, or only a piece of one, came again. Returns whether it contradicts the first. */
@@ -88,22 +72,23 @@ export class SeenEvents {
     return this.state.addAgain(event, text)
   }
 
-  /** Adds an event of a stream that is new; returns what is to be shown of it: nothing, as long as it is held. */
+  /** Takes in an event of a stream; returns what is to be shown of it: nothing, as long as it is held. */
   addStreamed(item: EventItem): EventItem[] {
-    const { isLost } = this
     const sent = this.#sent
     const keyed = withKey(item)
+    if (isPiece(item.event) || !this.isNew(item)) {
+      this.addAgain(item)
+      return []
+    }
     sent?.addProgress(item.event)
     if (sent?.find(keyed)) {
       sent.isStreamed = true
-      const before = [
-        ...this.#takeUnplaced(),
-        ...(isLost ? this.#early.splice(0) : []).map((each) => withKey(each)),
-      ]
+      const early = this.#early?.splice(0) ?? []
+      const before = [...this.#takeUnplaced(), ...early.map((each) => withKey(each))]
       for (const each of this.#addNew(before)) this.turn.add(each)
       for (const each of this.#addNew([keyed])) this.turn.add(each, true)
-    } else if (isLost) {
-      this.#early.push(item)
+    } else if (this.isLost) {
+      this.#early?.push(item)
     } else {
       if (sent) sent.firstAfter ??= keyed.key
       const fresh = this.#addNew([keyed])
@@ -113,28 +98,28 @@ export class SeenEvents {
     return []
   }
 
-  /** Adds a list; returns what is new, in its order. */
-  addList({ items }: ListedEvents): EventItem[] {
+  /** Adds a list; returns what is new: in its order, and then what the stream had brought too early. */
+  addList(items: readonly EventItem[]): EventItem[] {
     const { isAtRest } = this.state
-    const news = this.#addListed(items)
-    if (items.some(({ key }) => key === this.#unlistedStop)) this.#unlistedStop = undefined
+    const keyed = withKeys(items)
+    const news = this.#addListed(keyed)
+    if (keyed.some(({ key }) => key === this.#unlistedStop)) this.#unlistedStop = undefined
     const last = items.findLast(({ event }) => isStop(event) || isWork(event))
     // What was added late had happened before the rest.
     if (isAtRest && last && isStop(last.event)) this.state.restAgain(last.event.id)
-    if (!this.isLost) this.#listEnd = items.slice(-2).map(({ key }) => key)
-    return news
+    const isPlaced = this.#sent === undefined || this.#sent.isListed
+    if (isPlaced && !this.isUndone) this.#listEnd = keyed.slice(-2).map(({ key }) => key)
+    const early = this.#early?.splice(0) ?? []
+    return [...news, ...early.flatMap((item) => this.addStreamed(item))]
   }
 
   #addListed(keyed: readonly KeyedItem[]): EventItem[] {
     const sent = this.#sent
     if (!sent || sent.isListed) return this.#addUnsent(keyed)
-    // What was held of earlier lists is in this one too.
-    if (sent.isLost && sent.trustContent(keyed, this.#hasAlike(sent, keyed))) this.#forgetUnplaced()
     const start = keyed.findIndex((item) => sent.isFirst(item, this.#isUnknown(item)))
     const hasLater = keyed.some(({ key }) => key === sent.firstAfter)
     if (start < 0 && !hasLater) {
       this.#hold(keyed, sent.isStreamed)
-      if (sent.isLost) this.#placeEarly(sent)
       return []
     }
     sent.isListed = true
@@ -145,19 +130,12 @@ export class SeenEvents {
   }
 
   /**
-   * Ends the search for what was sent by its ids, and goes on by its content if something said that. Otherwise it ends
-   * the search: what lists brought meanwhile is new when it is listed again.
+   * Ends the search for what was sent by its ids, and goes on by its content. If that counts already, it ends the search: what
+   * came meanwhile is new when a list is read again.
    */
   giveUp(): void {
-    const sent = this.#sent
-    if (sent?.isLost && (sent.isDoubted || this.#hasAlike(sent, []))) sent.forgetIds()
-    else this.#sent = undefined
+    if (!this.#sent?.forgetIds()) this.#sent = undefined
     this.#forgetUnplaced()
-  }
-
-  /** An event that the stream brought before the sent events were found, and that is to be taken in now. */
-  nextEarly(): EventItem | undefined {
-    return this.isLost ? undefined : this.#early[this.#taken++]
   }
 
   /** Neither a list nor a stream has shown what was sent. */
@@ -170,9 +148,9 @@ export class SeenEvents {
     return this.isLost || this.#unplaced.size > 0
   }
 
-  /** An event says what was sent, but has not the id of the receipt: a list has to say which of the two is right. */
-  isDoubtful({ event }: EventItem): boolean {
-    return this.#sent?.isAlike(event) === true
+  /** What was sent is searched for by the ids of its receipt, and not by what it says. */
+  get seeksIds(): boolean {
+    return this.#sent?.seeksIds ?? false
   }
 
   /** The service has not shown all that was sent, or has not begun to work on it: a stop may be that of the turn before. */
@@ -195,12 +173,7 @@ export class SeenEvents {
     return !this.state.showsRests && !this.isSearching && this.turn.mayHaveEnded
   }
 
-  readonly #isUnknown = ({ key, isNoted }: KeyedItem) => !isNoted && !this.#known.has(key)
-
-  /** Whether a list, or a stream before it, shows something new that says what was sent. */
-  #hasAlike(sent: SentEvents, items: readonly KeyedItem[]): boolean {
-    return [...items.filter(this.#isUnknown), ...this.#early].some(({ event }) => sent.isAlike(event))
-  }
+  readonly #isUnknown = ({ key }: KeyedItem) => !this.#known.has(key)
 
   /** Adds, in their order, those that are new to the state; returns them. */
   #addNew(items: readonly KeyedItem[]): KeyedItem[] {
@@ -233,22 +206,15 @@ export class SeenEvents {
 
   /** Keeps the events of a list until a list shows what was sent. */
   #hold(items: readonly KeyedItem[], isStreamed: boolean): void {
-    for (const item of items.filter(this.#isUnknown)) {
+    for (const item of items) {
+      if (!this.#isUnknown(item)) {
+        this.addAgain(item)
+        continue
+      }
       // The first one stays, so that a later one which says something else contradicts it.
       if (!this.#unplaced.has(item.key)) this.#unplaced.set(item.key, item)
       // As lists go it came before, and a stream that repeats it brings nothing new.
       if (isStreamed) this.#known.add(item.key)
-    }
-  }
-
-  /** Looks for what was sent among the events that the stream has brought: it is now known by its content. */
-  #placeEarly(sent: SentEvents): void {
-    const early = this.#early.splice(0)
-    for (const [index, item] of early.entries()) {
-      this.addStreamed(item)
-      if (sent.isLost) continue
-      this.#early = early.slice(index + 1)
-      return
     }
   }
 
@@ -266,51 +232,10 @@ export class SeenEvents {
   }
 }
 
-type KeyedItem = EventItem & KeyedEvent & { isNoted?: true }
-
-/**
- * A list, in its order. It may be long: of an event that was known no more is kept than its key, and whether the session
- * worked then. Stops are kept, and the last message before an event that is new.
- */
-export class ListedEvents {
-  readonly items: KeyedItem[] = []
-  readonly #isKnown: (item: KeyedItem) => boolean
-  readonly #counts = new Map<string, number>()
-  /** The last message, if nothing new came after it. */
-  #message: KeyedItem | undefined
-
-  /** `isKnown` takes in that an event came again, if it did. */
-  constructor(isKnown: (item: KeyedItem) => boolean) {
-    this.#isKnown = isKnown
-  }
-
-  /** Adds the next page. */
-  add(page: readonly EventItem[]): this {
-    for (const item of withKeys(page, this.#counts)) {
-      this.items.push(item)
-      if (!this.#isKnown(item)) this.#message = undefined
-      else if (isMessage(item.event)) {
-        if (this.#message) forget(this.#message)
-        this.#message = item
-      } else if (!isStop(item.event)) forget(item)
-    }
-    return this
-  }
-
-  shows(item: EventItem): boolean {
-    const key = keyOf(item)
-    return this.items.some((each) => each.key === key)
-  }
-}
-
-const [working, other] = [{ type: 'session.status_running' }, { type: '' }]
-
-/** Keeps of an event that was known what a list is to say of it. */
-const forget = (item: KeyedItem) =>
-  Object.assign(item, { event: isWork(item.event) ? working : other, text: '', isNoted: true })
+type KeyedItem = EventItem & KeyedEvent
 
 /** What an event is known by: its id or, if it has none, all that it says. */
-const keyOf = ({ event }: EventItem): string => event.id ?? wordsOf(event)
+export const keyOf = ({ event }: EventItem): string => event.id ?? wordsOf(event)
 
 /** Of an event without an id: how many say the same only the whole list shows. */
 const isOfWords = (key: string): boolean => key.startsWith('\0')
@@ -338,8 +263,8 @@ function withKeys(items: readonly EventItem[], counts = new Map<string, number>(
 
 /**
  * The events that were sent, to be found among those that a session shows, each once. They are found by their ids. The
- * ids of a receipt need not be those of the stored events (public clients, 1): if several lists show an event that says
- * what was sent, and none shows its id, they are found by what they say.
+ * ids of a receipt need not be those of the stored events (public clients, 1): if nothing shows them for a while, the events
+ * are found by what they say.
  */
 class SentEvents {
   /** Whether a stream, or a list, has shown one of them. */
@@ -347,23 +272,17 @@ class SentEvents {
   isListed = false
   /** The first event that a stream brought after them: a list may leave them out. */
   firstAfter: string | undefined
-  /** The ids that are still to be found, what their events say, and how many say it. */
-  readonly #ids = new Set<string | undefined>()
-  readonly #contentsWithId = new Map<string, number>()
-  /** What the events say that are to be found by that, and how many say it. */
-  readonly #contents = new Map<string, number>()
-  /** How many lists showed an event like one of them, and none of the ids. */
-  #doubts = 0
+  readonly #sent: readonly SessionEvent[]
+  /** How many are still to be found by each id or, if that is not known, by what they say. */
+  readonly #wanted = new Map<string, number>()
   #first: string | undefined
   #missingWork: number
   /** The ids of those that were found, but that the service has not started to work on. */
   readonly #queued = new Set<string | undefined>()
 
   constructor(sent: readonly SessionEvent[]) {
-    for (const event of sent) {
-      count(event.id === undefined ? this.#contents : this.#contentsWithId, contentOf(event), 1)
-      if (event.id !== undefined) this.#ids.add(event.id)
-    }
+    this.#sent = sent
+    for (const event of sent) this.#count(event.id ?? contentOf(event), 1)
     this.#missingWork = sent.filter(isWork).length
   }
 
@@ -379,8 +298,9 @@ class SentEvents {
 
   /** Whether it is one of them. Each is found once. */
   find({ event, key }: KeyedItem): boolean {
-    if (!this.#has(event)) return false
-    if (!this.#ids.delete(event.id)) count(this.#contents, contentOf(event), -1)
+    const name = this.#nameOf(event)
+    if (name === undefined) return false
+    this.#count(name, -1)
     this.#first ??= key
     if (!isWork(event)) return true
     this.#missingWork--
@@ -395,45 +315,30 @@ class SentEvents {
 
   /** Whether it is the first of them in a list, found already or not. */
   isFirst({ event, key }: KeyedItem, isNew: boolean): boolean {
-    return key === this.#first || (isNew && this.#has(event))
+    return key === this.#first || (isNew && this.#nameOf(event) !== undefined)
   }
 
-  /** Whether it says what one of them says whose id was not shown yet. */
-  isAlike(event: SessionEvent): boolean {
-    return this.#contentsWithId.has(contentOf(event))
+  get seeksIds(): boolean {
+    return this.isLost && this.#sent.some(({ id = '' }) => this.#wanted.has(id))
   }
 
-  /** A list was read, which or before which a stream showed an event like one of them: whether that counts from now on. */
-  trustContent(items: readonly KeyedItem[], hasAlike: boolean): boolean {
-    if (!hasAlike || items.some(({ event }) => this.#ids.has(event.id))) return false
-    this.#doubts++
-    if (this.#doubts < mostDoubts) return false
-    this.forgetIds()
+  /** From now on what they say counts, if nothing has shown any of their ids. Returns whether that is so. */
+  forgetIds(): boolean {
+    if (!this.seeksIds) return false
+    for (const event of this.#sent) if (this.#wanted.delete(event.id ?? '')) this.#count(contentOf(event), 1)
     return true
   }
 
-  /** Whether a list showed an event like one of them, and none of the ids, since these count. */
-  get isDoubted(): boolean {
-    return this.#doubts > 0
+  /** By which it is one of them. */
+  #nameOf(event: SessionEvent): string | undefined {
+    return [event.id ?? '', contentOf(event)].find((name) => this.#wanted.has(name))
   }
 
-  /** From now on only what they say counts. */
-  forgetIds(): void {
-    for (const [content, many] of this.#contentsWithId) count(this.#contents, content, many)
-    this.#contentsWithId.clear()
-    this.#ids.clear()
-    this.#doubts = 0
+  #count(name: string, by: number): void {
+    const sum = (this.#wanted.get(name) ?? 0) + by
+    if (sum > 0) this.#wanted.set(name, sum)
+    else this.#wanted.delete(name)
   }
-
-  #has(event: SessionEvent): boolean {
-    return this.#ids.has(event.id) || this.#contents.has(contentOf(event))
-  }
-}
-
-function count(counts: Map<string, number>, key: string, by: number): void {
-  const sum = (counts.get(key) ?? 0) + by
-  if (sum > 0) counts.set(key, sum)
-  else counts.delete(key)
 }
 
 /** What an event says: a service may add fields to it, but not change these. */

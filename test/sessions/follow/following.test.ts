@@ -79,7 +79,7 @@ function follow({
       const shown = effect.items.map(({ text }) => text)
       trace.push(...shown)
       for (const { event } of toItems(answers[shown.at(-1) ?? ''] ?? '')) ledger.state.add(event)
-      return { is: 'shown', of: effect.of }
+      return { is: 'shown' }
     }
     if (effect.do === 'list') {
       now += effect.after
@@ -87,9 +87,7 @@ function follow({
       const isIdle = effect.asks ? idle[Math.min(asked++, idle.length - 1)] : undefined
       const list = lists[Math.min(listed++, lists.length - 1)] ?? ''
       trace.push(effect.after > 0 ? `list after ${effect.after}` : 'list')
-      return list === '!'
-        ? { is: 'failed' }
-        : { is: 'list', list: ledger.beginList().add(toItems(list)), isIdle }
+      return list === '!' ? { is: 'failed' } : { is: 'list', list: toItems(list), isIdle }
     }
     if (effect.do !== 'listen') {
       trace.push('connect')
@@ -128,7 +126,7 @@ describe('a followed session, step by step', () => {
     [
       'at work: before the first news a list shows what was between',
       { past: 'run1', lists: ['run1', 'run1 say1 say2'], stream: 'say2 say3 done1' },
-      'list, list, say1, say2, say3, done1, end at 0',
+      'list, list, say1, say2, say3, done1, silence of 200, end at 200',
     ],
     [
       'whose stream repeats old events',
@@ -136,18 +134,18 @@ describe('a followed session, step by step', () => {
       'list, silence of 30000, ask, list, done1, silence of 0, end at 30000',
     ],
     [
-      'whose list is late: what was between comes at the end',
+      'whose list is late: an event is held for a while only',
       {
         past: 'run1',
-        lists: ['run1', 'run1', 'run1', 'run1', 'run1', 'run1 say1 say2 done1'],
+        lists: ['run1', 'run1', 'run1', 'run1', 'run1'],
         stream: 'say2 done1',
       },
-      'list, list, list after 250, list after 500, list after 1000, say2, list, say1, done1, end at 1750',
+      'list, list, list after 250, list after 500, list after 1000, say2, done1, silence of 0, end at 1750',
     ],
     [
       'whose list fails while the stream goes on',
       { past: 'run1', lists: ['run1', '!'], stream: 'say1 done1' },
-      'list, list, say1, list, done1, end at 0',
+      'list, list, say1, done1, silence of 200, end at 200',
     ],
     [
       'whose list fails',
@@ -161,12 +159,12 @@ describe('a followed session, step by step', () => {
         lists: ['run1', 'run1 say1', 'run1 say1 say2', 'run1 say1 say2 done1'],
         stream: 'say1 | done1',
       },
-      'list, list, say1, connect, list, say2, list, done1, end at 0',
+      'list, list, say1, connect, list, say2, list, done1, silence of 200, end at 200',
     ],
     [
       'whose stream fails',
       { past: 'run1', lists: ['run1', 'run1', 'run1 say1 done1'], stream: '! say1 done1' },
-      'list, connect, list, list, say1, done1, end at 0',
+      'list, connect, list, list, say1, done1, silence of 200, end at 200',
     ],
     ['whose stream ends when it has stopped', { past: 'done1', stream: '|' }, 'list, end at 0'],
     [
@@ -187,7 +185,7 @@ describe('a followed session, step by step', () => {
     [
       'that was sent something, which the list shows',
       { past: 'done0', sent: 'ask1', lists: ['done0 say1 ask1 say2'], stream: 'say1 say2 done1' },
-      'silence of 100, list, say2, done1, end at 100',
+      'silence of 100, list, say2, done1, silence of 100, end at 200',
     ],
   ])('%s', (_, script, steps) => {
     expect(follow(script).join(', ')).toBe(steps)
@@ -271,27 +269,27 @@ describe('what is printed of a session', () => {
     [
       'no pieces',
       { past: 'run1', lists: ['run1', 'run1 say1'], stream: 'piece say1 done1' },
-      'say1 done1 end at 0',
+      'say1 done1 end at 200',
     ],
     [
       'that is followed until it is terminated',
       { past: 'done1', stays: true, lists: ['done1 run1'], stream: 'done2 gone1' },
-      'run1 done2 gone1 end at 3500',
+      'run1 done2 gone1 end at 1750',
     ],
     [
       'only what comes after what was sent',
       { past: 'done0', sent: 'ask1', stream: 'say1 ask1 run1 say2 done1' },
-      'run1 say2 done1 end at 0',
+      'run1 say2 done1 end at 200',
     ],
     [
       'what was sent is found by what it says',
       { past: 'ask0 done0', sent: 'ask', stream: 'ask0 say1 ask7 say2 done1' },
-      'say2 done1 end at 0',
+      'say2 done1 end at 200',
     ],
     [
       'all that came, 10 s after something was sent that is never shown',
       { past: 'done0', sent: 'ask1', stream: 'say1 done1' },
-      'say1 done1 end at 10100',
+      'say1 done1 end at 11000',
     ],
     [
       'what lists show that leave out what was sent',
@@ -301,32 +299,32 @@ describe('what is printed of a session', () => {
     [
       'what comes before a message has its turn, and after',
       { past: 'run0', sent: 'ask1', stream: 'queued1 say0 done0 run1 ask1 say1 done1' },
-      'say0 done0 run1 say1 done1 end at 0',
+      'say0 done0 run1 say1 done1 end at 200',
     ],
     [
       'no more, 5 s after it stopped before a message had its turn',
       { past: 'run0', sent: 'ask1', stream: 'queued1 done0' },
-      'done0 end at 5450',
+      'done0 end at 5550',
     ],
     [
       'no more, 5 s after it stopped, whenever that was',
       { past: 'run0', sent: 'ask1', stream: '- - - queued1 done0' },
-      'done0 end at 6400',
+      'done0 end at 5900',
     ],
     [
       'what was sent once is found once',
       { past: 'done0', sent: 'ask', stream: 'ask7 ask8 done1' },
-      'ask8 done1 end at 0',
+      'ask8 done1 end at 200',
     ],
     [
       'what was sent is not found by another event without an id',
       { past: 'done0', sent: 'ask', stream: 'say say0 ask7 say2 done1' },
-      'say2 done1 end at 0',
+      'say2 done1 end at 200',
     ],
     [
       'one that was sent is found by its id, another by what it says',
       { past: 'done0', sent: 'ask1 ask', stream: 'ask1 ask7 say2 done1' },
-      'say2 done1 end at 0',
+      'say2 done1 end at 200',
     ],
     [
       'what follows an interrupt and a message, both sent',
@@ -336,17 +334,17 @@ describe('what is printed of a session', () => {
     [
       'the turns of two messages',
       { past: 'done0', sent: 'ask1 ask2', stream: 'ask1 say1 done1 ask2 say2 done2' },
-      'say1 done1 say2 done2 end at 0',
+      'say1 done1 say2 done2 end at 200',
     ],
     [
       'nothing after an interrupt, where it was idle',
       { past: 'done0', sent: 'stop1', stream: 'stop1' },
-      'end at 0',
+      'end at 200',
     ],
     [
       'no more, where tool uses wait',
       { past: 'run0', lists: ['run0'], stream: 'use1 wait1:use1' },
-      'use1 wait1:use1 end at 3500',
+      'use1 wait1:use1 end at 1750',
     ],
     [
       'what comes of answers that were sent while it was followed',
@@ -355,30 +353,27 @@ describe('what is printed of a session', () => {
         stream: 'use1 wait1:use1 allow1:use1 say1 done1',
         answers: { 'wait1:use1': 'allow1:use1' },
       },
-      'use1 wait1:use1 allow1:use1 say1 done1 end at 5250',
+      'use1 wait1:use1 allow1:use1 say1 done1 end at 1750',
     ],
     [
       'what comes of answers that were sent at the start',
       { past: 'use1 wait1:use1', stream: 'say1 done1', answers: { '': 'allow1:use1' } },
-      'say1 done1 end at 3500',
+      'say1 done1 end at 1750',
     ],
   ])('%s', (_, script, expected) => {
     expect(printed(script).join(' ')).toBe(expected)
   })
 })
 
-type State = FollowState['is']
+/** `searching` is one of them, in which what was sent was not shown yet. */
+type State = FollowState['is'] | 'searching'
 type Kind = FollowInput['is']
 
 /** A follower in each of the states: of a session that works, in which `run1` has happened, and `say1` was held last. */
 const states: Record<State, (past: string) => FollowState> = {
-  placing: (past) => started(past, 'ask1'),
+  searching: (past) => started(past, 'ask1'),
   joining: (past) => started(past),
   comparing: (past) => step(states.joining(past), { is: 'event', item: toItem('say1') }, 0).state,
-  behind(past) {
-    const failed = step(states.comparing(past), { is: 'failed' }, 0).state
-    return step(failed, { is: 'shown', of: 'event' }, 0).state
-  },
   current: (past) => step(states.comparing(past), toList(`${past} say1`), 0).state,
 }
 
@@ -391,13 +386,13 @@ function started(past: string, sent?: string): FollowState {
 const toItem = (word: string) => toItems(word)[0] as EventItem
 const toList = (words: string): FollowInput => ({
   is: 'list',
-  list: new SeenEvents().beginList().add(toItems(words)),
+  list: toItems(words),
 })
 
 /** `current: show say2` */
 function describeTurn({ state, effect }: Advance): string {
   if (effect.do === 'show')
-    return `${state.is}: show ${effect.items.map(({ text }) => text).join(' ') || 'nothing'} of the ${effect.of}`
+    return `${state.is}: show ${effect.items.map(({ text }) => text).join(' ') || 'nothing'}`
   if (effect.do === 'listen') return `${state.is}: listen for ${effect.atMost}`
   if (effect.do === 'list') {
     const when = effect.after > 0 ? ` after ${effect.after}` : ''
@@ -413,16 +408,16 @@ const news: Record<Kind, FollowInput> = {
   ended: { is: 'ended' },
   opened: { is: 'opened' },
   failed: { is: 'failed' },
-  shown: { is: 'shown', of: 'event' },
+  shown: { is: 'shown' },
 }
 
 test('a message of before that the first list missed is not the answer to what was sent', () => {
   const ledger = new SeenEvents()
   ledger.addPast(toItems('ask1 run1'))
   ledger.addSent([toEvent('ask2')])
-  ledger.addList(ledger.beginList().add(toItems('ask1 run1 say1 done1 ask2 run2 done2')))
+  ledger.addList(toItems('ask1 run1 say1 done1 ask2 run2 done2'))
   expect(ledger.turn.answer).toBeUndefined()
-  ledger.addList(ledger.beginList().add(toItems('ask1 run1 say1 done1 ask2 run2 say2 done2')))
+  ledger.addList(toItems('ask1 run1 say1 done1 ask2 run2 say2 done2'))
   expect(ledger.turn.answer?.id).toBe('say2')
 })
 
@@ -436,21 +431,14 @@ function seen(past: string, sent: string): SeenEvents {
 
 const stream = (ledger: SeenEvents, words: string) =>
   toItems(words).flatMap((item) => ledger.addStreamed(item).map(({ text }) => text))
-const list = (ledger: SeenEvents, words: string) =>
-  ledger.addList(ledger.beginList().add(toItems(words))).map(({ text }) => text)
+const list = (ledger: SeenEvents, words: string) => ledger.addList(toItems(words)).map(({ text }) => text)
 
 describe('what was sent, and the lists', () => {
   test.each<[string, string[], string[]]>([
     ['shows it first', ['ask1 say2'], ['say2']],
     ['shows it after what only an earlier list showed', ['say9', 'ask1 say2'], ['say2']],
-    ['shows the same under another id, the fourth time', Array(4).fill('ask7 say2'), ['say2']],
-    ['shows the same under another id, the third time', Array(3).fill('ask7 say2'), []],
+    ['shows the same under another id', Array(9).fill('ask7 say2'), []],
     ['shows the same again and then its id', [...Array(3).fill('ask7 say2'), 'ask7 say2 ask1'], []],
-    [
-      'shows another one after what was there before, which says the same',
-      [...Array(4).fill('ask0 say2'), 'ask0 ask7 say3'],
-      [],
-    ],
   ])('a list that %s', (_, lists, shown) => {
     const ledger = seen('ask0', 'ask1')
     const news = lists.map((words) => list(ledger, words))
@@ -483,29 +471,36 @@ describe('what was sent, and the lists', () => {
     expect(after.state.stop).toBeUndefined()
   })
 
-  test('the content counts after four lists that are late, if the stream has shown it: what came after it is new', () => {
-    const ledger = seen('run0', 'ask1')
-    stream(ledger, 'say0 ask7 say1 say2')
-    for (let look = 0; look < 4; look++) {
-      expect(ledger.isLost).toBe(true)
-      list(ledger, 'run0')
-    }
-    expect(ledger.isLost).toBe(false)
-    list(ledger, 'run0')
-    const early = [ledger.nextEarly(), ledger.nextEarly(), ledger.nextEarly()]
-    expect(early.map((item) => item?.text)).toEqual(['say1', 'say2', undefined])
+  test.each<[string, (ledger: SeenEvents) => unknown, string[]]>([
+    ['what a list shows after the same', (ledger) => list(ledger, 'ask7 say2'), ['say2']],
+    ['what a stream has brought after the same', (ledger) => stream(ledger, 'ask7 say2'), ['say2']],
+    ['nothing, if nothing has shown the same', (ledger) => list(ledger, 'say1'), []],
+  ])('once its id is no longer searched for, new is %s', (_, show, shown) => {
+    const ledger = seen('ask0', 'ask1')
+    show(ledger)
+    expect(ledger.seeksIds).toBe(true)
+    ledger.giveUp()
+    expect(ledger.seeksIds).toBe(false)
+    expect(list(ledger, shown.length > 0 ? 'ask0 ask7 say2' : 'ask0 say1')).toEqual(shown)
+    expect(ledger.isLost).toBe(shown.length === 0)
   })
 
-  test.each<[string, (ledger: SeenEvents) => unknown, boolean]>([
-    ['only a list has shown the same', (ledger) => list(ledger, 'ask7'), true],
-    ['only a stream has shown the same', (ledger) => stream(ledger, 'ask7'), true],
-    ['nothing has shown the same', (ledger) => list(ledger, 'say1'), false],
-  ])('a search that is given up when %s', (_, show, goesOn) => {
-    const ledger = seen('', 'ask1')
-    show(ledger)
+  test('one that was there before, which says the same, is not it', () => {
+    const ledger = seen('ask0', 'ask1')
     ledger.giveUp()
-    expect(ledger.isLost).toBe(goesOn)
-    expect(list(ledger, 'ask7 say2')).toEqual(goesOn ? ['say2'] : ['ask7', 'say2'])
+    expect(list(ledger, 'ask0 say2')).toEqual([])
+    expect(list(ledger, 'ask0 ask7 say3')).toEqual(['say3'])
+  })
+
+  test('if that finds nothing either, all that came is new', () => {
+    const ledger = seen('', 'ask1')
+    stream(ledger, 'say1 say2')
+    list(ledger, 'say1')
+    for (const isLost of [true, false]) {
+      ledger.giveUp()
+      expect(ledger.isLost).toBe(isLost)
+    }
+    expect(list(ledger, 'say1')).toEqual(['say1', 'say2'])
   })
 
   test('a tool use that two lists show with two inputs is contradicted, though neither shows what was sent', () => {
@@ -513,8 +508,8 @@ describe('what was sent, and the lists', () => {
     const event = { ...toEvent('use1'), input: { command: 'rm' } }
     const other = { event, text: JSON.stringify(event) }
     list(ledger, 'run0 use1')
-    ledger.addList(ledger.beginList().add([...toItems('run0'), other]))
-    ledger.addList(ledger.beginList().add([...toItems('run0'), other, toItem('ask1')]))
+    ledger.addList([...toItems('run0'), other])
+    ledger.addList([...toItems('run0'), other, toItem('ask1')])
     expect(ledger.state.toolUse('use1')?.isContradicted).toBe(true)
   })
 
@@ -556,8 +551,8 @@ test('what was sent is undone until each of it was shown, and has had its turn',
 test('if nothing was sent, and nothing has come, nothing is searched for, doubted or shown', () => {
   const ledger = new SeenEvents()
   ledger.giveUp()
-  const { isSearching, isUndone, isLost } = ledger
-  expect([ledger.isDoubtful(toItem('ask1')), isSearching, isUndone, isLost]).toEqual(Array(4).fill(false))
+  const { isSearching, isUndone, isLost, seeksIds } = ledger
+  expect([seeksIds, isSearching, isUndone, isLost]).toEqual(Array(4).fill(false))
   expect(stream(ledger, 'ask1')).toEqual(['ask1'])
 })
 
@@ -576,17 +571,17 @@ test.each<[string, object, object]>([
 
 describe('a session at work: each state and what comes', () => {
   const table: Record<State, Record<Kind, string>> = {
-    placing: {
-      list: 'placing: show nothing of the list',
-      event: 'placing: listen for 100',
-      silence: 'placing: list',
-      ended: 'placing: connect, ended',
-      opened: 'placing: list',
-      failed: 'placing: connect, failed',
-      shown: 'placing: listen for 100',
+    searching: {
+      list: 'current: show nothing',
+      event: 'current: listen for 100',
+      silence: 'current: list',
+      ended: 'current: connect, ended',
+      opened: 'joining: list',
+      failed: 'current: connect, failed',
+      shown: 'current: listen for 100',
     },
     joining: {
-      list: 'joining: show say1 say2 of the list',
+      list: 'joining: show say1 say2',
       event: 'comparing: list',
       silence: 'joining: list',
       ended: 'joining: connect, ended',
@@ -595,26 +590,17 @@ describe('a session at work: each state and what comes', () => {
       shown: 'joining: listen for 30000',
     },
     comparing: {
-      list: 'current: show say1 say2 of the event',
-      event: 'comparing: show say3 of the event',
+      list: 'current: show say1 say2',
+      event: 'comparing: show say3',
       silence: 'comparing: list',
       ended: 'comparing: connect, ended',
       opened: 'joining: list',
-      failed: 'behind: show say1 of the event',
+      failed: 'current: show say1',
       shown: 'comparing: list after 250',
     },
-    behind: {
-      list: 'behind: show say2 of the list',
-      event: 'behind: show say3 of the event',
-      silence: 'behind: list',
-      ended: 'behind: connect, ended',
-      opened: 'joining: list',
-      failed: 'behind: connect, failed',
-      shown: 'behind: listen for 30000',
-    },
     current: {
-      list: 'current: show say2 of the list',
-      event: 'current: show say3 of the event',
+      list: 'current: show say2',
+      event: 'current: show say3',
       silence: 'current: list',
       ended: 'current: connect, ended',
       opened: 'joining: list',
@@ -633,56 +619,50 @@ describe('a session at work: each state and what comes', () => {
 describe('each state and what decides more', () => {
   const event = (word: string): FollowInput => ({ is: 'event', item: toItem(word) })
   test.each<[State, string, FollowInput, string]>([
+    ['searching', 'a list that shows what was sent', toList('run1 ask1 say2'), 'current: show say2'],
+    ['searching', 'an event that is what was sent', event('ask1'), 'current: show nothing'],
     [
-      'placing',
-      'a list that shows what was sent',
-      toList('run1 ask1 say2'),
-      'current: show say2 of the list',
+      'searching',
+      'an event that says what was sent, of another id',
+      event('ask7'),
+      'current: listen for 100',
     ],
-    ['placing', 'an event that is what was sent', event('ask1'), 'current: show nothing of the event'],
-    ['placing', 'an event that says what was sent, of another id', event('ask7'), 'placing: list'],
     ['joining', 'an event that is known', event('run1'), 'joining: listen for 30000'],
     ['joining', 'a piece of an event', event('piece'), 'joining: listen for 30000'],
-    [
-      'comparing',
-      'a list that does not show the event',
-      toList('run1 say2'),
-      'comparing: show say2 of the list',
-    ],
-    ['behind', 'an event at which the session stops', event('done1'), 'comparing: list'],
-    ['current', 'an event at which the session stops', event('done1'), 'current: show done1 of the event'],
-    [
-      'current',
-      'an event without an id that says what another said',
-      event('done'),
-      'current: show done of the event',
-    ],
+    ['comparing', 'a list that does not show the event', toList('run1 say2'), 'comparing: show say2'],
+    ['current', 'an event at which the session stops', event('done1'), 'current: show done1'],
+    ['current', 'an event without an id that says what another said', event('done'), 'current: show done'],
   ])('%s, %s: %s', (state, _, input, turn) => {
     expect(describeTurn(step(states[state]('run1'), input, 0))).toBe(turn)
   })
 
-  test('placing, what was sent was said in time, but too seldom: after 10 s its content counts', () => {
-    const said = step(states.placing('run1'), event('ask7'), 0)
-    const listed = step(said.state, toList('run1 ask7'), 0)
-    const shown = step(listed.state, { is: 'shown', of: 'list' }, 0)
-    const late = step(shown.state, event('say8'), 10_001)
-    expect(describeTurn(late)).toBe('placing: list')
-    expect(describeTurn(step(late.state, toList('run1 ask7 say2'), 10_001))).toBe(
-      'current: show say2 of the list',
-    )
+  test('searching, events of a stream that never pauses: the list is read in time all the same', () => {
+    const { state } = step(states.searching('run1'), event('say7'), 0)
+    expect(describeTurn(step(state, event('say8'), 60))).toBe('current: listen for 40')
+    expect(describeTurn(step(state, event('say8'), 100))).toBe('current: list')
   })
 
-  test('placing, what was sent was not said by anybody: after 10 s what comes is news', () => {
-    const searched = step(states.placing('run1'), event('say7'), 0)
-    expect(step(searched.state, event('say8'), 10_000).state.is).toBe('placing')
-    const late = step(searched.state, event('say8'), 10_001)
+  test('searching, what was sent was said under another id: after 3 s its content counts', () => {
+    const searched = step(states.searching('run1'), event('ask7'), 0)
+    const listed = step(searched.state, toList('run1 ask7'), 3_000)
+    const late = step(listed.state, { is: 'shown' }, 3_001)
     expect(describeTurn(late)).toBe('current: list')
-    expect(describeTurn(step(late.state, toList('run1 say2'), 10_001))).toBe('current: show say2 of the list')
+    expect(describeTurn(step(late.state, toList('run1 ask7 say2'), 3_001))).toBe('current: show say2')
+  })
+
+  test('searching, what was sent was not said by anybody: after 10 s what comes is news', () => {
+    const searched = step(states.searching('run1'), event('say7'), 0)
+    const byContent = step(searched.state, event('say8'), 3_001)
+    const late = step(byContent.state, event('say9'), 10_001)
+    expect(describeTurn(late)).toBe('current: list')
+    expect(describeTurn(step(late.state, toList('run1 say2'), 10_001))).toBe(
+      'current: show say2 say7 say8 say9',
+    )
   })
 
   test('at the beginning nothing is shown of a list that is yet to come', () => {
     const { state, effect } = begin(new SeenEvents(), false, [toEvent('ask1')])
-    expect(describeTurn({ state, effect })).toBe('placing: show nothing of the list')
+    expect(describeTurn({ state, effect })).toBe('current: show nothing')
   })
 
   test('an event without an id, again: the list shows whether it is another one', () => {
@@ -691,37 +671,46 @@ describe('each state and what decides more', () => {
   })
 
   test.each<[State, string]>([
-    ['placing', 'placing: listen for 100'],
+    ['searching', 'joining: listen for 100'],
     ['joining', 'joining: listen for 30000'],
     ['comparing', 'comparing: listen for 30000'],
-    ['behind', 'joining: listen for 250'],
     ['current', 'joining: listen for 250'],
   ])('%s, an event without an id, again: only a list can tell, which is looked at: %s', (state, turn) => {
     expect(describeTurn(step(states[state]('run1 say'), event('say'), 0))).toBe(turn)
   })
 
-  test('placing, the stream was cut: what the stream before it brought too early is left to the list', () => {
-    const early = step(states.placing('run1'), event('say7'), 0)
+  test('searching, the stream was cut: what the stream before it brought too early is left to the list', () => {
+    const early = step(states.searching('run1'), event('say7'), 0)
     const opened = step(early.state, news.opened, 0)
     const placed = step(opened.state, toList('run1 ask1'), 0)
-    expect(describeTurn(placed)).toBe('joining: show nothing of the list')
-    expect(describeTurn(step(placed.state, { is: 'shown', of: 'list' }, 0))).toBe('joining: listen for 250')
+    expect(describeTurn(placed)).toBe('joining: show nothing')
+    expect(describeTurn(step(placed.state, { is: 'shown' }, 0))).toBe('joining: listen for 250')
+  })
+
+  test('searching, the stream was cut: what the next one brings too early is left to the list, too', () => {
+    const opened = step(states.searching('run1'), news.opened, 0)
+    const early = step(opened.state, event('done8'), 0)
+    const placed = step(early.state, toList('run1 ask1'), 0)
+    expect(describeTurn(placed)).toBe('joining: show nothing')
+    expect(describeTurn(step(placed.state, toList('run1 ask1 say7 done8'), 0))).toBe(
+      'joining: show say7 done8',
+    )
   })
 
   test('joining, what the list shows is not found for 10 s: the list is compared with the stream all the same', () => {
-    const cut = step(step(states.placing('run1'), event('ask1'), 0).state, news.opened, 0)
+    const cut = step(step(states.searching('run1'), event('ask1'), 0).state, news.opened, 0)
     const held = step(cut.state, toList('run1 say1'), 0)
-    const searching = step(held.state, { is: 'shown', of: 'list' }, 0)
-    expect(describeTurn(searching)).toBe('joining: listen for 100')
+    const searching = step(held.state, { is: 'shown' }, 0)
+    expect(describeTurn(searching)).toBe('joining: listen for 250')
     const late = step(searching.state, event('piece'), 10_001)
     expect(describeTurn(late)).toBe('joining: list')
-    expect(describeTurn(step(late.state, toList('run1 say1'), 10_001))).toBe('joining: show say1 of the list')
+    expect(describeTurn(step(late.state, toList('run1 say1'), 10_001))).toBe('joining: show say1')
   })
 })
 
 describe('a session that has stopped: each state and what comes', () => {
-  const ends: Kind[] = ['silence', 'ended', 'shown']
-  const all: State[] = ['joining', 'comparing', 'behind', 'current']
+  const ends: Kind[] = ['silence', 'ended']
+  const all: State[] = ['joining', 'comparing', 'current']
   test.each(all.flatMap((state) => ends.map((input) => [state, input] as [State, Kind])))(
     '%s, %s: the end',
     (state, input) => {
@@ -730,27 +719,21 @@ describe('a session that has stopped: each state and what comes', () => {
     },
   )
 
-  test.each(['joining', 'behind', 'current'] as const)(
-    '%s: a list that shows it is listened after for a moment',
-    (state) => {
-      expect(describeTurn(step(states[state]('done1'), { is: 'shown', of: 'list' }, 0))).toBe(
-        `${state}: listen for 200`,
-      )
-    },
-  )
+  test.each(['joining', 'current'] as const)('%s, shown: the stream is listened to for a moment', (state) => {
+    expect(describeTurn(step(states[state]('done1'), { is: 'shown' }, 0))).toBe(`${state}: listen for 200`)
+  })
 
   test.each<[State, number, string]>([
     ['joining', 30_000, 'joining: ask, then list'],
     ['joining', 29_999, 'joining: list'],
-    ['behind', 30_000, 'behind: ask, then list'],
     ['current', 30_000, 'current: ask, then list'],
     ['current', 500, 'current: list'],
   ])('%s, the agent spoke, and nothing came for %i: %s', (state, of, turn) => {
     expect(describeTurn(step(states[state]('run1 say0'), { is: 'silence', of }, 0))).toBe(turn)
   })
 
-  test('placing: not before what was sent is shown', () => {
-    expect(describeTurn(step(states.placing('done1'), news.silence, 0))).toBe('placing: list')
+  test('searching: not before what was sent is shown', () => {
+    expect(describeTurn(step(states.searching('done1'), news.silence, 0))).toBe('current: list')
   })
 
   test('a stream that was cut is listened to for a quarter of a second, then for longer each time', () => {
@@ -758,7 +741,7 @@ describe('a session that has stopped: each state and what comes', () => {
     const pauses: string[] = []
     for (let look = 0; look < 4; look++) {
       const shown = step(turn.state, toList('run1 say1'), 0)
-      turn = step(shown.state, { is: 'shown', of: 'list' }, 0)
+      turn = step(shown.state, { is: 'shown' }, 0)
       pauses.push(describeTurn(turn))
       turn = step(turn.state, news.silence, 0)
     }
@@ -766,7 +749,7 @@ describe('a session that has stopped: each state and what comes', () => {
   })
 })
 
-test('of a long turn, and of the list that shows it, no more is kept whole than the last message', async () => {
+test('of a long turn no more is kept whole than the last message', async () => {
   setFlagsFromString('--expose-gc')
   const collectGarbage = runInNewContext('gc') as () => void
   const ledger = new SeenEvents()
@@ -784,15 +767,12 @@ test('of a long turn, and of the list that shows it, no more is kept whole than 
   }
   ledger.addPast(toItems('ask1'))
   for (let round = 0; round < rounds; round++) for (const item of makeRound(round)) ledger.addStreamed(item)
-  const list = ledger.beginList()
-  for (let round = 0; round < rounds; round++) list.add(makeRound(round))
   // What a reference was made to is kept until the task that made it ends.
   await new Promise((resolve) => setImmediate(resolve))
   collectGarbage()
   const alive = kept.filter((part) => part.deref() !== undefined).length
-  expect(kept.length).toBe(6 * rounds)
+  expect(kept.length).toBe(3 * rounds)
   expect(alive).toBeLessThan(10)
-  expect(ledger.addList(list)).toEqual([])
   expect(ledger.turn.answer?.id).toBe(`say${rounds - 1}`)
 })
 
@@ -823,14 +803,15 @@ describe('a list that is read from its newest event backwards', () => {
     expect(ledger.knowsListEnd && ledger.reachesListEnd(toItems(newest))).toBe(isEnough)
   })
 
-  test('is not enough as long as what was sent is not listed, or waits for its turn', () => {
+  test('shows all that came since something was sent, until that is listed and has had its turn', () => {
     const ledger = seen('ask0 done0', 'queued1')
-    expect(ledger.knowsListEnd).toBe(false)
-    list(ledger, 'ask0 done0 queued1')
-    expect(ledger.knowsListEnd).toBe(false)
-    list(ledger, 'ask0 done0 ask1')
-    expect(ledger.knowsListEnd).toBe(true)
-    expect(ledger.reachesListEnd(toItems('run1 ask1 done0'))).toBe(true)
+    for (const words of ['ask0 done0 say0 use0', 'ask0 done0 say0 use0 queued1']) {
+      list(ledger, words)
+      expect(ledger.reachesListEnd(toItems('queued1 use0 say0'))).toBe(false)
+      expect(ledger.reachesListEnd(toItems('queued1 use0 say0 done0 ask0'))).toBe(true)
+    }
+    list(ledger, 'ask0 done0 say0 use0 ask1')
+    expect(ledger.reachesListEnd(toItems('run1 ask1 use0'))).toBe(true)
   })
 
   test('is taken in as the whole list is', () => {
@@ -839,7 +820,7 @@ describe('a list that is read from its newest event backwards', () => {
     stream(ledger, 'say2 done1')
     const newest = toItems('done1 say2 say1 run1 ask1')
     expect(ledger.reachesListEnd(newest)).toBe(true)
-    expect(ledger.addList(ledger.beginList().add(newest.reverse())).map(({ text }) => text)).toEqual(['say1'])
+    expect(ledger.addList(newest.reverse()).map(({ text }) => text)).toEqual(['say1'])
     expect(ledger.turn.answer?.id).toBe('say2')
     expect(ledger.state.isAtRest).toBe(true)
   })
