@@ -14,23 +14,10 @@ const mostFailures = 5
 /** The waits before the next attempt. Milliseconds. */
 const waits = { first: 250, longest: 8000 }
 
-/** How long a service that is away, or talks nonsense, is waited for: each function gives the patience that is left. */
-export interface Patience {
-  /** When the service answered last. */
-  readonly lastResponse: number
-  /** Since it brought something new: how often was waited, how often it was not understood, and a 401 had new secrets. */
-  readonly waited: number
-  readonly failures: number
-  readonly hasNewSecrets: boolean
-  /** What the service asked to be left alone for. Milliseconds. */
-  readonly askedWait: number
-}
-
-/** Who is patient, and which of its requests may be repeated. */
-export interface Patient {
+/** Who is patient. */
+interface Patient {
   context: Pick<Context, 'note' | 'timers'>
   caller: Pick<Caller, 'deadline' | 'forgetSecrets'>
-  repeat: Repeat
 }
 
 /** Who has until a deadline. */
@@ -39,47 +26,12 @@ interface Timed {
   caller: Pick<Caller, 'deadline'>
 }
 
-/** At the beginning, and whenever the service has brought something new. */
-export const freshPatience = (now: number): Patience => ({
-  lastResponse: now,
-  waited: 0,
-  failures: 0,
-  hasNewSecrets: false,
-  askedWait: 0,
-})
-
-export const afterResponse = (patience: Patience, now: number): Patience => ({
-  ...patience,
-  lastResponse: now,
-  askedWait: 0,
-})
-
-/** Nothing is left if the failure does not pass by waiting. A 401 does, once, if the secrets can be had anew. */
-export function afterFailure(
-  patience: Patience,
-  error: CliError,
-  { now, repeat, forgetSecrets }: { now: number; repeat: Repeat; forgetSecrets(): boolean },
-): Patience | undefined {
-  const { kind, details } = error
-  if (kind === 'response') {
-    const failures = patience.failures + 1
-    return details.isPermanent || failures > mostFailures ? undefined : { ...patience, failures }
-  }
-  const askedWait = (details.retryAfter ?? 0) * 1000
-  if (mayPass(error, repeat)) {
-    const isWorthIt = askedWait <= longestAbsence && now - patience.lastResponse < longestAbsence
-    return isWorthIt ? { ...patience, askedWait } : undefined
-  }
-  if (details.status !== 401 || patience.hasNewSecrets || !forgetSecrets()) return undefined
-  return { ...patience, hasNewSecrets: true }
-}
-
 /** Milliseconds until the deadline. */
 export const timeLeft = ({ context, caller: { deadline } }: Timed): number => deadline - context.timers.now()
 
 /** Throws a `CliError` after the deadline. */
-export function requireTime(patient: Timed): void {
-  if (timeLeft(patient) <= 0) throw tooLate()
+export function requireTime(timed: Timed): void {
+  if (timeLeft(timed) <= 0) throw tooLate()
 }
 
 const tooLate = () =>
@@ -96,38 +48,70 @@ const tooLate = () =>
 export const isCutByDeadline = ({ details: { deadline, isPermanent } }: CliError): boolean =>
   deadline === true && isPermanent === true
 
-/** Shows a failure on stderr. Throws it if no patience is left for it, and any after the deadline. */
-export function endure(patient: Patient, patience: Patience, error: unknown): Patience {
-  const { context, caller, repeat } = patient
-  if (!(error instanceof CliError)) throw error
-  if (isCutByDeadline(error)) throw tooLate()
-  requireTime(patient)
-  const left = afterFailure(patience, error, {
-    now: context.timers.now(),
-    repeat,
-    forgetSecrets: caller.forgetSecrets,
-  })
-  if (!left) throw error
-  const { serviceMessage: said } = error.details
-  context.note(`${error.message}${said ? `: ${oneLine(said)}` : ''}; trying again`)
-  return left
-}
-
 /**
- * Waits before the next attempt, longer each time, or until nobody wants it. Throws a `CliError` if the deadline comes first:
- * no attempt has time.
+ * How long a service that is away, or talks nonsense, is waited for. Once it has brought something new, it is waited for with
+ * new patience.
  */
-export async function waitPatiently(
-  patient: Patient,
-  patience: Patience,
-  unwanted?: AbortSignal,
-): Promise<Patience> {
-  const { waited, askedWait } = patience
-  const wait = Math.max(backoff(waits, waited), askedWait)
-  const left = timeLeft(patient)
-  await patient.context.timers.wait(Math.min(wait, Math.max(left, 0)), unwanted)
-  if (left <= wait && !unwanted?.aborted) throw tooLate()
-  return { ...patience, waited: waited + 1, askedWait: 0 }
+export class Patience {
+  readonly #patient: Patient
+  /** Which requests may be repeated. */
+  readonly #repeat: Repeat
+  /** When the service answered last. */
+  #lastResponse: number
+  /** How often was waited, how often the service was not understood, and whether a 401 had new secrets. */
+  #waited = 0
+  #failures = 0
+  #hasNewSecrets = false
+  /** What the service asked to be left alone for. Milliseconds. */
+  #askedWait = 0
+
+  constructor(patient: Patient, repeat: Repeat) {
+    this.#patient = patient
+    this.#repeat = repeat
+    this.#lastResponse = patient.context.timers.now()
+  }
+
+  /** The service has answered. */
+  addResponse(): void {
+    this.#lastResponse = this.#patient.context.timers.now()
+    this.#askedWait = 0
+  }
+
+  /** Shows a failure on stderr. Throws it if no patience is left for it, and any after the deadline. */
+  endure(error: unknown): void {
+    if (!(error instanceof CliError)) throw error
+    if (isCutByDeadline(error)) throw tooLate()
+    requireTime(this.#patient)
+    if (!this.#mayPass(error)) throw error
+    const { serviceMessage: said } = error.details
+    this.#patient.context.note(`${error.message}${said ? `: ${oneLine(said)}` : ''}; trying again`)
+  }
+
+  /**
+   * Waits before the next attempt, longer each time, or until nobody wants it. Throws a `CliError` if the deadline comes first:
+   * no attempt has time.
+   */
+  async wait(unwanted?: AbortSignal): Promise<void> {
+    const wait = Math.max(backoff(waits, this.#waited++), this.#askedWait)
+    this.#askedWait = 0
+    const left = timeLeft(this.#patient)
+    await this.#patient.context.timers.wait(Math.min(wait, Math.max(left, 0)), unwanted)
+    if (left <= wait && !unwanted?.aborted) throw tooLate()
+  }
+
+  /** Whether a failure may pass by waiting. A 401 does, once, if the secrets can be had anew. */
+  #mayPass(error: CliError): boolean {
+    const { isPermanent, retryAfter = 0, status } = error.details
+    if (error.kind === 'response') return !isPermanent && ++this.#failures <= mostFailures
+    if (mayPass(error, this.#repeat)) {
+      this.#askedWait = retryAfter * 1000
+      const absence = this.#patient.context.timers.now() - this.#lastResponse
+      return this.#askedWait <= longestAbsence && absence < longestAbsence
+    }
+    if (status !== 401 || this.#hasNewSecrets) return false
+    this.#hasNewSecrets = this.#patient.caller.forgetSecrets()
+    return this.#hasNewSecrets
+  }
 }
 
 /**
@@ -136,15 +120,18 @@ export async function waitPatiently(
  */
 export async function patiently<T>(
   patient: Patient,
+  repeat: Repeat,
   attempt: () => Promise<T>,
   unwanted?: AbortSignal,
 ): Promise<T> {
-  for (let patience = freshPatience(patient.context.timers.now()); ; ) {
+  for (const patience = new Patience(patient, repeat); ; ) {
     try {
       return await attempt()
     } catch (error) {
-      if (!unwanted?.aborted)
-        patience = await waitPatiently(patient, endure(patient, patience, error), unwanted)
+      if (!unwanted?.aborted) {
+        patience.endure(error)
+        await patience.wait(unwanted)
+      }
       if (unwanted?.aborted) throw error
     }
   }

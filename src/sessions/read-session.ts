@@ -1,20 +1,18 @@
-import type { Context } from '../context.ts'
-import type { Caller } from '../http/call.ts'
-import type { RequestParts } from '../http/request.ts'
 import { callAfter } from '../timers.ts'
 import { endpoints } from '../wire/endpoints.ts'
 import { readBody } from '../wire/exchange.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
+import type { SessionAccess } from './session.ts'
 
 /** How long an answer may take, in milliseconds, and how long it may be, in bytes. */
 const [longestWait, longestAnswer] = [5000, 2 ** 20]
 
 /** What the service says of a session. It need not know, is not waited for long, and nothing is said of a failure. */
-export async function readSession(
-  context: Context,
-  caller: Caller,
-  parts: RequestParts,
-): Promise<Record<string, unknown> | undefined> {
+export async function readSession({
+  context,
+  caller,
+  parts,
+}: SessionAccess): Promise<Record<string, unknown> | undefined> {
   const late = new AbortController()
   const cancel = callAfter(context.timers, longestWait, () => late.abort())
   return caller

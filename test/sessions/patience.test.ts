@@ -1,28 +1,46 @@
 import { expect, test } from 'vitest'
 import { CliError, type FailureDetails, type Kind } from '../../src/errors.ts'
-import {
-  afterFailure,
-  afterResponse,
-  endure,
-  freshPatience,
-  type Patient,
-  patiently,
-  requireTime,
-  waitPatiently,
-} from '../../src/sessions/patience.ts'
+import { Patience, patiently, requireTime } from '../../src/sessions/patience.ts'
 
 const minutes = 60_000
 const failure = (kind: Kind, details: FailureDetails = {}) => new CliError(kind, 'x', details)
 
-/** What is left of patience after so many failures one after the other, the last of them at a time. */
-function left(error: CliError, { times = 1, now = 0, repeat = 'always' as 'always' | 'not-taken' } = {}) {
-  let patience: ReturnType<typeof afterFailure> = freshPatience(0)
-  for (let i = 0; patience && i < times; i++)
-    patience = afterFailure(patience, error, { now, repeat, forgetSecrets: () => true })
-  return patience
+const start = Date.UTC(2026, 0, 1)
+const tooLate = {
+  kind: 'stopped',
+  message: 'the deadline passed while the session was followed',
+  details: { sent: 'yes', retry: 'later', deadline: true },
 }
 
-test.each<[string, CliError, Parameters<typeof left>[1], boolean]>([
+/** Someone who is patient until a deadline, by a clock that only waits move; with what was waited and told. */
+function patientUntil(deadline: number, hasNewSecrets = false) {
+  const waited: number[] = []
+  const told: string[] = []
+  let now = start
+  const wait = async (milliseconds: number) => {
+    waited.push(milliseconds)
+    now += milliseconds
+  }
+  const pass = (milliseconds: number) => {
+    now += milliseconds
+  }
+  const timers = { now: () => now, date: () => now, wait, random: () => 1 }
+  const patient = {
+    context: { timers, note: (line: string) => void told.push(line) },
+    caller: { deadline, forgetSecrets: () => hasNewSecrets },
+  }
+  return { patient, patience: new Patience(patient, 'always'), pass, waited, told }
+}
+
+/** Endures a failure so many times, the last of them at a time. */
+function endure(error: CliError, { times = 1, now = 0, repeat = 'always' as 'always' | 'not-taken' } = {}) {
+  const { patient, pass } = patientUntil(Infinity, true)
+  const patience = new Patience(patient, repeat)
+  pass(now)
+  for (let i = 0; i < times; i++) patience.endure(error)
+}
+
+test.each<[string, CliError, Parameters<typeof endure>[1], boolean]>([
   ['a service that cannot be reached', failure('not-sent'), { now: 5 * minutes - 1 }, true],
   ['the same, for five minutes', failure('not-sent'), { now: 5 * minutes }, false],
   ['an unknown name, as the network may be back', failure('not-sent', { isPermanent: true }), {}, true],
@@ -51,59 +69,48 @@ test.each<[string, CliError, Parameters<typeof left>[1], boolean]>([
   ['a 403', failure('credentials', { status: 403 }), {}, false],
   ['a 404', failure('refused', { status: 404 }), {}, false],
 ])('patience with %s', (_, error, circumstances, isLeft) => {
-  expect(left(error, circumstances) !== undefined).toBe(isLeft)
+  const check = expect(() => endure(error, circumstances))
+  if (isLeft) check.not.toThrow()
+  else check.toThrow(error)
 })
 
 test('each response is a beginning of five minutes', () => {
-  const patience = afterResponse(freshPatience(0), 4 * minutes)
-  const options = { now: 8 * minutes, repeat: 'always', forgetSecrets: () => false } as const
-  expect(afterFailure(patience, failure('not-sent'), options)).toBeDefined()
+  const { patience, pass } = patientUntil(Infinity)
+  pass(4 * minutes)
+  patience.addResponse()
+  pass(5 * minutes - 1)
+  patience.endure(failure('not-sent'))
+  pass(1)
+  expect(() => patience.endure(failure('not-sent'))).toThrow('x')
 })
 
-const start = Date.UTC(2026, 0, 1)
-const tooLate = {
-  kind: 'stopped',
-  message: 'the deadline passed while the session was followed',
-  details: { sent: 'yes', retry: 'later', deadline: true },
-}
-
-/** Someone who is patient until a deadline, by a clock that only waits move; with what was waited and told. */
-function patientUntil(deadline: number, hasNewSecrets = false) {
-  const waited: number[] = []
-  const told: string[] = []
-  let now = start
-  const wait = async (milliseconds: number) => {
-    waited.push(milliseconds)
-    now += milliseconds
-  }
-  const timers = { now: () => now, date: () => now, wait, random: () => 1 }
-  const patient: Patient = {
-    context: { timers, note: (line) => void told.push(line) },
-    caller: { deadline, forgetSecrets: () => hasNewSecrets },
-    repeat: 'always',
-  }
-  return { patient, waited, told }
-}
-
-test.each<[string, CliError, object]>([
-  ['a service that cannot be reached', failure('not-sent'), { askedWait: 0 }],
-  [
-    'a 429 that asks for a wait',
-    failure('rate-limited', { status: 429, retryAfter: 1.5 }),
-    { askedWait: 1500 },
-  ],
-  ['an answer that is not understood', failure('response'), { failures: 1 }],
-  ['a 401, if there are new secrets', failure('credentials', { status: 401 }), { hasNewSecrets: true }],
-])('%s is told, and takes only its own part of the patience', (_, error, changes) => {
-  const patience = { ...freshPatience(start), waited: 3 }
-  const { patient, told } = patientUntil(start + 1, true)
-  expect(endure(patient, patience, error)).toEqual({ ...patience, ...changes })
+test.each<[string, CliError]>([
+  ['a service that cannot be reached', failure('not-sent')],
+  ['a 429 that asks for a wait', failure('rate-limited', { status: 429, retryAfter: 1.5 })],
+  ['an answer that is not understood', failure('response')],
+  ['a 401, if there are new secrets', failure('credentials', { status: 401 })],
+])('%s is told', (_, error) => {
+  const { patience, told } = patientUntil(start + 1, true)
+  patience.endure(error)
   expect(told).toEqual(['x; trying again'])
 })
 
+test('each kind of failure takes only its own part of the patience, and waits and responses give none back', async () => {
+  const { patience } = patientUntil(Infinity, true)
+  patience.endure(failure('credentials', { status: 401 }))
+  for (let i = 0; i < 5; i++) {
+    patience.endure(failure('response'))
+    patience.endure(failure('not-sent'))
+    await patience.wait()
+    patience.addResponse()
+  }
+  expect(() => patience.endure(failure('response'))).toThrow('x')
+  expect(() => patience.endure(failure('credentials', { status: 401 }))).toThrow('x')
+})
+
 test('what the service says of a failure is told on one line', () => {
-  const { patient, told } = patientUntil(Infinity)
-  endure(patient, freshPatience(start), failure('service', { status: 503, serviceMessage: 'a\nb\u001b' }))
+  const { patience, told } = patientUntil(Infinity)
+  patience.endure(failure('service', { status: 503, serviceMessage: 'a\nb\u001b' }))
   expect(told).toEqual(['x: a b^[; trying again'])
 })
 
@@ -114,8 +121,8 @@ test.each<[string, unknown]>([
   ['a failure at a deadline that was not cut by it', failure('refused', { deadline: true })],
   ['one that is for good', failure('refused', { isPermanent: true })],
 ])('%s is thrown as it is', (_, error) => {
-  const { patient, told } = patientUntil(start + 1)
-  expect(() => endure(patient, freshPatience(start), error)).toThrow(error as Error)
+  const { patience, told } = patientUntil(start + 1)
+  expect(() => patience.endure(error)).toThrow(error as Error)
   expect(told).toEqual([])
 })
 
@@ -128,12 +135,12 @@ test('after the deadline it is the deadline that ends it, but for a bug', () => 
     [start + 1, cut],
     [Infinity, cut],
   ] as const) {
-    const { patient, told } = patientUntil(deadline)
-    expect(() => endure(patient, freshPatience(start), error)).toThrow(expect.objectContaining(tooLate))
+    const { patience, told } = patientUntil(deadline)
+    expect(() => patience.endure(error)).toThrow(expect.objectContaining(tooLate))
     expect(told).toEqual([])
   }
-  const { patient } = patientUntil(start)
-  expect(() => endure(patient, freshPatience(start), new TypeError('a bug'))).toThrow('a bug')
+  const { patience } = patientUntil(start)
+  expect(() => patience.endure(new TypeError('a bug'))).toThrow('a bug')
 })
 
 test.each([
@@ -147,30 +154,35 @@ test.each([
   else check.not.toThrow()
 })
 
+const busy = (seconds: number) => failure('rate-limited', { status: 429, retryAfter: seconds })
+
 test('the waits double up to 8 s, unless the service asks for more', async () => {
-  const { patient, waited } = patientUntil(Infinity)
-  let patience = { ...freshPatience(start), failures: 2 }
-  for (let i = 0; i < 7; i++) patience = await waitPatiently(patient, patience)
-  patience = await waitPatiently(patient, { ...patience, askedWait: 20_000 })
-  expect(waited).toEqual([250, 500, 1000, 2000, 4000, 8000, 8000, 20_000])
-  expect(patience).toEqual({ ...freshPatience(start), failures: 2, waited: 8 })
+  const { patience, waited } = patientUntil(Infinity)
+  for (let i = 0; i < 7; i++) await patience.wait()
+  patience.endure(busy(20))
+  await patience.wait()
+  await patience.wait()
+  patience.endure(busy(20))
+  patience.addResponse()
+  await patience.wait()
+  expect(waited).toEqual([250, 500, 1000, 2000, 4000, 8000, 8000, 20_000, 8000, 8000])
 })
 
 test.each([
-  [9999, [9999], true],
-  [10_000, [10_000], false],
-  [10_001, [10_000], false],
-])('a wait of %i ms of the last 10 s: %j', async (askedWait, wait, isInTime) => {
-  const { patient, waited } = patientUntil(start + 10_000)
-  const left = waitPatiently(patient, { ...freshPatience(start), askedWait })
-  if (isInTime) await left
-  else await expect(left).rejects.toMatchObject(tooLate)
+  [9.999, [9999], true],
+  [10, [10_000], false],
+  [10.001, [10_000], false],
+])('a wait of %f s of the last 10 s: %j', async (askedWait, wait, isInTime) => {
+  const { patience, waited } = patientUntil(start + 10_000)
+  patience.endure(busy(askedWait))
+  if (isInTime) await patience.wait()
+  else await expect(patience.wait()).rejects.toMatchObject(tooLate)
   expect(waited).toEqual(wait)
 })
 
 test('after the deadline nothing is waited', async () => {
-  const { patient, waited } = patientUntil(start - 5)
-  await expect(waitPatiently(patient, freshPatience(start))).rejects.toMatchObject(tooLate)
+  const { patience, waited } = patientUntil(start - 5)
+  await expect(patience.wait()).rejects.toMatchObject(tooLate)
   expect(waited).toEqual([0])
 })
 
@@ -183,9 +195,11 @@ test('an attempt is made again as long as its failure may pass, and somebody wan
       if (error) throw error
       return 'done'
     }
-  expect(await patiently(patient, failing(failure('not-sent'), failure('unknown')))).toBe('done')
+  expect(await patiently(patient, 'always', failing(failure('not-sent'), failure('unknown')))).toBe('done')
   expect(waited).toEqual([250, 500])
-  await expect(patiently(patient, failing(failure('refused')))).rejects.toThrow('x')
-  await expect(patiently(patient, failing(failure('not-sent')), AbortSignal.abort())).rejects.toThrow('x')
+  await expect(patiently(patient, 'always', failing(failure('refused')))).rejects.toThrow('x')
+  await expect(
+    patiently(patient, 'always', failing(failure('not-sent')), AbortSignal.abort()),
+  ).rejects.toThrow('x')
   expect(waited).toEqual([250, 500])
 })

@@ -41,7 +41,7 @@ export default {
     const following = { showPast: hasHistory ? print : undefined, stays }
     let follower: Follower | undefined
     try {
-      follower = await openFollower(context, caller, parts, following)
+      follower = await openFollower({ context, caller, parts }, following)
       const { state } = follower
       context.calls.sayInstead(() =>
         stays && state.stop

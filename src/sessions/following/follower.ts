@@ -1,24 +1,12 @@
-import type { Context } from '../../context.ts'
 import { asStop, CliError, usage } from '../../errors.ts'
-import type { Caller } from '../../http/call.ts'
-import type { RequestParts } from '../../http/request.ts'
 import { describeAgo, giveLifeSigns } from '../../io/life-signs.ts'
 import { callAfter } from '../../timers.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isStop, isToolUse, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { lagWaits, listEvents, listOldestFirst } from '../listing/event-list.ts'
-import {
-  afterResponse,
-  endure,
-  freshPatience,
-  isCutByDeadline,
-  type Patience,
-  type Patient,
-  requireTime,
-  timeLeft,
-  waitPatiently,
-} from '../patience.ts'
+import { isCutByDeadline, Patience, requireTime, timeLeft } from '../patience.ts'
 import { readSession } from '../read-session.ts'
+import type { SessionAccess } from '../session.ts'
 import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import type { FollowedTurn } from './followed-turn.ts'
@@ -49,13 +37,8 @@ const mostNew = 10_000
  * Reads what there is, before anything is sent, and opens a stream. Throws a `CliError`: of kind `stopped` if the deadline
  * cut a request.
  */
-export async function openFollower(
-  context: Context,
-  caller: Caller,
-  parts: RequestParts,
-  options: FollowOptions = {},
-): Promise<Follower> {
-  const follower = new Follower(context, caller, parts, options.stays)
+export async function openFollower(access: SessionAccess, options: FollowOptions = {}): Promise<Follower> {
+  const follower = new Follower(access, options.stays)
   try {
     await follower.open(options)
     return follower
@@ -76,13 +59,10 @@ interface FollowProgress {
 /** Brings the events of a session as they happen. */
 export class Follower {
   readonly progress: FollowProgress = { events: 0, toolUses: 0, last: undefined }
-  readonly #context: Context
-  readonly #caller: Caller
-  readonly #parts: RequestParts
+  readonly #access: SessionAccess
   readonly #stays: boolean
   readonly #endLifeSigns: () => void
   readonly #seen = new SeenEvents()
-  readonly #patient: Patient
   #patience: Patience
   #stream: EventStream | undefined
   #isWoken = false
@@ -93,13 +73,11 @@ export class Follower {
   /** What was taken in beside the events that are brought in turn. */
   #unshown: EventItem[] = []
 
-  constructor(context: Context, caller: Caller, parts: RequestParts, stays = false) {
-    this.#context = context
-    this.#caller = caller
-    this.#parts = parts
+  constructor(access: SessionAccess, stays = false) {
+    const { context } = access
+    this.#access = access
     this.#stays = stays
-    this.#patient = { context, caller, repeat: 'always' }
-    this.#patience = freshPatience(context.timers.now())
+    this.#patience = new Patience(access, 'always')
     this.#endLifeSigns = stays
       ? () => {}
       : giveLifeSigns(context, () => describeProgress(this.progress, context.timers.now()))
@@ -121,11 +99,12 @@ export class Follower {
   }
 
   async open({ showPast, needsPast = false, own }: FollowOptions): Promise<void> {
+    const { caller, parts } = this.#access
     if (own) this.turn.recognize(own)
     for (const wait of lagWaits) {
       await this.#wait(wait)
-      requireTime(this.#patient)
-      for await (const items of listOldestFirst(this.#caller, this.#parts)) {
+      requireTime(this.#access)
+      for await (const items of listOldestFirst(caller, parts)) {
         this.#seen.addPast(items)
         await showPast?.(items, this.state)
       }
@@ -142,8 +121,8 @@ export class Follower {
    * Throws a `CliError`.
    */
   async *news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
-    const { timers } = this.#context
-    this.#addResponse()
+    const { timers } = this.#access.context
+    this.#patience.addResponse()
     let { state, effect } = begin(this.#seen, this.#stays, sent)
     /** How often the list was looked at in this rest. */
     let looks = 0
@@ -163,17 +142,17 @@ export class Follower {
         input = { is: 'shown' }
       } else if (effect.do === 'show') {
         if (effect.items.some(({ event }) => isStop(event))) looks = 0
-        if (effect.items.length > 0) this.#patience = freshPatience(timers.now())
+        if (effect.items.length > 0) this.#patience = new Patience(this.#access, 'always')
         this.#count(effect.items)
         yield effect.items
         // Time spent on the events does not count as silence from the service.
-        this.#addResponse()
+        this.#patience.addResponse()
         input = { is: 'shown' }
       } else {
         try {
           input = await this.#carryOut(effect)
         } catch (error) {
-          this.#patience = endure(this.#patient, this.#patience, error)
+          this.#patience.endure(error)
           input = { is: 'failed' }
         }
       }
@@ -187,9 +166,9 @@ export class Follower {
    * `CliError` if the list cannot be read.
    */
   async fresh(isForced = false): Promise<void> {
-    requireTime(this.#patient)
+    requireTime(this.#access)
     // What lies in the socket is read meanwhile.
-    await this.#context.timers.wait(0)
+    await this.#access.context.timers.wait(0)
     this.#takeStreamed()
     if (isForced || this.#isListOld()) await this.#takeList()
   }
@@ -207,37 +186,35 @@ export class Follower {
 
   #wait(wait: number): Promise<void> | undefined {
     if (wait === 0) return undefined
-    return this.#context.timers.wait(Math.min(wait, Math.max(timeLeft(this.#patient), 0)))
+    return this.#access.context.timers.wait(Math.min(wait, Math.max(timeLeft(this.#access), 0)))
   }
 
   #openStream(lastId?: string): Promise<EventStream> {
-    return openEventStream(this.#caller, this.#parts, this.#context.timers, lastId)
-  }
-
-  #addResponse(): void {
-    this.#patience = afterResponse(this.#patience, this.#context.timers.now())
+    const { caller, parts, context } = this.#access
+    return openEventStream(caller, parts, context.timers, lastId)
   }
 
   #count(items: readonly EventItem[]): void {
     for (const { event } of items) {
       this.progress.events++
       if (isToolUse(event)) this.progress.toolUses++
-      this.progress.last = { type: event.type, at: this.#context.timers.now() }
+      this.progress.last = { type: event.type, at: this.#access.context.timers.now() }
     }
   }
 
   async #readList(once?: AbortSignal): Promise<EventItem[]> {
-    const { timers } = this.#context
+    const { timers } = this.#access.context
     const askedAt = { now: timers.now(), date: timers.date() }
     const list = (await this.#readNewest(once)) ?? (await this.#readAll(once))
-    this.#addResponse()
+    this.#patience.addResponse()
     this.#listedAt = askedAt
     return list
   }
 
   async #readAll(once?: AbortSignal): Promise<EventItem[]> {
+    const { caller, parts } = this.#access
     const list: EventItem[] = []
-    for await (const page of listOldestFirst(this.#caller, { ...this.#parts, once }))
+    for await (const page of listOldestFirst(caller, { ...parts, once }))
       for (const item of page) list.push(item)
     return list
   }
@@ -245,8 +222,9 @@ export class Follower {
   /** Only what the list has shown since it was last read, if the service's order tells what that is. */
   async #readNewest(once?: AbortSignal): Promise<EventItem[] | undefined> {
     if (!this.#hasOrder || !this.#seen.knowsListEnd) return undefined
+    const { caller, parts } = this.#access
     const newest: EventItem[] = []
-    for await (const page of listEvents(this.#caller, { ...this.#parts, once }, { order: 'desc' })) {
+    for await (const page of listEvents(caller, { ...parts, once }, { order: 'desc' })) {
       for (const item of page) newest.push(item)
       if (this.#seen.reachesListEnd(newest)) return newest.reverse()
       if (newest.length > mostNew) return undefined
@@ -265,7 +243,7 @@ export class Follower {
   }
 
   #isListOld(): boolean {
-    const { timers } = this.#context
+    const { timers } = this.#access.context
     return timers.now() - this.#listedAt.now > freshness || timers.date() - this.#listedAt.date > freshness
   }
 
@@ -274,7 +252,7 @@ export class Follower {
    * that rest yet.
    */
   async #lookAtRest(look: number): Promise<void> {
-    const { timers, warn } = this.#context
+    const { timers, warn } = this.#access.context
     const late = new AbortController()
     await this.#wait(lagWaits[look] ?? 0)
     const cancel = callAfter(timers, longestLook, () => late.abort())
@@ -284,7 +262,7 @@ export class Follower {
       const isEnded = this.state.stop?.kind === 'ended'
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
       if (isEnded) return this.#seen.trustStop()
-      if (look < lagWaits.length - 1 && timeLeft(this.#patient) > 0) return
+      if (look < lagWaits.length - 1 && timeLeft(this.#access) > 0) return
       warn(`the list could not be read at the end: ${error.message}; the stream may have left out events`)
       this.#seen.trustStop()
     } finally {
@@ -294,25 +272,25 @@ export class Follower {
 
   /** What comes of what is to be done. Throws a `CliError`. */
   async #carryOut(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<FollowInput> {
-    const [context, caller, parts] = [this.#context, this.#caller, this.#parts]
+    const { context } = this.#access
     if (effect.do === 'list') {
       if (effect.after > 0) await context.timers.wait(effect.after)
-      requireTime(this.#patient)
-      const session = effect.asks ? await readSession(context, caller, parts) : undefined
+      requireTime(this.#access)
+      const session = effect.asks ? await readSession(this.#access) : undefined
       const list = await this.#readList()
       return { is: 'list', list, isIdle: session?.status === 'idle' }
     }
     if (effect.do === 'listen') {
-      const atMost = Math.max(0, Math.min(effect.atMost, timeLeft(this.#patient)))
+      const atMost = Math.max(0, Math.min(effect.atMost, timeLeft(this.#access)))
       const next = await (this.#stream as EventStream).next(atMost)
       if (next === 'silence') return { is: 'silence', of: atMost }
-      this.#addResponse()
+      this.#patience.addResponse()
       return next === 'end' ? { is: 'ended' } : { is: 'event', item: next }
     }
-    requireTime(this.#patient)
+    requireTime(this.#access)
     if (effect.because === 'ended') context.note('the stream of events broke off; connecting again')
     this.#stream?.close()
-    this.#patience = await waitPatiently(this.#patient, this.#patience)
+    await this.#patience.wait()
     this.#stream = await this.#openStream(this.#stream?.lastId)
     return { is: 'opened' }
   }

@@ -118,8 +118,7 @@ export class Bounds {
   }
 
   async #ask(): Promise<SessionUsage | undefined> {
-    const { context, caller, parts } = this.#run
-    const session = await readSession(context, caller, parts)
+    const session = await readSession(this.#run)
     return session && readUsage(session.usage)
   }
 
@@ -216,7 +215,7 @@ export class Bounds {
       return undefined
     }
     const { repeat } = endpoints.sendEvents
-    return patiently({ context, caller: this.caller, repeat }, post, end).catch((error) => {
+    return patiently({ context, caller: this.caller }, repeat, post, end).catch((error) => {
       if (error instanceof CliError) return error
       throw error
     })

@@ -1,7 +1,7 @@
 import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
-import { endure, freshPatience, isCutByDeadline } from '../patience.ts'
+import { isCutByDeadline, Patience } from '../patience.ts'
 import type { SessionAccess } from '../session.ts'
 import { longestDoubt } from './replying.ts'
 
@@ -13,10 +13,11 @@ const waits = [100, 250, 500, 1_000, 2_000]
  * before. `whenWaiting` is called before the first wait. Throws a `CliError`.
  */
 export async function lookUntil<T>(
-  { context, caller, parts }: SessionAccess,
+  access: SessionAccess,
   read: (list: AsyncIterable<readonly EventItem[]>) => Promise<T | undefined>,
   whenWaiting = () => {},
 ): Promise<T | undefined> {
+  const { context, caller, parts } = access
   const { timers } = context
   const end = Math.min(timers.now() + longestDoubt, caller.deadline)
   for (let count = 0; ; count++) {
@@ -25,7 +26,7 @@ export async function lookUntil<T>(
       if (found !== undefined) return found
     } catch (error) {
       if (timers.now() >= end || (error instanceof CliError && isCutByDeadline(error))) return undefined
-      endure({ context, caller, repeat: 'always' }, freshPatience(timers.now()), error)
+      new Patience(access, 'always').endure(error)
     }
     if (timers.now() >= end) return undefined
     if (count === 0) whenWaiting()

@@ -4,7 +4,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Asker } from '../confirming/asker.ts'
 import type { Follower } from '../following/follower.ts'
-import { endure, freshPatience, patiently, waitPatiently } from '../patience.ts'
+import { Patience, patiently } from '../patience.ts'
 import type { Decision } from '../policy/policy.ts'
 import type { ToolResult } from '../reply-events.ts'
 import { readReceipt } from '../sending/receipt.ts'
@@ -144,8 +144,7 @@ export class Replies {
 
   /** Reads the newest state. Waits for a service that is away. */
   async refresh(isForced = false): Promise<void> {
-    const { context, caller } = this.#run
-    return patiently({ context, caller, repeat: 'always' }, () => this.#follower.fresh(isForced))
+    return patiently(this.#run, 'always', () => this.#follower.fresh(isForced))
   }
 
   /**
@@ -154,9 +153,8 @@ export class Replies {
    * `CliError`: the last such failure, or one of kind `unknown` that names the replies in doubt.
    */
   async post(replies: readonly GivenReply[]): Promise<void> {
-    const { context, caller } = this.#run
-    const patient = { context, caller, repeat: endpoints.sendEvents.repeat }
-    let patience = freshPatience(context.timers.now())
+    const { context } = this.#run
+    const patience = new Patience(this.#run, endpoints.sendEvents.repeat)
     if (this.isStopped) return
     let open = await this.stillOpen(replies)
     while (open.length > 0 && !this.isStopped) {
@@ -176,7 +174,8 @@ export class Replies {
       open = left
       if (isOther || this.isStopped) continue
       try {
-        patience = await waitPatiently(patient, endure(patient, patience, failure))
+        patience.endure(failure)
+        await patience.wait()
       } catch (end) {
         throw end === failure && failure.details.status !== undefined ? refusal(failure, open) : end
       }

@@ -51,7 +51,7 @@ export async function runTask(context: Context, options: RunOptions, words: stri
 
 /** Sends the task, if no earlier run has sent it, and follows the session to its answer. */
 async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker: Asker): Promise<void> {
-  const { context, audit, parts, wayOn } = run
+  const { context, audit, wayOn } = run
   const shown = await findSent(run, plan.task)
   const task = shown ? undefined : plan.task
   if (!task) wayOn.begin('taken-up')
@@ -64,11 +64,11 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
     if (!task) await denials.add(items)
     for (const item of items) before.add(item)
   }
-  const { caller } = bounds
+  const bounded = { ...run, caller: bounds.caller }
   const follower = task
-    ? await openBefore(context, caller, parts, { showPast })
-    : await wayOn.explain(openFollower(context, caller, parts, { showPast, needsPast: true, own }))
-  const actor = new Actor({ ...run, caller }, follower, { ...plan.rules, asker }, denials)
+    ? await openBefore(bounded, { showPast })
+    : await wayOn.explain(openFollower(bounded, { showPast, needsPast: true, own }))
+  const actor = new Actor(bounded, follower, { ...plan.rules, asker }, denials)
   try {
     await bounds.begin(task !== undefined)
     if (task) denials.begin()

@@ -1,12 +1,10 @@
-import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import type { Caller } from '../../http/call.ts'
 import { refusesSecret } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { isToldForGood } from '../../wire/sessions/events-page.ts'
 import { isWork, SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
-import type { SessionAccess, SessionParts } from '../session.ts'
+import type { SessionAccess } from '../session.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
 import { printReceipt, readReceipt } from './receipt.ts'
 
@@ -22,14 +20,15 @@ const accepted = 'the event was accepted'
 
 /** Sends events once, and prints them as the service returns them, or follows the session. */
 export async function deliverEvents(
-  { context, caller, parts }: SessionAccess,
+  access: SessionAccess,
   given: EventsBody,
   { ids = false, follow = false, markdown }: DeliveryOptions & { markdown: boolean },
 ): Promise<void> {
+  const { context, caller, parts } = access
   const isReady = typeof given !== 'function'
   if (isReady && (await caller.preview(endpoints.sendEvents, { ...parts, body: given }))) return
   const session = parts.params.session
-  const follower = follow ? await openBefore(context, caller, parts) : undefined
+  const follower = follow ? await openBefore(access) : undefined
   let isAccepted = false
   try {
     const body = isReady ? given : await given()
@@ -66,16 +65,11 @@ export async function deliverEvents(
 const loadTranscript = () => import('../following/transcript.ts')
 
 /** Opens a follower before anything is sent. A failure says that nothing was. */
-export async function openBefore(
-  context: Context,
-  caller: Caller,
-  parts: SessionParts,
-  options: FollowOptions = {},
-): Promise<Follower> {
+export async function openBefore(access: SessionAccess, options?: FollowOptions): Promise<Follower> {
   // All that follows the session is loaded before anything is sent: a file may be missing.
   const [{ openFollower }] = await Promise.all([import('../following/follower.ts'), loadTranscript()])
   try {
-    return await openFollower(context, caller, parts, options)
+    return await openFollower(access, options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     // No request was made yet, so that the session is not to blame.

@@ -6,6 +6,7 @@ import { openFollower } from '../../../src/sessions/following/follower.ts'
 import { realTimers } from '../../../src/timers.ts'
 import { readBody } from '../../../src/wire/exchange.ts'
 
+const parts = { params: { session: 'sesn_1' }, headers: {}, look: '' }
 const exchange = createEmulator({})
 const url = 'https://agents.test/v1/sessions/sesn_1/events'
 const headers = { 'x-api-key': 'k', 'content-type': 'application/json' }
@@ -32,7 +33,7 @@ test('who follows a session can answer its tool uses, and is brought what comes 
   const host = { stderr: { isTerminal: true } }
   const context = { timers: realTimers, note() {}, host } as unknown as Context
   await send({ type: 'user.message', content: [{ type: 'text', text: 'use two tools' }] })
-  const follower = await openFollower(context, caller, { params: {} })
+  const follower = await openFollower({ context, caller, parts })
   const { state } = follower
   const shown: string[] = []
   for await (const items of follower.news()) {

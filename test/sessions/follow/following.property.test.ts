@@ -163,11 +163,11 @@ describe.each(worlds)('where %s', (_, limits) => {
     const property = fc.asyncProperty(sendingTwice(limits), async (scenario) => {
       const clock = createClock()
       const service = createSessionService(scenario, clock)
-      const follower = await openFollower(
-        { timers: clock, note() {}, host: { stderr: { isTerminal: true } } } as unknown as Context,
-        callerOf(service),
-        { params: {} },
-      )
+      const follower = await openFollower({
+        context: { timers: clock, note() {}, host: { stderr: { isTerminal: true } } } as unknown as Context,
+        caller: callerOf(service),
+        parts: { params: { session: 's' }, headers: {}, look: '' },
+      })
       const answers: (string | undefined)[] = []
       for (const text of [said, 'and now']) {
         const body = Buffer.from(

@@ -78,7 +78,8 @@ function createSession(listed: Event[]) {
     clock,
     reads,
     list,
-    open: () => openFollower(context, caller, { params: {} }),
+    open: () =>
+      openFollower({ context, caller, parts: { params: { session: 'sesn_1' }, headers: {}, look: '' } }),
     bring(...events: Event[]) {
       coming.push(...events)
       wake()
