@@ -72,11 +72,14 @@ export class SessionState {
   #isAttended = false
   /** Tool uses of this turn that may need an answer. */
   readonly #open = new Set<string>()
-  #isEmpty = true
-  #isBusy = true
+  /** Nothing has happened in it. */
+  isEmpty = true
+  /** It has stopped, whatever it waits for. */
+  isAtRest = false
   /** The service said that it is idle, and no event did. */
   #isToldIdle = false
-  #showsRests = false
+  /** An event has shown a rest that waits for nothing, so that each is shown. */
+  showsRests = false
   #idle: ReturnType<typeof readStopReason> | undefined
   #details: ReturnType<typeof readStopDetails> = {}
   /** The most that the session may cost, as it was told last. */
@@ -85,14 +88,15 @@ export class SessionState {
   #error: string | undefined
   /** The last evaluation said that the outcome of this turn was not reached. */
   #missed: Stop | undefined
-  #stoppedAt: string | undefined
+  /** When the last event came at which it stopped, if that is known. */
+  stoppedAt: string | undefined
   /** The ids of all events at which it stopped. */
   readonly stops = new Set<string>()
 
   /** `text` is the event as it is spelled. */
   add(event: SessionEvent, text?: string): void {
     const { type } = event
-    this.#isEmpty = false
+    this.isEmpty = false
     // What comes next says that it goes on.
     if (this.#isToldIdle) this.expectWork()
     if (isToolUse(event)) this.#addToolUse(event, text)
@@ -112,8 +116,8 @@ export class SessionState {
     if (type === 'session.usage') this.#budget = readBudget(event.budget)
     if (isStop(event)) {
       this.#addStop(event)
-      this.#showsRests ||= this.stop?.kind === 'done'
-    } else if (isWork(event) && !isKnown) this.#isBusy = true
+      this.showsRests ||= this.stop?.kind === 'done'
+    } else if (isWork(event) && !isKnown) this.isAtRest = false
   }
 
   /** An event that was added before came again. Returns whether it is now a tool use that was shown with two inputs. */
@@ -126,7 +130,7 @@ export class SessionState {
 
   /** Something was sent to the session that it has not shown yet, so that it has not stopped for good. */
   expectWork(): void {
-    this.#isBusy = true
+    this.isAtRest = false
     this.#isToldIdle = false
   }
 
@@ -136,19 +140,9 @@ export class SessionState {
     this.#isToldIdle = true
   }
 
-  /** An event has shown a rest that waits for nothing, so that each is shown. */
-  get showsRests(): boolean {
-    return this.#showsRests
-  }
-
-  /** Nothing has happened in it. */
-  get isEmpty(): boolean {
-    return this.#isEmpty
-  }
-
   /** Absent while the agent works, or has been sent something since. */
   get stop(): Stop | undefined {
-    if (this.#isBusy) return undefined
+    if (!this.isAtRest) return undefined
     if (this.#end !== undefined) return { kind: 'ended', reason: this.#end, why: this.#error }
     const { type, eventIds } = this.#idle ?? {}
     const ids = eventIds ? this.pending : this.unlisted
@@ -167,12 +161,7 @@ export class SessionState {
 
   /** Why it stopped, as the service says it, if it has. */
   get stopReason(): string | undefined {
-    return this.#isBusy ? undefined : (this.#end ?? this.#idle?.type)
-  }
-
-  /** When the last event came at which it stopped, if that is known. */
-  get stoppedAt(): string | undefined {
-    return this.#stoppedAt
+    return this.isAtRest ? (this.#end ?? this.#idle?.type) : undefined
   }
 
   /** The tool uses that the last `session.status_idle` lists and that still wait: only these may be answered. */
@@ -182,7 +171,7 @@ export class SessionState {
 
   /** The pending tool uses, if the session rests for them. */
   get asked(): string[] {
-    return this.#isBusy || this.#end !== undefined || isStuck(this.#idle?.type) ? [] : this.pending
+    return !this.isAtRest || this.#end !== undefined || isStuck(this.#idle?.type) ? [] : this.pending
   }
 
   /** Why a tool use needs no reply any more, in words; absent as long as the session waits for it. */
@@ -198,14 +187,9 @@ export class SessionState {
     this.#isAttended = isAttended
   }
 
-  /** It has stopped, whatever it waits for. */
-  get isAtRest(): boolean {
-    return !this.#isBusy
-  }
-
   /** What was added last came before its last stop, if that is this one. */
   restAgain(stop: string | undefined): void {
-    if (stop !== undefined && [...this.stops].at(-1) === stop) this.#isBusy = false
+    if (stop !== undefined && [...this.stops].at(-1) === stop) this.isAtRest = true
   }
 
   /** If that lists none, the tool uses that have no answer: what of these waits is not known. */
@@ -282,8 +266,8 @@ export class SessionState {
   }
 
   #addStop(event: SessionEvent): void {
-    this.#isBusy = false
-    this.#stoppedAt = event.processed_at ?? undefined
+    this.isAtRest = true
+    this.stoppedAt = event.processed_at ?? undefined
     if (event.id !== undefined) this.stops.add(event.id)
     const isIdle = event.type === 'session.status_idle'
     this.#end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')

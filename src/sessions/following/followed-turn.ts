@@ -18,7 +18,8 @@ interface Moment extends KeyedEvent {
 export class FollowedTurn {
   #moments: Moment[] = []
   #hasOwnTask = false
-  #showsClients = false
+  /** The session has shown what a client sent. Some services leave that out. */
+  showsClients = false
   #ownIds: ReadonlySet<string> = new Set()
 
   /** Events were sent. If there is a task among them, only these are tasks, and what came before is not of its turn. */
@@ -26,11 +27,6 @@ export class FollowedTurn {
     if (!sent.some(isTask)) return
     this.#moments = []
     this.#hasOwnTask = true
-  }
-
-  /** The session has shown what a client sent. Some services leave that out. */
-  get showsClients(): boolean {
-    return this.#showsClients
   }
 
   /** An earlier run has sent events with these ids. If there are any, only these are tasks. */
@@ -113,7 +109,7 @@ export class FollowedTurn {
   }
 
   #momentOf({ event, key }: KeyedEvent, isSent: boolean): Moment {
-    this.#showsClients ||= isOfClient(event)
+    this.showsClients ||= isOfClient(event)
     const isOwn = isSent || (event.id !== undefined && this.#ownIds.has(event.id))
     return { key, event: toKept(event), isTask: isTask(event) && (isOwn || !this.#hasOwnTask) }
   }
