@@ -85,12 +85,13 @@ export class EventStream {
   }
 
   async #comes(wait: number): Promise<void> {
-    const isOver = new AbortController()
-    const comes = new Promise<void>((resolve) => {
-      this.#wake = resolve
+    await new Promise<void>((resolve) => {
+      const cancel = callAfter(this.#timers, wait, resolve)
+      this.#wake = () => {
+        cancel()
+        resolve()
+      }
     })
-    await Promise.race([comes, this.#timers.wait(wait, isOver.signal)])
-    isOver.abort()
   }
 
   async #read(): Promise<void> {

@@ -71,7 +71,7 @@ export class Follower {
   /** The service lists events in the order that it is asked for, as far as is known. */
   #hasOrder = true
   /** What was taken in beside the events that are brought in turn. */
-  #unshown: EventItem[] = []
+  readonly #unshown: EventItem[] = []
 
   constructor(access: SessionAccess, stays = false) {
     const { context } = access
@@ -127,13 +127,9 @@ export class Follower {
     /** How often the list was looked at in this rest. */
     let looks = 0
     for (;;) {
-      if (this.#isWoken && effect.do !== 'show') {
+      if (effect.do !== 'show' && (this.#isWoken || this.#unshown.length > 0)) {
         this.#isWoken = false
-        effect = { do: 'show', items: [] }
-      }
-      if (this.#unshown.length > 0 && effect.do !== 'show' && effect.do !== 'connect') {
-        effect = { do: 'show', items: this.#unshown }
-        this.#unshown = []
+        effect = { do: 'show', items: this.#unshown.splice(0) }
       }
       let input: FollowInput
       if (effect.do === 'end') {
