@@ -1,6 +1,6 @@
 import { CliError } from '../../errors.ts'
 import { isObject, tryParseJson } from '../json/parse.ts'
-import { readSseEvents, type SseEvent } from '../sse.ts'
+import { readSseEvents } from '../sse.ts'
 import { kindOf } from './kind.ts'
 
 /** A failure of kind `response`; `serviceMessage` is what the service said instead, unescaped. */
@@ -27,11 +27,8 @@ export function readProblem(body: unknown): Problem {
 }
 
 function readText(text: string): Problem {
-  for (const { data } of eventsIn(text)) {
-    const value = tryParseJson(data)
-    if (messageOf(value) !== undefined) return readProblem(value)
-  }
-  return readMarkup(text)
+  const value = eventsIn(text).find((each) => messageOf(each) !== undefined)
+  return value === undefined ? readMarkup(text) : readProblem(value)
 }
 
 const requestIdIn = (value: unknown): string | undefined => {
@@ -107,8 +104,7 @@ export function failureInBody(value: unknown): CliError {
  * is in the body, or one of kind `response` with the message `otherwise`. Both have the body and its message.
  */
 export function failureInstead(body: unknown, otherwise: string): CliError {
-  const events = typeof body === 'string' ? eventsIn(body).map(({ data }) => tryParseJson(data)) : []
-  const envelope = [body, ...events].find(isErrorEnvelope)
+  const envelope = [body, ...(typeof body === 'string' ? eventsIn(body) : [])].find(isErrorEnvelope)
   if (envelope !== undefined) return failureInBody(envelope).with({ body })
   const { type, message, requestId } = readProblem(body)
   const kind = kindOf(typeof body === 'string' && type !== undefined ? [type] : [])
@@ -127,13 +123,14 @@ const field = (value: unknown, ...names: string[]): unknown =>
     ? names.map((name) => (Object.hasOwn(value, name) ? value[name] : null)).find((found) => found !== null)
     : undefined
 
-const wordsOf = (value: unknown): string | undefined =>
-  typeof value === 'string' && value.trim() !== '' ? value.slice(0, longest).trim() : undefined
-
-/** The message in an error's JSON, in any of the known shapes. */
+/** The message in an error's JSON, in any of the known shapes; a text may be such JSON itself. */
 function messageOf(value: unknown, depth = 0): string | undefined {
   if (depth > deepest) return undefined
-  if (typeof value === 'string') return unwrap(value, depth)
+  if (typeof value === 'string') {
+    const words = value.slice(0, longest).trim()
+    const inner = /^[[{]/.test(words) ? messageOf(tryParseJson(words), depth + 1) : undefined
+    return (inner ?? words) || undefined
+  }
   if (Array.isArray(value)) {
     const all = value.slice(0, most).map((one) => messageOf(one, depth + 1))
     return all.filter((one) => one !== undefined).join('; ') || undefined
@@ -142,31 +139,21 @@ function messageOf(value: unknown, depth = 0): string | undefined {
   const inner = (...names: string[]) => messageOf(field(value, ...names), depth + 1)
   return (
     joined(inner('error'), inner('error_description')) ??
-    inner('issues') ??
-    inner('errors') ??
-    inner('fault') ??
-    inner('faultstring') ??
+    inner('issues', 'errors', 'fault', 'faultstring') ??
     placed(field(value, 'loc'), inner('message', 'Message', 'msg')) ??
-    joined(wordsOf(field(value, 'title')), inner('detail'))
+    joined(inner('title'), inner('detail'))
   )
 }
 
 /** `what: why`, or the one that is there. */
-const joined = (what: string | undefined, why: string | undefined) =>
-  what !== undefined && why !== undefined && what !== why ? `${what}: ${why}` : (what ?? why)
+const joined = (...words: (string | undefined)[]) =>
+  [...new Set(words.filter((each) => each !== undefined))].join(': ') || undefined
 
 /** A message with the place that it is about. */
 function placed(place: unknown, message: string | undefined): string | undefined {
   if (message === undefined || !Array.isArray(place)) return message
   const steps = place.filter((step) => typeof step === 'string' || typeof step === 'number')
   return `${steps.slice(0, most).join('.')}: ${message}`
-}
-
-/** A text, or the message in it if it is JSON itself. */
-function unwrap(text: string, depth: number): string | undefined {
-  const words = wordsOf(text)
-  if (words === undefined || !/^[[{]/.test(words)) return words
-  return messageOf(tryParseJson(words), depth + 1) ?? words
 }
 
 /** The names and numbers by which an error calls itself, the most exact first. */
@@ -203,8 +190,9 @@ function contentOf(markup: string, name: string): string | undefined {
   return element.exec(markup)?.[1]?.trim() || undefined
 }
 
-/** The events of a text that is a stream of them. */
-function eventsIn(text: string): SseEvent[] {
+/** The JSON of the events of a text that is a stream of them. */
+function eventsIn(text: string): unknown[] {
   const start = text.slice(0, longest).trimStart()
-  return /^(?:data|event|id|retry|):/.test(start) ? readSseEvents(start) : []
+  const events = /^(?:data|event|id|retry|):/.test(start) ? readSseEvents(start) : []
+  return events.map(({ data }) => tryParseJson(data))
 }
