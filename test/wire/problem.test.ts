@@ -140,7 +140,7 @@ test.each<[body: unknown, problem: Problem]>([
   ...['30', 's', '-1s', '1.s', '.5s', '30s ', ' 30s', '1234567890s', '1.1234567891s', 30, null].map(
     (retryDelay): [unknown, Problem] => [{ error: { details: [{ retryDelay }] } }, {}],
   ),
-  [{ error: { details: { retryDelay: '30s' } } }, {}],
+  [{ error: { details: { retryDelay: '30s' } } }, { retryAfter: 30 }],
   [{ error: { details: [{ retryDelay: 5 }, { retryDelay: '3s' }] } }, { retryAfter: 3 }],
 ])('the error %j is %j', (body, problem) => {
   expect(readProblem(body)).toEqual(problem)

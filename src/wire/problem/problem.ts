@@ -38,12 +38,9 @@ const requestIdIn = (value: unknown): string | undefined => {
 
 /** The wait that an error's details ask for, such as `30s`, in seconds. */
 function readDelay(error: unknown): number | undefined {
-  const details = field(error, 'details')
-  const delays = Array.isArray(details) ? details.map((entry) => field(entry, 'retryDelay')) : []
-  const delay = delays.find((entry) => typeof entry === 'string')
-  return typeof delay === 'string' && /^\d{1,9}(\.\d{1,9})?s$/.test(delay)
-    ? Number.parseFloat(delay)
-    : undefined
+  const delays = [field(error, 'details')].flat().map((entry) => field(entry, 'retryDelay'))
+  const delay = delays.find((each) => typeof each === 'string' && /^\d{1,9}(\.\d{1,9})?s$/.test(each))
+  return delay === undefined ? undefined : Number.parseFloat(delay as string)
 }
 
 /** Whether a body that should have been an answer is one of the error envelopes instead. */

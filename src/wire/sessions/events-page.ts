@@ -16,16 +16,15 @@ export function readEventsPage(text: string) {
   const { data, texts, isMarked, next } = readPage(text, 'the list of events')
   const items: EventItem[] = []
   for (const [index, value] of data.entries()) {
-    const { data: event, error } = SessionEvent.safeParse(value)
-    if (error) {
-      const failure = notUnderstood(`the list of events: [${index}]: ${describeIssues(error).join('; ')}`)
+    try {
+      items.push({ event: readEvent(value, `the list of events: [${index}]`), text: texts[index] ?? '' })
+    } catch (failure) {
       const refuse = (): Cursor | undefined => {
         throw failure
       }
       // What is whole is given first.
       return { items, isMarked: true, next: refuse }
     }
-    items.push({ event, text: texts[index] ?? '' })
   }
   return { items, isMarked, next }
 }
@@ -37,10 +36,13 @@ export function readEventsPage(text: string) {
 export function readEventItem(data: string, name = ''): EventItem {
   const value = name === 'error' ? readErrorEvent(data) : parseReceived(data, 'an event of the stream')
   if (typeof value === 'string' || isErrorEnvelope(value)) throw streamFailure(value)
-  const parsed = SessionEvent.safeParse(value)
-  if (!parsed.success)
-    throw notUnderstood(`an event of the stream: ${describeIssues(parsed.error).join('; ')}`)
-  return { event: parsed.data, text: onOneLine(data) }
+  return { event: readEvent(value, 'an event of the stream'), text: onOneLine(data) }
+}
+
+function readEvent(value: unknown, what: string): SessionEvent {
+  const { data, error } = SessionEvent.safeParse(value)
+  if (error) throw notUnderstood(`${what}: ${describeIssues(error).join('; ')}`)
+  return data
 }
 
 const permanent: readonly Kind[] = ['credentials', 'refused', 'payment']
@@ -51,14 +53,13 @@ export const isToldForGood = ({ kind, details: { isPermanent, status = 200 } }: 
 
 function streamFailure(value: unknown): CliError {
   const { kind, details } = failureInstead(value, '')
-  const { body, serviceMessage, requestId } = details
   const isPermanent = permanent.includes(kind)
   const message = 'the stream of events ended with an error'
   return new CliError(isPermanent ? kind : 'response', message, {
+    ...details,
+    // The message says where it came.
+    isInBody: false,
     sent: 'yes',
-    body,
-    serviceMessage,
-    requestId,
     isPermanent,
   })
 }
