@@ -232,14 +232,11 @@ export class BatchRun implements State {
     if (effect === 'refused') return 'wait'
     if (effect === 'all') this.#stop(error)
     if (this.gate.outage) return mayRepeat(retry, error) ? 'wait' : error
-    const decision = decideRetry(retry, error, { attempt: ++line.failures, now, random })
-    if (!decision.again) {
-      const { because, deadline = error.details.deadline } = decision
-      return because === undefined ? error : error.with({ deadline }, `${error.message} (${because})`)
-    }
-    this.#options.report.onRetry(line.index, error, decision.wait)
+    const wait = decideRetry(retry, error, { attempt: ++line.failures, now, random })
+    if (wait instanceof CliError) return wait
+    this.#options.report.onRetry(line.index, error, wait)
     line.failure = error
-    return decision.wait
+    return wait
   }
 
   #tellPause({ pause: before }: Gate, error: CliError): void {

@@ -78,14 +78,14 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       })
     }
     const policy = { repeat: endpoint.repeat, retries: parts.once ? 0 : retries, retryUnknown, deadline }
-    const attempt = async () => {
+    const attempt = async (attempts: number) => {
       call.attempt()
       const sent = await exchange({ ...signed, signal: parts.once }, () => call.reach('sent'))
       const response = decodeBody(sent)
       const head = await readHead(response.headers, timers.date())
       if (response.status >= 300) throw await readErrorResponse(response, endpoint, head)
       call.reach('answered')
-      return { ...response, head }
+      return { ...response, head, attempts }
     }
     const sending = tryAgain(context, attempt, { call, policy, isStopped: parts.isStopped })
     const isSilent = parts.once || isOneOfMany
@@ -177,7 +177,7 @@ interface Response extends HttpResponse {
  */
 async function tryAgain(
   context: Context,
-  attempt: () => Promise<Omit<Response, 'attempts'>>,
+  attempt: (attempts: number) => Promise<Response>,
   { call, policy, isStopped }: { call: Call; policy: RetryPolicy; isStopped: RequestParts['isStopped'] },
 ): Promise<Response> {
   const { timers, summary, note } = context
@@ -185,24 +185,20 @@ async function tryAgain(
   for (let attempts = 1; ; attempts++) {
     context.requireRight?.()
     summary.attempts++
-    const result = await attempt().catch((error: unknown) => {
+    const result = await attempt(attempts).catch((error: unknown) => {
       if (error instanceof CliError) return error
       throw error
     })
-    if (!(result instanceof CliError)) return { ...result, attempts }
+    if (!(result instanceof CliError)) return result
     const before = call.fate()
     call.reach(fateOf(result))
-    const failure = withEarlier(result, furthest).with({ attempts })
     const now = timers.now()
-    const decision = decideRetry(policy, result, { attempt: attempts, now, random: timers.random() })
-    if (!decision.again) {
-      const { because, deadline } = decision
-      const message = because ? `${failure.message} (${because})` : failure.message
-      throw failure.with({ deadline: failure.details.deadline ?? deadline }, message)
-    }
+    const wait = decideRetry(policy, result, { attempt: attempts, now, random: timers.random() })
+    const failure = withEarlier(wait instanceof CliError ? wait : result, furthest).with({ attempts })
+    if (wait instanceof CliError) throw failure
     if (result.kind !== 'not-sent' && (!furthest || call.fate() !== before)) furthest = result
-    note(describeRetry(failure, decision.wait))
-    await timers.wait(decision.wait)
+    note(describeRetry(failure, wait))
+    await timers.wait(wait)
     if (isStopped?.()) throw failure
   }
 }

@@ -109,41 +109,35 @@ export function mayPass(error: CliError, repeat: Repeat): boolean {
   return again === 'all' || (repeat === 'always' && passes === true)
 }
 
-/** Waits that double, from the first to the longest, in milliseconds. */
-interface Backoff {
-  first: number
-  longest: number
-}
+const waits = { first: 500, longest: 8000 }
 
-/** How long to wait after so many waits before. `random`, between 0 and 1, takes up to a half away. */
-export const backoff = ({ first, longest }: Backoff, before: number, random = 1): number =>
+/**
+ * How long to wait after so many waits before, which double from the first to the longest, in milliseconds. `random`,
+ * between 0 and 1, takes up to a half away.
+ */
+export const backoff = ({ first, longest }: typeof waits, before: number, random = 1): number =>
   Math.min(first * 2 ** before, longest) * (0.5 + random / 2)
-
-const waits: Backoff = { first: 500, longest: 8000 }
-
-export type RetryDecision =
-  | { again: true; wait: number }
-  | { again: false; because?: string; deadline?: boolean }
 
 const longestWait = 60_000
 
-/** Decides whether and when a call tries again. `attempt` counts from 1; `random` is between 0 and 1. */
+/**
+ * After how many milliseconds a call tries again, or the failure that it ends with. `attempt` counts from 1; `random` is
+ * between 0 and 1.
+ */
 export function decideRetry(
   policy: RetryPolicy,
   error: CliError,
   { attempt, now, random }: { attempt: number; now: number; random: number },
-): RetryDecision {
-  if (attempt > policy.retries || !mayRepeat(policy, error)) return { again: false }
+): number | CliError {
+  if (attempt > policy.retries || !mayRepeat(policy, error)) return error
   const wait = Math.max((error.details.retryAfter ?? 0) * 1000, backoff(waits, attempt - 1, random))
   if (wait > longestWait) {
-    return { again: false, because: `the service asks to wait ${Math.ceil(wait / 1000)} s, more than 60 s` }
+    const why = `the service asks to wait ${Math.ceil(wait / 1000)} s, more than 60 s`
+    return error.with({}, `${error.message} (${why})`)
   }
   if (now + wait >= policy.deadline) {
-    return {
-      again: false,
-      because: `the next attempt, in ${(wait / 1000).toFixed(1)} s, would be past the deadline`,
-      deadline: true,
-    }
+    const why = `the next attempt, in ${(wait / 1000).toFixed(1)} s, would be past the deadline`
+    return error.with({ deadline: true }, `${error.message} (${why})`)
   }
-  return { again: true, wait }
+  return wait
 }

@@ -97,13 +97,13 @@ describe('the decision to try again', () => {
           ...(status === undefined ? {} : { status }),
           ...(retryAfter === undefined ? {} : { retryAfter }),
         })
-        const decision = decideRetry(rules, error, { attempt: number, now: 0, random })
-        if (!decision.again) return
+        const wait = decideRetry(rules, error, { attempt: number, now: 0, random })
+        if (wait instanceof CliError) return
         expect(number).toBeLessThanOrEqual(rules.retries)
         expect(isPermanent).toBe(false)
-        expect(decision.wait).toBeLessThanOrEqual(60_000)
-        expect(decision.wait).toBeGreaterThanOrEqual(Math.max(250, (retryAfter ?? 0) * 1000))
-        expect(decision.wait).toBeLessThan(rules.deadline)
+        expect(wait).toBeLessThanOrEqual(60_000)
+        expect(wait).toBeGreaterThanOrEqual(Math.max(250, (retryAfter ?? 0) * 1000))
+        expect(wait).toBeLessThan(rules.deadline)
         const isHarmless = kind === 'not-sent' || kind === 'rate-limited'
         if (rules.repeat === 'not-taken') expect(isHarmless).toBe(true)
         if (kind === 'unknown') expect(rules.retryUnknown || rules.repeat === 'always').toBe(true)

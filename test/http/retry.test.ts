@@ -45,7 +45,7 @@ describe('status', () => {
     [599, 'service', 'failed', 'nobody', 'go on'],
   ])('%i is %s, %s, tried again by %s, and others %s', (status, kind, fate, who, others) => {
     const error = new CliError(kindOfStatus(status, false), 'x', { status })
-    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, error, moment).again
+    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, error, moment) !== error
     const all = triesAgain(event) ? 'everybody' : triesAgain(asking) ? 'a chat' : 'nobody'
     expect([error.kind, fateOf(error), all, outlookOf(error)]).toEqual([kind, fate, who, others])
   })
@@ -59,7 +59,7 @@ describe('status', () => {
   ] as const)('without a status: %s is %s, tried again by %s, and others %s', (...row) => {
     const [kind, fate, who, others] = row
     const error = new CliError(kind, 'x')
-    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, error, moment).again
+    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, error, moment) !== error
     const all = triesAgain(event) ? 'everybody' : triesAgain(reading) ? 'who reads' : 'nobody'
     expect([fateOf(error), all, outlookOf(error)]).toEqual([fate, who, others])
   })
@@ -74,7 +74,7 @@ describe('status', () => {
     ])
     const error = new CliError('rate-limited', 'x', { status: 503 })
     expect([fateOf(error), outlookOf(error)]).toEqual(['refused', 'wait'])
-    expect(decideRetry({ ...policy, repeat: 'not-taken' }, error, moment).again).toBe(true)
+    expect(decideRetry({ ...policy, repeat: 'not-taken' }, error, moment)).toBeTypeOf('number')
   })
 
   test.each<[Kind, number, chat: Retry, event: Retry, others: string]>([
@@ -94,16 +94,16 @@ describe('status', () => {
     expect(meaning(fate, asking)).toMatchObject({ sent: 'yes', safeToRetry: true })
     const retries = [asking, event].map((stakes) => retryOf(error, meaning(fate, stakes)))
     expect([...retries, outlookOf(error)]).toEqual([chat, send, others])
-    expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toEqual({ again: false })
+    expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
   })
 
   test('what a service says itself is permanent is neither tried again nor waited for', () => {
     const error = new CliError('rate-limited', 'x', { status: 429, isPermanent: true })
     expect(outlookOf(error)).toBe('go on')
-    expect(decideRetry({ ...policy, repeat: 'always' }, error, moment).again).toBe(false)
+    expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
     const unreachable = new CliError('not-sent', 'x', { isPermanent: true })
     expect(outlookOf(unreachable)).toBe('wait')
-    expect(decideRetry({ ...policy, repeat: 'always' }, unreachable, moment).again).toBe(false)
+    expect(decideRetry({ ...policy, repeat: 'always' }, unreachable, moment)).toBe(unreachable)
   })
 
   test('a status of a redirect is no answer', () => {
@@ -113,7 +113,7 @@ describe('status', () => {
   test('a failure that no request is the cause of stops no other call, and is not tried again', () => {
     const error = new CliError('usage', 'x')
     expect([fateOf(error), outlookOf(error)]).toEqual(['answered', 'go on'])
-    expect(decideRetry({ ...policy, repeat: 'always' }, error, moment).again).toBe(false)
+    expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
   })
 })
 
@@ -194,7 +194,7 @@ describe('another attempt', () => {
     ['what was not sent', {}, unsent, true],
     ['the last attempt', { retries: 0 }, failed, false],
   ])('%s', (_, more, error, again) => {
-    expect(decideRetry({ ...policy, repeat: 'failed', ...more }, error, moment).again).toBe(again)
+    expect(decideRetry({ ...policy, repeat: 'failed', ...more }, error, moment) !== error).toBe(again)
   })
 
   /** What is decided after an attempt that failed. */
@@ -211,29 +211,24 @@ describe('another attempt', () => {
   test('comes after a wait that doubles up to 8 s, of which chance takes up to a half', () => {
     const waits = [1, 2, 3, 4, 5, 6, 7].map((attempt) => decide({ attempt }))
     const lengths = [500, 1000, 2000, 4000, 8000, 8000, 8000]
-    expect(waits).toEqual(lengths.map((wait) => ({ again: true, wait })))
-    expect([0, 0.5, 1].map((random) => decide({ random }))).toEqual(
-      [250, 375, 500].map((wait) => ({ again: true, wait })),
-    )
+    expect(waits).toEqual(lengths)
+    expect([0, 0.5, 1].map((random) => decide({ random }))).toEqual([250, 375, 500])
     expect([0, 3].map((before) => backoff({ first: 100, longest: 300 }, before))).toEqual([100, 300])
   })
 
   test('waits as long as the service asks, up to 60 s', () => {
-    expect([0.1, 2, 60].map((retryAfter) => decide({}, { retryAfter }))).toEqual(
-      [500, 2000, 60_000].map((wait) => ({ again: true, wait })),
-    )
-    expect(decide({}, { retryAfter: 60.001 })).toEqual({
-      again: false,
-      because: 'the service asks to wait 61 s, more than 60 s',
+    expect([0.1, 2, 60].map((retryAfter) => decide({}, { retryAfter }))).toEqual([500, 2000, 60_000])
+    expect(decide({}, { retryAfter: 60.001 })).toMatchObject({
+      message: `${limited.message} (the service asks to wait 61 s, more than 60 s)`,
+      details: { ...limited.details, retryAfter: 60.001 },
     })
   })
 
   test('is not made at the deadline or after it', () => {
-    expect(decide({ now: 1000 }, { deadline: 1501 })).toEqual({ again: true, wait: 500 })
-    expect(decide({ now: 1000 }, { deadline: 1500 })).toEqual({
-      again: false,
-      because: 'the next attempt, in 0.5 s, would be past the deadline',
-      deadline: true,
+    expect(decide({ now: 1000 }, { deadline: 1501 })).toBe(500)
+    expect(decide({ now: 1000 }, { deadline: 1500 })).toMatchObject({
+      message: `${limited.message} (the next attempt, in 0.5 s, would be past the deadline)`,
+      details: { ...limited.details, deadline: true },
     })
   })
 })
