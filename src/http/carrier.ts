@@ -48,10 +48,12 @@ async function createDemo(context: Context): Promise<Exchange> {
 }
 
 async function createNetwork(
-  { host, input, cleanups, timers, warn, limit }: Context,
-  { values, origins }: ResolvedSettings,
+  context: Context,
+  settings: ResolvedSettings,
   isOneOfMany: boolean,
 ): Promise<Exchange> {
+  const { host, cleanups, timers, warn, limit } = context
+  const { values } = settings
   const [{ createHttpExchange }, { createConnections }] = await Promise.all([
     import('./exchange.ts'),
     import('./connections.ts'),
@@ -61,7 +63,7 @@ async function createNetwork(
   }
   const connect = {
     timeout: values.connectTimeout * 1000,
-    ca: await readCertificates(input, values.cacert, { origin: origins.cacert?.name, env: host.env }),
+    ca: await readCertificates(context, settings),
     findProxy: await loadProxies(host.env),
   }
   return createHttpExchange({
@@ -81,18 +83,16 @@ async function loadProxies(env: Host['env']) {
 }
 
 async function readCertificates(
-  input: Context['input'],
-  path: string | undefined,
-  { origin, env }: { origin: string | undefined; env: Host['env'] },
+  { input, host }: Context,
+  { values, origins }: ResolvedSettings,
 ): Promise<string | undefined> {
-  if (path === undefined) return undefined
-  const own = Buffer.from(await input.file(path)).toString()
-  if (!own.includes('-----BEGIN CERTIFICATE-----')) {
-    throw new CliError('credentials', `${origin}: ${path} has no PEM certificate`)
-  }
+  const { cacert } = values
+  if (cacert === undefined) return undefined
+  const own = Buffer.from(await input.file(cacert)).toString()
+  if (!own.includes('-----BEGIN CERTIFICATE-----'))
+    throw new CliError('credentials', `${origins.cacert?.name}: ${cacert} has no PEM certificate`)
   // Node ignores NODE_EXTRA_CA_CERTS once other certificates are given. It warns by itself if it cannot read them.
-  const extra = env.NODE_EXTRA_CA_CERTS
-    ? await fs.readFile(env.NODE_EXTRA_CA_CERTS, 'utf8').catch(() => '')
-    : ''
+  const { NODE_EXTRA_CA_CERTS } = host.env
+  const extra = NODE_EXTRA_CA_CERTS ? await fs.readFile(NODE_EXTRA_CA_CERTS, 'utf8').catch(() => '') : ''
   return `${own}\n${extra}`
 }

@@ -72,12 +72,16 @@ function matches(entry: string, host: string, port: string): boolean {
 
 /** `length` is that of the addresses' common beginning, in bits. */
 function isInBlock(host: string, address: string, length?: string): boolean {
-  const [family, most] = isIP(address) === 4 ? (['ipv4', 32] as const) : (['ipv6', 128] as const)
-  const bits = length === undefined ? most : Number(length || NaN)
-  if (isIP(host) !== isIP(address) || !Number.isInteger(bits) || bits < 0 || bits > most) return false
+  const family = isIP(address) === 4 ? 'ipv4' : 'ipv6'
   const blocks = new BlockList()
-  blocks.addSubnet(address, bits, family)
-  return blocks.check(host, family)
+  try {
+    if (length === undefined) blocks.addAddress(address, family)
+    else blocks.addSubnet(address, Number(length || NaN), family)
+    return blocks.check(host, family)
+  } catch {
+    // The host is a name, or an address of the other family, or there is no such length.
+    return false
+  }
 }
 
 /** A host name without brackets and without a dot at its end, to compare it. */

@@ -145,14 +145,10 @@ function readProtected(path: string, info: ProcessInfo, warn: Warn): Uint8Array 
     if (uid === undefined) return bytes
     if (stat.uid !== uid && stat.uid !== 0)
       throw unreadable(path, `it belongs to another user (uid ${stat.uid})`)
-    const oddities = [
-      ...(lookAt(path)?.isSymbolicLink() ? ['it is a symbolic link'] : []),
-      ...(lookAt(dirname(path))?.isSymbolicLink() ? ['its folder is a symbolic link'] : []),
-      ...(stat.uid === uid ? [] : ['it belongs to root']),
-    ]
-    if (oddities.length > 0) {
-      const isOpen = (stat.mode & forOthers) !== 0
-      warn(`${path}: ${[...oddities, ...(isOpen ? ['others can read it'] : [])].join(', ')}`)
+    const isLinked = findLink(path) !== undefined
+    if (isLinked || stat.uid !== uid) {
+      const what = isLinked ? 'is reached by a symbolic link' : 'belongs to root'
+      warn(`${path}: it ${what}${(stat.mode & forOthers) !== 0 ? ', others can read it' : ''}`)
       return bytes
     }
     const place = mayHoldCommand(bytes.toString('latin1')) ? findOpenPlace(info) : undefined
@@ -192,6 +188,10 @@ function tighten(path: string, change: () => void, warn: Warn, now = 'now only i
     warn(`${path}: others have access to it, and chmod fails: ${fileProblem(error)}`)
   }
 }
+
+/** The profile file, or its folder, if that is a symbolic link. */
+export const findLink = (path: string): string | undefined =>
+  [dirname(path), path].find((each) => lookAt(each)?.isSymbolicLink())
 
 export const lookAt = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 

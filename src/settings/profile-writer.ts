@@ -6,6 +6,7 @@ import { CliError, fileProblem } from '../errors.ts'
 import { makeFolder } from '../io/cache-folder.ts'
 import { lock } from '../io/lock.ts'
 import {
+  findLink,
   findOpenPlace,
   lookAt,
   mayHoldCommand,
@@ -98,16 +99,13 @@ function write(path: string, file: ProfileFile): void {
 function prepareProtected(path: string, info: ProcessInfo, warn: Warn): void {
   const folder = dirname(path)
   makeWithParents(folder)
-  for (const each of [folder, path]) {
-    if (lookAt(each)?.isSymbolicLink()) {
-      throw unusable(each, 'it is a symbolic link: change the file that it points to')
-    }
-  }
+  const link = findLink(path)
+  if (link) throw unusable(link, 'it is a symbolic link: change the file that it points to')
   const stat = lookAt(path)
   if (stat && info.uid !== undefined && stat.uid !== info.uid) {
     throw unusable(path, `it belongs to another user (uid ${stat.uid}), and is not changed`)
   }
-  if (!stat && info.uid !== undefined) protectFolder(folder, info, warn)
+  if (!stat) protectFolder(folder, info, warn)
 }
 
 /** Node's recursive mkdir never returns if a folder cannot be made, as in /proc. */

@@ -36,7 +36,7 @@ export async function setUpProfile(context: Context, questioner: Questioner): Pr
   const say = (text: string) => write(margin + wrapBelow(oneLine(text, 2000)))
   const answers: GivenValue[] = []
   /** Resolves with whether the setting has a value then. */
-  const ask = async (setting: SettingName) => {
+  const ask = async (setting: keyof typeof explanations) => {
     const values = answers.reduce(withAnswer, known)
     const current = values[setting] ?? defaultOf(setting, values)
     const value = await askFor(setting, { current, questioner, say })
@@ -83,7 +83,7 @@ const services = [
 ] as const
 
 /** What a question is about, with an example, and whom to ask. */
-const explanations: { [K in SettingName]?: string } = {
+const explanations = {
   baseUrl:
     "Its address, the part before /alpha_cli/… in its URLs, such as https://gateway.example. Ask whoever runs it for the address, a token, and the vendor's name in its URLs. Without a gateway, press Enter.",
   accessToken: "Your token, which goes out as 'Authorization: Bearer …'.",
@@ -122,16 +122,16 @@ function withoutOwnPath(name: SettingName, address: unknown): string | undefined
 
 /** Asks until the answer is valid and can work; `undefined` if there is none. */
 async function askFor(
-  name: SettingName,
+  name: keyof typeof explanations,
   { current, questioner, say }: { current: unknown; questioner: Questioner; say(line: string): void },
 ): Promise<unknown> {
-  const { about, secret: isHidden = false } = settingOf(name)
+  const { secret: isHidden = false } = settingOf(name)
   let offered = current
   const shown = () => (offered === undefined ? '' : ` [${maskValue(name, offered)}]`)
   // Without a secret the next question is the one for its command.
   const enter =
     current === undefined ? 'To have a command print it each time, press Enter.' : 'Enter keeps it.'
-  say(`${explanations[name] ?? about}${isHidden ? ` ${enter}` : ''}`)
+  say(`${explanations[name]}${isHidden ? ` ${enter}` : ''}`)
   for (;;) {
     const typed = await questioner.ask(
       `${margin}${oneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown()}`)}: `,

@@ -248,7 +248,7 @@ describe('where it lies', () => {
     const before = text()
     const read = await run(['config', 'get', 'baseUrl'], world)
     expect(read).toMatchObject({ code: 0, out: 'https://a.test\n' })
-    expect(read.err).toBe(`parley: ${path}: it is a symbolic link, others can read it\n`)
+    expect(read.err).toBe(`parley: ${path}: it is reached by a symbolic link, others can read it\n`)
     const written = await run(['config', 'set', 'timeout', '5'], world)
     expect(written).toMatchObject({ code: 3, out: '' })
     expect(written.err).toContain(`${path}: it is a symbolic link`)
@@ -263,7 +263,7 @@ describe('where it lies', () => {
     symlinkSync(join(cwd, 'target'), folder)
     const before = text()
     const read = await run(['config', 'get', 'baseUrl'], world)
-    expect(read.err).toBe(`parley: ${path}: its folder is a symbolic link\n`)
+    expect(read.err).toBe(`parley: ${path}: it is reached by a symbolic link\n`)
     expect((await run(['config', 'set', 'timeout', '5'], world)).code).toBe(3)
     expect(text()).toBe(before)
 
