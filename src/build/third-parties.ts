@@ -110,13 +110,11 @@ const listMaterials = (self: Package, others: Package[]) => ({
 
 /** What is undefined here is left out of the JSON. */
 function describe(type: string, { purl, name, version, license, inside }: Package) {
-  const [, group, rest] = /^(?:(@.+)\/)?(.+)$/.exec(name) ?? []
   const parts = [...inside.keys()].map((part) => ({ type: 'library', name: part, licenses: licensed('MIT') }))
   return {
     type,
     'bom-ref': purl,
-    group,
-    name: rest,
+    name,
     version,
     licenses: licensed(license),
     purl,

@@ -40,23 +40,15 @@ const marks = { bold: (text: string) => `\x01${text}\x02` }
 export const section = (title: string, text: string): string =>
   `.SH "${escapeRoff(title)}"\n.nf\n.in 0\n${escapeRoff(text.trimEnd())}\n.in\n.fi`
 
-/** What roff would take for its own, or print as another character. */
-const escapes: Record<string, string> = {
-  '\\': '\\(rs',
-  '-': '\\-',
-  "'": '\\(aq',
-  '"': '\\(dq',
-  '`': '\\(ga',
-  '^': '\\(ha',
-  '~': '\\(ti',
-}
-
 const codePoint = (char: string) => char.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')
 
-/** A text that roff prints as it is, at the start of a line and in the argument of a macro too. */
+/**
+ * A text that roff prints as it is, at the start of a line and in the argument of a macro too: some characters it would
+ * take for its own, or print as others.
+ */
 const escapeRoff = (text: string): string =>
   text
-    .replace(/[\\\-'"`^~]/g, (char) => escapes[char] ?? char)
-    .replace(/[^\x00-\x7f]/gu, (char) => `\\[u${codePoint(char)}]`)
+    .replace(/[\\'"`^~]|[^\x00-\x7f]/gu, (char) => `\\[u${codePoint(char)}]`)
+    .replaceAll('-', '\\-')
     .replace(/^\./gm, '\\&.')
     .replace(/\x01(.*?)\x02/g, '\\fB$1\\fR')

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import type { RolldownOutput } from 'rolldown'
 
 export interface Component {
-  group?: string
   name: string
   version: string
   purl: string
@@ -26,5 +25,4 @@ export function declared({ output }: RolldownOutput) {
   return { licences, json, materials: JSON.parse(json) as Materials }
 }
 
-export const titleOf = ({ group, name, version }: Component) =>
-  `${group ? `${group}/` : ''}${name} ${version}`
+export const titleOf = ({ name, version }: Component) => `${name} ${version}`
