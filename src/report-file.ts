@@ -111,7 +111,7 @@ function describeRun(
     id: shown(id),
     model: shown(model),
     stopReason: shown(stopReason),
-    usage: countsOf(run?.tokens ?? Object.fromEntries(usage)),
+    usage: countsOf(run?.tokens ?? usage),
     seconds,
     attempts,
     requestId: shown(requestId),

@@ -40,7 +40,7 @@ export class Summary {
   /** The command that resumes the work if a signal ends it now, without `parley`. */
   resume: (() => string[] | undefined) | undefined
   /** Sums of the answers that say it; `null` if that of one cannot be read. */
-  usage = new Map<string, number | null>()
+  readonly usage: Record<string, number | null> = {}
   readonly figures: SessionFigures = {}
   /** Files that results were written to; `undefined` if they are too many to be kept. */
   files: string[] | undefined = []
@@ -53,22 +53,22 @@ interface Answered {
   model?: string
   stopReason?: string
   usage?: object
-  /** All that it took, if no more is known. */
-  tokens?: number
 }
 
 /** Adds what an answer says of itself. */
-export function addAnswer(summary: Summary, { id, model, stopReason, usage, tokens }: Answered): void {
+export function addAnswer(summary: Summary, { id, model, stopReason, usage }: Answered): void {
   // Of many answers only the sums are shown.
   const isOneOfMany = summary.counts !== undefined
   summary.model = isOneOfMany ? undefined : (model ?? summary.model)
   summary.id = isOneOfMany ? undefined : id
   summary.stopReason = isOneOfMany ? undefined : stopReason
-  for (const [name, count] of Object.entries<number | null | undefined>({
-    ...(usage ?? { totalTokens: tokens }),
-  })) {
-    const before = summary.usage.get(name)
-    if (count !== undefined)
-      summary.usage.set(name, before === null || count === null ? null : (before ?? 0) + count)
+  addCounts(summary.usage, usage)
+}
+
+/** Adds numbers to their sums by name. A sum of which a part cannot be read is not known. */
+export function addCounts(sums: Record<string, number | null>, counts: object = {}): void {
+  for (const [name, count] of Object.entries<number | null | undefined>({ ...counts })) {
+    const { [name]: before = 0 } = sums
+    if (count !== undefined) sums[name] = before === null || count === null ? null : before + count
   }
 }

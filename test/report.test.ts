@@ -429,10 +429,7 @@ test('what a run came to is in it, field by field', async () => {
     session: 's1',
     requestId: 'req_1',
     attempts: 3,
-    usage: new Map([
-      ['inputTokens', 0],
-      ['other', 5],
-    ]),
+    usage: { inputTokens: 0, other: 5 },
     files: ['a.png', 'b.txt \u202e'],
     resume: ['events', 'run'],
     figures: {

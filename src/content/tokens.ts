@@ -1,7 +1,7 @@
-import { addAnswer, type Summary } from '../summary.ts'
+import { addAnswer, addCounts, type Summary } from '../summary.ts'
 import type { AnswerCounts, AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { AnswerReader } from '../wire/gateway/answer-reader.ts'
-import { addTokens, sumOf, type TokenCount } from '../wire/token-count.ts'
+import { sumOf, type TokenCount } from '../wire/token-count.ts'
 
 /** The tokens of an answer, as far as the service tells. */
 export interface TokenUsage extends AnswerCounts {
@@ -68,11 +68,7 @@ export function countAnswer(spent: Spent, run: Summary, summary: AnswerSummary):
   const total = usage?.totalTokens ?? undefined
   if (total === undefined) spent.unmetered++
   else spent.tokens += total
-  const told: { [Name in keyof TokenUsage]?: TokenCount } = usage ?? {}
-  for (const [name, count] of Object.entries(told)) {
-    const { [name]: before = 0 } = spent.usage
-    if (count !== undefined) spent.usage[name] = addTokens(before, count)
-  }
+  addCounts(spent.usage, usage)
 }
 
 /** Counts what is known of an answer that is not whole: it was paid for, too. */
