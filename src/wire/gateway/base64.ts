@@ -2,7 +2,7 @@
 const step = 32 * 1024
 
 /**
- * Decodes base64 strictly: the standard and the URL-safe alphabet, with or without padding and line breaks. To avoid a
+ * Decodes base64 strictly: the standard or the URL-safe alphabet, with or without padding and line breaks. To avoid a
  * second copy of a large image it decodes in place: `text`, in ASCII, is overwritten, and the result is a view of its
  * memory. Returns `undefined` if the text is not base64; only its line breaks have moved then.
  */
@@ -10,7 +10,7 @@ export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   const bytes = Buffer.from(text.buffer, text.byteOffset, text.length)
   const length = closeGaps(bytes)
   const end = unpaddedLength(bytes.subarray(0, length))
-  if (end === undefined || !isEncoded(bytes.subarray(0, end))) return undefined
+  if (end === undefined || !hasOneAlphabet(bytes.subarray(0, end))) return undefined
   let written = 0
   for (let start = 0; start < end; start += step) {
     const piece = bytes.toString('latin1', start, Math.min(start + step, end))
@@ -36,9 +36,10 @@ function unpaddedLength(bytes: Buffer): number | undefined {
   return length > 0 && length % 4 !== 1 && isWhole ? length : undefined
 }
 
-/** Whether all characters are of the two alphabets, as Node reads them. It would skip others. */
-function isEncoded(bytes: Buffer): boolean {
+/** Whether all characters are of one of the two alphabets. Node would skip others. */
+function hasOneAlphabet(bytes: Buffer): boolean {
+  const alphabet = bytes.includes('-') || bytes.includes('_') ? /^[\w-]*$/ : /^[A-Za-z\d+/]*$/
   for (let start = 0; start < bytes.length; start += step)
-    if (!/^[\w+/-]*$/.test(bytes.toString('latin1', start, start + step))) return false
+    if (!alphabet.test(bytes.toString('latin1', start, start + step))) return false
   return true
 }

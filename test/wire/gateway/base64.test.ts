@@ -16,13 +16,14 @@ function decode(text: string): { decoded: string | undefined; left: string; arou
   }
 }
 
-/** The same by the rules: characters of both alphabets, no length that base64 cannot have, padding up to a multiple of four. */
+/** The same by the rules: one alphabet, no length that base64 cannot have, padding up to a multiple of four. */
 function expected(text: string): string | undefined {
   const joined = withoutBreaks(text)
   const data = joined.replace(/={1,2}$/, '')
   const isPadded = data !== joined
   const isWhole = data !== '' && data.length % 4 !== 1 && (!isPadded || joined.length % 4 === 0)
-  return isWhole && /^[\w+/-]*$/.test(data) ? Buffer.from(data, 'base64').toString('latin1') : undefined
+  const isOfOneAlphabet = /^[A-Za-z0-9+/]*$/.test(data) || /^[A-Za-z0-9_-]*$/.test(data)
+  return isWhole && isOfOneAlphabet ? Buffer.from(data, 'base64').toString('latin1') : undefined
 }
 
 /** What is decoded at once. */
@@ -63,5 +64,10 @@ describe('of a text of several pieces', () => {
       expect(around).toBe('<>')
       if (decoded === undefined) expect(withoutBreaks(left) === withoutBreaks(start + end)).toBe(true)
     }
+  })
+
+  test('one that mixes alphabets is kept', () => {
+    const text = `-_-_${long}+QQQ`
+    expect(decode(text)).toMatchObject({ decoded: undefined, left: text })
   })
 })
