@@ -116,7 +116,8 @@ export class ParleyCommand extends Command {
       ({ argChoices }, at) =>
         at >= operands.length || (operands.length < most && isOther(operands[at], argChoices)),
     )
-    if (missing?.required) throw usage(`the argument <${missing.name()}> is missing: ${choicesOf(missing)}`)
+    if (missing?.required)
+      throw usage(`the argument <${missing.name()}> is missing: ${choicesOf(missing) ?? missing.description}`)
     const isOpen = all.at(-1)?.variadic ?? false
     const taken = `takes ${most === 0 ? 'none' : most}, and got ${operands.length}`
     if (!isOpen && operands.length > most) throw usage(`too many words: '${this.words.join(' ')}' ${taken}`)
@@ -128,10 +129,11 @@ export class ParleyCommand extends Command {
       const word = argv[i] as string
       if (!word.startsWith('-') && this.commands.length > 0) break
       const option = this.options.find(({ short, long }) => word === short || word === long)
-      if (!option) checkAttached(word, this.options)
+      if (!option) checkAttached(word, this)
       if (!option?.required) continue
       const value = argv[++i]
-      if (value === undefined) throw usage(`${option.long} needs a value${valuesOf(option)}`)
+      const choices = choicesOf(option)
+      if (value === undefined) throw usage(`${option.long} needs a value${choices ? `: ${choices}` : ''}`)
       if (value.length > 1 && value.startsWith('-')) {
         throw usage(`${word}: a value that begins with a hyphen must be attached: ${option.long}='${value}'`)
       }
@@ -162,28 +164,18 @@ export class ParleyCommand extends Command {
  * Checks a flag that has its value in the same word. A value with blanks after a short flag is probably a prompt that
  * begins with a hyphen; only headers have blanks, and curl's users attach them.
  */
-function checkAttached(word: string, options: readonly Option[]): void {
+function checkAttached(word: string, command: ParleyCommand): void {
+  const { options } = command
   const [name] = word.split('=', 1)
   const toggle = options.find(({ long, required, optional }) => long === name && !required && !optional)
   if (toggle) throw usage(`${name} takes no value`)
   const option = options.find(({ short }) => short === word.slice(0, 2))
   if (!option || word.startsWith('--')) return
   if (word[2] === '=') throw usage(`${option.short} takes no =: its value is a word of its own`)
-  if (/\s/.test(word) && !(option instanceof HeaderFlag))
-    throw usage(
-      `'${brief(word)}' begins with the flag ${option.short}: words that begin with a hyphen go after --`,
-    )
+  if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new Unknown(command, [word])
 }
 
 const isOther = (word = '', choices?: readonly string[]) => choices?.includes(word) === false
 
-const choicesOf = ({ argChoices, description }: Argument): string =>
-  argChoices === undefined ? description : listChoices(argChoices)
-
-const valuesOf = ({ argChoices }: Option): string =>
-  argChoices === undefined ? '' : `: ${listChoices(argChoices)}`
-
-const listChoices = (choices: readonly string[]): string =>
-  `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`
-
-const brief = (text: string) => (text.length > 60 ? `${text.slice(0, 59)}…` : text)
+const choicesOf = ({ argChoices }: Argument | Option): string | undefined =>
+  argChoices && `${argChoices.slice(0, -1).join(', ')} or ${argChoices.at(-1)}`
