@@ -10,8 +10,13 @@ import { type Questioner, questioning } from './io/question.ts'
 import { createWrapping } from './io/wrapping.ts'
 import { sessionParts } from './sessions/session.ts'
 import { changeProfile, demoName, withValue } from './settings/profiles.ts'
-import { deadlineOf, type ResolvedSettings, readSettings } from './settings/resolve.ts'
-import { profileFlag, secretOriginOf } from './settings/service-settings.ts'
+import {
+  deadlineOf,
+  profileFlag,
+  type ResolvedSettings,
+  readSettings,
+  secretOriginOf,
+} from './settings/resolve.ts'
 import { endpoints } from './wire/endpoints.ts'
 import { readBody } from './wire/exchange.ts'
 import { isObject } from './wire/json/parse.ts'

@@ -18,9 +18,8 @@ import {
   replacedBy,
   withValue,
 } from '../settings/profiles.ts'
-import { type Candidate, chooseValues, problemOf } from '../settings/resolve.ts'
+import { type Candidate, chooseValues, problemOf, profileFlag } from '../settings/resolve.ts'
 import { schemas } from '../settings/schemas.ts'
-import { profileFlag } from '../settings/service-settings.ts'
 import {
   findSetting,
   formatValue,

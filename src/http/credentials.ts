@@ -1,8 +1,14 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { findSecrets } from '../secrets.ts'
-import type { ResolvedSettings } from '../settings/resolve.ts'
-import { addressOf, nameOf, profileFlag, secretOriginOf, secretsOf } from '../settings/service-settings.ts'
+import {
+  addressOf,
+  nameOf,
+  profileFlag,
+  type ResolvedSettings,
+  secretOriginOf,
+  secretsOf,
+} from '../settings/resolve.ts'
 import { type SettingName, variableOf } from '../settings/table.ts'
 import { isPlainRemote } from '../wire/address.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
@@ -111,7 +117,7 @@ function missing(service: Service, settings: SettingName[], resolved: ResolvedSe
 export function createSecretRenewal(forgetSecrets: () => boolean) {
   let secret = { hasWorked: true }
 
-  async function attempt<T>(call: () => Promise<T>, isSecond = false): Promise<T> {
+  return async function attempt<T>(call: () => Promise<T>, isSecond = false): Promise<T> {
     const used = secret
     try {
       const value = await call()
@@ -126,5 +132,4 @@ export function createSecretRenewal(forgetSecrets: () => boolean) {
       return attempt(call, true)
     }
   }
-  return <T>(call: () => Promise<T>): Promise<T> => attempt(call)
 }

@@ -145,9 +145,9 @@ class Attempt implements Dispatcher.DispatchHandler {
   /** Names a failure by how far the request got, never by its error code: a reset happens at every stage. */
   #failure(what: string): CliError {
     const { host } = this.#url
-    if (this.#reached === 'not-sent') return new CliError('not-sent', `${host}: ${what}`)
-    if (this.#reached === 'sent') return new CliError('unknown', `${host}: ${what}`)
-    return new CliError('response', `the answer broke off: ${what}`, { brokeOff: true })
+    if (this.#reached === 'answered')
+      return new CliError('response', `the answer broke off: ${what}`, { brokeOff: true })
+    return new CliError(this.#reached === 'sent' ? 'unknown' : 'not-sent', `${host}: ${what}`)
   }
 
   /** Names what undici reports; the connection's own error counts more. */

@@ -2,8 +2,8 @@ import { version } from '../../package.json'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { isSecretHeader } from '../secrets.ts'
+import { addressOf, secretsOf } from '../settings/resolve.ts'
 import type { Settings } from '../settings/schemas.ts'
-import { addressOf, secretsOf } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 
 /** The parts in which one request of a run differs from the next. */

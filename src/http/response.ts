@@ -1,5 +1,5 @@
 import { CliError } from '../errors.ts'
-import { nameOf } from '../settings/service-settings.ts'
+import { nameOf } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { collectBody, type HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'

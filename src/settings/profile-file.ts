@@ -36,8 +36,7 @@ export function profilePath(info: ProcessInfo): string | undefined {
   const { isAbsolute, join, resolve } = platform === 'win32' ? paths.win32 : paths
   const given = env.PARLEY_CONFIG_DIR
   // The current folder may be gone, and is asked for only if it is needed.
-  if (given)
-    return isAbsolute(given) ? resolve(given, 'config.json') : resolve(info.cwd, given, 'config.json')
+  if (given) return resolve(isAbsolute(given) ? '' : info.cwd, given, 'config.json')
   /** The XDG specification: a relative path is invalid and must be ignored. */
   const absolute = (path: string | undefined) => (path && isAbsolute(path) ? path : undefined)
   const home = absolute(env.HOME)

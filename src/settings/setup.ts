@@ -11,8 +11,8 @@ import {
   type Values,
   withValue,
 } from './profiles.ts'
+import { addressOf, secretsOf } from './resolve.ts'
 import { schemas } from './schemas.ts'
-import { addressOf, secretsOf } from './service-settings.ts'
 import { maskValue, type SettingName, settingOf } from './table.ts'
 
 /**
