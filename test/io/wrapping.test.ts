@@ -28,7 +28,7 @@ test('a message in a pipe is one line, however narrow the terminal is', async ()
 test('V69: a command that is to be pasted stays whole', async () => {
   const env = { NO_COLOR: '1', PARLEY_ACCESS_TOKEN: '' }
   const { err } = await run(['chat', 'hi'], { ...terminal, env })
-  expect(err).toMatch(/^ *.*'parley config set accessToken'/m)
+  expect(err).toMatch(/^ *.*'--profile demo'/m)
   expect(err).toMatch(/^ *.*'parley config init'/m)
   for (const line of err.trimEnd().split('\n')) expect(line.length).toBeLessThanOrEqual(columns)
 })
