@@ -72,17 +72,24 @@ const withGlobalProcess: Plugin = {
   },
 }
 
-/** The completion scripts are made here, so that a run only prints one. */
+const shells = ['bash', 'zsh', 'fish']
+
+/** The completion scripts are made here, so that a run only reads one and prints it. */
 const withScripts: Plugin = {
   name: 'with-scripts',
   load: {
     filter: { id: /src[\\/]cli[\\/]completion[\\/]scripts\.ts$/ },
-    async handler() {
-      const shells = ['bash', 'zsh', 'fish']
-      const scripts = await Promise.all(shells.map(async (shell) => [shell, await findScript(shell)]))
-      return `const scripts = new Map(${JSON.stringify(scripts)})
-        export const findScript = async (shell) => scripts.get(shell)`
-    },
+    handler: () =>
+      `import { readFileSync } from 'node:fs'
+        import { join } from 'node:path'
+        const read = (shell) => readFileSync(join(import.meta.dirname, 'completion.' + shell), 'utf8')
+        export const findScript = async (shell) => ${JSON.stringify(shells)}.includes(shell) ? read(shell) : undefined`,
+  },
+  async generateBundle() {
+    for (const shell of shells) {
+      const source = (await findScript(shell)) ?? ''
+      this.emitFile({ type: 'asset', fileName: `completion.${shell}`, source })
+    }
   },
 }
 

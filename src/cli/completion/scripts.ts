@@ -23,7 +23,7 @@ type Row = [key: string, word: string, about?: string]
 
 const shells = ['bash', 'zsh', 'fish']
 
-/** A shell's completion script. The build puts the finished scripts in the place of this module. */
+/** A shell's completion script. The build puts what reads a finished script in the place of this module. */
 export async function findScript(shell: string): Promise<string | undefined> {
   if (!shells.includes(shell)) return undefined
   const script = readFileSync(join(import.meta.dirname, `functions.${shell}`), 'utf8')
