@@ -32,7 +32,7 @@ function isEscapedAt(text: string | Buffer, place: number, start: number, isEsca
  * line break outside of strings, and with each quote that opens a string; if it returns true, the walk ends. The text
  * may be anything, and each character is looked at once.
  */
-export type Walk = (piece: string, visit: (mark: string, place: number) => unknown, start?: number) => void
+type Walk = (piece: string, visit: (mark: string, place: number) => unknown, start?: number) => void
 
 export function createWalk(): Walk {
   let isInString = false
@@ -121,7 +121,7 @@ export function* childrenOf(text: string, start: number): Generator<Child> {
     let name: string | undefined
     if (isObject) {
       const end = endOfString(text, place)
-      name = JSON.parse(text.slice(place, end)) as string
+      name = keyAt(text, place)
       place = skipBlanks(text, skipBlanks(text, end) + 1)
     }
     const end = endOfValue(text, place)
@@ -131,16 +131,9 @@ export function* childrenOf(text: string, start: number): Generator<Child> {
   }
 }
 
-/** A field of the object, or an element of the list, that begins at `start`. Of fields with one name it is the last. */
-export function findChild(text: string, start: number, key: string | number): Child | undefined {
-  let found: Child | undefined
-  let index = 0
-  for (const child of childrenOf(text, start)) {
-    if (child.name === key) found = child
-    if (child.name === undefined && index++ === key) return child
-  }
-  return found
-}
+/** A field of the object that begins at `start`: of fields with one name the last. */
+export const findChild = (text: string, start: number, key: string): Child | undefined =>
+  [...childrenOf(text, start)].findLast(({ name }) => name === key)
 
 /** The keys and values in a text that `JSON.parse` accepts, each as it is spelled but for the escapes of texts. */
 export function* tokensIn(json: string): Generator<string> {
@@ -176,7 +169,7 @@ export function findRepeatedKey(text: string): string | undefined {
     const keys = mark === '"' ? around.at(-1) : undefined
     const end = keys ? endOfString(text, place) : 0
     if (!keys || text[skipBlanks(text, end)] !== ':') return false
-    const key = JSON.parse(text.slice(place, end)) as string
+    const key = keyAt(text, place)
     if (keys.has(key)) repeated = key
     keys.add(key)
     return repeated !== undefined
