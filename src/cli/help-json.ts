@@ -42,10 +42,7 @@ const describeArgument = (argument: Argument) => ({
 
 function describeFlag(flag: Option) {
   const { long = '', short, description, argChoices, parseArg } = flag
-  const setting = settingNames.find((name) => {
-    const { ownFlag } = settingOf(name)
-    return flagOf(name) === long || ownFlag === long || (ownFlag !== undefined && ownFlag === short)
-  })
+  const setting = settingNames.find((name) => [long, short].includes(settingOf(name).ownFlag ?? flagOf(name)))
   const [, variable] = /environment (\w+)/.exec(description) ?? []
   return {
     flag: long,
@@ -64,7 +61,7 @@ function describeFlag(flag: Option) {
 
 /** `none` is a flag without a value. */
 function typeOf(flag: Option): 'none' | 'choice' | 'file' | 'number' | 'text' {
-  if (!flag.required && !flag.optional) return 'none'
+  if (!flag.required) return 'none'
   if (flag.argChoices) return 'choice'
   if (flag instanceof FileFlag) return 'file'
   return /<n>/.test(flag.flags) ? 'number' : 'text'

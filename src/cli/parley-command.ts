@@ -167,7 +167,7 @@ export class ParleyCommand extends Command {
 function checkAttached(word: string, command: ParleyCommand): void {
   const { options } = command
   const [name] = word.split('=', 1)
-  const toggle = options.find(({ long, required, optional }) => long === name && !required && !optional)
+  const toggle = options.find(({ long, required }) => long === name && !required)
   if (toggle) throw usage(`${name} takes no value`)
   const option = options.find(({ short }) => short === word.slice(0, 2))
   if (!option || word.startsWith('--')) return
