@@ -9,7 +9,6 @@ import { readSession } from '../read-session.ts'
 import type { SessionAccess } from '../session.ts'
 import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
-import type { FollowedTurn } from './followed-turn.ts'
 import { begin, type Effect, type FollowInput, step } from './following.ts'
 import { SeenEvents } from './seen-events.ts'
 
@@ -63,6 +62,10 @@ export class Follower {
   readonly #stays: boolean
   readonly #endLifeSigns: () => void
   readonly #seen = new SeenEvents()
+  /** What the events that were brought so far say about the session. */
+  readonly state = this.#seen.state
+  /** The turn of what was sent last; if nothing was sent, the session's last one. */
+  readonly turn = this.#seen.turn
   #patience: Patience
   #stream: EventStream | undefined
   #isWoken = false
@@ -81,16 +84,6 @@ export class Follower {
     this.#endLifeSigns = stays
       ? () => {}
       : giveLifeSigns(context, () => describeProgress(this.progress, context.timers.now()))
-  }
-
-  /** What the events that were brought so far say about the session. */
-  get state(): SessionState {
-    return this.#seen.state
-  }
-
-  /** The turn of what was sent last; if nothing was sent, the session's last one. */
-  get turn(): FollowedTurn {
-    return this.#seen.turn
   }
 
   /** Whether the service never showed that it worked on all that was sent. */
