@@ -108,7 +108,8 @@ export function readMessageEvent(value: unknown): AnswerPiece {
   const { message, content_block: block, delta, usage } = readAs(messages().event, value)
   const blocks = [...(message?.content ?? []), ...(block ? [block] : []), ...(delta ? [delta] : [])]
   const stopReason = delta?.stop_reason ?? message?.stop_reason
-  return pieceOf(blocks, { ...message, stop_reason: stopReason, usage: usage ?? message?.usage })
+  const used = Object.assign({}, ...[message?.usage, usage].filter(isObject))
+  return pieceOf(blocks, { ...message, stop_reason: stopReason, usage: used })
 }
 
 /** What a message says of itself. */

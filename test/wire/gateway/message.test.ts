@@ -114,7 +114,7 @@ describe('an event of a message stream', () => {
       { text: 'a', summary: { id: 'i', model: 'm', stopReason: 's', ...counts } },
     ],
     [
-      event('message_start', { message: { id: 1, model: 2, stop_reason: 3, usage: oddUsage } }),
+      event('message_start', { message: { id: 1, model: 2, stop_reason: 3, usage: oddUsage }, usage: 'x' }),
       { summary: oddCounts },
     ],
     [event('message_start', { message: null, content_block: null, delta: null, usage: null }), {}],
@@ -129,7 +129,7 @@ describe('an event of a message stream', () => {
         delta: { stop_reason: 'new' },
         usage: { output_tokens: 2 },
       }),
-      { summary: { stopReason: 'new', outputTokens: 2 } },
+      { summary: { stopReason: 'new', inputTokens: 1, outputTokens: 2 } },
     ],
     [event('content_block_start', { content_block: { type: 'text', text: 'a' } }), { text: 'a' }],
     [event('content_block_start', { content_block: 'a' }), { text: 'a' }],
