@@ -32,11 +32,12 @@ export function readUsedTokens(usage: unknown): TokenCounts {
   if (!isObject(usage)) return {}
   const { cache_creation: parts, cache_creation_input_tokens: whole } = usage
   const written = readTokenCount(whole)
+  const split = isObject(parts) ? sumOf(...Object.values(parts).map(readTokenCount)) : undefined
   return {
     inputTokens: readTokenCount(usage.input_tokens),
     outputTokens: readTokenCount(usage.output_tokens),
     cacheReadInputTokens: readTokenCount(usage.cache_read_input_tokens),
-    cacheCreationInputTokens:
-      written === undefined && isObject(parts) ? sumOf(...Object.values(parts).map(readTokenCount)) : written,
+    // Some services tell 0 beside parts that are more.
+    cacheCreationInputTokens: split ?? (written === undefined ? split : written),
   }
 }

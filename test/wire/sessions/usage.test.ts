@@ -13,7 +13,7 @@ test.each<[usage: unknown, tokens: TokenCounts | undefined]>([
     { input_tokens: 0, output_tokens: most, cache_read_input_tokens: -1 },
     { inputTokens: 0, outputTokens: most, cacheReadInputTokens: null },
   ],
-  [{ cache_creation: { a: 1, b: 2 }, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
+  [{ cache_creation: { a: 1, b: 2 }, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 3 }],
   [
     { cache_creation: { a: 1, b: 2, c: 'x' }, cache_creation_input_tokens: 9 },
     { cacheCreationInputTokens: 9 },
