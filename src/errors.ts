@@ -140,6 +140,10 @@ export function fileProblem(error: unknown): string {
   return (code && fileProblems[code]) || words || code || message
 }
 
+/** Whether an error of the system is one of these, such as `ENOENT`. */
+export const hasCode = (error: unknown, ...codes: string[]): boolean =>
+  codes.includes((error as NodeJS.ErrnoException).code ?? '')
+
 /** A file's failure with its name in the message; what is a `CliError` already stays as it is. */
 export const asFileFailure = (error: unknown, name: string): CliError =>
   error instanceof CliError ? error : new CliError('file', `${name}: ${fileProblem(error)}`)

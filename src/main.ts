@@ -2,7 +2,7 @@ import { version } from '../package.json'
 import { flagValue } from './argv/bare-flags.ts'
 import type { Host, Run } from './context.ts'
 import { Crowd } from './crowd.ts'
-import { CliError, fileProblem, OutputClosed } from './errors.ts'
+import { CliError, fileProblem, hasCode, OutputClosed } from './errors.ts'
 import { Calls } from './fate.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { type StdStream, say } from './io/output.ts'
@@ -163,8 +163,7 @@ function cleanUp(cleanups: Crowd<() => unknown>): boolean {
  * so only its kind and its place in the program are shown.
  */
 function unexpected(error: unknown, state: string | undefined): CliError {
-  const { code = '' } = error instanceof Error ? (error as NodeJS.ErrnoException) : {}
-  if (code === 'EMFILE' || code === 'ENFILE')
+  if (error instanceof Error && hasCode(error, 'EMFILE', 'ENFILE'))
     return new CliError('file', fileProblem(error), { sent: 'unknown', consequence: state })
   const { name, message, stack = '' } = error instanceof Error ? error : new Error('no error')
   const frames = stack.slice(stack.indexOf(message) + message.length)

@@ -1,4 +1,5 @@
 import { constants, fstatSync, readFileSync, realpathSync, type Stats, statSync, writeSync } from 'node:fs'
+import { hasCode } from './errors.ts'
 import type { Stdin } from './io/input.ts'
 import type { StdStream } from './io/output.ts'
 import { stopListening } from './signals.ts'
@@ -50,7 +51,7 @@ function writeAll(descriptor: number, bytes: Uint8Array): number {
     while (written < bytes.length) written += writeSync(descriptor, bytes.subarray(written))
   } catch (error) {
     // Another process that has the same pipe may have made it non-blocking.
-    if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+    if (!hasCode(error, 'EAGAIN')) throw error
   }
   return written
 }

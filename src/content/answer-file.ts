@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { type FileOutput, openFileOutput, withPart } from '../io/file-output.ts'
+import { type FileOutput, openFileOutput } from '../io/file-output.ts'
 import { keepText, rescue } from './rescue.ts'
 
 /**
@@ -36,10 +36,8 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
       } catch (error) {
         if (!(error instanceof CliError)) throw error
         failure = error
-        const bytes = Buffer.concat(pieces.splice(0))
-        // The file is whole if only its name could not be given to it.
-        const part = file.keep()
-        throw part?.name === undefined ? rescue(context, error, bytes, 'txt') : withPart(error, part)
+        file.discard()
+        throw rescue(context, error, Buffer.concat(pieces.splice(0)), 'txt')
       }
     },
   }

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { promisify } from 'node:util'
-import { asFileFailure, CliError } from '../errors.ts'
+import { asFileFailure, CliError, hasCode } from '../errors.ts'
 
 const newline = 0x0a
 
@@ -32,7 +32,7 @@ interface AppendedFileOptions {
 export class AppendedFile {
   readonly #path: string
   readonly #name: string
-  #file: number
+  readonly #file: number
   /** How long the file was when it was last looked at. */
   #size = 0
 
@@ -40,15 +40,21 @@ export class AppendedFile {
   constructor({ path, name, refusal }: AppendedFileOptions) {
     this.#path = path
     this.#name = name
-    const { O_RDWR, O_APPEND, O_CREAT, O_EXCL } = constants
+    // The last two are not there on every system. A FIFO would be waited for.
+    const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
+    const flags = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK
+    const failure = (why: string) => new CliError('file', `${name}: ${why}`)
     try {
-      const flags = O_RDWR | O_APPEND | O_CREAT | (refusal === undefined ? 0 : O_EXCL)
-      this.#file = openRegular(path, name, flags, 0o600)
+      this.#file = openSync(path, refusal === undefined ? flags : flags | O_EXCL, 0o600)
     } catch (error) {
-      const { code = '' } = error as NodeJS.ErrnoException
-      const why = { EEXIST: refusal, ELOOP: 'it is a link' }[code]
-      throw why === undefined ? asFileFailure(error, name) : new CliError('file', `${name}: ${why}`)
+      if (hasCode(error, 'ELOOP')) throw failure('it is a link')
+      throw refusal !== undefined && hasCode(error, 'EEXIST') ? failure(refusal) : asFileFailure(error, name)
     }
+    const stat = fstatSync(this.#file)
+    if (stat.isFile()) return
+    closeSync(this.#file)
+    // Windows opens a folder, too.
+    throw failure(stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
   }
 
   get size(): number {
@@ -124,7 +130,7 @@ export class AppendedFile {
         ftruncateSync(this.#file, size)
       } catch (error) {
         // Windows refuses it for a file that was opened to be added to.
-        if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error
+        if (!hasCode(error, 'EPERM')) throw error
         truncateSync(this.#path, size)
       }
       this.#size = size
@@ -141,26 +147,6 @@ export class AppendedFile {
     } catch (error) {
       throw asFileFailure(error, this.#name)
     }
-  }
-}
-
-/**
- * Opens a regular file, and no link; `name` is what messages call it. Throws what the file system throws, or a `CliError` if
- * it is of another kind.
- */
-function openRegular(path: string, name: string, flags: number, mode?: number): number {
-  // These are not there on every system. A FIFO would be waited for.
-  const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
-  const file = openSync(path, flags | O_NOFOLLOW | O_NONBLOCK, mode)
-  try {
-    const stat = fstatSync(file)
-    // Windows opens a folder, too.
-    const kind = stat.isDirectory() ? 'a folder' : 'not a regular file'
-    if (!stat.isFile()) throw new CliError('file', `${name}: it is ${kind}`)
-    return file
-  } catch (error) {
-    closeSync(file)
-    throw error
   }
 }
 

@@ -1,6 +1,6 @@
 import { chmodSync, lstatSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
-import { fileProblem } from '../errors.ts'
+import { fileProblem, hasCode } from '../errors.ts'
 
 interface CacheSurroundings {
   env: Readonly<Record<string, string | undefined>>
@@ -55,7 +55,7 @@ export function makeFolder(path: string): void {
   try {
     mkdirSync(path, 0o700)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (!hasCode(error, 'EEXIST')) throw error
   }
 }
 

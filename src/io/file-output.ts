@@ -1,7 +1,7 @@
 import { constants, createWriteStream, openSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import type { Crowd } from '../crowd.ts'
-import { asFileFailure, CliError, fileProblem } from '../errors.ts'
+import { asFileFailure, CliError, fileProblem, hasCode } from '../errors.ts'
 import type { Calls } from '../fate.ts'
 import { inTime } from '../timers.ts'
 import { oneLine } from './escape.ts'
@@ -46,7 +46,7 @@ export async function openFileOutput(name: string, { host, ...until }: WhereWrit
   const { path: target, stat: existing, isDirect } = findTarget(host, name)
   const sink = isDirect
     ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, until)
-    : createFileSink(target, name, modeToKeep(existing, host.uid))
+    : createFileSink(target, name, modeToKeep(target, host.uid))
   const wrapped = (work: Promise<void>) =>
     work.catch((error) => {
       throw asFileFailure(error, name)
@@ -108,7 +108,7 @@ async function openPipe(path: string, name: string): Promise<Writable> {
     const fd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
     return new Socket({ fd, readable: false, writable: true })
   } catch (error) {
-    const isUnread = (error as NodeJS.ErrnoException).code === 'ENXIO'
+    const isUnread = hasCode(error, 'ENXIO')
     throw new CliError('file', `${name}: ${isUnread ? 'nobody reads this pipe' : fileProblem(error)}`)
   }
 }

@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { platform } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
-import { CliError, type Kind } from '../errors.ts'
+import { CliError, hasCode, type Kind } from '../errors.ts'
 import type { Timers } from '../timers.ts'
 
 interface LockOptions {
@@ -152,7 +152,7 @@ function tryToMake(path: string, waited: number): number | undefined {
     return openSync(path, 'wx', 0o600)
   } catch (error) {
     const isRemoved = mayBeRemoved(error) && waited <= aWhile
-    if (isRemoved || (error as NodeJS.ErrnoException).code === 'EEXIST') return undefined
+    if (isRemoved || hasCode(error, 'EEXIST')) return undefined
     throw error
   }
 }
@@ -166,7 +166,7 @@ function clear(path: string, mark: string): void {
   try {
     renameSync(path, aside)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
+    if (hasCode(error, 'ENOENT')) return
     throw error
   }
   const stat = lookAt(aside)
@@ -178,8 +178,7 @@ function clear(path: string, mark: string): void {
 const markOf = ({ ino, mtimeNs }: BigIntStats): string => `${ino} ${mtimeNs}`
 
 /** On Windows a removed file keeps its name until no process has it open any more. Until then EPERM refuses the name. */
-const mayBeRemoved = (error: unknown) =>
-  platform() === 'win32' && (error as NodeJS.ErrnoException).code === 'EPERM'
+const mayBeRemoved = (error: unknown) => platform() === 'win32' && hasCode(error, 'EPERM')
 
 function lookAt(path: string): BigIntStats | undefined {
   try {

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream'
-import { CliError, fileProblem, OutputClosed } from '../errors.ts'
+import { asFileFailure, CliError, hasCode, OutputClosed } from '../errors.ts'
 import { inTime, type Limit, type Timers } from '../timers.ts'
 
 /** What a command writes to: stdout, or a file instead. */
@@ -39,7 +39,7 @@ export interface WriteLimit {
  * cannot be written for another reason, also if it has not taken everything by the deadline.
  */
 export function createOutput(stdout: StdStream, until?: WriteLimit): Output {
-  let failure: NodeJS.ErrnoException | CliError | undefined
+  let failure: Error | undefined
   let last: Promise<void> = Promise.resolve()
   let stream: Writable | undefined
   const openWatched = () =>
@@ -114,7 +114,7 @@ export async function say(stdout: StdStream, text: string, until?: WriteLimit): 
   try {
     written = stdout.writeNow(bytes)
   } catch (error) {
-    throw asFailure(error as NodeJS.ErrnoException)
+    throw asFailure(error)
   }
   if (written === bytes.length) return
   const output = createOutput(stdout, until)
@@ -128,9 +128,5 @@ const gone = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 export const notTaken = (name: string): CliError =>
   new CliError('file', `${name}: the deadline passed before all of it was written`, { deadline: true })
 
-function asFailure(error: NodeJS.ErrnoException | CliError): Error {
-  if (error instanceof CliError) return error
-  return gone.includes(error.code ?? '')
-    ? new OutputClosed()
-    : new CliError('file', `stdout: ${fileProblem(error)}`)
-}
+const asFailure = (error: unknown): Error =>
+  hasCode(error, ...gone) ? new OutputClosed() : asFileFailure(error, 'stdout')

@@ -1,13 +1,4 @@
-import {
-  accessSync,
-  constants,
-  existsSync,
-  lstatSync,
-  readlinkSync,
-  realpathSync,
-  type Stats,
-  statSync,
-} from 'node:fs'
+import { accessSync, constants, existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { asFileFailure, CliError, usage } from '../errors.ts'
 
@@ -96,10 +87,11 @@ export function findObstacle(path: string, uid: number | undefined, replaces: bo
 
 /**
  * The mode of a file that replaces this one: that of a user's own file is kept, without the bits that lend rights. Absent
- * for any other, which is replaced as if it were new.
+ * for any other, which is replaced as if it were new, and on a system where files have no owners.
  */
-export function modeToKeep(stat: Stats | undefined, uid: number | undefined): number | undefined {
-  return stat && (uid === undefined || stat.uid === uid) ? stat.mode & 0o777 : undefined
+export function modeToKeep(path: string, uid: number | undefined): number | undefined {
+  const stat = uid === undefined ? undefined : lstatSync(path, { throwIfNoEntry: false })
+  return stat && stat.uid === uid ? stat.mode & 0o777 : undefined
 }
 
 /** Whether a name says that it is a folder's, by its end. Elsewhere than on Windows a file's name may end in a `\`. */

@@ -3,12 +3,11 @@ import {
   constants,
   copyFileSync,
   fchmodSync,
-  fstatSync,
   linkSync,
-  lstatSync,
   openSync,
   renameSync,
   rmSync,
+  statSync,
   writeFile,
   writeFileSync,
 } from 'node:fs'
@@ -16,6 +15,7 @@ import { platform } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Crowd } from '../crowd.ts'
+import { hasCode } from '../errors.ts'
 import { modeToKeep } from './paths.ts'
 
 // Not by a `FileHandle`: Node 26 throws if one is collected that a broken answer left open.
@@ -24,7 +24,7 @@ const writeTo = promisify(writeFile)
 /** A file under a name of its own, beside the one that it becomes. Methods throw what the file system throws. */
 export class TemporaryFile {
   readonly #path: string
-  #file: number | undefined
+  #file: number
 
   /**
    * Creates it exclusively, so that it is never another's file or a link, and synchronously: a file created in the
@@ -43,16 +43,16 @@ export class TemporaryFile {
 
   /** How many bytes have been written. */
   get size(): number {
-    return fstatSync(this.#opened).size
+    return statSync(this.#path).size
   }
 
   write(chunk: Uint8Array | string): Promise<void> {
-    return writeTo(this.#opened, chunk)
+    return writeTo(this.#file, chunk)
   }
 
   /** The same, synchronous, for a signal. */
   writeNow(content: Uint8Array | string): void {
-    writeFileSync(this.#opened, content)
+    writeFileSync(this.#file, content)
   }
 
   /** Renames it to the target, replacing what is there; tries again after a failure that may pass. Synchronous. */
@@ -63,8 +63,7 @@ export class TemporaryFile {
         renameSync(this.#path, target)
         return
       } catch (error) {
-        const mayPass =
-          platform() === 'win32' && passing.includes((error as NodeJS.ErrnoException).code ?? '')
+        const mayPass = platform() === 'win32' && hasCode(error, ...passing)
         if (!mayPass || pause > longest) throw error
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pause)
       }
@@ -77,12 +76,12 @@ export class TemporaryFile {
       try {
         linkSync(this.#path, path)
       } catch (error) {
-        if (!withoutLinks.includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+        if (!hasCode(error, ...withoutLinks)) throw error
         copyFileSync(this.#path, path, constants.COPYFILE_EXCL)
       }
       return true
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+      if (hasCode(error, 'EEXIST')) return false
       throw error
     }
   }
@@ -98,17 +97,15 @@ export class TemporaryFile {
     }
   }
 
-  get #opened(): number {
-    if (this.#file === undefined) throw new Error('the file is closed')
-    return this.#file
-  }
-
   #close(): void {
     const opened = this.#file
-    this.#file = undefined
-    if (opened !== undefined) closeSync(opened)
+    this.#file = closed
+    if (opened !== closed) closeSync(opened)
   }
 }
+
+/** The system takes no file by this number. */
+const closed = -1
 
 /** The errors of a file system without links; EISDIR is what Windows' answer for exFAT becomes. */
 const withoutLinks = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDIR']
@@ -119,18 +116,17 @@ const passing = ['EPERM', 'EACCES', 'EBUSY']
 /** The last of the waits, which double from 10. Milliseconds. */
 const longest = 80
 
-/** A new file gets `mode`, by default that of any new file; one of the user's own, whose number is `uid`, keeps its mode. */
-interface Rights {
-  mode?: number
-  uid?: number | undefined
-}
-
 /**
  * Writes a file whole or not at all, over whatever is there: as a temporary file beside the target, which is then renamed.
- * Synchronous, so that no signal comes between. Throws what the file system throws.
+ * Synchronous, so that no signal comes between. A new file gets `mode`, by default that of any new file; one of the user's
+ * own, whose number is `uid`, keeps its mode. Throws what the file system throws.
  */
-export function writeWhole(target: string, content: Uint8Array | string, { mode, uid }: Rights = {}): void {
-  const file = new TemporaryFile(target, keptMode(target, uid) ?? mode)
+export function writeWhole(
+  target: string,
+  content: Uint8Array | string,
+  { mode, uid }: { mode?: number; uid?: number | undefined } = {},
+): void {
+  const file = new TemporaryFile(target, modeToKeep(target, uid) ?? mode)
   try {
     file.writeNow(content)
     file.replace(target)
@@ -138,9 +134,6 @@ export function writeWhole(target: string, content: Uint8Array | string, { mode,
     file.remove()
   }
 }
-
-const keptMode = (target: string, uid: number | undefined) =>
-  uid === undefined ? undefined : modeToKeep(lstatSync(target, { throwIfNoEntry: false }), uid)
 
 interface LargeFile {
   bytes: Uint8Array
@@ -155,7 +148,7 @@ export async function createFile(
   target: string,
   { bytes, replaces, uid, cleanups }: LargeFile,
 ): Promise<boolean> {
-  const file = new TemporaryFile(target, replaces ? keptMode(target, uid) : undefined)
+  const file = new TemporaryFile(target, replaces ? modeToKeep(target, uid) : undefined)
   cleanups.add(file.remove)
   try {
     await file.write(bytes)

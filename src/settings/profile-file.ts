@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import paths, { dirname } from 'node:path'
 import type { ProcessInfo } from '../context.ts'
-import { CliError, fileProblem } from '../errors.ts'
+import { CliError, fileProblem, hasCode } from '../errors.ts'
 import { linksFrom } from '../io/paths.ts'
 import { describeJsonError, formatPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
@@ -74,9 +74,7 @@ export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<Profi
     bytes = readProtected(path, info, warn)
   } catch (error) {
     if (error instanceof CliError) throw error
-    const { code = '' } = error as NodeJS.ErrnoException
-    if (code === 'EACCES' || code === 'EPERM') throw unreadable(path, fileProblem(error))
-    throw unusable(path, fileProblem(error))
+    throw (hasCode(error, 'EACCES', 'EPERM') ? unreadable : unusable)(path, fileProblem(error))
   }
   return bytes === undefined ? {} : parseProfiles(bytes, path)
 }
@@ -166,7 +164,7 @@ function openExisting(path: string): number | undefined {
     // Without O_NONBLOCK this would wait for the other end of a named pipe.
     return openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    if (!hasCode(error, 'ENOENT')) throw error
     if (lookAt(path)) throw unusable(path, 'it is a symbolic link to nothing')
     return undefined
   }

@@ -2,7 +2,7 @@ import { readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Conf from 'conf'
 import type { ProcessInfo } from '../context.ts'
-import { CliError, fileProblem } from '../errors.ts'
+import { CliError, fileProblem, hasCode } from '../errors.ts'
 import { makeFolder } from '../io/cache-folder.ts'
 import { lock } from '../io/lock.ts'
 import {
@@ -67,7 +67,7 @@ async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: C
     return true
   } catch (error) {
     // The next holder removes the temporary file of a writer that was paused for long: nothing was written.
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT' && !held.isHeld()) return false
+    if (hasCode(error, 'ENOENT') && !held.isHeld()) return false
     throw error
   } finally {
     held.release()

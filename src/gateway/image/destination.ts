@@ -1,7 +1,7 @@
 import { constants, promises as fs } from 'node:fs'
 import { dirname, extname, resolve } from 'node:path'
 import type { Context } from '../../context.ts'
-import { asFileFailure, CliError, usage } from '../../errors.ts'
+import { asFileFailure, CliError, hasCode, usage } from '../../errors.ts'
 import { absolutePath, findObstacle, findTarget, isFolderName } from '../../io/paths.ts'
 import { createFile } from '../../io/temporary-file.ts'
 import { disagrees } from './format.ts'
@@ -107,7 +107,7 @@ async function requireFolder(path: string, mayBeMade: boolean): Promise<void> {
     const above = dirname(path)
     // A drive that is not there has nothing above it.
     const isLast = !mayBeMade || above === path
-    if (isLast || (error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    if (isLast || !hasCode(error, 'ENOENT')) throw error
     await requireFolder(above, true)
   }
 }

@@ -1,5 +1,6 @@
 import { type ParseOptions, SugarHigh, tokenize } from 'sugar-high/core'
 import { lang, languages } from 'sugar-high/lang'
+import { onCommentEnd, onCommentStart } from 'sugar-high/lang/java'
 import type { Span } from '../spans.ts'
 
 /** Gives a line of code its colours; lines come in order, without their newlines. */
@@ -12,8 +13,8 @@ const keywords =
 const script: ParseOptions = {
   keywords: new Set(keywords.split(' ')),
   templateStrings: true,
-  onCommentStart: (char, next) => (char !== '/' ? 0 : next === '*' ? 2 : next === '/' ? 1 : 0),
-  onCommentEnd: (before, char) => (char === '\n' ? 1 : before === '*' && char === '/' ? 2 : 0),
+  onCommentStart,
+  onCommentEnd,
 }
 
 const colours = new Map([
