@@ -34,6 +34,9 @@ interface Common {
   schema?: AnswerSchema | undefined
 }
 
+/** No flag and no file can hold it. */
+const placeholder = 'the prompt\0'
+
 /** A line that is asked. */
 export interface AskedLine {
   index: number
@@ -60,6 +63,13 @@ export async function createLineCaller(
   const text = words.length === 0 ? '' : await input.words(words, 'the prompt')
   const first: Part[] = text === '' ? [] : [{ text }]
   const last = [...(await readFileParts(input, options.file)), ...(schema?.parts ?? [])]
+  // A prompt is all in which the bodies of prompts differ: to build each takes several times as long.
+  const sample = await buildBody({ ...flags, turn: [...first, { text: placeholder }, ...last] })
+  const pieces = Buffer.from(sample).toString().split(JSON.stringify(placeholder))
+  const bodyOf = (line: LineQuestion) =>
+    'prompt' in line
+      ? Buffer.from(pieces.join(JSON.stringify(line.prompt)))
+      : buildBody({ ...flags, given: { text: line.body, name: 'its body' }, turn: [...first, ...last] })
   // A failure's body is a part of its result.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createCaller(context, settings, true)
@@ -76,11 +86,7 @@ export async function createLineCaller(
     /** Builds the request of a line. Throws a usage error. */
     async build(line: LineQuestion): Promise<LineRequest> {
       if (line.model !== undefined) pathSegment('model', line.model)
-      const [given, turn] =
-        'body' in line
-          ? [{ text: line.body, name: 'its body' }, [...first, ...last]]
-          : [undefined, [...first, { text: line.prompt }, ...last]]
-      return { model: line.model ?? model(), body: await buildBody({ ...flags, given, turn }) }
+      return { model: line.model ?? model(), body: await bodyOf(line) }
     },
     /** Sends the request of a line, and counts what it spends. */
     send: <T>(
