@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { type FileOutput, openFileOutput } from '../io/file-output.ts'
+import { type FileOutput, openFileOutput, withPart } from '../io/file-output.ts'
 import { keepText, rescue } from './rescue.ts'
 
 /**
@@ -36,8 +36,11 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
       } catch (error) {
         if (!(error instanceof CliError)) throw error
         failure = error
+        const kept = rescue(context, error, Buffer.concat(pieces.splice(0)), 'txt')
+        // Beside the file, all of it was written.
+        if (kept.details.kept === undefined) throw withPart(kept, file.keep())
         file.discard()
-        throw rescue(context, error, Buffer.concat(pieces.splice(0)), 'txt')
+        throw kept
       }
     },
   }
