@@ -73,6 +73,7 @@ export class FollowedTurn {
         0,
       ),
     )
+    this.#forgetMessages()
   }
 
   /** The last that the agent said in the main thread since the task: its answer, once the session rests. */
@@ -112,6 +113,18 @@ export class FollowedTurn {
     this.showsClients ||= isOfClient(event)
     const isOwn = isSent || (event.id !== undefined && this.#ownIds.has(event.id))
     return { key, event: toKept(event), isTask: isTask(event) && (isOwn || !this.#hasOwnTask) }
+  }
+
+  /** Before a task of another client, and at the end, the last message may be the answer. */
+  #forgetMessages(): void {
+    let hasLater = false
+    for (const moment of this.#moments.toReversed()) {
+      if (this.#isForeign(moment)) hasLater = false
+      else if (isMessage(moment.event)) {
+        if (hasLater) moment.event = other
+        hasLater = true
+      }
+    }
   }
 }
 

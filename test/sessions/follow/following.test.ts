@@ -749,32 +749,38 @@ describe('a session that has stopped: each state and what comes', () => {
   })
 })
 
-test('of a long turn no more is kept whole than the last message', async () => {
-  setFlagsFromString('--expose-gc')
-  const collectGarbage = runInNewContext('gc') as () => void
-  const ledger = new SeenEvents()
-  const kept: WeakRef<object>[] = []
-  const rounds = 200
-  const makeRound = (round: number): EventItem[] => {
-    const [input, result, content] = [{ command: 'ls' }, ['out'], [{ type: 'text', text: `${round}` }]]
-    kept.push(...[input, result, content].map((part) => new WeakRef(part)))
-    const events: SessionEvent[] = [
-      { id: `use${round}`, type: 'agent.tool_use', name: 'bash', input, evaluated_permission: 'allow' },
-      { id: `out${round}`, type: 'agent.tool_result', tool_use_id: `use${round}`, content: result },
-      { id: `say${round}`, type: 'agent.message', content },
-    ]
-    return events.map((event) => ({ event, text: JSON.stringify(event) }))
-  }
-  ledger.addPast(toItems('ask1'))
-  for (let round = 0; round < rounds; round++) for (const item of makeRound(round)) ledger.addStreamed(item)
-  // What a reference was made to is kept until the task that made it ends.
-  await new Promise((resolve) => setImmediate(resolve))
-  collectGarbage()
-  const alive = kept.filter((part) => part.deref() !== undefined).length
-  expect(kept.length).toBe(3 * rounds)
-  expect(alive).toBeLessThan(10)
-  expect(ledger.turn.answer?.id).toBe(`say${rounds - 1}`)
-})
+test.each(['stream', 'list'])(
+  'of a long turn no more is kept whole than the last message: %s',
+  async (by) => {
+    setFlagsFromString('--expose-gc')
+    const collectGarbage = runInNewContext('gc') as () => void
+    const ledger = new SeenEvents()
+    const kept: WeakRef<object>[] = []
+    const rounds = 200
+    const makeRound = (round: number): EventItem[] => {
+      const [input, result, content] = [{ command: 'ls' }, ['out'], [{ type: 'text', text: `${round}` }]]
+      kept.push(...[input, result, content].map((part) => new WeakRef(part)))
+      const events: SessionEvent[] = [
+        { id: `use${round}`, type: 'agent.tool_use', name: 'bash', input, evaluated_permission: 'allow' },
+        { id: `out${round}`, type: 'agent.tool_result', tool_use_id: `use${round}`, content: result },
+        { id: `say${round}`, type: 'agent.message', content },
+      ]
+      return events.map((event) => ({ event, text: JSON.stringify(event) }))
+    }
+    ledger.addPast(toItems('ask1'))
+    const turn = Array.from({ length: rounds }, (_, round) => () => makeRound(round))
+    if (by === 'list')
+      expect(ledger.addList([...toItems('ask1'), ...turn.flatMap((make) => make())])).toHaveLength(3 * rounds)
+    else for (const make of turn) for (const item of make()) ledger.addStreamed(item)
+    // What a reference was made to is kept until the task that made it ends.
+    await new Promise((resolve) => setImmediate(resolve))
+    collectGarbage()
+    const alive = kept.filter((part) => part.deref() !== undefined).length
+    expect(kept.length).toBe(3 * rounds)
+    expect(alive).toBeLessThan(10)
+    expect(ledger.turn.answer?.id).toBe(`say${rounds - 1}`)
+  },
+)
 
 test("an older message is the answer if a list shows another client's task after it", () => {
   const ledger = seen('', 'ask1')
