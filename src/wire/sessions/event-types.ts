@@ -15,11 +15,20 @@ export type SentType = (typeof sentTypes)[number]
 
 /** The documented types of events that a service makes (public clients, 4); it has others, too. */
 const madeTypes = [
-  'agent.message agent.thinking agent.tool_use agent.mcp_tool_use agent.custom_tool_use',
-  'agent.tool_result agent.mcp_tool_result',
-  'session.status_running session.status_idle session.status_rescheduled session.status_terminated',
-  'session.error session.deleted',
-].flatMap((line) => line.split(' '))
+  'agent.message',
+  'agent.thinking',
+  'agent.tool_use',
+  'agent.mcp_tool_use',
+  'agent.custom_tool_use',
+  'agent.tool_result',
+  'agent.mcp_tool_result',
+  'session.status_running',
+  'session.status_idle',
+  'session.status_rescheduled',
+  'session.status_terminated',
+  'session.error',
+  'session.deleted',
+]
 
 export const eventTypes: readonly string[] = [...sentTypes, ...madeTypes]
 
