@@ -6,7 +6,7 @@ import { type Caller, createCaller } from './http/call.ts'
 import { agentHeaders } from './http/request.ts'
 import { oneLine } from './io/escape.ts'
 import type { Output } from './io/output.ts'
-import { type Questioner, questioning } from './io/question.ts'
+import { InputEnded, type Questioner, questioning } from './io/question.ts'
 import { createWrapping } from './io/wrapping.ts'
 import { sessionParts } from './sessions/session.ts'
 import { changeProfile, demoName, withValue } from './settings/profiles.ts'
@@ -184,9 +184,12 @@ async function mayAsk(
   return isAtTerminal && questioning({ ...host, cleanups }, ask)
 }
 
-/** Whether the answer is a yes, or Enter if that is the default. What keeps a person from answering is a no. */
+/** Whether the answer is a yes, or Enter if that is the default. The end of the input is a no. */
 async function agrees(questioner: Questioner, question: string, byDefault = false): Promise<boolean> {
-  const said = await questioner.ask(`${question} `).catch(() => 'no')
+  const said = await questioner.ask(`${question} `).catch((error: unknown) => {
+    if (error instanceof InputEnded) return 'no'
+    throw error
+  })
   return said === '' ? byDefault : /^y(es)?$/i.test(said)
 }
 
