@@ -227,7 +227,8 @@ export class Follower {
   }
 
   async #takeList(once?: AbortSignal): Promise<void> {
-    this.#unshown.push(...this.#seen.addList(await this.#readList(once)))
+    // One by one: a list may be longer than the arguments of a call can be.
+    for (const item of this.#seen.addList(await this.#readList(once))) this.#unshown.push(item)
     this.#takeStreamed()
   }
 
