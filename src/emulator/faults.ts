@@ -15,7 +15,7 @@ const form = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d\\d)(?:x
 
 export type Faults = ReturnType<typeof parseFaults>
 
-/** Reads every `--fault`, and `rate:10`, the requests a second; Infinity if there is no such limit. Throws a usage error. */
+/** Reads every `--fault`. `rate` is the requests a second that `rate:10` allows, or Infinity. Throws a usage error. */
 export function parseFaults(specs: readonly string[], endpoints: readonly string[]) {
   const isRate = (spec: string) => /^rate:\d*[1-9]\d*$/.test(spec)
   const faults = specs.filter((spec) => !isRate(spec)).map((spec) => parseFault(spec, endpoints))

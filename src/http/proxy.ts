@@ -79,7 +79,7 @@ function isInBlock(host: string, address: string, length?: string): boolean {
     else blocks.addSubnet(address, Number(length || NaN), family)
     return blocks.check(host, family)
   } catch {
-    // The host is a name, or an address of the other family, or there is no such length.
+    // It throws if the host is a name, if the families differ, or if no block has this length.
     return false
   }
 }

@@ -143,7 +143,7 @@ export function secretOriginOf({ origins }: Pick<ResolvedSettings, 'origins'>, s
 export const profileFlag = ({ profile: { name, isNamed } }: Pick<ResolvedSettings, 'profile'>): string =>
   isNamed || name !== defaultName ? ` --profile ${shellQuote(name)}` : ''
 
-/** Says where a secret came from that a service refused, and which command replaces it. */
+/** Says where the refused secret of a service came from, and which command replaces it. */
 export function mendSecret(settings: ResolvedSettings, service: Endpoint['service']): string {
   const [plain, command] = secretsOf[service]
   const setting = settings.origins[plain] ? plain : command

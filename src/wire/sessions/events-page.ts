@@ -57,7 +57,7 @@ function streamFailure(value: unknown): CliError {
   const message = 'the stream of events ended with an error'
   return new CliError(isPermanent ? kind : 'response', message, {
     ...details,
-    // The message says where it came.
+    // The message says that already.
     isInBody: false,
     sent: 'yes',
     isPermanent,
