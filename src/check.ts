@@ -136,7 +136,8 @@ async function tryList(
   const { values } = settings
   const endpoint = session ? endpoints.listEvents : endpoints.listSessions
   const parts = session
-    ? sessionParts(context, settings, { session })
+    ? // As without a session, the service judges the betas.
+      sessionParts(context, settings, { session, validate: false })
     : { params: {}, headers: agentHeaders(values, values.betas) }
   await caller.call(endpoint, { ...parts, query: 'limit=1' }, async ({ body }) =>
     readPage(new TextDecoder().decode(await readBody(body)), 'the list'),

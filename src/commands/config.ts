@@ -28,6 +28,7 @@ import {
   settingNames,
   settingOf,
 } from '../settings/table.ts'
+import { findUndocumentedBeta } from '../wire/sessions/betas.ts'
 import type { CommandModule } from './command.ts'
 
 /** The commands about profiles. What asks a person and what tries a profile is loaded only by those that do so. */
@@ -71,6 +72,7 @@ export const configCommands = {
     parameters: () => [
       new SettingArgument(),
       new Argument('[value]', 'its value; a secret is read from stdin or a hidden prompt'),
+      new Option('--no-validate', 'accept undocumented betas'),
     ],
     examples: [
       'parley config set baseUrl https://gateway.example',
@@ -78,13 +80,14 @@ export const configCommands = {
       'parley config set accessToken < token.txt',
       'parley config set --profile work baseUrl https://work.example',
     ],
-    async run(context, _, [key = '', given]) {
+    async run(context, { validate }: { validate: boolean }, [key = '', given]) {
       // What follows may be a secret.
       if (key.includes('='))
         throw usage(
           'config set takes no =: KEY VALUE are two words, and a secret is read from stdin or a hidden prompt',
         )
       const name = findSetting(key)
+      if (!validate && name !== 'betas') throw usage('--no-validate works only with betas')
       if (settingOf(name).secret && given !== undefined && given !== '-') {
         throw usage(
           `${name} is a secret, and as an argument it is in the shell's history now: 'parley config set ${name}' asks for it, or reads it from stdin`,
@@ -95,6 +98,8 @@ export const configCommands = {
       const text = isRead ? await context.calls.sayFirst(() => 'nothing was changed', read) : given
       const parsed = schemas[name]().safeParse(text)
       if (!parsed.success) throw usage(`${name} ${parsed.error.issues[0]?.message}`)
+      const unknown = name === 'betas' && validate ? findUndocumentedBeta(parsed.data as string[]) : undefined
+      if (unknown !== undefined) throw usage(`${name}: ${unknown}`)
       let replaced: string[] = []
       await changeProfile(context, (values) => {
         replaced = replacedBy(name).filter((other) => Object.hasOwn(values, other))

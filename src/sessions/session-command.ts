@@ -11,6 +11,7 @@ const placing = new Set([
   '--header',
   '--beta',
   '--no-beta',
+  '--no-validate',
   ...settingNames.filter(isRequestFlag).map(flagOf),
 ])
 
@@ -49,7 +50,7 @@ export function sessionCommand(
 
 /** The command that gives a session another budget; without one it takes it away. */
 export function budgetCommand({ flags }: Flags, session: string, budget?: Money): string {
-  const place = flags.given.filter(({ flag }) => placing.has(flag) && !/^--(no-)?beta$/.test(flag))
+  const place = flags.given.filter(({ flag }) => placing.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag))
   const cap = budget && { amount: String(budget.amount), currency: budget.currency }
   const value = cap ? JSON.stringify({ type: 'limit', max_list_cost: cap }) : 'null'
   const path = `/v1/sessions/${encodeURIComponent(session)}`

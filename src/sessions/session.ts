@@ -1,24 +1,29 @@
 import { Option } from 'commander'
 import { addValue } from '../argv/flags.ts'
-import { didYouMean } from '../argv/spelling.ts'
 import type { Context } from '../context.ts'
-import { usage } from '../errors.ts'
+import { CliError, usage } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
 import { agentHeaders } from '../http/request.ts'
-import { parseValue, profileFlag, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
-import { betas as knownBetas } from '../wire/sessions/betas.ts'
+import { profileFlag, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
+import { betaForm, findUndocumentedBeta } from '../wire/sessions/betas.ts'
 import { sessionCommand } from './session-command.ts'
 
 export interface SessionOptions {
   session?: string
   /** `--beta`; false with `--no-beta`. */
   beta?: string[] | false
+  /** False with `--no-validate`. */
+  validate?: boolean
 }
 
-export const sessionFlags = (about = 'the session (environment PARLEY_SESSION)'): Option[] => [
-  new Option('-s, --session <id>', about),
+export const sessionFlags = ({
+  session = 'the session (environment PARLEY_SESSION)',
+  unchecked = 'accept undocumented betas',
+} = {}): Option[] => [
+  new Option('-s, --session <id>', session),
   new Option('--beta <id>', 'one more beta of the service, repeatable').argParser(addValue),
   new Option('--no-beta', 'send no betas'),
+  new Option('--no-validate', unchecked),
 ]
 
 /** What every request to a session has: its path's values, and the service's own headers. */
@@ -47,7 +52,7 @@ export async function accessSession(context: Context, options: SessionOptions) {
 export function sessionParts(
   context: Context,
   settings: ResolvedSettings,
-  { session = context.host.env.PARLEY_SESSION, beta }: SessionOptions,
+  { session = context.host.env.PARLEY_SESSION, beta, validate = true }: SessionOptions,
 ): SessionParts {
   const { values, origins } = settings
   if (!session)
@@ -56,15 +61,17 @@ export function sessionParts(
     )
   const isGiven = (name: string) => context.flags.given.some(({ flag }) => flag === name)
   if (isGiven('--beta') && isGiven('--no-beta')) throw usage('--beta and --no-beta exclude each other')
-  const { vendor } = values
   const given = beta === undefined || beta === false ? [] : beta
   const own = beta === false ? [] : values.betas
   const isReplaced = context.flags.header?.some((line) =>
-    line.toLowerCase().startsWith(`${vendor}-beta:`.toLowerCase()),
+    line.toLowerCase().startsWith(`${values.vendor}-beta:`.toLowerCase()),
   )
-  if (!isReplaced) {
-    for (const id of given) requireBeta(id, vendor)
-    if (origins.betas) parseValue({ setting: 'betas', value: own, origin: origins.betas })
+  if (!given.every((id) => betaForm.test(id)))
+    throw usage('--beta takes one beta, without blanks and commas: repeat it for more')
+  if (!isReplaced && validate) {
+    const problem = findUndocumentedBeta(given)
+    if (problem !== undefined) throw usage(`--beta: ${problem}`)
+    requireDocumented(own, origins.betas)
   }
   const all = [...new Set([...own, ...given])]
   return {
@@ -89,11 +96,10 @@ export function refuseSessionWord(
   if (/^[\w-]+$/.test(word)) throw usage(`'${word}' looks like a session: -s ${word} names one${asText}`)
 }
 
-function requireBeta(id: string, vendor: string): void {
-  if (knownBetas.includes(id)) return
-  const way = `-H '${vendor}-beta: ${id}' sends it anyway`
-  // People know a beta by its name, and look for its date.
-  const latest = knownBetas.findLast((known) => known.replace(/-\d{4}-\d\d-\d\d$/, '') === id)
-  const meant = latest ? ` (did you mean ${latest}?)` : didYouMean(id, knownBetas)
-  throw usage(`--beta: there is no documented beta '${id}'${meant}; ${way}`)
+/** Throws a `CliError` for an undocumented beta. A profile's betas were checked, or confirmed, by `config set`. */
+function requireDocumented(betas: readonly string[], origin: ResolvedSettings['origins']['betas']): void {
+  if (origin?.source !== 'flag' && origin?.source !== 'environment') return
+  const problem = findUndocumentedBeta(betas)
+  if (problem !== undefined)
+    throw new CliError(origin.source === 'flag' ? 'usage' : 'credentials', `${origin.name}: ${problem}`)
 }

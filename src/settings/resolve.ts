@@ -4,7 +4,7 @@ import { oneLine } from '../io/escape.ts'
 import { shellQuote } from '../io/shell-quote.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { defaultName, demoName, type Profile, readProfile } from './profiles.ts'
-import { anyBetas, type Settings, schemas } from './schemas.ts'
+import { type Settings, schemas } from './schemas.ts'
 import { type SettingName, settingNames, settingOf, variableOf } from './table.ts'
 
 interface Origin {
@@ -59,7 +59,7 @@ export function resolveSettings(sources: SettingSources): ResolvedSettings {
     const { setting, value, origin } = chosen
     origins[setting] = origin
     if (origin.source === 'default') values[setting] = value
-    else values[setting] = parseValue(chosen, setting === 'betas' ? anyBetas : undefined)
+    else values[setting] = parseValue(chosen)
   }
   return { values: values as Settings, origins, profile: sources.profile }
 }
@@ -109,11 +109,8 @@ export const problemOf = ({ setting, value }: Pick<Candidate, 'setting' | 'value
   schemas[setting]().safeParse(value).error?.issues[0]?.message
 
 /** Throws a `CliError` that names the place of a value that is not valid, never the value. */
-export function parseValue(
-  { setting, value, origin: { source, name } }: Candidate,
-  schema: (typeof schemas)[SettingName] = schemas[setting],
-): unknown {
-  const parsed = schema().safeParse(value)
+function parseValue({ setting, value, origin: { source, name } }: Candidate): unknown {
+  const parsed = schemas[setting]().safeParse(value)
   if (parsed.success) return parsed.data
   const place = source === 'profile' ? `'${setting}' in ${name}` : name
   const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'

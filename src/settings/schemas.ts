@@ -1,6 +1,5 @@
-import { didYouMean } from '../argv/spelling.ts'
 import { addressProblem } from '../wire/address.ts'
-import { betas } from '../wire/sessions/betas.ts'
+import { betaForm } from '../wire/sessions/betas.ts'
 import * as z from '../wire/zod.ts'
 import { durationForms, parseDuration } from './duration.ts'
 import type { SettingName, settings } from './table.ts'
@@ -63,19 +62,12 @@ const secret = z.lazily(() =>
 const headerText = z.lazily(() =>
   text().check(z.regex(/^[\t\x20-\x7e]*$/, 'has characters that are not allowed in a header')),
 )
-const beta = z.lazily(() =>
-  z.string().check(
-    z.check(({ value, issues }) => {
-      if (betas.includes(value)) return
-      const message = `has an unknown beta: '${value}'${didYouMean(value, betas)}; the whole header, given by -H, sends it anyway`
-      issues.push({ code: 'custom', message, input: value })
-    }),
+const betaList = z.lazily(() =>
+  z.pipe(
+    fromText(toList),
+    z.array(z.string().check(z.regex(betaForm, 'must be a list of betas without blanks in them'))),
   ),
 )
-const betaList = z.lazily(() => z.pipe(fromText(toList), z.array(beta())))
-
-/** Betas that are not sent yet are not checked: the person's own header may replace them. */
-export const anyBetas = z.lazily(() => z.pipe(fromText(toList), z.array(z.string())))
 
 const address = z.lazily(() =>
   z.string().check(

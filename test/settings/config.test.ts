@@ -67,11 +67,34 @@ describe('a value that cannot work', () => {
     expect(set).toMatchObject({ code: 2 })
   })
 
-  test('an unknown beta is told with the way to send it all the same', async () => {
+  test('config set refuses an undocumented beta and names --no-validate', async () => {
     const { env } = world()
     const { code, err } = await run(['config', 'set', 'betas', 'nope'], { env })
     expect(code).toBe(2)
-    expect(err).toContain('the whole header, given by -H, sends it anyway')
+    expect(err).toBe("parley: betas: there is no documented beta 'nope'; --no-validate accepts it\n")
+  })
+
+  test('requests send an undocumented beta of a profile, because config set --no-validate confirmed it', async () => {
+    const { env, file, also } = world()
+    const set = ['config', 'set', '--no-validate', 'betas', 'managed-agents-2026-04-01,new-1']
+    expect(await run(set, { env })).toMatchObject({ code: 0, err: '' })
+    expect(file().profiles.default.betas).toEqual(['managed-agents-2026-04-01', 'new-1'])
+    const shown = await run(['config', 'list', '--effective'], { env })
+    expect(shown.out).toContain("betas\tmanaged-agents-2026-04-01,new-1\tprofile 'default'")
+    const { requests } = await run(
+      ['events', 'send', '-s', 'sesn_1', 'x', '--beta', 'skills-2025-10-02'],
+      also({ PARLEY_AGENTS_URL: 'https://agents.test', PARLEY_API_KEY: 'canary-key-0123456789' }),
+    )
+    const sent = 'managed-agents-2026-04-01,new-1,skills-2025-10-02'
+    expect(requests[0]?.headers).toMatchObject({ 'vendor-beta': sent })
+  })
+
+  test('config set --no-validate accepts nothing else that cannot work', async () => {
+    const { env } = world()
+    const timeout = await run(['config', 'set', '--no-validate', 'timeout', 'soon'], { env })
+    expect(timeout).toMatchObject({ code: 2, err: 'parley: --no-validate works only with betas\n' })
+    const blank = await run(['config', 'set', '--no-validate', 'betas', 'a b'], { env })
+    expect(blank).toMatchObject({ code: 2 })
   })
 })
 

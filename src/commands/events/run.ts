@@ -9,7 +9,7 @@ import type { CommandModule } from '../command.ts'
 export default {
   parameters: () => [
     new Argument('[task...]', 'a message; without any event it takes up the session as it is'),
-    ...sessionFlags(),
+    ...sessionFlags({ unchecked: 'accept any events that are JSON, and undocumented betas' }),
     new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin'),
     new FileFlag('--policy <file>', 'the rules that decide about tool uses'),
     new FileFlag('--audit <file>', 'keep decisions and answers: the same line goes on', 'keeps'),
@@ -23,7 +23,6 @@ export default {
     ),
     new Option('--max-cost <amount>', 'the same by list cost, such as 2.50').argParser(parseAmount),
     ...eventFlags({ isListed: false }),
-    new Option('--no-validate', 'send what was given, if it is JSON'),
     failOnEmptyFlag(),
     new Option('--ids', 'print only the ids of the tool uses that wait'),
     new Option('--last', "print only the agent's answer"),

@@ -16,10 +16,9 @@ type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
 export default {
   parameters: () => [
     new Argument('[message...]', 'a message; piped text comes after it, or in place of -'),
-    ...sessionFlags(),
+    ...sessionFlags({ unchecked: 'accept any events that are JSON, and undocumented betas' }),
     new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one a line'),
     ...eventFlags(),
-    new Option('--no-validate', 'send what was given, if it is JSON'),
     failOnEmptyFlag(),
     new Option('--ids', 'print ids only; with --follow, ids of waiting tool uses'),
     new Option('--follow', 'then follow the session until it stops'),

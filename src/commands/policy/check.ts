@@ -10,7 +10,7 @@ export default {
   parameters: () => [
     new FileArgument('<file>', 'the policy'),
     new FileArgument('[events]', 'a recorded session, as events, or - for stdin'),
-    ...sessionFlags('in place of EVENTS: a session, which is read'),
+    ...sessionFlags({ session: 'in place of EVENTS: a session, which is read' }),
     new Option('--fail-on-deny', 'exit 14 if a tool use would be denied or asked about'),
   ],
 
@@ -27,6 +27,7 @@ export default {
     '--header': asking,
     '--beta': asking,
     '--no-beta': asking,
+    '--no-validate': asking,
   },
 
   examples: [

@@ -10,7 +10,6 @@ export interface EventsOptions {
   input?: string
   /** `-f`: files for the message. */
   file?: string[]
-  /** False with `--no-validate`. */
   validate?: boolean
 }
 

@@ -1,3 +1,5 @@
+import { didYouMean } from '../../argv/spelling.ts'
+
 /** The beta identifiers of the session service (session events, 9.3). */
 export const betas = [
   'message-batches-2024-09-24',
@@ -47,3 +49,16 @@ export const betas = [
   'mid-conversation-system-clear-at-2026-08-21',
   'compact-2026-09-04',
 ]
+
+/** The characters of a beta: a comma would divide it in the header. */
+export const betaForm = /^[!-+\--~]+$/
+
+/** Returns a message about the first beta that the specification does not list. */
+export function findUndocumentedBeta(ids: readonly string[]): string | undefined {
+  const id = ids.find((each) => !betas.includes(each))
+  if (id === undefined) return undefined
+  // Users remember a beta's name and have to look up its date.
+  const latest = betas.findLast((known) => known.replace(/-\d{4}-\d\d-\d\d$/, '') === id)
+  const meant = latest ? ` (did you mean ${latest}?)` : didYouMean(id, betas)
+  return `there is no documented beta '${id}'${meant}; --no-validate accepts it`
+}

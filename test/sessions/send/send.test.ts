@@ -311,23 +311,66 @@ describe('every rule of the specification, at its boundary', () => {
     expect(await send(['--no-validate'], { stdin: '[{' })).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('a beta outside the documented ones is refused, with the nearest and the way round', async () => {
+  test('refuses an undocumented beta, names the nearest one and --no-validate', async () => {
     const ended = await send(['x', '--beta', 'skils-2025-10-02'])
     expect(ended).toMatchObject({ code: 2, requests: [] })
-    expect(ended.err).toContain("(did you mean skills-2025-10-02?); -H 'vendor-beta: skils-2025-10-02'")
+    expect(ended.err).toBe(
+      "parley: --beta: there is no documented beta 'skils-2025-10-02' (did you mean skills-2025-10-02?); --no-validate accepts it\n",
+    )
     const undated = await send(['x', '--beta', 'computer-use'])
     expect(undated.err).toContain("'computer-use' (did you mean computer-use-2025-11-24?)")
-    const own = await send(['x', '-H', 'vendor-beta: new-1'])
-    expect(own.requests[0]?.headers).toMatchObject({ 'vendor-beta': 'new-1' })
     const env = { PARLEY_BETAS: 'nope' }
     const refused = await send(['x'], { env })
     expect(refused).toMatchObject({ code: 3, requests: [] })
-    expect(refused.err).toContain("PARLEY_BETAS has an unknown beta: 'nope'")
+    expect(refused.err).toBe(
+      "parley: PARLEY_BETAS: there is no documented beta 'nope'; --no-validate accepts it\n",
+    )
     expect(await send(['x', '--betas', 'nope'])).toMatchObject({ code: 2, requests: [] })
-    const replaced = await send(['x', '-H', 'Vendor-Beta: nope', '--beta', 'nope'], { env })
-    expect(replaced.requests[0]?.headers).toMatchObject({ 'Vendor-Beta': 'nope' })
     expect(await send(['x', '--no-beta'], { env })).toMatchObject({ code: 0, requests: [{}] })
     expect((await run(['chat', 'x'], { env })).code).toBe(0)
+  })
+
+  test('sends the betas of -H instead of all others, unchecked', async () => {
+    const own = await send(['x', '-H', 'vendor-beta: new-1'])
+    expect(own.requests[0]?.headers).toMatchObject({ 'vendor-beta': 'new-1' })
+    const env = { PARLEY_BETAS: 'nope' }
+    const replaced = await send(['x', '-H', 'Vendor-Beta: nope', '--beta', 'nope'], { env })
+    expect(replaced.requests[0]?.headers).toMatchObject({ 'Vendor-Beta': 'nope' })
+  })
+
+  test.each([
+    ['send', ['x']],
+    ['run', ['x', '--deadline', '1']],
+    ['list', []],
+    ['follow', ['--deadline', '1']],
+    ['confirm', ['toolu_1', '--allow']],
+  ])('events %s --no-validate sends an undocumented beta after the others', async (verb, words) => {
+    const betas = ['--beta', 'new-2027-01-01', '--beta', 'skills-2025-10-02', '--no-validate']
+    const { requests } = await run(['events', verb, '-s', 'sesn_1', ...words, ...betas])
+    const sent = 'managed-agents-2026-04-01,new-2027-01-01,skills-2025-10-02'
+    expect(requests[0]?.headers).toMatchObject({ 'vendor-beta': sent })
+  })
+
+  test('--no-validate accepts an undocumented beta of --betas and of the environment', async () => {
+    const env = { PARLEY_BETAS: 'new-1,new-2' }
+    const environment = await send(['x', '--no-validate'], { env })
+    expect(environment.requests[0]?.headers).toMatchObject({ 'vendor-beta': 'new-1,new-2' })
+    const flag = await send(['x', '--no-validate', '--betas', 'new-3'], { env })
+    expect(flag.requests[0]?.headers).toMatchObject({ 'vendor-beta': 'new-3' })
+  })
+
+  test.each([
+    ['a comma', ['--beta', 'new-1,new-2']],
+    ['a blank', ['--beta', 'new 1']],
+    ['a line break', ['--betas', 'new\n1']],
+  ])('--no-validate refuses a beta with %s', async (_, flags) => {
+    expect(await send(['x', '--no-validate', ...flags])).toMatchObject({ code: 2, requests: [] })
+  })
+
+  test('a printed follow command keeps --no-validate, so that it works with the same betas', async () => {
+    const exchange = answering('{"data":[]}')
+    const { err } = await send(['x', '--beta', 'new-1', '--no-validate'], { exchange, tty: ['stdout'] })
+    expect(err).toContain('parley events follow --beta new-1 --no-validate -s sesn_1')
   })
 
   test.each([
