@@ -1,0 +1,453 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { CliError } from '../../src/errors.ts'
+import type { Timers } from '../../src/timers.ts'
+import type { Exchange, HttpRequest, HttpResponse } from '../../src/wire/exchange.ts'
+import { createPatientClock } from './clock.ts'
+import { run, temporaryFolder } from './run.ts'
+
+/** An event of a session. The service gives it an id and a time, unless it has these fields already. */
+export type Event = { type: string } & Record<string, unknown>
+
+/** A moment that a test chooses by hand. */
+export function createSignal() {
+  let give = () => {}
+  const given = new Promise<void>((resolve) => {
+    give = resolve
+  })
+  const signal = {
+    isGiven: false,
+    given,
+    give() {
+      signal.isGiven = true
+      give()
+    },
+  }
+  return signal
+}
+type Signal = ReturnType<typeof createSignal>
+
+/** Milliseconds after an event happened, by the service's clock, or a moment that the test chooses. */
+type When = number | 'never' | Signal
+
+/** When the service shows an event. */
+interface Visibility {
+  /** In lists; by default at once. */
+  listed?: When
+  /** In the streams that are open when it happens; by default at once. */
+  streamed?: When
+  /** Until then its `processed_at` is null; by default it never is. */
+  processed?: When
+}
+
+/** An event of the script, as `shown` makes it, or alone. */
+type Step = Event | ShownEvent
+interface ShownEvent extends Visibility {
+  event: Event
+  after?: number | Signal
+}
+
+/** An event with the time at which it happens and at which the service shows it. */
+export const shown = (event: Event, how: Visibility & Pick<ShownEvent, 'after'>): ShownEvent => ({
+  event,
+  ...how,
+})
+
+/** A request that fails. `reset`: the client cannot know whether the service got it. */
+type Fault =
+  | 'unreachable'
+  | 'reset'
+  | 'stall'
+  | { status: number; error?: string; headers?: Record<string, string>; body?: string }
+
+/** A rule holds for the requests that it names; the first that fits counts. Without `nth` and `when` that is each. */
+interface Rule {
+  /** The number of the request among those of its kind, from 1. */
+  nth?: number
+  when?(): boolean
+  /** Called when the request arrives. */
+  act?(): void
+  /** What other clients do, or the agent, when the request arrives. */
+  before?: readonly Step[]
+  fault?: Fault
+}
+
+interface PostRule extends Rule {
+  /** The type of the request's first event; `nth` counts the requests of this type. */
+  of?: string
+  /** The service takes the events although the request fails. */
+  isTaken?: boolean
+  /** What the response contains; by default the events as the service shows them. `cut`: it breaks off. */
+  receipt?: 'events' | 'other ids' | 'no data' | 'empty' | 'cut'
+  /** When the service shows the events. */
+  posted?: Visibility
+  /** What happens then, each event a millisecond after the one before, unless it says otherwise. */
+  next?: readonly Step[] | ((posted: readonly Event[]) => readonly Step[])
+}
+
+interface ListRule extends Rule {
+  /** The page that the rule is about, from 1; the other pages are as usual. */
+  page?: number
+  hides?(event: Event): boolean
+}
+
+interface StreamRule extends Rule {
+  /** What it brings of earlier events: nothing, everything, or the number of the last ones. */
+  replay?: 'all' | number
+  omits?(event: Event): boolean
+  repeats?(event: Event): boolean
+  /** After how many events it is cut, and how: its body ends, the connection is reset, the last event is incomplete. */
+  cutAfter?: number
+  cut?: 'end' | 'reset' | 'half'
+  /** The frames of an event, by default one. */
+  frame?(event: Event): string
+}
+
+/** A session and the service that has it: all that happens, and what the service shows of it. */
+export interface SessionScript {
+  /** What happened before the command. */
+  history?: readonly Step[]
+  posts?: readonly PostRule[]
+  /** `nth` counts readings; further pages belong to the reading that began with the first. */
+  lists?: readonly ListRule[]
+  streams?: readonly StreamRule[]
+  /** When the service shows an event that says nothing else; the history is listed at once. */
+  usually?: Visibility
+  /** Events have no ids. */
+  hasNoIds?: boolean
+  list?: {
+    form?: 'next_page' | 'has_more' | 'array'
+    pageSize?: number
+    /** The number of events that a page repeats from the page before. */
+    overlap?: number
+    ignores?: readonly ('order' | 'types' | 'limit')[]
+  }
+  /** The answer to `GET /v1/sessions/{id}`; by default its id and status. */
+  session?(): object | Fault
+}
+
+interface RecordedRequest {
+  kind: 'post' | 'list' | 'stream' | 'session'
+  /** Milliseconds since the service was made, by its clock. */
+  at: number
+  query: URLSearchParams
+  /** The posted events. */
+  events: Event[]
+}
+
+/** More requests than that mean that the program never ends. */
+const mostRequests = 2000
+
+/** How long the service takes for each request. Milliseconds. */
+const latency = 10
+
+interface Happened extends Visibility {
+  event: Event
+  at: number
+}
+
+/**
+ * A session service in memory, and a world to run parley in. Time passes only while everybody waits, so that a lag of
+ * seconds takes none. The history is true: it has what happened, in its order, whatever list and stream show of it.
+ */
+export function createSessionService(script: SessionScript) {
+  const timers: Timers = createPatientClock()
+  const cwd = temporaryFolder()
+  const start = timers.now()
+  const history: Happened[] = []
+  const requests: RecordedRequest[] = []
+  const counts = new Map<string, number>()
+  const streams = new Set<(happened: Happened) => void>()
+  /** What the pages of lists show, by the cursor of the next page. */
+  const pages = new Map<string, { events: Event[]; from: number; number: number }>()
+
+  function isDue({ at }: Happened, when: When = 0): boolean {
+    if (when === 'never') return false
+    return typeof when === 'number' ? timers.now() >= at + when : when.isGiven
+  }
+
+  /** The event as the service shows it now. */
+  function show(happened: Happened): Event {
+    const { event, processed } = happened
+    return isDue(happened, processed) ? event : { ...event, processed_at: null }
+  }
+
+  function happen(event: Event, how: Visibility): Happened {
+    const id = script.hasNoIds ? undefined : `e${history.length + 1}`
+    const whole = { id, processed_at: new Date(timers.date()).toISOString(), ...event }
+    const happened = { ...script.usually, ...how, event: whole, at: timers.now() }
+    history.push(happened)
+    for (const offer of streams) offer(happened)
+    return happened
+  }
+
+  const toShown = (step: Step) => ('event' in step ? (step as ShownEvent) : { event: step as Event })
+
+  const add = (steps: readonly Step[], how: Visibility = {}) =>
+    steps.map((step) => {
+      const { event, after: _, ...own } = toShown(step)
+      return happen(event, { ...how, ...own })
+    })
+
+  async function play(steps: readonly Step[]): Promise<void> {
+    for (const step of steps) {
+      const { after = 1 } = toShown(step) as ShownEvent
+      await (typeof after === 'number' ? timers.wait(after) : after.given)
+      add([step])
+    }
+  }
+
+  const count = (kind: string) => {
+    counts.set(kind, (counts.get(kind) ?? 0) + 1)
+    return counts.get(kind) as number
+  }
+
+  /** The rule for a request, which begins with what it says. */
+  function begin<R extends Rule>(rules: readonly R[] = [], nthOf: (rule: R) => number): Partial<R> {
+    const rule = rules.find((each) => {
+      const nth = nthOf(each)
+      return nth > 0 && (each.nth ?? nth) === nth && (each.when?.() ?? true)
+    })
+    rule?.act?.()
+    add(rule?.before ?? [])
+    return rule ?? {}
+  }
+
+  function takePost(events: Event[]): HttpResponse | Promise<HttpResponse> {
+    const nth = count('post')
+    const nthOfType = count(`post ${events[0]?.type}`)
+    const rule = begin<PostRule>(script.posts, ({ of }) =>
+      of === undefined ? nth : of === events[0]?.type ? nthOfType : 0,
+    )
+    const { fault, isTaken = fault === undefined, receipt = 'events', posted, next = [] } = rule
+    let accepted: Event[] = []
+    if (isTaken) {
+      accepted = add(events, posted).map(show)
+      void play(typeof next === 'function' ? next(events) : next)
+    }
+    if (fault) return fail(fault)
+    const named = accepted.map((event, index) => ({ ...event, id: `receipt_${nth}_${index}` }))
+    const text = JSON.stringify({ data: receipt === 'other ids' ? named : accepted })
+    if (receipt === 'cut') return { ...respond(200, ''), body: breakOff(text.slice(0, 30)) }
+    if (receipt === 'empty') return respond(202, '')
+    return respond(200, receipt === 'no data' ? '{"data":[]}' : text)
+  }
+
+  function takeList(query: URLSearchParams): HttpResponse | Promise<HttpResponse> {
+    const { form = 'next_page', pageSize = 100, overlap = 0, ignores = [] } = script.list ?? {}
+    const cursor = query.get('page') ?? query.get('after_id')
+    const isFirst = cursor === null
+    const nth = isFirst ? count('list') : (counts.get('list') ?? 0)
+    const asked = pages.get(cursor ?? '') ?? { events: [], from: 0, number: 1 }
+    const rule = begin<ListRule>(script.lists, ({ page = 1 }) => (page === asked.number ? nth : 0))
+    if (rule.fault) return fail(rule.fault)
+    let { events } = asked
+    if (isFirst) {
+      events = history
+        .filter((each) => isDue(each, each.listed))
+        .map(show)
+        .filter((event) => !rule.hides?.(event))
+      const types = ignores.includes('types') ? [] : query.getAll('types[]')
+      if (types.length > 0) events = events.filter(({ type }) => types.includes(type))
+      if (!ignores.includes('order') && query.get('order') === 'desc') events.reverse()
+    }
+    if (form === 'array') return respond(200, JSON.stringify(events))
+    const limit = ignores.includes('limit') ? pageSize : Number(query.get('limit') ?? pageSize)
+    const end = asked.from + Math.min(pageSize, limit)
+    const data = events.slice(asked.from, end)
+    const isMore = end < events.length
+    const following = form === 'has_more' ? String(data.at(-1)?.id) : `p${pages.size + 1}`
+    if (isMore) pages.set(following, { events, from: end - overlap, number: asked.number + 1 })
+    const none = form === 'has_more' ? { has_more: false } : { next_page: null }
+    const more = form === 'has_more' ? { has_more: true, last_id: following } : { next_page: following }
+    return respond(200, JSON.stringify({ data, ...(isMore ? more : none) }))
+  }
+
+  function takeStream(): HttpResponse | Promise<HttpResponse> {
+    const nth = count('stream')
+    const rule = begin<StreamRule>(script.streams, () => nth)
+    if (rule.fault) return fail(rule.fault)
+    const { cutAfter = Infinity, cut = 'end', frame = frameOf, replay = 0 } = rule
+    const queue = history.slice(replay === 'all' ? 0 : Math.max(0, history.length - replay))
+    let isClosed = false
+    let wake = () => {}
+    const push = (happened: Happened) => {
+      queue.push(happened)
+      wake()
+    }
+    const offer = (happened: Happened) => {
+      const { streamed = 0 } = happened
+      if (streamed === 'never') return
+      if (streamed === 0) push(happened)
+      else
+        void (typeof streamed === 'number' ? timers.wait(streamed) : streamed.given).then(() =>
+          push(happened),
+        )
+    }
+    streams.add(offer)
+    const close = () => {
+      isClosed = true
+      streams.delete(offer)
+      wake()
+    }
+    async function* bytes(): AsyncGenerator<Uint8Array> {
+      let brought = 0
+      yield Buffer.from(': connected\n\n')
+      while (!isClosed) {
+        const happened = queue.shift()
+        if (happened && !rule.omits?.(happened.event)) {
+          const text = frame(show(happened))
+          if (brought++ >= cutAfter) {
+            close()
+            if (cut === 'half') yield Buffer.from(text.slice(0, text.length >> 1))
+            if (cut === 'end') return
+            throw new CliError('response', 'the connection broke off', { sent: 'yes' })
+          }
+          yield Buffer.from(rule.repeats?.(happened.event) ? text + text : text)
+        }
+        if (queue.length === 0 && !isClosed)
+          await new Promise<void>((resolve) => {
+            wake = resolve
+          })
+      }
+    }
+    return { ...respond(200, '', { 'content-type': 'text/event-stream' }), body: bytes(), close }
+  }
+
+  function takeSession(id: string): HttpResponse | Promise<HttpResponse> {
+    const last = history.findLast(({ event }) => /^session\.(status_|deleted)|^user\./.test(event.type))
+    const status = last?.event.type.replace('session.status_', '') ?? 'idle'
+    const session = script.session?.() ?? {
+      id,
+      type: 'session',
+      status: status === 'idle' || status === 'terminated' ? status : 'running',
+    }
+    return isFault(session) ? fail(session) : respond(200, JSON.stringify(session))
+  }
+
+  const exchange: Exchange = async (request, onSent) => {
+    const { pathname, searchParams: query } = new URL(request.url)
+    const events = readPosted(request)
+    const [, id = '', rest = ''] = /\/v1\/sessions\/([^/]+)(.*)$/.exec(pathname) ?? []
+    const kind =
+      request.method === 'POST'
+        ? 'post'
+        : rest === '/events'
+          ? 'list'
+          : rest === '/events/stream'
+            ? 'stream'
+            : 'session'
+    requests.push({ kind, at: timers.now() - start, query, events })
+    if (requests.length > mostRequests) throw new Error('the program queries the service without end')
+    onSent?.()
+    await timers.wait(latency)
+    if (kind === 'post') return takePost(events)
+    if (kind === 'list') return takeList(query)
+    return kind === 'stream' ? takeStream() : takeSession(id)
+  }
+
+  // The command comes later than the history.
+  add(script.history ?? [], { listed: 0 })
+
+  return {
+    timers,
+    cwd,
+    exchange,
+    requests,
+    /** All that happened, in its order. */
+    get events(): Event[] {
+      return history.map(({ event }) => event)
+    },
+    /** The events of each request that posted some. */
+    get posts(): Event[][] {
+      return requests.filter(({ kind }) => kind === 'post').map(({ events }) => events)
+    },
+    /** Lets events happen now, such as those of another client. */
+    add: (...steps: Step[]) => void add(steps),
+    /** Writes a file into the folder of the command: a text, or JSON. */
+    write: (name: string, value: unknown) =>
+      writeFileSync(join(cwd, name), typeof value === 'string' ? value : JSON.stringify(value)),
+    /** Reads a file of JSON lines there. */
+    lines: (name: string): Record<string, unknown>[] =>
+      readFileSync(join(cwd, name), 'utf8')
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line)),
+    /** Runs parley on the session, in the same folder each time. */
+    run: (argv: string[], world: Parameters<typeof run>[1] = {}) =>
+      run(argv, {
+        cwd,
+        timers,
+        stdinKind: 'none',
+        exchange,
+        ...world,
+        env: { PARLEY_SESSION: 's1', ...world.env },
+      }),
+  }
+}
+
+const isFault = (value: object | Fault): value is Fault =>
+  typeof value === 'string' || typeof (value as { status?: unknown }).status === 'number'
+
+const frameOf = (event: Event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+
+function readPosted({ body }: HttpRequest): Event[] {
+  const text = Buffer.from(body ?? []).toString()
+  return text === '' ? [] : (JSON.parse(text) as { events: Event[] }).events
+}
+
+function fail(fault: Fault): HttpResponse | Promise<HttpResponse> {
+  if (fault === 'unreachable') throw new CliError('not-sent', 'the connection was refused', { sent: 'no' })
+  if (fault === 'reset') throw new CliError('unknown', 'the connection was reset', { sent: 'unknown' })
+  if (fault === 'stall') return new Promise(() => {})
+  const { status, error = 'api_error', headers, body } = fault
+  return respond(
+    status,
+    body ?? JSON.stringify({ type: 'error', error: { type: error, message: 'no' } }),
+    headers,
+  )
+}
+
+async function* breakOff(text: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(text)
+  throw new CliError('response', 'the connection broke off', { sent: 'yes' })
+}
+
+function respond(status: number, text: string, headers: Record<string, string> = {}): HttpResponse {
+  async function* body(): AsyncGenerator<Uint8Array> {
+    if (text !== '') yield Buffer.from(text)
+  }
+  return {
+    status,
+    statusText: '',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: body(),
+    close() {},
+  }
+}
+
+/** The events that scripts use most. */
+export const says = (text: string, more: object = {}): Event => ({
+  type: 'agent.message',
+  content: [{ type: 'text', text }],
+  ...more,
+})
+export const asks = (text: string, more: object = {}): Event => ({
+  type: 'user.message',
+  content: [{ type: 'text', text }],
+  ...more,
+})
+export const running: Event = { type: 'session.status_running' }
+export const endTurn: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+export const waitsFor = (...ids: string[]): Event => ({
+  type: 'session.status_idle',
+  stop_reason: { type: 'requires_action', event_ids: ids },
+})
+export const bash = (id: string, more: object = {}): Event => ({
+  id,
+  type: 'agent.tool_use',
+  name: 'bash',
+  input: { command: 'ls' },
+  evaluated_permission: 'ask',
+  ...more,
+})
