@@ -176,10 +176,11 @@ class Attempt implements Dispatcher.DispatchHandler {
 
 type Headers = Record<string, string | string[] | undefined>
 
+/** Joins repeated headers, and removes the blanks around each value: undici keeps those at its end. */
 function flatten(headers: Headers): Record<string, string> {
   for (const name of Object.keys(headers)) {
     const value = headers[name]
-    if (typeof value !== 'string') headers[name] = value?.join(', ') ?? ''
+    headers[name] = (typeof value === 'string' ? value : (value?.join(', ') ?? '')).trim()
   }
   return headers as Record<string, string>
 }

@@ -25,7 +25,8 @@ const idHeaders = ['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-req
 
 /**
  * Reads `Retry-After` (whole seconds or an HTTP date) or `Retry-After-Ms` into seconds; anything else counts as
- * absent. `now` is in milliseconds since the epoch.
+ * absent. A date is compared with the response's `Date`, because the local clock may differ from the service's; `now`,
+ * in milliseconds since the epoch, replaces a missing or malformed `Date`.
  */
 export async function readRetryAfter(
   headers: HttpResponse['headers'],
@@ -38,7 +39,8 @@ export async function readRetryAfter(
   // Part of a file that is loaded already: the response came through undici.
   const { parseHttpDate } = await import('./undici-client.ts')
   const date = parseHttpDate(value)
-  return date && Math.max(0, (date.getTime() - now) / 1000)
+  const sentAt = parseHttpDate(headers.date ?? '')?.getTime() ?? now
+  return date && Math.max(0, (date.getTime() - sentAt) / 1000)
 }
 
 const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)

@@ -11,7 +11,7 @@ export interface HttpRequest {
 export interface HttpResponse {
   status: number
   statusText: string
-  /** Names in lower case; repeated headers are joined by a comma. */
+  /** Names in lower case, values without blanks around them; repeated headers are joined by a comma. */
   headers: Record<string, string>
   /** Ends when the response is whole; throws a `CliError` if it breaks off. To leave it early closes the connection. */
   body: AsyncIterable<Uint8Array>

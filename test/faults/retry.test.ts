@@ -70,6 +70,24 @@ faultsInside('T: retry rules', [
       atLeast: 0.25,
     }),
   ),
+  ...['retry-after:  1 \t', 'retry-after-ms:\t1000  '].map(
+    (header): Row => ({
+      ...retried,
+      name: `T03 blanks around the value: '${header}'`,
+      script: once(slow(header)),
+      out: 'ok\n',
+      err: ['trying again in 1.0 s'],
+      atLeast: 1,
+    }),
+  ),
+  {
+    ...retried,
+    name: 'T02 429 with a date by the clock of the service',
+    script: once(slow('date: Sun, 06 Nov 1994 08:49:37 GMT', 'retry-after: Sun, 06 Nov 1994 08:49:39 GMT')),
+    out: 'ok\n',
+    err: ['trying again in 2.0 s'],
+    atLeast: 2,
+  },
   {
     ...retried,
     name: 'T03 Retry-After-Ms',
@@ -158,6 +176,7 @@ faultsInside('T: retry rules', [
     name: 'T14 x-should-retry: false on 429',
     ...final('429 No', 6, 'x-should-retry: false'),
   }),
+  { name: 'T14 x-should-retry: false, with blanks', ...final('429 No', 6, 'x-should-retry: \tfalse ') },
   { name: 'T14 x-should-retry: false on 500 (chat)', ...final('500 Oh', 7, 'x-should-retry: false') },
   ...both({
     ...retried,

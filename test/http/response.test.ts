@@ -28,6 +28,16 @@ test.each<[headers: Record<string, string>, body: string, seconds: number | unde
   [{ 'retry-after': 'Thu, 01 Jan 2026 00:01:30 GMT' }, '{}', 90],
   [{ 'retry-after': 'Wed, 31 Dec 2025 23:59:59 GMT' }, '{}', 0],
   [{ 'retry-after': 'Mon, 01 Jan 2026 00:01:30 GMT' }, '{}', undefined],
+  ...[
+    ['Thu, 01 Jan 2026 09:00:00 GMT', 'Thu, 01 Jan 2026 09:00:20 GMT', 20],
+    ['Thu, 01 Jan 2026 09:00:00 GMT', 'Thu, 01 Jan 2026 08:59:59 GMT', 0],
+    ['soon', 'Thu, 01 Jan 2026 00:01:30 GMT', 90],
+    ['', 'Thu, 01 Jan 2026 00:01:30 GMT', 90],
+  ].map(([date, at, seconds]): [Record<string, string>, string, number] => [
+    { date: String(date), 'retry-after': String(at) },
+    '{}',
+    Number(seconds),
+  ]),
   [{ 'retry-after-ms': '1500' }, '{}', 1.5],
   [{ 'retry-after-ms': '1500.25' }, '{}', 1.50025],
   [{ 'retry-after-ms': '9'.repeat(400) }, '{}', Number.MAX_SAFE_INTEGER],
