@@ -31,12 +31,19 @@ const bareProxy = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
 
 function parseProxy(given: string, variable: string): HttpProxy {
   const text = bareProxy.test(given) ? `http://${given}` : given
-  const problem = addressProblem(text.replace(/(?<=:\/\/)[^/\\?#]*@/, ''))
-  if (problem)
-    throw new CliError('credentials', `${variable} ${problem}: give HOST:PORT or http://HOST:PORT`, {
+  const address = text.replace(/(?<=:\/\/)[^/\\?#]*@/, '')
+  // URL ends the host at the first of these: it would take the beginning of the credentials for the host, and print it.
+  const isCut = address.includes('@')
+  const problem = isCut
+    ? "must have '/', '?' and '#' percent-encoded in its user name and password"
+    : addressProblem(address)
+  if (problem) {
+    const advice = isCut ? '' : ': give HOST:PORT or http://HOST:PORT'
+    throw new CliError('credentials', `${variable} ${problem}${advice}`, {
       sent: 'no',
       consequence: 'nothing was sent',
     })
+  }
   const url = new URL(text)
   const { username, password } = url
   url.username = ''

@@ -314,5 +314,16 @@ faultsInside('X: proxies (needs openssl)', [
   refusedUrl('proxy.test', `${beginning}: give HOST:PORT or http://HOST:PORT`, 'all_proxy'),
   refusedUrl('socks5://user:secretword@127.0.0.1:8080', beginning),
   refusedUrl('http://user:secretword@a b:1', 'must not contain blanks'),
+  ...[
+    'http://secretword:80/9@127.0.0.1:1',
+    'https://secretword:80/9@127.0.0.1:1',
+    'http://user:1@secretword/9@127.0.0.1:1',
+    'http://secretword:80?9@127.0.0.1:1',
+    'http://secretword:80#9@127.0.0.1:1',
+    'secretword:80/9@127.0.0.1:1',
+    'http://user:secret/secretword@127.0.0.1:1',
+  ].map((value) =>
+    refusedUrl(value, "must have '/', '?' and '#' percent-encoded in its user name and password"),
+  ),
   refusedUrl('http://127.0.0.1:0', 'port 0'),
 ])
