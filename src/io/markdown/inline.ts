@@ -74,10 +74,17 @@ function readLink(token: Tokens.Link | Tokens.Image, spans: Span[], look: string
 /** What a terminal may be told as the target of a link. */
 const isSafe = (address: string) => /^(?:https?:\/\/|mailto:)[!-~]+$/.test(address)
 
+/** Characters that look like a dot, a slash or an at sign, or that a resolver reads as one. */
+const dots = /[。．｡․﹒︒۔܁܂꘎ꓸ·•・]/gu
+const slashes = /[／∕⁄]/gu
+const ats = /[＠﹫]/gu
+
 /** Whether a link's text looks like an address, and the link leads to another one. */
 function isMisleading(text: string, href: string): boolean {
-  const visible = text.replace(/\p{Cf}/gu, '')
-  if (!/[.。．｡․][\p{L}\p{N}]{2}|\/\s*\/|@/u.test(visible)) return false
+  const plain = text.replace(dots, '.').replace(slashes, '/').replace(ats, '@')
+  const visible = plain.replace(/[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '')
+  // A mark on a letter leaves an address an address, but makes it another one.
+  if (!/\.[\p{L}\p{N}]{2}|\/\s*\/|@/u.test(visible.replace(/\p{M}/gu, ''))) return false
   const shown = bare(visible)
   const target = bare(href)
   return !(target === shown || (target.startsWith(shown) && /[/?#]/.test(target[shown.length] ?? '')))

@@ -172,7 +172,14 @@ describe("a link is the terminal's own if it takes that", () => {
     ['www.bank.example/login', 'https://bank.example/other'],
     ['b@nk.example', 'mailto:evil@nk.example'],
     ['bank\u200b.\u200bexample', 'https://evil.example'],
-    ['bank。example', 'https://evil.example'],
+    ...[...'.。．｡․﹒︒۔܁܂꘎ꓸ·•・'].map((dot) => [`bank${dot}example`, 'https://evil.example']),
+    ...['\u034f', '\ufe0f', '\u3164', '\u180b', '\u2064', '\u{e0100}', '\u0301', '\u200d'].flatMap((mark) => [
+      [`bank.${mark}example`, 'https://evil.example'],
+      [`bank.e${mark}xample`, 'https://evil.example'],
+    ]),
+    ['bank.e\u0301xample', 'https://bank.example'],
+    ...[...'@＠﹫'].map((at) => [`me${at}bank`, 'mailto:evil@nk.example']),
+    ...['／／', '∕∕', '⁄⁄', '/\ufe0f/'].map((slashes) => [`bank:${slashes}login`, 'https://evil.example']),
     ['http: //bank', 'https://evil.example'],
   ])('a text that looks like another address shows the link’s too: %s, %s', async (text, address) => {
     expect(await print(`[${text}](${address})`, options)).toBe(`${link(address, text)}${shown(address)}\n`)
@@ -191,6 +198,8 @@ describe("a link is the terminal's own if it takes that", () => {
     ['Bank.example/login', 'https://bank.example/login?a=b'],
     ['the bank, e.g. ours', 'https://bank.example'],
     ['a@b.example', 'mailto:a@b.example'],
+    ['bank。exam\ufe0fple', 'https://bank.example'],
+    ['don’t ask, and/or read-me', 'https://bank.example'],
   ])('one that looks like its own does not: %s, %s', async (text, address) => {
     expect(await print(`[${text}](${address})`, options)).toBe(`${link(address, text)}\n`)
   })
