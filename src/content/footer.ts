@@ -2,6 +2,7 @@ import type { Context } from '../context.ts'
 import { oneLine } from '../io/escape.ts'
 import { addAnswer } from '../summary.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
+import type { TokenCount } from '../wire/token-count.ts'
 import { groupDigits, inAndOut, usageOf } from './tokens.ts'
 
 /** How an answer ended. */
@@ -62,26 +63,46 @@ export function createAssumedWarning({ warn }: Pick<Context, 'warn'>): (line: nu
   }
 }
 
-const describeStop = (reason: string): string =>
-  /^max_?tokens$/i.test(reason)
-    ? 'the answer was cut at the output limit (--max-output-tokens)'
-    : `the answer was stopped: ${oneLine(reason, 100)}`
+/** Explanations of reasons whose names do not say what happened. */
+const explanations = new Map([
+  ['MALFORMED_FUNCTION_CALL', 'the model wrote a function call that cannot be read'],
+  ['MALFORMED_RESPONSE', 'the model wrote an answer that the service cannot read'],
+  ['UNEXPECTED_TOOL_CALL', 'the model called a tool that the request does not declare'],
+  ['TOO_MANY_TOOL_CALLS', 'the model called too many tools in a row'],
+  ['LANGUAGE', 'the service does not support the language'],
+  ['IMAGE_RECITATION', 'the image is too similar to an existing one'],
+  ['IMAGE_OTHER', 'the service gives no reason'],
+  ['MODEL_ARMOR', 'a filter blocked the prompt'],
+  ['JAILBREAK', 'the prompt was blocked as an attempt to evade the safety rules'],
+])
+
+function describeStop(reason: string): string {
+  if (/^max_?tokens$/i.test(reason)) return 'the answer was cut at the output limit (--max-output-tokens)'
+  const explanation = explanations.get(reason)
+  return `the answer was stopped: ${oneLine(reason, 100)}${explanation === undefined ? '' : ` (${explanation})`}`
+}
 
 /** Prints what an answer took: on a terminal, and if `--usage` asks for it. */
 export function printUsage(context: Context, summary: AnswerSummary, isAsked: boolean | undefined): void {
   const { host, flags, foot, note, timers, start } = context
   addAnswer(context.summary, { ...summary, usage: usageOf(summary) })
   if (flags.verbose && summary.id !== undefined) note(`the id of the answer: ${oneLine(summary.id, 200)}`)
+  if (flags.verbose && summary.retirementTime !== undefined)
+    note(`the model will be retired: ${oneLine(summary.retirementTime, 100)}`)
   if (isAsked || host.stderr.isTerminal) foot(describeUsage(summary, (timers.now() - start) / 1000))
 }
 
 function describeUsage(summary: AnswerSummary, seconds: number): string {
-  const { model, stopReason, cacheReadInputTokens } = summary
+  const { model, stopReason, cacheReadInputTokens, cacheCreationInputTokens, reasoningTokens } = summary
+  const count = (tokens: TokenCount | undefined, what: string) =>
+    tokens ? `${groupDigits(tokens)} ${what}` : undefined
   const fields = [
     model,
     stopReason,
     ...inAndOut(usageOf(summary) ?? {}),
-    cacheReadInputTokens ? `${groupDigits(cacheReadInputTokens)} cached` : undefined,
+    count(cacheReadInputTokens, 'cached'),
+    count(cacheCreationInputTokens, 'written to the cache'),
+    count(reasoningTokens, 'for thoughts'),
     `${seconds.toFixed(1)} s`,
   ]
   return fields

@@ -34,13 +34,13 @@ describe('the total of an answer is that of the service, else the sum of all tha
         cachedContentTokenCount: 3,
       }),
       15,
-      '· 4 tokens in · 11 out · 3 cached ·',
+      '· 4 tokens in · 11 out · 3 cached · 6 for thoughts ·',
     ],
     [
       'a message with both caches',
       message('Hi', { usage: cached }),
       200_020,
-      '· 10 tokens in · 10 out · 200,020 in all · 150,000 cached ·',
+      '· 10 tokens in · 10 out · 200,020 in all · 150,000 cached · 50,000 written to the cache ·',
     ],
     [
       'a total that cannot be read, beside parts that can',
@@ -58,7 +58,19 @@ describe('the total of an answer is that of the service, else the sum of all tha
         },
       }),
       4320,
-      '· 10 tokens in · 10 out · 4,320 in all ·',
+      '· 10 tokens in · 10 out · 4,320 in all · 4,300 written to the cache ·',
+    ],
+    [
+      "results of the service's own tools, which are input",
+      native({ promptTokenCount: 4, toolUsePromptTokenCount: 30, candidatesTokenCount: 5 }),
+      39,
+      '· 34 tokens in · 5 out ·',
+    ],
+    [
+      'an output that is known only by the total, next to results of tools',
+      native({ promptTokenCount: 4, toolUsePromptTokenCount: 30, totalTokenCount: 39 }),
+      39,
+      '· 34 tokens in · 5 out ·',
     ],
     [
       'a total of 0 beside parts that are more',

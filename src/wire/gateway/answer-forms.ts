@@ -19,6 +19,8 @@ export interface AnswerSummary extends AnswerCounts {
   stopReason?: string
   /** The service's own explanation of it. */
   stopMessage?: string
+  /** Time at which the model is switched off. */
+  retirementTime?: string
 }
 
 /** What one JSON value adds to an answer. */
@@ -155,6 +157,7 @@ const NativeAnswer = z.lazily(() => {
   return z.looseObject({
     candidates: z.nullish(z.array(candidate)),
     promptFeedback: shown(z.looseObject({ blockReason: name, blockReasonMessage: shownText })),
+    modelStatus: shown(z.looseObject({ retirementTime: shownText })),
     responseId: shownText,
     modelVersion: shownText,
   })
@@ -193,6 +196,7 @@ export function readNative(value: unknown): NativePiece {
       model: answer.modelVersion,
       stopReason: reasonOf(first?.finishReason) ?? blockReason,
       stopMessage: first?.finishMessage || promptFeedback?.blockReasonMessage || undefined,
+      retirementTime: answer.modelStatus?.retirementTime || undefined,
     },
     counts: isObject(usageMetadata) ? countsOf(usageMetadata) : undefined,
     isOpen: {
@@ -242,7 +246,11 @@ function restOf(total: TokenCount | undefined, part: TokenCount | undefined): To
 }
 
 function countsOf(usage: Record<string, unknown>): AnswerCounts {
-  const inputTokens = readTokenCount(usage.promptTokenCount)
+  // Results of the service's own tools are input, too, and are not part of the prompt's count.
+  const inputTokens = sumOf(
+    readTokenCount(usage.promptTokenCount),
+    readTokenCount(usage.toolUsePromptTokenCount),
+  )
   const reasoningTokens = readTokenCount(usage.thoughtsTokenCount)
   const total = readTokenCount(usage.totalTokenCount)
   const told = sumOf(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
