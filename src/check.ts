@@ -6,8 +6,8 @@ import { type Caller, createCaller } from './http/call.ts'
 import { agentHeaders } from './http/request.ts'
 import { oneLine } from './io/escape.ts'
 import type { Output } from './io/output.ts'
-import { InputEnded, type Questioner, questioning } from './io/question.ts'
-import { createWrapping } from './io/wrapping.ts'
+import { InputEnded, type Prompter, withPrompter } from './io/question.ts'
+import { createLineWrapper } from './io/wrapping.ts'
 import { sessionParts } from './sessions/session.ts'
 import { changeProfile, demoName, withValue } from './settings/profiles.ts'
 import {
@@ -38,7 +38,7 @@ const patience = 30
 export async function checkProfile(
   asked: Context,
   { ask, session }: CheckOptions,
-  questioner?: Questioner,
+  questioner?: Prompter,
 ): Promise<boolean> {
   const settings = await readSettings(asked)
   const { values, origins } = settings
@@ -55,7 +55,7 @@ export async function checkProfile(
   const isOwn = origins.timeout?.source === 'flag'
   const timeout = isOwn ? values.timeout : Math.min(values.timeout || Infinity, patience)
   const caller = createCaller(context, { ...settings, values: { ...values, timeout } })
-  const wrap = await createWrapping(context.host.stdout)
+  const wrap = await createLineWrapper(context.host.stdout)
   let first: CliError | undefined
   const check = async (name: string, setting: 'baseUrl' | 'agentsUrl', work: () => Promise<string>) => {
     let result = `not tried: ${setting} is not set`
@@ -175,19 +175,19 @@ function describe({ kind, message, details }: CliError, settings: ResolvedSettin
 async function mayAsk(
   { host, flags, input, cleanups, wrap }: Context,
   settings: ResolvedSettings,
-  questioner: Questioner | undefined,
+  questioner: Prompter | undefined,
 ): Promise<boolean> {
   if (settings.values.baseUrl === undefined || !secretOriginOf(settings, 'gateway')) return false
   const question = `Ask the model, too? That is two short questions, up to ${mostTokens} tokens. [y/N]`
-  const ask = (asker: Questioner) => agrees(asker, wrap(question))
+  const ask = (asker: Prompter) => agrees(asker, wrap(question))
   if (questioner) return ask(questioner)
   const isAtTerminal = input.stdinKind === 'terminal' && host.stderr.isTerminal && !flags.quiet
-  return isAtTerminal && questioning({ ...host, cleanups }, ask)
+  return isAtTerminal && withPrompter({ ...host, cleanups }, ask)
 }
 
 /** Whether the answer is a yes, or Enter if that is the default. The end of the input is a no. */
-async function agrees(questioner: Questioner, question: string, byDefault = false): Promise<boolean> {
-  const said = await questioner.ask(`${question} `).catch((error: unknown) => {
+async function agrees(questioner: Prompter, question: string, byDefault = false): Promise<boolean> {
+  const said = await questioner.prompt(`${question} `).catch((error: unknown) => {
     if (error instanceof InputEnded) return 'no'
     throw error
   })
@@ -195,7 +195,7 @@ async function agrees(questioner: Questioner, question: string, byDefault = fals
 }
 
 /** Offers to check the profile, and if the gateway streams, to have every chat stream. */
-export async function offerCheck(context: Context, questioner: Questioner): Promise<void> {
+export async function offerCheck(context: Context, questioner: Prompter): Promise<void> {
   if (!(await agrees(questioner, 'Check it now? [Y/n]', true))) return
   const { values, profile } = await readSettings(context)
   const streams = await checkProfile(context, {}, questioner)

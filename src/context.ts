@@ -1,5 +1,5 @@
-import type { Crowd } from './crowd.ts'
-import type { Calls } from './fate.ts'
+import type { ActiveSet } from './active-set.ts'
+import type { Calls } from './delivery-state.ts'
 import type { Input, Stdin } from './io/input.ts'
 import type { Output, StdStream } from './io/output.ts'
 import type { Style } from './io/style.ts'
@@ -36,30 +36,30 @@ export interface Host extends ProcessInfo {
    */
   onSignal?(clean: (exit: number) => string): void
   /** Has `act` called in place of the first SIGINT; later ones end the process as ever. */
-  takeInterrupt?(act: () => void): Interrupt
+  interceptInterrupt?(act: () => void): Interrupt
   /**
    * Until the function that it returns is called, the process's exit code is 1, and `report` is called if nothing is left
    * that the process could wait for.
    */
-  expectEnd?(report: () => void): () => void
+  detectEarlyExit?(report: () => void): () => void
   /** The process ends after so many milliseconds, or Infinity, whatever stdout and stderr have not taken. */
-  leaveAfter?(milliseconds: number): void
+  exitAfter?(milliseconds: number): void
   /** Has `report` called for an error that nothing caught, after which the process ends. */
   onCrash?(report: (error: unknown) => Promise<number>): void
   /** The memory for what lives short grows no more, until the function that it returns is called. */
-  holdMemory?(): () => void
+  limitYoungGeneration?(): () => void
 }
 
 /** A SIGINT that does not end the process at once. */
 export interface Interrupt {
   /** The first one ends the process again. */
-  giveBack(): void
+  release(): void
   /** Ends the process as the SIGINT would have; does not resolve. */
   raise(): Promise<never>
 }
 
 /** A flag by its long name; the value is absent of one that takes none. */
-export interface GivenFlag {
+export interface TypedFlag {
   flag: string
   value?: string | undefined
 }
@@ -86,7 +86,7 @@ interface MessageFlags {
 /** The flags that every request command has, as they were given. */
 export interface SharedFlags extends RequestFlags, MessageFlags {
   /** All flags of this call, a command's own ones too, in the order written. */
-  given: readonly GivenFlag[]
+  given: readonly TypedFlag[]
   profile?: string
   stdin?: boolean
   /** Of the commands that send text: a stdin that is read has to bring some. */
@@ -94,7 +94,7 @@ export interface SharedFlags extends RequestFlags, MessageFlags {
 }
 
 /** What any part of a run can add to. */
-export interface Run {
+export interface RunContext {
   /** When it began, by the forward clock. */
   start: number
   limit: Limit
@@ -102,7 +102,7 @@ export interface Run {
    * Called when the run ends, in any way: to stop a spinner, end a line, remove a temporary file. Synchronous. One that
    * leaves the cursor of a terminal at the beginning of a line returns true.
    */
-  cleanups: Crowd<() => unknown>
+  cleanups: ActiveSet<() => unknown>
   /** Called in order once all output is written, the report too. Not called after a signal, or if the report failed. */
   lastSteps: (() => void)[]
   /** Called before each attempt of each request: throws a `CliError` if this run may send nothing more. */
@@ -113,7 +113,7 @@ export interface Run {
 }
 
 /** What a command gets. */
-export interface Context extends Run {
+export interface Context extends RunContext {
   host: Host
   flags: SharedFlags
   input: Input
@@ -131,7 +131,7 @@ export interface Context extends Run {
    */
   warn(line: string): void
   /** Prints a line that needs no escaping, unless `--quiet`. */
-  tell(line: string): void
+  printLine(line: string): void
   /** The same for what a run took, at its end: broken between words, as a note is. */
-  foot(text: string): void
+  printFooter(text: string): void
 }

@@ -1,4 +1,4 @@
-import type { Fate, Retry, Sent } from './fate.ts'
+import type { DeliveryState, RetryAdvice, Sent } from './delivery-state.ts'
 
 /** How a run can end, and its exit code then: `cli/topics/exit-codes.txt` says when. */
 export const exitCodes = {
@@ -19,19 +19,19 @@ export const exitCodes = {
   stopped: 15,
 } as const
 
-export type Kind = keyof typeof exitCodes
+export type FailureKind = keyof typeof exitCodes
 
 /** How far a call got, and what that means for sending it again. */
 interface CallEnd {
-  fate?: Fate
+  delivery?: DeliveryState
   sent?: Sent
   attempts?: number
   /** `never` if it is absent. */
-  retry?: Retry
+  retry?: RetryAdvice
   /** The deadline made it. */
   deadline?: boolean
   /** The answer broke off: another one may be whole. */
-  brokeOff?: boolean
+  isCutOff?: boolean
   /** A second attempt cannot help: an unknown name, a bad certificate, `x-should-retry: false`. */
   isPermanent?: boolean
 }
@@ -45,7 +45,7 @@ interface ServiceAnswer {
   /** The words of the service, unescaped. */
   serviceMessage?: string
   /** It is an error that came as the body of an answer with a status of success. */
-  isInBody?: boolean
+  isErrorInSuccess?: boolean
   /** The error body: parsed JSON, or text. */
   body?: unknown
   /** The head of the answer that the body came with; names of headers in lower case. */
@@ -65,7 +65,7 @@ interface Advice {
   /** The command that resumes the work, without `parley`. */
   resume?: string[]
   /** Such a command for a person alone: a program that followed it would spend without an end. */
-  nextCommand?: string[]
+  suggestedCommand?: string[]
   /** The text of an answer that is not as it was asked for. */
   answer?: string
   /** The file, or the files, that keep what was paid for and could not be put where it was wanted. */
@@ -76,10 +76,10 @@ export interface FailureDetails extends CallEnd, ServiceAnswer, Advice {}
 
 /** A failure with a name: thrown anywhere, caught and printed once, in `main`. */
 export class CliError extends Error {
-  readonly kind: Kind
+  readonly kind: FailureKind
   readonly details: FailureDetails
 
-  constructor(kind: Kind, message: string, details: FailureDetails = {}) {
+  constructor(kind: FailureKind, message: string, details: FailureDetails = {}) {
     super(message)
     this.kind = kind
     this.details = details
@@ -98,10 +98,10 @@ export class CliError extends Error {
 /** The reader of stdout went away (`| head -1`): an end, not a failure. */
 export class OutputClosed extends Error {}
 
-export const usage = (message: string): CliError => new CliError('usage', message)
+export const usageError = (message: string): CliError => new CliError('usage', message)
 
 /** The deadline passed before anything was sent. */
-export const tooLate = (message: string): CliError =>
+export const deadlineBeforeSending = (message: string): CliError =>
   new CliError('not-sent', message, {
     sent: 'no',
     consequence: 'nothing was sent',
@@ -113,7 +113,7 @@ export const tooLate = (message: string): CliError =>
  * What is followed, or a batch, stops if the deadline passes while stdout is written, or if it cut a request that `isCut`
  * knows. Any other error stays as it is.
  */
-export function asStop(error: unknown, isCut: (error: CliError) => boolean = () => false): unknown {
+export function asStoppedFailure(error: unknown, isCut: (error: CliError) => boolean = () => false): unknown {
   if (!(error instanceof CliError)) return error
   const { kind, message, details } = error
   const isStop = (kind === 'file' && details.deadline) || isCut(error)
@@ -121,23 +121,23 @@ export function asStop(error: unknown, isCut: (error: CliError) => boolean = () 
 }
 
 /** A check may stop when it has found more problems than these. */
-export const mostCounted = 1000
+export const maxCountedProblems = 1000
 
 /** A usage error with every problem that was found in an input; each names its place. */
-export function usageProblems(name: string, problems: string[]): CliError {
-  if (problems.length <= 1) return usage(`${name}: ${problems[0]}`)
-  return new CliError('usage', `${name}: ${countProblems(problems)}`, { problems })
+export function usageErrorOfProblems(name: string, problems: string[]): CliError {
+  if (problems.length <= 1) return usageError(`${name}: ${problems[0]}`)
+  return new CliError('usage', `${name}: ${formatProblemCount(problems)}`, { problems })
 }
 
-export const countProblems = ({ length }: readonly string[]): string =>
-  `${length > mostCounted ? `more than ${mostCounted}` : length} problems`
+export const formatProblemCount = ({ length }: readonly string[]): string =>
+  `${length > maxCountedProblems ? `more than ${maxCountedProblems}` : length} problems`
 
 /** The short words for a file system error (`no such file or directory`), without the path that Node adds. */
-export function fileProblem(error: unknown): string {
+export function describeFileError(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
   // `EXDEV: cross-device link not permitted, link 'a' -> 'b'`
   const words = /^E[A-Z0-9]+: ([^,]+)/.exec(message)?.[1]
-  return (code && fileProblems[code]) || words || code || message
+  return (code && fileErrorTexts[code]) || words || code || message
 }
 
 /** Whether an error of the system is one of these, such as `ENOENT`. */
@@ -145,10 +145,10 @@ export const hasCode = (error: unknown, ...codes: string[]): boolean =>
   codes.includes((error as NodeJS.ErrnoException).code ?? '')
 
 /** A file's failure with its name in the message; what is a `CliError` already stays as it is. */
-export const asFileFailure = (error: unknown, name: string): CliError =>
-  error instanceof CliError ? error : new CliError('file', `${name}: ${fileProblem(error)}`)
+export const asFileError = (error: unknown, name: string): CliError =>
+  error instanceof CliError ? error : new CliError('file', `${name}: ${describeFileError(error)}`)
 
-const fileProblems: Record<string, string> = {
+const fileErrorTexts: Record<string, string> = {
   ENOENT: 'no such file or folder',
   EACCES: 'permission denied',
   EPERM: 'permission denied',

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import type { Host } from './context.ts'
-import { CliError, fileProblem, usage } from './errors.ts'
-import { expectEnd, interrupt, leaveAfter, onCrash, onSignal, takeInterrupt } from './signals.ts'
-import { createStdStream, filePath, findStdinKind } from './std-streams.ts'
+import { CliError, describeFileError, usageError } from './errors.ts'
+import { detectEarlyExit, exitAfter, interceptInterrupt, interrupt, onCrash, onSignal } from './signals.ts'
+import { createStdStream, findFilePath, findStdinKind } from './std-streams.ts'
 import { realTimers } from './timers.ts'
 
 /** The process as a host. Its streams are opened when they are first used. */
@@ -24,7 +24,7 @@ export function createProcessHost(): Host {
         return findStdinKind()
       },
       get file() {
-        return filePath(0)
+        return findFilePath(0)
       },
       open: () => process.stdin,
       setRaw: (isRaw) => void process.stdin.setRawMode(isRaw),
@@ -35,16 +35,16 @@ export function createProcessHost(): Host {
     timers: realTimers,
     checkArguments,
     onSignal: (clean) => onSignal(clean, stderr),
-    takeInterrupt,
-    expectEnd,
-    leaveAfter,
+    interceptInterrupt: interceptInterrupt,
+    detectEarlyExit: detectEarlyExit,
+    exitAfter: exitAfter,
     onCrash,
-    holdMemory,
+    limitYoungGeneration: limitYoungGeneration,
   }
 }
 
 /** V8's young generation would grow to 128 MiB in a long run, and save 2 to 8 % of the processor's time. */
-function holdMemory(): () => void {
+function limitYoungGeneration(): () => void {
   const { setFlagsFromString } = process.getBuiltinModule('node:v8')
   setFlagsFromString('--semi-space-growth-factor=1')
   // Code that was compiled with one set of flags is not taken by a run that has another.
@@ -56,14 +56,15 @@ function currentFolder(): string {
   try {
     return process.cwd()
   } catch (error) {
-    throw new CliError('file', `the current folder: ${fileProblem(error)}; change to another one`)
+    throw new CliError('file', `the current folder: ${describeFileError(error)}; change to another one`)
   }
 }
 
 /** Node replaces bytes that are not UTF-8 by U+FFFD: then the text to send would not be the text that was given. */
 function checkArguments(argv: string[]): void {
   const suspects = argv.filter((word) => word.includes('\ufffd'))
-  if (suspects.length > 0 && !areUtf8()) throw usage(`an argument is not UTF-8: ${suspects.join(' or ')}`)
+  if (suspects.length > 0 && !areUtf8())
+    throw usageError(`an argument is not UTF-8: ${suspects.join(' or ')}`)
 }
 
 /** Whether the system shows the bytes of this process's arguments, and all are UTF-8: U+FFFD itself was typed. */

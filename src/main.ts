@@ -1,11 +1,11 @@
 import { version } from '../package.json'
+import { ActiveSet } from './active-set.ts'
 import { flagValue } from './argv/bare-flags.ts'
-import type { Host, Run } from './context.ts'
-import { Crowd } from './crowd.ts'
-import { CliError, fileProblem, hasCode, OutputClosed } from './errors.ts'
-import { Calls } from './fate.ts'
+import type { Host, RunContext } from './context.ts'
+import { Calls } from './delivery-state.ts'
+import { CliError, describeFileError, hasCode, OutputClosed } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
-import { type StdStream, say } from './io/output.ts'
+import { type StdStream, writeText } from './io/output.ts'
 import { Report } from './report.ts'
 import { Secrets } from './secrets.ts'
 import { Summary } from './summary.ts'
@@ -13,14 +13,14 @@ import { Summary } from './summary.ts'
 export { createProcessHost } from './host.ts'
 
 /** How long the last of what a run writes may take after its deadline. Milliseconds. */
-const longestRest = 1000
+const finalWriteGraceMs = 1000
 
 /** Runs parley: arguments and the outside world in, an exit code out. Every failure ends here. */
 export async function main(argv: string[], outer: Host): Promise<number> {
   const isJson = flagValue(argv, '--errors') === 'json'
   const isForGithub = flagValue(argv, '--errors') === 'github'
   const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
-  const cleanups = new Crowd<() => unknown>()
+  const cleanups = new ActiveSet<() => unknown>()
   const secrets = new Secrets()
   const summary = new Summary()
   const calls = new Calls()
@@ -28,22 +28,22 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const report = new Report(argv, { host, summary, calls, secrets, start })
   let ending: Promise<number> | undefined
   const limit = { deadline: Infinity }
-  const run: Run = { start, limit, cleanups, lastSteps: [], secrets, summary, calls }
+  const run: RunContext = { start, limit, cleanups, lastSteps: [], secrets, summary, calls }
   host.onSignal?.((exit) => {
     // The terminal has shown the ^C that was typed.
     const isInLine = !cleanUp(cleanups) && exit === 130 && host.stderr.isTerminal
     // The command to be copied comes last.
-    const states = [problemOf(() => report.writeNow({ exit, isSignal: true })), calls.lastWords()]
+    const states = [catchMessage(() => report.writeSync({ exit, isSignal: true })), calls.lastWords()]
     const words = ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
     if (isJson) return describeSignal(exit, words)
     return guard(`${isInLine ? '\n' : ''}parley: ${words}\n`)
   })
-  host.onCrash?.((error) => fail(unexpected(error, calls.lastWords())))
-  const hasEnded = host.expectEnd?.(() => void fail(endedEarly(calls.lastWords())))
+  host.onCrash?.((error) => fail(unexpectedFailure(error, calls.lastWords())))
+  const hasEnded = host.detectEarlyExit?.(() => void fail(earlyExitFailure(calls.lastWords())))
   try {
-    const text = await findText(argv)
+    const text = await findStaticText(argv)
     if (text !== undefined) {
-      await say(host.stdout, text)
+      await writeText(host.stdout, text)
       return 0
     }
     checkArguments(argv, host, report)
@@ -60,11 +60,11 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return ending ?? exit
   } catch (error) {
     if (error instanceof OutputClosed) return 0
-    return await fail(error instanceof CliError ? error : unexpected(error, calls.lastWords()))
+    return await fail(error instanceof CliError ? error : unexpectedFailure(error, calls.lastWords()))
   } finally {
     cleanUp(cleanups)
     hasEnded?.()
-    host.leaveAfter?.(lateEnd() - host.timers.now())
+    host.exitAfter?.(getWriteDeadline() - host.timers.now())
   }
 
   function takeLastSteps(): void {
@@ -72,8 +72,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
 
   /** By the forward clock: what nobody takes by then is given up. Infinity without a deadline. */
-  function lateEnd(): number {
-    return Math.max(limit.deadline, host.timers.now() + longestRest)
+  function getWriteDeadline(): number {
+    return Math.max(limit.deadline, host.timers.now() + finalWriteGraceMs)
   }
 
   /** A signal for programs, in the form of a failure. */
@@ -94,13 +94,13 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     // What failed may be no call, but the printing of what several calls brought.
     const failure = thrown.with({ sent: thrown.details.sent ?? calls.sent })
     const { exitCode } = failure
-    const unwritten = await report.write({ exit: exitCode, failure }).then(() => undefined, messageOf)
-    const problem = unwritten ?? problemOf(takeLastSteps)
+    const unwritten = await report.write({ exit: exitCode, failure }).then(() => undefined, getMessage)
+    const problem = unwritten ?? catchMessage(takeLastSteps)
     cleanUp(cleanups)
     const whole = problem === undefined ? failure : failure.with({}, `${failure.message}; ${problem}`)
-    const until = { limit: { deadline: lateEnd() }, timers: host.timers }
+    const until = { limit: { deadline: getWriteDeadline() }, timers: host.timers }
     // A stderr that is gone changes nothing about the exit code.
-    const print = (stderr: StdStream, text: string) => say(stderr, text, until).catch(() => {})
+    const print = (stderr: StdStream, text: string) => writeText(stderr, text, until).catch(() => {})
     const shown = secrets.redactFailure(whole)
     const { renderAnnotation, renderFailureAsJson } = await import('./io/failure.ts')
     const text = isJson
@@ -114,29 +114,29 @@ export async function main(argv: string[], outer: Host): Promise<number> {
 }
 
 /** The message of what a piece of work throws. */
-function problemOf(work: () => void): string | undefined {
+function catchMessage(work: () => void): string | undefined {
   try {
     work()
   } catch (error) {
-    return messageOf(error)
+    return getMessage(error)
   }
   return undefined
 }
 
-const messageOf = (error: unknown) => (error as Error).message
+const getMessage = (error: unknown) => (error as Error).message
 
 /** The name of a report may be what is wrong about the arguments, so none is written then. */
 function checkArguments(argv: string[], host: Host, report: Report): void {
   try {
     host.checkArguments?.(argv)
   } catch (error) {
-    report.forgo()
+    report.disable()
     throw error
   }
 }
 
 /** A text that is always the same is printed at once: loading the command tree would take longer than all the rest. */
-async function findText(argv: string[]): Promise<string | undefined> {
+async function findStaticText(argv: string[]): Promise<string | undefined> {
   const [command = '', shell = ''] = argv
   if (argv.length === 1 && /^(-V|--version)$/.test(command)) return `${version}\n`
   if (argv.length !== 2 || command !== 'completion') return undefined
@@ -145,7 +145,7 @@ async function findText(argv: string[]): Promise<string | undefined> {
 }
 
 /** Returns whether the cursor is at the beginning of a line. */
-function cleanUp(cleanups: Crowd<() => unknown>): boolean {
+function cleanUp(cleanups: ActiveSet<() => unknown>): boolean {
   let isAtStart = false
   for (const clean of cleanups) {
     cleanups.delete(clean)
@@ -162,9 +162,9 @@ function cleanUp(cleanups: Crowd<() => unknown>): boolean {
  * A bug, or the system's refusal to open one more file, which may meet any of them. A bug's message may quote anything,
  * so only its kind and its place in the program are shown.
  */
-function unexpected(error: unknown, state: string | undefined): CliError {
+function unexpectedFailure(error: unknown, state: string | undefined): CliError {
   if (error instanceof Error && hasCode(error, 'EMFILE', 'ENFILE'))
-    return new CliError('file', fileProblem(error), { sent: 'unknown', consequence: state })
+    return new CliError('file', describeFileError(error), { sent: 'unknown', consequence: state })
   const { name, message, stack = '' } = error instanceof Error ? error : new Error('no error')
   const frames = stack.slice(stack.indexOf(message) + message.length)
   const place = /^\s+at .*?([^\s()/\\]+:\d+:\d+)\)?$/m.exec(frames)?.[1] ?? 'an unknown place'
@@ -176,7 +176,7 @@ function unexpected(error: unknown, state: string | undefined): CliError {
 }
 
 /** A bug: something was waited for that nothing was left to bring. */
-const endedEarly = (state: string | undefined) =>
+const earlyExitFailure = (state: string | undefined) =>
   new CliError('unexpected', 'a bug in parley: it ended before its work', {
     sent: 'unknown',
     consequence: state,
@@ -184,20 +184,20 @@ const endedEarly = (state: string | undefined) =>
 
 /** A failure as text. Its flags are read from the bare arguments, because they apply even if those are wrong. */
 async function renderForPerson(failure: CliError, argv: string[], host: Host): Promise<string> {
-  const [{ renderFailure }, { createStyle }, { createWrapping }] = await Promise.all([
+  const [{ renderFailure }, { createStyle }, { createLineWrapper }] = await Promise.all([
     import('./io/failure.ts'),
     import('./io/style.ts'),
     import('./io/wrapping.ts'),
   ])
   const style = await createStyle(flagValue(argv, '--color'), host.env, host.stderr.isTerminal)
-  return renderFailure(failure, style, await createWrapping(host.stderr))
+  return renderFailure(failure, style, await createLineWrapper(host.stderr))
 }
 
 /** Nothing that a run says is a command to the runner that reads it. */
 async function withGuard(host: Host) {
-  const { guardLines, guardText } = await import('./io/guarded-lines.ts')
-  const stderr = { value: guardLines(host.stderr), enumerable: true }
+  const { guardStreamFromRunner, guardTextFromRunner } = await import('./io/runner-guard.ts')
+  const stderr = { value: guardStreamFromRunner(host.stderr), enumerable: true }
   // A spread would ask for the current folder, which may be gone.
   const guarded = Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(host), stderr }) as Host
-  return { host: guarded, guard: (text: string) => guardText(text) }
+  return { host: guarded, guard: (text: string) => guardTextFromRunner(text) }
 }

@@ -1,17 +1,17 @@
 import { lstatSync, readFileSync, rmSync } from 'node:fs'
 import { version } from '../package.json'
-import { asFileFailure, CliError, exitCodes, usage } from './errors.ts'
-import type { Calls } from './fate.ts'
+import type { Calls } from './delivery-state.ts'
+import { asFileError, CliError, exitCodes, usageError } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { absolutePath } from './io/paths.ts'
-import { TemporaryFile, writeWhole } from './io/temporary-file.ts'
+import { TemporaryFile, writeFileAtomically } from './io/temporary-file.ts'
 import type { Secrets } from './secrets.ts'
-import type { Figures, Summary } from './summary.ts'
+import type { Summary, UsageFigures } from './summary.ts'
 import type { Timers } from './timers.ts'
 import { isObject, tryParseJson } from './wire/json/parse.ts'
 
 /** How a run ended. */
-export interface End {
+export interface RunEnd {
   exit: number
   /** Ended by a signal. */
   isSignal?: boolean
@@ -32,13 +32,13 @@ export interface ReportSource {
  * Prepares to write the report of a run, and removes an earlier one. What it returns writes it whole, synchronously,
  * so that a signal can call it. Both throw a `CliError` of kind `file` if it cannot be written.
  */
-export function openReport(
+export function prepareReport(
   name: string,
   { host, summary, calls, secrets, start }: ReportSource,
-): (end: End) => void {
-  if (name === '' || name === '-') throw usage('--report needs the name of a file')
+): (end: RunEnd) => void {
+  if (name === '' || name === '-') throw usageError('--report needs the name of a file')
   const target = absolutePath(host, name)
-  const asFailure = (error: unknown) => asFileFailure(error, `--report ${name}`)
+  const asFailure = (error: unknown) => asFileError(error, `--report ${name}`)
   try {
     requireReplaceable(target, name)
     // Shows that a file can be made there.
@@ -51,7 +51,7 @@ export function openReport(
     try {
       requireReplaceable(target, name)
       const report = describeRun(summary, calls, end, (host.timers.now() - start) / 1000)
-      writeWhole(target, `${escapeJson(JSON.stringify(secrets.redactValue(report)))}\n`)
+      writeFileAtomically(target, `${escapeJson(JSON.stringify(secrets.redactValue(report)))}\n`)
     } catch (error) {
       throw asFailure(error).with({ consequence: 'the report was not written', sent: calls.sent })
     }
@@ -68,10 +68,10 @@ function requireReplaceable(target: string, name: string): void {
 }
 
 /** Bytes. Of many files only a batch writes, and it does not name them. */
-const largestReport = 16 * 2 ** 20
+const maxReportBytes = 16 * 2 ** 20
 
 function isReport(path: string, size: number): boolean {
-  if (size > largestReport) return false
+  if (size > maxReportBytes) return false
   const report = tryParseJson(readFileSync(path).toString())
   return (
     isObject(report) &&
@@ -79,7 +79,7 @@ function isReport(path: string, size: number): boolean {
   )
 }
 
-const counted = [
+const usageFields = [
   'inputTokens',
   'outputTokens',
   'cacheReadInputTokens',
@@ -92,7 +92,7 @@ const counted = [
 function describeRun(
   summary: Summary,
   calls: Calls,
-  { exit, isSignal, failure }: End,
+  { exit, isSignal, failure }: RunEnd,
   seconds: number,
 ): object {
   const { command, id, model, stopReason, session, usage, attempts, files, counts } = summary
@@ -111,26 +111,26 @@ function describeRun(
     id: shown(id),
     model: shown(model),
     stopReason: shown(stopReason),
-    usage: countsOf(run?.tokens ?? usage),
+    usage: pickUsage(run?.tokens ?? usage),
     seconds,
     attempts,
     requestId: shown(requestId),
     session: shown(session),
     files: files ?? null,
-    cost: inText(run),
-    sessionUsage: whole?.tokens ? countsOf(whole.tokens) : null,
-    sessionCost: inText(whole),
+    cost: formatCost(run),
+    sessionUsage: whole?.tokens ? pickUsage(whole.tokens) : null,
+    sessionCost: formatCost(whole),
     toolUses: toolUses?.() ?? null,
     resume: (isSignal ? summary.resume?.() : failure?.details.resume) ?? null,
     ...counts?.(),
   }
 }
 
-const countsOf = (tokens: { [Name in (typeof counted)[number]]?: number | null } = {}) =>
-  Object.fromEntries(counted.map((name) => [name, tokens[name] ?? null]))
+const pickUsage = (tokens: { [Name in (typeof usageFields)[number]]?: number | null } = {}) =>
+  Object.fromEntries(usageFields.map((name) => [name, tokens[name] ?? null]))
 
 /** Whole minor units as text, as services tell them. */
-const inText = ({ cost }: Figures = {}) =>
+const formatCost = ({ cost }: UsageFigures = {}) =>
   cost ? { amount: String(cost.amount), currency: cost.currency } : null
 
 const shown = (text: string | undefined) => (text === undefined ? null : oneLine(text, 200))

@@ -1,11 +1,11 @@
 import { flagValue, hasFlag } from './argv/bare-flags.ts'
-import type { End, ReportSource } from './report-file.ts'
+import type { ReportSource, RunEnd } from './report-file.ts'
 
 /** The report of a run, if one is asked for. */
 export class Report {
   readonly #source: ReportSource
   #name: string | undefined
-  #write: ((end: End) => void) | undefined
+  #write: ((end: RunEnd) => void) | undefined
 
   /** The flags are read from the bare arguments, because they apply even if those are wrong. */
   constructor(argv: string[], source: ReportSource) {
@@ -20,25 +20,25 @@ export class Report {
    */
   async open(): Promise<void> {
     const name = this.#name
-    this.forgo()
+    this.disable()
     if (name === undefined) return
-    const { openReport } = await import('./report-file.ts')
-    this.#write = openReport(name, this.#source)
+    const { prepareReport } = await import('./report-file.ts')
+    this.#write = prepareReport(name, this.#source)
   }
 
   /** A report that is not open is not written. */
-  forgo(): void {
+  disable(): void {
     this.#name = undefined
   }
 
   /** Writes it, once; also of a run that ended before its report was opened. Throws a `CliError`. */
-  async write(end: End): Promise<void> {
+  async write(end: RunEnd): Promise<void> {
     await this.open()
-    this.writeNow(end)
+    this.writeSync(end)
   }
 
   /** The same for a signal: synchronous, and nothing is written before the report is open. */
-  writeNow(end: End): void {
+  writeSync(end: RunEnd): void {
     const write = this.#write
     this.#write = undefined
     write?.(end)

@@ -2,7 +2,7 @@ import { writeSync } from 'node:fs'
 import { constants } from 'node:os'
 import type { Interrupt } from './context.ts'
 import type { StdStream } from './io/output.ts'
-import { setTimer } from './timers.ts'
+import { setLongTimeout } from './timers.ts'
 
 /** SIGBREAK is Windows' own, by Ctrl-Break; CI runners send it there before they kill. Elsewhere it never comes. */
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const
@@ -33,7 +33,7 @@ export function stopListening(): void {
 }
 
 /** Has `act` called in place of the first SIGINT. */
-export function takeInterrupt(act: () => void): Interrupt {
+export function interceptInterrupt(act: () => void): Interrupt {
   const others = process.rawListeners('SIGINT') as NodeJS.SignalsListener[]
   // A signal that has come and was not told yet is lost once nobody listens, so there is always a listener.
   const giveBack = () => {
@@ -48,7 +48,7 @@ export function takeInterrupt(act: () => void): Interrupt {
   process.on('SIGINT', takeFirst)
   for (const listener of others) process.off('SIGINT', listener)
   return {
-    giveBack,
+    release: giveBack,
     raise() {
       interrupt()
       // A signal that is on its way does not keep a process running.
@@ -71,15 +71,15 @@ function raise(signal: (typeof signals)[number]): void {
 }
 
 /** While a run has not ended, the process fails: an empty event loop alone would end it with exit code 0. */
-export function expectEnd(report: () => void): () => void {
+export function detectEarlyExit(report: () => void): () => void {
   process.exitCode = 1
   process.once('beforeExit', report)
   return () => void process.off('beforeExit', report)
 }
 
 /** Ends the process after so many milliseconds, if something that nobody takes keeps it alive. */
-export function leaveAfter(milliseconds: number): void {
-  if (milliseconds < Infinity) setTimer(() => process.exit(), milliseconds).unref()
+export function exitAfter(milliseconds: number): void {
+  if (milliseconds < Infinity) setLongTimeout(() => process.exit(), milliseconds).unref()
 }
 
 /** Has an error reported that nothing caught, and ends the process with the exit code that it gets. */

@@ -18,7 +18,7 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
       return isOnTerminal
     },
     get file() {
-      return filePath(descriptor)
+      return findFilePath(descriptor)
     },
     get isClosed() {
       return wasClosed(descriptor)
@@ -27,7 +27,7 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
       return this.isTerminal ? open().columns : undefined
     },
     open,
-    writeNow(bytes) {
+    writeSync(bytes) {
       // Bytes in a Windows console would be read in its own code page: only the stream writes text there. And the first
       // process of a container dies by no signal that it does not listen to.
       if (stream || process.pid === 1 || (process.platform === 'win32' && this.isTerminal)) return 0
@@ -87,7 +87,7 @@ function wasClosed(descriptor: number): boolean {
 }
 
 /** The real path of a regular file, if the system tells it. */
-export function filePath(descriptor: number): string | undefined {
+export function findFilePath(descriptor: number): string | undefined {
   try {
     return fstatSync(descriptor).isFile() ? realpathSync(`/dev/fd/${descriptor}`) : undefined
   } catch {

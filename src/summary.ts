@@ -2,7 +2,7 @@ import type { Money } from './wire/sessions/usage.ts'
 import type { TokenCount, TokenCounts } from './wire/token-count.ts'
 
 /** What was used, as far as the service tells. */
-export interface Figures {
+export interface UsageFigures {
   tokens?: (TokenCounts & { totalTokens: TokenCount }) | undefined
   cost?: Money | undefined
 }
@@ -17,9 +17,9 @@ interface ToolUseCounts {
 
 /** What only a run of a session can tell. */
 interface SessionFigures {
-  run?: Figures
+  run?: UsageFigures
   /** All of the session, the run included. */
-  session?: Figures
+  session?: UsageFigures
   /** Counts the tool uses of the run by outcome, so far. */
   toolUses?(): ToolUseCounts
 }
@@ -48,7 +48,7 @@ export class Summary {
   counts: (() => { counts: object; failures: object }) | undefined
 }
 
-interface Answered {
+interface AnswerFacts {
   id?: string
   model?: string
   stopReason?: string
@@ -56,17 +56,17 @@ interface Answered {
 }
 
 /** Adds what an answer says of itself. */
-export function addAnswer(summary: Summary, { id, model, stopReason, usage }: Answered): void {
+export function addAnswerFacts(summary: Summary, { id, model, stopReason, usage }: AnswerFacts): void {
   // Of many answers only the sums are shown.
   const isOneOfMany = summary.counts !== undefined
   summary.model = isOneOfMany ? undefined : (model ?? summary.model)
   summary.id = isOneOfMany ? undefined : id
   summary.stopReason = isOneOfMany ? undefined : stopReason
-  addCounts(summary.usage, usage)
+  addToSums(summary.usage, usage)
 }
 
 /** Adds numbers to their sums by name. A sum of which a part cannot be read is not known. */
-export function addCounts(sums: Record<string, number | null>, counts: object = {}): void {
+export function addToSums(sums: Record<string, number | null>, counts: object = {}): void {
   for (const [name, count] of Object.entries<number | null | undefined>({ ...counts })) {
     const { [name]: before = 0 } = sums
     if (count !== undefined) sums[name] = before === null || count === null ? null : before + count

@@ -3,7 +3,7 @@ export interface Timers {
   /** Milliseconds since some moment. This clock only goes forward: deadlines, pauses and durations are measured by it. */
   now(): number
   /** Milliseconds since the epoch, by the clock on the wall, which may be set back. Only what is shown or kept needs it. */
-  date(): number
+  wallTime(): number
   /** Resolves after so many milliseconds, or when the signal is aborted. */
   wait(milliseconds: number, signal?: AbortSignal): Promise<void>
   /** From 0 up to 1: for waits that are not to end all at once. */
@@ -17,12 +17,12 @@ export interface Limit {
 }
 
 /** Like `setTimeout`, but a wait of more than 24 days does not become one of a millisecond. */
-export function setTimer(callback: () => void, milliseconds: number): NodeJS.Timeout {
+export function setLongTimeout(callback: () => void, milliseconds: number): NodeJS.Timeout {
   return setTimeout(callback, Math.min(Math.max(milliseconds, 0), 2 ** 31 - 1))
 }
 
 /** Calls `act` after so many milliseconds, unless the returned function is called before. */
-export function callAfter({ wait }: Timers, milliseconds: number, act: () => void): () => void {
+export function schedule({ wait }: Timers, milliseconds: number, act: () => void): () => void {
   const isOver = new AbortController()
   void wait(milliseconds, isOver.signal).then(() => {
     if (!isOver.signal.aborted) act()
@@ -31,7 +31,7 @@ export function callAfter({ wait }: Timers, milliseconds: number, act: () => voi
 }
 
 /** Resolves with `work`; throws what `late` makes if `time`, by the forward clock, comes first. */
-export async function inTime<T>(
+export async function withTimeLimit<T>(
   work: Promise<T>,
   { time, timers }: { time: number; timers: Timers },
   late: () => Error,
@@ -39,14 +39,14 @@ export async function inTime<T>(
   if (time === Infinity) return work
   let cancel = () => {}
   const end = new Promise<never>((_, reject) => {
-    cancel = callAfter(timers, time - timers.now(), () => reject(late()))
+    cancel = schedule(timers, time - timers.now(), () => reject(late()))
   })
   return Promise.race([work, end]).finally(cancel)
 }
 
 export const realTimers: Timers = {
   now: () => Math.floor(performance.now()),
-  date: Date.now,
+  wallTime: Date.now,
   random: Math.random,
   wait: (milliseconds, signal) =>
     new Promise((resolve) => {
@@ -55,7 +55,7 @@ export const realTimers: Timers = {
         signal?.removeEventListener('abort', end)
         resolve()
       }
-      const timer = setTimer(end, milliseconds)
+      const timer = setLongTimeout(end, milliseconds)
       signal?.addEventListener('abort', end)
     }),
 }

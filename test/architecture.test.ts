@@ -13,8 +13,8 @@ const read = (file: string) => readFileSync(join(source, file), 'utf8')
 
 /** From the ground up; rooms on one floor do not import each other. */
 const floors = [
-  ['crowd.ts'],
-  ['fate.ts'],
+  ['active-set.ts'],
+  ['delivery-state.ts'],
   ['errors.ts', 'timers.ts', 'argv'],
   ['secrets.ts'],
   ['wire'],

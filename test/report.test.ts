@@ -2,11 +2,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFil
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { version } from '../package.json'
+import { Calls } from '../src/delivery-state.ts'
 import { createEmulator } from '../src/emulator/emulator.ts'
 import { CliError } from '../src/errors.ts'
-import { Calls } from '../src/fate.ts'
 import { Report } from '../src/report.ts'
-import { openReport } from '../src/report-file.ts'
+import { prepareReport } from '../src/report-file.ts'
 import { Secrets } from '../src/secrets.ts'
 import { Summary } from '../src/summary.ts'
 import { realTimers } from '../src/timers.ts'
@@ -357,17 +357,17 @@ const interruption = { exit: 143, isSignal: true }
 
 test('a signal writes none before it is open, and the first end that is written stays', async () => {
   const { cwd, report } = prepare()
-  report.writeNow(interruption)
+  report.writeSync(interruption)
   expect(readdirSync(cwd)).toEqual([])
   writeFileSync(join(cwd, 'r.json'), '')
   await report.open()
   expect(readdirSync(cwd)).toEqual([])
   await report.open()
-  report.writeNow(interruption)
+  report.writeSync(interruption)
   expect(read(cwd)).toMatchObject({ exit: 143, kind: 'signal' })
   await report.open()
   await report.write({ exit: 0 })
-  report.writeNow({ exit: 0 })
+  report.writeSync({ exit: 0 })
   expect(read(cwd).exit).toBe(143)
 })
 
@@ -378,10 +378,10 @@ test('a run that forgoes it, or only shows what it would send, writes none, what
     [['--curl'], false],
   ] as const) {
     const { cwd, report } = prepare(...flags)
-    if (forgoes) report.forgo()
+    if (forgoes) report.disable()
     await report.open()
     await report.write({ exit: 0 })
-    report.writeNow(interruption)
+    report.writeSync(interruption)
     expect(readdirSync(cwd)).toEqual([])
   }
 })
@@ -400,7 +400,7 @@ test('one that cannot be written is told by each end in its way, and leaves noth
   const other = prepare()
   await other.report.open()
   mkdirSync(join(other.cwd, 'r.json'))
-  expect(() => other.report.writeNow(interruption)).toThrow(why)
+  expect(() => other.report.writeSync(interruption)).toThrow(why)
   expect(readdirSync(other.cwd)).toEqual(['r.json'])
   const early = prepare()
   mkdirSync(join(early.cwd, 'r.json'))
@@ -409,13 +409,13 @@ test('one that cannot be written is told by each end in its way, and leaves noth
 
 test('F31 a report of up to 16 MiB is replaced, and a longer one stays', () => {
   const { cwd, source } = prepare()
-  openReport('r.json', source)({ exit: 0 })
+  prepareReport('r.json', source)({ exit: 0 })
   const report = readFileSync(join(cwd, 'r.json'), 'utf8')
   writeFileSync(join(cwd, 'r.json'), report.padEnd(2 ** 24))
-  openReport('r.json', source)({ exit: 0 })
+  prepareReport('r.json', source)({ exit: 0 })
   expect(readFileSync(join(cwd, 'r.json'), 'utf8')).toBe(report)
   writeFileSync(join(cwd, 'r.json'), report.padEnd(2 ** 24 + 1))
-  expect(() => openReport('r.json', source)).toThrow('it is neither empty nor a report')
+  expect(() => prepareReport('r.json', source)).toThrow('it is neither empty nor a report')
 })
 
 test('what a run came to is in it, field by field', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { takeInterrupt } from '../src/signals.ts'
+import { interceptInterrupt } from '../src/signals.ts'
 
 test('a SIGINT that came just before somebody took it is theirs (needs signals)', async () => {
   let count = 0
@@ -7,7 +7,7 @@ test('a SIGINT that came just before somebody took it is theirs (needs signals)'
   process.on('SIGINT', ignore)
   const taken = new Promise<string>((resolve) => {
     process.kill(process.pid, 'SIGINT')
-    takeInterrupt(() => resolve('taken'))
+    interceptInterrupt(() => resolve('taken'))
   })
   expect(await taken).toBe('taken')
   expect({ count, isGivenBack: process.listeners('SIGINT').includes(ignore) }).toEqual({

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import type { Context } from '../context.ts'
-import { CliError, usage } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
 import { agentHeaders, type RequestParts } from '../http/request.ts'
-import { type FileOutput, keepingPart, openFileOutput } from '../io/file-output.ts'
+import { type FileOutput, openFileOutput, savingPartOnFailure } from '../io/file-output.ts'
 import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/utf8.ts'
@@ -35,8 +35,8 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   const settings = await readSettings(context)
   const { endpoint, parts } = await readRequest(context, settings, words, options)
   const { output: name, include: hasHead = false } = options
-  if (options.paginate && endpoint.method !== 'GET') throw usage('--paginate is for GET only')
-  if (options.paginate && hasHead) throw usage('--paginate and --include exclude each other')
+  if (options.paginate && endpoint.method !== 'GET') throw usageError('--paginate is for GET only')
+  if (options.paginate && hasHead) throw usageError('--paginate and --include exclude each other')
   const file = name === undefined || name === '-' ? undefined : await openFileOutput(name, context)
   const caller = createCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return
@@ -44,7 +44,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   const print = createPrinter(context.output, { hasHead, layOut: chooseLayout(context) })
   const printWhole = file ? createPrinter(file, { hasHead }) : print
   try {
-    await keepingPart(context, file, async () => {
+    await savingPartOnFailure(context, file, async () => {
       if (options.paginate) await paginate(caller, { endpoint, parts, settings }, file ?? context.output)
       else await caller.call(endpoint, parts, (answer) => printAnswer(printWhole, answer, file))
       await file?.commit()
@@ -68,7 +68,7 @@ async function readRequest(
   const { path, query } = readPath(given, values[addressOf[service]])
   const hasBody = options.input !== undefined || (options.set ?? []).length > 0
   const method = options.method ?? (hasBody ? 'POST' : 'GET')
-  if (hasBody && (method === 'GET' || method === 'HEAD')) throw usage(`${method} takes no body`)
+  if (hasBody && (method === 'GET' || method === 'HEAD')) throw usageError(`${method} takes no body`)
   const body = hasBody ? await readBody(context, options) : undefined
   return {
     endpoint: { service, method, path, repeat: repeatOf(method, context), accept: '*/*' },
@@ -91,7 +91,7 @@ async function readBody(context: Context, { input, set = [] }: ApiOptions): Prom
   const { input: inputs, flags } = context
   const assignments = set.map(parseAssignment)
   const name = input === undefined || input === '-' ? 'stdin' : input
-  const given = input === undefined ? Buffer.from('{}') : await inputs.bytes(input, '-i -')
+  const given = input === undefined ? Buffer.from('{}') : await inputs.readBytes(input, '-i -')
   const isOther = flags.header?.some((line) => /^content-type:(?!.*json)/i.test(line)) ?? false
   if (isOther && assignments.length === 0) return given
   const text = decodeUtf8(given, name)
@@ -109,7 +109,7 @@ function readPath(given: string, address: string | undefined) {
   // A URL encodes or drops what cannot be sent as it is spelled.
   const { pathname: path, search } = new URL(`http://host${spelled}`)
   if (given === '' || path + search !== spelled.replace(/\?$/, '') || hasDotSegment(path))
-    throw usage(
+    throw usageError(
       'a path must not be empty, or have the segments . and .., a fragment (#), or characters that are not percent-encoded',
     )
   return { path, query: search.slice(1) }
@@ -120,7 +120,7 @@ function withoutAddress(url: string, address: string | undefined): string {
   const base = address?.replace(/\/+$/, '') ?? ''
   const rest = url.slice(base.length)
   if (base === '' || !url.startsWith(base) || !/^([/?]|$)/.test(rest))
-    throw usage("give the path only, or a URL that begins with the service's address")
+    throw usageError("give the path only, or a URL that begins with the service's address")
   return rest
 }
 
@@ -186,13 +186,13 @@ type LayOut = (text: string) => Promise<string | undefined>
 function chooseLayout({ flags, host, output }: Context): LayOut | undefined {
   if (!output.isTerminal || flags.raw) return undefined
   return async (text) => {
-    const [{ layOutPage }, { paint }, { wantsColour }] = await Promise.all([
-      import('../io/json-lines.ts'),
+    const [{ formatJson }, { paint }, { wantsColour }] = await Promise.all([
+      import('../io/json-layout.ts'),
       import('../io/spans.ts'),
       import('../io/style.ts'),
     ])
     const isColoured = wantsColour(flags.color, host.env, true)
-    return layOutPage(text, (line) => paint(line, isColoured))
+    return formatJson(text, (line) => paint(line, isColoured))
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
-import { CliError, usage } from '../errors.ts'
-import type { Sent } from '../fate.ts'
+import type { Sent } from '../delivery-state.ts'
+import { CliError, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
 import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { BatchOptions } from './flags.ts'
@@ -37,7 +37,7 @@ export async function answerBatch(
   const context = withStatusLine(outer)
   const settings = await readSettings(context)
   const work = await readWork(context, settings)
-  if (context.flags.curl) throw usage('--curl shows one request, --batch has many: use --dry-run')
+  if (context.flags.curl) throw usageError('--curl shows one request, --batch has many: use --dry-run')
   if (context.host.stdout.isClosed && options.results === undefined && !context.flags.dryRun) throw noStdout()
   const source = await openSource(context, options.batch ?? '')
   try {
@@ -97,7 +97,7 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
 /** The first Ctrl-C begins nothing new, and the process dies by it once what was begun is finished. */
 function takeInterrupt({ host, note, cleanups }: BatchContext, run: BatchRun): () => Promise<void> {
   let isInterrupted = false
-  const interrupt = host.takeInterrupt?.(() => {
+  const interrupt = host.interceptInterrupt?.(() => {
     note('finishing what was begun; a second Ctrl-C ends at once')
     isInterrupted = true
     run.finish()
@@ -109,7 +109,7 @@ function takeInterrupt({ host, note, cleanups }: BatchContext, run: BatchRun): (
       // The signal prints the counts.
       await interrupt?.raise()
     }
-    interrupt?.giveBack()
+    interrupt?.release()
   }
 }
 
@@ -117,7 +117,7 @@ function takeInterrupt({ host, note, cleanups }: BatchContext, run: BatchRun): (
 function requireLine({ flags, note }: BatchContext, { tally }: BatchInput, { name }: BatchSource): void {
   if (tally.hasLine) return
   const empty = `${name}: it has no line with a request`
-  if (flags.failOnEmpty) throw usage(empty)
+  if (flags.failOnEmpty) throw usageError(empty)
   note(empty)
 }
 

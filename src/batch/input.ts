@@ -3,11 +3,11 @@ import { hash as digest } from 'node:crypto'
 import { promises as fs } from 'node:fs'
 import { Spent } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
-import { asFileFailure, CliError, mostCounted, usage, usageProblems } from '../errors.ts'
-import { cutLines } from '../io/cut-lines.ts'
-import { openStream, readStream } from '../io/input.ts'
+import { asFileError, CliError, maxCountedProblems, usageError, usageErrorOfProblems } from '../errors.ts'
+import { openReadable, readStream } from '../io/input.ts'
 import { absolutePath } from '../io/paths.ts'
-import { wayToUtf8 } from '../io/utf8.ts'
+import { splitLines } from '../io/raw-lines.ts'
+import { utf8Advice } from '../io/utf8.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
 import { type Id, type LineForm, readForm } from './line-form.ts'
@@ -105,11 +105,12 @@ export interface BatchInput {
 
 /** Opens a file, or stdin for `-`. Throws a `CliError`. */
 export async function openSource({ input, host }: Context, name: string): Promise<BatchSource> {
-  if (name === '') throw usage('--batch needs a file, or - for stdin')
+  if (name === '') throw usageError('--batch needs a file, or - for stdin')
   if (name === '-') {
-    if (input.stdinKind === 'terminal') throw usage('--batch -: stdin is a terminal; give a file or a pipe')
+    if (input.stdinKind === 'terminal')
+      throw usageError('--batch -: stdin is a terminal; give a file or a pipe')
     const close = () => void host.stdin.open().destroy()
-    return { name: 'stdin', isRepeatable: false, read: () => input.stdinChunks('--batch -'), close }
+    return { name: 'stdin', isRepeatable: false, read: () => input.readStdinChunks('--batch -'), close }
   }
   const path = absolutePath(host, name)
   try {
@@ -117,10 +118,10 @@ export async function openSource({ input, host }: Context, name: string): Promis
     if (stat.isDirectory()) throw new CliError('file', `${name}: it is a folder`)
     await fs.access(path, fs.constants.R_OK)
     const closing = new AbortController()
-    const read = () => readStream((stop) => openStream(path, stop), name, closing.signal)
+    const read = () => readStream((stop) => openReadable(path, stop), name, closing.signal)
     return { name, isRepeatable: stat.isFile(), read, close: () => closing.abort() }
   } catch (error) {
-    throw asFileFailure(error, name)
+    throw asFileError(error, name)
   }
 }
 
@@ -136,11 +137,11 @@ export async function* readLines(
   longest = longestMebibytes * mebibyte,
 ): AsyncGenerator<TextLine, void, undefined> {
   let index = 0
-  for await (const lines of cutLines(chunks, longest)) {
+  for await (const lines of splitLines(chunks, longest)) {
     for (const { bytes } of lines) {
       index++
       if (!bytes) yield { index, problem: `it is longer than ${longest / mebibyte} MiB` }
-      else if (!isUtf8(bytes)) yield { index, problem: `it is not UTF-8 text: ${wayToUtf8(bytes)}` }
+      else if (!isUtf8(bytes)) yield { index, problem: `it is not UTF-8 text: ${utf8Advice(bytes)}` }
       else {
         // This takes a byte order mark away too.
         const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString().trim()
@@ -184,7 +185,7 @@ export async function readInput(
   const refuse = () => refuseLines(bad, source.name)
   const lines = read((line) => {
     bad.push(line)
-    if (!source.isRepeatable || bad.length > mostCounted) throw refuse()
+    if (!source.isRepeatable || bad.length > maxCountedProblems) throw refuse()
   })
   if (!source.isRepeatable) return { tally, lines }
   const checked: Checked = { numbers: [], marks: [], repeated: new Map() }
@@ -275,7 +276,7 @@ function describeProblem(error: unknown, text: string): Omit<BadLine, 'index'> {
 
 function refuseLines(bad: BadLine[], name: string): CliError {
   const hint = bad.find((line) => line.hint)?.hint
-  return usageProblems(
+  return usageErrorOfProblems(
     name,
     bad.map(({ index, problem }) => `line ${index}: ${problem}`),
   ).with(hint ? { consequence: hint } : {})

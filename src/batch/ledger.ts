@@ -1,4 +1,4 @@
-import { usage } from '../errors.ts'
+import { usageError } from '../errors.ts'
 import { DigestMap } from './digest-map.ts'
 import type { Id } from './line-form.ts'
 
@@ -43,9 +43,9 @@ export class Ledger {
 
   #enterId(id: Id, hash: string): void {
     this.#ids.update(String(id), (entry) => {
-      if (entry & entered) throw usage(`its id ${show(id)} was used before`)
+      if (entry & entered) throw usageError(`its id ${show(id)} was used before`)
       if (entry & recalled && restOf(entry) !== partOf(hash))
-        throw usage(`its id ${show(id)} is in the results with another request`)
+        throw usageError(`its id ${show(id)} is in the results with another request`)
       return toEntry(partOf(hash), (entry & recalled) | entered)
     })
   }

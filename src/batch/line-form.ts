@@ -1,4 +1,4 @@
-import { usage } from '../errors.ts'
+import { usageError } from '../errors.ts'
 import { isObject, parseJson } from '../wire/json/parse.ts'
 import { childrenOf, findChild, skipBlanks } from '../wire/json/scanner.ts'
 
@@ -21,11 +21,11 @@ const expected = 'it must be a prompt in quotes, {"prompt"}, a body with "conten
 export function readForm(line: string): LineForm {
   const value = parseJson(line)
   if (typeof value === 'string') return { prompt: readPrompt(value) }
-  if (!isObject(value)) throw usage(expected)
+  if (!isObject(value)) throw usageError(expected)
   if (Object.hasOwn(value, 'contents')) return readBody(line, value)
   if (Object.hasOwn(value, 'prompt')) return readOwn(value)
   const [bodyName] = only(value, bodyNames)
-  if (bodyName === undefined) throw usage(expected)
+  if (bodyName === undefined) throw usageError(expected)
   return readForeign(line, value, bodyName)
 }
 
@@ -36,10 +36,10 @@ function readOwn(value: Record<string, unknown>): LineForm {
 
 function readForeign(line: string, value: Record<string, unknown>, bodyName: string): LineForm {
   const [idName] = only(value, idNames)
-  if (idName === undefined) throw usage(`it has a "${bodyName}", but no "custom_id" and no "key"`)
+  if (idName === undefined) throw usageError(`it has a "${bodyName}", but no "custom_id" and no "key"`)
   refuseOthers(value, [idName, bodyName, ...ignoredNames])
   const body = value[bodyName]
-  if (!isObject(body)) throw usage(`its "${bodyName}" must be an object`)
+  if (!isObject(body)) throw usageError(`its "${bodyName}" must be an object`)
   const { start, end } = findChild(line, 0, bodyName) as { start: number; end: number }
   return { id: readId(value, idName), ...readBody(line.slice(start, end), body) }
 }
@@ -51,15 +51,15 @@ function readBody(body: string, value: Record<string, unknown>): { model?: strin
 }
 
 function readPrompt(prompt: unknown): string {
-  if (typeof prompt !== 'string') throw usage('its "prompt" must be a text')
-  if (prompt.trim() === '') throw usage('its prompt is empty')
+  if (typeof prompt !== 'string') throw usageError('its "prompt" must be a text')
+  if (prompt.trim() === '') throw usageError('its prompt is empty')
   return prompt
 }
 
 function readModel(value: Record<string, unknown>): string | undefined {
   if (!Object.hasOwn(value, 'model')) return undefined
   const { model } = value
-  if (typeof model !== 'string' || model === '') throw usage('its "model" must be a name')
+  if (typeof model !== 'string' || model === '') throw usageError('its "model" must be a name')
   return model
 }
 
@@ -67,20 +67,20 @@ function readId(value: Record<string, unknown>, name: string): Id | undefined {
   if (!Object.hasOwn(value, name)) return undefined
   const id = value[name]
   if (typeof id === 'string' || Number.isSafeInteger(id)) return id as Id
-  throw usage(`its "${name}" must be a text or a whole number`)
+  throw usageError(`its "${name}" must be a text or a whole number`)
 }
 
 /** Those of the names that the object has. Throws if it has two: which one counts would be a guess. */
 function only(value: Record<string, unknown>, names: string[]): string[] {
   const found = names.filter((name) => Object.hasOwn(value, name))
-  if (found.length > 1) throw usage(`it has both "${found[0]}" and "${found[1]}"`)
+  if (found.length > 1) throw usageError(`it has both "${found[0]}" and "${found[1]}"`)
   return found
 }
 
 function refuseOthers(value: Record<string, unknown>, known: string[]): void {
   const other = Object.keys(value).find((name) => !known.includes(name))
   if (other === undefined) return
-  throw usage(`it has ${JSON.stringify(other.slice(0, 50))}, which a line of this form cannot have`)
+  throw usageError(`it has ${JSON.stringify(other.slice(0, 50))}, which a line of this form cannot have`)
 }
 
 /** The object without this field, wherever and however often it is there; all else stays as it is spelled. */

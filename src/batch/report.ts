@@ -3,10 +3,10 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { describeRetry } from '../http/call.ts'
 import { escapeJson } from '../io/escape.ts'
-import { describeFailure } from '../io/failure.ts'
-import { describeAgo, giveLifeSigns } from '../io/life-signs.ts'
+import { toFailureJson } from '../io/failure.ts'
+import { formatAgo, printProgressLines } from '../io/progress-lines.ts'
 import { StatusLine } from '../io/status-line.ts'
-import { callAfter } from '../timers.ts'
+import { schedule } from '../timers.ts'
 import type { Tally } from './input.ts'
 
 /** A context whose messages come above a status line. */
@@ -17,8 +17,15 @@ export interface BatchContext extends Context {
 export function withStatusLine(context: Context): BatchContext {
   const status = new StatusLine(context.host.stderr)
   const above = (say: (line: string) => void) => (line: string) => status.above(() => say(line))
-  const { note, warn, tell, foot } = context
-  return { ...context, status, note: above(note), warn: above(warn), tell: above(tell), foot: above(foot) }
+  const { note, warn, printLine, printFooter } = context
+  return {
+    ...context,
+    status,
+    note: above(note),
+    warn: above(warn),
+    printLine: above(printLine),
+    printFooter: above(printFooter),
+  }
 }
 
 /** How often the progress line is written anew. Milliseconds. */
@@ -56,7 +63,7 @@ export class BatchReport {
     context.calls.sayInstead(() => this.#describeEnd(undefined))
     context.cleanups.add(context.status.remove)
     if (this.#isShown) this.#tick()
-    this.#endLifeSigns = giveLifeSigns(context, () => this.#describeProgress())
+    this.#endLifeSigns = printProgressLines(context, () => this.#describeProgress())
   }
 
   /** Prints a result. Resolves once it is taken; throws as stdout does. */
@@ -75,13 +82,13 @@ export class BatchReport {
 
   /** A failure as it stands in a result, secrets redacted. */
   describe(error: CliError): object {
-    return describeFailure(this.#context.secrets.redactFailure(error))
+    return toFailureJson(this.#context.secrets.redactFailure(error))
   }
 
   /** The line with this number has its result. */
   onResult(index: number): void {
     const { host, cleanups } = this.#context
-    if (++this.#results === steady && host.holdMemory) cleanups.add(host.holdMemory())
+    if (++this.#results === steady && host.limitYoungGeneration) cleanups.add(host.limitYoungGeneration())
     this.#last = { index, at: this.#context.timers.now() }
   }
 
@@ -135,7 +142,7 @@ export class BatchReport {
   #tick(): void {
     const { status, host, timers } = this.#context
     status.show(this.#progress().slice(0, Math.max(0, (host.stderr.columns || 80) - 1)))
-    this.#forget = callAfter(timers, step, () => this.#tick())
+    this.#forget = schedule(timers, step, () => this.#tick())
   }
 
   #progress(): string {
@@ -148,7 +155,7 @@ export class BatchReport {
   #describeProgress(): string {
     const last = this.#last
     const when = last
-      ? `line ${last.index} came last, ${describeAgo(last.at, this.#context.timers.now())}`
+      ? `line ${last.index} came last, ${formatAgo(last.at, this.#context.timers.now())}`
       : 'no line yet'
     return `${this.#progress()}; ${when}`
   }

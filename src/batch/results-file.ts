@@ -1,10 +1,10 @@
 import { rmSync } from 'node:fs'
 import type { Context } from '../context.ts'
-import { asFileFailure, CliError } from '../errors.ts'
+import { asFileError, CliError } from '../errors.ts'
 import { AppendedFile } from '../io/appended-file.ts'
-import { cutLines } from '../io/cut-lines.ts'
 import { type Lock, lockForRun } from '../io/lock.ts'
 import { absolutePath } from '../io/paths.ts'
+import { splitLines } from '../io/raw-lines.ts'
 import { longestText } from '../wire/json/body-text.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
@@ -68,7 +68,7 @@ export async function openResults(
       throw new CliError('file', `${name}: it has no results of a batch`)
     if (earlier.tail === 'foreign')
       throw new CliError('file', `${name}: its last line is not a result of a batch`)
-    if (earlier.tail === 'torn') file.cut(earlier.end)
+    if (earlier.tail === 'torn') file.truncate(earlier.end)
     if (earlier.tail === 'whole') file.append('\n')
     const results = new ResultsFile(file, held, { path, name, isResumed, earlier })
     cleanups.add(results.close)
@@ -78,7 +78,7 @@ export async function openResults(
     if (held && !isResumed) rmSync(path, { force: true })
     held?.release()
     file.close()
-    throw asFileFailure(error, name)
+    throw asFileError(error, name)
   }
 }
 
@@ -115,7 +115,7 @@ export class ResultsFile {
     try {
       this.#file.append(`${line}\n`)
     } catch (error) {
-      this.#file.cut(size)
+      this.#file.truncate(size)
       throw error
     }
   }
@@ -140,7 +140,7 @@ export async function readEarlier(
   reader: ResultReader,
 ): Promise<Earlier> {
   const earlier = new Earlier()
-  for await (const lines of cutLines(chunks, longestText)) {
+  for await (const lines of splitLines(chunks, longestText)) {
     for (const { bytes, end, isWhole } of lines) {
       const result = bytes && readResult(bytes, reader)
       const isTorn = !isWhole && !result && bytes !== undefined && isBeginning(bytes)

@@ -1,7 +1,7 @@
-import { Crowd } from '../crowd.ts'
-import { asStop, CliError, OutputClosed } from '../errors.ts'
+import { ActiveSet } from '../active-set.ts'
+import { asStoppedFailure, CliError, OutputClosed } from '../errors.ts'
 import { decideRetry, mayRepeat } from '../http/retry.ts'
-import { callAfter, type Timers } from '../timers.ts'
+import { schedule, type Timers } from '../timers.ts'
 import {
   answer,
   type BatchLimits,
@@ -58,7 +58,7 @@ export class BatchRun implements State {
   readonly #lines
   readonly #options
   /** Lines that are being asked, and have no answer yet. */
-  readonly #asked: Crowd<BatchLine> = new Crowd()
+  readonly #asked: ActiveSet<BatchLine> = new ActiveSet()
   #first: LineFailure | undefined
   #firstToPass: LineFailure | undefined
   /** Why the batch stops: the first reason counts. */
@@ -122,7 +122,7 @@ export class BatchRun implements State {
     let forget = () => {}
     await new Promise<void>((resolve) => {
       this.#wake = resolve
-      if (at !== Infinity) forget = callAfter(this.#options.timers, at - now, resolve)
+      if (at !== Infinity) forget = schedule(this.#options.timers, at - now, resolve)
     })
     forget()
   }
@@ -301,7 +301,10 @@ export class BatchRun implements State {
       return results === undefined
     } catch (error) {
       const isClosed = error instanceof OutputClosed
-      stop(isClosed ? new CliError('file', 'stdout: its reader has gone') : asStop(error), notPrinted)
+      stop(
+        isClosed ? new CliError('file', 'stdout: its reader has gone') : asStoppedFailure(error),
+        notPrinted,
+      )
       return false
     }
   }

@@ -1,15 +1,15 @@
-import type { Context, Host, Run, SharedFlags } from '../context.ts'
+import type { Context, Host, RunContext, SharedFlags } from '../context.ts'
 import { escapeJson, oneLine } from '../io/escape.ts'
 import { Input } from '../io/input.ts'
 import { createOutput } from '../io/output.ts'
 import { createStyle } from '../io/style.ts'
-import { createWrapping } from '../io/wrapping.ts'
+import { createLineWrapper } from '../io/wrapping.ts'
 
 /** Makes the context of a command. */
-export async function createContext(host: Host, flags: SharedFlags, run: Run): Promise<Context> {
+export async function createContext(host: Host, flags: SharedFlags, run: RunContext): Promise<Context> {
   const { redact } = run.secrets
   const { timers } = host
-  const wrap = await createWrapping(host.stderr)
+  const wrap = await createLineWrapper(host.stderr)
   const style = await createStyle(flags.color, host.env, host.stderr.isTerminal)
   const print = (line: string) => {
     host.stderr.open().write(`${line}\n`)
@@ -29,5 +29,18 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
   const foot = (text: string) => tell(style.dim(wrap(redact(`— ${text}`))))
   const input = new Input({ host, flags, limit: run.limit, note })
   const output = createOutput(host.stdout, { limit: run.limit, timers })
-  return { ...run, host, flags, note, warn, tell, foot, timers, input, output, style, wrap }
+  return {
+    ...run,
+    host,
+    flags,
+    note,
+    warn,
+    printLine: tell,
+    printFooter: foot,
+    timers,
+    input,
+    output,
+    style,
+    wrap,
+  }
 }

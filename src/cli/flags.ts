@@ -1,12 +1,12 @@
 import { type Command, Option } from 'commander'
 import { addValue, type Companions, FileFlag, HeaderFlag } from '../argv/flags.ts'
 import type { Entry } from '../commands/command.ts'
-import type { GivenFlag, SharedFlags } from '../context.ts'
-import { usage } from '../errors.ts'
+import type { SharedFlags, TypedFlag } from '../context.ts'
+import { usageError } from '../errors.ts'
 import { flagOf, isRequestFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
 
 /** A flag as it was given. */
-export interface Given extends GivenFlag {
+export interface Given extends TypedFlag {
   option: Option
 }
 
@@ -79,19 +79,19 @@ export function readSharedFlags(
   for (const command of commands) {
     for (const { option, flag } of command.given) {
       if (!called.options.some(({ long }) => long === flag) || without.includes(flag))
-        throw usage(`${flag} does not apply to '${called.name()}'`)
+        throw usageError(`${flag} does not apply to '${called.name()}'`)
       given[option.attributeName()] = command.getOptionValue(option.attributeName())
     }
   }
   const flags = given as Partial<SharedFlags>
-  if (flags.raw && called.opts().ids) throw usage('--raw and --ids exclude each other')
+  if (flags.raw && called.opts().ids) throw usageError('--raw and --ids exclude each other')
   // Of a batch from a file it is about the lines of that.
   const { batch = '-' } = called.opts()
   if (flags.failOnEmpty && flags.stdin === false && batch === '-')
-    throw usage('--no-stdin and --fail-on-empty exclude each other')
+    throw usageError('--no-stdin and --fail-on-empty exclude each other')
   if (flags.retryUnknown && !['chat', 'image', 'api'].includes(called.name()))
-    throw usage('--retry-unknown works only with chat, image and api')
-  if (flags.dryRun && flags.curl) throw usage('--dry-run and --curl exclude each other')
+    throw usageError('--retry-unknown works only with chat, image and api')
+  if (flags.dryRun && flags.curl) throw usageError('--dry-run and --curl exclude each other')
   return {
     ...flags,
     given: commands.flatMap((command) => command.given),
@@ -106,12 +106,12 @@ export function readSharedFlags(
 }
 
 /** Throws a usage error for a flag that would do nothing. */
-export function requireCompanions(given: readonly GivenFlag[], companions: Companions = {}): void {
+export function requireCompanions(given: readonly TypedFlag[], companions: Companions = {}): void {
   const has = (flag: string) => given.some((each) => each.flag === flag)
   for (const { flag } of given) {
     const { needs, bars = [] } = (Object.hasOwn(companions, flag) && companions[flag]) || {}
-    if (needs && !needs.some(has)) throw usage(`${flag} works only with ${needs.join(' or ')}`)
+    if (needs && !needs.some(has)) throw usageError(`${flag} works only with ${needs.join(' or ')}`)
     const bar = bars.find(has)
-    if (bar !== undefined) throw usage(`${flag} does nothing with ${bar}`)
+    if (bar !== undefined) throw usageError(`${flag} does nothing with ${bar}`)
   }
 }

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import type { Option } from 'commander'
 import { FileArgument, FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Host } from '../context.ts'
-import { absolutePath, isDescriptor, realPlace } from '../io/paths.ts'
+import { absolutePath, isOpenDescriptor, resolveRealPath } from '../io/paths.ts'
 import { profilePath } from '../settings/profile-file.ts'
 import type { Given } from './flags.ts'
 import type { ParleyCommand } from './parley-command.ts'
@@ -76,11 +76,11 @@ function identify(host: Host, name = '-'): string | undefined {
   if (name === '' || name === '-') return undefined
   const path = absolutePath(host, name)
   try {
-    if (isDescriptor(path) || !statSync(path).isFile()) return undefined
+    if (isOpenDescriptor(path) || !statSync(path).isFile()) return undefined
   } catch {
     // What cannot be looked at can still be named twice.
   }
-  const place = realPlace(path)
+  const place = resolveRealPath(path)
   // There upper and lower case are one.
   return host.platform === 'win32' || host.platform === 'darwin' ? place.toLowerCase() : place
 }

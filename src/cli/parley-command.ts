@@ -1,7 +1,7 @@
 import { Argument, Command, Option } from 'commander'
 import { HeaderFlag, SettingArgument } from '../argv/flags.ts'
 import type { CommandModule, Entry } from '../commands/command.ts'
-import { usage } from '../errors.ts'
+import { usageError } from '../errors.ts'
 import { flagOf, settingNames } from '../settings/table.ts'
 import { declareGeneralFlags, declareRequestFlags, type Given, isHelpFlag, isShared } from './flags.ts'
 
@@ -117,10 +117,13 @@ export class ParleyCommand extends Command {
         at >= operands.length || (operands.length < most && isOther(operands[at], argChoices)),
     )
     if (missing?.required)
-      throw usage(`the argument <${missing.name()}> is missing: ${choicesOf(missing) ?? missing.description}`)
+      throw usageError(
+        `the argument <${missing.name()}> is missing: ${choicesOf(missing) ?? missing.description}`,
+      )
     const isOpen = all.at(-1)?.variadic ?? false
     const taken = `takes ${most === 0 ? 'none' : most}, and got ${operands.length}`
-    if (!isOpen && operands.length > most) throw usage(`too many words: '${this.words.join(' ')}' ${taken}`)
+    if (!isOpen && operands.length > most)
+      throw usageError(`too many words: '${this.words.join(' ')}' ${taken}`)
   }
 
   /** Throws a usage error for a flag that commander would misread. */
@@ -133,9 +136,12 @@ export class ParleyCommand extends Command {
       if (!option?.required) continue
       const value = argv[++i]
       const choices = choicesOf(option)
-      if (value === undefined) throw usage(`${option.long} needs a value${choices ? `: ${choices}` : ''}`)
+      if (value === undefined)
+        throw usageError(`${option.long} needs a value${choices ? `: ${choices}` : ''}`)
       if (value.length > 1 && value.startsWith('-')) {
-        throw usage(`${word}: a value that begins with a hyphen must be attached: ${option.long}='${value}'`)
+        throw usageError(
+          `${word}: a value that begins with a hyphen must be attached: ${option.long}='${value}'`,
+        )
       }
     }
   }
@@ -168,10 +174,10 @@ function checkAttached(word: string, command: ParleyCommand): void {
   const { options } = command
   const [name] = word.split('=', 1)
   const toggle = options.find(({ long, required }) => long === name && !required)
-  if (toggle) throw usage(`${name} takes no value`)
+  if (toggle) throw usageError(`${name} takes no value`)
   const option = options.find(({ short }) => short === word.slice(0, 2))
   if (!option || word.startsWith('--')) return
-  if (word[2] === '=') throw usage(`${option.short} takes no =: its value is a word of its own`)
+  if (word[2] === '=') throw usageError(`${option.short} takes no =: its value is a word of its own`)
   if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new Unknown(command, [word])
 }
 

@@ -2,9 +2,9 @@ import { CommanderError, type Option } from 'commander'
 import { flagValue, hasFlag } from '../argv/bare-flags.ts'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Grammar } from '../commands/command.ts'
-import type { Context, Host, Run } from '../context.ts'
-import { CliError, usage } from '../errors.ts'
-import { say } from '../io/output.ts'
+import type { Context, Host, RunContext } from '../context.ts'
+import { CliError, usageError } from '../errors.ts'
+import { writeText } from '../io/output.ts'
 import { createStyle } from '../io/style.ts'
 import { rootEntry } from './command-tree.ts'
 import { createContext } from './create-context.ts'
@@ -14,10 +14,10 @@ import { ParleyCommand, Unknown } from './parley-command.ts'
 import { describeUnknown } from './pointers.ts'
 
 interface ProgramOptions {
-  run: Run
+  run: RunContext
   version: string
   /** It must not take the place of a file that the run needs. */
-  report: { open(): Promise<void>; forgo(): void }
+  report: { open(): Promise<void>; disable(): void }
 }
 
 /**
@@ -50,7 +50,7 @@ class Program implements Grammar {
     }
     if (this.#help) {
       const style = await createStyle(flagValue(this.#argv, '--color'), env, stdout.isTerminal)
-      await say(stdout, layOut(this.#help, stdout.columns, style))
+      await writeText(stdout, layOut(this.#help, stdout.columns, style))
     }
     return this.#exitCode
   }
@@ -73,17 +73,17 @@ class Program implements Grammar {
     } catch (error) {
       if (!(error instanceof CommanderError) || (error.exitCode !== 0 && error.code !== 'commander.help'))
         throw error
-      if (error.code === 'commander.help' && words.some(isFlag)) throw usage(noCommand)
+      if (error.code === 'commander.help' && words.some(isFlag)) throw usageError(noCommand)
     }
   }
 
   /** What commander says about wrong arguments, in parley's words. */
   #explain(error: unknown): unknown {
-    if (error instanceof CommanderError) return usage(inOurWords(error))
+    if (error instanceof CommanderError) return usageError(inOurWords(error))
     if (!(error instanceof Unknown)) return error
     // As JSON there are commands, and no topics.
     const isHelp = this.#options.run.summary.command === 'help' && !hasFlag(this.#argv, '--json')
-    return usage(describeUnknown(error, isHelp, flagValue(this.#argv, '--profile')))
+    return usageError(describeUnknown(error, isHelp, flagValue(this.#argv, '--profile')))
   }
 
   /** `parley` itself: its help page, and how all commands print help and fail. */
@@ -165,8 +165,8 @@ class Program implements Grammar {
     const { findClash } = await import('./named-files.ts')
     const clash = findClash(path, this.#host)
     if (clash === undefined) return
-    this.#options.report.forgo()
-    throw usage(clash)
+    this.#options.report.disable()
+    throw usageError(clash)
   }
 }
 

@@ -1,7 +1,7 @@
 import { Argument, Option } from 'commander'
 import { FileFlag, parseWhole, TextFlag } from '../argv/flags.ts'
 import { allBatchFlags, type BatchOptions, batchCompanions } from '../batch/flags.ts'
-import { usage } from '../errors.ts'
+import { usageError } from '../errors.ts'
 import type { ChatOptions } from '../gateway/chat/chat.ts'
 import { promptFlags } from '../gateway/prompt-flags.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
@@ -54,9 +54,9 @@ export default {
       return ask(context, options, words)
     }
     if (options.thread !== undefined)
-      throw usage('--thread keeps one conversation, --batch has many requests')
+      throw usageError('--thread keeps one conversation, --batch has many requests')
     if (options.output !== undefined)
-      throw usage('-o is for one answer: --batch prints results, --results FILE keeps them')
+      throw usageError('-o is for one answer: --batch prints results, --results FILE keeps them')
     const { answerBatch } = await import('../batch/batch.ts')
     const { readChatLines } = await import('../gateway/chat/lines.ts')
     await answerBatch(context, options, (told, settings) => readChatLines(told, settings, { options, words }))

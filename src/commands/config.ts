@@ -1,7 +1,7 @@
 import { Argument, Option } from 'commander'
 import { SettingArgument } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
-import { CliError, usage } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import { escapeControls, oneLine } from '../io/escape.ts'
 import { toTsv } from '../io/tsv.ts'
 import { profilePath, readProfiles, requireProfilePath } from '../settings/profile-file.ts'
@@ -40,12 +40,12 @@ export const configCommands = {
     examples: ['parley config init', 'parley config init --profile work'],
     async run(context) {
       if (context.input.stdinKind !== 'terminal')
-        throw usage("config init asks on a terminal, and stdin is not one: use 'parley config set'")
-      const [{ questioning }, { setUpProfile }] = await Promise.all([
+        throw usageError("config init asks on a terminal, and stdin is not one: use 'parley config set'")
+      const [{ withPrompter }, { setUpProfile }] = await Promise.all([
         import('../io/question.ts'),
         import('../settings/setup.ts'),
       ])
-      await questioning({ ...context.host, cleanups: context.cleanups }, async (questioner) => {
+      await withPrompter({ ...context.host, cleanups: context.cleanups }, async (questioner) => {
         if (!(await setUpProfile(context, questioner))) return
         const { offerCheck } = await import('../check.ts')
         await offerCheck(context, questioner)
@@ -83,13 +83,13 @@ export const configCommands = {
     async run(context, { validate }: { validate: boolean }, [key = '', given]) {
       // What follows may be a secret.
       if (key.includes('='))
-        throw usage(
+        throw usageError(
           'config set takes no =: KEY VALUE are two words, and a secret is read from stdin or a hidden prompt',
         )
       const name = findSetting(key)
-      if (!validate && name !== 'betas') throw usage('--no-validate works only with betas')
+      if (!validate && name !== 'betas') throw usageError('--no-validate works only with betas')
       if (settingOf(name).secret && given !== undefined && given !== '-') {
-        throw usage(
+        throw usageError(
           `${name} is a secret, and as an argument it is in the shell's history now: 'parley config set ${name}' asks for it, or reads it from stdin`,
         )
       }
@@ -97,9 +97,9 @@ export const configCommands = {
       const isRead = given === undefined || given === '-'
       const text = isRead ? await context.calls.sayFirst(() => 'nothing was changed', read) : given
       const parsed = schemas[name]().safeParse(text)
-      if (!parsed.success) throw usage(`${name} ${parsed.error.issues[0]?.message}`)
+      if (!parsed.success) throw usageError(`${name} ${parsed.error.issues[0]?.message}`)
       const unknown = name === 'betas' && validate ? findUndocumentedBeta(parsed.data as string[]) : undefined
-      if (unknown !== undefined) throw usage(`${name}: ${unknown}`)
+      if (unknown !== undefined) throw usageError(`${name}: ${unknown}`)
       let replaced: string[] = []
       await changeProfile(context, (values) => {
         replaced = replacedBy(name).filter((other) => Object.hasOwn(values, other))
@@ -173,7 +173,7 @@ export const configCommands = {
     examples: ['parley config use work'],
     async run(context, _, [name = '']) {
       if (name === demoName)
-        throw usage(
+        throw usageError(
           `${demoName} is chosen for each call: --profile ${demoName}, or PARLEY_PROFILE=${demoName}`,
         )
       await changeFile(context, (file) => {
@@ -208,7 +208,7 @@ export const configCommands = {
     ],
     examples: ['parley config delete work'],
     async run(context, _, [name = '']) {
-      if (name === demoName) throw usage(`the profile ${demoName} is built in and cannot be deleted`)
+      if (name === demoName) throw usageError(`the profile ${demoName} is built in and cannot be deleted`)
       let wasCurrent = false
       await changeFile(context, (file) => {
         const { [name]: values, ...profiles } = file.profiles ?? {}
@@ -236,11 +236,11 @@ function show(candidate: Pick<Candidate, 'setting' | 'value'>): string {
 
 async function readValue(context: Context, name: SettingName): Promise<string> {
   const { input, host, cleanups } = context
-  if (input.stdinKind !== 'terminal') return input.stdin(name)
-  if (!settingOf(name).secret) throw usage(`${name} needs a value: parley config set ${name} VALUE`)
-  const { questioning } = await import('../io/question.ts')
-  return questioning({ ...host, cleanups }, (questioner) =>
-    questioner.ask(`${name} (not shown): `, { isHidden: true }),
+  if (input.stdinKind !== 'terminal') return input.readStdin(name)
+  if (!settingOf(name).secret) throw usageError(`${name} needs a value: parley config set ${name} VALUE`)
+  const { withPrompter } = await import('../io/question.ts')
+  return withPrompter({ ...host, cleanups }, (questioner) =>
+    questioner.prompt(`${name} (not shown): `, { isHidden: true }),
   )
 }
 

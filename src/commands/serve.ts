@@ -6,7 +6,7 @@ import { faultKinds, parseFaults } from '../emulator/faults.ts'
 import { addressToCall, listen } from '../emulator/listen.ts'
 import { readRecord } from '../emulator/sessions/played.ts'
 import { taskForms } from '../emulator/sessions/task.ts'
-import { CliError, fileProblem, usage } from '../errors.ts'
+import { CliError, describeFileError, usageError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
 import { isLoopback } from '../wire/address.ts'
@@ -64,17 +64,20 @@ export default {
     for (const secret of Object.values(credentials)) secrets.add(secret)
     const { answer, session } = options
     // A record may be long, and nothing that an answer takes lives long.
-    if (session !== undefined && context.host.holdMemory) context.cleanups.add(context.host.holdMemory())
+    if (session !== undefined && context.host.limitYoungGeneration)
+      context.cleanups.add(context.host.limitYoungGeneration())
     const exchange = createEmulator(
       {
         credentials,
         faults: parseFaults(options.fault ?? [], faultEndpoints),
         latency,
-        answer: answer === undefined ? undefined : await input.value(answer, '--answer'),
+        answer: answer === undefined ? undefined : await input.readFlagValue(answer, '--answer'),
         sessions: {
           onlyMade: strict,
           record:
-            session === undefined ? undefined : readRecord(await input.text(session, '--session'), session),
+            session === undefined
+              ? undefined
+              : readRecord(await input.readText(session, '--session'), session),
         },
         strict: { refuses: strict, onDoubt: (doubt) => note(`${doubt}: with --strict that is 400`) },
       },
@@ -87,11 +90,11 @@ export default {
       exchange,
       onRequest({ method, path, status }) {
         const what = oneLine(secrets.redact(`${method} ${path}`), 300)
-        log(`${new Date(timers.date()).toISOString()} ${what} ${status ?? 'broken off'}`)
+        log(`${new Date(timers.wallTime()).toISOString()} ${what} ${status ?? 'broken off'}`)
       },
     }).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ERR_SOCKET_BAD_PORT') throw usage('--port must be from 0 to 65535')
-      const why = listenProblems.get(error.code) ?? fileProblem(error)
+      if (error.code === 'ERR_SOCKET_BAD_PORT') throw usageError('--port must be from 0 to 65535')
+      const why = listenProblems.get(error.code) ?? describeFileError(error)
       throw new CliError('file', `cannot listen on ${options.host}:${options.port}: ${why}`)
     })
     if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { type FileOutput, openFileOutput, withPart } from '../io/file-output.ts'
+import { type FileOutput, openFileOutput, withSavedPart } from '../io/file-output.ts'
 import { keepText, rescue } from './rescue.ts'
 
 /**
@@ -24,9 +24,9 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
         file.discard()
       }
     },
-    keep(held = '') {
+    savePart(held = '') {
       if (failure) return keepText(context, Buffer.concat(pieces).toString())
-      const part = file.keep(held)
+      const part = file.savePart(held)
       return part?.name === undefined && held !== '' ? keepText(context, held) : part
     },
     async commit() {
@@ -38,7 +38,7 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
         failure = error
         const kept = rescue(context, error, Buffer.concat(pieces.splice(0)), 'txt')
         // Beside the file, all of it was written.
-        if (kept.details.kept === undefined) throw withPart(kept, file.keep())
+        if (kept.details.kept === undefined) throw withSavedPart(kept, file.savePart())
         file.discard()
         throw kept
       }

@@ -1,4 +1,4 @@
-import { usage, usageProblems } from '../errors.ts'
+import { usageError, usageErrorOfProblems } from '../errors.ts'
 import { spellBody } from '../wire/json/body-text.ts'
 import { type Assignment, appending, assigning, editJson } from '../wire/json/edit.ts'
 import { describeIssues, isObject, parseGivenJson } from '../wire/json/parse.ts'
@@ -46,7 +46,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   const isOther = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
   if (given && isOther && (turn.length > 0 || system !== undefined || parts.hasSchema)) {
     const way = "'parley api gateway /v1/message' takes it; here it goes only as it is"
-    throw usage(`${given.name}: it has messages and no contents: ${way}`)
+    throw usageError(`${given.name}: it has messages and no contents: ${way}`)
   }
   const text = spellBody(() => {
     const added = { role: 'user', parts: turn }
@@ -66,6 +66,6 @@ async function check({ text, name, hint }: GivenBody): Promise<unknown> {
   const body = parseGivenJson(text, name, hint)
   const { GenerateRequest } = await import('../wire/gateway/generate-request.ts')
   const parsed = GenerateRequest.safeParse(body)
-  if (!parsed.success) throw usageProblems(name, describeIssues(parsed.error))
+  if (!parsed.success) throw usageErrorOfProblems(name, describeIssues(parsed.error))
   return body
 }

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { oneLine } from '../io/escape.ts'
-import { addAnswer } from '../summary.ts'
+import { addAnswerFacts } from '../summary.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import type { TokenCount } from '../wire/token-count.ts'
 import { groupDigits, inAndOut, usageOf } from './tokens.ts'
@@ -84,12 +84,12 @@ function describeStop(reason: string): string {
 
 /** Prints what an answer took: on a terminal, and if `--usage` asks for it. */
 export function printUsage(context: Context, summary: AnswerSummary, isAsked: boolean | undefined): void {
-  const { host, flags, foot, note, timers, start } = context
-  addAnswer(context.summary, { ...summary, usage: usageOf(summary) })
+  const { host, flags, printFooter, note, timers, start } = context
+  addAnswerFacts(context.summary, { ...summary, usage: usageOf(summary) })
   if (flags.verbose && summary.id !== undefined) note(`the id of the answer: ${oneLine(summary.id, 200)}`)
   if (flags.verbose && summary.retirementTime !== undefined)
     note(`the model will be retired: ${oneLine(summary.retirementTime, 100)}`)
-  if (isAsked || host.stderr.isTerminal) foot(describeUsage(summary, (timers.now() - start) / 1000))
+  if (isAsked || host.stderr.isTerminal) printFooter(describeUsage(summary, (timers.now() - start) / 1000))
 }
 
 function describeUsage(summary: AnswerSummary, seconds: number): string {

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { type AnswerPrinter, createAnswerPrinter } from '../io/answer-printer.ts'
-import type { Waiting } from '../io/spinner.ts'
+import type { PendingSpinner } from '../io/spinner.ts'
 import { takesHyperlinks, wantsColour } from '../io/style.ts'
 
 export const loadMarkdown = () => import('../io/markdown/printer.ts')
@@ -9,7 +9,7 @@ export const loadMarkdown = () => import('../io/markdown/printer.ts')
 export async function createPrinter(
   { flags, host, output }: Context,
   isLaidOut: boolean,
-  waiting?: Waiting,
+  waiting?: PendingSpinner,
 ): Promise<AnswerPrinter> {
   if (!isLaidOut) return createAnswerPrinter(output)
   const { MarkdownPrinter } = await loadMarkdown()

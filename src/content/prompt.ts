@@ -1,4 +1,4 @@
-import { usage } from '../errors.ts'
+import { usageError } from '../errors.ts'
 import type { Input } from '../io/input.ts'
 import type { GivenBody, Part } from './body.ts'
 import { type FileKinds, readGivenFile } from './files.ts'
@@ -24,14 +24,14 @@ export async function readPrompt(input: Input, words: string[], options: PromptO
   const given =
     name === undefined
       ? undefined
-      : { text: await input.text(name, '-i -'), name: name === '-' ? 'stdin' : name }
-  const prompt = words.length === 0 ? undefined : await input.words(words, 'the prompt')
+      : { text: await input.readText(name, '-i -'), name: name === '-' ? 'stdin' : name }
+  const prompt = words.length === 0 ? undefined : await input.joinWords(words, 'the prompt')
   const files = await readFileParts(input, options.file)
-  if (prompt !== undefined && prompt.trim() === '') throw usage('the prompt is empty')
+  if (prompt !== undefined && prompt.trim() === '') throw usageError('the prompt is empty')
 
   if (given || prompt !== undefined) {
-    if (words.length === 0) input.leaveStdin('-i FILE')
-    const piped = words.length === 0 ? '' : await input.pipedBeside('the prompt')
+    if (words.length === 0) input.skipStdin('-i FILE')
+    const piped = words.length === 0 ? '' : await input.readPipedAddition('the prompt')
     const texts = [prompt ?? '', piped].filter((text) => text !== '')
     return { given, turn: [...texts.map((text) => ({ text })), ...files], text: prompt ?? '' }
   }
@@ -61,11 +61,11 @@ export async function readFileParts(input: Input, paths: readonly string[] = [])
 
 /** Without words stdin is the prompt or a body; with files it may be empty. */
 async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string> {
-  if (hasFiles) return input.pipedBeside('the prompt')
-  if (!input.readsStdin) throw usage('no prompt: give one as words, or with -i FILE')
+  if (hasFiles) return input.readPipedAddition('the prompt')
+  if (!input.readsStdin) throw usageError('no prompt: give one as words, or with -i FILE')
   if (input.stdinKind === 'terminal')
-    throw usage('no prompt: give one as words, through a pipe, or with -i FILE')
-  const text = await input.stdin('the prompt')
-  if (text.trim() === '') throw usage('no prompt: stdin is empty, and no words were given')
+    throw usageError('no prompt: give one as words, through a pipe, or with -i FILE')
+  const text = await input.readStdin('the prompt')
+  if (text.trim() === '') throw usageError('no prompt: stdin is empty, and no words were given')
   return text
 }

@@ -1,4 +1,4 @@
-import { addAnswer, addCounts, type Summary } from '../summary.ts'
+import { addAnswerFacts, addToSums, type Summary } from '../summary.ts'
 import type { AnswerCounts, AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { AnswerReader } from '../wire/gateway/answer-reader.ts'
 import { sumOf, type TokenCount } from '../wire/token-count.ts'
@@ -63,16 +63,16 @@ export class Spent {
 /** Counts an answer as soon as it is known what it took: it is paid for, whatever becomes of it. */
 export function countAnswer(spent: Spent, run: Summary, summary: AnswerSummary): void {
   const usage = usageOf(summary)
-  addAnswer(run, { ...summary, usage })
+  addAnswerFacts(run, { ...summary, usage })
   spent.answers++
   const total = usage?.totalTokens ?? undefined
   if (total === undefined) spent.unmetered++
   else spent.tokens += total
-  addCounts(spent.usage, usage)
+  addToSums(spent.usage, usage)
 }
 
 /** Counts what is known of an answer that is not whole: it was paid for, too. */
 export function countPart(run: Summary, summary: AnswerSummary): void {
   const usage = usageOf(summary)
-  if (usage) addAnswer(run, { ...summary, usage })
+  if (usage) addAnswerFacts(run, { ...summary, usage })
 }

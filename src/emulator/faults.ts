@@ -1,4 +1,4 @@
-import { usage } from '../errors.ts'
+import { usageError } from '../errors.ts'
 import { type EmulatedResponse, errorResponse } from './response.ts'
 
 /** What may go wrong beside a status. */
@@ -28,7 +28,7 @@ function parseFault(spec: string, endpoints: readonly string[]): Fault {
   const found = form.exec(spec.toLowerCase())
   const [, endpoint, kind, times] = found ?? []
   if (!found || (endpoint !== undefined && !endpoints.includes(endpoint))) {
-    throw usage(
+    throw usageError(
       `--fault ${spec}: must be [ENDPOINT:]KIND[xTIMES], with ${faultKinds.join(', ')} or a status for KIND, one of ${endpoints.join(', ')} for ENDPOINT, and TIMES from 1; or rate:N`,
     )
   }

@@ -63,7 +63,7 @@ export function deliver({ pieces, ...response }: EmulatedResponse, isCut = false
     for await (const piece of pieces) {
       const isLast = isCut && at++ === cutAt
       yield Buffer.from(isLast ? piece.slice(0, piece.length >> 1) : piece)
-      if (isLast) throw new CliError('response', 'the emulator cut the connection', { brokeOff: true })
+      if (isLast) throw new CliError('response', 'the emulator cut the connection', { isCutOff: true })
     }
   }
   // A body that is known whole goes out at once; a cut shows only if the end is not known before.

@@ -1,4 +1,4 @@
-import { callAfter, type Timers } from '../timers.ts'
+import { schedule, type Timers } from '../timers.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import type { AnswerDecoder } from '../wire/gateway/answer-decoder.ts'
 
@@ -52,12 +52,12 @@ export async function readAnswerBody(
       if (progress === 'ended') {
         isFinished = true
         if (!takesRest()) break
-        stopTimer = callAfter(timers, longestRest, response.close)
+        stopTimer = schedule(timers, longestRest, response.close)
       } else if (progress) {
         const isSettled = progress === 'settled'
         if (!isSettled || decoder.received() > received) silence = 0
         if (silence >= longestSilence) assumeEnd()
-        else if (isSettled) stopTimer = callAfter(timers, longestSilence - silence, assumeEnd)
+        else if (isSettled) stopTimer = schedule(timers, longestSilence - silence, assumeEnd)
       }
       if (isAssumed) break
       waitingSince = timers.now()

@@ -1,7 +1,7 @@
 import type { BodyParts } from '../content/body.ts'
 import type { PromptOptions } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
-import { usage } from '../errors.ts'
+import { usageError } from '../errors.ts'
 import type { Input } from '../io/input.ts'
 import { parseAssignment } from '../wire/json/edit.ts'
 
@@ -20,8 +20,8 @@ export async function readBodyFlags(
   { system: given, set = [], temperature, maxOutputTokens }: BodyFlags,
   schema?: AnswerSchema,
 ): Promise<Omit<BodyParts, 'turn'>> {
-  const system = given === undefined ? undefined : await input.value(given, '--system')
-  if (system?.trim() === '') throw usage('--system: it is empty')
+  const system = given === undefined ? undefined : await input.readFlagValue(given, '--system')
+  if (system?.trim() === '') throw usageError('--system: it is empty')
   const assignments = [...(schema?.assignments ?? []), ...set.map(parseAssignment)]
   return { system, temperature, maxOutputTokens, hasSchema: schema !== undefined, assignments }
 }

@@ -4,7 +4,7 @@ import { readFileParts } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { countAnswer, type Spent, tokensOf } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
-import { usage } from '../errors.ts'
+import { usageError } from '../errors.ts'
 import { createCaller } from '../http/call.ts'
 import { createSecretRenewal } from '../http/credentials.ts'
 import { pathSegment } from '../http/request.ts'
@@ -57,10 +57,10 @@ export async function createLineCaller(
   settings: ResolvedSettings,
   { endpoint, options, words, model, schema }: Common,
 ) {
-  if (options.input !== undefined) throw usage('-i and --batch both give requests: use only one of them')
+  if (options.input !== undefined) throw usageError('-i and --batch both give requests: use only one of them')
   const { input } = outer
   const flags = await readBodyFlags(input, options, schema)
-  const text = words.length === 0 ? '' : await input.words(words, 'the prompt')
+  const text = words.length === 0 ? '' : await input.joinWords(words, 'the prompt')
   const first: Part[] = text === '' ? [] : [{ text }]
   const last = [...(await readFileParts(input, options.file)), ...(schema?.parts ?? [])]
   // A prompt is all in which the bodies of prompts differ: to build each takes several times as long.

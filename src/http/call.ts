@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
+import type { Call } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
-import type { Call } from '../fate.ts'
 import { showSpinner } from '../io/spinner.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { demoName } from '../settings/profiles.ts'
@@ -61,13 +61,13 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     choosing ??= chooseExchange(context, settings, isOneOfMany)
     const exchange = await choosing
     if (parts.meanwhile) setImmediate(parts.meanwhile)
-    const call = calls.begin({ ...endpoint, look: parts.look }, isOneOfMany)
+    const call = calls.begin({ ...endpoint, inspectCommand: parts.look }, isOneOfMany)
     /** Adds what the fate of the call means to its failure. */
     const explain = (failure: CliError) => {
       const meaning = call.meaning()
       const { retry, consequence } = failure.details
       return failure.with({
-        fate: call.fate(),
+        delivery: call.fate(),
         // Each failure of many is told by itself.
         rawBody: isOneOfMany ? undefined : failure.details.rawBody,
         sent: meaning.sent,
@@ -81,7 +81,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       call.attempt()
       const sent = await exchange({ ...signed, signal: parts.once }, () => call.reach('sent'))
       const response = decodeBody(sent)
-      const head = await readHead(response.headers, timers.date())
+      const head = await readHead(response.headers, timers.wallTime())
       if (response.status >= 300) throw await readErrorResponse(response, endpoint, head)
       call.reach('answered')
       return { ...response, head, attempts }
@@ -211,9 +211,9 @@ function withEarlier(failure: CliError, furthest: CliError | undefined): CliErro
 
 /** A failure of reading a response, or of writing it anywhere, with what is known of the response. */
 function afterResponse(failure: CliError, { status, attempts, head }: Response): CliError {
-  const { isInBody, retryAfter, requestId } = failure.details
+  const { isErrorInSuccess, retryAfter, requestId } = failure.details
   const known = { retryAfter: head.retryAfter ?? retryAfter, requestId: head.requestId ?? requestId }
-  const message = isInBody ? `the service answered ${status} with an error` : failure.message
+  const message = isErrorInSuccess ? `the service answered ${status} with an error` : failure.message
   return failure.with({ ...known, status, attempts }, message)
 }
 

@@ -22,10 +22,11 @@ export async function chooseExchange(
 }
 
 /** Shows on stderr what is sent and what comes back, secrets redacted: `--verbose`. */
-function withLog(exchange: Exchange, { tell, secrets, timers }: Context): Exchange {
+function withLog(exchange: Exchange, { printLine, secrets, timers }: Context): Exchange {
   const log = (mark: '>' | '<', first: string, headers: Record<string, string>, ...last: string[]) => {
     const fields = Object.entries(secrets.redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
-    for (const line of [first, ...fields, ...last]) tell(`${mark} ${oneLine(secrets.redact(line), 4000)}`)
+    for (const line of [first, ...fields, ...last])
+      printLine(`${mark} ${oneLine(secrets.redact(line), 4000)}`)
   }
   return async (request, onSent) => {
     const start = timers.now()
@@ -88,7 +89,7 @@ async function readCertificates(
 ): Promise<string | undefined> {
   const { cacert } = values
   if (cacert === undefined) return undefined
-  const own = Buffer.from(await input.file(cacert)).toString()
+  const own = Buffer.from(await input.readFile(cacert)).toString()
   if (!own.includes('-----BEGIN CERTIFICATE-----'))
     throw new CliError('credentials', `${origins.cacert?.name}: ${cacert} has no PEM certificate`)
   // Node ignores NODE_EXTRA_CA_CERTS once other certificates are given. It warns by itself if it cannot read them.

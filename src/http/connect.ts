@@ -1,7 +1,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import type { SecureContext } from 'node:tls'
 import { CliError } from '../errors.ts'
-import { setTimer } from '../timers.ts'
+import { setLongTimeout } from '../timers.ts'
 import type { HttpProxy } from './proxy.ts'
 import { makePausable, type PausableSocket, ready } from './socket.ts'
 
@@ -29,7 +29,9 @@ export async function openConnection(
   const giveUp = (why: string) => over.abort(new CliError('not-sent', `${way}: ${why}`))
   const onAbort = () => giveUp('given up')
   const timer =
-    timeout > 0 ? setTimer(() => giveUp(`no connection within ${timeout / 1000} s`), timeout) : undefined
+    timeout > 0
+      ? setLongTimeout(() => giveUp(`no connection within ${timeout / 1000} s`), timeout)
+      : undefined
   signal.addEventListener('abort', onAbort)
   try {
     const socket = await openWay(url, { proxy, ca, signal: over.signal, meanwhile })

@@ -1,5 +1,5 @@
 import type { Client } from 'undici'
-import type { Crowd } from '../crowd.ts'
+import type { ActiveSet } from '../active-set.ts'
 import { type ConnectOptions, openConnection } from './connect.ts'
 import type { PausableSocket } from './socket.ts'
 
@@ -16,7 +16,7 @@ export type Connections = ReturnType<typeof createConnections>
  * Where requests get their connections from: a new one for each, closed after it. If `open` is given they are kept for
  * the next request to the same server, and `open` gets what closes each one that is idle.
  */
-export function createConnections(options: ConnectOptions, open?: Crowd<() => void>) {
+export function createConnections(options: ConnectOptions, open?: ActiveSet<() => void>) {
   const idle = new Map<string, { connection: Connection; drop(): void }[]>()
   return {
     /** Throws as `openConnection` does; `signal` stops one that has to be opened. */

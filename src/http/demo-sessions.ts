@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import type { KeptSession } from '../emulator/sessions/agent.ts'
 import type { SessionStore } from '../emulator/sessions/sessions.ts'
-import { CliError, fileProblem } from '../errors.ts'
+import { CliError, describeFileError } from '../errors.ts'
 import { openCacheFolder } from '../io/cache-folder.ts'
 import { lock } from '../io/lock.ts'
-import { writeWhole } from '../io/temporary-file.ts'
+import { writeFileAtomically } from '../io/temporary-file.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
 /** How long a session is kept after it was last used, in milliseconds. */
@@ -16,14 +16,14 @@ const longest = 60 * 60 * 1000
 const version = 4
 
 /** A process that has the lock works for moments only, so the lock is soon free again. */
-const waiting = { longestWait: 30_000, kind: 'file', consequence: 'nothing was sent' } as const
+const waiting = { maxWaitMs: 30_000, kind: 'file', consequence: 'nothing was sent' } as const
 
 /** The demo's sessions in the user's cache folder. If they cannot be kept there, a note says so once. */
 export function openDemoSessions({ host, note, timers, cleanups }: Context): SessionStore {
   let isTold = false
   /** The file's text as it was last read or written. */
   let known = ''
-  const isFresh = ({ updated }: KeptSession) => timers.date() - Date.parse(updated) < longest
+  const isFresh = ({ updated }: KeptSession) => timers.wallTime() - Date.parse(updated) < longest
   const findFile = () => join(openCacheFolder(host), 'demo-sessions.json')
 
   function noteOnce(words: string): void {
@@ -33,7 +33,7 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
 
   function giveUp(error: unknown): void {
     if (error instanceof CliError) throw error
-    noteOnce(`the demo's sessions end with this process: ${fileProblem(error)}`)
+    noteOnce(`the demo's sessions end with this process: ${describeFileError(error)}`)
   }
 
   return {
@@ -63,7 +63,7 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
         const sessions = change()
         if (!held.isHeld()) throw new Error('another parley has taken them over')
         const text = JSON.stringify({ version, sessions: sessions.filter(isFresh) })
-        writeWhole(findFile(), text, { mode: 0o600 })
+        writeFileAtomically(findFile(), text, { mode: 0o600 })
         known = text
       } catch (error) {
         giveUp(error)

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
-import type { Crowd } from '../crowd.ts'
+import type { ActiveSet } from '../active-set.ts'
+import type { DeliveryState } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
-import type { Fate } from '../fate.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { type Connection, type Connections, close } from './connections.ts'
 import { errorOf } from './socket.ts'
@@ -10,7 +10,7 @@ import { createTimeLimits, type TimeLimits } from './time-limits.ts'
 export interface ExchangeOptions extends TimeLimits {
   connections: Connections
   /** Closes each open connection. The end of the run calls them all. */
-  open: Crowd<() => void>
+  open: ActiveSet<() => void>
 }
 
 /** The exchange over the network: it is always known how far a request got. */
@@ -41,7 +41,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     },
     () => this.#finish(),
   )
-  #reached: Fate = 'not-sent'
+  #reached: DeliveryState = 'not-sent'
   #connection: Connection | undefined
   /** Bytes that had come over the connection before the request. */
   #bytesBefore = 0
@@ -146,7 +146,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   #failure(what: string): CliError {
     const { host } = this.#url
     if (this.#reached === 'answered')
-      return new CliError('response', `the answer broke off: ${what}`, { brokeOff: true })
+      return new CliError('response', `the answer broke off: ${what}`, { isCutOff: true })
     return new CliError(this.#reached === 'sent' ? 'unknown' : 'not-sent', `${host}: ${what}`)
   }
 

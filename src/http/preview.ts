@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import type { Context } from '../context.ts'
-import { usage } from '../errors.ts'
-import { escapeJson, unsafe } from '../io/escape.ts'
-import { plainQuote, shellQuote } from '../io/shell-quote.ts'
+import { usageError } from '../errors.ts'
+import { escapeJson, unsafeCharacters } from '../io/escape.ts'
+import { quoteSimple, shellQuote } from '../io/shell-quote.ts'
 import { tryDecodeUtf8 } from '../io/utf8.ts'
 import { isSecretHeader, type Secrets } from '../secrets.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
@@ -72,7 +72,7 @@ const longestArgument = 100 * 1024
  */
 function toCurl(request: Request, variable: string, isTerminal: boolean): string {
   const { method, url, headers, body, credential, leftOut } = request
-  const quote = isTerminal ? (text: string) => shellQuote(text, unsafe) : plainQuote
+  const quote = isTerminal ? (text: string) => shellQuote(text, unsafeCharacters) : quoteSimple
   const how = method === 'HEAD' ? '--head' : `--request ${method}`
   const lines = [`curl --silent --show-error ${how} ${quote(url)}`]
   if (/[[\]{}]/.test(url)) lines.push('--globoff')
@@ -101,7 +101,7 @@ function toCurl(request: Request, variable: string, isTerminal: boolean): string
 
 /** Throws a usage error for bytes that no shell's word can have. */
 function asText(body: Uint8Array): string {
-  if (!isUtf8(body) || body.includes(0)) throw usage('--curl: the body is not text; --dry-run shows it')
+  if (!isUtf8(body) || body.includes(0)) throw usageError('--curl: the body is not text; --dry-run shows it')
   return Buffer.from(body).toString()
 }
 

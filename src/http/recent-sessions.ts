@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ProcessInfo } from '../context.ts'
 import { openCacheFolder } from '../io/cache-folder.ts'
-import { writeWhole } from '../io/temporary-file.ts'
+import { writeFileAtomically } from '../io/temporary-file.ts'
 
 const most = 20
 
@@ -19,7 +19,7 @@ export function keepSession(host: ProcessInfo, session: string): void {
     const earlier = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : []
     if (earlier[0] === session) return
     const ids = [session, ...earlier.filter((id) => id !== session && isPlain(id))]
-    writeWhole(path, `${ids.slice(0, most).join('\n')}\n`, { mode: 0o600 })
+    writeFileAtomically(path, `${ids.slice(0, most).join('\n')}\n`, { mode: 0o600 })
   } catch {
     // It is worth no words.
   }

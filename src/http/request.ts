@@ -1,6 +1,6 @@
 import { version } from '../../package.json'
 import type { Context } from '../context.ts'
-import { usage } from '../errors.ts'
+import { usageError } from '../errors.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { addressOf, secretsOf } from '../settings/resolve.ts'
 import type { Settings } from '../settings/schemas.ts'
@@ -105,7 +105,7 @@ export async function readHeaders(context: Context): Promise<RunHeaders> {
   const { flags, input } = context
   const given = new Map<string, Header>()
   for (const line of flags.header ?? []) {
-    const [name, value] = parseHeader((await input.value(line, '--header')).trimEnd())
+    const [name, value] = parseHeader((await input.readFlagValue(line, '--header')).trimEnd())
     const before = given.get(name.toLowerCase())
     given.set(name.toLowerCase(), before ? joinHeaders(before, value) : [name, value])
   }
@@ -120,17 +120,17 @@ function joinHeaders([name, before]: Header, value: string): Header {
     !isCookie &&
     (/^content-type$|version$/i.test(name) || [before, value].some((each) => isSecretHeader(name, each)))
   )
-    throw usage(`the header ${name} is given twice`)
+    throw usageError(`the header ${name} is given twice`)
   return [name, [before, value].filter((each) => each !== '').join(isCookie ? '; ' : ', ')]
 }
 
 /** Percent-encodes a value as one path segment. Throws a usage error for one that would change the path. */
 export function pathSegment(name: string, value = ''): string {
   const what = name === 'session' ? 'the session id' : `the ${name}`
-  if (/[\p{Cc}\p{Cs}]/u.test(value)) throw usage(`${what} must not contain control characters`)
-  if (/^(\.|%2e){1,2}$/i.test(value.trim())) throw usage(`${what} must not be '${value}'`)
-  if (value.trim() === '') throw usage(`${what} must not be empty`)
-  if (value.length > 2048) throw usage(`${what} must be at most 2048 characters long`)
+  if (/[\p{Cc}\p{Cs}]/u.test(value)) throw usageError(`${what} must not contain control characters`)
+  if (/^(\.|%2e){1,2}$/i.test(value.trim())) throw usageError(`${what} must not be '${value}'`)
+  if (value.trim() === '') throw usageError(`${what} must not be empty`)
+  if (value.length > 2048) throw usageError(`${what} must be at most 2048 characters long`)
   return encodeURIComponent(value)
 }
 
@@ -143,11 +143,11 @@ export function parseHeader(line: string): Header {
   const name = line.slice(0, Math.max(colon, 0))
   const value = line.slice(colon + 1).trim()
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) {
-    throw usage("a header must have the form 'NAME: VALUE', with a name of letters, digits and hyphens")
+    throw usageError("a header must have the form 'NAME: VALUE', with a name of letters, digits and hyphens")
   }
-  if (forbidden.test(name)) throw usage(`the header ${name} cannot be set`)
+  if (forbidden.test(name)) throw usageError(`the header ${name} cannot be set`)
   if (!headerText.test(value))
-    throw usage(`the header ${name} must be at most 16 KiB of ASCII without control characters`)
+    throw usageError(`the header ${name} must be at most 16 KiB of ASCII without control characters`)
   return [name, value]
 }
 

@@ -1,13 +1,13 @@
-import type { CliError, FailureDetails, Kind } from '../errors.ts'
-import type { Fate, Meaning, Repeat, Retry } from '../fate.ts'
+import type { DeliveryOutcome, DeliveryState, Repeat, RetryAdvice } from '../delivery-state.ts'
+import type { CliError, FailureDetails, FailureKind } from '../errors.ts'
 
 /** What a status or a cause means: a row for each. */
 interface StatusRow {
   /** None if no status came: the kind says what came in its place. */
   on?: On
-  kind: Kind
+  kind: FailureKind
   /** What the attempt came to. */
-  fate: Fate
+  fate: DeliveryState
   /** The same may go well later. */
   passes?: true
   /** Which requests may be sent again by themselves: `repeatable` are those for which a failure takes nothing away. */
@@ -37,8 +37,8 @@ const table: readonly StatusRow[] = [
   { kind: 'file', fate: 'answered', others: 'end' },
 ]
 
-function isOn({ on }: StatusRow, { status = 0, brokeOff }: FailureDetails, hasRetryAfter = true): boolean {
-  if (on === 'broken off') return brokeOff === true
+function isOn({ on }: StatusRow, { status = 0, isCutOff }: FailureDetails, hasRetryAfter = true): boolean {
+  if (on === 'broken off') return isCutOff === true
   if (on === 'limited 503') return status === 503 && hasRetryAfter
   if (on === '3xx and 4xx') return status >= 300 && status < 500
   return on === '5xx' ? status >= 500 : typeof on === 'object' && on.includes(status)
@@ -47,7 +47,7 @@ function isOn({ on }: StatusRow, { status = 0, brokeOff }: FailureDetails, hasRe
 /** Whether a service refused the secret itself; a 407 is a proxy's. */
 export const refusesSecret = (status: number | undefined): boolean => status === 401 || status === 403
 
-export const kindOfStatus = (status: number, hasRetryAfter: boolean): Kind =>
+export const kindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
   table.find((row) => isOn(row, { status }, hasRetryAfter))?.kind ?? 'response'
 
 function rowOf({ kind, details }: CliError): StatusRow {
@@ -63,14 +63,14 @@ function rowOf({ kind, details }: CliError): StatusRow {
 }
 
 /** Whether whoever asked may ask for the same again, after a call that came to this. */
-export function retryOf(failure: CliError, { safeToRetry }: Meaning): Retry {
+export function retryOf(failure: CliError, { safeToRetry }: DeliveryOutcome): RetryAdvice {
   const { passes } = rowOf(failure)
   if (safeToRetry) return passes ? 'later' : 'never'
   return passes || failure.kind === 'response' ? 'look-first' : 'never'
 }
 
 /** What a failed attempt has come to. */
-export const fateOf = (failure: CliError): Fate => rowOf(failure).fate
+export const fateOf = (failure: CliError): DeliveryState => rowOf(failure).fate
 
 /** What a failure of one call means for the others of a run: to `wait` is to ask for this one again too. */
 export function outlookOf(failure: CliError): 'go on' | 'wait' | 'end' {

@@ -1,4 +1,4 @@
-import { callAfter, setTimer, type Timers } from '../timers.ts'
+import { schedule, setLongTimeout, type Timers } from '../timers.ts'
 
 /** The limits of one exchange. */
 export interface TimeLimits {
@@ -22,13 +22,13 @@ export function createTimeLimits(
   const cancelDeadline =
     deadline === Infinity
       ? undefined
-      : callAfter(timers, deadline - timers.now(), () => onEnd('the deadline passed', true))
+      : schedule(timers, deadline - timers.now(), () => onEnd('the deadline passed', true))
 
   function start(): void {
     refreshes++
     clearTimeout(silence)
     if (timeout === 0 || isPaused || isOver) return
-    silence = setTimer(expire, timeout)
+    silence = setLongTimeout(expire, timeout)
   }
 
   /** A process that was held up finds its timers due before it has looked for the bytes that came meanwhile. */

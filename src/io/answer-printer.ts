@@ -18,13 +18,13 @@ export interface AnswerPrinter {
 }
 
 /** How much text is written at a time, in UTF-16 units. */
-const piece = 256 * 1024
+const maxWriteLength = 256 * 1024
 
 /** On a terminal, control characters are made visible; in a pipe the text stays as it is. */
 export function createAnswerPrinter(output: Output): AnswerPrinter {
   /** Line breaks and half a character. They wait for the text that follows them. */
-  let kept = ''
-  let keepsHalf = false
+  let heldBack = ''
+  let holdsHalfCharacter = false
   let pending = ''
   let hasText = false
   let isInLine = false
@@ -32,15 +32,15 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
   return {
     add(text) {
       if (text === '') return
-      const end = findEnd(text)
-      const isMoreBreaks = end === 0 && isLineBreak(text[0]) && !keepsHalf
+      const end = findPrintableEnd(text)
+      const isMoreBreaks = end === 0 && isLineBreak(text[0]) && !holdsHalfCharacter
       if (!isMoreBreaks) {
-        pending += kept
-        kept = ''
+        pending += heldBack
+        heldBack = ''
       }
       pending += text.slice(0, end)
-      kept += text.slice(end)
-      keepsHalf = isHalf(text)
+      heldBack += text.slice(end)
+      holdsHalfCharacter = endsInHalfCharacter(text)
     },
     async write() {
       if (pending === '') return
@@ -50,14 +50,14 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
       isInLine = !text.endsWith('\n')
       // In pieces: the bytes of a long text would take up as much memory once more.
       for (let start = 0; start < text.length; ) {
-        const next = startOf(text.slice(start, start + piece + 1), piece)
+        const next = startOf(text.slice(start, start + maxWriteLength + 1), maxWriteLength)
         await output.write(next)
         start += next.length
       }
     },
     async end() {
-      if (keepsHalf) pending += kept
-      kept = ''
+      if (holdsHalfCharacter) pending += heldBack
+      heldBack = ''
       await this.write()
       if (hasText) await output.write('\n')
       isInLine = false
@@ -73,13 +73,13 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
 }
 
 /** Where the text that is not printed yet begins. */
-function findEnd(text: string): number {
+function findPrintableEnd(text: string): number {
   let end = text.length
   while (isLineBreak(text[end - 1])) end--
-  return end === text.length && isHalf(text) ? end - 1 : end
+  return end === text.length && endsInHalfCharacter(text) ? end - 1 : end
 }
 
 const isLineBreak = (char: string | undefined): boolean => char === '\n' || char === '\r'
 
 /** Whether it ends in the first half of a character. */
-const isHalf = (text: string): boolean => /[\ud800-\udbff]/.test(text.slice(-1))
+const endsInHalfCharacter = (text: string): boolean => /[\ud800-\udbff]/.test(text.slice(-1))

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { promisify } from 'node:util'
-import { asFileFailure, CliError, hasCode } from '../errors.ts'
+import { asFileError, CliError, hasCode } from '../errors.ts'
 
 const newline = 0x0a
 
@@ -48,7 +48,7 @@ export class AppendedFile {
       this.#file = openSync(path, refusal === undefined ? flags : flags | O_EXCL, 0o600)
     } catch (error) {
       if (hasCode(error, 'ELOOP')) throw failure('it is a link')
-      throw refusal !== undefined && hasCode(error, 'EEXIST') ? failure(refusal) : asFileFailure(error, name)
+      throw refusal !== undefined && hasCode(error, 'EEXIST') ? failure(refusal) : asFileError(error, name)
     }
     const stat = fstatSync(this.#file)
     if (stat.isFile()) return
@@ -68,8 +68,8 @@ export class AppendedFile {
   async *read(): AsyncGenerator<Uint8Array> {
     this.#size = fstatSync(this.#file).size
     for (let at = 0; ; ) {
-      const piece = Buffer.allocUnsafe(pieceSize)
-      const { bytesRead } = await readPiece(this.#file, piece, 0, pieceSize, at)
+      const piece = Buffer.allocUnsafe(readSizeBytes)
+      const { bytesRead } = await readPiece(this.#file, piece, 0, readSizeBytes, at)
       if (bytesRead === 0) return
       at += bytesRead
       yield piece.subarray(0, bytesRead)
@@ -110,21 +110,21 @@ export class AppendedFile {
   }
 
   /** Gives a last line that was cut off its end. */
-  endLine(): void {
+  completeLastLine(): void {
     const last = Buffer.alloc(1)
     const length = this.#attempt(() => this.#size && readSync(this.#file, last, 0, 1, this.#size - 1))
     if (length > 0 && last[0] !== newline) this.append('\n')
   }
 
   /** Takes it from the eyes of others. Windows has no such modes. */
-  makePrivate(): void {
+  restrictToOwner(): void {
     if (!constants.O_NOFOLLOW) return
     this.#attempt(() => {
       if ((fstatSync(this.#file).mode & 0o077) !== 0) fchmodSync(this.#file, 0o600)
     })
   }
 
-  cut(size: number): void {
+  truncate(size: number): void {
     this.#attempt(() => {
       try {
         ftruncateSync(this.#file, size)
@@ -145,7 +145,7 @@ export class AppendedFile {
     try {
       return act()
     } catch (error) {
-      throw asFileFailure(error, this.#name)
+      throw asFileError(error, this.#name)
     }
   }
 }
@@ -153,4 +153,4 @@ export class AppendedFile {
 const readPiece = promisify(read)
 
 /** Bytes. */
-const pieceSize = 256 * 1024
+const readSizeBytes = 256 * 1024

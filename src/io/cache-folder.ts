@@ -1,8 +1,8 @@
 import { chmodSync, lstatSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
-import { fileProblem, hasCode } from '../errors.ts'
+import { describeFileError, hasCode } from '../errors.ts'
 
-interface CacheSurroundings {
+interface CacheEnvironment {
   env: Readonly<Record<string, string | undefined>>
   platform: NodeJS.Platform
   /** The user's number, if files have owners. */
@@ -13,7 +13,7 @@ interface CacheSurroundings {
  * parley's folder among the user's caches, for what is worth nothing on another machine, or a day later. Nobody else may
  * look into it. It is made if it is not there. Throws an error that says why it cannot be used.
  */
-export function openCacheFolder(surroundings: CacheSurroundings): string {
+export function openCacheFolder(surroundings: CacheEnvironment): string {
   const caches = findCaches(surroundings)
   if (!caches || !isAbsolute(caches)) {
     const variable = surroundings.platform === 'win32' ? 'LOCALAPPDATA' : 'HOME, or XDG_CACHE_HOME'
@@ -21,29 +21,29 @@ export function openCacheFolder(surroundings: CacheSurroundings): string {
   }
   const folder = join(caches, 'parley')
   try {
-    makeOwn(folder, surroundings)
+    ensureOwned(folder, surroundings)
   } catch (error) {
-    throw new Error(`${folder}: ${fileProblem(error)}`)
+    throw new Error(`${folder}: ${describeFileError(error)}`)
   }
   return folder
 }
 
-function findCaches({ env, platform }: CacheSurroundings): string | undefined {
+function findCaches({ env, platform }: CacheEnvironment): string | undefined {
   if (platform === 'win32') return env.LOCALAPPDATA
   if (env.XDG_CACHE_HOME || !env.HOME) return env.XDG_CACHE_HOME
   return `${env.HOME}/${platform === 'darwin' ? 'Library/Caches' : '.cache'}`
 }
 
-function makeOwn(folder: string, { platform, uid }: CacheSurroundings): void {
+function ensureOwned(folder: string, { platform, uid }: CacheEnvironment): void {
   const isOwn = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
   const caches = dirname(folder)
-  const missing = [caches, folder].filter((path) => !look(path))
+  const missing = [caches, folder].filter((path) => !statWithoutFollowing(path))
   // Root is to make and change nothing in another's home, nor at the end of a link from there.
   const place = missing.includes(caches) ? dirname(caches) : caches
   if (![lstatSync(place), statSync(place)].every(isOwn))
     throw new Error('the folder around it belongs to another user')
   // One by one: if a folder cannot be made, as in /proc, Node would try for ever to make it with its parents.
-  for (const path of missing) makeFolder(path)
+  for (const path of missing) makePrivateFolder(path)
   const stat = lstatSync(folder)
   if (!stat.isDirectory()) throw new Error('it is not a folder')
   if (!isOwn(stat)) throw new Error('it belongs to another user')
@@ -51,7 +51,7 @@ function makeOwn(folder: string, { platform, uid }: CacheSurroundings): void {
 }
 
 /** Makes a folder that nobody else may look into. Another process may make it at the same time. */
-export function makeFolder(path: string): void {
+export function makePrivateFolder(path: string): void {
   try {
     mkdirSync(path, 0o700)
   } catch (error) {
@@ -59,4 +59,4 @@ export function makeFolder(path: string): void {
   }
 }
 
-const look = (path: string) => lstatSync(path, { throwIfNoEntry: false })
+const statWithoutFollowing = (path: string) => lstatSync(path, { throwIfNoEntry: false })

@@ -1,5 +1,5 @@
 import { oneLine } from './escape.ts'
-import { clip, pad, widthOf } from './width.ts'
+import { clip, measureColumns, pad } from './width.ts'
 
 /**
  * Returns a function that lays out rows as aligned columns. Call it again for more rows: a column never gets narrower. If
@@ -12,22 +12,23 @@ export function createTable({ width, most = [] }: { width: number; most?: readon
   function layOut(row: readonly string[]): string {
     const last = row.length - 1
     const cells = row.slice(0, last).map((cell, column) => pad(cell, widths[column] ?? 0))
-    const used = widths.slice(0, last).reduce((sum, each) => sum + each + gap.length, 0)
-    return [...cells, cut(row[last] ?? '', Math.max(width - used, 1))].join(gap).trimEnd()
+    const used = widths.slice(0, last).reduce((sum, each) => sum + each + columnGap.length, 0)
+    return [...cells, clipCell(row[last] ?? '', Math.max(width - used, 1))].join(columnGap).trimEnd()
   }
 
   return (rows: readonly (readonly string[])[]): string[] => {
     const shown = rows.map((row) =>
-      row.map((cell, column) => (column === row.length - 1 ? cell : cut(cell, most[column] ?? width))),
+      row.map((cell, column) => (column === row.length - 1 ? cell : clipCell(cell, most[column] ?? width))),
     )
     for (const row of shown) {
       for (const [column, cell] of row.slice(0, -1).entries())
-        widths[column] = Math.max(widths[column] ?? 0, widthOf(cell))
+        widths[column] = Math.max(widths[column] ?? 0, measureColumns(cell))
     }
     return shown.map(layOut)
   }
 }
 
-export const gap = '  '
+export const columnGap = '  '
 
-const cut = (cell: string, width: number) => (width === Infinity ? oneLine(cell, width) : clip(cell, width))
+const clipCell = (cell: string, width: number) =>
+  width === Infinity ? oneLine(cell, width) : clip(cell, width)

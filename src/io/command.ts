@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { win32 } from 'node:path'
-import type { Crowd } from '../crowd.ts'
-import { fileProblem } from '../errors.ts'
-import { callAfter, type Timers } from '../timers.ts'
+import type { ActiveSet } from '../active-set.ts'
+import { describeFileError } from '../errors.ts'
+import { schedule, type Timers } from '../timers.ts'
 
 /** A command of the user's, which the shell runs. */
 export interface Command {
@@ -11,10 +11,10 @@ export interface Command {
   /** On stdin; nothing is an empty one. */
   input?: string
   /** Whether it leads a group of processes, which is ended with it. Such a group has no terminal. */
-  isLeader: boolean
+  isGroupLeader: boolean
   /** The longest time for it, in milliseconds, and the problem of one that takes longer. */
-  limit: number
-  whenLate: string
+  timeoutMs: number
+  timeoutMessage: string
 }
 
 export interface CommandOptions {
@@ -22,10 +22,10 @@ export interface CommandOptions {
   host: { readonly cwd: string; platform: NodeJS.Platform; env: Command['env'] }
   timers: Timers
   /** While the command runs, one of them ends it. */
-  cleanups: Crowd<() => void>
+  cleanups: ActiveSet<() => void>
 }
 
-export interface Printed {
+export interface CommandResult {
   stdout: Buffer
   /** The last of it. */
   stderr: string
@@ -34,31 +34,31 @@ export interface Printed {
 }
 
 /** Of stdout, in bytes. */
-const mostPrinted = 2 ** 20
+const maxStdoutBytes = 2 ** 20
 
 /** Of stderr, in bytes. */
-const longestTail = 8192
+const maxStderrBytes = 8192
 
 /** Runs a command. One that takes too long or prints too much is ended. */
 export async function runCommand(
-  { text, env, input, isLeader, limit, whenLate }: Command,
+  { text, env, input, isGroupLeader, timeoutMs, timeoutMessage }: Command,
   { host, timers, cleanups }: CommandOptions,
-): Promise<Printed> {
+): Promise<CommandResult> {
   const stdin = input === undefined ? 'ignore' : 'pipe'
   const options = {
     cwd: currentFolder(host),
     env,
     shell: true,
-    detached: isLeader && host.platform !== 'win32',
+    detached: isGroupLeader && host.platform !== 'win32',
   }
   const child = spawn(text, { ...options, stdio: [stdin, 'pipe', 'pipe'] })
   const stop = () => end(child, options.detached, host)
   cleanups.add(stop)
   const isOver = new AbortController()
-  const forget = callAfter(timers, limit, () => isOver.abort(whenLate))
+  const forget = schedule(timers, timeoutMs, () => isOver.abort(timeoutMessage))
   // A command that does not read its input is none the worse for it.
   child.stdin?.on('error', () => {}).end(input)
-  return watch(child, isOver, stop).finally(() => {
+  return collectOutput(child, isOver, stop).finally(() => {
     forget()
     cleanups.delete(stop)
   })
@@ -72,7 +72,11 @@ function currentFolder(host: CommandOptions['host']): string | undefined {
   }
 }
 
-function watch(child: ChildProcess, isOver: AbortController, stop: () => void): Promise<Printed> {
+function collectOutput(
+  child: ChildProcess,
+  isOver: AbortController,
+  stop: () => void,
+): Promise<CommandResult> {
   const printed: Buffer[] = []
   let size = 0
   let tail = Buffer.alloc(0)
@@ -88,13 +92,15 @@ function watch(child: ChildProcess, isOver: AbortController, stop: () => void): 
     })
     child.stdout?.on('data', (bytes: Buffer) => {
       size += bytes.length
-      if (size > mostPrinted) isOver.abort('printed more than 1 MiB')
+      if (size > maxStdoutBytes) isOver.abort('printed more than 1 MiB')
       else printed.push(bytes)
     })
     child.stderr?.on('data', (bytes: Buffer) => {
-      tail = Buffer.concat([tail, bytes]).subarray(-longestTail)
+      tail = Buffer.concat([tail, bytes]).subarray(-maxStderrBytes)
     })
-    child.once('error', (error: NodeJS.ErrnoException) => end(`could not be run: ${fileProblem(error)}`))
+    child.once('error', (error: NodeJS.ErrnoException) =>
+      end(`could not be run: ${describeFileError(error)}`),
+    )
     child.once('close', (code, signal) => end(describeEnd(code, signal)))
   })
 }

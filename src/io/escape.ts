@@ -4,21 +4,21 @@ import { startOf } from '../wire/text-start.ts'
  * What could control a terminal: C0 but newline and tab, DEL, C1, and the bidi controls, which reorder the text around
  * them.
  */
-export const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g
+export const unsafeCharacters = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g
 
 /**
  * Makes every control character of remote text visible, one by one, so that an escape sequence that arrives in
  * pieces is as harmless as a whole one. Newlines and tabs stay.
  */
 export function escapeControls(text: string): string {
-  return text.replace(unsafe, (char) => {
+  return text.replace(unsafeCharacters, (char) => {
     const code = char.charCodeAt(0)
     return code > 0x7f ? jsonEscape(char) : `^${String.fromCharCode(code ^ 0x40)}`
   })
 }
 
 /** The same in JSON's own escapes, which keep the meaning of a JSON text's strings. */
-export const escapeJson = (text: string): string => text.replace(unsafe, jsonEscape)
+export const escapeJson = (text: string): string => text.replace(unsafeCharacters, jsonEscape)
 
 const jsonEscape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 
@@ -31,4 +31,4 @@ export function oneLine(text: string, length = 500): string {
 }
 
 /** Breaks up what runners read as a command wherever it stands: `##[…]`, and `##vso[…]` of Azure's. */
-export const breakUpCommands = (text: string): string => text.replace(/##(?=[a-z]*\[)/gi, '# #')
+export const breakRunnerCommands = (text: string): string => text.replace(/##(?=[a-z]*\[)/gi, '# #')

@@ -1,22 +1,22 @@
-import { type CliError, mostCounted } from '../errors.ts'
-import { breakUpCommands, escapeJson, oneLine } from './escape.ts'
+import { type CliError, maxCountedProblems } from '../errors.ts'
+import { breakRunnerCommands, escapeJson, oneLine } from './escape.ts'
 import { quoteWords } from './shell-quote.ts'
 import type { Style } from './style.ts'
 
 /** How many problems of one input are shown. */
-const mostProblems = 20
+const maxShownProblems = 20
 
 /** A failure for a person: what failed, what follows from it, and the service's own words. `wrap` wraps a line. */
 export function renderFailure(error: CliError, style: Style, wrap: (line: string) => string): string {
   const { consequence, serviceMessage, requestId, resume, problems = [] } = error.details
   const [name = '', ...rest] = wrap(`parley: ${oneLine(error.message, 2000)}`).split(' ')
   const lines = [[style.red(name), ...rest].join(' ')]
-  for (const problem of problems.slice(0, mostProblems)) lines.push(wrap(`  ${oneLine(problem)}`))
-  const left = problems.length - mostProblems
-  if (left > 0) lines.push(`  and ${problems.length > mostCounted ? 'many' : left} more`)
+  for (const problem of problems.slice(0, maxShownProblems)) lines.push(wrap(`  ${oneLine(problem)}`))
+  const left = problems.length - maxShownProblems
+  if (left > 0) lines.push(`  and ${problems.length > maxCountedProblems ? 'many' : left} more`)
   for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
-  const command = resume ?? error.details.nextCommand
-  if (command) lines.push(...describeResume(command).map((line) => `  ${line}`))
+  const command = resume ?? error.details.suggestedCommand
+  if (command) lines.push(...formatResumeCommand(command).map((line) => `  ${line}`))
   // Of what the service says, only parley's own words begin a line.
   if (serviceMessage) lines.push(`  ${style.dim('the service says:')} ${oneLine(serviceMessage)}`)
   if (requestId) lines.push(`  ${style.dim('request id:')} ${oneLine(requestId, 200)}`)
@@ -24,7 +24,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
 }
 
 /** The command that resumes the work, on a line of its own, to be copied. */
-export function describeResume(resume: readonly string[]): string[] {
+export function formatResumeCommand(resume: readonly string[]): string[] {
   const isRedacted = resume.some((word) => word.endsWith('[redacted]'))
   const about = isRedacted ? 'to go on, fill in what is [redacted]:' : 'to go on:'
   return [about, quoteWords(['parley', ...resume])]
@@ -32,30 +32,30 @@ export function describeResume(resume: readonly string[]): string[] {
 
 /** A failure as one annotation of GitHub Actions, in the form that its runner reads. */
 export function renderAnnotation({ kind, exitCode, message, details }: CliError, command: string): string {
-  const { problems = [], consequence, resume = details.nextCommand, serviceMessage } = details
+  const { problems = [], consequence, resume = details.suggestedCommand, serviceMessage } = details
   const said = serviceMessage && `the service says: ${oneLine(serviceMessage)}`
-  const lines = [oneLine(message, 2000), ...problems.slice(0, mostProblems).map((each) => oneLine(each))]
-  const text = [...lines, consequence, ...(resume ? describeResume(resume) : []), said]
+  const lines = [oneLine(message, 2000), ...problems.slice(0, maxShownProblems).map((each) => oneLine(each))]
+  const text = [...lines, consequence, ...(resume ? formatResumeCommand(resume) : []), said]
     .filter((line) => line !== undefined)
     .join('\n')
   const title = `${command}: ${kind} (exit ${exitCode})`.replace(/[%\r\n:,]/g, percentCode)
-  return `::error title=${title}::${breakUpCommands(text).replace(/[%\r\n]/g, percentCode)}\n`
+  return `::error title=${title}::${breakRunnerCommands(text).replace(/[%\r\n]/g, percentCode)}\n`
 }
 
 const percentCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
 
 /** The longest part of a body that is not JSON, in characters. */
-const longestText = 4096
+const maxBodyLength = 4096
 
 /** A failure as one line of JSON, for `--errors json`. */
 export const renderFailureAsJson = (failure: CliError): string =>
-  `${escapeJson(JSON.stringify({ error: { format: 1, ...describeFailure(failure) } }))}\n`
+  `${escapeJson(JSON.stringify({ error: { format: 1, ...toFailureJson(failure) } }))}\n`
 
 /** A failure for programs. The text of an answer is shortened if it is kept elsewhere. */
-export function describeFailure({ kind, exitCode, message, details }: CliError): object {
+export function toFailureJson({ kind, exitCode, message, details }: CliError): object {
   const { status, retryAfter, requestId, sent = 'no', retry = 'never', deadline, attempts } = details
   const { answer, kept, body } = details
-  const reason = details.serviceMessage ?? details.problems?.slice(0, mostProblems).join('; ')
+  const reason = details.serviceMessage ?? details.problems?.slice(0, maxShownProblems).join('; ')
   const text = answer ?? body
   const isWhole = typeof text !== 'string' || (answer !== undefined && kept === undefined)
   return {
@@ -73,6 +73,6 @@ export function describeFailure({ kind, exitCode, message, details }: CliError):
     pending: details.pending,
     resume: details.resume,
     kept,
-    body: isWhole ? text : text.slice(0, longestText),
+    body: isWhole ? text : text.slice(0, maxBodyLength),
   }
 }

@@ -4,7 +4,7 @@ const pngSignature = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 const sampleLength = 4100
 
 /** What a file that is not text is, by its first bytes: its MIME type. */
-export async function findMimeType(bytes: Uint8Array): Promise<string | undefined> {
+export async function detectMimeType(bytes: Uint8Array): Promise<string | undefined> {
   const sample = bytes.subarray(0, sampleLength)
   // The usual case first: loading the library takes time, and it recognizes a PNG only by whole chunks.
   if (pngSignature.equals(sample.subarray(0, pngSignature.length))) return 'image/png'

@@ -1,15 +1,15 @@
 import { constants, createWriteStream, openSync } from 'node:fs'
 import type { Writable } from 'node:stream'
-import type { Crowd } from '../crowd.ts'
-import { asFileFailure, CliError, fileProblem, hasCode } from '../errors.ts'
-import type { Calls } from '../fate.ts'
-import { inTime } from '../timers.ts'
+import type { ActiveSet } from '../active-set.ts'
+import type { Calls } from '../delivery-state.ts'
+import { asFileError, CliError, describeFileError, hasCode } from '../errors.ts'
+import { withTimeLimit } from '../timers.ts'
 import { oneLine } from './escape.ts'
-import { notTaken, type Output, type WriteLimit } from './output.ts'
-import { findTarget, modeToKeep } from './paths.ts'
+import { type Output, type WriteLimit, writeTimedOut } from './output.ts'
+import { findModeToKeep, findTarget } from './paths.ts'
 import { TemporaryFile } from './temporary-file.ts'
 
-export interface KeptPart {
+export interface SavedPart {
   /** What became of it: `is kept as …`. */
   outcome: string
   /** Its file, if it could be kept. */
@@ -27,14 +27,14 @@ export interface FileOutput extends Output {
    * if nothing was written yet. Returns where it is, or `undefined` if nothing came. Does not throw and is synchronous,
    * so that a signal can call it.
    */
-  keep(held?: string): KeptPart | undefined
+  savePart(held?: string): SavedPart | undefined
   /** Removes everything. Does not throw either. */
   discard(): void
   /** A note that names the whole file. */
   readonly described: string | undefined
 }
 
-interface WhereWritten extends WriteLimit {
+interface FileOutputOptions extends WriteLimit {
   host: { readonly cwd: string; platform: NodeJS.Platform; uid?: number }
 }
 
@@ -42,14 +42,17 @@ interface WhereWritten extends WriteLimit {
  * Prepares to write a file, without changing it yet: throws a `CliError` of kind `file` if it cannot be written. A device, a
  * pipe or an open descriptor is written directly, until the deadline. A file of the user's keeps its mode.
  */
-export async function openFileOutput(name: string, { host, ...until }: WhereWritten): Promise<FileOutput> {
+export async function openFileOutput(
+  name: string,
+  { host, ...until }: FileOutputOptions,
+): Promise<FileOutput> {
   const { path: target, stat: existing, isDirect } = findTarget(host, name)
   const sink = isDirect
     ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, until)
-    : createFileSink(target, name, modeToKeep(target, host.uid))
+    : createFileSink(target, name, findModeToKeep(target, host.uid))
   const wrapped = (work: Promise<void>) =>
     work.catch((error) => {
-      throw asFileFailure(error, name)
+      throw asFileError(error, name)
     })
   return {
     ...sink,
@@ -62,7 +65,7 @@ export async function openFileOutput(name: string, { host, ...until }: WhereWrit
   }
 }
 
-type Sink = Pick<FileOutput, 'write' | 'commit' | 'keep' | 'discard'>
+type Sink = Pick<FileOutput, 'write' | 'commit' | 'savePart' | 'discard'>
 
 function createFileSink(target: string, name: string, mode: number | undefined): Sink {
   let file: TemporaryFile | undefined
@@ -78,9 +81,9 @@ function createFileSink(target: string, name: string, mode: number | undefined):
       begin().replace(target)
       file = undefined
     },
-    keep(held = '') {
+    savePart(held = '') {
       try {
-        if (held !== '' && !file) begin().writeNow(held)
+        if (held !== '' && !file) begin().writeSync(held)
         for (let number = 1; file && file.size > 0; number++) {
           const suffix = number === 1 ? '.part' : `.part-${number}`
           const kept = name + suffix
@@ -88,7 +91,7 @@ function createFileSink(target: string, name: string, mode: number | undefined):
         }
         return undefined
       } catch (error) {
-        return { outcome: `could not be kept as ${name}.part: ${fileProblem(error)}` }
+        return { outcome: `could not be kept as ${name}.part: ${describeFileError(error)}` }
       } finally {
         this.discard()
       }
@@ -109,7 +112,7 @@ async function openPipe(path: string, name: string): Promise<Writable> {
     return new Socket({ fd, readable: false, writable: true })
   } catch (error) {
     const isUnread = hasCode(error, 'ENXIO')
-    throw new CliError('file', `${name}: ${isUnread ? 'nobody reads this pipe' : fileProblem(error)}`)
+    throw new CliError('file', `${name}: ${isUnread ? 'nobody reads this pipe' : describeFileError(error)}`)
   }
 }
 
@@ -127,53 +130,53 @@ function createDirectSink(stream: Writable, name: string, { limit, timers }: Wri
     const work = new Promise<void>((resolve, reject) =>
       begin((error) => (error ? reject(failure ?? error) : resolve())),
     )
-    return inTime(work, { time: limit.deadline, timers }, () => notTaken(name))
+    return withTimeLimit(work, { time: limit.deadline, timers }, () => writeTimedOut(name))
   }
   return {
     write: (chunk) => finish((done) => stream.write(chunk, done)),
     commit: () => finish((done) => stream.end(done)),
-    keep: () => (isBegun && !stream.writableFinished ? { outcome: 'is not kept' } : undefined),
+    savePart: () => (isBegun && !stream.writableFinished ? { outcome: 'is not kept' } : undefined),
     discard: () => void stream.destroy(),
   }
 }
 
 interface RunEnds {
-  cleanups: Crowd<() => void>
+  cleanups: ActiveSet<() => void>
   calls: Pick<Calls, 'sayInstead' | 'lastWords'>
 }
 
 /** What keeps an answer of a run that ends early: synchronous, and does not throw. */
-export type Keeper = Pick<FileOutput, 'keep'>
+export type PartSaver = Pick<FileOutput, 'savePart'>
 
 /** Does `work` on an answer. If that ends early, also by a signal, it keeps what came, and prints where. */
-export async function keepingPart<T>(
+export async function savingPartOnFailure<T>(
   { cleanups, calls }: RunEnds,
-  keeper: Keeper | undefined,
+  keeper: PartSaver | undefined,
   work: () => Promise<T>,
 ): Promise<T> {
   if (!keeper) return work()
   const keep = () => {
     const words = calls.lastWords()
-    const part = keeper.keep()
-    if (part) calls.sayInstead(() => words, oneLine(tellKept(part), 2000))
+    const part = keeper.savePart()
+    if (part) calls.sayInstead(() => words, oneLine(describeSavedPart(part), 2000))
   }
   cleanups.add(keep)
   try {
     return await work()
   } catch (error) {
-    throw error instanceof CliError ? withPart(error, keeper.keep()) : error
+    throw error instanceof CliError ? withSavedPart(error, keeper.savePart()) : error
   } finally {
     cleanups.delete(keep)
   }
 }
 
 /** Says what became of an answer, or of the part of it that came. */
-const tellKept = ({ outcome }: KeptPart): string => `what came ${outcome}`
+const describeSavedPart = ({ outcome }: SavedPart): string => `what came ${outcome}`
 
 /** The same failure, with what became of the answer, as far as it came. */
-export const withPart = (failure: CliError, part: KeptPart | undefined): CliError =>
+export const withSavedPart = (failure: CliError, part: SavedPart | undefined): CliError =>
   part
-    ? new CliError(failure.kind, `${failure.message}; ${tellKept(part)}`, {
+    ? new CliError(failure.kind, `${failure.message}; ${describeSavedPart(part)}`, {
         ...failure.details,
         kept: part.name,
       })

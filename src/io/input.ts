@@ -1,12 +1,12 @@
 import { closeSync, constants, createReadStream, promises as fs, open, openSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
-import { asFileFailure, CliError, tooLate, usage } from '../errors.ts'
-import { callAfter, inTime, type Limit, type Timers } from '../timers.ts'
+import { asFileError, CliError, deadlineBeforeSending, usageError } from '../errors.ts'
+import { type Limit, schedule, type Timers, withTimeLimit } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { longestText } from '../wire/json/body-text.ts'
 import { absolutePath } from './paths.ts'
-import { decodeUtf8, isBlank, tooLong } from './utf8.ts'
+import { decodeUtf8, isBlank, tooLongError } from './utf8.ts'
 
 /** stdin. Of kind `none` it is closed, or a device such as /dev/null, and there is nothing to wait for. */
 export interface Stdin {
@@ -51,67 +51,67 @@ export class Input {
   }
 
   /** Waits for a person's answer, until the deadline at the latest. */
-  inTime<T>(work: Promise<T>, whatGoesOn: string): Promise<T> {
+  withinDeadline<T>(work: Promise<T>, whatGoesOn: string): Promise<T> {
     const { limit, host } = this.#options
-    return inTime(work, { time: limit.deadline, timers: host.timers }, () =>
-      tooLate(`the deadline passed while ${whatGoesOn}`),
+    return withTimeLimit(work, { time: limit.deadline, timers: host.timers }, () =>
+      deadlineBeforeSending(`the deadline passed while ${whatGoesOn}`),
     )
   }
 
   /** All of stdin. Only one reader may have it: a second one gets a usage error, which names both. */
-  async stdin(reader: string): Promise<string> {
+  async readStdin(reader: string): Promise<string> {
     return decodeUtf8(await this.#readStdin(reader), 'stdin')
   }
 
   /** stdin piece by piece, for one reader. */
-  stdinChunks(reader: string): AsyncIterable<Uint8Array> {
+  readStdinChunks(reader: string): AsyncIterable<Uint8Array> {
     this.#takeStdin(reader)
     const { stdin, timers } = this.#options.host
     const pieces = readStream(() => stdin.open(), 'stdin', new AbortController().signal)
-    return withHint(pieces, timers, () => this.#sayWaiting())
+    return withWaitingNote(pieces, timers, () => this.#sayWaiting())
   }
 
-  async file(name: string, shown = name): Promise<Uint8Array> {
+  async readFile(name: string, shown = name): Promise<Uint8Array> {
     const { host, note } = this.#options
     try {
       const path = absolutePath(host, name)
       const stat = await fs.stat(path)
-      if (stat.isFile() && stat.size > longestText) throw tooLong(shown)
+      if (stat.isFile() && stat.size > longestText) throw tooLongError(shown)
       if (stat.isFile() || stat.isDirectory()) return await fs.readFile(path)
       return await this.#read(
-        (stop) => openStream(path, stop),
+        (stop) => openReadable(path, stop),
         shown,
         () => note(`waiting for ${shown}`),
       )
     } catch (error) {
-      throw asFileFailure(error, shown)
+      throw asFileError(error, shown)
     }
   }
 
   /** A file's bytes, or stdin's for `-`. */
-  bytes(path: string, reader: string): Promise<Uint8Array> {
-    return path === '-' ? this.#readStdin(reader) : this.file(path)
+  readBytes(path: string, reader: string): Promise<Uint8Array> {
+    return path === '-' ? this.#readStdin(reader) : this.readFile(path)
   }
 
   /** A file's text, or stdin's for `-`. */
-  async text(path: string, reader: string): Promise<string> {
-    return path === '-' ? this.stdin(reader) : decodeUtf8(await this.file(path), path)
+  async readText(path: string, reader: string): Promise<string> {
+    return path === '-' ? this.readStdin(reader) : decodeUtf8(await this.readFile(path), path)
   }
 
   /** The text of a stdin that is a pipe, socket or file, to add to words; `undefined` if it is something else, or was read. */
-  async piped(reader: string): Promise<string | undefined> {
+  async readPiped(reader: string): Promise<string | undefined> {
     const { flags, host, note } = this.#options
     const { kind } = host.stdin
     const isFree = this.readsStdin && !this.#isForHeader && this.#firstReader === undefined
-    if (flags.failOnEmpty && isFree && kind === 'none') throw withoutText()
+    if (flags.failOnEmpty && isFree && kind === 'none') throw emptyStdinError()
     if (!isFree || (kind !== 'pipe' && kind !== 'file')) return undefined
     const onIdle = () => note('waiting for stdin (--no-stdin skips it)')
     return decodeUtf8(await this.#readStdin(reader, onIdle), 'stdin')
   }
 
   /** The same, beside other input. If it is blank, it adds nothing, and a note says so. */
-  async pipedBeside(reader: string): Promise<string> {
-    const text = await this.piped(reader)
+  async readPipedAddition(reader: string): Promise<string> {
+    const text = await this.readPiped(reader)
     if (text === undefined) return ''
     if (text.trim() !== '') return text
     this.#options.note('stdin is empty')
@@ -119,30 +119,32 @@ export class Input {
   }
 
   /** For a command that leaves stdin alone, because of what was given. Throws a usage error if a flag requires its text. */
-  leaveStdin(given: string): void {
+  skipStdin(given: string): void {
     if (this.#options.flags.failOnEmpty && this.#firstReader === undefined && !this.#isForHeader)
-      throw usage(`--fail-on-empty: stdin is not read beside ${given}`)
+      throw usageError(`--fail-on-empty: stdin is not read beside ${given}`)
   }
 
   /** Words as one text; the word `-` is stdin's text. */
-  async words(words: string[], reader: string): Promise<string> {
+  async joinWords(words: string[], reader: string): Promise<string> {
     const texts: string[] = []
     for (const word of words)
-      texts.push(word === '-' ? (await this.stdin(`the word - of ${reader}`)).replace(/\r?\n$/, '') : word)
+      texts.push(
+        word === '-' ? (await this.readStdin(`the word - of ${reader}`)).replace(/\r?\n$/, '') : word,
+      )
     return texts.join(' ')
   }
 
   /** The value of a flag that accepts `@FILE`, `@-` and `@@`. */
-  async value(value: string, flag: string): Promise<string> {
+  async readFlagValue(value: string, flag: string): Promise<string> {
     if (!value.startsWith('@') || value.startsWith('@@')) return value.replace(/^@/, '')
-    if (value === '@-') return this.stdin(`${flag} @-`)
-    return decodeUtf8(await this.file(value.slice(1), value), value)
+    if (value === '@-') return this.readStdin(`${flag} @-`)
+    return decodeUtf8(await this.readFile(value.slice(1), value), value)
   }
 
   #takeStdin(reader: string): void {
     const first = this.#firstReader
-    if (!this.readsStdin) throw usage(`${reader} reads stdin, which --no-stdin forbids`)
-    if (first) throw usage(`stdin can be read only once: ${first} and ${reader} both ask for it`)
+    if (!this.readsStdin) throw usageError(`${reader} reads stdin, which --no-stdin forbids`)
+    if (first) throw usageError(`stdin can be read only once: ${first} and ${reader} both ask for it`)
     this.#firstReader = reader
     if (this.#options.host.stdin.kind === 'folder') throw new CliError('file', 'stdin: it is a folder')
   }
@@ -157,7 +159,7 @@ export class Input {
     this.#takeStdin(reader)
     const { host, flags } = this.#options
     const bytes = await this.#read(() => host.stdin.open(), 'stdin', onIdle)
-    if (flags.failOnEmpty && isBlank(bytes)) throw withoutText()
+    if (flags.failOnEmpty && isBlank(bytes)) throw emptyStdinError()
     return bytes
   }
 
@@ -166,25 +168,25 @@ export class Input {
     const { limit, host } = this.#options
     const { timers } = host
     const stop = new AbortController()
-    const pieces = withHint(read(open, name, stop.signal), timers, onIdle)
+    const pieces = withWaitingNote(read(open, name, stop.signal), timers, onIdle)
     const whole = readBody(pieces, longestText + 1)
-    const bytes = await inTime(whole, { time: limit.deadline, timers }, () => {
+    const bytes = await withTimeLimit(whole, { time: limit.deadline, timers }, () => {
       stop.abort()
-      return tooLate(`the deadline passed while ${name} was read`)
+      return deadlineBeforeSending(`the deadline passed while ${name} was read`)
     })
-    if (bytes.length > longestText) throw tooLong(name)
-    await letSignalsCome()
+    if (bytes.length > longestText) throw tooLongError(name)
+    await yieldToSignals()
     return bytes
   }
 }
 
 /** The pieces of a stream; `onIdle` is called if none has come after 2 s. */
-async function* withHint(
+async function* withWaitingNote(
   pieces: AsyncIterable<Uint8Array>,
   timers: Timers,
   onIdle: () => void,
 ): AsyncGenerator<Uint8Array> {
-  const cancelHint = callAfter(timers, aWhile, onIdle)
+  const cancelHint = schedule(timers, waitingNoteDelayMs, onIdle)
   try {
     for await (const piece of pieces) {
       cancelHint()
@@ -199,14 +201,14 @@ async function* withHint(
  * Ctrl-C also ends the program that writes to the pipe, and parley may see the end of the pipe before the signal. Without
  * this it would still send its request.
  */
-export async function letSignalsCome(): Promise<void> {
+export async function yieldToSignals(): Promise<void> {
   for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
 }
 
 /** After so long without a byte, parley says what it waits for. Milliseconds. */
-const aWhile = 2000
+const waitingNoteDelayMs = 2000
 
-const withoutText = () => usage('stdin is empty (--fail-on-empty)')
+const emptyStdinError = () => usageError('stdin is empty (--fail-on-empty)')
 
 type OpenStream = (stop: AbortSignal) => Readable | Promise<Readable>
 
@@ -219,21 +221,21 @@ async function* read(open: OpenStream, name: string, stop: AbortSignal): AsyncGe
     stop.addEventListener('abort', close)
     yield* stream
   } catch (error) {
-    throw asFileFailure(error, name)
+    throw asFileError(error, name)
   }
 }
 
 /** The same for a caller that acts on each piece as it comes. */
 export async function* readStream(...stream: Parameters<typeof read>): AsyncGenerator<Uint8Array> {
   yield* read(...stream)
-  await letSignalsCome()
+  await yieldToSignals()
 }
 
 /**
  * Opens a file to read it piece by piece. To open a FIFO waits in a thread until a program opens it for writing; when `stop`
  * aborts, this function does.
  */
-export async function openStream(path: string, stop: AbortSignal): Promise<Readable> {
+export async function openReadable(path: string, stop: AbortSignal): Promise<Readable> {
   if (!(await fs.stat(path)).isFIFO()) return createReadStream(path, { highWaterMark: 256 * 1024 })
   const wake = () => {
     try {

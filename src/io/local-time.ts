@@ -11,7 +11,7 @@ export function toLocalTime(timestamp: string) {
 }
 
 /** The local time, with the date unless it is today's. A text that is not a timestamp stays as it is. */
-export function describeMoment(timestamp: string, now: number): string {
+export function formatLocalTime(timestamp: string, now: number): string {
   const moment = toLocalTime(timestamp)
   if (!moment) return timestamp
   const isToday = moment.date === toLocalTime(new Date(now).toISOString())?.date

@@ -10,16 +10,16 @@ import {
 } from 'node:fs'
 import { platform } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
-import { CliError, hasCode, type Kind } from '../errors.ts'
+import { CliError, type FailureKind, hasCode } from '../errors.ts'
 import type { Timers } from '../timers.ts'
 
 interface LockOptions {
   /** What is locked, as a person calls it; by default the file. */
   name?: string
   /** Milliseconds. */
-  longestWait: number
+  maxWaitMs: number
   /** Of the failure if the lock cannot be had. */
-  kind: Kind
+  kind: FailureKind
   consequence: string
   /** The wait ends at the run's deadline: the same command may get the lock later. */
   retry?: 'later'
@@ -37,7 +37,7 @@ interface RunLockOptions {
 }
 
 /** A holder changes the time of its lock so often, in milliseconds, to show that it is alive. */
-const beat = 1000
+const heartbeatMs = 1000
 
 /** The right to write a file, which one process has at a time: an empty file beside it. */
 export class Lock {
@@ -55,12 +55,12 @@ export class Lock {
     this.#path = path
     this.#file = file
     this.#inode = fstatSync(file, { bigint: true }).ino
-    this.#heart = setInterval(() => this.#showLife(), beat).unref()
+    this.#heart = setInterval(() => this.#showLife(), heartbeatMs).unref()
   }
 
   /** False once another process has removed the lock, because this one seemed dead, or has written into it. */
   isHeld(): boolean {
-    const stat = this.#isReleased ? undefined : lookAt(this.#path)
+    const stat = this.#isReleased ? undefined : statLock(this.#path)
     return stat?.ino === this.#inode && stat.size === 0n
   }
 
@@ -94,24 +94,24 @@ export async function lockForRun(path: string, options: RunLockOptions): Promise
   const longestWait = deadline - timers.now()
   const onWait = () => note(`waiting for another parley that uses ${name}`)
   const failing = { kind: 'file', consequence: 'nothing was sent', retry: 'later' } as const
-  return lock(path, { name, longestWait, onWait, ...failing })
+  return lock(path, { name, maxWaitMs: longestWait, onWait, ...failing })
 }
 
 /** A lock that did not change for so long was left behind by a killed process. Milliseconds. */
-const silence = 4000
+const staleAfterMs = 4000
 
 /** Milliseconds. */
-const aWhile = 2000
+const waitingNoteDelayMs = 2000
 
 /** The longest time between two looks that counts: a process that was stopped has not seen that nothing changed. */
-const longestStep = 500
+const maxCountedStepMs = 500
 
 /**
  * Waits for the lock of a file. Throws a `CliError` if it does not become free, or if what has its name is not an empty
  * regular file: that is not a lock, and is left alone.
  */
 export async function lock(target: string, options: LockOptions): Promise<Lock> {
-  const { name = target, longestWait, kind, consequence, retry, onWait } = options
+  const { name = target, maxWaitMs, kind, consequence, retry, onWait } = options
   const path = `${target}.parley-lock`
   const failure = (why: string) => new CliError(kind, `${name}: ${why}`, { consequence })
   const start = performance.now()
@@ -123,35 +123,35 @@ export async function lock(target: string, options: LockOptions): Promise<Lock> 
   for (;;) {
     const now = performance.now()
     const waited = now - start
-    const file = tryToMake(path, waited)
+    const file = tryCreate(path, waited)
     if (file !== undefined) return new Lock(path, file, name)
-    const stat = lookAt(path)
+    const stat = statLock(path)
     if (stat && !(stat.isFile() && stat.size === 0n))
       throw failure(`it cannot be locked: ${path} is not a lock, and is left alone`)
     const before = mark
-    mark = stat ? markOf(stat) : ''
-    unchanged = mark === before ? unchanged + Math.min(now - lastLook, longestStep) : 0
+    mark = stat ? getFingerprint(stat) : ''
+    unchanged = mark === before ? unchanged + Math.min(now - lastLook, maxCountedStepMs) : 0
     lastLook = now
-    if (mark !== '' && unchanged > silence) {
-      clear(path, mark)
+    if (mark !== '' && unchanged > staleAfterMs) {
+      removeStaleLock(path, mark)
       continue
     }
-    if (waited > longestWait) {
+    if (waited > maxWaitMs) {
       const stuck = failure(`another parley has locked it: if none is running, remove ${path}`)
       throw retry ? stuck.with({ retry, deadline: true }) : stuck
     }
-    if (!isTold && waited > aWhile) onWait?.()
-    isTold ||= waited > aWhile
+    if (!isTold && waited > waitingNoteDelayMs) onWait?.()
+    isTold ||= waited > waitingNoteDelayMs
     await wait(20 + Math.random() * 80)
   }
 }
 
 /** Makes the file and opens it; `undefined` if there is one. A name that is refused for longer is refused for good. */
-function tryToMake(path: string, waited: number): number | undefined {
+function tryCreate(path: string, waited: number): number | undefined {
   try {
     return openSync(path, 'wx', 0o600)
   } catch (error) {
-    const isRemoved = mayBeRemoved(error) && waited <= aWhile
+    const isRemoved = mayBePendingRemoval(error) && waited <= waitingNoteDelayMs
     if (isRemoved || hasCode(error, 'EEXIST')) return undefined
     throw error
   }
@@ -161,7 +161,7 @@ function tryToMake(path: string, waited: number): number | undefined {
  * Removes the lock of a killed process. Of several waiters only one can give it another name. If that is not the dead one
  * any more, because a faster waiter has cleared it and made its own, it gets its name back.
  */
-function clear(path: string, mark: string): void {
+function removeStaleLock(path: string, mark: string): void {
   const aside = `${path}.${crypto.randomUUID()}`
   try {
     renameSync(path, aside)
@@ -169,22 +169,22 @@ function clear(path: string, mark: string): void {
     if (hasCode(error, 'ENOENT')) return
     throw error
   }
-  const stat = lookAt(aside)
-  if (stat && markOf(stat) === mark) rmSync(aside, { force: true })
+  const stat = statLock(aside)
+  if (stat && getFingerprint(stat) === mark) rmSync(aside, { force: true })
   else renameSync(aside, path)
 }
 
 /** A file keeps it when it is renamed. A holder changes it with every beat. */
-const markOf = ({ ino, mtimeNs }: BigIntStats): string => `${ino} ${mtimeNs}`
+const getFingerprint = ({ ino, mtimeNs }: BigIntStats): string => `${ino} ${mtimeNs}`
 
 /** On Windows a removed file keeps its name until no process has it open any more. Until then EPERM refuses the name. */
-const mayBeRemoved = (error: unknown) => platform() === 'win32' && hasCode(error, 'EPERM')
+const mayBePendingRemoval = (error: unknown) => platform() === 'win32' && hasCode(error, 'EPERM')
 
-function lookAt(path: string): BigIntStats | undefined {
+function statLock(path: string): BigIntStats | undefined {
   try {
     return lstatSync(path, { bigint: true, throwIfNoEntry: false })
   } catch (error) {
-    if (mayBeRemoved(error)) return undefined
+    if (mayBePendingRemoval(error)) return undefined
     throw error
   }
 }

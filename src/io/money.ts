@@ -12,7 +12,7 @@ const decimalsOf = (currency: string): number =>
   new Intl.NumberFormat('en-US', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
 
 /** Converts an amount as a person writes it, such as `2.50`, to minor units. A smaller rest is dropped. */
-export function toMinor(text: string, currency: string): { amount: bigint; isExact: boolean } {
+export function toMinorUnits(text: string, currency: string): { amount: bigint; isExact: boolean } {
   const decimals = decimalsOf(currency)
   const [whole = '', fraction = ''] = text.split('.')
   const kept = fraction.slice(0, decimals).padEnd(decimals, '0')

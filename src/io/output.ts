@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
-import { asFileFailure, CliError, hasCode, OutputClosed } from '../errors.ts'
-import { inTime, type Limit, type Timers } from '../timers.ts'
+import { asFileError, CliError, hasCode, OutputClosed } from '../errors.ts'
+import { type Limit, type Timers, withTimeLimit } from '../timers.ts'
 
 /** What a command writes to: stdout, or a file instead. */
 export interface Output {
@@ -22,10 +22,10 @@ export interface StdStream {
   readonly isClosed?: boolean | undefined
   /** Of a terminal: how wide it is. */
   columns?: number
-  /** Slower than `writeNow` for one line: for those who write much. */
+  /** Slower than `writeSync` for one line: for those who write much. */
   open(): Writable
   /** Writes what can be written at once, and returns how many bytes that was; none if the stream is open. */
-  writeNow(bytes: Uint8Array): number
+  writeSync(bytes: Uint8Array): number
 }
 
 /** Until when what is written is waited for. */
@@ -53,8 +53,8 @@ export function createOutput(stdout: StdStream, until?: WriteLimit): Output {
 
   async function written(): Promise<void> {
     if (!until) return last
-    return inTime(last, { time: until.limit.deadline, timers: until.timers }, () => {
-      failure ??= notTaken('stdout')
+    return withTimeLimit(last, { time: until.limit.deadline, timers: until.timers }, () => {
+      failure ??= writeTimedOut('stdout')
       return asFailure(failure)
     })
   }
@@ -89,7 +89,7 @@ export function createOutput(stdout: StdStream, until?: WriteLimit): Output {
 }
 
 /** A reader of stdout that goes away ends the printing, not the work. */
-export function printWhileRead(output: Output): Output {
+export function ignoreClosedReader(output: Output): Output {
   let isOver = false
   const attempt = async (act: () => Promise<void>) => {
     if (isOver) return
@@ -106,13 +106,13 @@ export function printWhileRead(output: Output): Output {
 }
 
 /** Writes a short text, such as help. Throws as an `Output` does. */
-export async function say(stdout: StdStream, text: string, until?: WriteLimit): Promise<void> {
+export async function writeText(stdout: StdStream, text: string, until?: WriteLimit): Promise<void> {
   // A signal that has come ends the run before a write that may block, in which nothing would hear of it.
   await new Promise(setImmediate)
   const bytes = Buffer.from(text)
   let written = 0
   try {
-    written = stdout.writeNow(bytes)
+    written = stdout.writeSync(bytes)
   } catch (error) {
     throw asFailure(error)
   }
@@ -125,8 +125,8 @@ export async function say(stdout: StdStream, text: string, until?: WriteLimit): 
 /** `EOF` is what Windows may say of a pipe that nobody reads. */
 const gone = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 
-export const notTaken = (name: string): CliError =>
+export const writeTimedOut = (name: string): CliError =>
   new CliError('file', `${name}: the deadline passed before all of it was written`, { deadline: true })
 
 const asFailure = (error: unknown): Error =>
-  hasCode(error, ...gone) ? new OutputClosed() : asFileFailure(error, 'stdout')
+  hasCode(error, ...gone) ? new OutputClosed() : asFileError(error, 'stdout')

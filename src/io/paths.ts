@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
-import { asFileFailure, CliError, usage } from '../errors.ts'
+import { asFileError, CliError, usageError } from '../errors.ts'
 
 /** The whole path of a name. The current folder may be gone, and is asked for only if the name begins there. */
 export const absolutePath = (host: { readonly cwd: string }, name: string): string =>
@@ -19,13 +19,13 @@ function realPath(path: string): string {
 }
 
 /** As many as Linux follows. */
-const mostLinks = 40
+const maxLinks = 40
 
 /** A path, and those that it leads to if it is a link; the last one may not be there. */
-export function linksFrom(path: string): string[] {
+export function followLinks(path: string): string[] {
   const places = [path]
   try {
-    for (let place = path; places.length < mostLinks; places.push(place))
+    for (let place = path; places.length < maxLinks; places.push(place))
       place = resolve(realPath(dirname(place)), readlinkSync(place))
   } catch {
     // The last one is not a link.
@@ -34,13 +34,14 @@ export function linksFrom(path: string): string[] {
 }
 
 /** The place of a file, or the one where a file of this name would be made. */
-export const realPlace = (path: string): string => realPath(inRealFolder(linksFrom(path).at(-1) ?? path))
+export const resolveRealPath = (path: string): string =>
+  realPath(inRealFolder(followLinks(path).at(-1) ?? path))
 
 const inRealFolder = (path: string) => join(realPath(dirname(path)), basename(path))
 
 /** Whether it names what a process has open, such as `/dev/stdout`. */
-export const isDescriptor = (path: string): boolean =>
-  linksFrom(path).some((place) => /^\/proc\/[^/]+\/fd\/\d+$/.test(inRealFolder(place)))
+export const isOpenDescriptor = (path: string): boolean =>
+  followLinks(path).some((place) => /^\/proc\/[^/]+\/fd\/\d+$/.test(inRealFolder(place)))
 
 /**
  * Finds where a file of this name is written. No link is ever written through, unless it leads to a device, a pipe or an
@@ -52,14 +53,14 @@ export function findTarget(
   name: string,
   replaces = true,
 ) {
-  if (name === '') throw usage('a file must have a name')
+  if (name === '') throw usageError('a file must have a name')
   const path = absolutePath(host, name)
   const failure = (why: string) => new CliError('file', `${name}: ${why}`)
   try {
     const stat = statSync(path, { throwIfNoEntry: false })
     if (stat?.isDirectory() || isFolderName(name, host.platform)) throw failure('it is a folder')
-    const isDirect = (stat !== undefined && !stat.isFile()) || isDescriptor(path)
-    const obstacle = isDirect ? undefined : findObstacle(path, host.uid, replaces)
+    const isDirect = (stat !== undefined && !stat.isFile()) || isOpenDescriptor(path)
+    const obstacle = isDirect ? undefined : findReplaceProblem(path, host.uid, replaces)
     if (obstacle) throw failure(obstacle)
     const folder = dirname(path)
     if (!isDirect && !existsSync(folder)) throw failure(`there is no folder ${dirname(name)}/`)
@@ -67,12 +68,16 @@ export function findTarget(
     if (stat) accessSync(path, constants.W_OK)
     return { path, stat, isDirect }
   } catch (error) {
-    throw asFileFailure(error, name)
+    throw asFileError(error, name)
   }
 }
 
 /** Says in words why what has this name is not replaced; `undefined` if it is. Throws what the file system throws. */
-export function findObstacle(path: string, uid: number | undefined, replaces: boolean): string | undefined {
+export function findReplaceProblem(
+  path: string,
+  uid: number | undefined,
+  replaces: boolean,
+): string | undefined {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (!found) return undefined
   if (found.isSymbolicLink())
@@ -89,7 +94,7 @@ export function findObstacle(path: string, uid: number | undefined, replaces: bo
  * The mode of a file that replaces this one: that of a user's own file is kept, without the bits that lend rights. Absent
  * for any other, which is replaced as if it were new, and on a system where files have no owners.
  */
-export function modeToKeep(path: string, uid: number | undefined): number | undefined {
+export function findModeToKeep(path: string, uid: number | undefined): number | undefined {
   const stat = uid === undefined ? undefined : lstatSync(path, { throwIfNoEntry: false })
   return stat && stat.uid === uid ? stat.mode & 0o777 : undefined
 }

@@ -15,18 +15,18 @@ export function findPictureProtocol(env: Environment, isWanted = false): Picture
 }
 
 /** Larger pictures would only slow the terminal down. Bytes. */
-const largest = 16 * 1024 * 1024
+const maxPictureBytes = 16 * 1024 * 1024
 
 /** The longest piece that the Kitty protocol accepts, in characters of base64. */
-const pieceLength = 4096
+const maxPieceLength = 4096
 
 /** Why a terminal cannot show this picture, in words. */
-export function whyNotShown(
+export function findPictureProblem(
   protocol: PictureProtocol,
   bytes: Uint8Array,
   extension: string,
 ): string | undefined {
-  if (bytes.length > largest) return 'it is larger than 16 MiB'
+  if (bytes.length > maxPictureBytes) return 'it is larger than 16 MiB'
   return protocol === 'kitty' && extension !== 'png'
     ? `this terminal shows PNG, and it is ${extension}`
     : undefined
@@ -36,7 +36,7 @@ export function whyNotShown(
 export function renderPicture(protocol: PictureProtocol, bytes: Uint8Array): string {
   const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
   if (protocol === 'iterm2') return `\x1b]1337;File=inline=1;size=${bytes.length}:${base64}\x07\n`
-  const pieces = base64.match(new RegExp(`.{1,${pieceLength}}`, 'g')) ?? []
+  const pieces = base64.match(new RegExp(`.{1,${maxPieceLength}}`, 'g')) ?? []
   return `${pieces
     .map((piece, index) => {
       // q=2: the terminal must not answer, as nobody would read it.

@@ -1,17 +1,17 @@
 import type { Interface } from 'node:readline'
 import { type Readable, Writable } from 'node:stream'
-import type { Crowd } from '../crowd.ts'
+import type { ActiveSet } from '../active-set.ts'
 import { CliError } from '../errors.ts'
 import type { Stdin } from './input.ts'
 import type { StdStream } from './output.ts'
 
 /** Asks the person on a terminal, one question after the other. */
-export interface Questioner {
+export interface Prompter {
   /**
    * Resolves with the typed line. Of pasted lines only the first counts. Drops what was typed before the question. Throws
    * `InputEnded` if the input ends (Ctrl-D).
    */
-  ask(question: string, options?: QuestionOptions): Promise<string>
+  prompt(question: string, options?: QuestionOptions): Promise<string>
   /** Withdraws an open question, and asks no more. What is written next begins on a new line. */
   close(): void
 }
@@ -30,23 +30,23 @@ export class InputEnded extends CliError {
   }
 }
 
-export interface QuestionerOptions {
+export interface PrompterOptions {
   stdin: Stdin
   stderr: StdStream
   /** While a question is open, one of them restores the terminal. */
-  cleanups: Crowd<() => unknown>
+  cleanups: ActiveSet<() => unknown>
 }
 
 /** Does work that asks the person. Whatever becomes of it, no question stays open. */
-export function questioning<T>(
-  options: QuestionerOptions,
-  work: (questioner: Questioner) => Promise<T>,
+export function withPrompter<T>(
+  options: PrompterOptions,
+  work: (questioner: Prompter) => Promise<T>,
 ): Promise<T> {
-  const questioner = createQuestioner(options)
+  const questioner = createPrompter(options)
   return work(questioner).finally(questioner.close)
 }
 
-export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions): Questioner {
+export function createPrompter({ stdin, stderr, cleanups }: PrompterOptions): Prompter {
   const closing = new AbortController()
   const write = (text: string) => void stderr.open().write(text)
   let keys: Readable | undefined
@@ -115,11 +115,11 @@ export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions)
     }
   }
 
-  return { ask, close: () => closing.abort(new InputEnded()) }
+  return { prompt: ask, close: () => closing.abort(new InputEnded()) }
 }
 
 /** Once nothing arrives for so long, all that was typed has arrived. Milliseconds. */
-const quiet = 50
+const typingPauseMs = 50
 
 /** A raw terminal also delivers what was typed of a line that has no end yet. */
 function dropTyped(keys: Readable, { interrupt }: Stdin): Promise<void> {
@@ -128,7 +128,7 @@ function dropTyped(keys: Readable, { interrupt }: Stdin): Promise<void> {
       keys.off('data', drop)
       keys.pause()
       resolve()
-    }, quiet)
+    }, typingPauseMs)
     function drop(typed: Buffer): void {
       timer.refresh()
       if (typed.includes('\x03')) interrupt?.()

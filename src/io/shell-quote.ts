@@ -1,17 +1,17 @@
-const bare = /^[\w@%+:,./-][\w@%+=:,./-]*$/
+const safeWord = /^[\w@%+:,./-][\w@%+=:,./-]*$/
 
-export const plainQuote = (text: string): string =>
-  bare.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+export const quoteSimple = (text: string): string =>
+  safeWord.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
 /** Characters that are invisible, or look like others, on a single line. */
-const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+|(?! )\s| {2,}/gu
+const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+|(?! )\s| {2,}/gu
 
 /**
  * Quotes a word so that a shell reads it back byte for byte. What matches `hidden` is written as escapes, by default all
  * characters that a single line would not show. bash and zsh know these escapes, and not every sh.
  */
-export function shellQuote(text: string, hidden: RegExp = unseen): string {
-  if (text.search(hidden) < 0) return plainQuote(text)
+export function shellQuote(text: string, hidden: RegExp = invisible): string {
+  if (text.search(hidden) < 0) return quoteSimple(text)
   const octal = (found: string) =>
     [...Buffer.from(found)].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
   return `$'${text.replace(/[\\']/g, '\\$&').replace(hidden, octal)}'`

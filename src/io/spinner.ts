@@ -1,4 +1,4 @@
-import type { Crowd } from '../crowd.ts'
+import type { ActiveSet } from '../active-set.ts'
 import type { Timers } from '../timers.ts'
 import type { Output, StdStream } from './output.ts'
 import { wantsColour } from './style.ts'
@@ -7,11 +7,11 @@ import { wantsColour } from './style.ts'
 interface SpinnerStage {
   host: { stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
   flags: { quiet?: boolean; verbose?: boolean; color?: string }
-  cleanups: Crowd<() => unknown>
+  cleanups: ActiveSet<() => unknown>
   timers: Timers
 }
 
-const delay = 300
+const spinnerDelayMs = 300
 
 /**
  * Shows on a terminal what parley waits for, and how long it has waited. It comes after 300 ms, so that a quick call does
@@ -40,7 +40,7 @@ export function showSpinner({ host, flags, cleanups, timers }: SpinnerStage, wha
     clock = setInterval(() => {
       if (spinner) spinner.text = `${what} · ${Math.floor((timers.now() - since) / 1000)} s`
     }, 1000)
-  }, delay)
+  }, spinnerDelayMs)
   function stop(): boolean {
     cleanups.delete(stop)
     clearTimeout(timer)
@@ -55,9 +55,9 @@ export function showSpinner({ host, flags, cleanups, timers }: SpinnerStage, wha
 }
 
 /** A spinner in the place of the next text that stdout gets. */
-export type Waiting = ReturnType<typeof createWaiting>
+export type PendingSpinner = ReturnType<typeof createPendingSpinner>
 
-export function createWaiting(stage: SpinnerStage) {
+export function createPendingSpinner(stage: SpinnerStage) {
   let take: (() => boolean) | undefined
   const stop = (): void => {
     take?.()

@@ -14,9 +14,9 @@ import {
 import { platform } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Crowd } from '../crowd.ts'
+import type { ActiveSet } from '../active-set.ts'
 import { hasCode } from '../errors.ts'
-import { modeToKeep } from './paths.ts'
+import { findModeToKeep } from './paths.ts'
 
 // Not by a `FileHandle`: Node 26 throws if one is collected that a broken answer left open.
 const writeTo = promisify(writeFile)
@@ -51,7 +51,7 @@ export class TemporaryFile {
   }
 
   /** The same, synchronous, for a signal. */
-  writeNow(content: Uint8Array | string): void {
+  writeSync(content: Uint8Array | string): void {
     writeFileSync(this.#file, content)
   }
 
@@ -63,8 +63,8 @@ export class TemporaryFile {
         renameSync(this.#path, target)
         return
       } catch (error) {
-        const mayPass = platform() === 'win32' && hasCode(error, ...passing)
-        if (!mayPass || pause > longest) throw error
+        const mayPass = platform() === 'win32' && hasCode(error, ...transientCodes)
+        if (!mayPass || pause > maxRenamePauseMs) throw error
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pause)
       }
     }
@@ -76,7 +76,7 @@ export class TemporaryFile {
       try {
         linkSync(this.#path, path)
       } catch (error) {
-        if (!hasCode(error, ...withoutLinks)) throw error
+        if (!hasCode(error, ...linkUnsupportedCodes)) throw error
         copyFileSync(this.#path, path, constants.COPYFILE_EXCL)
       }
       return true
@@ -108,27 +108,27 @@ export class TemporaryFile {
 const closed = -1
 
 /** The errors of a file system without links; EISDIR is what Windows' answer for exFAT becomes. */
-const withoutLinks = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDIR']
+const linkUnsupportedCodes = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDIR']
 
 /** What Windows says while a virus scanner or an indexer has one of the two files open. Elsewhere these do not pass. */
-const passing = ['EPERM', 'EACCES', 'EBUSY']
+const transientCodes = ['EPERM', 'EACCES', 'EBUSY']
 
 /** The last of the waits, which double from 10. Milliseconds. */
-const longest = 80
+const maxRenamePauseMs = 80
 
 /**
  * Writes a file whole or not at all, over whatever is there: as a temporary file beside the target, which is then renamed.
  * Synchronous, so that no signal comes between. A new file gets `mode`, by default that of any new file; one of the user's
  * own, whose number is `uid`, keeps its mode. Throws what the file system throws.
  */
-export function writeWhole(
+export function writeFileAtomically(
   target: string,
   content: Uint8Array | string,
   { mode, uid }: { mode?: number; uid?: number | undefined } = {},
 ): void {
-  const file = new TemporaryFile(target, modeToKeep(target, uid) ?? mode)
+  const file = new TemporaryFile(target, findModeToKeep(target, uid) ?? mode)
   try {
-    file.writeNow(content)
+    file.writeSync(content)
     file.replace(target)
   } finally {
     file.remove()
@@ -140,15 +140,15 @@ interface LargeFile {
   replaces: boolean
   uid: number | undefined
   /** Gets what removes the unfinished file, for a signal. */
-  cleanups: Crowd<() => void>
+  cleanups: ActiveSet<() => void>
 }
 
 /** The same for what takes long to write. Returns `false` if the target exists and is not replaced. */
-export async function createFile(
+export async function createFileAtomically(
   target: string,
   { bytes, replaces, uid, cleanups }: LargeFile,
 ): Promise<boolean> {
-  const file = new TemporaryFile(target, replaces ? modeToKeep(target, uid) : undefined)
+  const file = new TemporaryFile(target, replaces ? findModeToKeep(target, uid) : undefined)
   cleanups.add(file.remove)
   try {
     await file.write(bytes)

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { usage } from '../errors.ts'
+import { usageError } from '../errors.ts'
 import { longestText } from '../wire/json/body-text.ts'
 
 /**
@@ -7,12 +7,12 @@ import { longestText } from '../wire/json/body-text.ts'
  * of the first bad byte.
  */
 export function decodeUtf8(bytes: Uint8Array, name: string): string {
-  if (bytes.length > longestText) throw tooLong(name)
+  if (bytes.length > longestText) throw tooLongError(name)
   const text = tryDecodeUtf8(bytes)
   if (text !== undefined) return text
   const invalid = firstInvalid(bytes)
   const place = `byte ${invalid}, on line ${lineOf(bytes, invalid)}, is not valid`
-  throw usage(`${name}: not UTF-8 text: ${place}; ${wayToUtf8(bytes)}`)
+  throw usageError(`${name}: not UTF-8 text: ${place}; ${utf8Advice(bytes)}`)
 }
 
 /** Decodes text, or returns `undefined` if the bytes are not UTF-8, or too long. */
@@ -24,7 +24,7 @@ export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
 }
 
 /** The advice for text that is not UTF-8. */
-export const wayToUtf8 = (bytes: Uint8Array): string =>
+export const utf8Advice = (bytes: Uint8Array): string =>
   `if it is text, iconv -f ${isUtf16(bytes) ? 'utf-16' : 'latin1'} -t utf-8 converts it`
 
 /** Whether bytes begin with the byte order mark of UTF-16. PowerShell writes such files. */
@@ -36,7 +36,8 @@ export const isBlank = (bytes: Uint8Array): boolean =>
   bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d))
 
 /** The failure of an input that is longer than any text can be. */
-export const tooLong = (name: string) => usage(`${name}: longer than 512 MiB, the most that parley reads`)
+export const tooLongError = (name: string) =>
+  usageError(`${name}: longer than 512 MiB, the most that parley reads`)
 
 /** The line of a byte, from 1. */
 const lineOf = (bytes: Uint8Array, offset: number): number =>

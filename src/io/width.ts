@@ -2,7 +2,7 @@ import stringWidth from 'string-width'
 import { oneLine } from './escape.ts'
 
 /** How many columns of a terminal a text fills: two for a wide character, none for one that combines with another. */
-export const widthOf = (text: string): number => stringWidth(text, { countAnsiEscapeCodes: true })
+export const measureColumns = (text: string): number => stringWidth(text, { countAnsiEscapeCodes: true })
 
 const characters = new Intl.Segmenter()
 
@@ -12,11 +12,11 @@ export function clip(text: string, width: number): string {
   const line = oneLine(text, longest).replace(/\p{Cs}/gu, '\ufffd')
   // `oneLine` reads no more than this.
   const isWhole = text.length <= longest * 4
-  if (isWhole && widthOf(line) <= width) return line
+  if (isWhole && measureColumns(line) <= width) return line
   let shown = ''
   let room = width - 1
   for (const { segment } of characters.segment(line)) {
-    room -= widthOf(segment)
+    room -= measureColumns(segment)
     if (room < 0) break
     shown += segment
   }
@@ -25,4 +25,4 @@ export function clip(text: string, width: number): string {
 
 /** Adds blanks to a text, up to `width` columns. */
 export const pad = (text: string, width: number): string =>
-  text + ' '.repeat(Math.max(0, width - widthOf(text)))
+  text + ' '.repeat(Math.max(0, width - measureColumns(text)))

@@ -14,19 +14,19 @@ const joint = '\ue000'
  * two more than the first, so that none of them looks like another message. If the message begins in column `start`, its
  * later lines begin there, too.
  */
-export async function createWrapping(stream: StdStream, start = 0): Promise<(message: string) => string> {
+export async function createLineWrapper(stream: StdStream, start = 0): Promise<(message: string) => string> {
   if (!stream.isTerminal) return String
-  const { measure, textOf, wrap } = await import('./spans.ts')
-  const toLine = (text: string) => [{ text, look: '' }]
-  const wrapLine = (line: string) => {
+  const { measureWidth, getText, wrapLine } = await import('./spans.ts')
+  const toLine = (text: string) => [{ text, sgr: '' }]
+  const wrapMessageLine = (line: string) => {
     const columns = (stream.columns ?? 0) - start
-    if (columns < narrowest || measure(toLine(line)) <= columns) return line
+    if (columns < narrowest || measureWidth(toLine(line)) <= columns) return line
     const [margin = ''] = /^ */.exec(line) ?? []
     const text = line.slice(margin.length).replace(command, (found) => found.replaceAll(' ', joint))
     const added = start === 0 ? 2 : 0
-    const rows = wrap(toLine(text), columns - margin.length - added)
+    const rows = wrapLine(toLine(text), columns - margin.length - added)
     const indent = margin + ' '.repeat(start + added)
-    return margin + rows.map((row) => textOf(row).replaceAll(joint, ' ')).join(`\n${indent}`)
+    return margin + rows.map((row) => getText(row).replaceAll(joint, ' ')).join(`\n${indent}`)
   }
-  return (message) => message.split('\n').map(wrapLine).join('\n')
+  return (message) => message.split('\n').map(wrapMessageLine).join('\n')
 }

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
+import type { Repeat } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
-import type { Repeat } from '../fate.ts'
 import type { Caller } from '../http/call.ts'
 import { backoff, mayPass } from '../http/retry.ts'
 import { oneLine } from '../io/escape.ts'

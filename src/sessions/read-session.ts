@@ -1,4 +1,4 @@
-import { callAfter } from '../timers.ts'
+import { schedule } from '../timers.ts'
 import { endpoints } from '../wire/endpoints.ts'
 import { readBody } from '../wire/exchange.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
@@ -14,7 +14,7 @@ export async function readSession({
   parts,
 }: SessionAccess): Promise<Record<string, unknown> | undefined> {
   const late = new AbortController()
-  const cancel = callAfter(context.timers, longestWait, () => late.abort())
+  const cancel = schedule(context.timers, longestWait, () => late.abort())
   return caller
     .call(endpoints.readSession, { ...parts, once: late.signal }, async (response) => {
       const session = tryParseJson(Buffer.from(await readBody(response.body, longestAnswer)).toString())

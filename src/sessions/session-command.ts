@@ -1,4 +1,4 @@
-import type { Context, GivenFlag } from '../context.ts'
+import type { Context, TypedFlag } from '../context.ts'
 import { quoteWords } from '../io/shell-quote.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { flagOf, isRequestFlag, settingNames } from '../settings/table.ts'
@@ -80,7 +80,7 @@ export const goesOn = (context: Flags, session: string): string =>
 const nameSession = (session: string) =>
   session.startsWith('-') ? [`--session=${session}`] : ['-s', session]
 
-function toWords({ flag, value }: GivenFlag): string[] {
+function toWords({ flag, value }: TypedFlag): string[] {
   if (value === undefined) return [flag]
   const shown = flag === '--header' ? hideCredential(value) : value
   return shown.startsWith('-') ? [`${flag}=${shown}`] : [flag, shown]

@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import { addValue } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
-import { CliError, usage } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
 import { agentHeaders } from '../http/request.ts'
 import { profileFlag, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
@@ -56,21 +56,21 @@ export function sessionParts(
 ): SessionParts {
   const { values, origins } = settings
   if (!session)
-    throw usage(
+    throw usageError(
       `no session: give it by -s ID or PARLEY_SESSION; 'parley api${profileFlag(settings)} agents /v1/sessions' lists them`,
     )
   const isGiven = (name: string) => context.flags.given.some(({ flag }) => flag === name)
-  if (isGiven('--beta') && isGiven('--no-beta')) throw usage('--beta and --no-beta exclude each other')
+  if (isGiven('--beta') && isGiven('--no-beta')) throw usageError('--beta and --no-beta exclude each other')
   const given = beta === undefined || beta === false ? [] : beta
   const own = beta === false ? [] : values.betas
   const isReplaced = context.flags.header?.some((line) =>
     line.toLowerCase().startsWith(`${values.vendor}-beta:`.toLowerCase()),
   )
   if (!given.every((id) => betaForm.test(id)))
-    throw usage('--beta takes one beta, without blanks and commas: repeat it for more')
+    throw usageError('--beta takes one beta, without blanks and commas: repeat it for more')
   if (!isReplaced && validate) {
     const problem = findUndocumentedBeta(given)
-    if (problem !== undefined) throw usage(`--beta: ${problem}`)
+    if (problem !== undefined) throw usageError(`--beta: ${problem}`)
     requireDocumented(own, origins.betas)
   }
   const all = [...new Set([...own, ...given])]
@@ -93,7 +93,7 @@ export function refuseSessionWord(
 ): void {
   const [prefix] = /^[A-Za-z]+_/.exec(host.env.PARLEY_SESSION ?? '') ?? []
   if (session !== undefined || prefix === undefined || !word.startsWith(prefix)) return
-  if (/^[\w-]+$/.test(word)) throw usage(`'${word}' looks like a session: -s ${word} names one${asText}`)
+  if (/^[\w-]+$/.test(word)) throw usageError(`'${word}' looks like a session: -s ${word} names one${asText}`)
 }
 
 /** Throws a `CliError` for an undocumented beta. A profile's betas were checked, or confirmed, by `config set`. */

@@ -12,8 +12,8 @@ import {
 } from 'node:fs'
 import paths, { dirname } from 'node:path'
 import type { ProcessInfo } from '../context.ts'
-import { CliError, fileProblem, hasCode } from '../errors.ts'
-import { linksFrom } from '../io/paths.ts'
+import { CliError, describeFileError, hasCode } from '../errors.ts'
+import { followLinks } from '../io/paths.ts'
 import { describeJsonError, formatPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
 
@@ -74,7 +74,7 @@ export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<Profi
     bytes = readProtected(path, info, warn)
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw (hasCode(error, 'EACCES', 'EPERM') ? unreadable : unusable)(path, fileProblem(error))
+    throw (hasCode(error, 'EACCES', 'EPERM') ? unreadable : unusable)(path, describeFileError(error))
   }
   return bytes === undefined ? {} : parseProfiles(bytes, path)
 }
@@ -84,7 +84,7 @@ export function findOpenPlace(info: ProcessInfo): string | undefined {
   const path = profilePath(info)
   const { uid } = info
   if (path === undefined || uid === undefined) return undefined
-  return linksFrom(path)
+  return followLinks(path)
     .flatMap((place) => [place, dirname(place)])
     .find((place) => isOpenToOthers(place, uid))
 }
@@ -182,7 +182,7 @@ function tighten(path: string, change: () => void, warn: Warn, now = 'now only i
     change()
     warn(`${path}: others had access to it: ${now}`)
   } catch (error) {
-    warn(`${path}: others have access to it, and chmod fails: ${fileProblem(error)}`)
+    warn(`${path}: others have access to it, and chmod fails: ${describeFileError(error)}`)
   }
 }
 

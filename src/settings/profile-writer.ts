@@ -2,8 +2,8 @@ import { readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Conf from 'conf'
 import type { ProcessInfo } from '../context.ts'
-import { CliError, fileProblem, hasCode } from '../errors.ts'
-import { makeFolder } from '../io/cache-folder.ts'
+import { CliError, describeFileError, hasCode } from '../errors.ts'
+import { makePrivateFolder } from '../io/cache-folder.ts'
 import { lock } from '../io/lock.ts'
 import {
   findLink,
@@ -24,7 +24,7 @@ const version = 1
 
 /** A process that has the lock writes at once, so the lock is soon free again. */
 const waiting = {
-  longestWait: 60_000,
+  maxWaitMs: 60_000,
   kind: 'credentials',
   consequence: 'nothing was changed',
 } as const
@@ -43,7 +43,7 @@ export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Chan
     while (!(await changeOnce(path, info, warn, change))) {}
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw unusable(path, fileProblem(error))
+    throw unusable(path, describeFileError(error))
   }
 }
 
@@ -112,5 +112,5 @@ function prepareProtected(path: string, info: ProcessInfo, warn: Warn): void {
 function makeWithParents(folder: string): void {
   if (lookAt(folder)) return
   if (dirname(folder) !== folder) makeWithParents(dirname(folder))
-  makeFolder(folder)
+  makePrivateFolder(folder)
 }

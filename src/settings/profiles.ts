@@ -1,6 +1,6 @@
 import { didYouMean } from '../argv/spelling.ts'
 import type { Context, ProcessInfo } from '../context.ts'
-import { CliError, usage } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import { findOpenPlace, type ProfileFile, readProfiles, UnreadableProfiles } from './profile-file.ts'
 import { type SettingName, settingNames, settingOf } from './table.ts'
 
@@ -128,10 +128,10 @@ export async function changeProfile(
 export function requireOwnName({ name, chosenBy }: { name: string; chosenBy: string }): void {
   if (name === demoName) {
     const which = `the profile ${demoName}, chosen by ${chosenBy},`
-    throw usage(`${which} is built in and cannot be changed: --profile NAME chooses another`)
+    throw usageError(`${which} is built in and cannot be changed: --profile NAME chooses another`)
   }
   if (!/^[\p{L}\p{N}][\p{L}\p{N}._@-]{0,63}$/u.test(name)) {
-    throw usage(
+    throw usageError(
       'a profile name has at most 64 letters, digits and . _ @ -, and begins with a letter or a digit',
     )
   }

@@ -1,5 +1,5 @@
 import type { Context, FlagSettings } from '../context.ts'
-import { CliError, usage } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
 import { shellQuote } from '../io/shell-quote.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
@@ -38,7 +38,8 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
   const profile = await readProfile(context, true)
   const { baseUrl, agentsUrl } = flags.settings
   const address = baseUrl ?? agentsUrl
-  if (profile.name === demoName && address) throw usage(`${address.flag}: the demo profile has no network`)
+  if (profile.name === demoName && address)
+    throw usageError(`${address.flag}: the demo profile has no network`)
   const resolved = resolveSettings({ flags: flags.settings, profile, env: host.env })
   limit.deadline = deadlineOf(context, resolved)
   return resolved

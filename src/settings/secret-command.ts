@@ -33,9 +33,9 @@ export async function runSecretCommand(
       text: values[setting] ?? '',
       env: withoutSecrets(host.env),
       // Only with a session of its own can all its processes be ended, but a new session has no terminal.
-      isLeader: host.stdin.kind !== 'terminal' && !host.stderr.isTerminal,
-      limit: Math.min(left, longest),
-      whenLate,
+      isGroupLeader: host.stdin.kind !== 'terminal' && !host.stderr.isTerminal,
+      timeoutMs: Math.min(left, longest),
+      timeoutMessage: whenLate,
     },
     // By the clock of the machine: a person may be asked for something.
     { ...context, timers: realTimers },

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { oneLine } from '../io/escape.ts'
-import type { Questioner } from '../io/question.ts'
-import { createWrapping } from '../io/wrapping.ts'
+import type { Prompter } from '../io/question.ts'
+import { createLineWrapper } from '../io/wrapping.ts'
 import { readProfiles, requireProfilePath } from './profile-file.ts'
 import {
   changeProfile,
@@ -19,7 +19,7 @@ import { maskValue, type SettingName, settingOf } from './table.ts'
  * Asks for everything that a profile needs, then saves it. Throws a usage error if the profile cannot be changed. Returns
  * whether it has an address now.
  */
-export async function setUpProfile(context: Context, questioner: Questioner): Promise<boolean> {
+export async function setUpProfile(context: Context, questioner: Prompter): Promise<boolean> {
   const { host, flags, note, wrap } = context
   const path = requireProfilePath(host)
   const file = await readProfiles(host, note)
@@ -27,7 +27,7 @@ export async function setUpProfile(context: Context, questioner: Questioner): Pr
   requireOwnName(chosen)
   const { name } = chosen
   const write = (text: string) => void host.stderr.open().write(`${text}\n`)
-  const wrapBelow = await createWrapping(host.stderr, margin.length)
+  const wrapBelow = await createLineWrapper(host.stderr, margin.length)
   const about = `This sets up the profile '${name}' in ${oneLine(path)}.`
   write(wrap(`${about} Enter keeps the value in brackets, or skips the question.`))
 
@@ -123,7 +123,7 @@ function withoutOwnPath(name: SettingName, address: unknown): string | undefined
 /** Asks until the answer is valid and can work; `undefined` if there is none. */
 async function askFor(
   name: keyof typeof explanations,
-  { current, questioner, say }: { current: unknown; questioner: Questioner; say(line: string): void },
+  { current, questioner, say }: { current: unknown; questioner: Prompter; say(line: string): void },
 ): Promise<unknown> {
   const { secret: isHidden = false } = settingOf(name)
   let offered = current
@@ -133,7 +133,7 @@ async function askFor(
     current === undefined ? 'To have a command print it each time, press Enter.' : 'Enter keeps it.'
   say(`${explanations[name]}${isHidden ? ` ${enter}` : ''}`)
   for (;;) {
-    const typed = await questioner.ask(
+    const typed = await questioner.prompt(
       `${margin}${oneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown()}`)}: `,
       { isHidden },
     )

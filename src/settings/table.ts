@@ -1,5 +1,5 @@
 import { didYouMean } from '../argv/spelling.ts'
-import { usage } from '../errors.ts'
+import { usageError } from '../errors.ts'
 
 /** What a person needs to know about a setting. Its check is in `schemas.ts`. */
 interface Setting {
@@ -94,7 +94,7 @@ export function findSetting(spelling: string): SettingName {
     ...settingNames.map(flagOf),
     ...settingNames.map(variableOf),
   ])
-  throw usage(`unknown setting '${spelling}'${hint}; 'parley help settings' lists them`)
+  throw usageError(`unknown setting '${spelling}'${hint}; 'parley help settings' lists them`)
 }
 
 const bare = (spelling: string) =>

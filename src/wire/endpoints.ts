@@ -1,7 +1,7 @@
-import type { Stakes } from '../fate.ts'
+import type { DeliveryRules } from '../delivery-state.ts'
 import type * as z from './zod.ts'
 
-export interface Endpoint extends Stakes {
+export interface Endpoint extends DeliveryRules {
   service: 'gateway' | 'agents'
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
   /** `{name}` is replaced by a value, as one segment of the path or a part of one. */

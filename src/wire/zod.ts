@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { mostCounted } from '../errors.ts'
+import { maxCountedProblems } from '../errors.ts'
 
 const kinds: Record<string, string> = {
   string: 'text',
@@ -38,7 +38,7 @@ export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
     const { value } = payload
     if (!Array.isArray(value) || value.length <= short) return run(payload, context)
     let wrong = 0
-    const last = value.findIndex((each) => !element.safeParse(each).success && ++wrong > mostCounted)
+    const last = value.findIndex((each) => !element.safeParse(each).success && ++wrong > maxCountedProblems)
     return run(last < 0 ? payload : { value: value.slice(0, last + 1), issues: payload.issues }, context)
   }
   return schema
@@ -50,7 +50,7 @@ export const record = <T extends z.ZodMiniType>(schema: T) =>
     z.check(({ value, issues }) => {
       for (const [key, input] of Object.entries(value))
         for (const { path, message } of schema.safeParse(input).error?.issues ?? [])
-          if (issues.length <= mostCounted)
+          if (issues.length <= maxCountedProblems)
             issues.push({ code: 'custom', message, path: [key, ...path], input })
     }),
   )

@@ -3,7 +3,7 @@ import { type LineAnswer, readInput, type Tally } from '../../src/batch/input.ts
 import { Ledger } from '../../src/batch/ledger.ts'
 import { type ResultsFile, readEarlier } from '../../src/batch/results-file.ts'
 import { BatchRun, type Outcome, type Reporter } from '../../src/batch/run.ts'
-import type { CliError, FailureDetails, Kind } from '../../src/errors.ts'
+import type { CliError, FailureDetails, FailureKind } from '../../src/errors.ts'
 import type { Timers } from '../../src/timers.ts'
 import { createClock } from '../harness/clock.ts'
 import { type Ask, failure, preparing, sourceOf, streamOf, type TestLine } from './pieces.ts'
@@ -67,7 +67,7 @@ export function answerOf({ call, spent }: TestLine, tokens?: number): LineAnswer
 }
 
 /** A request of a line that came to this. */
-export function failureOf({ spent }: TestLine, kind: Kind, details: FailureDetails = {}): CliError {
+export function failureOf({ spent }: TestLine, kind: FailureKind, details: FailureDetails = {}): CliError {
   spent.attempts += details.attempts ?? 1
   return failure(kind, { attempts: 1, ...details })
 }

@@ -182,7 +182,7 @@ describe('what is asked', () => {
     })
     const ended = await run(['chat', '--batch', '-', '--concurrency', '1'], {
       stdin: '"p 1"\n"p 2"\n',
-      stdout: { isTerminal: false, open: () => stdout, writeNow: () => 0 },
+      stdout: { isTerminal: false, open: () => stdout, writeSync: () => 0 },
     })
     expect(ended.code).toBe(11)
     expect(ended.err).toMatch(/\d ok · 0 failed · .*; without --results the rest cannot be resumed\n/)
@@ -338,11 +338,11 @@ describe('what comes of it', () => {
           done()
         },
       })
-    const writeNow = (bytes: Uint8Array) => {
+    const writeSync = (bytes: Uint8Array) => {
       screen += Buffer.from(bytes)
       return bytes.length
     }
-    const [stdout, stderr] = [false, true].map((isTerminal) => ({ isTerminal, open, writeNow, columns: 80 }))
+    const [stdout, stderr] = [false, true].map((isTerminal) => ({ isTerminal, open, writeSync, columns: 80 }))
     const ended = await run(batch, { cwd: folderWith(3), stdout, stderr, exchange: answering(message('a')) })
     expect(ended.code).toBe(0)
     expect(screen).toContain('0 of 3 done')
@@ -595,7 +595,7 @@ describe('--results and --resume', () => {
     const cwd = folderWith(2)
     const file = join(cwd, 'r.ndjson')
     writeFileSync(file, '')
-    const held = await lock(file, { longestWait: 100, kind: 'file', consequence: '' })
+    const held = await lock(file, { maxWaitMs: 100, kind: 'file', consequence: '' })
     const ended = await run([...results, '--resume', '--deadline', '300ms'], { cwd })
     held.release()
     expect(ended).toMatchObject({ code: 11, requests: [] })
@@ -766,7 +766,7 @@ describe('the end of a batch', () => {
         done(left-- > 0 ? null : Object.assign(new Error(), { code: 'ENOSPC' })),
     })
     const cwd = folderWith(3)
-    const world = { cwd, stdout: { isTerminal: false, open: () => stdout, writeNow: () => 0 } }
+    const world = { cwd, stdout: { isTerminal: false, open: () => stdout, writeSync: () => 0 } }
     const { code, err } = await run([...batch, ...flags, '--report', 'report.json'], world)
     expect(code).toBe(11)
     expect(err).toMatch(

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readLines } from '../../src/batch/input.ts'
-import { type CutLine, cutLines } from '../../src/io/cut-lines.ts'
+import { type RawLine, splitLines } from '../../src/io/raw-lines.ts'
 import { gather, streamOf } from './pieces.ts'
 
 const read = (whole: string | Uint8Array, size?: number) => gather(readLines(streamOf(whole, size)))
@@ -44,8 +44,8 @@ test('lines and the places where they end are the same, however the bytes are cu
   const text = fc.string({ unit: fc.constantFrom('a', '\n', '\r', 'é'), maxLength: 60 })
   await fc.assert(
     fc.asyncProperty(text, fc.integer({ min: 1, max: 70 }), async (whole, size) => {
-      const cut: CutLine[] = []
-      for await (const lines of cutLines(streamOf(whole, size), 1000)) cut.push(...lines)
+      const cut: RawLine[] = []
+      for await (const lines of splitLines(streamOf(whole, size), 1000)) cut.push(...lines)
       const pieces = whole.split('\n')
       const expected = pieces.map((piece, at) => ({
         text: piece,

@@ -1,5 +1,5 @@
 import type { BatchLine, BatchSource, LineCall, Prepare } from '../../src/batch/input.ts'
-import { CliError, type FailureDetails, type Kind } from '../../src/errors.ts'
+import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
 
 /** A text or bytes as a stream of pieces of this size. */
 export async function* streamOf(whole: string | Uint8Array, size = 65_536): AsyncGenerator<Uint8Array> {
@@ -40,5 +40,5 @@ export const preparing =
 /** One that nobody asks. */
 export const prepare = preparing(() => Promise.reject(new Error('nothing is asked')))
 
-export const failure = (kind: Kind, details: FailureDetails = {}) =>
+export const failure = (kind: FailureKind, details: FailureDetails = {}) =>
   new CliError(kind, `it ended with ${kind}`, details)

@@ -12,10 +12,10 @@ import {
 import { devNull } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { ActiveSet } from '../../src/active-set.ts'
 import { Ledger } from '../../src/batch/ledger.ts'
 import { openResults, type ResultsOptions, readEarlier } from '../../src/batch/results-file.ts'
 import type { Context } from '../../src/context.ts'
-import { Crowd } from '../../src/crowd.ts'
 import { realTimers } from '../../src/timers.ts'
 import { ownerOnly, temporaryFolder } from '../harness/run.ts'
 import { streamOf } from './pieces.ts'
@@ -27,7 +27,7 @@ const open = (
   { deadline = realTimers.now() + 300, ...options }: Partial<ResultsOptions> & { deadline?: number } = {},
 ) => {
   const world = { host: { cwd: dirname(path) }, limit: { deadline }, timers: realTimers, note() {} }
-  return openResults({ ...world, cleanups: new Crowd() } as unknown as Context, {
+  return openResults({ ...world, cleanups: new ActiveSet() } as unknown as Context, {
     name: basename(path),
     isResumed: true,
     ledger: new Ledger(),

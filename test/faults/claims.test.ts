@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import { exitCodes, type Kind } from '../../src/errors.ts'
+import { exitCodes, type FailureKind } from '../../src/errors.ts'
 import { response } from '../harness/server.ts'
 import { answering, closing, headOf, resetting } from './answers.ts'
 import { both, chat, events, faultsInside, type Row } from './rows.ts'
@@ -11,7 +11,7 @@ const html = ['content-type: text/html']
 const envelope = (type: string) => JSON.stringify({ type: 'error', error: { type, message: 'no luck' } })
 
 /** An event whose answer proves nothing: nothing may be claimed, and `--errors json` says the same. */
-const unproved = (row: Omit<Row, 'code' | 'reqs'> & { kind?: Kind }): Row[] => {
+const unproved = (row: Omit<Row, 'code' | 'reqs'> & { kind?: FailureKind }): Row[] => {
   const { kind = 'response', err = [], ...rest } = row
   const code = exitCodes[kind]
   return [

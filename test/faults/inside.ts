@@ -52,7 +52,7 @@ function collector(): { end: Host['stdout']; bytes(): Buffer } {
     },
   })
   return {
-    end: { isTerminal: false, open: () => stream, writeNow: () => 0 },
+    end: { isTerminal: false, open: () => stream, writeSync: () => 0 },
     bytes: () => Buffer.concat(chunks),
   }
 }

@@ -30,7 +30,7 @@ async function answered(argv: string[], pieces: (string | Uint8Array)[], type = 
       for (const piece of pieces) yield Buffer.from(piece as string)
       await timers.wait(600_000, closed.signal)
       if (!closed.signal.aborted)
-        throw new CliError('response', 'the answer broke off: no byte came for 600 s', { brokeOff: true })
+        throw new CliError('response', 'the answer broke off: no byte came for 600 s', { isCutOff: true })
     }
     const close = () => {
       isClosed = true

@@ -46,7 +46,7 @@ export function createSteadyClock(times = 1): Timers {
   return {
     ...realTimers,
     now: () => start + passed,
-    date: () => start + passed,
+    wallTime: () => start + passed,
     wait(milliseconds, signal) {
       if (!ticking) {
         last = performance.now()
@@ -76,7 +76,7 @@ function createTime(start: number, whenAllWait: (act: () => void) => unknown): T
 
   return {
     now: () => now,
-    date: () => now,
+    wallTime: () => now,
     random: () => 1,
     wait(milliseconds, signal) {
       const at = now + Math.max(0, milliseconds)

@@ -35,7 +35,7 @@ interface World {
   timers?: Host['timers']
   /** Gets what a signal would call. */
   onSignal?: Host['onSignal']
-  holdMemory?: Host['holdMemory']
+  holdMemory?: Host['limitYoungGeneration']
 }
 
 interface Ended {
@@ -102,7 +102,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     stderr: world.stderr ?? { ...stderr.end, columns: world.columns },
     timers: world.timers ?? hurried(),
     onSignal: world.onSignal,
-    holdMemory: world.holdMemory,
+    limitYoungGeneration: world.holdMemory,
     ...(carry === 'network'
       ? {}
       : {
@@ -136,7 +136,7 @@ function collector(isTerminal: boolean): { end: StdStream; bytes(): Uint8Array }
       done()
     },
   })
-  return { end: { isTerminal, open: () => stream, writeNow: () => 0 }, bytes: () => Buffer.concat(chunks) }
+  return { end: { isTerminal, open: () => stream, writeSync: () => 0 }, bytes: () => Buffer.concat(chunks) }
 }
 
 /** A clock that runs fast, for runs that wait. */

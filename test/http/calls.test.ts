@@ -1,10 +1,10 @@
 import { PassThrough, Readable } from 'node:stream'
 import { expect, test } from 'vitest'
+import { ActiveSet } from '../../src/active-set.ts'
 import { createContext } from '../../src/cli/create-context.ts'
 import type { Host, SharedFlags } from '../../src/context.ts'
-import { Crowd } from '../../src/crowd.ts'
+import { Calls } from '../../src/delivery-state.ts'
 import { CliError } from '../../src/errors.ts'
-import { Calls } from '../../src/fate.ts'
 import { type Caller, createCaller } from '../../src/http/call.ts'
 import { Secrets } from '../../src/secrets.ts'
 import { readSettings } from '../../src/settings/resolve.ts'
@@ -35,10 +35,10 @@ async function startRun(
     isTerminal: true,
     columns: 80,
     open: () => new PassThrough() as never,
-    writeNow: () => 0,
+    writeSync: () => 0,
   }
-  const cleanups = new Crowd<() => unknown>()
-  const nowhere = { isTerminal: false, open: () => new Readable() as never, writeNow: () => 0 }
+  const cleanups = new ActiveSet<() => unknown>()
+  const nowhere = { isTerminal: false, open: () => new Readable() as never, writeSync: () => 0 }
   const host: Host = {
     env: { PATH: process.env.PATH, HOME: cwd, ...credentials, ...env },
     cwd,

@@ -30,7 +30,7 @@ test('a clock that is set back stretches neither a pause of a batch nor its dead
 test("a call's deadline comes all the same", async () => {
   let looks = 0
   const clock = createClock()
-  const timers = { ...clock, date: () => clock.date() - 3_600_000 * looks++ }
+  const timers = { ...clock, date: () => clock.wallTime() - 3_600_000 * looks++ }
   const start = timers.now()
   const exchange = answering('{}', { status: 503, headers: { 'retry-after': '2' } })
   const argv = ['chat', 'x', '--retries', '100', '--deadline', '7', '--errors', 'json']

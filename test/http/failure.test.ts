@@ -16,10 +16,14 @@ const envelope = (type: string, text: string) =>
 /** A stdout whose disk has no room. */
 function fullStdout(): StdStream {
   const error = Object.assign(new Error(), { code: 'ENOSPC' })
-  const writeNow = () => {
+  const writeSync = () => {
     throw error
   }
-  return { isTerminal: false, writeNow, open: () => new Writable({ write: (_, __, done) => done(error) }) }
+  return {
+    isTerminal: false,
+    writeSync: writeSync,
+    open: () => new Writable({ write: (_, __, done) => done(error) }),
+  }
 }
 
 const failing = (status: number, body = '{}', headers: Record<string, string> = {}) =>

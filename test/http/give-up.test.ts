@@ -1,5 +1,5 @@
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
-import { Crowd } from '../../src/crowd.ts'
+import { ActiveSet } from '../../src/active-set.ts'
 import { createConnections } from '../../src/http/connections.ts'
 import { createHttpExchange } from '../../src/http/exchange.ts'
 import { realTimers } from '../../src/timers.ts'
@@ -24,7 +24,7 @@ const server = await serve(() => asked.abort())
 afterAll(() => server.close())
 
 test('a request that is given up closes its connection, and is not to be sent again', async () => {
-  const open = new Crowd<() => void>()
+  const open = new ActiveSet<() => void>()
   const exchange = openExchange(0, open)
   await expect(exchange(request(server.url, asked))).rejects.toMatchObject({
     kind: 'unknown',
@@ -53,7 +53,7 @@ test('an upload that moves is not silent, however long it takes', async () => {
       }),
   })
   onTestFinished(() => slow.close())
-  const exchange = openExchange(1000, new Crowd())
+  const exchange = openExchange(1000, new ActiveSet())
   const answer = await exchange({ method: 'POST', url: slow.url, headers: {}, body })
   expect(answer.status).toBe(200)
   expect(passed).toBeGreaterThan(4000)
@@ -71,7 +71,7 @@ test('an upload that stands still is', async () => {
     onConnection: (socket) => void socket.once('data', () => read()).once('data', () => socket.pause()),
   })
   onTestFinished(() => mute.close())
-  const exchange = openExchange(1000, new Crowd())
+  const exchange = openExchange(1000, new ActiveSet())
   const asked = exchange({ method: 'POST', url: mute.url, headers: {}, body: new Uint8Array(64 * 2 ** 20) })
   const failed = expect(asked).rejects.toMatchObject({
     kind: 'unknown',

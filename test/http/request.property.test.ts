@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { CliError, exitCodes, type Kind } from '../../src/errors.ts'
-import type { Repeat, Sent } from '../../src/fate.ts'
+import type { Repeat, Sent } from '../../src/delivery-state.ts'
+import { CliError, exitCodes, type FailureKind } from '../../src/errors.ts'
 import { buildRequest, parseHeader } from '../../src/http/request.ts'
 import { readRetryAfter } from '../../src/http/response.ts'
 import { decideRetry } from '../../src/http/retry.ts'
@@ -70,7 +70,7 @@ describe('values never break out', () => {
 
 describe('the decision to try again', () => {
   const attempt = fc.record({
-    kind: fc.constantFrom(...(Object.keys(exitCodes) as Kind[])),
+    kind: fc.constantFrom(...(Object.keys(exitCodes) as FailureKind[])),
     sent: fc.constantFrom<Sent>('no', 'unknown', 'yes'),
     status: fc.option(fc.integer({ min: 300, max: 599 }), { nil: undefined }),
     retryAfter: fc.option(fc.double({ min: 0, max: 100, noNaN: true }), { nil: undefined }),

@@ -4,7 +4,7 @@ import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, run } from '../harness/run.ts'
 
 const now = Date.UTC(2026, 0, 1)
-const timers = { now: () => now, date: () => now, wait: async () => {}, random: () => 0 }
+const timers = { now: () => now, wallTime: () => now, wait: async () => {}, random: () => 0 }
 
 /** What a program is told of a response. */
 async function told(exchange: Exchange, argv = ['chat', 'x']) {

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { CliError, type FailureDetails, type Kind } from '../../src/errors.ts'
-import { type Fate, meaning, type Repeat, type Retry, type Stakes } from '../../src/fate.ts'
+import {
+  type DeliveryRules,
+  type DeliveryState,
+  describeDelivery,
+  type Repeat,
+  type RetryAdvice,
+} from '../../src/delivery-state.ts'
+import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
 import {
   backoff,
   decideRetry,
@@ -45,7 +51,8 @@ describe('status', () => {
     [599, 'service', 'failed', 'nobody', 'go on'],
   ])('%i is %s, %s, tried again by %s, and others %s', (status, kind, fate, who, others) => {
     const error = new CliError(kindOfStatus(status, false), 'x', { status })
-    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, error, moment) !== error
+    const triesAgain = ({ repeat }: DeliveryRules) =>
+      decideRetry({ ...policy, repeat }, error, moment) !== error
     const all = triesAgain(event) ? 'everybody' : triesAgain(asking) ? 'a chat' : 'nobody'
     expect([error.kind, fateOf(error), all, outlookOf(error)]).toEqual([kind, fate, who, others])
   })
@@ -59,7 +66,8 @@ describe('status', () => {
   ] as const)('without a status: %s is %s, tried again by %s, and others %s', (...row) => {
     const [kind, fate, who, others] = row
     const error = new CliError(kind, 'x')
-    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, error, moment) !== error
+    const triesAgain = ({ repeat }: DeliveryRules) =>
+      decideRetry({ ...policy, repeat }, error, moment) !== error
     const all = triesAgain(event) ? 'everybody' : triesAgain(reading) ? 'who reads' : 'nobody'
     expect([fateOf(error), all, outlookOf(error)]).toEqual([fate, who, others])
   })
@@ -77,7 +85,7 @@ describe('status', () => {
     expect(decideRetry({ ...policy, repeat: 'not-taken' }, error, moment)).toBeTypeOf('number')
   })
 
-  test.each<[Kind, number, chat: Retry, event: Retry, others: string]>([
+  test.each<[FailureKind, number, chat: RetryAdvice, event: RetryAdvice, others: string]>([
     ['rate-limited', 200, 'later', 'look-first', 'go on'],
     ['rate-limited', 299, 'later', 'look-first', 'go on'],
     ['service', 200, 'later', 'look-first', 'go on'],
@@ -87,12 +95,12 @@ describe('status', () => {
     ['response', 200, 'never', 'look-first', 'go on'],
   ])('an error in a 2xx proves no refusal, makes nobody wait, and is not tried again: %s, %i', (...row) => {
     const [kind, status, chat, send, others] = row
-    const error = new CliError(kind, 'x', { status, isInBody: true })
+    const error = new CliError(kind, 'x', { status, isErrorInSuccess: true })
     const fate = fateOf(error)
     expect(fate).toBe('answered')
-    expect(meaning(fate, event)).toMatchObject({ sent: 'unknown', safeToRetry: false })
-    expect(meaning(fate, asking)).toMatchObject({ sent: 'yes', safeToRetry: true })
-    const retries = [asking, event].map((stakes) => retryOf(error, meaning(fate, stakes)))
+    expect(describeDelivery(fate, event)).toMatchObject({ sent: 'unknown', safeToRetry: false })
+    expect(describeDelivery(fate, asking)).toMatchObject({ sent: 'yes', safeToRetry: true })
+    const retries = [asking, event].map((stakes) => retryOf(error, describeDelivery(fate, stakes)))
     expect([...retries, outlookOf(error)]).toEqual([chat, send, others])
     expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
   })
@@ -118,7 +126,7 @@ describe('status', () => {
 })
 
 /** What whoever asked may do about a failure, by how far the call got. */
-test.each<[what: string, error: CliError, fate: Fate, asking: Retry, sending: Retry]>([
+test.each<[what: string, error: CliError, fate: DeliveryState, asking: RetryAdvice, sending: RetryAdvice]>([
   ['nothing left', new CliError('not-sent', 'x'), 'not-sent', 'later', 'later'],
   ['an unknown name', new CliError('not-sent', 'x', { isPermanent: true }), 'not-sent', 'later', 'later'],
   ['a proxy that refuses', new CliError('credentials', 'x'), 'not-sent', 'never', 'never'],
@@ -139,28 +147,31 @@ test.each<[what: string, error: CliError, fate: Fate, asking: Retry, sending: Re
   ],
   ['no answer', new CliError('unknown', 'x'), 'sent', 'later', 'look-first'],
   ['not understood', new CliError('response', 'x', { status: 200 }), 'answered', 'never', 'look-first'],
-  ['broken off', new CliError('response', 'x', { brokeOff: true }), 'answered', 'later', 'look-first'],
+  ['broken off', new CliError('response', 'x', { isCutOff: true }), 'answered', 'later', 'look-first'],
   [
     'a receipt that breaks off',
-    new CliError('response', 'x', { brokeOff: true }),
+    new CliError('response', 'x', { isCutOff: true }),
     'done',
     'later',
     'look-first',
   ],
   ['a file', new CliError('file', 'x'), 'done', 'never', 'never'],
 ])('%s', (_, error, fate, chat, send) => {
-  expect([asking, event].map((stakes) => retryOf(error, meaning(fate, stakes)))).toEqual([chat, send])
+  expect([asking, event].map((stakes) => retryOf(error, describeDelivery(fate, stakes)))).toEqual([
+    chat,
+    send,
+  ])
 })
 
 /** Who asks again for as long as it may pass: who reads, who asks a model, who sends. */
-test.each<[Kind, FailureDetails, Repeat[]]>([
+test.each<[FailureKind, FailureDetails, Repeat[]]>([
   ['not-sent', {}, ['always', 'failed', 'not-taken']],
   ['not-sent', { isPermanent: true }, ['always', 'failed', 'not-taken']],
   ['rate-limited', { status: 429 }, ['always', 'failed', 'not-taken']],
   ['rate-limited', { status: 429, isPermanent: true }, []],
-  ['rate-limited', { status: 200, isInBody: true }, ['always']],
+  ['rate-limited', { status: 200, isErrorInSuccess: true }, ['always']],
   ['unknown', {}, ['always']],
-  ['response', { brokeOff: true }, ['always']],
+  ['response', { isCutOff: true }, ['always']],
   ['service', { status: 408 }, ['always']],
   ['service', { status: 500 }, ['always']],
   ['service', { status: 501 }, ['always']],
@@ -176,7 +187,7 @@ test.each<[Kind, FailureDetails, Repeat[]]>([
 })
 
 test('an answer that broke off came to no more than being sent', () => {
-  expect(fateOf(new CliError('response', 'x', { brokeOff: true }))).toBe('sent')
+  expect(fateOf(new CliError('response', 'x', { isCutOff: true }))).toBe('sent')
 })
 
 describe('another attempt', () => {

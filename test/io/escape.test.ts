@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { breakUpCommands, escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
+import { breakRunnerCommands, escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
 
 /** Each character that could control a terminal, and those beside it that may pass. */
 test.each([
@@ -47,5 +47,5 @@ test.each([
   ['##[[x]', '# #[[x]'],
   ['## [x] #[x] ##vso.x[y] ##1[x] ##vso', '## [x] #[x] ##vso.x[y] ##1[x] ##vso'],
 ])('a runner reads no command in %j', (text, shown) => {
-  expect(breakUpCommands(text)).toBe(shown)
+  expect(breakRunnerCommands(text)).toBe(shown)
 })

@@ -1,7 +1,7 @@
 import { PassThrough, Writable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { Crowd } from '../../src/crowd.ts'
-import { createQuestioner, InputEnded } from '../../src/io/question.ts'
+import { ActiveSet } from '../../src/active-set.ts'
+import { createPrompter, InputEnded } from '../../src/io/question.ts'
 
 /** A terminal: what is typed on it, what it shows, and whether it is raw. */
 function createTerminal() {
@@ -13,8 +13,8 @@ function createTerminal() {
       done()
     },
   })
-  const cleanups = new Crowd<() => unknown>()
-  const questioner = createQuestioner({
+  const cleanups = new ActiveSet<() => unknown>()
+  const questioner = createPrompter({
     stdin: {
       kind: 'terminal',
       open: () => keys,
@@ -22,7 +22,7 @@ function createTerminal() {
         screen.isRaw = isRaw
       },
     },
-    stderr: { isTerminal: true, columns: 80, open: () => stream, writeNow: () => 0 },
+    stderr: { isTerminal: true, columns: 80, open: () => stream, writeSync: () => 0 },
     cleanups,
   })
   const shows = (text: string) => expect.poll(() => screen.text).toContain(text)
@@ -32,7 +32,7 @@ function createTerminal() {
 test('a question that is withdrawn is answered by nothing, nor is the next one by what was typed', async () => {
   const { keys, screen, cleanups, questioner, shows } = createTerminal()
   const withdrawal = new AbortController()
-  const asked = questioner.ask('one? ', { signal: withdrawal.signal })
+  const asked = questioner.prompt('one? ', { signal: withdrawal.signal })
   await shows('one? ')
   keys.write('y')
   await shows('one? \x1b[6Gy')
@@ -44,7 +44,7 @@ test('a question that is withdrawn is answered by nothing, nor is the next one b
   expect([...cleanups]).toEqual([])
 
   keys.write('\ry\r')
-  const next = questioner.ask('two? ')
+  const next = questioner.prompt('two? ')
   await shows('two? ')
   keys.write('no\r')
   expect(await next).toBe('no')
@@ -53,9 +53,9 @@ test('a question that is withdrawn is answered by nothing, nor is the next one b
 test('a question that was withdrawn before it could be asked is not shown', async () => {
   const { screen, questioner } = createTerminal()
   const reason = new Error('answered elsewhere')
-  await expect(questioner.ask('one? ', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+  await expect(questioner.prompt('one? ', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
   const withdrawal = new AbortController()
-  const asked = questioner.ask('one? ', { signal: withdrawal.signal })
+  const asked = questioner.prompt('one? ', { signal: withdrawal.signal })
   setImmediate(() => withdrawal.abort(reason))
   await expect(asked).rejects.toBe(reason)
   expect(screen).toEqual({ text: '', isRaw: false })
@@ -63,7 +63,7 @@ test('a question that was withdrawn before it could be asked is not shown', asyn
 
 test('closing withdraws the open question at once', async () => {
   const { screen, questioner, shows } = createTerminal()
-  const asked = questioner.ask('secret: ', { isHidden: true })
+  const asked = questioner.prompt('secret: ', { isHidden: true })
   await shows('secret: ')
   questioner.close()
   expect(screen).toEqual({ isRaw: false, text: 'secret: \n' })
@@ -72,9 +72,9 @@ test('closing withdraws the open question at once', async () => {
 
 test('a line that the end of the input cuts off is no answer', async () => {
   const { keys, questioner, shows } = createTerminal()
-  const asked = questioner.ask('one? ')
+  const asked = questioner.prompt('one? ')
   await shows('one? ')
   keys.end('y')
   await expect(asked).rejects.toBeInstanceOf(InputEnded)
-  await expect(questioner.ask('two? ')).rejects.toBeInstanceOf(InputEnded)
+  await expect(questioner.prompt('two? ')).rejects.toBeInstanceOf(InputEnded)
 })

@@ -14,7 +14,7 @@ test('a line that a narrower terminal shows on several rows is removed from all 
           done()
         },
       }),
-    writeNow: () => 0,
+    writeSync: () => 0,
   }
   const taken = () => {
     const text = written

@@ -12,7 +12,7 @@ type World = NonNullable<Parameters<typeof run>[1]>
 /** Takes nothing of what is written. */
 const unread = () => asEnd(new Writable({ write() {} }))
 
-const asEnd = (stream: Writable) => ({ isTerminal: false, open: () => stream, writeNow: () => 0 })
+const asEnd = (stream: Writable) => ({ isTerminal: false, open: () => stream, writeSync: () => 0 })
 
 const long = 'x'.repeat(100_000)
 const says = (text: string) => ({ type: 'agent.message', content: [{ type: 'text', text }] })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createWrapping } from '../../src/io/wrapping.ts'
+import { createLineWrapper } from '../../src/io/wrapping.ts'
 import { answering, message, run } from '../harness/run.ts'
 
 const columns = 44
@@ -60,11 +60,11 @@ test('a footer is broken between words, too', async () => {
 })
 
 test('a line that the message breaks itself is a line: a command to go on with comes right after it', async () => {
-  const wrap = await createWrapping({
+  const wrap = await createLineWrapper({
     isTerminal: true,
     columns,
     open: () => process.stderr,
-    writeNow: () => 0,
+    writeSync: () => 0,
   })
   const command = `  parley events run -s s1 --no-stdin --policy ${'p'.repeat(30)}.json`
   expect(wrap(`parley: interrupted: the session goes on; to go on:\n${command}\n`)).toBe(

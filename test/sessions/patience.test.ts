@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { CliError, type FailureDetails, type Kind } from '../../src/errors.ts'
+import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
 import { Patience, patiently, requireTime } from '../../src/sessions/patience.ts'
 
 const minutes = 60_000
-const failure = (kind: Kind, details: FailureDetails = {}) => new CliError(kind, 'x', details)
+const failure = (kind: FailureKind, details: FailureDetails = {}) => new CliError(kind, 'x', details)
 
 const start = Date.UTC(2026, 0, 1)
 const tooLate = {
@@ -24,7 +24,7 @@ function patientUntil(deadline: number, hasNewSecrets = false) {
   const pass = (milliseconds: number) => {
     now += milliseconds
   }
-  const timers = { now: () => now, date: () => now, wait, random: () => 1 }
+  const timers = { now: () => now, wallTime: () => now, wait, random: () => 1 }
   const patient = {
     context: { timers, note: (line: string) => void told.push(line) },
     caller: { deadline, forgetSecrets: () => hasNewSecrets },

@@ -546,7 +546,7 @@ describe('config init', () => {
         done()
       },
     })
-    const stderr = { isTerminal: false, open: () => screen, writeNow: () => 0 }
+    const stderr = { isTerminal: false, open: () => screen, writeSync: () => 0 }
     const typed = 'https://a.test\nt-1\r\n\n\n\n'
     expect(await run(['config', 'init'], { env, typed, stderr })).toMatchObject({ code: 0 })
     expect(file()).toMatchObject({

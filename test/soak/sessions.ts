@@ -12,7 +12,7 @@ const limits = { lag: 2, late: 2, mute: true, keepsAlive: false }
 /** Real time; nothing waits for what nobody waits for any more. */
 const clock = {
   ...realTimers,
-  now: realTimers.date,
+  now: realTimers.wallTime,
   wait: (milliseconds: number) =>
     new Promise<void>((resolve) => void setTimeout(resolve, milliseconds).unref()),
 }

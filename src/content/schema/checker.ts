@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Context } from '../../context.ts'
-import { CliError, tooLate, usage } from '../../errors.ts'
-import { inTime } from '../../timers.ts'
+import { CliError, deadlineBeforeSending, usageError } from '../../errors.ts'
+import { withTimeLimit } from '../../timers.ts'
 import { notUnderstood } from '../../wire/problem/problem.ts'
 
 /** Milliseconds. */
@@ -36,7 +36,7 @@ export class Checker {
     return this.#inTime('the schema', read(this.#thread)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       // The schema need not be wrong.
-      throw error.details.deadline ? tooLate(error.message) : usage(error.message)
+      throw error.details.deadline ? deadlineBeforeSending(error.message) : usageError(error.message)
     })
   }
 
@@ -56,7 +56,7 @@ export class Checker {
         ? notUnderstood(`the check of ${what} took longer than 10 s`)
         : notUnderstood(`the deadline passed while ${what} was checked`).with({ deadline: true })
     try {
-      return await inTime(work, { time, timers }, late)
+      return await withTimeLimit(work, { time, timers }, late)
     } catch (error) {
       // It may be busy for ever. The next check gets a new one.
       void this.#thread?.terminate()

@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { CliError, countProblems, usageProblems } from '../../errors.ts'
+import { CliError, formatProblemCount, usageErrorOfProblems } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { type Assignment, appending, assigning } from '../../wire/json/edit.ts'
@@ -26,11 +26,11 @@ export async function openSchema(
   { schema: name, schemaRetries: retries }: SchemaOptions,
 ): Promise<AnswerSchema | undefined> {
   if (name === undefined) return undefined
-  const source = await context.input.text(name, '--schema -')
+  const source = await context.input.readText(name, '--schema -')
   parseGivenJson(source, `--schema ${name}`)
   const checker = new Checker(context, source)
   const problems = await checker.checkSchema()
-  if (problems.length > 0) throw usageProblems(`--schema ${name}`, problems)
+  if (problems.length > 0) throw usageErrorOfProblems(`--schema ${name}`, problems)
   return new AnswerSchema(context, settings, checker, { name, source: source.trim(), retries })
 }
 
@@ -79,7 +79,7 @@ export class AnswerSchema {
     })
     if (mismatches.length === 0) return { json }
     const isOne = mismatches.length === 1
-    const why = `the answer does not fit ${this.#use.name}: ${isOne ? mismatches[0] : countProblems(mismatches)}`
+    const why = `the answer does not fit ${this.#use.name}: ${isOne ? mismatches[0] : formatProblemCount(mismatches)}`
     return this.#mismatch(text, cut, why, isOne ? undefined : mismatches)
   }
 

@@ -1,4 +1,4 @@
-import { usage } from '../../errors.ts'
+import { usageError } from '../../errors.ts'
 import { formatPath, tryParseJson } from '../../wire/json/parse.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type EmulatedResponse, errorResponse } from '../response.ts'
@@ -13,14 +13,14 @@ export function readRecord(text: string, name: string): ListedEvent[] {
     if (line.trim() === '') continue
     const event = SessionEvent.safeParse(tryParseJson(line))
     if (!event.success)
-      throw usage(`${name}: line ${index + 1} is not an event, as 'events list --raw' prints it`)
+      throw usageError(`${name}: line ${index + 1} is not an event, as 'events list --raw' prints it`)
     const { id, type } = event.data
     // A stream that was followed may have brought one again.
     if (id !== undefined && known.has(id)) continue
     if (id !== undefined) known.add(id)
     events.push({ id, type, text: line.trim() })
   }
-  if (events.length === 0) throw usage(`${name}: no event is in it`)
+  if (events.length === 0) throw usageError(`${name}: no event is in it`)
   return events
 }
 

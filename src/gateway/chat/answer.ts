@@ -7,9 +7,9 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
-import { type FileOutput, keepingPart, withPart } from '../../io/file-output.ts'
+import { type FileOutput, savingPartOnFailure, withSavedPart } from '../../io/file-output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
-import { createWaiting } from '../../io/spinner.ts'
+import { createPendingSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import { isErrorEnvelope, notUnderstood } from '../../wire/problem/problem.ts'
@@ -53,12 +53,12 @@ export function printAnswer(
   const text = new AnswerText(isKept || schema ? Infinity : longestUnprinted)
   // What came of an answer that is not printed is kept if the run ends.
   const held = {
-    keep() {
+    savePart() {
       const { text: kept } = isRaw ? { text: '' } : text.read()
-      return file ? file.keep(kept) : keepText(context, kept)
+      return file ? file.savePart(kept) : keepText(context, kept)
     },
   }
-  return keepingPart(context, schema ? held : file, async () => {
+  return savingPartOnFailure(context, schema ? held : file, async () => {
     const answer = await read(context, response, printing, text)
     if (schema) {
       response.accept()
@@ -87,7 +87,7 @@ async function read(
 ): Promise<PrintedAnswer> {
   const { flags, cleanups, timers } = context
   const isRaw = flags.raw ?? false
-  const waiting = createWaiting(context)
+  const waiting = createPendingSpinner(context)
   const output = file ?? waiting.over(context.output)
   const raw = createRawPrinter(output)
   const printer = schema ? undefined : await createPrinter({ ...context, output }, isLaidOut, waiting)
@@ -138,7 +138,7 @@ async function read(
     // Nothing else has the answer if stdout does not take it.
     if (!file && error instanceof CliError && error.kind === 'file') {
       const part = keepText(context, text.read().text || Buffer.from(decoder.unread()).toString())
-      throw withPart(error, part)
+      throw withSavedPart(error, part)
     }
     await shown?.write()
     breakLine()
@@ -155,9 +155,9 @@ async function read(
 function keepUnread(context: Context, error: unknown, bytes: Uint8Array): unknown {
   if (!(error instanceof CliError) || error.kind !== 'response') return error
   const start = Buffer.from(bytes.subarray(0, longestBlock)).toString().trimStart()
-  const { brokeOff, body } = error.details
+  const { isCutOff, body } = error.details
   // An error in a stream says whether it broke off an answer.
-  if (brokeOff !== undefined || isErrorEnvelope(body) || start === '' || start[0] === '<') return error
+  if (isCutOff !== undefined || isErrorEnvelope(body) || start === '' || start[0] === '<') return error
   return rescue(context, error, bytes, /^[[{]/.test(start) ? 'json' : 'txt')
 }
 

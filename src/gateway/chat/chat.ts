@@ -4,10 +4,10 @@ import { loadMarkdown } from '../../content/layout.ts'
 import { readPrompt } from '../../content/prompt.ts'
 import type { AnswerSchema, SchemaOptions } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
-import { CliError, usage } from '../../errors.ts'
+import { CliError, usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
-import { printWhileRead } from '../../io/output.ts'
+import { ignoreClosedReader } from '../../io/output.ts'
 import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { type Endpoint, endpoints } from '../../wire/endpoints.ts'
@@ -32,7 +32,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const fileName = options.output === '-' ? undefined : options.output
   const { markdown = values.markdown && context.output.isTerminal } = options
   if (options.markdown && fileName !== undefined)
-    throw usage('--markdown is for what is printed: it does not go with -o FILE')
+    throw usageError('--markdown is for what is printed: it does not go with -o FILE')
   const isLaidOut = markdown && !schema && !context.flags.raw && fileName === undefined
   // Before the prompt, which would use up a stdin that `--system @-` asks for.
   const flags = await readBodyFlags(context.input, options, schema)
@@ -61,7 +61,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   }
   // The thread and the report get an answer that was paid for, even if nobody reads stdout any more.
   const isRead = conversation !== undefined || context.flags.report !== undefined
-  const output = isRead ? printWhileRead(context.output) : context.output
+  const output = isRead ? ignoreClosedReader(context.output) : context.output
   const meanwhile = () => Promise.all([loadAnswer(), isLaidOut && loadMarkdown()])
   const askOnce = (body: Uint8Array | undefined, isLast: boolean) =>
     caller.call(endpoint, { ...parts, body, meanwhile }, async (response) => {
@@ -116,7 +116,7 @@ async function openThread(
   given: GivenBody | undefined,
 ): Promise<Conversation | undefined> {
   if (name === undefined) return undefined
-  if (given) throw usage(`--thread and ${given.name} both give a body: use only one of them`)
+  if (given) throw usageError(`--thread and ${given.name} both give a body: use only one of them`)
   const { openConversation } = await import('./conversation.ts')
   return openConversation(context, name)
 }

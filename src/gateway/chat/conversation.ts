@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
 import { buildBody, instruct, type Part } from '../../content/body.ts'
 import type { Context } from '../../context.ts'
-import { asFileFailure, CliError } from '../../errors.ts'
+import { asFileError, CliError } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
-import { findTarget, realPlace } from '../../io/paths.ts'
-import { writeWhole } from '../../io/temporary-file.ts'
+import { findTarget, resolveRealPath } from '../../io/paths.ts'
+import { writeFileAtomically } from '../../io/temporary-file.ts'
 import { decodeUtf8 } from '../../io/utf8.ts'
 import { appending } from '../../wire/json/edit.ts'
 
@@ -37,7 +37,7 @@ export async function openConversation(context: Context, name: string): Promise<
 
   const read = async () => {
     if (!existsSync(target)) return undefined
-    const text = decodeUtf8(await input.file(target), name)
+    const text = decodeUtf8(await input.readFile(target), name)
     return text.trim() === '' ? undefined : { text, name }
   }
   const takeLock = async () => {
@@ -52,7 +52,7 @@ export async function openConversation(context: Context, name: string): Promise<
   let lock: Lock | undefined
   if (!flags.dryRun && !flags.curl) {
     lock = await takeLock().catch((error: unknown) => {
-      throw asFileFailure(error, name)
+      throw asFileError(error, name)
     })
   }
   const given = await read()
@@ -69,11 +69,11 @@ export async function openConversation(context: Context, name: string): Promise<
         const turn = appending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
         const before = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
-        writeWhole(findFile(context, name), whole, { mode: 0o600, uid: context.host.uid })
+        writeFileAtomically(findFile(context, name), whole, { mode: 0o600, uid: context.host.uid })
         context.calls.sayInstead(() => undefined)
         if (hasOther(before.text, system)) note(`${name}: --system has replaced its instruction`)
       } catch (error) {
-        throw new CliError('file', asFileFailure(error, name).message, {
+        throw new CliError('file', asFileError(error, name).message, {
           sent: 'yes',
           consequence: 'the answer is not in the thread',
         })
@@ -98,5 +98,5 @@ function hasOther(text: string, system: string | undefined): boolean {
 function findFile({ host }: Context, name: string): string {
   const { path, isDirect } = findTarget(host, name)
   if (isDirect) throw new CliError('file', `${name}: it is not a regular file`)
-  return realPlace(path)
+  return resolveRealPath(path)
 }

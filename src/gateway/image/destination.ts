@@ -1,9 +1,9 @@
 import { constants, promises as fs } from 'node:fs'
 import { dirname, extname, resolve } from 'node:path'
 import type { Context } from '../../context.ts'
-import { asFileFailure, CliError, hasCode, usage } from '../../errors.ts'
-import { absolutePath, findObstacle, findTarget, isFolderName } from '../../io/paths.ts'
-import { createFile } from '../../io/temporary-file.ts'
+import { asFileError, CliError, hasCode, usageError } from '../../errors.ts'
+import { absolutePath, findReplaceProblem, findTarget, isFolderName } from '../../io/paths.ts'
+import { createFileAtomically } from '../../io/temporary-file.ts'
 import { disagrees } from './format.ts'
 
 /** Where images are saved. */
@@ -27,16 +27,18 @@ export async function chooseDestination(
   context: Context,
   { output, name, replaces }: DestinationOptions,
 ): Promise<Destination> {
-  if (output === '') throw usage('-o needs a file, a folder with a / at its end, or -')
+  if (output === '') throw usageError('-o needs a file, a folder with a / at its end, or -')
   if (output === '-') return toStdout(context)
-  if (/[\r\n]/.test(output ?? '')) throw usage('-o must not have a line break: stdout has one path a line')
+  if (/[\r\n]/.test(output ?? ''))
+    throw usageError('-o must not have a line break: stdout has one path a line')
   if (output === undefined || isFolderName(output, context.host.platform))
     return toFolder(context, output ?? '', name, replaces)
   return toFile(context, output, replaces)
 }
 
 function toStdout({ output }: Context): Destination {
-  if (output.isTerminal) throw usage('-o - would write an image to the terminal: redirect it, or name a file')
+  if (output.isTerminal)
+    throw usageError('-o - would write an image to the terminal: redirect it, or name a file')
   return {
     capacity: 1,
     async save(bytes) {
@@ -65,8 +67,9 @@ async function toFolder(
         for (;;) {
           const file = `${numbered(name, ++count)}.${extension}`
           const target = resolve(path, file)
-          if (findObstacle(target, host.uid, replaces)) continue
-          if (await createFile(target, { bytes, replaces, uid: host.uid, cleanups })) return folder + file
+          if (findReplaceProblem(target, host.uid, replaces)) continue
+          if (await createFileAtomically(target, { bytes, replaces, uid: host.uid, cleanups }))
+            return folder + file
         }
       }),
   }
@@ -88,7 +91,7 @@ function toFile({ host, note, cleanups }: Context, name: string, replaces: boole
       const file = numbered(name.slice(0, name.length - extension.length), ++count) + extension
       if (disagrees(file, kind)) note(`${file}: this name is used, but the image is ${kind}`)
       return checked(file, async () => {
-        if (!(await createFile(findPlace(file), { bytes, replaces, uid: host.uid, cleanups })))
+        if (!(await createFileAtomically(findPlace(file), { bytes, replaces, uid: host.uid, cleanups })))
           throw new CliError('file', `${file}: it was created meanwhile, and is not overwritten`)
         return file
       })
@@ -116,6 +119,6 @@ async function checked<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    throw asFileFailure(error, name)
+    throw asFileError(error, name)
   }
 }

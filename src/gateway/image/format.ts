@@ -1,4 +1,4 @@
-import { findMimeType } from '../../io/file-kind.ts'
+import { detectMimeType } from '../../io/file-kind.ts'
 
 /** The extensions that images are saved with. */
 const extensions = ['png', 'jpg', 'webp', 'gif', 'avif', 'bmp', 'tiff', 'heic']
@@ -31,7 +31,7 @@ export interface Format {
 /** Recognizes the kind of an image by its bytes, or if they do not show it, by its MIME type. */
 export async function recognizeFormat(bytes: Uint8Array, mimeType = ''): Promise<Format> {
   const claim = mimeType.replace(/;.*/s, '').trim().toLowerCase()
-  const found = await findMimeType(bytes)
+  const found = await detectMimeType(bytes)
   const isPlain = found === undefined || found === 'application/xml'
   if (claim === 'image/svg+xml' && isPlain) return { extension: 'svg', isMislabelled: false }
   // Bytes that are known not to be an image get no image's extension, whatever the service says.

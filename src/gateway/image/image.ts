@@ -4,10 +4,10 @@ import { readPrompt } from '../../content/prompt.ts'
 import { rescue } from '../../content/rescue.ts'
 import { countPart } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
-import { usage } from '../../errors.ts'
+import { usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { escapeControls } from '../../io/escape.ts'
-import { findPictureProtocol, renderPicture, whyNotShown } from '../../io/picture.ts'
+import { findPictureProblem, findPictureProtocol, renderPicture } from '../../io/picture.ts'
 import { showSpinner } from '../../io/spinner.ts'
 import { profileFlag, type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -75,7 +75,7 @@ export function chooseModel({ model }: Pick<ImageOptions, 'model'>, settings: Re
   const chosen = model ?? settings.values.imageModel
   if (chosen !== undefined) return chosen
   const way = `'parley config set${profileFlag(settings)} imageModel NAME'`
-  throw usage(`no image model: give -m NAME, or set one with ${way}`)
+  throw usageError(`no image model: give -m NAME, or set one with ${way}`)
 }
 
 /** The request's body, and a file name made from what it asks for. Throws a usage error. */
@@ -132,9 +132,9 @@ async function saveAnswer(
 }
 
 /** The words beside the images. A mark first: a line never begins with a service's text. */
-function printTexts({ tell, style }: Context, texts: string[]): void {
+function printTexts({ printLine, style }: Context, texts: string[]): void {
   for (const line of texts.flatMap((text) => text.trim().split('\n')))
-    tell(style.dim(`| ${escapeControls(line)}`))
+    printLine(style.dim(`| ${escapeControls(line)}`))
 }
 
 /**
@@ -149,7 +149,7 @@ function createShow(
   if (isWanted && !protocol) note('--preview: stdout is not a terminal that shows pictures')
   if (isWanted === false || !protocol) return async () => {}
   return async (bytes, extension) => {
-    const problem = whyNotShown(protocol, bytes, extension)
+    const problem = findPictureProblem(protocol, bytes, extension)
     if (problem === undefined) await output.write(renderPicture(protocol, bytes))
     else if (isWanted) note(`--preview: this image is not shown: ${problem}`)
   }

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
-import { CliError, usage } from '../../errors.ts'
+import { CliError, usageError } from '../../errors.ts'
 import { absolutePath, isFolderName } from '../../io/paths.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -68,7 +68,7 @@ function isFilled(path: string): boolean {
 /** Many images go into a folder. */
 function readFolder({ output }: ImageOptions, platform: NodeJS.Platform): string | undefined {
   if (output === undefined || isFolderName(output, platform)) return output
-  throw usage('--batch saves many images: -o must be a folder, with a / at its end')
+  throw usageError('--batch saves many images: -o must be a folder, with a / at its end')
 }
 
 /** The result of a line, without what the call knows. */

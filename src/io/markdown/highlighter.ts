@@ -40,7 +40,7 @@ export function createHighlight(language: string): Highlight | undefined {
     const text = `${before}${line}\n${probe}`
     const tokens = tokenize(text, options)
     const whole = tokens.map(([, value]) => value).join('')
-    if (whole !== text) return [{ text: line, look: '' }]
+    if (whole !== text) return [{ text: line, sgr: '' }]
     opening = openingOf(tokens)
     return cut(tokens, before.length, before.length + line.length)
   }
@@ -66,7 +66,7 @@ function cut(tokens: [number, string][], from: number, to: number): Span[] {
   let at = 0
   for (const [type, value] of tokens) {
     const text = value.slice(Math.max(0, from - at), Math.max(0, to - at))
-    if (text !== '') spans.push({ text, look: colours.get(nameOf(type)) ?? '' })
+    if (text !== '') spans.push({ text, sgr: colours.get(nameOf(type)) ?? '' })
     at += value.length
   }
   return spans
@@ -74,5 +74,5 @@ function cut(tokens: [number, string][], from: number, to: number): Span[] {
 
 function highlightDiff(line: string): Span[] {
   const look = line.startsWith('@@') ? '36' : line[0] === '+' ? '32' : line[0] === '-' ? '31' : ''
-  return [{ text: line, look }]
+  return [{ text: line, sgr: look }]
 }

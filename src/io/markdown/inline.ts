@@ -1,13 +1,13 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
-import { type Line, looks, type Span, textOf } from '../spans.ts'
+import { getText, type Span, type StyledLine, styles } from '../spans.ts'
 
 /** How the address of a link is shown: behind its text, or as the terminal's own link. */
 export type LinkStyle = 'address' | 'hyperlink'
 
-/** The lines of a paragraph, a heading or a cell, each without the blanks around it. `look` is what all of it has at least. */
-export function readLines(tokens: readonly Token[], look: string, links: LinkStyle): Line[] {
+/** The lines of a paragraph, a heading or a cell, each without the blanks around it. `sgr` is what all of it has at least. */
+export function readLines(tokens: readonly Token[], sgr: string, links: LinkStyle): StyledLine[] {
   const lines: Span[][] = [[]]
-  for (const span of readSpans(tokens, look, links)) {
+  for (const span of readSpans(tokens, sgr, links)) {
     for (const [index, text] of span.text.split('\n').entries()) {
       if (index > 0) lines.push([])
       const line = lines.at(-1) as Span[]
@@ -19,55 +19,55 @@ export function readLines(tokens: readonly Token[], look: string, links: LinkSty
 }
 
 /** A line without blanks at its end. */
-export function trimEnd(line: Line): Line {
+export function trimEnd(line: StyledLine): StyledLine {
   const last = line.at(-1)
   if (last === undefined || last.text === last.text.trimEnd()) return line
   const text = last.text.trimEnd()
   return text === '' ? trimEnd(line.slice(0, -1)) : [...line.slice(0, -1), { ...last, text }]
 }
 
-function readSpans(tokens: readonly Token[], look: string, links: LinkStyle): Span[] {
+function readSpans(tokens: readonly Token[], sgr: string, links: LinkStyle): Span[] {
   return (tokens as readonly MarkedToken[]).flatMap((token): Span[] => {
     switch (token.type) {
       case 'strong':
-        return readSpans(token.tokens, join(look, looks.bold), links)
+        return readSpans(token.tokens, join(sgr, styles.bold), links)
       case 'em':
-        return readSpans(token.tokens, join(look, looks.italic), links)
+        return readSpans(token.tokens, join(sgr, styles.italic), links)
       case 'del':
-        if (token.raw.startsWith('~~')) return readSpans(token.tokens, join(look, looks.strike), links)
+        if (token.raw.startsWith('~~')) return readSpans(token.tokens, join(sgr, styles.strike), links)
         // A single tilde stands for "about" more often.
-        return [{ text: '~', look }, ...readSpans(token.tokens, look, links), { text: '~', look }]
+        return [{ text: '~', sgr: sgr }, ...readSpans(token.tokens, sgr, links), { text: '~', sgr: sgr }]
       case 'codespan':
-        return [{ text: token.text, look: join(look, looks.code) }]
+        return [{ text: token.text, sgr: join(sgr, styles.code) }]
       case 'link':
       case 'image':
-        return readLink(token, readSpans(token.tokens, look, links), look, links)
+        return readLink(token, readSpans(token.tokens, sgr, links), sgr, links)
       case 'br':
-        return [{ text: '\n', look }]
+        return [{ text: '\n', sgr: sgr }]
       case 'escape':
-        return [{ text: token.text, look }]
+        return [{ text: token.text, sgr: sgr }]
       case 'text':
         // Not its `text`: there the library has decoded references such as &#27;.
-        return token.tokens ? readSpans(token.tokens, look, links) : [{ text: token.raw, look }]
+        return token.tokens ? readSpans(token.tokens, sgr, links) : [{ text: token.raw, sgr: sgr }]
       default:
-        return [{ text: token.raw, look }]
+        return [{ text: token.raw, sgr: sgr }]
     }
   })
 }
 
-const join = (look: string, added: string): string => (look === '' ? added : `${look};${added}`)
+const join = (sgr: string, added: string): string => (sgr === '' ? added : `${sgr};${added}`)
 
-function readLink(token: Tokens.Link | Tokens.Image, spans: Span[], look: string, links: LinkStyle): Span[] {
+function readLink(token: Tokens.Link | Tokens.Image, spans: Span[], sgr: string, links: LinkStyle): Span[] {
   const { href, raw, title } = token
-  const shown = textOf(spans)
+  const shown = getText(spans)
   const isBare = raw === shown || raw === `<${shown}>`
-  const address = { text: ` (${href}${title ? ` "${title}"` : ''})`, look: join(look, looks.address) }
+  const address = { text: ` (${href}${title ? ` "${title}"` : ''})`, sgr: join(sgr, styles.address) }
   if (links === 'hyperlink' && isSafe(href) && !title) {
     const linked = spans.map((span) => ({ ...span, target: href }))
     return isBare || !isMisleading(shown, href) ? linked : [...linked, address]
   }
   if (isBare || (shown === href && !title))
-    return spans.map((span) => ({ ...span, look: join(look, looks.address) }))
+    return spans.map((span) => ({ ...span, sgr: join(sgr, styles.address) }))
   return [...spans, address]
 }
 

@@ -1,10 +1,10 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
-import { type Line, looks, measure, type Span, textOf, wrap } from '../spans.ts'
+import { getText, measureWidth, type Span, type StyledLine, styles, wrapLine } from '../spans.ts'
 import { createHighlight, type Highlight } from './highlighter.ts'
 import { type LinkStyle, readLines, trimEnd } from './inline.ts'
 
 /** Where a block is printed. */
-export interface Room {
+export interface LayoutSpace {
   /** Infinity in a pipe. */
   columns: number
   links: LinkStyle
@@ -13,81 +13,82 @@ export interface Room {
 }
 
 /** Each level takes room from every line. */
-const deepest = 12
+const maxDepth = 12
 const widestRule = 80
-const bar: Span = { text: '│ ', look: looks.frame }
+const bar: Span = { text: '│ ', sgr: styles.frame }
 const bullets = ['•', '◦', '▪']
 
 /** Lays out blocks. Where the source has blank lines between them, there is one. */
-export function layOut(tokens: readonly Token[], room: Room): Line[] {
-  const lines: Line[] = []
+export function layOutBlocks(tokens: readonly Token[], room: LayoutSpace): StyledLine[] {
+  const lines: StyledLine[] = []
   let isApart = false
   for (const token of tokens as readonly MarkedToken[]) {
     if (token.type !== 'space') {
       if (isApart && lines.length > 0) lines.push([])
       lines.push(...layOutBlock(token, room))
     }
-    isApart = endsApart(token.raw)
+    isApart = endsWithBlankLine(token.raw)
   }
   return lines
 }
 
 /** Whether a blank line comes next. */
-export const endsApart = (raw: string): boolean => /\n[ \t]*\n$/.test(raw)
+export const endsWithBlankLine = (raw: string): boolean => /\n[ \t]*\n$/.test(raw)
 
-function layOutBlock(token: MarkedToken, room: Room): Line[] {
+function layOutBlock(token: MarkedToken, room: LayoutSpace): StyledLine[] {
   const { columns, links, depth } = room
-  const wrapAll = (inner: readonly Token[], look: string) =>
-    readLines(inner, look, links).flatMap((line) => wrap(line, columns))
+  const wrapAll = (inner: readonly Token[], sgr: string) =>
+    readLines(inner, sgr, links).flatMap((line) => wrapLine(line, columns))
   switch (token.type) {
     case 'heading':
-      return wrapAll(token.tokens, looks.headings[token.depth - 1] ?? looks.bold)
+      return wrapAll(token.tokens, styles.headings[token.depth - 1] ?? styles.bold)
     case 'paragraph':
       return wrapAll(token.tokens, '')
     case 'text':
       return wrapAll([token], '')
     case 'hr':
-      return [[{ text: '─'.repeat(Math.max(3, Math.min(columns, widestRule))), look: looks.frame }]]
+      return [[{ text: '─'.repeat(Math.max(3, Math.min(columns, widestRule))), sgr: styles.frame }]]
     case 'code':
       return layOutCode(token)
     case 'blockquote':
-      if (depth >= deepest) break
-      return layOut(token.tokens, inside(room, [bar])).map((line) => led([bar], line))
+      if (depth >= maxDepth) break
+      return layOutBlocks(token.tokens, inside(room, [bar])).map((line) => led([bar], line))
     case 'list':
-      if (depth >= deepest) break
+      if (depth >= maxDepth) break
       return token.items.flatMap((item, index) => {
         const lines = layOutItem(item, room)
-        return index < token.items.length - 1 && endsApart(item.raw) ? [...lines, []] : lines
+        return index < token.items.length - 1 && endsWithBlankLine(item.raw) ? [...lines, []] : lines
       })
     case 'table': {
       const lines = layOutTable(token, columns, links)
       if (lines) return lines
     }
   }
-  return asItCame(token.raw)
+  return layOutVerbatim(token.raw)
 }
 
 /** A line after its lead, such as the bar of a quote. */
-const led = (lead: Line, line: Line): Line => (line.length > 0 ? [...lead, ...line] : trimEnd(lead))
+const led = (lead: StyledLine, line: StyledLine): StyledLine =>
+  line.length > 0 ? [...lead, ...line] : trimEnd(lead)
 
-const inside = (room: Room, lead: Line): Room => ({
+const inside = (room: LayoutSpace, lead: StyledLine): LayoutSpace => ({
   ...room,
-  columns: Math.max(1, room.columns - measure(lead)),
+  columns: Math.max(1, room.columns - measureWidth(lead)),
   depth: room.depth + 1,
 })
 
-function layOutItem(item: Tokens.ListItem, room: Room): Line[] {
+function layOutItem(item: Tokens.ListItem, room: LayoutSpace): StyledLine[] {
   const [mark = '-'] = /[-*+]|\d+[.)]/.exec(item.raw) ?? []
   const bullet = mark.length > 1 ? mark : (bullets[room.depth % bullets.length] as string)
   const [first, ...rest] = item.tokens as MarkedToken[]
   const box = first?.type === 'checkbox' ? first.raw : ''
-  const marker: Line = [{ text: `${bullet} ${box}`, look: looks.marker }]
-  const later: Span = { text: ' '.repeat(measure(marker)), look: '' }
-  const [line = [], ...lines] = layOut(box === '' ? item.tokens : rest, inside(room, marker))
+  const marker: StyledLine = [{ text: `${bullet} ${box}`, sgr: styles.marker }]
+  const later: Span = { text: ' '.repeat(measureWidth(marker)), sgr: '' }
+  const [line = [], ...lines] = layOutBlocks(box === '' ? item.tokens : rest, inside(room, marker))
   return [led(marker, line), ...lines.map((each) => led([later], each))]
 }
 
-function layOutCode({ text, lang = '' }: Tokens.Code): Line[] {
+function layOutCode({ text, lang = '' }: Tokens.Code): StyledLine[] {
   const highlight = createHighlight(lang)
   return text
     .trimEnd()
@@ -95,15 +96,15 @@ function layOutCode({ text, lang = '' }: Tokens.Code): Line[] {
     .map((line) => layOutCodeLine(line, highlight))
 }
 
-export const layOutCodeLine = (line: string, highlight?: Highlight): Line =>
-  line === '' ? [] : [{ text: '  ', look: '' }, ...(highlight?.(line) ?? [{ text: line, look: looks.code }])]
+export const layOutCodeLine = (line: string, highlight?: Highlight): StyledLine =>
+  line === '' ? [] : [{ text: '  ', sgr: '' }, ...(highlight?.(line) ?? [{ text: line, sgr: styles.code }])]
 
 /** The lines of a text, left as they are. */
-export const asItCame = (raw: string): Line[] =>
+export const layOutVerbatim = (raw: string): StyledLine[] =>
   raw
     .trimEnd()
     .split('\n')
-    .map((text) => [{ text, look: '' }])
+    .map((text) => [{ text, sgr: '' }])
 
 /** A table is not wider, even in a pipe: short cells beside a long one must not become a lot of blanks. */
 const widestTable = 500
@@ -111,18 +112,20 @@ const widestTable = 500
 const narrowestColumn = 8
 
 /** `undefined` if the table does not fit, or has a row with more cells than columns, which would be lost. */
-function layOutTable(table: Tokens.Table, columns: number, links: LinkStyle): Line[] | undefined {
+function layOutTable(table: Tokens.Table, columns: number, links: LinkStyle): StyledLine[] | undefined {
   const all = [table.header, ...table.rows]
   if (wordsOf(table.raw) !== wordsOf(all.flatMap((row) => row.map(({ text }) => text)).join(' ')))
     return undefined
   const rows = all.map((row) =>
-    row.map(({ tokens, header }) => readLines(tokens.map(breakAtTag), header ? looks.bold : '', links)),
+    row.map(({ tokens, header }) => readLines(tokens.map(breakAtTag), header ? styles.bold : '', links)),
   )
   const widths = findWidths(rows, Math.min(columns, widestTable), columns === Infinity)
   if (!widths) return undefined
-  const rule: Line = [{ text: widths.map((width) => '─'.repeat(width)).join('─┼─'), look: looks.frame }]
+  const rule: StyledLine = [{ text: widths.map((width) => '─'.repeat(width)).join('─┼─'), sgr: styles.frame }]
   return rows.flatMap((row, index) => {
-    const cells = row.map((lines, column) => lines.flatMap((line) => wrap(line, widths[column] as number)))
+    const cells = row.map((lines, column) =>
+      lines.flatMap((line) => wrapLine(line, widths[column] as number)),
+    )
     const height = Math.max(...cells.map(({ length }) => length))
     const laidOut = Array.from({ length: height }, (_, at) =>
       joinCells(
@@ -142,10 +145,14 @@ const breakAtTag = (token: Tokens.Generic): Tokens.Generic =>
   token.type === 'html' && /^<br ?\/?>$/i.test(token.raw) ? { type: 'br', raw: '\n' } : token
 
 /** How wide each column is: as wide as its widest line if there is room, else as wide as its longest word at least. */
-function findWidths(rows: readonly Line[][][], columns: number, isFixed: boolean): number[] | undefined {
-  const header = rows[0] as Line[][]
-  const widestOf = (column: number, cut: (line: Line) => Line[]) =>
-    Math.max(1, ...rows.flatMap((row) => row[column]?.flatMap(cut).map(measure) ?? []))
+function findWidths(
+  rows: readonly StyledLine[][][],
+  columns: number,
+  isFixed: boolean,
+): number[] | undefined {
+  const header = rows[0] as StyledLine[][]
+  const widestOf = (column: number, cut: (line: StyledLine) => StyledLine[]) =>
+    Math.max(1, ...rows.flatMap((row) => row[column]?.flatMap(cut).map(measureWidth) ?? []))
   const whole = header.map((_, column) => widestOf(column, (line) => [line]))
   const room = columns - 3 * (header.length - 1)
   const sum = (widths: number[]) => widths.reduce((total, width) => total + width, 0)
@@ -154,7 +161,7 @@ function findWidths(rows: readonly Line[][][], columns: number, isFixed: boolean
   const least = header.map((_, column) =>
     Math.max(
       Math.min(whole[column] as number, narrowestColumn),
-      widestOf(column, (line) => wrap(line, 1)),
+      widestOf(column, (line) => wrapLine(line, 1)),
     ),
   )
   if (sum(least) > room) return undefined
@@ -165,14 +172,18 @@ function findWidths(rows: readonly Line[][][], columns: number, isFixed: boolean
 }
 
 /** One line of a row, which ends with its last cell that has text. */
-function joinCells(cells: readonly Line[], widths: readonly number[], aligns: Tokens.Table['align']): Line {
-  const last = cells.findLastIndex((line) => textOf(line) !== '')
+function joinCells(
+  cells: readonly StyledLine[],
+  widths: readonly number[],
+  aligns: Tokens.Table['align'],
+): StyledLine {
+  const last = cells.findLastIndex((line) => getText(line) !== '')
   return cells.slice(0, last + 1).flatMap((line, column): Span[] => {
-    const free = Math.max(0, (widths[column] as number) - measure(line))
+    const free = Math.max(0, (widths[column] as number) - measureWidth(line))
     const align = aligns[column]
     const before = align === 'right' ? free : align === 'center' ? free >> 1 : 0
-    const blank = (count: number): Span => ({ text: ' '.repeat(count), look: '' })
-    const frame: Span[] = column > 0 ? [{ text: ' │ ', look: looks.frame }] : []
+    const blank = (count: number): Span => ({ text: ' '.repeat(count), sgr: '' })
+    const frame: Span[] = column > 0 ? [{ text: ' │ ', sgr: styles.frame }] : []
     return [...frame, blank(before), ...line, ...(column < last ? [blank(free - before)] : [])]
   })
 }

@@ -2,14 +2,14 @@ import { getDefaults, Lexer, type MarkedToken, Tokenizer } from 'marked'
 import type { AnswerPrinter } from '../answer-printer.ts'
 import { escapeControls } from '../escape.ts'
 import type { Output } from '../output.ts'
-import { type Line, paint } from '../spans.ts'
-import type { Waiting } from '../spinner.ts'
+import { paint, type StyledLine } from '../spans.ts'
+import type { PendingSpinner } from '../spinner.ts'
 import { createHighlight, type Highlight } from './highlighter.ts'
 import type { LinkStyle } from './inline.ts'
-import { asItCame, endsApart, layOut, layOutCodeLine } from './layout.ts'
+import { endsWithBlankLine, layOutBlocks, layOutCodeLine, layOutVerbatim } from './layout.ts'
 
 /** A block that is longer is printed as it came, in characters: the time that the lexer takes may grow with its square. */
-const longestBlock = 4000
+const maxBlockLength = 4000
 
 interface Code {
   /** The fence: one that closes the block is as long at least. */
@@ -25,7 +25,7 @@ export interface MarkdownOptions {
   isColoured: boolean
   links: LinkStyle
   /** Shows that a block is not whole yet. */
-  waiting?: Waiting | undefined
+  waiting?: PendingSpinner | undefined
 }
 
 /**
@@ -80,7 +80,7 @@ export class MarkdownPrinter implements AnswerPrinter {
     const kept = this.#open + this.#line
     this.#open = ''
     this.#line = ''
-    if (kept !== '') this.#print(asItCame(kept))
+    if (kept !== '') this.#print(layOutVerbatim(kept))
     const isBroken = this.#page !== '' && this.#output.isTerminal
     this.#writePage().catch(() => {})
     return isBroken
@@ -115,11 +115,11 @@ export class MarkdownPrinter implements AnswerPrinter {
     else if (line.trim() === '') this.#takeBlank()
     else {
       const text = this.#takeIndent(line)
-      if (text.length > longestBlock) {
+      if (text.length > maxBlockLength) {
         this.#printOpen()
         this.#isTooLong = true
       }
-      if (this.#isTooLong && !fence.test(text)) this.#print(asItCame(text))
+      if (this.#isTooLong && !fence.test(text)) this.#print(layOutVerbatim(text))
       else if (!this.#openCode(text)) this.#takeText(text)
     }
   }
@@ -136,13 +136,13 @@ export class MarkdownPrinter implements AnswerPrinter {
 
   #takeText(line: string): void {
     const mayBegin = isList(this.#open)
-      ? /^\S/.test(line) && (begins.test(line) || endsApart(this.#open))
+      ? /^\S/.test(line) && (begins.test(line) || endsWithBlankLine(this.#open))
       : begins.test(line)
     this.#open += `${line}\n`
     if (mayBegin) this.#printWhole()
     if (isHeading(this.#open)) this.#printOpen()
-    if (this.#open.length <= longestBlock) return
-    this.#print(asItCame(this.#open))
+    if (this.#open.length <= maxBlockLength) return
+    this.#print(layOutVerbatim(this.#open))
     this.#open = ''
     this.#isTooLong = true
   }
@@ -169,16 +169,16 @@ export class MarkdownPrinter implements AnswerPrinter {
   #layOut(text: string): void {
     const { columns, links } = this.#options
     const room = { columns: Math.max(1, columns() - this.#indent), links, depth: this.#indent > 0 ? 1 : 0 }
-    this.#print(layOut(readTokens(text, 'all'), room))
-    this.#isApart ||= endsApart(text)
+    this.#print(layOutBlocks(readTokens(text, 'all'), room))
+    this.#isApart ||= endsWithBlankLine(text)
   }
 
-  #print(lines: readonly Line[]): void {
+  #print(lines: readonly StyledLine[]): void {
     if (lines.length === 0) return
     if (this.#isApart && !this.#isEmpty) this.#page += '\n'
     this.#isApart = false
     this.#isEmpty = false
-    const lead = { text: ' '.repeat(this.#indent), look: '' }
+    const lead = { text: ' '.repeat(this.#indent), sgr: '' }
     for (const line of lines)
       this.#page += `${paint(line.length === 0 ? [] : [lead, ...line], this.#options.isColoured)}\n`
   }
@@ -215,7 +215,7 @@ export class MarkdownPrinter implements AnswerPrinter {
     if (text.length >= length && text === mark.repeat(text.length)) this.#code = undefined
     else {
       const code = line.slice(Math.min(indent, indentOf(line)))
-      this.#print([layOutCodeLine(code, code.length > longestBlock ? undefined : highlight)])
+      this.#print([layOutCodeLine(code, code.length > maxBlockLength ? undefined : highlight)])
     }
   }
 }

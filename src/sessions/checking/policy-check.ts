@@ -1,9 +1,9 @@
 import type { Context } from '../../context.ts'
-import { CliError, mostCounted, tooLate, usage } from '../../errors.ts'
+import { CliError, deadlineBeforeSending, maxCountedProblems, usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { createTable } from '../../io/columns.ts'
 import { escapeJson, oneLine } from '../../io/escape.ts'
-import { letSignalsCome } from '../../io/input.ts'
+import { yieldToSignals } from '../../io/input.ts'
 import { toTsv } from '../../io/tsv.ts'
 import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -39,25 +39,26 @@ export async function checkPolicy(
 ): Promise<void> {
   const { input, note, flags, host } = context
   const { session, failOnDeny } = options
-  if (events !== undefined && session !== undefined) throw usage('EVENTS and --session exclude each other')
+  if (events !== undefined && session !== undefined)
+    throw usageError('EVENTS and --session exclude each other')
   // The deadline is one of them.
   const settings = await readSettings(context)
-  const policy = await readPolicy(await input.text(file, 'the policy'), file)
+  const policy = await readPolicy(await input.readText(file, 'the policy'), file)
   if (events === undefined && session === undefined) {
     const unused = failOnDeny ? '--fail-on-deny' : flags.raw ? '--raw' : undefined
-    if (unused) throw usage(`${unused} works only with EVENTS or --session`)
+    if (unused) throw usageError(`${unused} works only with EVENTS or --session`)
     const rules = policy.rules.length === 1 ? '1 rule' : `${policy.rules.length} rules`
     note(`${file}: ${rules}, and every example holds`)
     return
   }
-  if (host.holdMemory) context.cleanups.add(host.holdMemory())
+  if (host.limitYoungGeneration) context.cleanups.add(host.limitYoungGeneration())
   const uses = new RecordedUses()
   if (events !== undefined) {
     const given = await readGiven(input, events, { hint: 'a record is events as JSON' })
     for (const item of recordedEvents(given)) uses.add(item)
   } else if (!(await addListed(uses, context, settings, options))) return
   // Else a check of nothing would be a good one.
-  if (uses.isEmpty) throw usage('there is no event to check the policy on')
+  if (uses.isEmpty) throw usageError('there is no event to check the policy on')
   const { counts, idle, problems } = await judgeAndPrint(context, policy, uses)
   const stopped = counts.ask + counts.deny
   const count = counts.allow + stopped
@@ -122,8 +123,9 @@ const most = 100
 async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Use>) {
   const { output, limit, timers } = context
   const pace = createPace(async () => {
-    await letSignalsCome()
-    if (timers.now() >= limit.deadline) throw tooLate('the deadline passed while the policy was checked')
+    await yieldToSignals()
+    if (timers.now() >= limit.deadline)
+      throw deadlineBeforeSending('the deadline passed while the policy was checked')
   })
   const layOut = createLayout(context)
   const counts = { allow: 0, ask: 0, deny: 0 }
@@ -136,7 +138,8 @@ async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Us
     const judgement = await judge(use, { policy, tools: new Map(), pace })
     const { decision, rule } = judgement
     counts[decision]++
-    if (decision !== 'allow' && problems.length <= mostCounted) problems.push(describeJudgement(judgement))
+    if (decision !== 'allow' && problems.length <= maxCountedProblems)
+      problems.push(describeJudgement(judgement))
     // Without a rule that decides all were tried.
     for (const index of rule === undefined ? [] : idle) {
       const pause = pace(use)

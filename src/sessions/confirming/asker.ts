@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
-import { createQuestioner, InputEnded, type Questioner } from '../../io/question.ts'
+import { createPrompter, InputEnded, type Prompter } from '../../io/question.ts'
 import { DenyMessage, longestDenyMessage } from '../../wire/sessions/send-events.ts'
 import { briefly, columnsOf } from '../plain-name.ts'
 import { showToolUse } from './shown-use.ts'
@@ -36,7 +36,7 @@ export class Asker {
   readonly #context: Context
   /** The command that shows the session. */
   readonly #look: string
-  #questioner: Questioner | undefined
+  #questioner: Prompter | undefined
   /** What was said about the tool uses of this round, by id. */
   #verdicts = new Map<string, Verdict>()
   /** Why a tool use is no longer asked about, until a person was told. */
@@ -109,7 +109,7 @@ export class Asker {
       this.#print(`parley: tool use ${index + 1} of ${uses.length}:\n${use.rows}`)
       if (use.why !== undefined) this.#say(`  ${oneLine(use.why)}`)
       if (!this.#questioner) this.#say(legend)
-      const said = await this.#context.input.inTime(this.#ask(use), 'a question was open')
+      const said = await this.#context.input.withinDeadline(this.#ask(use), 'a question was open')
       this.#tellWithdrawn()
       if (said === 'quit') return
       if (said !== 'open' && !this.#withdrawn.has(use.id)) this.#verdicts.set(use.id, said)
@@ -118,13 +118,13 @@ export class Asker {
 
   async #ask(use: AskedUse): Promise<Verdict | 'open' | 'quit'> {
     const { host, cleanups, style } = this.#context
-    this.#questioner ??= createQuestioner({ ...host, cleanups })
+    this.#questioner ??= createPrompter({ ...host, cleanups })
     const end = new AbortController()
     this.#open = { id: use.id, end }
     const question = `  allow ${style.bold(nameBriefly(use, this.#columns))}? ${keys} `
     try {
       for (;;) {
-        const said = readVerdict(await this.#questioner.ask(question, { signal: end.signal }))
+        const said = readVerdict(await this.#questioner.prompt(question, { signal: end.signal }))
         if (said === 'too long') this.#say(`  the reason has more than ${longestDenyMessage} characters`)
         else if (said === undefined) this.#say(legend)
         else return said

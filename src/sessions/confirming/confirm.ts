@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { CliError, usage, usageProblems } from '../../errors.ts'
+import { CliError, usageError, usageErrorOfProblems } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { resultCommand, stillWaiting } from '../following/stop-text.ts'
@@ -28,9 +28,9 @@ export async function confirmToolUses(
   ids: string[],
 ): Promise<void> {
   const { allow, deny, message, pending, input } = options
-  if (allow && deny) throw usage('--allow and --deny exclude each other')
+  if (allow && deny) throw usageError('--allow and --deny exclude each other')
   const places = [ids.length > 0, pending, input !== undefined]
-  if (places.filter(Boolean).length > 1) throw usage('ids, --pending and -i exclude each other')
+  if (places.filter(Boolean).length > 1) throw usageError('ids, --pending and -i exclude each other')
   const access = await accessSession(context, options)
   const { markdown } = access.settings.values
   const send = (body: EventsBody) => deliverEvents(access, body, { ...options, markdown })
@@ -38,7 +38,8 @@ export async function confirmToolUses(
   if (uses.length === 0 && !pending) {
     const given = await readConfirmInput(context, input)
     if ('body' in given) {
-      if (allow || deny) throw usage('the input already says allow or deny: leave out --allow and --deny')
+      if (allow || deny)
+        throw usageError('the input already says allow or deny: leave out --allow and --deny')
       return send(given.body)
     }
     uses = requirePending(access, given.record)
@@ -46,7 +47,7 @@ export async function confirmToolUses(
   if (!allow && !deny) return askAndSend(access, uses, options, send)
   if (pending) uses = await requireListed(access, await readRecord(access))
   if (allow) requireSingle(uses)
-  const reason = message === undefined ? undefined : await context.input.value(message, '--message')
+  const reason = message === undefined ? undefined : await context.input.readFlagValue(message, '--message')
   await send(toBody(uses.map(({ id }) => confirmation(id, allow ? 'allow' : 'deny', reason))))
 }
 
@@ -60,7 +61,9 @@ type ConfirmInput = { body: Uint8Array } | { record: SessionRecord }
 async function readConfirmInput(context: Context, path: string | undefined): Promise<ConfirmInput> {
   const { stdinKind } = context.input
   if (path === undefined && (stdinKind === 'terminal' || stdinKind === 'none'))
-    throw usage('no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE')
+    throw usageError(
+      'no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE',
+    )
   const given = await readGiven(context.input, path ?? '-')
   const items = [...recordedEvents(given)]
   if (items.some(({ event }) => event.type === 'session.status_idle')) {
@@ -71,11 +74,11 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
   const stranger = items.findIndex(({ event }) => event.type !== 'user.tool_confirmation')
   if (stranger >= 0) {
     const place = `${given.placeOf(stranger, '')} (${items[stranger]?.event.type})`
-    throw usage(
+    throw usageError(
       `${given.name}: there is no session.status_idle, and ${place} is not a user.tool_confirmation`,
     )
   }
-  if (items.length === 0) throw usage(`nothing waits for an answer: ${given.name} has no events`)
+  if (items.length === 0) throw usageError(`nothing waits for an answer: ${given.name} has no events`)
   checkEvents(
     items.map(({ event }) => event),
     given,
@@ -102,7 +105,7 @@ async function askAndSend(
   send: (body: EventsBody) => Promise<void>,
 ): Promise<void> {
   const { context, parts } = access
-  if (!canAsk(context)) throw usage('give --allow or --deny: there is no terminal to ask on')
+  if (!canAsk(context)) throw usageError('give --allow or --deny: there is no terminal to ask on')
   const shown = await readRecord(access)
   const uses = named.length > 0 ? requireShown(access, shown, named) : await requireListed(access, shown)
   requireSingle(uses)
@@ -149,7 +152,9 @@ async function askAndSend(
 async function readRecord({ context, caller, parts }: SessionAccess): Promise<SessionRecord> {
   const { dryRun, curl } = context.flags
   if (dryRun || curl)
-    throw usage('--dry-run and --curl send nothing, so they cannot read the session: give ids and a verdict')
+    throw usageError(
+      '--dry-run and --curl send nothing, so they cannot read the session: give ids and a verdict',
+    )
   const record = new SessionRecord()
   for await (const items of listOldestFirst(caller, parts)) for (const item of items) record.add(item)
   return record
@@ -166,7 +171,9 @@ async function requireListed(access: SessionAccess, record: SessionRecord): Prom
 function requirePending({ context, parts }: SessionAccess, record: SessionRecord): PendingUse[] {
   const uses = record.pending(context, parts.params.session)
   if (uses.length > 0) return uses
-  throw usage(`nothing waits ${record.state.pending.length > 0 ? 'that can be confirmed' : 'for an answer'}`)
+  throw usageError(
+    `nothing waits ${record.state.pending.length > 0 ? 'that can be confirmed' : 'for an answer'}`,
+  )
 }
 
 /** The named tool uses as the session shows them. Throws a usage error that names each that cannot be asked about. */
@@ -184,7 +191,7 @@ function requireShown(
     const over = record.whyOver(use.id)
     return over === undefined ? [] : [`${use.id} is not asked about: ${over}`]
   })
-  if (problems.length > 0) throw usageProblems(session, problems)
+  if (problems.length > 0) throw usageErrorOfProblems(session, problems)
   return uses
 }
 
@@ -192,7 +199,7 @@ function requireShown(
 function requireSingle(uses: readonly PendingUse[]): void {
   const ids = uses.filter(({ isContradicted }) => isContradicted).map(({ id }) => id)
   if (ids.length > 0)
-    throw usage(`${ids.join(', ')}: shown twice with different inputs, so it can only be denied`)
+    throw usageError(`${ids.join(', ')}: shown twice with different inputs, so it can only be denied`)
 }
 
 /** A tool use that may be confirmed; all but its id may be unknown. */

@@ -1,5 +1,5 @@
-import { usage } from '../../errors.ts'
-import { layOutJson } from '../../io/json-lines.ts'
+import { usageError } from '../../errors.ts'
+import { formatJsonLines } from '../../io/json-layout.ts'
 import { childrenOf, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
 import { startOf } from '../../wire/text-start.ts'
 import { columnsOf, cut, plainly, visible } from '../plain-name.ts'
@@ -21,14 +21,14 @@ const marks = { row: '  | ', more: '  : ' }
  * a row of parley's own. Throws a usage error if the tool has no name, or the event is too long or nested too deep for that.
  */
 export function showToolUse(id: string, event: string, columns: number): string {
-  if (!namesTool(event)) throw usage('its tool has no name')
+  if (!namesTool(event)) throw usageError('its tool has no name')
   const width = Math.max(columns - marks.row.length - 1, 20)
   const rows: string[] = []
   let size = 0
   const show = (line: string, first = marks.row) => {
     const text = visible(line)
     size += text.length
-    if (size > longest) throw usage('it is longer than 1 MiB')
+    if (size > longest) throw usageError('it is longer than 1 MiB')
     for (const [index, row] of [...wrap(text, width)].entries())
       rows.push(`${index === 0 ? first : marks.more}${row}\n`)
   }
@@ -42,8 +42,8 @@ export function showToolUse(id: string, event: string, columns: number): string 
   for (const name of names) show(`tool: ${name}`)
   const inputs = fields.filter(({ name }) => name === 'input')
   for (const { json } of inputs) {
-    if (isDeeperThan(json, deepest)) throw usage(`it is nested more than ${deepest} deep`)
-    for (const spans of layOutJson(json)) {
+    if (isDeeperThan(json, deepest)) throw usageError(`it is nested more than ${deepest} deep`)
+    for (const spans of formatJsonLines(json)) {
       const [first = '', ...more] = breakTexts(spans.map(({ text }) => text).join(''))
       show(first)
       for (const part of more) show(part, marks.more)

@@ -1,7 +1,7 @@
 import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
-import { callAfter, type Timers } from '../../timers.ts'
+import { schedule, type Timers } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import { tryParseJson } from '../../wire/json/parse.ts'
@@ -86,7 +86,7 @@ export class EventStream {
 
   async #comes(wait: number): Promise<void> {
     await new Promise<void>((resolve) => {
-      const cancel = callAfter(this.#timers, wait, resolve)
+      const cancel = schedule(this.#timers, wait, resolve)
       this.#wake = () => {
         cancel()
         resolve()
@@ -166,7 +166,7 @@ const [longestWrongAnswer, longestReading] = [256 * 1024, 5000]
 /** What came in place of a stream of events, which may never end: an error of its type, else an error that names what it is. */
 async function explainWrongAnswer(response: HttpResponse, timers: Timers): Promise<CliError> {
   const { status, headers } = response
-  const cancel = callAfter(timers, longestReading, () => response.close())
+  const cancel = schedule(timers, longestReading, () => response.close())
   const bytes = await readBody(response.body, longestWrongAnswer).finally(cancel)
   const text = new TextDecoder().decode(bytes)
   response.close()

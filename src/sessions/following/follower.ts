@@ -1,6 +1,6 @@
-import { asStop, CliError, usage } from '../../errors.ts'
-import { describeAgo, giveLifeSigns } from '../../io/life-signs.ts'
-import { callAfter } from '../../timers.ts'
+import { asStoppedFailure, CliError, usageError } from '../../errors.ts'
+import { formatAgo, printProgressLines } from '../../io/progress-lines.ts'
+import { schedule } from '../../timers.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isStop, isToolUse, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { lagWaits, listEvents, listOldestFirst } from '../listing/event-list.ts'
@@ -43,7 +43,7 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
     return follower
   } catch (error) {
     follower.close()
-    throw asStop(error, isCutByDeadline)
+    throw asStoppedFailure(error, isCutByDeadline)
   }
 }
 
@@ -83,7 +83,7 @@ export class Follower {
     this.#patience = new Patience(access, 'always')
     this.#endLifeSigns = stays
       ? () => {}
-      : giveLifeSigns(context, () => describeProgress(this.progress, context.timers.now()))
+      : printProgressLines(context, () => describeProgress(this.progress, context.timers.now()))
   }
 
   /** Whether the service never showed that it worked on all that was sent. */
@@ -103,7 +103,7 @@ export class Follower {
       }
       if (!needsPast || !this.state.isEmpty) break
     }
-    if (needsPast && this.state.isEmpty) throw usage('nothing has happened in this session yet')
+    if (needsPast && this.state.isEmpty) throw usageError('nothing has happened in this session yet')
     this.#stream = await this.#openStream()
   }
 
@@ -193,7 +193,7 @@ export class Follower {
 
   async #readList(once?: AbortSignal): Promise<EventItem[]> {
     const { timers } = this.#access.context
-    const askedAt = { now: timers.now(), date: timers.date() }
+    const askedAt = { now: timers.now(), date: timers.wallTime() }
     const list = (await this.#readNewest(once)) ?? (await this.#readAll(once))
     this.#patience.addResponse()
     this.#listedAt = askedAt
@@ -234,7 +234,9 @@ export class Follower {
 
   #isListOld(): boolean {
     const { timers } = this.#access.context
-    return timers.now() - this.#listedAt.now > freshness || timers.date() - this.#listedAt.date > freshness
+    return (
+      timers.now() - this.#listedAt.now > freshness || timers.wallTime() - this.#listedAt.date > freshness
+    )
   }
 
   /**
@@ -245,7 +247,7 @@ export class Follower {
     const { timers, warn } = this.#access.context
     const late = new AbortController()
     await this.#wait(lagWaits[look] ?? 0)
-    const cancel = callAfter(timers, longestLook, () => late.abort())
+    const cancel = schedule(timers, longestLook, () => late.abort())
     try {
       await this.#takeList(late.signal)
     } catch (error) {
@@ -289,6 +291,6 @@ export class Follower {
 function describeProgress({ events, toolUses, last }: FollowProgress, now: number): string {
   if (!last) return 'no event yet'
   const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`
-  const when = describeAgo(last.at, now)
+  const when = formatAgo(last.at, now)
   return `${count(events, 'event')}, ${count(toolUses, 'tool use')}; the last was ${last.type}, ${when}`
 }

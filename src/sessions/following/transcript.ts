@@ -1,7 +1,7 @@
 import { createPrinter } from '../../content/layout.ts'
 import type { Context } from '../../context.ts'
-import { asStop, CliError } from '../../errors.ts'
-import { describeMoment } from '../../io/local-time.ts'
+import { asStoppedFailure, CliError } from '../../errors.ts'
+import { formatLocalTime } from '../../io/local-time.ts'
 import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { toTsv } from '../../io/tsv.ts'
@@ -60,7 +60,7 @@ export async function followAndPrint(
     if (ids) await printWaiting(context, state, printed)
     await context.output.flush()
   } catch (error) {
-    throw asStop(error)
+    throw asStoppedFailure(error)
   } finally {
     context.summary.id = follower.turn.answer?.id
     context.summary.stopReason = state.stopReason
@@ -86,7 +86,7 @@ function describeStart(
   if (isEmpty && !sent)
     return `nothing has happened in ${session} yet: waiting for its first event; Ctrl-C stops waiting`
   if (!stop) return `following ${session}; Ctrl-C stops following, the session goes on`
-  const moment = stoppedAt && describeMoment(stoppedAt, now)
+  const moment = stoppedAt && formatLocalTime(stoppedAt, now)
   if (stop.kind === 'ended') return `${session} ended${moment ? ` at ${moment}` : ''} (${stop.reason})`
   const why = stop.kind === 'waiting' ? 'tool uses wait for an answer' : stop.reason
   const idle = `${session} is idle${moment ? ` since ${moment}` : ''} (${why})`
@@ -128,7 +128,8 @@ export function createEventPrinter(
   const print = async (item: EventItem, state: SessionState) => {
     const { event } = item
     if (isAside) {
-      if (host.stderr.isTerminal) context.tell(await toDimLine(`— ${describe(item, state)}`, host.stderr))
+      if (host.stderr.isTerminal)
+        context.printLine(await toDimLine(`— ${describe(item, state)}`, host.stderr))
       return
     }
     const said = event.type === 'agent.message' ? readText(event) : ''

@@ -1,8 +1,8 @@
-import { createTable, gap } from '../../io/columns.ts'
+import { columnGap, createTable } from '../../io/columns.ts'
 import { oneLine } from '../../io/escape.ts'
 import { toLocalTime } from '../../io/local-time.ts'
 import type { Style } from '../../io/style.ts'
-import { clip, pad, widthOf } from '../../io/width.ts'
+import { clip, measureColumns, pad } from '../../io/width.ts'
 import { startOf } from '../../wire/text-start.ts'
 
 /** An event's cells, and how its text begins, which is not to be cut if that can be helped. */
@@ -57,7 +57,7 @@ type Form = (rows: readonly EventRow[]) => string[]
 function chooseForm(width: number, rows: readonly EventRow[]): Form {
   const idWidth = Math.max('ID'.length, widest(rows.map(([id]) => id)))
   const typeWidth = Math.min(longestType, widest(rows.map(([, type]) => type)))
-  const used = [idWidth, typeWidth, timeWidth].reduce((sum, each) => sum + each + gap.length, 0)
+  const used = [idWidth, typeWidth, timeWidth].reduce((sum, each) => sum + each + columnGap.length, 0)
   const least = Math.max(shortestText, widest(rows.map(([, , , , begin = '']) => begin)))
   if (used + least > width) return (page) => page.map((row) => stack(row, width, idWidth))
   const layOut = createTable({ width, most: [Infinity, Math.max(typeWidth, 'TYPE'.length), timeWidth] })
@@ -67,15 +67,16 @@ function chooseForm(width: number, rows: readonly EventRow[]): Form {
 /** The id and the time on one line, if they have room there, and all else below. */
 function stack([id, type, time, text]: EventRow, width: number, idWidth: number): string {
   const moment = clip(time, timeWidth)
-  const isBeside = idWidth + gap.length + timeWidth <= width
-  const head = isBeside ? `${pad(id, idWidth)}${gap}${moment}` : id
-  const lead = isBeside || moment === '' ? indent : `${indent}${moment}${gap}`
+  const isBeside = idWidth + columnGap.length + timeWidth <= width
+  const head = isBeside ? `${pad(id, idWidth)}${columnGap}${moment}` : id
+  const lead = isBeside || moment === '' ? indent : `${indent}${moment}${columnGap}`
   const shownType = clip(type, Math.max(width - lead.length, 1))
-  const left = width - lead.length - widthOf(shownType) - gap.length
-  const rest = text === '' || left < 1 ? '' : `${gap}${clip(text, left)}`
+  const left = width - lead.length - measureColumns(shownType) - columnGap.length
+  const rest = text === '' || left < 1 ? '' : `${columnGap}${clip(text, left)}`
   return `${head.trimEnd()}\n${lead}${shownType}${rest}`
 }
 
 const indent = '  '
 
-const widest = (cells: readonly string[]) => cells.reduce((most, cell) => Math.max(most, widthOf(cell)), 0)
+const widest = (cells: readonly string[]) =>
+  cells.reduce((most, cell) => Math.max(most, measureColumns(cell)), 0)

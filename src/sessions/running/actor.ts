@@ -191,7 +191,7 @@ export class Actor {
   /** Leaves out the input, which the transcript has shown. */
   #tell(judgement: Judgement, isLeft: boolean): void {
     const { use, by, decision, reason } = judgement
-    const { host, style, tell, wrap } = this.#run.context
+    const { host, style, printLine, wrap } = this.#run.context
     if (!host.stderr.isTerminal) return
     const isForNobody = isLeft && decision === 'allow'
     const shown = isForNobody ? 'ask' : decision
@@ -204,7 +204,7 @@ export class Actor {
       ask: `${style.dim('·')} ${tool} stays open`,
     }[shown]
     const said = shown === 'allow' || why === undefined ? '' : `: ${oneLine(why, 200)}`
-    tell(wrap(`${what}${said}${who}`))
+    printLine(wrap(`${what}${said}${who}`))
   }
 
   /** The reply, if the decision alone makes it. */
@@ -293,7 +293,14 @@ async function runTool(
   }
   const whenLate = `did not end within ${limit / 1000} s`
   const { stdout, stderr, problem } = await runCommand(
-    { text: command, env, input: use.inputText, isLeader: true, limit, whenLate },
+    {
+      text: command,
+      env,
+      input: use.inputText,
+      isGroupLeader: true,
+      timeoutMs: limit,
+      timeoutMessage: whenLate,
+    },
     context,
   )
   const why = problem ?? (isUtf8(stdout) ? undefined : 'printed what is not UTF-8')

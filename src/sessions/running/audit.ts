@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import type { Context } from '../../context.ts'
-import { asFileFailure, CliError, fileProblem } from '../../errors.ts'
+import { asFileError, CliError, describeFileError } from '../../errors.ts'
 import { AppendedFile } from '../../io/appended-file.ts'
 import { openCacheFolder } from '../../io/cache-folder.ts'
-import { cutLines } from '../../io/cut-lines.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
 import { absolutePath } from '../../io/paths.ts'
+import { splitLines } from '../../io/raw-lines.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { markOf } from '../session-state.ts'
@@ -89,7 +89,7 @@ export class Audit {
       return audit
     } catch (error) {
       audit.close()
-      throw asFileFailure(error, name)
+      throw asFileError(error, name)
     }
   }
 
@@ -101,7 +101,7 @@ export class Audit {
       await this.#lock(path, `session ${session}`, deadline)
     } catch (error) {
       if (error instanceof CliError) throw error
-      note(`another run of ${session} would not wait for this one: ${fileProblem(error)}`)
+      note(`another run of ${session} would not wait for this one: ${describeFileError(error)}`)
     }
   }
 
@@ -112,7 +112,7 @@ export class Audit {
     try {
       await this.#lock(path, `${audit} for ${session}`, deadline)
     } catch (error) {
-      throw asFileFailure(error, `the lock of the audit file, ${audit}${end}.parley-lock`)
+      throw asFileError(error, `the lock of the audit file, ${audit}${end}.parley-lock`)
     }
   }
 
@@ -135,7 +135,7 @@ export class Audit {
     const lost = this.#locks.find((lock) => !lock.isHeld())
     if (lost) throw new CliError('file', `${lost.name}: its lock is gone, so another run may use it`)
     if (!this.#file) return
-    const time = new Date(this.#context.timers.date()).toISOString()
+    const time = new Date(this.#context.timers.wallTime()).toISOString()
     this.#file.append(`${toLine(entry, this.#session, time)}\n`)
     this.#file.sync()
     this.#step({ ...entry, time })
@@ -159,8 +159,8 @@ export class Audit {
       this.#noteDenied(id, entry)
       this.#noteMark(id, entry, text)
     }
-    file.makePrivate()
-    file.endLine()
+    file.restrictToOwner()
+    file.completeLastLine()
   }
 
   /** A step of the task or of the interrupt: of this one a line names neither a tool use nor a task. */
@@ -215,7 +215,7 @@ export async function* readEntries(
   name: string,
 ): AsyncGenerator<{ entry: Record<string, unknown>; text: string }> {
   let isFirst = true
-  for await (const lines of cutLines(chunks, longestLine)) {
+  for await (const lines of splitLines(chunks, longestLine)) {
     for (const { bytes } of lines) {
       const text = bytes && Buffer.from(bytes).toString()
       // If two runs both ended a torn line, there is an empty one.

@@ -1,7 +1,7 @@
+import { isCertainlyUnaccepted } from '../../delivery-state.ts'
 import { CliError } from '../../errors.ts'
-import { isNotTaken } from '../../fate.ts'
 import type { Caller } from '../../http/call.ts'
-import { callAfter } from '../../timers.ts'
+import { schedule } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
@@ -106,7 +106,7 @@ export class Bounds {
   }
 
   #askAgain(): void {
-    this.#cancelAsking = callAfter(this.#run.context.timers, interval, async () => {
+    this.#cancelAsking = schedule(this.#run.context.timers, interval, async () => {
       this.#askAgain()
       if (!this.#isAtRest && !this.#run.wayOn.isBounded) await this.#askAndCheck()
     })
@@ -175,7 +175,7 @@ export class Bounds {
         wayOn.interrupt = 'sent'
         return
       }
-      wait = earlier + longestEnd - timers.date()
+      wait = earlier + longestEnd - timers.wallTime()
       if (wait > 0)
         note(`${this.#excess}: an earlier run began to interrupt the session, which may take 30 s`)
     }
@@ -210,7 +210,7 @@ export class Bounds {
         await caller.call(endpoints.sendEvents, request, (response) => readReceipt(context, response))
       } catch (error) {
         // If it may have arrived, the session's rest shows it.
-        if (!(error instanceof CliError) || isNotTaken(error.details.fate)) throw error
+        if (!(error instanceof CliError) || isCertainlyUnaccepted(error.details.delivery)) throw error
       }
       return undefined
     }
@@ -244,6 +244,10 @@ export class Bounds {
     // A session that waits for a reply resumes by the reply, and not by a message.
     const waits = wayOn.interrupt === 'wanted' && this.#follower?.state.stop?.kind === 'waiting'
     const nextCommand = waits ? wayOn.asItStands() : wayOn.byMessage()
-    return new CliError('stopped', `${this.#excess}${more}`, { sent: 'yes', nextCommand, ...details })
+    return new CliError('stopped', `${this.#excess}${more}`, {
+      sent: 'yes',
+      suggestedCommand: nextCommand,
+      ...details,
+    })
   }
 }

@@ -1,6 +1,6 @@
 import { tokensInWords } from '../../content/tokens.ts'
-import { formatMoney, toMinor } from '../../io/money.ts'
-import type { Figures } from '../../summary.ts'
+import { formatMoney, toMinorUnits } from '../../io/money.ts'
+import type { UsageFigures } from '../../summary.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
@@ -91,11 +91,11 @@ export class Budget {
     return this.#base === undefined
   }
 
-  get run(): Figures {
+  get run(): UsageFigures {
     return this.#lacksSome ? {} : this.#told
   }
 
-  get session(): Figures {
+  get session(): UsageFigures {
     return this.#inFigures(this.#session)
   }
 
@@ -107,7 +107,7 @@ export class Budget {
     const atLeast = this.#lacksSome || this.#told.tokens?.totalTokens === null ? 'at least ' : ''
     if (tokens >= maxTotalTokens)
       return `the run took ${atLeast}${tokensInWords(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
-    if (maxCost === undefined || !cost || cost.amount < toMinor(maxCost, cost.currency).amount)
+    if (maxCost === undefined || !cost || cost.amount < toMinorUnits(maxCost, cost.currency).amount)
       return undefined
     return `the run cost ${atLeast}${formatMoney(cost)}, and --max-cost is ${maxCost}`
   }
@@ -117,7 +117,7 @@ export class Budget {
     const { maxCost } = this.#flags
     const { cost } = this.#told
     if (maxCost === undefined || !cost) return undefined
-    const { amount, isExact } = toMinor(maxCost, cost.currency)
+    const { amount, isExact } = toMinorUnits(maxCost, cost.currency)
     return isExact ? undefined : `--max-cost ${maxCost} counts as ${formatMoney({ ...cost, amount })}`
   }
 
@@ -143,7 +143,7 @@ export class Budget {
     return !this.isTold && this.#lacksRequest
   }
 
-  get #told(): Figures {
+  get #told(): UsageFigures {
     if (!this.isTold) return this.#inFigures(this.#requests)
     if (!this.#session || this.#base === undefined) return {}
     return this.#inFigures(this.#base === unused ? this.#session : combine(this.#session, this.#base, -1))
@@ -164,7 +164,7 @@ export class Budget {
   }
 
   /** The total is the sum of the counts that are told. Two currencies have no sum. */
-  #inFigures(usage: SessionUsage | undefined): Figures {
+  #inFigures(usage: SessionUsage | undefined): UsageFigures {
     if (!usage) return {}
     const { tokens, cost } = usage
     const counts = Object.values(tokens) as TokenCount[]

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
-import { usage } from '../../errors.ts'
-import { letSignalsCome } from '../../io/input.ts'
+import { usageError } from '../../errors.ts'
+import { yieldToSignals } from '../../io/input.ts'
 import { durationForms, parseDuration } from '../../settings/duration.ts'
 import { readSettings } from '../../settings/resolve.ts'
 import { requireTime } from '../patience.ts'
@@ -35,7 +35,7 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
   const pace = createPace(async () => {
-    await letSignalsCome()
+    await yieldToSignals()
     requireTime({ context, caller: context.limit })
   })
   const rules = { policy: await readPolicyFlag(context, options.policy), tools, toolTimeout, pace }
@@ -43,7 +43,8 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const given = await readEvents(context, options, words)
   const body = given && wanted.schema ? askForSchema(context, given, wanted.schema) : given
   const { dryRun, curl } = context.flags
-  if ((dryRun || curl) && !body) throw usage('there is no task: --dry-run and --curl have nothing to show')
+  if ((dryRun || curl) && !body)
+    throw usageError('there is no task: --dry-run and --curl have nothing to show')
   /** Absent if the run takes the session up as it stands. */
   const task: Task | undefined = body && { body, hash: hashOf(body) }
   return {
@@ -67,7 +68,7 @@ export function messageBody(context: Context, { wanted: { schema } }: Plan, text
 /** Without a file a person decides. Throws a `CliError`: a usage error that names every problem. */
 async function readPolicyFlag({ input }: Context, path: string | undefined): Promise<Policy> {
   if (path === undefined) return { rules: [], fallback: { decision: 'ask' } }
-  return readPolicy(await input.text(path, '--policy'), path)
+  return readPolicy(await input.readText(path, '--policy'), path)
 }
 
 /** The commands by the names of their tools. Throws a usage error. */
@@ -75,8 +76,9 @@ function readToolFlags(given: readonly string[] = []): Map<string, string> {
   const tools = new Map<string, string>()
   for (const text of given) {
     const [, name = '', command = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
-    if (name === '' || command.trim() === '') throw usage(`--tool ${text}: must have the form NAME=COMMAND`)
-    if (tools.has(name)) throw usage(`--tool: there are two commands for ${name}`)
+    if (name === '' || command.trim() === '')
+      throw usageError(`--tool ${text}: must have the form NAME=COMMAND`)
+    if (tools.has(name)) throw usageError(`--tool: there are two commands for ${name}`)
     tools.set(name, command)
   }
   return tools
@@ -85,6 +87,7 @@ function readToolFlags(given: readonly string[] = []): Map<string, string> {
 /** In milliseconds. Throws a usage error. */
 function readToolTimeout(text = '600'): number {
   const limit = parseDuration(text, 's')
-  if (limit === undefined) throw usage(`--tool-timeout: must be a number of seconds, or ${durationForms}`)
+  if (limit === undefined)
+    throw usageError(`--tool-timeout: must be a number of seconds, or ${durationForms}`)
   return limit === 0 ? Infinity : limit
 }

@@ -1,5 +1,5 @@
+import { isCertainlyUnaccepted } from '../../delivery-state.ts'
 import { CliError } from '../../errors.ts'
-import { isNotTaken } from '../../fate.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
@@ -71,7 +71,10 @@ export async function sendTask(
   } catch (error) {
     if (!(error instanceof CliError) || wayOn.isAccepted) throw error
     try {
-      write({ event: isNotTaken(error.details.fate) ? 'refused' : 'unknown', reason: error.message })
+      write({
+        event: isCertainlyUnaccepted(error.details.delivery) ? 'refused' : 'unknown',
+        reason: error.message,
+      })
     } catch {
       // Then it stays in doubt, and what failed first counts.
     }

@@ -1,5 +1,5 @@
+import { isCertainlyUnaccepted } from '../../delivery-state.ts'
 import { CliError } from '../../errors.ts'
-import { isNotTaken } from '../../fate.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Asker } from '../confirming/asker.ts'
@@ -159,13 +159,13 @@ export class Replies {
     let open = await this.stillOpen(replies)
     while (open.length > 0 && !this.isStopped) {
       const rests = new Set(this.#follower.state.stops)
-      const sent = { at: context.timers.date(), rests }
+      const sent = { at: context.timers.wallTime(), rests }
       for (const { use } of open) {
         this.take(use, { event: 'sent', sent }, { rest: [...rests].at(-1) })
       }
       const failure = await this.#send(open)
       if (!(failure instanceof CliError)) return this.#accept(open, failure)
-      const event = isNotTaken(failure.details.fate) ? 'refused' : 'unknown'
+      const event = isCertainlyUnaccepted(failure.details.delivery) ? 'refused' : 'unknown'
       for (const { use } of open) this.take(use, { event }, { reason: failure.message })
       if (event === 'unknown') return this.settle(open, failure)
       // If another client was first, the list shows it.
@@ -193,7 +193,7 @@ export class Replies {
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       // The receipt may be cut off.
-      return error.details.fate === 'done' ? [] : error
+      return error.details.delivery === 'done' ? [] : error
     }
   }
 
@@ -253,7 +253,7 @@ export class Replies {
       rests: seen.stops,
       restedAt: Date.parse(seen.stoppedAt ?? ''),
     }
-    const next = look(reply, shown, context.timers.date())
+    const next = look(reply, shown, context.timers.wallTime())
     this.#replies.set(use.id, next)
     // The follower has not seen the rest yet that settled it.
     const last = [...seen.stops].at(-1)

@@ -1,8 +1,8 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
-import { keepingPart, withPart } from '../../io/file-output.ts'
-import { printWhileRead } from '../../io/output.ts'
+import { savingPartOnFailure, withSavedPart } from '../../io/file-output.ts'
+import { ignoreClosedReader } from '../../io/output.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -35,7 +35,13 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const workplace = { address: plan.settings.values.agentsUrl, session, deadline: caller.deadline }
   const audit = await Audit.open(context, workplace, options.audit)
   const wayOn = new WayOn(context, plan, audit)
-  const run = { context: { ...context, output: printWhileRead(context.output) }, caller, parts, audit, wayOn }
+  const run = {
+    context: { ...context, output: ignoreClosedReader(context.output) },
+    caller,
+    parts,
+    audit,
+    wayOn,
+  }
   const asker = new Asker(context, parts.look)
   try {
     await carryOut(run, plan, options, asker)
@@ -107,7 +113,7 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
   const { wanted } = followed.plan
   const keeper = answerKeeper(context, wanted, follower)
   try {
-    const failure = await keepingPart(context, keeper, async () => {
+    const failure = await savingPartOnFailure(context, keeper, async () => {
       await wayOn.explain(followToRest(followed))
       if (turn.foreign && !turn.answer) return wayOn.endedByOther(turn.foreign)
       if (turn.foreign) context.note(`${nameOther(turn.foreign)}: what follows that is not the answer`)
@@ -116,11 +122,11 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
       await wayOn.explain(deliverAnswer(context, wanted, answer.text))
       return undefined
     })
-    if (failure) return withPart(failure, keeper.keep())
+    if (failure) return withSavedPart(failure, keeper.savePart())
     return denials.failure(followed.parts.params.session)
   } finally {
     const used = bounds.describe()
-    if (context.host.stderr.isTerminal && used !== '') context.foot(used)
+    if (context.host.stderr.isTerminal && used !== '') context.printFooter(used)
   }
 }
 

@@ -3,8 +3,8 @@ import { createPrinter } from '../../content/layout.ts'
 import { keepText } from '../../content/rescue.ts'
 import { type AnswerSchema, openSchema } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
-import { type CliError, usage } from '../../errors.ts'
-import type { Keeper } from '../../io/file-output.ts'
+import { type CliError, usageError } from '../../errors.ts'
+import type { PartSaver } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { appending, editJson } from '../../wire/json/edit.ts'
 import { notUnderstood } from '../../wire/problem/problem.ts'
@@ -28,9 +28,9 @@ export async function readAnswerFlags(context: Context, settings: ResolvedSettin
   const name = output === '-' ? undefined : output
   const isLast = last || output === '-'
   const other = context.flags.raw ? '--raw' : ids ? '--ids' : undefined
-  if (isLast && other) throw usage(`${other} and ${last ? '--last' : '-o -'} exclude each other`)
+  if (isLast && other) throw usageError(`${other} and ${last ? '--last' : '-o -'} exclude each other`)
   if (schemaName !== undefined && name === undefined && other)
-    throw usage(`--schema prints the answer: with ${other} it needs -o FILE`)
+    throw usageError(`--schema prints the answer: with ${other} it needs -o FILE`)
   return {
     /** stdout is for the answer or, if that goes to a file, for nothing. */
     isAlone: isLast || (schemaName !== undefined && !other),
@@ -101,10 +101,10 @@ export const answerKeeper = (
   context: Context,
   { file, schema }: WantedAnswer,
   { turn, state }: Follower,
-): Keeper => ({
-  keep() {
+): PartSaver => ({
+  savePart() {
     const text = textOf(turn.answer)
-    if (file) return file.keep(text)
+    if (file) return file.savePart(text)
     return keepText(context, schema && state.stop?.kind === 'done' ? text : '')
   },
 })

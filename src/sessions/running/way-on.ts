@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
-import { asStop, CliError } from '../../errors.ts'
-import { describeResume } from '../../io/failure.ts'
+import { asStoppedFailure, CliError } from '../../errors.ts'
+import { formatResumeCommand } from '../../io/failure.ts'
 import { isToldForGood } from '../../wire/sessions/events-page.ts'
 import type { FollowedTurn } from '../following/followed-turn.ts'
 import type { SessionAccess } from '../session.ts'
@@ -126,7 +126,7 @@ export class WayOn {
     try {
       return await work
     } catch (failure) {
-      const error = asStop(failure)
+      const error = asStoppedFailure(failure)
       throw error instanceof CliError ? this.#explain(error) : error
     }
   }
@@ -150,7 +150,7 @@ export class WayOn {
               ? error.details.retry
               : 'never',
         consequence: undefined,
-        resume: error.details.nextCommand ? undefined : (error.details.resume ?? resume),
+        resume: error.details.suggestedCommand ? undefined : (error.details.resume ?? resume),
       })
     if (error.kind === 'waiting')
       return error.with({ resume, retry: isAudited ? 'later' : error.details.retry })
@@ -177,7 +177,7 @@ export class WayOn {
   }
 
   get #commandLine(): string {
-    return describeResume(this.command()).join('\n  ')
+    return formatResumeCommand(this.command()).join('\n  ')
   }
 
   get #session(): string {

@@ -73,7 +73,7 @@ export async function openBefore(access: SessionAccess, options?: FollowOptions)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     // No request was made yet, so that the session is not to blame.
-    if (error.details.fate === undefined && !error.details.deadline) throw error
+    if (error.details.delivery === undefined && !error.details.deadline) throw error
     const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
     const { status, consequence } = error.details
     // It says where the refused secret came from.

@@ -2,7 +2,7 @@ import { Option } from 'commander'
 import { addValue, FileFlag, TextFlag } from '../../argv/flags.ts'
 import { type FileKinds, readGivenFile } from '../../content/files.ts'
 import type { Context } from '../../context.ts'
-import { usage } from '../../errors.ts'
+import { usageError } from '../../errors.ts'
 import type { Input } from '../../io/input.ts'
 import { parseGivenJson } from '../../wire/json/parse.ts'
 
@@ -85,18 +85,18 @@ export async function readEventFlags(
     const { name, value } = flag
     const last = events.at(-1)
     if (name === 'rubric' || name === 'max-iterations') {
-      if (!(last instanceof Map)) throw usage(`--${name} must follow the --outcome that it belongs to`)
-      const rubric = async () => ({ type: 'text', content: await input.value(value, '--rubric') })
+      if (!(last instanceof Map)) throw usageError(`--${name} must follow the --outcome that it belongs to`)
+      const rubric = async () => ({ type: 'text', content: await input.readFlagValue(value, '--rubric') })
       if (name === 'rubric') last.set('rubric', JSON.stringify(await rubric()))
       else last.set('max_iterations', requireDigits(value))
     } else if (name === 'outcome') {
-      const description = JSON.stringify(await input.value(value, '--outcome'))
+      const description = JSON.stringify(await input.readFlagValue(value, '--outcome'))
       events.push(new Map([['type', '"user.define_outcome"']]).set('description', description))
     } else events.push(await toEvent(input, flag))
   }
   if (content.length > 0) events.push(JSON.stringify({ type: 'user.message', content }))
   for (const { value } of given.filter((flag) => flag.name === 'system')) {
-    const content = [textBlock(await input.value(value, '--system'))]
+    const content = [textBlock(await input.readFlagValue(value, '--system'))]
     events.push(JSON.stringify({ type: 'system.message', content }))
   }
   return events.map((event) => (typeof event === 'string' ? event : joinFields(event)))
@@ -109,19 +109,19 @@ const joinFields = (fields: ReadonlyMap<string, string>): string =>
 
 function requireDigits(value: string): string {
   if (/^(0|[1-9]\d*)$/.test(value)) return value
-  throw usage(`--max-iterations must be a whole number, not '${value}'`)
+  throw usageError(`--max-iterations must be a whole number, not '${value}'`)
 }
 
 /** As JSON; one that was given as JSON as it was spelled. */
 async function toEvent(input: Input, { name, value }: EventFlag): Promise<string> {
-  const read = (text: string) => input.value(text, `--${name}`)
+  const read = (text: string) => input.readFlagValue(text, `--${name}`)
   if (name === 'event') return checkJson(await read(value))
   if (name === 'message')
     return JSON.stringify({ type: 'user.message', content: [textBlock(await read(value))] })
   if (name === 'interrupt') return '{"type":"user.interrupt"}'
   if (name === 'interrupt-thread') return JSON.stringify({ type: 'user.interrupt', session_thread_id: value })
   const [, id = '', text = ''] = /^([^=]+)=(.*)$/s.exec(value) ?? []
-  if (id === '') throw usage(`--${name} must have the form ID=TEXT`)
+  if (id === '') throw usageError(`--${name} must have the form ID=TEXT`)
   return JSON.stringify({
     ...(name.startsWith('custom-')
       ? { type: 'user.custom_tool_result', custom_tool_use_id: id }

@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { usage, usageProblems } from '../../errors.ts'
+import { usageError, usageErrorOfProblems } from '../../errors.ts'
 import { describeJsonError, formatPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { elementsOf } from '../../wire/page.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
@@ -36,8 +36,8 @@ export async function readGiven(
   reading?: EventsReading,
 ): Promise<GivenEvents> {
   const name = path === '-' ? 'stdin' : path
-  const text = await input.text(path, 'the input of events')
-  if (text.trim() === '') throw usage(`no events: ${name} is empty`)
+  const text = await input.readText(path, 'the input of events')
+  if (text.trim() === '') throw usageError(`no events: ${name} is empty`)
   return parseGiven(text, name, reading)
 }
 
@@ -66,7 +66,7 @@ export async function parseGiven(
     if (value === undefined) {
       if (lines.length === 0) break
       const place = describeJsonError(line).replace(/^line 1, /, '')
-      throw usage(`${name}: line ${index + 1}: not valid JSON: ${place}`)
+      throw usageError(`${name}: line ${index + 1}: not valid JSON: ${place}`)
     }
     visit?.(value)
     lines.push(line.trim())
@@ -74,7 +74,7 @@ export async function parseGiven(
   }
   if (lines.length < 2) {
     const problem = `${name}: not valid JSON: ${describeJsonError(text)}`
-    throw usage(hint === undefined ? problem : `${problem}; ${hint}`)
+    throw usageError(hint === undefined ? problem : `${problem}; ${hint}`)
   }
   // What flags add comes after the lines.
   const placeOf = (index: number, field: string) =>
@@ -98,7 +98,7 @@ export function* recordedEvents(given: GivenEvents): Generator<EventItem> {
     const texts = isPage ? elementsOf(text, 'data') : [text]
     for (const [place, each] of (isPage ? data : [value]).entries()) {
       const event = SessionEvent.safeParse(each)
-      if (!event.success) throw usage(`${given.name}: ${given.placeOf(index, '')}: is not an event`)
+      if (!event.success) throw usageError(`${given.name}: ${given.placeOf(index, '')}: is not an event`)
       yield { event: event.data, text: texts[place] as string }
     }
   }
@@ -130,13 +130,14 @@ export function createReview() {
     add: check.add,
     /** Throws a usage error. */
     end(given?: GivenEvents): void {
-      if (given && 'isList' in given && !given.isList) throw usage(`${given.name}: events: must be a list`)
+      if (given && 'isList' in given && !given.isList)
+        throw usageError(`${given.name}: events: must be a list`)
       const placeOf = given?.placeOf ?? placeInList
       const problems = check.end().map(({ path: [place, ...rest], message }) => {
         const where = typeof place === 'number' ? placeOf(place, formatPath(rest)) : 'events'
         return `${where}: ${message}`
       })
-      if (problems.length > 0) throw usageProblems(given?.name ?? 'the events', problems)
+      if (problems.length > 0) throw usageErrorOfProblems(given?.name ?? 'the events', problems)
     },
   }
 }

@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { usage } from '../../errors.ts'
+import { usageError } from '../../errors.ts'
 import { spellBody } from '../../wire/json/body-text.ts'
 import { appending, editJson } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
@@ -29,8 +29,8 @@ export async function readEvents(
   const { given, piped } = await readTexts(context, options, words, review?.add)
   if (!given && flags.length + words.length + content.length === 0) return undefined
   if (words.length > 0) {
-    const text = await input.words(words, 'the message')
-    if (text.trim() === '') throw usage('the message is empty')
+    const text = await input.joinWords(words, 'the message')
+    if (text.trim() === '') throw usageError('the message is empty')
     content.push(textBlock(text))
   }
   if (piped !== '') content.push(textBlock(piped))
@@ -39,7 +39,7 @@ export async function readEvents(
     for (const text of added) {
       const value: unknown = JSON.parse(text)
       if (Array.isArray(value))
-        throw usage('--event takes one event: repeat it, or give a list by -i FILE or through a pipe')
+        throw usageError('--event takes one event: repeat it, or give a list by -i FILE or through a pipe')
       review.add(value)
     }
     review.end(given)
@@ -58,7 +58,7 @@ export async function requireEvents(
   const { stdinKind, readsStdin } = context.input
   const isPiped = readsStdin && stdinKind !== 'terminal'
   const body = await readEvents(context, isBare && isPiped ? { ...options, input: '-' } : options, words)
-  if (!body) throw usage('no events: give words, flags, or JSON through a pipe or with -i FILE')
+  if (!body) throw usageError('no events: give words, flags, or JSON through a pipe or with -i FILE')
   return body
 }
 
@@ -78,16 +78,16 @@ async function readTexts(
   const given = path === undefined ? undefined : await readGiven(input, path, reading)
   if (path === '-' || words.includes('-') || flags.some(asksForStdin)) return { given, piped: '' }
   if (words.length > 0) {
-    const piped = await input.pipedBeside('the message')
+    const piped = await input.readPipedAddition('the message')
     if (looksLikeEvents(piped)) note('stdin looks like events; it is sent as text, after the words')
     return { given, piped }
   }
   const areInterrupts = flags.length > 0 && flags.every(({ name }) => name.startsWith('interrupt'))
   if (given || (areInterrupts && file.length === 0)) {
-    input.leaveStdin(given ? '-i FILE' : 'an interrupt')
+    input.skipStdin(given ? '-i FILE' : 'an interrupt')
     return { given, piped: '' }
   }
-  const text = (await input.piped('the input of events')) ?? ''
+  const text = (await input.readPiped('the input of events')) ?? ''
   return { given: text.trim() === '' ? undefined : await parseGiven(text, 'stdin', reading), piped: '' }
 }
 

@@ -130,7 +130,7 @@ function requireUtf8(text: string, contentType: string): void {
 const hasEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 
 const brokenOff = () =>
-  notUnderstood('the stream ended early: the answer is not complete').with({ brokeOff: true })
+  notUnderstood('the stream ended early: the answer is not complete').with({ isCutOff: true })
 
 /** Server-sent events: those of a message stream, or native chunks. */
 function createEventsDecoder(reading: BodyReading): BodyDecoder {

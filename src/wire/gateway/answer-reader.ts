@@ -145,5 +145,5 @@ function failureInStream(value: unknown) {
   const { message } = readProblem(value)
   // One that passes, such as an overload, broke off what would have been an answer.
   const brokeOff = ['service', 'rate-limited'].includes(failureInBody(value).kind)
-  return notUnderstood('the stream ended with an error', message).with({ body: value, brokeOff })
+  return notUnderstood('the stream ended with an error', message).with({ body: value, isCutOff: brokeOff })
 }

@@ -73,7 +73,7 @@ export class ImageFinder {
   refuse(failure: unknown, value: unknown, event?: string): void {
     if (!(failure instanceof CliError)) throw failure
     if (value !== undefined) this.failure ??= failure
-    else if (failure.details.brokeOff) this.broken ??= failure
+    else if (failure.details.isCutOff) this.broken ??= failure
     else this.unread ??= failure
     if (event?.toLowerCase() === 'error' || (event !== undefined && isErrorEnvelope(value)))
       this.error ??= failure

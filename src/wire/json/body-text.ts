@@ -1,4 +1,4 @@
-import { usage } from '../../errors.ts'
+import { usageError } from '../../errors.ts'
 
 /** The longest string that V8 allows, in UTF-16 units; a body has at most as many bytes. */
 export const longestText = 0x1fffffe8
@@ -11,5 +11,5 @@ export function spellBody(spell: () => string): string {
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
   }
-  throw usage('the request is longer than 512 MiB, the most that can be sent')
+  throw usageError('the request is longer than 512 MiB, the most that can be sent')
 }

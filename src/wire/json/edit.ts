@@ -1,4 +1,4 @@
-import { usage } from '../../errors.ts'
+import { usageError } from '../../errors.ts'
 import { formatPath, tryParseJson } from './parse.ts'
 import { childrenOf, skipBlanks } from './scanner.ts'
 
@@ -49,11 +49,11 @@ export function parseAssignment(source: string): Assignment {
   const { path, end } = readFieldPath(source)
   const [, brackets, value] = /^(\[\])?=(.*)$/s.exec(source.slice(end)) ?? []
   if (path.length === 0 || value === undefined) {
-    throw usage(
+    throw usageError(
       `--set ${source}: must have the form PATH=VALUE, with a path such as a.b, a[0], a[] or a["x.y"]`,
     )
   }
-  if (path.length > longestPath) throw usage(`--set: its path has more than ${longestPath} steps`)
+  if (path.length > longestPath) throw usageError(`--set: its path has more than ${longestPath} steps`)
   const json = isJson(value) ? value : JSON.stringify(value)
   return { ...(brackets ? appending(path, json) : assigning(path, json)), source: `--set ${source}` }
 }
@@ -145,7 +145,7 @@ function assign(root: Container | undefined, { path, json, source }: Assignment)
     const above = path.slice(0, depth) as Path
     const container = requireKind(inner, typeof key !== 'string', above, source)
     if (typeof key === 'number' && key > 0 && !container.has(key - 1))
-      throw usage(`${source}: ${formatPath([...above, key])} would leave a gap`)
+      throw usageError(`${source}: ${formatPath([...above, key])} would leave a gap`)
     if (depth === path.length - 1 || key === undefined) container.set(key, json)
     else {
       if (!container.has(key)) container.set(key, typeof path[depth + 1] === 'string' ? '{}' : '[]')
@@ -161,5 +161,5 @@ function requireKind(
   source: string,
 ): Container {
   if (container?.isList === isList) return container
-  throw usage(`${source}: ${formatPath(path) || 'the body'} is not ${isList ? 'a list' : 'an object'}`)
+  throw usageError(`${source}: ${formatPath(path) || 'the body'} is not ${isList ? 'a list' : 'an object'}`)
 }

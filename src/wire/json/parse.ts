@@ -1,4 +1,4 @@
-import { usage } from '../../errors.ts'
+import { usageError } from '../../errors.ts'
 import type * as z from '../zod.ts'
 import { isDeeperThan } from './scanner.ts'
 import { findFault } from './syntax.ts'
@@ -26,7 +26,7 @@ export function parseGivenJson(text: string, name: string, hint?: string): unkno
   try {
     return parseJson(text)
   } catch {
-    throw usage(`${name}: not valid JSON: ${describeJsonError(text)}${hint ? `; ${hint}` : ''}`)
+    throw usageError(`${name}: not valid JSON: ${describeJsonError(text)}${hint ? `; ${hint}` : ''}`)
   }
 }
 

@@ -1,7 +1,7 @@
-import type { Kind } from '../../errors.ts'
+import type { FailureKind } from '../../errors.ts'
 
 /** The kind of failure that an error's own names mean. */
-export function kindOf(names: string[]): Kind {
+export function kindOf(names: string[]): FailureKind {
   const known = names.map(
     (name) => kinds.get(plainName(name)) ?? (/^5\d\d$/.test(name) ? 'service' : undefined),
   )
@@ -15,7 +15,7 @@ const plainName = (name: string) =>
     .toLowerCase()
     .replace(/_(?:error|exception)$/, '')
 
-const namesByKind: [Kind, string][] = [
+const namesByKind: [FailureKind, string][] = [
   ['credentials', 'authentication unauthenticated unauthorized permission permission_denied access_denied'],
   ['credentials', 'forbidden invalid_token invalid_client invalid_api_key 401 403'],
   [

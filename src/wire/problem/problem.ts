@@ -89,7 +89,7 @@ export function failureInBody(value: unknown): CliError {
   const { message, requestId } = readProblem(value)
   const names = namesOf(Array.isArray(value) ? value[0] : value)
   return new CliError(kindOf(names), 'the service answered with an error', {
-    isInBody: true,
+    isErrorInSuccess: true,
     body: value,
     serviceMessage: message,
     requestId,

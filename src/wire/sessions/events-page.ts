@@ -1,4 +1,4 @@
-import { CliError, type Kind } from '../../errors.ts'
+import { CliError, type FailureKind } from '../../errors.ts'
 import { describeIssues } from '../json/parse.ts'
 import { type Cursor, onOneLine, readPage } from '../page.ts'
 import { failureInstead, isErrorEnvelope, notUnderstood } from '../problem/problem.ts'
@@ -45,7 +45,7 @@ function readEvent(value: unknown, what: string): SessionEvent {
   return data
 }
 
-const permanent: readonly Kind[] = ['credentials', 'refused', 'payment']
+const permanent: readonly FailureKind[] = ['credentials', 'refused', 'payment']
 
 /** Whether a service told an error that does not pass in a stream, or in place of one: its kind says why following ended. */
 export const isToldForGood = ({ kind, details: { isPermanent, status = 200 } }: CliError): boolean =>
@@ -58,7 +58,7 @@ function streamFailure(value: unknown): CliError {
   return new CliError(isPermanent ? kind : 'response', message, {
     ...details,
     // The message says that already.
-    isInBody: false,
+    isErrorInSuccess: false,
     sent: 'yes',
     isPermanent,
   })

@@ -1,5 +1,5 @@
 import { didYouMean } from '../../argv/spelling.ts'
-import { mostCounted } from '../../errors.ts'
+import { maxCountedProblems } from '../../errors.ts'
 import * as z from '../zod.ts'
 import { type SentType, sentTypes } from './event-types.ts'
 
@@ -99,7 +99,7 @@ interface EventProblem {
 export function createEventsCheck() {
   const problems: EventProblem[] = []
   const note = (problem: EventProblem) => {
-    if (problems.length <= mostCounted) problems.push(problem)
+    if (problems.length <= maxCountedProblems) problems.push(problem)
   }
   let count = 0
   let type: unknown
@@ -111,7 +111,7 @@ export function createEventsCheck() {
         const message = 'a system.message must be the last event, and there is at most one'
         note({ path: [count - 1], message })
       }
-      if (problems.length <= mostCounted && !isPlainMessage(event)) {
+      if (problems.length <= maxCountedProblems && !isPlainMessage(event)) {
         for (const { path, message } of EventParameters().safeParse(event).error?.issues ?? []) {
           note({ path: [count, ...path], message })
         }

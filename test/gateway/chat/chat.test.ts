@@ -378,7 +378,7 @@ describe('files', () => {
     const stream = new Writable({
       write: (_chunk, _encoding, done) => done(Object.assign(new Error('gone'), { code: 'EPIPE' })),
     })
-    const stdout = { isTerminal: false, open: () => stream, writeNow: () => 0 }
+    const stdout = { isTerminal: false, open: () => stream, writeSync: () => 0 }
     const exchange = more.includes('--stream') ? undefined : answering(message('Uno'))
     const ask = (...kept: string[]) => run(['chat', 'One', ...more, ...kept], { cwd, stdout, exchange })
     const ended = await ask('--thread', 't.json', '--report', 'r.json')

@@ -145,8 +145,8 @@ test('the first words are printed while the server still waits', async () => {
       cwd: '/',
       platform: 'linux',
       stdin: { kind: 'terminal', open: () => Readable.from([]) },
-      stdout: { isTerminal: false, open: () => stdout, writeNow: () => 0 },
-      stderr: { isTerminal: false, open: () => nothing, writeNow: () => 0 },
+      stdout: { isTerminal: false, open: () => stdout, writeSync: () => 0 },
+      stderr: { isTerminal: false, open: () => nothing, writeSync: () => 0 },
       timers: realTimers,
     })
   })

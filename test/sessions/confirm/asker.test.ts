@@ -317,7 +317,7 @@ describe('G34: a run that ends at the second of two questions', () => {
       typed: 'n not today\n',
       env: { NO_COLOR: '1' },
       tty: ['stdout'],
-      stderr: { isTerminal: true, columns: 200, open: () => stream, writeNow: () => 0 },
+      stderr: { isTerminal: true, columns: 200, open: () => stream, writeSync: () => 0 },
       onSignal(act) {
         clean = act
       },
@@ -376,7 +376,7 @@ test('Q13 what another client answers takes back the open question and the answe
     typed: typed(),
     env: { NO_COLOR: '1' },
     tty: ['stdout'],
-    stderr: { isTerminal: true, columns: 200, open: () => stream, writeNow: () => 0 },
+    stderr: { isTerminal: true, columns: 200, open: () => stream, writeSync: () => 0 },
   })
   const verdicts = [...service.taken].map(([id, answers]) => [id, answers.map(({ result }) => result)])
   expect({ code, posts: service.posts, verdicts }, err).toEqual({

@@ -395,7 +395,7 @@ describe('follow, where things go wrong', () => {
     const ended = await run(['events', 'follow', '--deadline', '2'], {
       exchange: 'network',
       env: { ...world.env, PARLEY_AGENTS_URL: server.url },
-      timers: { ...steady, date: () => steady.date() - (isOpened ? 3_600_000 : 0) },
+      timers: { ...steady, wallTime: () => steady.wallTime() - (isOpened ? 3_600_000 : 0) },
     })
     expect(ended.code).toBe(15)
     expect(ended.err).toContain('the deadline passed while the session was followed')

@@ -70,7 +70,7 @@ const idOf = (event: Event) => String(event.tool_use_id ?? event.custom_tool_use
 
 /** A session service whose agent asks for tool uses, and keeps account of the answers. */
 export function createAgentService(script: AgentScript): AgentService {
-  const { date: now, wait } = script.timers ?? realTimers
+  const { wallTime: now, wait } = script.timers ?? realTimers
   const events: Event[] = []
   const times: number[] = []
   const taken = new Map<string, Event[]>()

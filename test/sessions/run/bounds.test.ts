@@ -219,7 +219,7 @@ describe('a run that reaches a bound', () => {
     const cwd = temporaryFolder()
     const clock = createPatientClock()
     const file = join(cwd, 'a.ndjson')
-    const time = new Date(clock.date() - ago).toISOString()
+    const time = new Date(clock.wallTime() - ago).toISOString()
     const line = { time, session: 's', toolUse: null, event: 'interrupt', rest: 'r0' }
     writeFileSync(file, `${JSON.stringify(line)}\n`)
     const sentAt: number[] = []
@@ -595,7 +595,7 @@ describe('a run that reaches a bound', () => {
             ? new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
             : clock.wait(time, signal),
       },
-      stdout: { isTerminal: false, open: () => shown, writeNow: () => 0 },
+      stdout: { isTerminal: false, open: () => shown, writeSync: () => 0 },
       onSignal(act: typeof clean) {
         clean = act
       },

@@ -226,7 +226,7 @@ describe('Y230: an interrupted run says whether the same line goes on', () => {
     const { code } = await run(['events', 'run', '-s', 's1', '--no-stdin', '--errors', 'json', ...words], {
       exchange,
       timers: clock,
-      stdout: { isTerminal: false, open: () => shown, writeNow: () => 0 },
+      stdout: { isTerminal: false, open: () => shown, writeSync: () => 0 },
       onSignal(act) {
         clean = act
       },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fates, isNotTaken } from '../../../src/fate.ts'
+import { deliveryStates, isCertainlyUnaccepted } from '../../../src/delivery-state.ts'
 import {
   type Doubt,
   dutyOf,
@@ -234,5 +234,5 @@ describe('a list, for a reply in doubt', () => {
 })
 
 test('a request was certainly not taken if it was not sent, or was refused', () => {
-  expect([...fates, undefined].filter(isNotTaken)).toEqual(['not-sent', 'refused'])
+  expect([...deliveryStates, undefined].filter(isCertainlyUnaccepted)).toEqual(['not-sent', 'refused'])
 })

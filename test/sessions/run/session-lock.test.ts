@@ -185,7 +185,7 @@ test.each([
     env: { XDG_CACHE_HOME: join(cwd, cache) },
     timers: clock,
     exchange: service.exchange,
-    stdout: { isTerminal: false, open: () => shown, writeNow: () => 0 },
+    stdout: { isTerminal: false, open: () => shown, writeSync: () => 0 },
     onSignal(act) {
       clean = act
     },

@@ -413,7 +413,7 @@ function dieAt(
     timers: {
       random: timers.random,
       now,
-      date: now,
+      wallTime: now,
       // A machine that is off wakes nobody.
       async wait(milliseconds: number, signal?: AbortSignal) {
         await timers.wait(milliseconds, signal)

@@ -297,7 +297,7 @@ test('a stream that breaks off is told from an answer that is wrong', () => {
       decoder.push(Buffer.from(body))
       decoder.end()
     } catch (error) {
-      return (error as CliError).details.brokeOff
+      return (error as CliError).details.isCutOff
     }
     return 'whole'
   }

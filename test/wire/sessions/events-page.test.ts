@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { CliError, type Kind } from '../../../src/errors.ts'
+import { CliError, type FailureKind } from '../../../src/errors.ts'
 import { isToldForGood, readEventItem, readEventsPage } from '../../../src/wire/sessions/events-page.ts'
 
 function failureOf(read: () => unknown): CliError | undefined {
@@ -94,7 +94,7 @@ test.each<[data: string, name: string, kind: string, isPermanent: boolean, says:
   expect(failure?.details).toMatchObject({ body, requestId: body.request_id })
 })
 
-test.each<[kind: Kind, status: number | undefined, isPermanent: boolean | undefined, is: boolean]>([
+test.each<[kind: FailureKind, status: number | undefined, isPermanent: boolean | undefined, is: boolean]>([
   ['credentials', undefined, true, true],
   ['refused', 200, true, true],
   ['payment', 299, true, true],

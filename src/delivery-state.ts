@@ -1,4 +1,4 @@
-import { Crowd } from './crowd.ts'
+import { ActiveSet } from './active-set.ts'
 
 /**
  * How far a call got, in the order of what it would mean to send it again:
@@ -10,16 +10,17 @@ import { Crowd } from './crowd.ts'
  * - `answered`: a 2xx began, whatever it says: an error in it does not prove that nothing was carried out.
  * - `done`: the response was read; of an event, its receipt came.
  */
-export const fates = ['not-sent', 'refused', 'failed', 'sent', 'answered', 'done'] as const
+export const deliveryStates = ['not-sent', 'refused', 'failed', 'sent', 'answered', 'done'] as const
 
-export type Fate = (typeof fates)[number]
+export type DeliveryState = (typeof deliveryStates)[number]
 
 /** The fate of a call after one more attempt: the furthest of all its attempts. */
-export const advance = (before: Fate, attempt: Fate): Fate =>
-  fates.indexOf(attempt) > fates.indexOf(before) ? attempt : before
+export const laterState = (before: DeliveryState, attempt: DeliveryState): DeliveryState =>
+  deliveryStates.indexOf(attempt) > deliveryStates.indexOf(before) ? attempt : before
 
 /** The service has certainly not taken the request. */
-export const isNotTaken = (fate: Fate | undefined): boolean => fate === 'not-sent' || fate === 'refused'
+export const isCertainlyUnaccepted = (fate: DeliveryState | undefined): boolean =>
+  fate === 'not-sent' || fate === 'refused'
 
 /**
  * When a request may be sent again: `not-taken` only after an answer that says it was not
@@ -28,12 +29,12 @@ export const isNotTaken = (fate: Fate | undefined): boolean => fate === 'not-sen
 export type Repeat = 'not-taken' | 'failed' | 'always'
 
 /** What of an endpoint decides what a fate means. */
-export interface Stakes {
+export interface DeliveryRules {
   repeat: Repeat
   /** Only a receipt proves that the request was carried out: a gateway may answer for the service, in either way. */
   isProvedByReceipt?: boolean
   /** The command that shows what became of it. */
-  look?: string | undefined
+  inspectCommand?: string | undefined
 }
 
 /** Whether a request was sent. `unknown`: it left, and no answer came. */
@@ -42,10 +43,10 @@ export type Sent = 'no' | 'unknown' | 'yes'
 /**
  * Whether a script may run the same command again. `look-first`: its work may be done already, and must not be done twice.
  */
-export type Retry = 'never' | 'later' | 'look-first'
+export type RetryAdvice = 'never' | 'later' | 'look-first'
 
 /** What a fate means for what was to be done. */
-export interface Meaning {
+export interface DeliveryOutcome {
   sent: Sent
   /** The same request may be sent again without harm. */
   safeToRetry: boolean
@@ -60,12 +61,19 @@ const mayBeAccepted = (look: string | undefined) =>
 
 const mayBeDone = 'the request was sent; whether it was carried out is not known'
 
-export function meaning(fate: Fate, { repeat, isProvedByReceipt = false, look }: Stakes): Meaning {
+export function describeDelivery(
+  fate: DeliveryState,
+  { repeat, isProvedByReceipt = false, inspectCommand }: DeliveryRules,
+): DeliveryOutcome {
   const isOnce = repeat === 'not-taken'
   // An interrupted reading leaves nothing in doubt.
-  const doubt = isProvedByReceipt ? mayBeAccepted(look) : repeat === 'always' ? undefined : mayBeDone
+  const doubt = isProvedByReceipt
+    ? mayBeAccepted(inspectCommand)
+    : repeat === 'always'
+      ? undefined
+      : mayBeDone
   const interruptedDoubt = isProvedByReceipt ? doubt : 'the request was sent; it may have been carried out'
-  const meanings: Record<Fate, Meaning> = {
+  const meanings: Record<DeliveryState, DeliveryOutcome> = {
     'not-sent': {
       sent: 'no',
       safeToRetry: true,
@@ -107,8 +115,8 @@ export class Calls {
   /** Those that change something, and are under way or ended after the last one began; with whether they are over. */
   readonly #told = new Map<Call, boolean>()
   /** What the earlier ones say against running the same command again. */
-  readonly #past = new Set<Retry | undefined>()
-  readonly #underWay = new Crowd<Call>()
+  readonly #past = new Set<RetryAdvice | undefined>()
+  readonly #underWay = new ActiveSet<Call>()
   #sentBefore: Sent = 'no'
   #isChanging = false
   #words: Words = nothing
@@ -118,7 +126,7 @@ export class Calls {
   #first: Words = nothing
 
   /** One of many has a caller that prints their outcomes itself. */
-  begin(stakes: Stakes, isOneOfMany = false): Call {
+  begin(stakes: DeliveryRules, isOneOfMany = false): Call {
     const isReading = stakes.repeat === 'always'
     const call: Call = track(stakes, () => this.#end(call, isReading))
     if (!isReading || !this.#isChanging) this.#underWay.add(call)
@@ -147,7 +155,7 @@ export class Calls {
     const isUnderWay = [...this.#told.values()].includes(false)
     const told = [...this.#told.keys()].filter((call) => !isUnderWay || this.#told.get(call) === false)
     // Of several the one that got furthest counts, if it leaves anything to be said.
-    const meant = fates
+    const meant = deliveryStates
       .flatMap((fate) => told.filter((call) => call.fate() === fate))
       .findLast((call) => call.meaning().interrupted !== undefined)
       ?.meaning().interrupted
@@ -165,7 +173,7 @@ export class Calls {
   }
 
   /** Whether the same command may be run again if the run is interrupted now. */
-  get retry(): Retry {
+  get retry(): RetryAdvice {
     if (!this.#isChanging || this.sent === 'no') return 'later'
     const last = [...this.#told.keys()].map(objectionOf)
     if (last.includes('look-first')) return 'look-first'
@@ -218,24 +226,24 @@ const inTurn = (said: readonly (string | undefined)[]): string | undefined =>
   said.filter((each) => each !== undefined).join('; ') || undefined
 
 /** What a call says against running the same command again. */
-function objectionOf(call: Call): Retry | undefined {
+function objectionOf(call: Call): RetryAdvice | undefined {
   if (call.fate() === 'done') return 'never'
   return call.meaning().safeToRetry ? undefined : 'look-first'
 }
 
-function track(stakes: Stakes, end: () => void) {
-  let fate: Fate = 'not-sent'
-  let before: Fate = fate
+function track(stakes: DeliveryRules, end: () => void) {
+  let fate: DeliveryState = 'not-sent'
+  let before: DeliveryState = fate
   return {
     fate: () => fate,
-    meaning: () => meaning(fate, stakes),
+    meaning: () => describeDelivery(fate, stakes),
     /** Another attempt begins. */
     attempt() {
       before = fate
     },
     /** The current attempt got this far. */
-    reach(reached: Fate) {
-      if (fate !== 'done') fate = advance(before, reached)
+    reach(reached: DeliveryState) {
+      if (fate !== 'done') fate = laterState(before, reached)
     },
     /** The call is over. Its result or its failure has the rest. */
     end,

@@ -1,11 +1,19 @@
 import { describe, expect, test } from 'vitest'
-import { advance, type Call, Calls, type Fate, fates, meaning, type Stakes } from '../../src/fate.ts'
+import {
+  type Call,
+  Calls,
+  type DeliveryRules,
+  type DeliveryState,
+  deliveryStates,
+  describeDelivery,
+  laterState,
+} from '../../src/delivery-state.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 
 const reading = endpoints.listEvents
 const asking = endpoints.chat
 const event = { ...endpoints.sendEvents, look: 'parley events list -s s1' }
-const once: Stakes = { repeat: 'not-taken' }
+const once: DeliveryRules = { repeat: 'not-taken' }
 
 const nothing = 'nothing was sent'
 const doubt = 'the request was sent; whether it was carried out is not known'
@@ -16,7 +24,7 @@ const left = 'the request was sent; it may have been carried out'
 const failure = 'the request was answered with a failure'
 
 /** What a fate means: was it sent, may it be sent again, and the words for a failure and for an interruption. */
-test.each<[string, Fate, Stakes, string, boolean, string | undefined, string | undefined]>([
+test.each<[string, DeliveryState, DeliveryRules, string, boolean, string | undefined, string | undefined]>([
   ['a list', 'not-sent', reading, 'no', true, nothing, nothing],
   ['a list', 'refused', reading, 'yes', true, undefined, 'nothing was accepted'],
   ['a list', 'failed', reading, 'yes', true, undefined, failure],
@@ -43,14 +51,16 @@ test.each<[string, Fate, Stakes, string, boolean, string | undefined, string | u
   ['another POST', 'answered', once, 'yes', false, undefined, left],
   ['another POST', 'done', once, 'yes', false, undefined, undefined],
 ])('%s that is %s', (_, fate, stakes, sent, safeToRetry, failed, interrupted) => {
-  expect(meaning(fate, stakes)).toEqual({ sent, safeToRetry, failed, interrupted })
+  expect(describeDelivery(fate, stakes)).toEqual({ sent, safeToRetry, failed, interrupted })
 })
 
 test('a call never gets less far, whatever a later attempt comes to', () => {
-  for (const before of fates) {
-    for (const attempt of fates) {
-      const after = advance(before, attempt)
-      expect(fates.indexOf(after)).toBe(Math.max(fates.indexOf(before), fates.indexOf(attempt)))
+  for (const before of deliveryStates) {
+    for (const attempt of deliveryStates) {
+      const after = laterState(before, attempt)
+      expect(deliveryStates.indexOf(after)).toBe(
+        Math.max(deliveryStates.indexOf(before), deliveryStates.indexOf(attempt)),
+      )
     }
   }
 })
@@ -58,7 +68,7 @@ test('a call never gets less far, whatever a later attempt comes to', () => {
 test('what an attempt has come to takes the place of what it may have come to', () => {
   const calls = new Calls()
   const call = calls.begin(event)
-  const come = (fate: Fate) => {
+  const come = (fate: DeliveryState) => {
     call.reach(fate)
     return call.fate()
   }
@@ -110,14 +120,14 @@ describe('how far the requests of a run got', () => {
 })
 
 /** A run of which calls begin, and come to something, each by its name. */
-function startRun(stakes: Stakes = event) {
+function startRun(stakes: DeliveryRules = event) {
   const calls = new Calls()
   const begun = new Map<string, Call>()
   return {
     calls,
     begin: (name: string, options?: Parameters<typeof calls.begin>[1]) =>
       void begun.set(name, calls.begin(stakes, options)),
-    end(name: string, fate: Fate) {
+    end(name: string, fate: DeliveryState) {
       begun.get(name)?.reach(fate)
       begun.get(name)?.end()
     },
@@ -203,7 +213,7 @@ test('what is said first stands before the rest, until its work is done', async 
 })
 
 describe('whether a run that is interrupted may be run again', () => {
-  test.each<[string, Stakes, Fate | undefined, string]>([
+  test.each<[string, DeliveryRules, DeliveryState | undefined, string]>([
     ['nothing was sent', event, 'not-sent', 'later'],
     ['an event was refused', event, 'refused', 'later'],
     ['an event is on the way', event, 'sent', 'look-first'],
@@ -238,7 +248,7 @@ describe('whether a run that is interrupted may be run again', () => {
     expect(calls.retry).toBe('never')
   })
 
-  test.each<[string, Stakes, first: Fate, then: Fate, string]>([
+  test.each<[string, DeliveryRules, first: DeliveryState, then: DeliveryState, string]>([
     ['an event was accepted, and nothing of the next was sent', event, 'done', 'not-sent', 'never'],
     ['an event was accepted, and the next refused', event, 'done', 'refused', 'never'],
     ['an event was accepted, and the next is in doubt', event, 'done', 'sent', 'look-first'],

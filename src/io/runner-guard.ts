@@ -1,18 +1,18 @@
 import { Writable } from 'node:stream'
-import { breakUpCommands } from './escape.ts'
+import { breakRunnerCommands } from './escape.ts'
 import type { StdStream } from './output.ts'
 
 /**
  * Takes their meaning from what a runner of GitHub's would read as its own commands: `::` at the start of a line, and
  * `##[` anywhere. `isAtStart` says whether the text begins a line.
  */
-export function guardText(text: string, isAtStart = true): string {
+export function guardTextFromRunner(text: string, isAtStart = true): string {
   const marked = text.replace(/[\r\n]+(?=[^\r\n])/g, '$&| ')
-  return breakUpCommands(`${isAtStart && /^[^\r\n]/.test(marked) ? '| ' : ''}${marked}`)
+  return breakRunnerCommands(`${isAtStart && /^[^\r\n]/.test(marked) ? '| ' : ''}${marked}`)
 }
 
 /** A stream whose lines no runner takes for commands. It is a log: nothing on it is written anew, as on a terminal. */
-export function guardLines(stream: StdStream): StdStream {
+export function guardStreamFromRunner(stream: StdStream): StdStream {
   let guarded: Writable | undefined
   let isAtStart = true
   const open = () => {
@@ -21,7 +21,7 @@ export function guardLines(stream: StdStream): StdStream {
       decodeStrings: false,
       write(chunk: Uint8Array | string, _, done) {
         const text = typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString()
-        target.write(guardText(text, isAtStart), done)
+        target.write(guardTextFromRunner(text, isAtStart), done)
         isAtStart = /[\r\n]$/.test(text)
       },
     }).on('error', () => {})
@@ -32,6 +32,6 @@ export function guardLines(stream: StdStream): StdStream {
       guarded ??= open()
       return guarded
     },
-    writeNow: () => 0,
+    writeSync: () => 0,
   }
 }

@@ -2,7 +2,7 @@
  * A set for short-lived members. V8 keeps what stood in the table of a `Set` that has become too small or too large, and so
  * most members after they have left (src/README.md).
  */
-export class Crowd<T> {
+export class ActiveSet<T> {
   readonly #all: T[] = []
 
   add(one: T): void {

@@ -1,4 +1,4 @@
-import { callAfter, type Timers } from '../timers.ts'
+import { schedule, type Timers } from '../timers.ts'
 import type { StdStream } from './output.ts'
 
 /** A long run. */
@@ -18,7 +18,7 @@ const minute = 60_000
  * Prints on a stderr that is not a terminal that a long run is still at work: each minute for the first ten, then every ten.
  * `describe` returns its progress, which is printed after `still at work after 3 min: `. Returns a function that ends this.
  */
-export function giveLifeSigns(
+export function printProgressLines(
   { host, flags, note, timers, start }: LongRun,
   describe: () => string,
 ): () => void {
@@ -28,7 +28,7 @@ export function giveLifeSigns(
   function waitForNext(): () => void {
     const passed = Math.floor((timers.now() - start) / minute)
     const next = passed < 10 ? passed + 1 : (Math.floor(passed / 10) + 1) * 10
-    return callAfter(timers, start + next * minute - timers.now(), () => {
+    return schedule(timers, start + next * minute - timers.now(), () => {
       note(`still at work after ${next} min: ${describe()}`)
       stop = waitForNext()
     })
@@ -38,7 +38,7 @@ export function giveLifeSigns(
 }
 
 /** How long ago something was, for a person. */
-export function describeAgo(since: number, now: number): string {
+export function formatAgo(since: number, now: number): string {
   const seconds = Math.max(0, Math.round((now - since) / 1000))
   return seconds < 100 ? `${seconds} s ago` : `${Math.round(seconds / 60)} min ago`
 }

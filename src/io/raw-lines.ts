@@ -1,5 +1,5 @@
 /** A line of a file as it was found there, without its line break. */
-export interface CutLine {
+export interface RawLine {
   /** `undefined` if it is longer than what was asked for. */
   bytes: Uint8Array | undefined
   /** Where the next line begins. Bytes from the start. */
@@ -15,10 +15,10 @@ const newline = 0x0a
  * read, since a batch takes its time over a chunk, and a list of its lines would outlive the young generation.
  * Of a line that is longer than `longest` nothing is kept.
  */
-export async function* cutLines(
+export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,
   longest: number,
-): AsyncGenerator<Iterable<CutLine>, void, undefined> {
+): AsyncGenerator<Iterable<RawLine>, void, undefined> {
   let kept: Uint8Array[] = []
   let size = 0
   let end = 0
@@ -29,7 +29,7 @@ export async function* cutLines(
     if (size <= longest) kept.push(piece)
   }
 
-  function cut(isWhole: boolean): CutLine {
+  function cut(isWhole: boolean): RawLine {
     const bytes = size > longest ? undefined : kept.length === 1 ? kept[0] : Buffer.concat(kept)
     if (isWhole) end++
     kept = []
@@ -37,7 +37,7 @@ export async function* cutLines(
     return { bytes, end, isWhole }
   }
 
-  function* cutChunk(chunk: Uint8Array): Generator<CutLine> {
+  function* cutChunk(chunk: Uint8Array): Generator<RawLine> {
     let start = 0
     for (let stop = chunk.indexOf(newline); stop >= 0; stop = chunk.indexOf(newline, start)) {
       keep(chunk.subarray(start, stop))

@@ -11,7 +11,7 @@ const looks = { key: '1', text: '32', other: '36' } as const
  * there twice stay as they are spelled. A text loses escapes that it does not need, and its control characters are escaped.
  * The text is one that `JSON.parse` accepts. Its depth should be bounded, for a line is as long as it is deep.
  */
-export function* layOutJson(json: string): Generator<Span[]> {
+export function* formatJsonLines(json: string): Generator<Span[]> {
   let line: Span[] = []
   let depth = 0
   let before = ''
@@ -22,7 +22,7 @@ export function* layOutJson(json: string): Generator<Span[]> {
     if (isEnd) depth--
     if (isEnd ? !isOpened : isOpened || before === ',') {
       yield line
-      line = depth > 0 ? [{ text: '  '.repeat(depth), look: '' }] : []
+      line = depth > 0 ? [{ text: '  '.repeat(depth), sgr: '' }] : []
     }
     if (mark === '{' || mark === '[') depth++
     const end = ',:{}[]'.includes(mark) ? place + 1 : endOfValue(json, place)
@@ -35,25 +35,25 @@ export function* layOutJson(json: string): Generator<Span[]> {
 
 function spanOf(json: string, start: number, end: number): Span {
   const text = json.slice(start, end)
-  if (',:{}[]'.includes(text)) return { text: text === ':' ? ': ' : text, look: '' }
-  if (!text.startsWith('"')) return { text, look: looks.other }
+  if (',:{}[]'.includes(text)) return { text: text === ':' ? ': ' : text, sgr: '' }
+  if (!text.startsWith('"')) return { text, sgr: looks.other }
   const isKey = json[skipBlanks(json, end)] === ':'
-  return { text: escapeJson(JSON.stringify(JSON.parse(text))), look: isKey ? looks.key : looks.text }
+  return { text: escapeJson(JSON.stringify(JSON.parse(text))), sgr: isKey ? looks.key : looks.text }
 }
 
 /** A line is as long as it is deep. */
-const deepest = 100
+const maxDepth = 100
 
 /** Of what is laid out, in characters: indentation may be many times as long as what is indented. */
-const longestPage = 2 ** 24
+const maxFormattedLength = 2 ** 24
 
 /** JSON laid out whole; `undefined` if the text is not JSON, is nested too deep, or would become too long. */
-export function layOutPage(text: string, paint: (line: readonly Span[]) => string): string | undefined {
-  if (tryParseJson(text) === undefined || isDeeperThan(text, deepest)) return undefined
+export function formatJson(text: string, paint: (line: readonly Span[]) => string): string | undefined {
+  if (tryParseJson(text) === undefined || isDeeperThan(text, maxDepth)) return undefined
   let page = ''
-  for (const line of layOutJson(text)) {
+  for (const line of formatJsonLines(text)) {
     page += `${paint(line)}\n`
-    if (page.length > longestPage) return undefined
+    if (page.length > maxFormattedLength) return undefined
   }
   return page
 }
