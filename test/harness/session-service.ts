@@ -174,7 +174,7 @@ export function createSessionService(script: SessionScript) {
 
   function happen(event: Event, how: Visibility): Happened {
     const id = script.hasNoIds ? undefined : `e${history.length + 1}`
-    const whole = { id, processed_at: new Date(timers.date()).toISOString(), ...event }
+    const whole = { id, processed_at: new Date(timers.wallTime()).toISOString(), ...event }
     const happened = { ...script.usually, ...how, event: whole, at: timers.now() }
     history.push(happened)
     for (const offer of streams) offer(happened)
