@@ -3,43 +3,92 @@ import { CliError } from './errors.ts'
 /** The secrets of a run, which no text on stderr shows. */
 export class Secrets {
   readonly #secrets = new Map<string, Secret>()
+  /** Length of the longest secret, in UTF-16 units. */
+  #longestSecret = 0
 
   add(secret: string): void {
-    if (secret.length >= shortest && !this.#secrets.has(secret)) this.#secrets.set(secret, new Secret(secret))
-  }
-
-  /** A text without the secrets, which a service may repeat, and without passwords and keys in URLs. */
-  readonly redact = (text: string): string =>
-    this.#without(text)
-      .replace(/([/\\]{2})[^\s/\\?#]*@/g, '$1[redacted]@')
-      .replace(/([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi, '$1[redacted]')
-
-  #without(text: string): string {
-    if (this.#secrets.size === 0) return text
-    const read = readEscapes(text)
-    const places = [...this.#secrets.values()].flatMap((secret) => secret.placesIn({ text }, read))
-    let shown = ''
-    let end = 0
-    // Of secrets that overlap nothing stays, as when one is the beginning of the other.
-    for (const place of places.sort((one, other) => one.start - other.start)) {
-      if (place.start >= end) shown += `${text.slice(end, place.start)}[redacted]`
-      end = Math.max(end, place.end)
-    }
-    return shown + text.slice(end)
+    if (secret.length < shortest || this.#secrets.has(secret)) return
+    this.#secrets.set(secret, new Secret(secret))
+    this.#longestSecret = Math.max(this.#longestSecret, secret.length)
   }
 
   /**
-   * The same of all texts, names and numbers in a value of JSON. To be called before it is written as JSON, of which a quote
-   * might be lost, and before a text is cut: half a secret is a secret too.
+   * Replaces the secrets in a text, which a service may repeat, and passwords and keys in URLs. If the result is longer than
+   * `longest` UTF-16 units, its start and an ellipsis are returned. The cut is made in redacted text, because a part of a
+   * secret is a secret too. Reads the text in blocks and no further than needed, so that memory does not grow with it.
    */
-  readonly redactValue = (value: unknown, depth = 0): unknown => {
-    if (typeof value === 'string') return this.redact(value)
-    if (typeof value === 'number') return this.redact(`${value}`) === `${value}` ? value : '[redacted]'
-    if (typeof value !== 'object' || value === null) return value
-    if (depth === deepest) return '…'
-    const inner = (each: unknown) => this.redactValue(each, depth + 1)
-    if (Array.isArray(value)) return value.map(inner)
-    return Object.fromEntries(Object.entries(value).map(([key, each]) => [this.redact(key), inner(each)]))
+  readonly redact = (text: string, longest = Infinity): string => {
+    const blocks: string[] = []
+    let length = 0
+    for (let at = 0; at < text.length && length <= longest; ) {
+      const { shown, end } = this.#redactBlock(text, at)
+      blocks.push(shown)
+      length += shown.length
+      at = end
+    }
+    const shown = blocks.join('')
+    return shown.length > longest ? `${shown.slice(0, longest)}…` : shown
+  }
+
+  /** Redacts the block that begins at `at`. A secret that begins in a block belongs to that block, up to its end. */
+  #redactBlock(text: string, at: number): { shown: string; end: number } {
+    const readAhead = longestInAddress + this.#longestSecret * longestEscape
+    const part = text.slice(at, at + blockLength + readAhead)
+    const limit = Math.min(blockLength, part.length)
+    let shown = ''
+    let end = 0
+    // Overlapping places are replaced together, for example if one secret is the beginning of another.
+    for (const place of this.#findPlaces(part)) {
+      if (place.start >= Math.max(limit, end)) break
+      if (place.start >= end) shown += part.slice(end, place.start) + place.shown
+      end = Math.max(end, place.end)
+    }
+    return { shown: shown + part.slice(end, limit), end: at + Math.max(limit, end) }
+  }
+
+  #findPlaces(text: string): ShownPlace[] {
+    const inAddresses = addressSecrets.flatMap((pattern) =>
+      Array.from(text.matchAll(pattern), ({ 0: whole, 1: name, index: start }) => {
+        return { start, end: start + whole.length, shown: `${name}[redacted]` }
+      }),
+    )
+    const read = this.#secrets.size > 0 ? readEscapes(text) : { text }
+    const inText = [...this.#secrets.values()].flatMap((secret) => secret.placesIn({ text }, read))
+    const places = [...inAddresses, ...inText.map((place) => ({ ...place, shown: '[redacted]' }))]
+    return places.sort((one, other) => one.start - other.start)
+  }
+
+  /**
+   * Replaces the secrets in all texts, names and numbers of a JSON value, and shortens the value if these have more than
+   * `longest` UTF-16 units. Call it before the value becomes JSON, because a replacement could remove a quote.
+   */
+  readonly redactValue = (whole: unknown, longest = Infinity): unknown => {
+    let left = longest
+    const redactText = (text: string) => {
+      const shown = this.redact(text, Math.max(0, left))
+      left -= shown.length
+      return shown
+    }
+    const redactInner = (value: unknown, depth: number): unknown => {
+      left--
+      if (typeof value === 'string') return redactText(value)
+      if (typeof value === 'number') return this.redact(`${value}`) === `${value}` ? value : '[redacted]'
+      if (typeof value !== 'object' || value === null) return value
+      if (depth === deepest) return '…'
+      if (Array.isArray(value)) {
+        const items: unknown[] = []
+        for (let at = 0; at < value.length && left >= 0; at++) items.push(redactInner(value[at], depth + 1))
+        return items
+      }
+      const fields: [name: string, value: unknown][] = []
+      // Unlike `Object.entries`, this makes no copy of a value that is too long to be shown.
+      for (const name in value) {
+        if (left < 0) break
+        fields.push([redactText(name), redactInner((value as Record<string, unknown>)[name], depth + 1)])
+      }
+      return Object.fromEntries(fields)
+    }
+    return redactInner(whole, 0)
   }
 
   /** Headers as they may be shown: one that is a secret has the value `[redacted]`. */
@@ -51,13 +100,33 @@ export class Secrets {
     return Object.fromEntries(shown)
   }
 
-  /** A failure as it may be shown. Bytes and heads of answers are for `--raw` and `api` alone. */
+  /**
+   * A failure as it may be shown. Its texts and its body are shortened, but not an answer that is in no file. Bytes and heads
+   * of answers are for `--raw` and `api` alone.
+   */
   redactFailure({ kind, message, details }: CliError): CliError {
     const { rawBody: _, head: __, ...shown } = details
-    const redacted = Object.entries(shown).map(([name, value]) => [name, this.redactValue(value)])
-    return new CliError(kind, this.redact(message), Object.fromEntries(redacted))
+    const redacted = Object.entries(shown).map(([name, value]) => {
+      const isOnlyCopy = name === 'answer' && details.kept === undefined
+      if (typeof value === 'string') return [name, this.redact(value, isOnlyCopy ? Infinity : longestText)]
+      return [name, this.redactValue(value, name === 'body' ? longestBody : Infinity)]
+    })
+    return new CliError(kind, this.redact(message, longestText), Object.fromEntries(redacted))
   }
 }
+
+/** Length of the blocks that a text is read in, in UTF-16 units. */
+const blockLength = 256 * 1024
+
+/** More units than one unit of a secret has in any spelling, for example as JSON within JSON. */
+const longestEscape = 64
+
+/** The longest user information or value of a URL that is found if it crosses the end of a block, in UTF-16 units. */
+const longestInAddress = 4096
+
+/** Limits of a failure's texts, and of the texts of its body in total, in UTF-16 units. */
+const longestText = 64 * 1024
+const longestBody = 1024 * 1024
 
 /** How many levels of a value are shown. */
 const deepest = 200
@@ -69,6 +138,17 @@ interface SecretPlace {
   start: number
   end: number
 }
+
+interface ShownPlace extends SecretPlace {
+  /** Replaces the place. */
+  shown: string
+}
+
+/** User information in a URL, and values of its query that have the name of a secret. The first group is shown. */
+const addressSecrets = [
+  /([/\\]{2})[^\s/\\?#]*(?=@)/g,
+  /([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi,
+]
 
 /** What finds one secret in a text, however it is spelled there: as it is, escaped, or as a part of base64. */
 class Secret {

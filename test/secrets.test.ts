@@ -111,6 +111,61 @@ test.each([
   expect(knowing('canary-secret').redact(text)).toBe(shown)
 })
 
+describe('in a long text', () => {
+  const secret = 'canary-se/cret"1'
+  const json = JSON.stringify(secret).slice(1, -1)
+  const url = encodeURIComponent(secret)
+  const codes = [...secret].map((char) => `\\\\u00${char.charCodeAt(0).toString(16)}`).join('')
+  const block = 2 ** 18
+
+  test.each([
+    ['as it is', secret, '[redacted]'],
+    ['in JSON', json, '[redacted]'],
+    ['in a URL', url, '[redacted]'],
+    ['in codes of JSON in JSON', codes, '[redacted]'],
+    ['twice', secret + secret, '[redacted][redacted]'],
+    ['as a password', 'https://user:pass@host', 'https://[redacted]@host'],
+    ['as a value of a query', '?access_token=abc&x', '?access_token=[redacted]&x'],
+  ])('a secret is redacted wherever a block ends in it: %s', (_, spelled, shown) => {
+    const { redact } = knowing(secret)
+    for (let before = 0; before <= spelled.length; before++) {
+      const start = ' '.repeat(block - before)
+      expect(redact(`${start}${spelled} end`) === `${start}${shown} end`).toBe(true)
+    }
+  })
+
+  test('overlapping secrets at the end of a block are replaced together', () => {
+    const { redact } = knowing('abcdef', 'defghi', 'ghijkl')
+    for (let before = 0; before <= 12; before++) {
+      const start = ' '.repeat(block - before)
+      expect(redact(`${start}abcdefghijkl end`) === `${start}[redacted] end`).toBe(true)
+    }
+  })
+
+  test('a cut shows no part of a secret, however it is spelled', () => {
+    const { redact } = knowing(secret)
+    for (const spelled of [secret, json, url, codes])
+      for (let longest = 0; longest <= 40; longest++)
+        expect(redact(`a text ${spelled} and more`, longest)).toBe(
+          'a text [redacted] and more'.length <= longest
+            ? 'a text [redacted] and more'
+            : `${'a text [redacted] and more'.slice(0, longest)}…`,
+        )
+  })
+
+  test('a text is read no further than needed', () => {
+    let read = 0
+    const text = Object.assign(Object('x'.repeat(2 ** 22)), {
+      slice(start: number, end: number) {
+        read = Math.max(read, end)
+        return String.prototype.slice.call(this, start, end)
+      },
+    })
+    expect(knowing(secret).redact(text, 10)).toBe(`${'x'.repeat(10)}…`)
+    expect(read).toBeLessThan(2 ** 19)
+  })
+})
+
 describe('in an address', () => {
   test.each([
     ['see https://u:p@h.test/ and ftp://u@h', 'see https://[redacted]@h.test/ and ftp://[redacted]@h'],
@@ -229,6 +284,30 @@ describe('a failure', () => {
       body: [{ '[redacted]': ['[redacted]', '[redacted]', 12], a: null, b: true, c: undefined }, 'x'],
     })
     expect(redactFailure(new CliError('usage', 'x')).details).toEqual({})
+  })
+
+  test('shortens its texts and its body, but not an answer that is in no file', () => {
+    const long = `known-secret${' x'.repeat(2 ** 20)}`
+    const details = { serviceMessage: long, answer: long, body: { a: long, b: long }, resume: [long] }
+    const { message, details: shown } = redactFailure(new CliError('refused', long, details))
+    const start = (length: number) => `${long.replace('known-secret', '[redacted]').slice(0, length)}…`
+    expect(message === start(2 ** 16)).toBe(true)
+    expect(shown.serviceMessage === start(2 ** 16)).toBe(true)
+    expect(JSON.stringify(shown.body).length).toBeLessThan(2 ** 20 + 100)
+    expect(shown.answer === long.replace('known-secret', '[redacted]')).toBe(true)
+    expect(shown.resume?.[0] === shown.answer).toBe(true)
+    const kept = redactFailure(new CliError('refused', 'x', { answer: long, kept: 'answer.txt' }))
+    expect(kept.details.answer === start(2 ** 16)).toBe(true)
+  })
+
+  test.each([
+    ['items', Array(2 ** 21).fill(1)],
+    ['fields', Object.fromEntries(Array.from({ length: 2 ** 18 }, (_, at) => [`field ${at}`, null]))],
+    ['lists', Array.from({ length: 2 ** 20 }, () => [[]])],
+  ])('shortens a body of many %s', (_, body) => {
+    const { details } = redactFailure(new CliError('refused', 'x', { body }))
+    expect(Object.keys(details.body as object).length).toBeLessThanOrEqual(2 ** 20 + 1)
+    expect(JSON.stringify(details.body).length).toBeLessThan(2 ** 22)
   })
 
   test('shows 200 levels of its body, and numbers as numbers', () => {

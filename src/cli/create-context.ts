@@ -5,6 +5,9 @@ import { createOutput } from '../io/output.ts'
 import { createStyle } from '../io/style.ts'
 import { createLineWrapper } from '../io/wrapping.ts'
 
+/** How much of a message is read: the spaces of a line are joined, so more than is shown. In UTF-16 units. */
+const longest = 64 * 1024
+
 /** Makes the context of a command. */
 export async function createContext(host: Host, flags: SharedFlags, run: RunContext): Promise<Context> {
   const { redact } = run.secrets
@@ -14,13 +17,13 @@ export async function createContext(host: Host, flags: SharedFlags, run: RunCont
   const print = (line: string) => {
     host.stderr.open().write(`${line}\n`)
   }
-  const say = (line: string) => print(wrap(redact(`parley: ${oneLine(redact(line), 2000)}`)))
+  const say = (line: string) => print(wrap(redact(`parley: ${oneLine(redact(line, longest), 2000)}`)))
   const note = (line: string) => {
     if (!flags.quiet) say(line)
   }
   const warn = (line: string) => {
     if (flags.errors !== 'json') return say(line)
-    print(escapeJson(JSON.stringify({ warning: oneLine(redact(line), 2000) })))
+    print(escapeJson(JSON.stringify({ warning: oneLine(redact(line, longest), 2000) })))
   }
   const tell = (line: string) => {
     if (!flags.quiet) print(redact(line))

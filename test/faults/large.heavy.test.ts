@@ -1,4 +1,6 @@
+import { writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
@@ -15,6 +17,45 @@ function flood(socket: Socket, block: Uint8Array, start = ''): void {
   socket.write(open + start)
   const pump = () => {
     while (!socket.destroyed && socket.write(block));
+  }
+  socket.on('drain', pump)
+  pump()
+}
+
+/** Answers with one text of 140 MiB, which are not what was asked for. */
+const hugeTexts: {
+  name: string
+  head: string
+  tail: string
+  flags?: string[]
+  code: 7 | 8
+  memory: number
+}[] = [
+  {
+    name: 'an error envelope',
+    head: '{"type":"error","error":{"type":"api_error","message":"',
+    tail: '"}}',
+    code: 7,
+    memory: 700,
+  },
+  { name: 'an answer of an unknown shape', head: '{"output":"', tail: '"}', code: 8, memory: 700 },
+  {
+    name: 'an answer that does not match the schema',
+    head: '{"content":[{"type":"text","text":"',
+    tail: '"}]}',
+    flags: ['--schema', 'schema.json'],
+    code: 8,
+    memory: 1600,
+  },
+]
+
+function sendHuge(socket: Socket, head: string, tail: string): void {
+  const block = Buffer.alloc(2 ** 20, 'x')
+  let left = 140
+  socket.write(`${open}${head}`)
+  const pump = () => {
+    while (left-- > 0) if (!socket.write(block)) return
+    socket.off('drain', pump).end(tail)
   }
   socket.on('drain', pump)
   pump()
@@ -44,6 +85,20 @@ faultsOnce('R: large responses', [
     reqs: 1,
     memory: 150,
   },
+  ...hugeTexts.flatMap(({ name, code, memory, head, tail, flags = [] }) =>
+    [[], ['--errors', 'json']].map(
+      (errors): Row => ({
+        name: `R35 ${[name, ...errors].join(' ')}`,
+        script: (socket) => sendHuge(socket, head, tail),
+        argv: [...chat, ...flags, ...errors],
+        prepare: (folder) => writeFileSync(join(folder, 'cwd/schema.json'), '{"type":"object"}'),
+        files: ['cwd/schema.json'],
+        code,
+        reqs: 1,
+        memory,
+      }),
+    ),
+  ),
   {
     name: 'R36 blanks without end',
     script: (socket) => flood(socket, Buffer.alloc(2 ** 20, 32)),
