@@ -1,5 +1,7 @@
+import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
 import type { Input } from '../io/input.ts'
+import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { GivenBody, Part } from './body.ts'
 import { type FileKinds, readGivenFile } from './files.ts'
 
@@ -19,7 +21,11 @@ export interface Prompt {
 }
 
 /** Reads a prompt from words, `-i`, `-f` and stdin. Throws a usage error. */
-export async function readPrompt(input: Input, words: string[], options: PromptOptions): Promise<Prompt> {
+export async function readPrompt(
+  { input, note }: Pick<Context, 'input' | 'note'>,
+  words: string[],
+  options: PromptOptions,
+): Promise<Prompt> {
   const { input: name } = options
   const given =
     name === undefined
@@ -32,6 +38,8 @@ export async function readPrompt(input: Input, words: string[], options: PromptO
   if (given || prompt !== undefined) {
     if (words.length === 0) input.skipStdin('-i FILE')
     const piped = words.length === 0 ? '' : await input.readPipedAddition('the prompt')
+    if (looksLikeBody(piped))
+      note(`stdin looks like a request body; it is sent as text${given ? '' : '. -i - sends it as the body'}`)
     const texts = [prompt ?? '', piped].filter((text) => text !== '')
     return { given, turn: [...texts.map((text) => ({ text })), ...files], text: prompt ?? '' }
   }
@@ -41,6 +49,14 @@ export async function readPrompt(input: Input, words: string[], options: PromptO
     return { given: { text, name: 'stdin', hint }, turn: files, text: '' }
   }
   return { turn: [...(text === '' ? [] : [{ text }]), ...files], text }
+}
+
+/** Fields of a request body that other JSON hardly has. */
+const bodyFields = ['contents', 'generationConfig', 'systemInstruction', 'safetySettings']
+
+function looksLikeBody(text: string): boolean {
+  const value = /^\s*\{/.test(text) ? tryParseJson(text) : undefined
+  return isObject(value) && bodyFields.some((field) => Object.hasOwn(value, field))
 }
 
 const fileKinds: FileKinds = {

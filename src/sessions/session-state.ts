@@ -169,6 +169,11 @@ export class SessionState {
     return this.#idle?.eventIds?.filter((id) => this.#whyDone(id) === undefined) ?? []
   }
 
+  /** Entries of the last idle event's `event_ids` that are not ids. */
+  get oddIds(): readonly unknown[] {
+    return this.#idle?.oddIds ?? []
+  }
+
   /** The pending tool uses, if the session rests for them. */
   get asked(): string[] {
     return !this.isAtRest || this.#end !== undefined || isStuck(this.#idle?.type) ? [] : this.pending

@@ -23,6 +23,21 @@ describe('where the prompt comes from', () => {
     expect(partsOf(await run(['chat', 'Hi'], { stdin: '' }))).toEqual([{ text: 'Hi' }])
   })
 
+  test.each([
+    ['chat', ['chat', 'hello']],
+    ['image', ['image', '-m', 'pictures', 'a fox', '--dry-run']],
+  ])('%s notes that a piped request body is sent as text, and names -i -', async (_, argv) => {
+    for (const stdin of ['{"generationConfig":{"temperature":0}}', ' {"contents":[]}\n']) {
+      const ended = await run([...argv, '--dry-run'], { stdin })
+      expect(JSON.parse(ended.out).body.contents[0].parts.at(-1)).toEqual({ text: stdin })
+      expect(ended.err).toBe(
+        'parley: stdin looks like a request body; it is sent as text. -i - sends it as the body\n',
+      )
+    }
+    for (const stdin of ['{"name":"fox"}', '{"contents":', '["contents"]'])
+      expect((await run([...argv, '--dry-run'], { stdin })).err).toBe('')
+  })
+
   test('the word - is the text on stdin', async () => {
     const ended = await run(['chat', 'Translate', '-', 'please'], { stdin: 'hello\n' })
     expect(partsOf(ended)).toEqual([{ text: 'Translate hello please' }])
@@ -112,7 +127,6 @@ describe('a pipe that brings nothing beside what was given', () => {
     ['a body of image', ['image', '-m', 'pictures', '-i', 'body.json'], '-i FILE'],
     ['events of a file', ['events', 'send', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
     ['events of a run', ['events', 'run', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
-    ['an interrupt', ['events', 'send', '-s', 'sesn_1', '--interrupt'], 'an interrupt'],
   ])('P61 --fail-on-empty beside what leaves stdin alone is exit 2: %s', async (_, argv, beside) => {
     writeFileSync(join(cwd, 'events.json'), '[{"type":"user.interrupt"}]')
     writeFileSync(join(cwd, 'lines.txt'), '{"prompt":"Hi"}\n')

@@ -36,7 +36,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const isLaidOut = markdown && !schema && !context.flags.raw && fileName === undefined
   // Before the prompt, which would use up a stdin that `--system @-` asks for.
   const flags = await readBodyFlags(context.input, options, schema)
-  const { given, turn } = await readPrompt(context.input, words, options)
+  const { given, turn } = await readPrompt(context, words, options)
   const file = await openOutput(context, fileName)
   const conversation = await openThread(context, options.thread, given)
   const body = {

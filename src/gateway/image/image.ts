@@ -80,12 +80,12 @@ export function chooseModel({ model }: Pick<ImageOptions, 'model'>, settings: Re
 
 /** The request's body, and a file name made from what it asks for. Throws a usage error. */
 async function readBody(
-  { input }: Context,
+  context: Context,
   words: string[],
   options: ImageOptions,
 ): Promise<{ body: Uint8Array; name: string }> {
-  const flags = await readBodyFlags(input, options)
-  const { text, ...prompt } = await readPrompt(input, words, options)
+  const flags = await readBodyFlags(context.input, options)
+  const { text, ...prompt } = await readPrompt(context, words, options)
   const body = await buildBody({ ...flags, ...prompt })
   return { body, name: nameFrom(text || (await promptOf(body))) }
 }

@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { CliError, usageError, usageErrorOfProblems } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
-import { resultCommand, stillWaiting } from '../following/stop-text.ts'
+import { describeOddIds, resultCommand, stillWaiting } from '../following/stop-text.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { briefly } from '../plain-name.ts'
 import { confirmation } from '../reply-events.ts'
@@ -42,10 +42,10 @@ export async function confirmToolUses(
         throw usageError('the input already says allow or deny: leave out --allow and --deny')
       return send(given.body)
     }
-    uses = requirePending(access, given.record)
+    uses = requirePending(access, given.record, options)
   }
   if (!allow && !deny) return askAndSend(access, uses, options, send)
-  if (pending) uses = await requireListed(access, await readRecord(access))
+  if (pending) uses = await requireListed(access, await readRecord(access), options)
   if (allow) requireSingle(uses)
   const reason = message === undefined ? undefined : await context.input.readFlagValue(message, '--message')
   await send(toBody(uses.map(({ id }) => confirmation(id, allow ? 'allow' : 'deny', reason))))
@@ -101,13 +101,15 @@ function toBody(events: SessionEvent[]): Uint8Array {
 async function askAndSend(
   access: SessionAccess,
   named: readonly PendingUse[],
-  { pending, follow }: ConfirmOptions,
+  options: ConfirmOptions,
   send: (body: EventsBody) => Promise<void>,
 ): Promise<void> {
   const { context, parts } = access
+  const { pending, follow } = options
   if (!canAsk(context)) throw usageError('give --allow or --deny: there is no terminal to ask on')
   const shown = await readRecord(access)
-  const uses = named.length > 0 ? requireShown(access, shown, named) : await requireListed(access, shown)
+  const uses =
+    named.length > 0 ? requireShown(access, shown, named) : await requireListed(access, shown, options)
   requireSingle(uses)
   const asker = new Asker(context, parts.look)
   const questions = uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text }))
@@ -161,15 +163,23 @@ async function readRecord({ context, caller, parts }: SessionAccess): Promise<Se
 }
 
 /** What waits by the service's list. Of a rest that lists nothing a person names what is to be answered. */
-async function requireListed(access: SessionAccess, record: SessionRecord): Promise<PendingUse[]> {
+async function requireListed(
+  access: SessionAccess,
+  record: SessionRecord,
+  options: ConfirmOptions,
+): Promise<PendingUse[]> {
   const { state } = record
   if (state.unlisted.length > 0)
     throw await stillWaiting(access.context, access.parts.params.session, state, state.unlisted)
-  return requirePending(access, record)
+  return requirePending(access, record, options)
 }
 
-function requirePending({ context, parts }: SessionAccess, record: SessionRecord): PendingUse[] {
-  const uses = record.pending(context, parts.params.session)
+function requirePending(
+  { context, parts }: SessionAccess,
+  record: SessionRecord,
+  { allow, deny }: ConfirmOptions,
+): PendingUse[] {
+  const uses = record.pending(context, parts.params.session, { isAsked: !allow && !deny })
   if (uses.length > 0) return uses
   throw usageError(
     `nothing waits ${record.state.pending.length > 0 ? 'that can be confirmed' : 'for an answer'}`,
@@ -186,7 +196,7 @@ function requireShown(
   const uses = named.map(({ id }) => record.use(id))
   const problems = uses.flatMap((use) => {
     if (use.type === undefined) return [`shows no tool use ${use.id}`]
-    const why = whyUnconfirmable(context, session, use)
+    const why = whyUnconfirmable(context, session, use, { isAsked: true })
     if (why !== undefined) return why
     const over = record.whyOver(use.id)
     return over === undefined ? [] : [`${use.id} is not asked about: ${over}`]
@@ -221,10 +231,11 @@ class SessionRecord {
   }
 
   /** The tool uses that wait and can be confirmed, or of which nothing is known; the others are named on stderr. */
-  pending(context: Context, session: string): PendingUse[] {
+  pending(context: Context, session: string, { isAsked }: { isAsked: boolean }): PendingUse[] {
+    for (const line of describeOddIds(this.state)) context.warn(line)
     return this.state.pending.flatMap((id) => {
       const use = this.use(id)
-      const why = use.type === undefined ? undefined : whyUnconfirmable(context, session, use)
+      const why = use.type === undefined ? undefined : whyUnconfirmable(context, session, use, { isAsked })
       if (why !== undefined) context.note(why)
       return why === undefined ? [use] : []
     })
@@ -249,11 +260,20 @@ class SessionRecord {
   }
 }
 
-/** Why a tool use cannot be confirmed, and what it needs instead. */
-function whyUnconfirmable(context: Context, session: string, use: PendingUse): string | undefined {
+/**
+ * Returns why a tool use cannot be confirmed, and what it needs instead. A question has to name the tool; a verdict of the
+ * command line does not.
+ */
+function whyUnconfirmable(
+  context: Context,
+  session: string,
+  use: PendingUse,
+  { isAsked }: { isAsked: boolean },
+): string | undefined {
   const { id, type = '', text } = use
   if (needsResult(use))
     return `${id} is an ${type}: it needs a result, not a confirmation: ${resultCommand(context, session, type, [id])}`
   if (!/^agent\.(mcp_)?tool_use$/.test(type)) return `${id} cannot be confirmed: its type is ${type}`
-  return text !== undefined && !namesTool(text) ? `${id} is not answered: its tool has no name` : undefined
+  if (!isAsked || text === undefined || namesTool(text)) return undefined
+  return `${id} is not answered: its tool has no name; --allow and --deny answer it`
 }

@@ -52,7 +52,9 @@ export async function stillWaiting(
   return new CliError('waiting', `${session} waits for an answer`, {
     sent: 'yes',
     pending: ids,
-    problems: ids.map((id) => clip(summarizeToolUse(state, id), (host.stderr.columns || 80) - indent)),
+    problems: [...ids.map((id) => summarizeToolUse(state, id)), ...describeOddIds(state)].map((line) =>
+      clip(line, (host.stderr.columns || 80) - indent),
+    ),
     consequence: ways.join('\n'),
   })
 }
@@ -89,6 +91,14 @@ function nameUses(ids: string[]): string {
 }
 
 const isSafeWord = (id: string) => id.length <= 1000 && !id.startsWith('-')
+
+/** Returns a line about entries of `event_ids` that are not ids: nobody can answer them. */
+export function describeOddIds({ oddIds }: SessionState): string[] {
+  if (oddIds.length === 0) return []
+  const [first] = oddIds
+  const more = oddIds.length > 1 ? ` and ${oddIds.length - 1} more` : ''
+  return [`event_ids has an entry that is not an id: ${briefly(JSON.stringify(first))}${more}`]
+}
 
 function summarizeToolUse(state: SessionState, id: string): string {
   const use = state.toolUse(id)

@@ -27,8 +27,8 @@ function describeEvent(event: SessionEvent): string {
   if (text !== '') return text
   const { type } = event
   if (type === 'session.status_idle') {
-    const { type: reason = '', eventIds = [] } = readStopReason(event)
-    return [reason, ...eventIds].join(' ')
+    const { type: reason = '', eventIds = [], oddIds = [] } = readStopReason(event)
+    return [reason, ...eventIds, ...oddIds.map((id) => JSON.stringify(id))].join(' ')
   }
   if (/tool_use$/.test(type)) return `${shown(event.name)} ${JSON.stringify(event.input ?? {})}`
   if (type === 'user.tool_confirmation')

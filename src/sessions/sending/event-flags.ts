@@ -116,8 +116,11 @@ function requireDigits(value: string): string {
 async function toEvent(input: Input, { name, value }: EventFlag): Promise<string> {
   const read = (text: string) => input.readFlagValue(text, `--${name}`)
   if (name === 'event') return checkJson(await read(value))
-  if (name === 'message')
-    return JSON.stringify({ type: 'user.message', content: [textBlock(await read(value))] })
+  if (name === 'message') {
+    const text = await read(value)
+    if (text.trim() === '') throw usageError('--message is empty')
+    return JSON.stringify({ type: 'user.message', content: [textBlock(text)] })
+  }
   if (name === 'interrupt') return '{"type":"user.interrupt"}'
   if (name === 'interrupt-thread') return JSON.stringify({ type: 'user.interrupt', session_thread_id: value })
   const [, id = '', text = ''] = /^([^=]+)=(.*)$/s.exec(value) ?? []

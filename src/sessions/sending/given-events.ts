@@ -3,7 +3,7 @@ import { usageError, usageErrorOfProblems } from '../../errors.ts'
 import { describeJsonError, formatPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { elementsOf } from '../../wire/page.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { createEventsCheck } from '../../wire/sessions/send-events.ts'
+import { createEventsCheck, type EventProblem } from '../../wire/sessions/send-events.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 
 /** Events as they were given, each spelled as it was: one a line, or as one body. */
@@ -123,21 +123,33 @@ function bodyOf(text: string, value: unknown): { body: string; events: unknown }
   return { body: `{"events":[${text.trim()}]}`, events: [value] }
 }
 
+/** Maximum number of values that warnings name one by one. */
+const mostWarnings = 10
+
 /** Checks events one by one, by every rule of the specification. */
 export function createReview() {
   const check = createEventsCheck()
   return {
     add: check.add,
-    /** Throws a usage error. */
-    end(given?: GivenEvents): void {
+    /** Returns warnings about values that a service may refuse. Throws a usage error. */
+    end(given?: GivenEvents): string[] {
       if (given && 'isList' in given && !given.isList)
         throw usageError(`${given.name}: events: must be a list`)
+      const name = given?.name ?? 'the events'
       const placeOf = given?.placeOf ?? placeInList
-      const problems = check.end().map(({ path: [place, ...rest], message }) => {
+      const describe = ({ path: [place, ...rest], message }: EventProblem) => {
         const where = typeof place === 'number' ? placeOf(place, formatPath(rest)) : 'events'
         return `${where}: ${message}`
-      })
-      if (problems.length > 0) throw usageErrorOfProblems(given?.name ?? 'the events', problems)
+      }
+      const problems = check
+        .end()
+        .map((problem) => `${describe(problem)}${problem.isUnknownType ? '; --no-validate sends it' : ''}`)
+      if (problems.length > 0) throw usageErrorOfProblems(name, problems)
+      const { doubts } = check
+      const warnings = doubts
+        .slice(0, mostWarnings)
+        .map((doubt) => `${name}: ${describe(doubt)}, or the service may refuse it`)
+      return doubts.length > mostWarnings ? [...warnings, `${name}: more such values follow`] : warnings
     },
   }
 }

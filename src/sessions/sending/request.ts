@@ -42,7 +42,7 @@ export async function readEvents(
         throw usageError('--event takes one event: repeat it, or give a list by -i FILE or through a pipe')
       review.add(value)
     }
-    review.end(given)
+    for (const warning of review.end(given)) context.warn(warning)
   }
   return Buffer.from(spellBody(() => join(given, added)))
 }
@@ -62,13 +62,10 @@ export async function requireEvents(
   return body
 }
 
-/**
- * The events of `-i`, and stdin's text: it belongs to the words, or it is events, unless a flag or a word reads it or no
- * flag needs more.
- */
+/** Returns the events of `-i` or stdin, and as `piped` the text of stdin that belongs to the words. */
 async function readTexts(
   context: Context,
-  { input: path, file = [] }: EventsOptions,
+  { input: path }: EventsOptions,
   words: string[],
   visit: Visit | undefined,
 ): Promise<{ given?: GivenEvents; piped: string }> {
@@ -79,12 +76,12 @@ async function readTexts(
   if (path === '-' || words.includes('-') || flags.some(asksForStdin)) return { given, piped: '' }
   if (words.length > 0) {
     const piped = await input.readPipedAddition('the message')
-    if (looksLikeEvents(piped)) note('stdin looks like events; it is sent as text, after the words')
+    if (looksLikeEvents(piped))
+      note(`stdin looks like events; it is sent as text${given ? '' : '. -i - sends it as events'}`)
     return { given, piped }
   }
-  const areInterrupts = flags.length > 0 && flags.every(({ name }) => name.startsWith('interrupt'))
-  if (given || (areInterrupts && file.length === 0)) {
-    input.skipStdin(given ? '-i FILE' : 'an interrupt')
+  if (given) {
+    input.skipStdin('-i FILE')
     return { given, piped: '' }
   }
   const text = (await input.readPiped('the input of events')) ?? ''

@@ -84,12 +84,30 @@ function isPlainMessage(event: unknown): boolean {
   return content[0]?.type === 'text' && typeof content[0].text === 'string'
 }
 
+/** Ranges that public clients document and the specification does not show (public clients, 3). */
+const documentedRanges = z.lazily(
+  () =>
+    new Map<unknown, z.ZodMiniType>([
+      ['user.tool_result', z.looseObject({ tool_use_id: ToolUseId() })],
+      ['user.custom_tool_result', z.looseObject({ custom_tool_use_id: ToolUseId() })],
+      [
+        'user.define_outcome',
+        z.looseObject({
+          max_iterations: z.number().check(z.lte(20, 'must be at most 20')),
+          rubric: z.looseObject({ content: z.string().check(z.maxLength(262_144)) }),
+        }),
+      ],
+    ]),
+)
+
 const allowedBefore = ['user.message', 'user.tool_result', 'user.custom_tool_result']
 
-interface EventProblem {
+export interface EventProblem {
   /** Begins with the event's index; empty for the whole list. */
   path: PropertyKey[]
   message: string
+  /** The service may have the type all the same. */
+  isUnknownType?: boolean
 }
 
 /**
@@ -101,26 +119,35 @@ export function createEventsCheck() {
   const note = (problem: EventProblem) => {
     if (problems.length <= maxCountedProblems) problems.push(problem)
   }
+  const doubts: EventProblem[] = []
   let count = 0
   let type: unknown
   let typeBefore: unknown
 
   return {
+    /** Values outside the ranges that public clients document, at most `maxCountedProblems`. */
+    doubts,
     add(event: unknown): void {
       if (type === 'system.message') {
         const message = 'a system.message must be the last event, and there is at most one'
         note({ path: [count - 1], message })
       }
       if (problems.length <= maxCountedProblems && !isPlainMessage(event)) {
-        for (const { path, message } of EventParameters().safeParse(event).error?.issues ?? []) {
-          note({ path: [count, ...path], message })
+        const { type } = (event ?? {}) as { type?: unknown }
+        for (const { path, message, code } of EventParameters().safeParse(event).error?.issues ?? []) {
+          const isUnknownType = code === 'invalid_union' && typeof type === 'string'
+          note({ path: [count, ...path], message, isUnknownType })
         }
+        for (const { path, message, code } of documentedRanges().get(type)?.safeParse(event).error?.issues ??
+          [])
+          if (code !== 'invalid_type' && doubts.length < maxCountedProblems)
+            doubts.push({ path: [count, ...path], message })
       }
       typeBefore = type
       type = (event as { type?: unknown } | null | undefined)?.type
       count++
     },
-    /** All problems, or one more than `mostCounted`. */
+    /** All problems, or one more than `maxCountedProblems`. */
     end(): EventProblem[] {
       if (count === 0) return [{ path: [], message: 'must have at least one event' }]
       if (type === 'system.message' && !allowedBefore.includes(typeBefore as string)) {

@@ -18,20 +18,29 @@ const filled = (value: unknown): string | undefined =>
 
 const fieldsOf = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {})
 
-/**
- * Why a session is idle. Some services give a text, or nothing. `eventIds` are the events that wait; beside them the
- * specification shows no type, so that any list of them says what `requires_action` does.
- */
-export function readStopReason({ stop_reason: reason }: SessionEvent): {
+interface StopReason {
   type?: string
+  /** The events that wait. */
   eventIds?: string[]
-} {
+  /** Entries of the list that are not ids. */
+  oddIds?: unknown[]
+}
+
+/**
+ * Reads why a session is idle. Some services give a text, or nothing. The specification shows `event_ids` without a type,
+ * so any entry means `requires_action`. A list without a single id counts as missing.
+ */
+export function readStopReason({ stop_reason: reason }: SessionEvent): StopReason {
   if (typeof reason === 'string') return { type: reason }
   const { type, event_ids: ids } = fieldsOf(reason)
-  const eventIds = Array.isArray(ids)
-    ? [...new Set(ids.map(filled).filter((id) => id !== undefined))]
-    : undefined
-  return { type: filled(type) ?? (eventIds?.length ? 'requires_action' : undefined), eventIds }
+  const list: unknown[] = Array.isArray(ids) ? ids : []
+  const eventIds = [...new Set(list.map(filled).filter((id) => id !== undefined))]
+  const oddIds = list.filter((id) => filled(id) === undefined)
+  return {
+    type: filled(type) ?? (list.length > 0 ? 'requires_action' : undefined),
+    eventIds: Array.isArray(ids) && (eventIds.length > 0 || oddIds.length === 0) ? eventIds : undefined,
+    oddIds: oddIds.length > 0 ? oddIds : undefined,
+  }
 }
 
 /** What a service says of a stop, such as a refusal, beside the reason or in it (public clients, 4). */

@@ -192,17 +192,39 @@ describe('one id that is shown with two inputs', () => {
   })
 
   test.each([
-    ['a file', ['--allow'], 'stdin'],
-    ['the list', ['--pending', '--deny'], 'list'],
-  ])('a tool use whose name is not a text is never answered: from %s', async (_, argv, from) => {
-    const shown = [use('t1'), use('t2', { name: ['bash'] }), idle({ event_ids: ['t1', 't2'] })]
+    ['--allow answers', 'stdin', ['--allow'], 'allow'],
+    ['--allow answers', '--pending', ['--pending', '--allow'], 'allow'],
+    ['--deny answers', '--pending', ['--pending', '--deny'], 'deny'],
+  ])('%s a tool use without a name, from %s', async (_, from, argv, verdict) => {
+    const nameless = { id: 't2', type: 'agent.tool_use', input: {} }
+    const shown = [use('t1'), nameless, idle({ event_ids: ['t1', 't2'] })]
     const world = from === 'stdin' ? { stdin: JSON.stringify(shown) } : { exchange: listing(shown) }
     const { code, answered, err } = await confirm(argv, world)
-    expect({ code, ids: answered[0]?.map(({ tool_use_id: id }: { tool_use_id: string }) => id) }).toEqual({
+    expect({ code, answered }).toEqual({
       code: 0,
-      ids: ['t1'],
+      answered: [[confirmation('t1', verdict), confirmation('t2', verdict)]],
     })
-    expect(err).toContain('t2 is not answered: its tool has no name')
+    expect(err).not.toContain('t2')
+  })
+
+  test.each([
+    ['stdin', ['--allow']],
+    ['--pending', ['--pending', '--allow']],
+  ])('warns about entries of event_ids that are not ids, from %s', async (from, argv) => {
+    const shown = [use('t1'), idle({ event_ids: [5, 't1', null] })]
+    const world = from === 'stdin' ? { stdin: JSON.stringify(shown) } : { exchange: listing(shown) }
+    const { code, err, answered } = await confirm([...argv, '-q'], world)
+    expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1', 'allow')]] })
+    expect(err).toBe('parley: event_ids has an entry that is not an id: 5 and 1 more\n')
+  })
+
+  test('--pending answers nothing if no entry of event_ids is an id, and names what may wait', async () => {
+    const { code, err, posts } = await confirm(['--pending', '--allow'], {
+      exchange: listing([use('t1'), idle({ event_ids: [null] })]),
+    })
+    expect({ code, posts }).toEqual({ code: 12, posts: [] })
+    expect(err).toContain('t1: bash')
+    expect(err).toContain('event_ids has an entry that is not an id: null')
   })
 
   test.each([

@@ -64,6 +64,16 @@ const over = (served: ScriptedServer, ...argv: string[]) =>
   })
 
 describe('follow', () => {
+  test('ends with 12 if event_ids has no id, and list and follow show the entries that are not ids', async () => {
+    const shown = [asks('toolu_1'), idle('b', { event_ids: [5, null] })]
+    const ended = await over(await serveSession([shown], [[[], 'stay']]), 'follow')
+    expect(ended.code).toBe(12)
+    expect(ended.err).toContain('event_ids has an entry that is not an id: 5 and 1 more')
+    expect(ended.err).toContain('toolu_1: bash')
+    const listed = await over(await serveSession([shown], []), 'list')
+    expect(listed.out).toContain('b\tsession.status_idle\t\trequires_action 5 null\n')
+  })
+
   test.each<[string, Event[], number, string]>([
     ['the end of a turn', [say('a', 'hi'), done('b')], 0, ''],
     [

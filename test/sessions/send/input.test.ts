@@ -51,8 +51,7 @@ describe('stdin beside event flags', () => {
   })
 
   test.each([
-    [['--interrupt']],
-    [['--interrupt-thread', 't', '--interrupt']],
+    [['--interrupt', '--no-stdin']],
     [['--message', 'hi', '--no-stdin']],
     [['--message', 'hi', '-i', 'events.json']],
   ])('Q23 is left alone with %j', async (argv) => {
@@ -62,6 +61,17 @@ describe('stdin beside event flags', () => {
     expect(code).toBe(0)
     expect(body).not.toContain('"content":[]')
   })
+
+  test.each([[['--interrupt']], [['--interrupt-thread', 't']]])(
+    'Q20 events from a pipe are sent before those of %j',
+    async (argv) => {
+      const piped = '{"type":"user.message","content":[]}'
+      expect(await send(argv, { stdin: piped })).toMatchObject({ types: ['user.message', 'user.interrupt'] })
+      const text = await send(argv, { stdin: 'a log' })
+      expect(text).toMatchObject({ code: 2, requests: [] })
+      expect(await send(argv, { stdin: '' })).toMatchObject({ code: 0, types: ['user.interrupt'] })
+    },
+  )
 
   test('Q24 is read once: a flag that asks for it takes it', async () => {
     const { code, types } = await send(['--message', '@-'], { stdin: 'the text' })
@@ -98,7 +108,7 @@ describe('stdin beside words', () => {
           ],
         },
       ])
-      expect(err).toContain('stdin looks like events; it is sent as text')
+      expect(err).toContain('parley: stdin looks like events; it is sent as text. -i - sends it as events\n')
     }
     expect((await send(['x'], { stdin: '{"a":1}' })).err).not.toContain('looks like')
   })

@@ -311,6 +311,75 @@ describe('every rule of the specification, at its boundary', () => {
     expect(await send(['--no-validate'], { stdin: '[{' })).toMatchObject({ code: 2, requests: [] })
   })
 
+  test('the refusal of an unknown event type names --no-validate', async () => {
+    const { code, err } = await send(['--event', '{"type":"user.future"}'])
+    expect(code).toBe(2)
+    expect(err).toBe(
+      "parley: the events: events[0].type: there is no event 'user.future'; --no-validate sends it\n",
+    )
+    expect((await send(['--event', '{"type":5}'])).err).not.toContain('--no-validate')
+  })
+
+  test.each([
+    [
+      '--max-iterations 21',
+      ['--outcome', 'x', '--max-iterations', '21'],
+      'max_iterations: must be at most 20',
+    ],
+    [
+      'a rubric of 262,145 characters',
+      ['--outcome', 'x', '--rubric', 'é'.repeat(262_145)],
+      'rubric.content: must be at most 262144 characters long',
+    ],
+    [
+      'a custom tool result for an id of 129 characters',
+      ['--custom-tool-result', `${'c'.repeat(129)}=ok`],
+      'custom_tool_use_id: must be at most 128 characters long',
+    ],
+    [
+      'a tool result for an empty id',
+      ['--event', '{"type":"user.tool_result","tool_use_id":""}'],
+      'tool_use_id: must not be empty',
+    ],
+  ])('warns about %s, also with --quiet, and sends it', async (_, argv, said) => {
+    const { code, err, requests } = await send([...argv, '-q'])
+    expect({ code, count: requests.length }).toEqual({ code: 0, count: 1 })
+    expect(err).toBe(`parley: the events: events[0].${said}, or the service may refuse it\n`)
+    expect((await send([...argv, '--no-validate'])).err).toBe('')
+  })
+
+  test.each([
+    ['20 iterations', '"max_iterations":20'],
+    ['a rubric of 262,144 characters', `"rubric":{"type":"text","content":"${'🦊'.repeat(262_144)}"}`],
+    ['a rubric of another form', '"rubric":{"type":"file","file_id":"f_1"}'],
+    ['a rubric that is text', '"rubric":"x"'],
+  ])('does not warn about an outcome with %s', async (_, field) => {
+    const { code, err } = await send([], {
+      stdin: `{"type":"user.define_outcome","description":"x",${field}}`,
+    })
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+  })
+
+  test('warns about ten values out of range by their lines, and that more follow', async () => {
+    const line = '{"type":"user.define_outcome","max_iterations":99}\n'
+    const { code, err } = await send([], { stdin: line.repeat(12) })
+    expect(code).toBe(0)
+    const lines = err.trimEnd().split('\n')
+    expect(lines).toHaveLength(11)
+    expect(lines[9]).toContain('stdin: line 10: max_iterations: must be at most 20')
+    expect(lines[10]).toBe('parley: stdin: more such values follow')
+  })
+
+  test.each([
+    ['--message', ['--message', '']],
+    ['--message of blanks', ['--message', ' \n']],
+    ['--message @- from an empty pipe', ['--message', '@-'], ''],
+    ['--message with --no-validate', ['--message', '', '--no-validate']],
+  ])('refuses an empty %s', async (_, argv, stdin?: string) => {
+    const ended = await send(argv, stdin === undefined ? {} : { stdin })
+    expect(ended).toMatchObject({ code: 2, requests: [], err: 'parley: --message is empty\n' })
+  })
+
   test('refuses an undocumented beta, names the nearest one and --no-validate', async () => {
     const ended = await send(['x', '--beta', 'skils-2025-10-02'])
     expect(ended).toMatchObject({ code: 2, requests: [] })
