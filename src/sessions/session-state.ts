@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isObject } from '../wire/json/parse.ts'
-import { childrenOf, isDeeperThan, skipBlanks, tokensIn } from '../wire/json/scanner.ts'
+import { childrenOf, isDeeperThan, parseWithSourceTexts, skipBlanks, tokensIn } from '../wire/json/scanner.ts'
 import {
   answeredId,
   answerFields,
@@ -341,7 +341,7 @@ export function markOf(
     .filter((child) => child.name === 'input')
     .map(({ start, end }) => text.slice(start, end))
   const inputs = (given.length > 0 ? given : ['{}']).map((input) =>
-    isDeeperThan(input, deepestInput) ? input : [JSON.parse(input), [...tokensIn(input)].sort()],
+    isDeeperThan(input, deepestInput) ? input : [parseWithSourceTexts(input), [...tokensIn(input)].sort()],
   )
   const whole = JSON.stringify([type, server ?? null, name, inputs], (_, value) =>
     isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,

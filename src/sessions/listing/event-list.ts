@@ -5,7 +5,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { type Cursor, createPageTrail, readList } from '../../wire/page.ts'
 import { notUnderstood } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
-import { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isPiece, SessionEvent } from '../../wire/sessions/session-event.ts'
 
 /** What a list is asked for; a service may ignore any of it (recorded, 6). */
 export interface ListQuery {
@@ -124,18 +124,27 @@ async function* readPages(
   const trail = createPageTrail('the list of events')
   /** How many of a page were given before it is asked for again, whole. */
   let known = 0
+  /** The source texts of the last page's events by their ids: two pages may share an event. */
+  let last = new Map<string, string>()
+  const takeNew = (items: EventItem[]) => {
+    const before = last
+    last = new Map()
+    for (const { event, text } of items) if (event.id !== undefined) last.set(event.id, text)
+    // Previews belong to a stream only.
+    return items.filter(({ event, text }) => !isPiece(event) && before.get(event.id ?? '') !== text)
+  }
   try {
     for (let cursor: Cursor | undefined; ; ) {
       const isFirst = cursor === undefined
       const { items, isMarked, next } = await readPage(query, cursor)
       trail.addMark(items[0]?.event.id, 'its pages repeat')
-      yield items
+      yield takeNew(items)
       cursor = next()
       if (!cursor) {
         if (isMarked || !isFirst || !usualPages.includes(items.length)) return
         known = items.length
         const whole = await readPage({ ...query, limit: largestPage }).catch(refusal)
-        if (whole) yield whole.items.slice(known)
+        if (whole) yield takeNew(whole.items.slice(known))
         if (Math.max(known, whole?.items.length ?? 0) < largestPage) return
         throw notUnderstood(
           `the list of events ends after ${largestPage}, and does not say whether there are more`,
@@ -145,7 +154,7 @@ async function* readPages(
       trail.addPage(items.length)
     }
   } catch (error) {
-    yield came.slice(known)
+    yield takeNew(came.slice(known))
     throw error
   }
 }

@@ -146,6 +146,23 @@ export function* tokensIn(json: string): Generator<string> {
   }
 }
 
+/**
+ * Parses a text that `JSON.parse` accepts, with each number, `true`, `false` and `null` as its source text, since `JSON.parse`
+ * rounds long numbers. A text of the input begins with a quote, so that it differs from these.
+ */
+export function parseWithSourceTexts(json: string): unknown {
+  const parts: string[] = []
+  for (let place = 0; place < json.length; ) {
+    const char = json.charAt(place)
+    const isToken = !/[\s[\]{},:]/.test(char)
+    const end = isToken ? endOfValue(json, place) : place + 1
+    const token = json.slice(place, end)
+    parts.push(!isToken ? token : char === '"' ? `"\\"${token.slice(1)}` : `"${token}"`)
+    place = end
+  }
+  return JSON.parse(parts.join(''))
+}
+
 /** Whether objects and lists are nested more than `most` deep. The text may be anything. */
 export function isDeeperThan(text: string, most: number): boolean {
   if (text.length <= most) return false

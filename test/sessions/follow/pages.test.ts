@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import { asks, createSessionService, endTurn, running, says } from '../../harness/session-service.ts'
+
+const said = (out: string) => out.match(/^(one|two|three)$/gm)
+const history = [asks('go'), running, says('one'), says('two'), says('three'), endTurn]
+
+test.each(['next_page', 'has_more'] as const)(
+  'an event that two pages of a list share is printed once (%s)',
+  async (form) => {
+    const { run, requests } = createSessionService({ history, list: { form, pageSize: 2, overlap: 1 } })
+    const follow = await run(['events', 'follow', '--history'])
+    expect({ code: follow.code, said: said(follow.out) }, follow.err).toEqual({
+      code: 0,
+      said: ['one', 'two', 'three'],
+    })
+    expect(requests.filter(({ kind }) => kind === 'list').length).toBeGreaterThan(4)
+    const list = await run(['events', 'list', '--ids'])
+    expect({ code: list.code, out: list.out }, list.err).toEqual({ code: 0, out: 'e1\ne2\ne3\ne4\ne5\ne6\n' })
+  },
+)
+
+test('an id that comes again with other fields on the next page of a list is printed twice', async () => {
+  const { run } = createSessionService({
+    history: [asks('go'), says('one', { id: 'm1' }), says('two', { id: 'm1' }), endTurn],
+    list: { pageSize: 2 },
+  })
+  expect((await run(['events', 'list', '--ids'])).out).toBe('e1\nm1\nm1\ne4\n')
+})
+
+test('a preview of an event in a list is not an event', async () => {
+  const previews = [
+    { id: undefined, type: 'event_start', event: { id: 'e5', type: 'agent.message' } },
+    { id: undefined, type: 'event_delta', event_id: 'e5', delta: { type: 'content_delta' } },
+  ]
+  const { run } = createSessionService({ history: [asks('go'), running, ...previews, says('one'), endTurn] })
+  for (const argv of [['list'], ['list', '--raw'], ['list', '--order', 'desc'], ['follow', '--history']]) {
+    const { code, out, err } = await run(['events', ...argv])
+    expect(code, err).toBe(0)
+    expect(out).toContain('one')
+    expect(out).not.toContain('event_')
+  }
+})
