@@ -7,12 +7,14 @@ import { promptFlags } from '../gateway/prompt-flags.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
 import type { CommandModule } from './command.ts'
 
+const unspecified = '(not in the specification)'
+
 export default {
   parameters: () => [
     new Argument('[prompt...]', 'what to ask; piped text comes after it, or in place of -'),
     new Option('-m, --model <name>', 'the model (default: chatModel, else alpha-2.5-pro)'),
-    new TextFlag('--system <text>', 'system instruction, or @FILE'),
-    ...promptFlags('add a text, image, audio, video or PDF file'),
+    new TextFlag('--system <text>', `system instruction, or @FILE ${unspecified}`),
+    ...promptFlags('add a text, image, audio, video or PDF file', `sampling temperature ${unspecified}`),
     new Option('--stream', 'print the answer as it arrives'),
     new Option('--no-stream', 'wait for the whole answer'),
     new Option('--fail-on-cut', 'exit 8 if the answer is cut or stopped'),

@@ -34,6 +34,25 @@ test.each([
   for (const field of fields) expect(own).toMatch(new RegExp(`\\b${field}\\b`))
 })
 
+test('help event-types limits system.message to some models and keeps the top-level system prompt', async () => {
+  const text = (await helpOn('event-types')).replace(/\s+/g, ' ')
+  expect(text).toContain('It works only on models that accept system messages in a conversation')
+  expect(text).toContain('does not replace the top-level system prompt')
+})
+
+test.each([
+  ['chat', '--system', /--system <text> +system instruction, or @FILE \(not in the specification\)/],
+  ['chat', '--temperature', /--temperature <n> +sampling temperature \(not in the specification\)/],
+  ['events send', 'the form of --rubric', /--rubric <text> .* \(form not in the specification\)/],
+  ['event-types', 'the form of a rubric', /The specification does not show the form of a rubric/],
+])('help on %s marks that the specification does not show %s', async (name, _, marked) => {
+  expect((await helpOn(name)).replace(/\s+/g, ' ')).toMatch(marked)
+})
+
+test('help on image does not mark --temperature, which the specification shows', async () => {
+  expect(await helpOn('image')).toMatch(/--temperature <n> +sampling temperature\n/)
+})
+
 test('help event-types has each type that can be sent', async () => {
   const headings = [...(await helpOn('event-types')).matchAll(/^([\w.]+):$/gm)].map(([, type]) => type)
   expect(headings).toEqual([...sentTypes, 'Rules'])

@@ -21,7 +21,7 @@ const flags: [name: string, value: string, about: string][] = [
   ['custom-tool-result', '<id=text>', 'the result of a custom tool use, or ID=@FILE'],
   ['custom-tool-error', '<id=text>', 'why a custom tool use failed, or ID=@FILE'],
   ['outcome', '<text>', 'what to work toward, or @FILE'],
-  ['rubric', '<text>', 'how that outcome is judged, or @FILE'],
+  ['rubric', '<text>', 'how that outcome is judged, or @FILE (form not in the specification)'],
   ['max-iterations', '<n>', 'the most attempts at that outcome'],
   ['system', '<text>', 'privileged context, sent last, or @FILE'],
   ['event', '<json>', 'any event, as it is, or @FILE'],
