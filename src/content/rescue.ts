@@ -22,8 +22,8 @@ function keep({ env }: Context['host'], content: Uint8Array | string, extension:
   const path = join(env.TMPDIR || tmpdir(), `parley-${crypto.randomUUID()}.${extension}`)
   try {
     writeFileAtomically(path, content, { mode: 0o600 })
-    return { outcome: `is kept as ${path}`, name: path }
+    return { outcome: `is saved as ${path}`, name: path }
   } catch (error) {
-    return { outcome: `could not be kept in ${dirname(path)}: ${describeFileError(error)}` }
+    return { outcome: `could not be saved in ${dirname(path)}: ${describeFileError(error)}` }
   }
 }

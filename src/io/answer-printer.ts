@@ -2,27 +2,28 @@ import { startOf } from '../wire/text-start.ts'
 import { escapeControls } from './escape.ts'
 import type { Output } from './output.ts'
 
-/** Prints an answer's text as it comes. */
+/** Prints the text of an answer while it arrives. */
 export interface AnswerPrinter {
-  /** Adds text that may be cut anywhere, also inside a line break or a character. */
+  /** Adds text. The text may end anywhere, even inside a line break or a character. */
   add(text: string): void
-  /** Writes what was added; resolves when there is room for more. */
+  /** Writes the added text. Resolves when the output can take more. */
   write(): Promise<void>
   /** Ends the text with one newline and waits until it is written. */
   end(): Promise<void>
   /**
-   * Ends a half-written line on a terminal, or prints the open block as it came. Returns whether it wrote something, so that
-   * the cursor is at the start of a line. Synchronous, so that a signal can call it.
+   * Ends an unfinished line on a terminal, or prints an unfinished Markdown block verbatim. Returns whether
+   * it wrote something, which puts the cursor at the start of a line. Synchronous, because signal handlers
+   * call it.
    */
   breakLine(): boolean
 }
 
-/** How much text is written at a time, in UTF-16 units. */
+/** Maximum text per write, in UTF-16 units. */
 const maxWriteLength = 256 * 1024
 
-/** On a terminal, control characters are made visible; in a pipe the text stays as it is. */
+/** Escapes control characters on a terminal. In a pipe the text stays unchanged. */
 export function createAnswerPrinter(output: Output): AnswerPrinter {
-  /** Line breaks and half a character. They wait for the text that follows them. */
+  /** Line breaks and half characters at the end of the text. They are printed only if more text follows. */
   let heldBack = ''
   let holdsHalfCharacter = false
   let pending = ''
@@ -48,7 +49,7 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
       pending = ''
       hasText = true
       isInLine = !text.endsWith('\n')
-      // In pieces: the bytes of a long text would take up as much memory once more.
+      // Encoding the whole text at once would double its memory.
       for (let start = 0; start < text.length; ) {
         const next = startOf(text.slice(start, start + maxWriteLength + 1), maxWriteLength)
         await output.write(next)
@@ -72,7 +73,7 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
   }
 }
 
-/** Where the text that is not printed yet begins. */
+/** Returns the index where the trailing line breaks or the trailing half character begin. */
 function findPrintableEnd(text: string): number {
   let end = text.length
   while (isLineBreak(text[end - 1])) end--
@@ -81,5 +82,5 @@ function findPrintableEnd(text: string): number {
 
 const isLineBreak = (char: string | undefined): boolean => char === '\n' || char === '\r'
 
-/** Whether it ends in the first half of a character. */
+/** Returns whether the text ends in a high surrogate. */
 const endsInHalfCharacter = (text: string): boolean => /[\ud800-\udbff]/.test(text.slice(-1))

@@ -19,28 +19,29 @@ const newline = 0x0a
 
 interface AppendedFileOptions {
   path: string
-  /** As messages call it. */
+  /** Name in messages. */
   name: string
-  /** A file that exists is refused with this message. */
+  /** Message for a file that exists. If omitted, an existing file is extended. */
   refusal?: string | undefined
 }
 
 /**
- * A regular file that a run adds to: results, an audit. The next run decides by it what not to do again. So a run stops if
- * its file was removed, replaced or made shorter. Methods throw a `CliError` of kind `file`.
+ * A regular file to which a run appends, such as results or an audit. The next run reads it to avoid
+ * repeating work, so a run stops if its file was removed, replaced or shortened. Methods throw a `CliError`
+ * of kind `file`.
  */
 export class AppendedFile {
   readonly #path: string
   readonly #name: string
   readonly #file: number
-  /** How long the file was when it was last looked at. */
+  /** Size of the file at the last check, in bytes. */
   #size = 0
 
-  /** Makes the file if there is none, with mode 0600. */
+  /** Opens the file, and creates it with mode 0600 if it does not exist. */
   constructor({ path, name, refusal }: AppendedFileOptions) {
     this.#path = path
     this.#name = name
-    // The last two are not there on every system. A FIFO would be waited for.
+    // Windows has no O_NOFOLLOW and no O_NONBLOCK. Without O_NONBLOCK, opening a FIFO would block.
     const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
     const flags = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK
     const failure = (why: string) => new CliError('file', `${name}: ${why}`)
@@ -53,7 +54,7 @@ export class AppendedFile {
     const stat = fstatSync(this.#file)
     if (stat.isFile()) return
     closeSync(this.#file)
-    // Windows opens a folder, too.
+    // Windows can open a folder, too.
     throw failure(stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
   }
 
@@ -62,8 +63,8 @@ export class AppendedFile {
   }
 
   /**
-   * Its bytes from the beginning; what was added by then counts as known. Not by a stream: one that is left early closes the
-   * file, and maybe so late that the number is that of another file.
+   * Reads the file from its start and updates the known size. It uses no stream, because an abandoned stream
+   * closes its descriptor late, when the number may already belong to another file.
    */
   async *read(): AsyncGenerator<Uint8Array> {
     this.#size = fstatSync(this.#file).size
@@ -76,7 +77,7 @@ export class AppendedFile {
     }
   }
 
-  /** How the file was changed under its name; `undefined` if others have added to it at most. */
+  /** Returns how the file was changed under its name, or `undefined` if others at most appended to it. */
   findChange(): string | undefined {
     return this.#attempt(() => {
       const named = lstatSync(this.#path, { bigint: true, throwIfNoEntry: false })
@@ -96,7 +97,7 @@ export class AppendedFile {
       )
   }
 
-  /** What was written of a text that does not fit stays. */
+  /** Appends a text. If the disk is full, the part that fits stays in the file. */
   append(text: string): void {
     this.requireUnchanged()
     this.#attempt(() => {
@@ -109,14 +110,14 @@ export class AppendedFile {
     this.#attempt(() => fsyncSync(this.#file))
   }
 
-  /** Gives a last line that was cut off its end. */
+  /** Appends a line break if the last line has none. */
   completeLastLine(): void {
     const last = Buffer.alloc(1)
     const length = this.#attempt(() => this.#size && readSync(this.#file, last, 0, 1, this.#size - 1))
     if (length > 0 && last[0] !== newline) this.append('\n')
   }
 
-  /** Takes it from the eyes of others. Windows has no such modes. */
+  /** Restricts the file to its owner (0600). No effect on Windows. */
   restrictToOwner(): void {
     if (!constants.O_NOFOLLOW) return
     this.#attempt(() => {
@@ -129,7 +130,7 @@ export class AppendedFile {
       try {
         ftruncateSync(this.#file, size)
       } catch (error) {
-        // Windows refuses it for a file that was opened to be added to.
+        // Windows cannot truncate a file that is open for appending.
         if (!hasCode(error, 'EPERM')) throw error
         truncateSync(this.#path, size)
       }
@@ -152,5 +153,4 @@ export class AppendedFile {
 
 const readPiece = promisify(read)
 
-/** Bytes. */
 const readSizeBytes = 256 * 1024

@@ -5,19 +5,20 @@ import { describeFileError, hasCode } from '../errors.ts'
 interface CacheEnvironment {
   env: Readonly<Record<string, string | undefined>>
   platform: NodeJS.Platform
-  /** The user's number, if files have owners. */
+  /** The user's id, if files have owners. */
   uid?: number
 }
 
 /**
- * parley's folder among the user's caches, for what is worth nothing on another machine, or a day later. Nobody else may
- * look into it. It is made if it is not there. Throws an error that says why it cannot be used.
+ * Returns the path of parley's folder in the user's cache folder, and creates it with mode 0700. It is for
+ * data that is useless on another machine or a day later. Throws an error whose message names the reason if
+ * the folder cannot be used.
  */
 export function openCacheFolder(surroundings: CacheEnvironment): string {
   const caches = findCaches(surroundings)
   if (!caches || !isAbsolute(caches)) {
     const variable = surroundings.platform === 'win32' ? 'LOCALAPPDATA' : 'HOME, or XDG_CACHE_HOME'
-    throw new Error(`there is no folder for caches: ${variable} does not name one`)
+    throw new Error(`no cache folder: ${variable} does not name one`)
   }
   const folder = join(caches, 'parley')
   try {
@@ -38,11 +39,11 @@ function ensureOwned(folder: string, { platform, uid }: CacheEnvironment): void 
   const isOwn = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
   const caches = dirname(folder)
   const missing = [caches, folder].filter((path) => !statWithoutFollowing(path))
-  // Root is to make and change nothing in another's home, nor at the end of a link from there.
+  // Root must not create or change anything in another user's home, nor at the end of a link from there.
   const place = missing.includes(caches) ? dirname(caches) : caches
   if (![lstatSync(place), statSync(place)].every(isOwn))
     throw new Error('the folder around it belongs to another user')
-  // One by one: if a folder cannot be made, as in /proc, Node would try for ever to make it with its parents.
+  // Not recursively: in places such as /proc, Node would retry forever.
   for (const path of missing) makePrivateFolder(path)
   const stat = lstatSync(folder)
   if (!stat.isDirectory()) throw new Error('it is not a folder')
@@ -50,7 +51,7 @@ function ensureOwned(folder: string, { platform, uid }: CacheEnvironment): void 
   if (platform !== 'win32' && (stat.mode & 0o077) !== 0) chmodSync(folder, 0o700)
 }
 
-/** Makes a folder that nobody else may look into. Another process may make it at the same time. */
+/** Creates a folder with mode 0700. Another process may create it at the same time. */
 export function makePrivateFolder(path: string): void {
   try {
     mkdirSync(path, 0o700)

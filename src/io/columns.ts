@@ -2,9 +2,9 @@ import { oneLine } from './escape.ts'
 import { clip, measureColumns, pad } from './width.ts'
 
 /**
- * Returns a function that lays out rows as aligned columns. Call it again for more rows: a column never gets narrower. If
- * `width`, the terminal's, is infinite, nothing is cut. `most` is the greatest width of each column but the last, which
- * gets the rest.
+ * Returns a function that lays out rows as aligned columns. On later calls, columns never get narrower.
+ * `width` is the terminal's width; if it is infinite, nothing is cut. `most` has the maximum width of each
+ * column except the last, which takes the remaining width.
  */
 export function createTable({ width, most = [] }: { width: number; most?: readonly number[] }) {
   const widths: number[] = []

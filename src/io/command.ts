@@ -4,42 +4,39 @@ import type { ActiveSet } from '../active-set.ts'
 import { describeFileError } from '../errors.ts'
 import { schedule, type Timers } from '../timers.ts'
 
-/** A command of the user's, which the shell runs. */
+/** A user's command, run by the shell. */
 export interface Command {
   text: string
   env: Readonly<Record<string, string | undefined>>
-  /** On stdin; nothing is an empty one. */
+  /** Content of stdin. If omitted, stdin is empty. */
   input?: string
-  /** Whether it leads a group of processes, which is ended with it. Such a group has no terminal. */
+  /** The command leads a process group that ends with it. Such a group has no terminal. */
   isGroupLeader: boolean
-  /** The longest time for it, in milliseconds, and the problem of one that takes longer. */
   timeoutMs: number
   timeoutMessage: string
 }
 
 export interface CommandOptions {
-  /** The current folder may be gone. */
+  /** Reading `cwd` throws if the current folder was removed. */
   host: { readonly cwd: string; platform: NodeJS.Platform; env: Command['env'] }
   timers: Timers
-  /** While the command runs, one of them ends it. */
+  /** While the command runs, one of these functions ends it. */
   cleanups: ActiveSet<() => void>
 }
 
 export interface CommandResult {
   stdout: Buffer
-  /** The last of it. */
+  /** The last 8 KiB of stderr. */
   stderr: string
-  /** Why it failed, as the end of a sentence: `failed with exit code 1`. */
+  /** Reason of a failure, as the end of a sentence: `failed with exit code 1`. */
   problem: string | undefined
 }
 
-/** Of stdout, in bytes. */
 const maxStdoutBytes = 2 ** 20
 
-/** Of stderr, in bytes. */
 const maxStderrBytes = 8192
 
-/** Runs a command. One that takes too long or prints too much is ended. */
+/** Runs a command. Ends it if it takes too long or prints too much. */
 export async function runCommand(
   { text, env, input, isGroupLeader, timeoutMs, timeoutMessage }: Command,
   { host, timers, cleanups }: CommandOptions,
@@ -56,7 +53,7 @@ export async function runCommand(
   cleanups.add(stop)
   const isOver = new AbortController()
   const forget = schedule(timers, timeoutMs, () => isOver.abort(timeoutMessage))
-  // A command that does not read its input is none the worse for it.
+  // A command need not read its input.
   child.stdin?.on('error', () => {}).end(input)
   return collectOutput(child, isOver, stop).finally(() => {
     forget()
@@ -85,7 +82,7 @@ function collectOutput(
       resolve({ stdout: Buffer.concat(printed), stderr: tail.toString(), problem })
     isOver.signal.addEventListener('abort', () => {
       stop()
-      // A process that escaped may still have these open: it is not waited for.
+      // A process that left the group may still hold these streams open. parley does not wait for it.
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
       child.unref()
       end(isOver.signal.reason)
@@ -110,25 +107,25 @@ function describeEnd(code: number | null, signal: NodeJS.Signals | null): string
   return code === 0 ? undefined : `failed with exit code ${code}`
 }
 
-/** Ends a process, with those of its group if it leads one. Synchronous. */
+/** Ends a process and the members of its group. Synchronous. */
 function end(child: ChildProcess, isLeader: boolean, { platform, env }: CommandOptions['host']): void {
   if (child.pid === undefined) return
   const isEnded = platform === 'win32' ? endTree(child.pid, env) : isLeader && endGroup(child.pid)
   if (!isEnded) child.kill()
 }
 
-/** By TERM, and soon after by KILL. Returns false if there is no shell. */
+/** Sends TERM, and KILL soon after. Returns false if there is no shell. */
 function endGroup(pid: number): boolean {
   const script = 'kill -s TERM -- "$1"; sleep 0.1; kill -s KILL -- "$1"'
   return spawnSync('sh', ['-c', script, 'sh', `-${pid}`], { stdio: 'ignore' }).error === undefined
 }
 
-/** A signal has to end the run within half a second. Milliseconds. */
+/** A signal must end the run within half a second. */
 const longestEnd = 400
 
-/** On Windows, `kill` would not end the processes that this one started. */
+/** On Windows, `kill` would not end the child processes. */
 function endTree(pid: number, env: Command['env']): boolean {
-  // By its whole path, because Windows looks in the current folder first.
+  // With the whole path, because Windows searches the current folder first.
   const taskkill = win32.join(env.SystemRoot ?? 'C:\\Windows', 'System32', 'taskkill.exe')
   const words = ['/PID', String(pid), '/T', '/F']
   return spawnSync(taskkill, words, { stdio: 'ignore', timeout: longestEnd }).status === 0

@@ -1,14 +1,14 @@
 import { startOf } from '../wire/text-start.ts'
 
 /**
- * What could control a terminal: C0 but newline and tab, DEL, C1, and the bidi controls, which reorder the text around
- * them.
+ * Characters that can control a terminal: C0 except newline and tab, DEL, C1, and the bidi controls, which
+ * reorder the text around them.
  */
 export const unsafeCharacters = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g
 
 /**
- * Makes every control character of remote text visible, one by one, so that an escape sequence that arrives in
- * pieces is as harmless as a whole one. Newlines and tabs stay.
+ * Makes every control character of remote text visible. Each is escaped by itself, so an escape sequence that
+ * arrives in pieces is as harmless as a whole one. Newlines and tabs stay.
  */
 export function escapeControls(text: string): string {
   return text.replace(unsafeCharacters, (char) => {
@@ -17,12 +17,12 @@ export function escapeControls(text: string): string {
   })
 }
 
-/** The same in JSON's own escapes, which keep the meaning of a JSON text's strings. */
+/** Escapes control characters as JSON does, so the strings of a JSON text keep their meaning. */
 export const escapeJson = (text: string): string => text.replace(unsafeCharacters, jsonEscape)
 
 const jsonEscape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** Remote text as a single line of at most `length` characters. */
+/** Returns remote text as a single line of at most `length` characters. */
 export function oneLine(text: string, length = 500): string {
   const start = startOf(text, length * 4)
   const characters = [...escapeControls(start.replace(/\s+/g, ' ').trim())]
@@ -30,5 +30,5 @@ export function oneLine(text: string, length = 500): string {
   return isWhole ? characters.join('') : `${characters.slice(0, length - 1).join('')}…`
 }
 
-/** Breaks up what runners read as a command wherever it stands: `##[…]`, and `##vso[…]` of Azure's. */
+/** Breaks the commands that CI runners accept anywhere in a line: `##[…]`, and `##vso[…]` of Azure. */
 export const breakRunnerCommands = (text: string): string => text.replace(/##(?=[a-z]*\[)/gi, '# #')

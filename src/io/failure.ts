@@ -3,10 +3,12 @@ import { breakRunnerCommands, escapeJson, oneLine } from './escape.ts'
 import { quoteWords } from './shell-quote.ts'
 import type { Style } from './style.ts'
 
-/** How many problems of one input are shown. */
 const maxShownProblems = 20
 
-/** A failure for a person: what failed, what follows from it, and the service's own words. `wrap` wraps a line. */
+/**
+ * Formats a failure for a person: what failed, the consequence, and the service's message. `wrap` wraps a
+ * line.
+ */
 export function renderFailure(error: CliError, style: Style, wrap: (line: string) => string): string {
   const { consequence, serviceMessage, requestId, resume, problems = [] } = error.details
   const [name = '', ...rest] = wrap(`parley: ${oneLine(error.message, 2000)}`).split(' ')
@@ -17,20 +19,20 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
   const command = resume ?? error.details.suggestedCommand
   if (command) lines.push(...formatResumeCommand(command).map((line) => `  ${line}`))
-  // Of what the service says, only parley's own words begin a line.
+  // The service's text never begins a line, so it cannot pass for parley's.
   if (serviceMessage) lines.push(`  ${style.dim('the service says:')} ${oneLine(serviceMessage)}`)
   if (requestId) lines.push(`  ${style.dim('request id:')} ${oneLine(requestId, 200)}`)
   return `${lines.join('\n')}\n`
 }
 
-/** The command that resumes the work, on a line of its own, to be copied. */
+/** Returns a heading and, on a line of its own to copy, the command that resumes the work. */
 export function formatResumeCommand(resume: readonly string[]): string[] {
   const isRedacted = resume.some((word) => word.endsWith('[redacted]'))
-  const about = isRedacted ? 'to go on, fill in what is [redacted]:' : 'to go on:'
+  const about = isRedacted ? 'to resume, fill in the [redacted] words:' : 'to resume:'
   return [about, quoteWords(['parley', ...resume])]
 }
 
-/** A failure as one annotation of GitHub Actions, in the form that its runner reads. */
+/** Formats a failure as one GitHub Actions annotation. */
 export function renderAnnotation({ kind, exitCode, message, details }: CliError, command: string): string {
   const { problems = [], consequence, resume = details.suggestedCommand, serviceMessage } = details
   const said = serviceMessage && `the service says: ${oneLine(serviceMessage)}`
@@ -44,14 +46,14 @@ export function renderAnnotation({ kind, exitCode, message, details }: CliError,
 
 const percentCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
 
-/** The longest part of a body that is not JSON, in characters. */
+/** Maximum length of a body that is not JSON, in characters. */
 const maxBodyLength = 4096
 
-/** A failure as one line of JSON, for `--errors json`. */
+/** Formats a failure as the JSON line of `--errors json`. */
 export const renderFailureAsJson = (failure: CliError): string =>
   `${escapeJson(JSON.stringify({ error: { format: 1, ...toFailureJson(failure) } }))}\n`
 
-/** A failure for programs. The text of an answer is shortened if it is kept elsewhere. */
+/** Returns a failure as data for programs. The text of an answer is shortened if it was saved elsewhere. */
 export function toFailureJson({ kind, exitCode, message, details }: CliError): object {
   const { status, retryAfter, requestId, sent = 'no', retry = 'never', deadline, attempts } = details
   const { answer, kept, body } = details

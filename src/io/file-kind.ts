@@ -1,17 +1,17 @@
 const pngSignature = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 
-/** Enough for every magic number. Bytes. */
+/** Bytes that contain every magic number. */
 const sampleLength = 4100
 
-/** What a file that is not text is, by its first bytes: its MIME type. */
+/** Detects the MIME type of a file by its first bytes. Returns `undefined` for text. */
 export async function detectMimeType(bytes: Uint8Array): Promise<string | undefined> {
   const sample = bytes.subarray(0, sampleLength)
-  // The usual case first: loading the library takes time, and it recognizes a PNG only by whole chunks.
+  // Most images are PNG. Loading the library takes time, and the library accepts a PNG only by whole chunks.
   if (pngSignature.equals(sample.subarray(0, pngSignature.length))) return 'image/png'
   const { fileTypeFromBuffer } = await import('file-type')
   return (await fileTypeFromBuffer(sample))?.mime
 }
 
-/** Whether it begins as a PDF file, which may have nothing else in it that is not text. */
+/** Returns whether the bytes begin a PDF file. A PDF file can consist of text only. */
 export const isPdf = (bytes: Uint8Array): boolean =>
   Buffer.from(bytes.subarray(0, 5)).toString('latin1') === '%PDF-'

@@ -10,27 +10,27 @@ import { findModeToKeep, findTarget } from './paths.ts'
 import { TemporaryFile } from './temporary-file.ts'
 
 export interface SavedPart {
-  /** What became of it: `is kept as …`. */
+  /** Result of saving, as the end of a sentence: `is kept as …`. */
   outcome: string
-  /** Its file, if it could be kept. */
+  /** Name of the file, if the part could be saved. */
   name?: string
 }
 
-/** A file for an answer: a temporary file beside it until the answer is whole. */
+/** An answer's file. The answer is written to a temporary file next to it until it is complete. */
 export interface FileOutput extends Output {
-  /** It is a device or a pipe, where what was written cannot be taken back. */
+  /** The target is a device or a pipe: written bytes cannot be removed from it. */
   readonly isDirect: boolean
   /** Replaces the file's content with the whole answer. */
   commit(): Promise<void>
   /**
-   * Keeps the part of a broken answer that came, as `FILE.part` or under the next free name; `held` is what came of it,
-   * if nothing was written yet. Returns where it is, or `undefined` if nothing came. Does not throw and is synchronous,
-   * so that a signal can call it.
+   * Saves the received part of a broken answer as `FILE.part` or under the next free name. `held` is its text
+   * if nothing was written yet. Returns the place, or `undefined` if nothing was received. Does not throw.
+   * Synchronous, because signal handlers call it.
    */
   savePart(held?: string): SavedPart | undefined
-  /** Removes everything. Does not throw either. */
+  /** Removes the temporary file. Does not throw. */
   discard(): void
-  /** A note that names the whole file. */
+  /** Note that names the complete file. */
   readonly described: string | undefined
 }
 
@@ -39,8 +39,9 @@ interface FileOutputOptions extends WriteLimit {
 }
 
 /**
- * Prepares to write a file, without changing it yet: throws a `CliError` of kind `file` if it cannot be written. A device, a
- * pipe or an open descriptor is written directly, until the deadline. A file of the user's keeps its mode.
+ * Prepares to write a file without changing it. Devices, pipes and open descriptors are written directly,
+ * until the deadline. A user's own file keeps its mode. Throws a `CliError` of kind `file` if the file cannot
+ * be written.
  */
 export async function openFileOutput(
   name: string,
@@ -87,11 +88,11 @@ function createFileSink(target: string, name: string, mode: number | undefined):
         for (let number = 1; file && file.size > 0; number++) {
           const suffix = number === 1 ? '.part' : `.part-${number}`
           const kept = name + suffix
-          if (file.link(target + suffix)) return { outcome: `is kept as ${kept}`, name: kept }
+          if (file.link(target + suffix)) return { outcome: `is saved as ${kept}`, name: kept }
         }
         return undefined
       } catch (error) {
-        return { outcome: `could not be kept as ${name}.part: ${describeFileError(error)}` }
+        return { outcome: `could not be saved as ${name}.part: ${describeFileError(error)}` }
       } finally {
         this.discard()
       }
@@ -103,11 +104,11 @@ function createFileSink(target: string, name: string, mode: number | undefined):
   }
 }
 
-/** Opens a pipe that somebody reads: opening any other would wait for ever. */
+/** Opens a pipe that has a reader. Opening a pipe without one would block forever. */
 async function openPipe(path: string, name: string): Promise<Writable> {
   const { Socket } = await import('node:net')
   try {
-    // Not by a thread: a reader that sleeps would hold it, and with it the process.
+    // A blocked thread of the pool would keep the process from ending.
     const fd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
     return new Socket({ fd, readable: false, writable: true })
   } catch (error) {
@@ -116,7 +117,7 @@ async function openPipe(path: string, name: string): Promise<Writable> {
   }
 }
 
-/** A descriptor may be that of a file, which others have written to: it is added to. */
+/** A descriptor can belong to a file that others have written to, so parley appends. */
 const openDevice = (path: string): Writable => createWriteStream(path, { flags: 'a' })
 
 function createDirectSink(stream: Writable, name: string, { limit, timers }: WriteLimit): Sink {
@@ -135,7 +136,7 @@ function createDirectSink(stream: Writable, name: string, { limit, timers }: Wri
   return {
     write: (chunk) => finish((done) => stream.write(chunk, done)),
     commit: () => finish((done) => stream.end(done)),
-    savePart: () => (isBegun && !stream.writableFinished ? { outcome: 'is not kept' } : undefined),
+    savePart: () => (isBegun && !stream.writableFinished ? { outcome: 'is not saved' } : undefined),
     discard: () => void stream.destroy(),
   }
 }
@@ -145,10 +146,13 @@ interface RunEnds {
   calls: Pick<Calls, 'sayInstead' | 'lastWords'>
 }
 
-/** What keeps an answer of a run that ends early: synchronous, and does not throw. */
+/** Saves an answer when a run ends early. Synchronous; does not throw. */
 export type PartSaver = Pick<FileOutput, 'savePart'>
 
-/** Does `work` on an answer. If that ends early, also by a signal, it keeps what came, and prints where. */
+/**
+ * Runs `work` on an answer. If `work` fails or a signal arrives, saves the received part and reports its
+ * place.
+ */
 export async function savingPartOnFailure<T>(
   { cleanups, calls }: RunEnds,
   keeper: PartSaver | undefined,
@@ -170,10 +174,9 @@ export async function savingPartOnFailure<T>(
   }
 }
 
-/** Says what became of an answer, or of the part of it that came. */
-const describeSavedPart = ({ outcome }: SavedPart): string => `what came ${outcome}`
+const describeSavedPart = ({ outcome }: SavedPart): string => `the received data ${outcome}`
 
-/** The same failure, with what became of the answer, as far as it came. */
+/** Adds the place of the saved part to a failure. */
 export const withSavedPart = (failure: CliError, part: SavedPart | undefined): CliError =>
   part
     ? new CliError(failure.kind, `${failure.message}; ${describeSavedPart(part)}`, {

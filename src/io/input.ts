@@ -8,28 +8,28 @@ import { longestText } from '../wire/json/body-text.ts'
 import { absolutePath } from './paths.ts'
 import { decodeUtf8, isBlank, tooLongError } from './utf8.ts'
 
-/** stdin. Of kind `none` it is closed, or a device such as /dev/null, and there is nothing to wait for. */
+/** Standard input. Kind `none` means that it is closed, or a device such as /dev/null. */
 export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
-  /** The real path of a regular file. */
+  /** Real path of a regular file. */
   readonly file?: string | undefined
   open(): Readable
-  /** Only of a terminal on which a person types: whether keys, Ctrl-C too, are delivered one by one and are not shown. */
+  /** On an interactive terminal: switches to delivering each key, Ctrl-C included, without echo. */
   setRaw?(isRaw: boolean): void
-  /** Does what Ctrl-C does while the terminal is not raw. */
+  /** Has the effect of Ctrl-C while the terminal is raw. */
   interrupt?(): void
 }
 
 export interface InputOptions {
-  /** Its current folder may be gone, and is asked for only if it is needed. */
+  /** Reading `cwd` throws if the current folder was removed, so it is read only for relative names. */
   host: { readonly cwd: string; readonly platform: NodeJS.Platform; stdin: Stdin; timers: Timers }
   flags: { stdin?: boolean; header?: string[]; failOnEmpty?: boolean }
-  /** When reading stdin and FIFOs ends, and the wait for a person's answer. */
+  /** Limits reading stdin and FIFOs, and waiting for a person's answer. */
   limit: Limit
   note(line: string): void
 }
 
-/** What a command reads: stdin, once, and files. Texts must be UTF-8. */
+/** Reads the inputs of a command: stdin once, and files. Texts must be UTF-8. */
 export class Input {
   readonly stdinKind: Stdin['kind']
   readonly #options: InputOptions
@@ -40,7 +40,6 @@ export class Input {
     this.stdinKind = this.readsStdin ? options.host.stdin.kind : 'none'
   }
 
-  /** False with `--no-stdin`. */
   get readsStdin(): boolean {
     return this.#options.flags.stdin !== false
   }
@@ -50,7 +49,7 @@ export class Input {
     return this.#options.flags.header?.includes('@-') ?? false
   }
 
-  /** Waits for a person's answer, until the deadline at the latest. */
+  /** Waits for a person's answer until the deadline. */
   withinDeadline<T>(work: Promise<T>, whatGoesOn: string): Promise<T> {
     const { limit, host } = this.#options
     return withTimeLimit(work, { time: limit.deadline, timers: host.timers }, () =>
@@ -58,12 +57,12 @@ export class Input {
     )
   }
 
-  /** All of stdin. Only one reader may have it: a second one gets a usage error, which names both. */
+  /** Reads all of stdin. Only one reader may have it: a second one gets a usage error that names both. */
   async readStdin(reader: string): Promise<string> {
     return decodeUtf8(await this.#readStdin(reader), 'stdin')
   }
 
-  /** stdin piece by piece, for one reader. */
+  /** Reads stdin in chunks, for one reader. */
   readStdinChunks(reader: string): AsyncIterable<Uint8Array> {
     this.#takeStdin(reader)
     const { stdin, timers } = this.#options.host
@@ -88,17 +87,17 @@ export class Input {
     }
   }
 
-  /** A file's bytes, or stdin's for `-`. */
+  /** Reads a file, or stdin for `-`. */
   readBytes(path: string, reader: string): Promise<Uint8Array> {
     return path === '-' ? this.#readStdin(reader) : this.readFile(path)
   }
 
-  /** A file's text, or stdin's for `-`. */
+  /** Reads a file as text, or stdin for `-`. */
   async readText(path: string, reader: string): Promise<string> {
     return path === '-' ? this.readStdin(reader) : decodeUtf8(await this.readFile(path), path)
   }
 
-  /** The text of a stdin that is a pipe, socket or file, to add to words; `undefined` if it is something else, or was read. */
+  /** Returns the text of stdin if it is a pipe, socket or file and nothing has read it yet. */
   async readPiped(reader: string): Promise<string | undefined> {
     const { flags, host, note } = this.#options
     const { kind } = host.stdin
@@ -109,7 +108,7 @@ export class Input {
     return decodeUtf8(await this.#readStdin(reader, onIdle), 'stdin')
   }
 
-  /** The same, beside other input. If it is blank, it adds nothing, and a note says so. */
+  /** Like `readPiped`, next to other input. A blank stdin adds nothing and prints a note. */
   async readPipedAddition(reader: string): Promise<string> {
     const text = await this.readPiped(reader)
     if (text === undefined) return ''
@@ -118,13 +117,16 @@ export class Input {
     return ''
   }
 
-  /** For a command that leaves stdin alone, because of what was given. Throws a usage error if a flag requires its text. */
+  /**
+   * Leaves stdin unread because of another input. Throws a usage error if `--fail-on-empty` requires its
+   * text.
+   */
   skipStdin(given: string): void {
     if (this.#options.flags.failOnEmpty && this.#firstReader === undefined && !this.#isForHeader)
-      throw usageError(`--fail-on-empty: stdin is not read beside ${given}`)
+      throw usageError(`--fail-on-empty: stdin is not read together with ${given}`)
   }
 
-  /** Words as one text; the word `-` is stdin's text. */
+  /** Joins words to one text. The word `-` is replaced by the text of stdin. */
   async joinWords(words: string[], reader: string): Promise<string> {
     const texts: string[] = []
     for (const word of words)
@@ -134,7 +136,7 @@ export class Input {
     return texts.join(' ')
   }
 
-  /** The value of a flag that accepts `@FILE`, `@-` and `@@`. */
+  /** Returns the value of a flag that accepts `@FILE`, `@-` and `@@`. */
   async readFlagValue(value: string, flag: string): Promise<string> {
     if (!value.startsWith('@') || value.startsWith('@@')) return value.replace(/^@/, '')
     if (value === '@-') return this.readStdin(`${flag} @-`)
@@ -163,7 +165,10 @@ export class Input {
     return bytes
   }
 
-  /** Reads a stream to its end. Throws a `CliError` if the deadline comes first, or if it is longer than a text can be. */
+  /**
+   * Reads a stream to its end. Throws a `CliError` if the deadline passes first, or if the content is longer
+   * than a text can be.
+   */
   async #read(open: OpenStream, name: string, onIdle: () => void): Promise<Uint8Array> {
     const { limit, host } = this.#options
     const { timers } = host
@@ -180,7 +185,7 @@ export class Input {
   }
 }
 
-/** The pieces of a stream; `onIdle` is called if none has come after 2 s. */
+/** Yields the chunks of a stream. Calls `onIdle` if the first takes longer than 2 s. */
 async function* withWaitingNote(
   pieces: AsyncIterable<Uint8Array>,
   timers: Timers,
@@ -198,21 +203,20 @@ async function* withWaitingNote(
 }
 
 /**
- * Ctrl-C also ends the program that writes to the pipe, and parley may see the end of the pipe before the signal. Without
- * this it would still send its request.
+ * Ctrl-C also ends the program that writes to the pipe, and the end of the pipe can arrive before the signal.
+ * Without this pause parley would still send its request.
  */
 export async function yieldToSignals(): Promise<void> {
   for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
 }
 
-/** After so long without a byte, parley says what it waits for. Milliseconds. */
 const waitingNoteDelayMs = 2000
 
 const emptyStdinError = () => usageError('stdin is empty (--fail-on-empty)')
 
 type OpenStream = (stop: AbortSignal) => Readable | Promise<Readable>
 
-/** Reads a stream, until `stop` aborts. Throws a `CliError`, in which `name` is the stream's. */
+/** Reads a stream until `stop` aborts. Throws a `CliError` that contains `name`. */
 async function* read(open: OpenStream, name: string, stop: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
     const stream = await open(stop)
@@ -225,15 +229,15 @@ async function* read(open: OpenStream, name: string, stop: AbortSignal): AsyncGe
   }
 }
 
-/** The same for a caller that acts on each piece as it comes. */
+/** Reads a stream for a caller that acts on each chunk. */
 export async function* readStream(...stream: Parameters<typeof read>): AsyncGenerator<Uint8Array> {
   yield* read(...stream)
   await yieldToSignals()
 }
 
 /**
- * Opens a file to read it piece by piece. To open a FIFO waits in a thread until a program opens it for writing; when `stop`
- * aborts, this function does.
+ * Opens a file for reading in chunks. Opening a FIFO blocks a thread until a program opens it for writing;
+ * aborting `stop` opens it for writing instead.
  */
 export async function openReadable(path: string, stop: AbortSignal): Promise<Readable> {
   if (!(await fs.stat(path)).isFIFO()) return createReadStream(path, { highWaterMark: 256 * 1024 })
@@ -241,7 +245,7 @@ export async function openReadable(path: string, stop: AbortSignal): Promise<Rea
     try {
       closeSync(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK))
     } catch {
-      // A FIFO that may not be opened for writing keeps the thread waiting.
+      // If the FIFO may not be opened for writing, the thread stays blocked.
     }
   }
   stop.addEventListener('abort', wake)

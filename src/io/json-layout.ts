@@ -3,13 +3,13 @@ import { endOfValue, isDeeperThan, skipBlanks } from '../wire/json/scanner.ts'
 import { escapeJson } from './escape.ts'
 import type { Span } from './spans.ts'
 
-/** How the parts of JSON look. */
-const looks = { key: '1', text: '32', other: '36' } as const
+/** SGR parameters of the parts of JSON. */
+const styles = { key: '1', text: '32', other: '36' } as const
 
 /**
- * Lays out JSON text for a person: each value on a line of its own, indented. Numbers, the order of keys and a key that is
- * there twice stay as they are spelled. A text loses escapes that it does not need, and its control characters are escaped.
- * The text is one that `JSON.parse` accepts. Its depth should be bounded, for a line is as long as it is deep.
+ * Formats JSON text for a person, one value per line, indented. Numbers, key order and duplicate keys stay
+ * unchanged. Strings lose unneeded escapes, and their control characters are escaped. `json` must be valid.
+ * The caller must bound its depth, because the indentation grows with it.
  */
 export function* formatJsonLines(json: string): Generator<Span[]> {
   let line: Span[] = []
@@ -36,18 +36,20 @@ export function* formatJsonLines(json: string): Generator<Span[]> {
 function spanOf(json: string, start: number, end: number): Span {
   const text = json.slice(start, end)
   if (',:{}[]'.includes(text)) return { text: text === ':' ? ': ' : text, sgr: '' }
-  if (!text.startsWith('"')) return { text, sgr: looks.other }
+  if (!text.startsWith('"')) return { text, sgr: styles.other }
   const isKey = json[skipBlanks(json, end)] === ':'
-  return { text: escapeJson(JSON.stringify(JSON.parse(text))), sgr: isKey ? looks.key : looks.text }
+  return { text: escapeJson(JSON.stringify(JSON.parse(text))), sgr: isKey ? styles.key : styles.text }
 }
 
-/** A line is as long as it is deep. */
 const maxDepth = 100
 
-/** Of what is laid out, in characters: indentation may be many times as long as what is indented. */
+/** Maximum length of formatted JSON, in characters. Indentation can be many times longer than the JSON. */
 const maxFormattedLength = 2 ** 24
 
-/** JSON laid out whole; `undefined` if the text is not JSON, is nested too deep, or would become too long. */
+/**
+ * Returns formatted JSON, or `undefined` if the text is not JSON, nested too deep, or too long when
+ * formatted.
+ */
 export function formatJson(text: string, paint: (line: readonly Span[]) => string): string | undefined {
   if (tryParseJson(text) === undefined || isDeeperThan(text, maxDepth)) return undefined
   let page = ''

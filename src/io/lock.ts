@@ -14,38 +14,37 @@ import { CliError, type FailureKind, hasCode } from '../errors.ts'
 import type { Timers } from '../timers.ts'
 
 interface LockOptions {
-  /** What is locked, as a person calls it; by default the file. */
+  /** Name in messages. Default: the file. */
   name?: string
-  /** Milliseconds. */
   maxWaitMs: number
-  /** Of the failure if the lock cannot be had. */
+  /** Kind of the failure if the lock cannot be taken. */
   kind: FailureKind
   consequence: string
-  /** The wait ends at the run's deadline: the same command may get the lock later. */
+  /** Set if the wait ends at the run's deadline: the same command may get the lock later. */
   retry?: 'later'
-  /** Called once, when the wait has taken a while. */
+  /** Called once, after the wait took two seconds. */
   onWait?(): void
 }
 
 interface RunLockOptions {
-  /** What is locked, as a person calls it. */
+  /** Name in messages. */
   name: string
-  /** By the forward clock, or Infinity. */
+  /** Monotonic time in milliseconds, or Infinity. */
   deadline: number
   timers: Timers
   note(line: string): void
 }
 
-/** A holder changes the time of its lock so often, in milliseconds, to show that it is alive. */
+/** Interval in which a holder updates the time of its lock. */
 const heartbeatMs = 1000
 
-/** The right to write a file, which one process has at a time: an empty file beside it. */
+/** An exclusive lock on a file: an empty file next to it. */
 export class Lock {
-  /** What is locked, as a person calls it. */
+  /** Name in messages. */
   readonly name: string
   readonly #path: string
   readonly #file: number
-  /** While the file is open, no other can have this number. */
+  /** No other file can get this inode number while the file is open. */
   readonly #inode: bigint
   readonly #heart: NodeJS.Timeout
   #isReleased = false
@@ -58,7 +57,7 @@ export class Lock {
     this.#heart = setInterval(() => this.#showLife(), heartbeatMs).unref()
   }
 
-  /** False once another process has removed the lock, because this one seemed dead, or has written into it. */
+  /** Returns false if another process removed the lock because it seemed abandoned, or wrote into it. */
   isHeld(): boolean {
     const stat = this.#isReleased ? undefined : statLock(this.#path)
     return stat?.ino === this.#inode && stat.size === 0n
@@ -70,7 +69,7 @@ export class Lock {
     try {
       if (this.isHeld()) rmSync(this.#path, { force: true })
     } catch {
-      // The next run takes it for the lock of a killed process.
+      // The next run removes it like the lock of a killed process.
     }
     this.#isReleased = true
     closeSync(this.#file)
@@ -80,14 +79,14 @@ export class Lock {
     try {
       futimesSync(this.#file, new Date(), new Date())
     } catch {
-      // A holder that lost its lock learns it from isHeld.
+      // A holder that lost its lock gets `false` from `isHeld`.
     }
   }
 }
 
 /**
- * Takes the lock of a file that a run keeps to its end, and waits for another run until the deadline. Throws a `CliError`
- * of kind `file` if the deadline passes, or if something else has the lock's name.
+ * Locks a file until the end of the run. Waits for another run until the deadline. Throws a `CliError` of
+ * kind `file` if the deadline passes, or if a file that is not a lock has the lock's name.
  */
 export async function lockForRun(path: string, options: RunLockOptions): Promise<Lock> {
   const { name, deadline, timers, note } = options
@@ -97,18 +96,20 @@ export async function lockForRun(path: string, options: RunLockOptions): Promise
   return lock(path, { name, maxWaitMs: longestWait, onWait, ...failing })
 }
 
-/** A lock that did not change for so long was left behind by a killed process. Milliseconds. */
+/** A lock that has not changed for this time belongs to a killed process. */
 const staleAfterMs = 4000
 
-/** Milliseconds. */
 const waitingNoteDelayMs = 2000
 
-/** The longest time between two looks that counts: a process that was stopped has not seen that nothing changed. */
+/**
+ * Maximum time between two checks that counts as unchanged. A process that was suspended has not observed the
+ * lock meanwhile.
+ */
 const maxCountedStepMs = 500
 
 /**
- * Waits for the lock of a file. Throws a `CliError` if it does not become free, or if what has its name is not an empty
- * regular file: that is not a lock, and is left alone.
+ * Waits until a file can be locked. Throws a `CliError` if it does not become free, or if the lock's name
+ * belongs to anything but an empty regular file, which stays untouched.
  */
 export async function lock(target: string, options: LockOptions): Promise<Lock> {
   const { name = target, maxWaitMs, kind, consequence, retry, onWait } = options
@@ -118,7 +119,9 @@ export async function lock(target: string, options: LockOptions): Promise<Lock> 
   let isTold = false
   let mark = ''
   let lastLook = start
-  /** For how long the lock has not changed, by the waiter's own clock: other clocks may differ. */
+  /**
+   * Time without a change of the lock, by the waiter's monotonic clock. Clocks of other machines may differ.
+   */
   let unchanged = 0
   for (;;) {
     const now = performance.now()
@@ -146,7 +149,10 @@ export async function lock(target: string, options: LockOptions): Promise<Lock> 
   }
 }
 
-/** Makes the file and opens it; `undefined` if there is one. A name that is refused for longer is refused for good. */
+/**
+ * Creates and opens the file. Returns `undefined` if it exists. On Windows, a name that stays refused is an
+ * error.
+ */
 function tryCreate(path: string, waited: number): number | undefined {
   try {
     return openSync(path, 'wx', 0o600)
@@ -158,8 +164,8 @@ function tryCreate(path: string, waited: number): number | undefined {
 }
 
 /**
- * Removes the lock of a killed process. Of several waiters only one can give it another name. If that is not the dead one
- * any more, because a faster waiter has cleared it and made its own, it gets its name back.
+ * Removes the lock of a killed process. Of several waiters only one can rename it. If a faster waiter has
+ * replaced it with its own lock, that lock gets its name back.
  */
 function removeStaleLock(path: string, mark: string): void {
   const aside = `${path}.${crypto.randomUUID()}`
@@ -174,10 +180,13 @@ function removeStaleLock(path: string, mark: string): void {
   else renameSync(aside, path)
 }
 
-/** A file keeps it when it is renamed. A holder changes it with every beat. */
+/** A rename keeps this value. Each heartbeat of the holder changes it. */
 const getFingerprint = ({ ino, mtimeNs }: BigIntStats): string => `${ino} ${mtimeNs}`
 
-/** On Windows a removed file keeps its name until no process has it open any more. Until then EPERM refuses the name. */
+/**
+ * On Windows, a removed file keeps its name until every process has closed it. Until then, creating it fails
+ * with EPERM.
+ */
 const mayBePendingRemoval = (error: unknown) => platform() === 'win32' && hasCode(error, 'EPERM')
 
 function statLock(path: string): BigIntStats | undefined {

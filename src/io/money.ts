@@ -1,17 +1,17 @@
-/** Formats money for a person: `$1.87`. `amount` is in whole minor units, such as cents. */
+/** Formats money: `$1.87`. `amount` is in minor units, such as cents. */
 export function formatMoney({ amount, currency }: { amount: bigint; currency: string }): string {
   const decimals = decimalsOf(currency)
   const digits = String(amount).padStart(decimals + 1, '0')
   const text = decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
-  // As text it stays exact.
+  // A string keeps the amount exact.
   return new Intl.NumberFormat('en-US', { style: 'currency', currency }).format(text as unknown as number)
 }
 
-/** The number of decimals of a currency. An unknown currency has two. */
+/** Returns the number of decimals of a currency. An unknown currency has two. */
 const decimalsOf = (currency: string): number =>
   new Intl.NumberFormat('en-US', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
 
-/** Converts an amount as a person writes it, such as `2.50`, to minor units. A smaller rest is dropped. */
+/** Converts a typed amount such as `2.50` to minor units. Smaller fractions are dropped. */
 export function toMinorUnits(text: string, currency: string): { amount: bigint; isExact: boolean } {
   const decimals = decimalsOf(currency)
   const [whole = '', fraction = ''] = text.split('.')

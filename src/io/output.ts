@@ -2,41 +2,44 @@ import type { Writable } from 'node:stream'
 import { asFileError, CliError, hasCode, OutputClosed } from '../errors.ts'
 import { type Limit, type Timers, withTimeLimit } from '../timers.ts'
 
-/** What a command writes to: stdout, or a file instead. */
+/** A command's output: stdout or a file. */
 export interface Output {
   readonly isTerminal: boolean
-  /** Of stdout: whether anything was written. */
+  /** Set for stdout once something was written. */
   readonly hasBegun?: boolean
-  /** Writes bytes or text at once; resolves when there is room for more. */
+  /** Writes bytes or text. Resolves when the output can take more. */
   write(chunk: Uint8Array | string): Promise<void>
   /** Resolves when everything is written. */
   flush(): Promise<void>
 }
 
-/** stdout or stderr of the process: file descriptor 1 or 2. */
+/** stdout or stderr of the process. */
 export interface StdStream {
   isTerminal: boolean
-  /** The real path of a regular file. */
+  /** Real path of a regular file. */
   readonly file?: string | undefined
-  /** It was closed when the process started: nothing can be written. */
+  /** The descriptor was closed when the process started. */
   readonly isClosed?: boolean | undefined
-  /** Of a terminal: how wide it is. */
+  /** Width of a terminal. */
   columns?: number
-  /** Slower than `writeSync` for one line: for those who write much. */
+  /** Opens a stream. Slower than `writeSync` for one line, faster for many. */
   open(): Writable
-  /** Writes what can be written at once, and returns how many bytes that was; none if the stream is open. */
+  /**
+   * Writes as much as the descriptor takes at once. Returns the number of written bytes, which is 0 if the
+   * stream is open.
+   */
   writeSync(bytes: Uint8Array): number
 }
 
-/** Until when what is written is waited for. */
+/** Limits how long writing may take. */
 export interface WriteLimit {
   limit: Limit
   timers: Timers
 }
 
 /**
- * Writes to stdout. Throws `OutputClosed` when its reader has gone, and a `CliError` of kind `file` when it
- * cannot be written for another reason, also if it has not taken everything by the deadline.
+ * Creates the output of stdout. Its methods throw `OutputClosed` if the reader has closed stdout, and a
+ * `CliError` of kind `file` for any other error, or if the output is not taken by the deadline.
  */
 export function createOutput(stdout: StdStream, until?: WriteLimit): Output {
   let failure: Error | undefined
@@ -88,7 +91,7 @@ export function createOutput(stdout: StdStream, until?: WriteLimit): Output {
   }
 }
 
-/** A reader of stdout that goes away ends the printing, not the work. */
+/** Returns an output that drops its text after the reader of stdout has gone. The work continues. */
 export function ignoreClosedReader(output: Output): Output {
   let isOver = false
   const attempt = async (act: () => Promise<void>) => {
@@ -105,9 +108,9 @@ export function ignoreClosedReader(output: Output): Output {
   }
 }
 
-/** Writes a short text, such as help. Throws as an `Output` does. */
+/** Writes a short text such as help. Throws like an `Output`. */
 export async function writeText(stdout: StdStream, text: string, until?: WriteLimit): Promise<void> {
-  // A signal that has come ends the run before a write that may block, in which nothing would hear of it.
+  // A blocking write would delay the handling of a signal that has already arrived.
   await new Promise(setImmediate)
   const bytes = Buffer.from(text)
   let written = 0
@@ -122,7 +125,7 @@ export async function writeText(stdout: StdStream, text: string, until?: WriteLi
   await output.flush()
 }
 
-/** `EOF` is what Windows may say of a pipe that nobody reads. */
+/** Error codes of a closed reader. Windows uses `EOF` for pipes. */
 const gone = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 
 export const writeTimedOut = (name: string): CliError =>

@@ -2,13 +2,16 @@ import { accessSync, constants, existsSync, lstatSync, readlinkSync, realpathSyn
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { asFileError, CliError, usageError } from '../errors.ts'
 
-/** The whole path of a name. The current folder may be gone, and is asked for only if the name begins there. */
+/**
+ * Resolves a name to an absolute path. Reads `host.cwd` only for relative names, because the current folder
+ * may be gone.
+ */
 export const absolutePath = (host: { readonly cwd: string }, name: string): string =>
   isAbsolute(name) ? resolve(name) : resolve(host.cwd, name)
 
 /**
- * The target of a link that leads somewhere, else the path itself. The system's own words for it: if upper and lower case
- * are one, so are two spellings of a file.
+ * Returns the target of a link that leads to an existing file, otherwise the path. The native call returns
+ * the real spelling, so two spellings of one file become equal on file systems that ignore case.
  */
 function realPath(path: string): string {
   try {
@@ -18,35 +21,35 @@ function realPath(path: string): string {
   }
 }
 
-/** As many as Linux follows. */
+/** The limit of Linux. */
 const maxLinks = 40
 
-/** A path, and those that it leads to if it is a link; the last one may not be there. */
+/** Returns a path and, if it is a link, all paths that it leads to. The last one may not exist. */
 export function followLinks(path: string): string[] {
   const places = [path]
   try {
     for (let place = path; places.length < maxLinks; places.push(place))
       place = resolve(realPath(dirname(place)), readlinkSync(place))
   } catch {
-    // The last one is not a link.
+    // The last path is not a link.
   }
   return places
 }
 
-/** The place of a file, or the one where a file of this name would be made. */
+/** Returns the real path of a file, or the path at which a file of this name would be created. */
 export const resolveRealPath = (path: string): string =>
   realPath(inRealFolder(followLinks(path).at(-1) ?? path))
 
 const inRealFolder = (path: string) => join(realPath(dirname(path)), basename(path))
 
-/** Whether it names what a process has open, such as `/dev/stdout`. */
+/** Returns whether a path names an open descriptor, such as `/dev/stdout`. */
 export const isOpenDescriptor = (path: string): boolean =>
   followLinks(path).some((place) => /^\/proc\/[^/]+\/fd\/\d+$/.test(inRealFolder(place)))
 
 /**
- * Finds where a file of this name is written. No link is ever written through, unless it leads to a device, a pipe or an
- * open descriptor: such a target is direct. Throws a `CliError` of kind `file` for what cannot be made or, unless
- * `replaces` is false, replaced.
+ * Finds where a file of this name is written. Links are refused unless they lead to a device, a pipe or an
+ * open descriptor, which are direct targets. Throws a `CliError` of kind `file` if the file cannot be created
+ * or, with `replaces`, replaced.
  */
 export function findTarget(
   host: { readonly cwd: string; platform: NodeJS.Platform; uid?: number },
@@ -72,7 +75,10 @@ export function findTarget(
   }
 }
 
-/** Says in words why what has this name is not replaced; `undefined` if it is. Throws what the file system throws. */
+/**
+ * Returns why an existing file is not replaced, or `undefined` if it is. Throws the errors of the file
+ * system.
+ */
 export function findReplaceProblem(
   path: string,
   uid: number | undefined,
@@ -84,21 +90,23 @@ export function findReplaceProblem(
     return 'it is a symbolic link, and no link is written through: name the file itself'
   if (!found.isFile()) return 'it is not a regular file'
   if (!replaces) return 'it already exists (--force replaces it)'
-  // In a shared folder such as /tmp anybody may make a file, and only its owner, or the folder's, can replace it.
+  // In a shared folder such as /tmp, anybody can create a file, and only its owner or the folder's owner can
+  // replace it.
   const folder = statSync(dirname(path))
   const isOthers = uid !== undefined && ![0, found.uid, folder.uid].includes(uid)
   return isOthers && (folder.mode & 0o1000) !== 0 ? 'only its owner can replace it in this folder' : undefined
 }
 
 /**
- * The mode of a file that replaces this one: that of a user's own file is kept, without the bits that lend rights. Absent
- * for any other, which is replaced as if it were new, and on a system where files have no owners.
+ * Returns the mode for a file that replaces this one. A user's own file keeps its mode without set-uid,
+ * set-gid and sticky bits. `undefined` for other files and on systems without file owners: the new file gets
+ * the default mode.
  */
 export function findModeToKeep(path: string, uid: number | undefined): number | undefined {
   const stat = uid === undefined ? undefined : lstatSync(path, { throwIfNoEntry: false })
   return stat && stat.uid === uid ? stat.mode & 0o777 : undefined
 }
 
-/** Whether a name says that it is a folder's, by its end. Elsewhere than on Windows a file's name may end in a `\`. */
+/** Returns whether a name ends like a folder's. Outside Windows, a file's name may end in `\`. */
 export const isFolderName = (name: string, platform: NodeJS.Platform): boolean =>
   name.endsWith('/') || (platform === 'win32' && name.endsWith('\\'))

@@ -1,12 +1,15 @@
-/** A terminal's way of showing pictures among its text. */
+/** Escape sequences by which a terminal shows pictures. */
 export type PictureProtocol = 'kitty' | 'iterm2'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** How a terminal shows pictures, by what it says about itself. If it says nothing, iTerm2's way is tried if pictures are wanted. */
+/**
+ * Detects the picture protocol from the environment. If nothing is known and pictures are requested, assumes
+ * iTerm2's.
+ */
 export function findPictureProtocol(env: Environment, isWanted = false): PictureProtocol | undefined {
   const { TERM = '', TERM_PROGRAM = '', LC_TERMINAL, KITTY_WINDOW_ID, TMUX } = env
-  // tmux and screen pass no pictures on.
+  // tmux and screen do not forward pictures.
   if (TMUX || /^(dumb|screen|tmux)/.test(TERM)) return undefined
   if (KITTY_WINDOW_ID || /^xterm-(kitty|ghostty)$/.test(TERM) || /^ghostty$/i.test(TERM_PROGRAM))
     return 'kitty'
@@ -14,13 +17,13 @@ export function findPictureProtocol(env: Environment, isWanted = false): Picture
   return isKnown || isWanted ? 'iterm2' : undefined
 }
 
-/** Larger pictures would only slow the terminal down. Bytes. */
+/** Larger pictures slow the terminal down. */
 const maxPictureBytes = 16 * 1024 * 1024
 
-/** The longest piece that the Kitty protocol accepts, in characters of base64. */
+/** Maximum piece length of the Kitty protocol, in base64 characters. */
 const maxPieceLength = 4096
 
-/** Why a terminal cannot show this picture, in words. */
+/** Returns why a terminal cannot show this picture. */
 export function findPictureProblem(
   protocol: PictureProtocol,
   bytes: Uint8Array,
@@ -32,14 +35,14 @@ export function findPictureProblem(
     : undefined
 }
 
-/** The sequence that shows a picture. */
+/** Returns the escape sequence that shows a picture. */
 export function renderPicture(protocol: PictureProtocol, bytes: Uint8Array): string {
   const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
   if (protocol === 'iterm2') return `\x1b]1337;File=inline=1;size=${bytes.length}:${base64}\x07\n`
   const pieces = base64.match(new RegExp(`.{1,${maxPieceLength}}`, 'g')) ?? []
   return `${pieces
     .map((piece, index) => {
-      // q=2: the terminal must not answer, as nobody would read it.
+      // q=2 disables the terminal's reply, which nothing would read.
       const head = index === 0 ? 'a=T,f=100,q=2,' : ''
       return `\x1b_G${head}m=${index < pieces.length - 1 ? 1 : 0};${piece}\x1b\\`
     })

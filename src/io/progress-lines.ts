@@ -1,22 +1,20 @@
 import { schedule, type Timers } from '../timers.ts'
 import type { StdStream } from './output.ts'
 
-/** A long run. */
 interface LongRun {
   host: { stderr: Pick<StdStream, 'isTerminal'> }
   flags: { quiet?: boolean }
-  /** When it began, by the forward clock. */
+  /** Monotonic start time in milliseconds. */
   start: number
   timers: Timers
   note(line: string): void
 }
 
-/** Milliseconds. */
 const minute = 60_000
 
 /**
- * Prints on a stderr that is not a terminal that a long run is still at work: each minute for the first ten, then every ten.
- * `describe` returns its progress, which is printed after `still at work after 3 min: `. Returns a function that ends this.
+ * Prints progress on a stderr that is not a terminal: each minute for the first ten, then every ten minutes.
+ * `describe` returns the text after `still at work after 3 min: `. Returns a function that stops the lines.
  */
 export function printProgressLines(
   { host, flags, note, timers, start }: LongRun,
@@ -37,7 +35,7 @@ export function printProgressLines(
   return () => stop()
 }
 
-/** How long ago something was, for a person. */
+/** Formats a past time relative to now. */
 export function formatAgo(since: number, now: number): string {
   const seconds = Math.max(0, Math.round((now - since) / 1000))
   return seconds < 100 ? `${seconds} s ago` : `${Math.round(seconds / 60)} min ago`

@@ -5,25 +5,27 @@ import { CliError } from '../errors.ts'
 import type { Stdin } from './input.ts'
 import type { StdStream } from './output.ts'
 
-/** Asks the person on a terminal, one question after the other. */
+/** Prompts a person on a terminal, one question at a time. */
 export interface Prompter {
   /**
-   * Resolves with the typed line. Of pasted lines only the first counts. Drops what was typed before the question. Throws
-   * `InputEnded` if the input ends (Ctrl-D).
+   * Resolves with the typed line. Of pasted lines only the first counts. Keys typed before the question are
+   * dropped. Throws `InputEnded` if the input ends (Ctrl-D).
    */
   prompt(question: string, options?: QuestionOptions): Promise<string>
-  /** Withdraws an open question, and asks no more. What is written next begins on a new line. */
+  /** Withdraws an open question and prompts no more. Later output begins on a new line. */
   close(): void
 }
 
 interface QuestionOptions {
-  /** The answer is not shown. */
+  /** Hides the typed answer. */
   isHidden?: boolean
-  /** Withdraws the question: `ask` rejects with the signal's reason, and drops what was typed of the answer. */
+  /**
+   * Withdraws the question: `prompt` rejects with the signal's reason and drops the typed part of the answer.
+   */
   signal?: AbortSignal | undefined
 }
 
-/** There was no answer, and there will be none. */
+/** The input ended before an answer. */
 export class InputEnded extends CliError {
   constructor() {
     super('usage', 'the input ended before the question was answered')
@@ -33,11 +35,11 @@ export class InputEnded extends CliError {
 export interface PrompterOptions {
   stdin: Stdin
   stderr: StdStream
-  /** While a question is open, one of them restores the terminal. */
+  /** While a question is open, one of these functions restores the terminal. */
   cleanups: ActiveSet<() => unknown>
 }
 
-/** Does work that asks the person. Whatever becomes of it, no question stays open. */
+/** Runs work that prompts the person. At its end no question stays open. */
 export function withPrompter<T>(
   options: PrompterOptions,
   work: (questioner: Prompter) => Promise<T>,
@@ -72,7 +74,7 @@ export function createPrompter({ stdin, stderr, cleanups }: PrompterOptions): Pr
     cleanups.add(release)
     try {
       withdrawal.throwIfAborted()
-      // Before the question is shown: even a quick answer stays hidden.
+      // Before the question is shown, so even a quick answer stays hidden.
       stdin.setRaw?.(true)
       if (stdin.setRaw) await dropTyped(input, stdin)
       withdrawal.throwIfAborted()
@@ -80,7 +82,7 @@ export function createPrompter({ stdin, stderr, cleanups }: PrompterOptions): Pr
       stdin.setRaw?.(isEdited)
       return await new Promise<string>((resolve, reject) => {
         const end = () => reject(new InputEnded())
-        // Before Node's own listener, to which a line without an end is a line.
+        // Before Node's own listener, which accepts an unfinished line as an answer.
         input.once('end', end)
         withdrawal.addEventListener('abort', () => {
           reject(withdrawal.reason)
@@ -95,7 +97,7 @@ export function createPrompter({ stdin, stderr, cleanups }: PrompterOptions): Pr
           historySize: 0,
         })
         editor.once('line', (line) => {
-          // Node's editor ends the line that it shows.
+          // Node's line editor ends the line that it shows.
           if (isEdited && !isHidden) isLineOpen = false
           resolve(line.trim())
         })
@@ -104,7 +106,7 @@ export function createPrompter({ stdin, stderr, cleanups }: PrompterOptions): Pr
           end()
         })
         editor.on('SIGINT', () => stdin.interrupt?.())
-        // Node would stop this process, and not those that it has a pipe to.
+        // Node would suspend only this process and not the other processes of the pipeline.
         editor.on('SIGTSTP', () => {})
         isLineOpen = true
         if (isHidden) write(question)
@@ -118,10 +120,10 @@ export function createPrompter({ stdin, stderr, cleanups }: PrompterOptions): Pr
   return { prompt: ask, close: () => closing.abort(new InputEnded()) }
 }
 
-/** Once nothing arrives for so long, all that was typed has arrived. Milliseconds. */
+/** After this pause, all keys typed earlier have arrived. */
 const typingPauseMs = 50
 
-/** A raw terminal also delivers what was typed of a line that has no end yet. */
+/** A raw terminal also delivers typed text that has no line end yet. */
 function dropTyped(keys: Readable, { interrupt }: Stdin): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => {

@@ -1,19 +1,19 @@
-/** A line of a file as it was found there, without its line break. */
+/** A line of a file, without its line break. */
 export interface RawLine {
-  /** `undefined` if it is longer than what was asked for. */
+  /** `undefined` if the line is longer than the limit. */
   bytes: Uint8Array | undefined
-  /** Where the next line begins. Bytes from the start. */
+  /** Offset of the next line, in bytes from the start. */
   end: number
-  /** False only for what comes after the last line break. */
+  /** `false` for the text after the last line break. */
   isWhole: boolean
 }
 
 const newline = 0x0a
 
 /**
- * Cuts bytes into lines, chunk by chunk. A chunk's lines have to be read before the next chunk: each is cut when it is
- * read, since a batch takes its time over a chunk, and a list of its lines would outlive the young generation.
- * Of a line that is longer than `longest` nothing is kept.
+ * Splits bytes into lines, chunk by chunk. The caller must read all lines of a chunk before the next chunk.
+ * Lines are split lazily, because a batch works on a chunk for long and a list of lines would move to the old
+ * generation. Lines over `longest` bytes are dropped.
  */
 export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,

@@ -1,14 +1,17 @@
 import { escapeJson } from './escape.ts'
 import type { Output } from './output.ts'
 
-/** Short texts are written together, up to about so many characters: a write for each costs more than what made it. */
+/** Short texts are gathered up to this length, because a write costs more than producing the text. */
 const gathered = 64 * 1024
 
-/** Prints bytes as they came; on a terminal, control characters become JSON escapes, and the last line is ended. */
+/**
+ * Prints bytes unchanged. On a terminal, control characters become JSON escapes and the last line gets a line
+ * end.
+ */
 export function createRawPrinter(output: Output) {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let pending: (Uint8Array | string)[] = []
-  /** On a terminal. */
+  /** Only used on a terminal. */
   let isInLine = false
   const shown = (chunk: Uint8Array | string) => {
     if (!output.isTerminal) return chunk
@@ -44,7 +47,7 @@ export function createRawPrinter(output: Output) {
   }
 }
 
-/** Prints a whole body; resolves when there is room for more. */
+/** Prints a whole body. Resolves when the output can take more. */
 export async function printRaw(output: Output, bytes: Uint8Array): Promise<void> {
   const printer = createRawPrinter(output)
   printer.add(bytes)

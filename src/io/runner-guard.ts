@@ -3,15 +3,15 @@ import { breakRunnerCommands } from './escape.ts'
 import type { StdStream } from './output.ts'
 
 /**
- * Takes their meaning from what a runner of GitHub's would read as its own commands: `::` at the start of a line, and
- * `##[` anywhere. `isAtStart` says whether the text begins a line.
+ * Disables the workflow commands of GitHub's runner: `::` at the start of a line, and `##[` anywhere.
+ * `isAtStart`: the text begins a line.
  */
 export function guardTextFromRunner(text: string, isAtStart = true): string {
   const marked = text.replace(/[\r\n]+(?=[^\r\n])/g, '$&| ')
   return breakRunnerCommands(`${isAtStart && /^[^\r\n]/.test(marked) ? '| ' : ''}${marked}`)
 }
 
-/** A stream whose lines no runner takes for commands. It is a log: nothing on it is written anew, as on a terminal. */
+/** Wraps a stream so that no line is a workflow command. The stream counts as a log: no line is redrawn. */
 export function guardStreamFromRunner(stream: StdStream): StdStream {
   let guarded: Writable | undefined
   let isAtStart = true

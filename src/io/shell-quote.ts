@@ -3,12 +3,13 @@ const safeWord = /^[\w@%+:,./-][\w@%+=:,./-]*$/
 export const quoteSimple = (text: string): string =>
   safeWord.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
-/** Characters that are invisible, or look like others, on a single line. */
+/** Characters that are invisible or ambiguous on a single line. */
 const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+|(?! )\s| {2,}/gu
 
 /**
- * Quotes a word so that a shell reads it back byte for byte. What matches `hidden` is written as escapes, by default all
- * characters that a single line would not show. bash and zsh know these escapes, and not every sh.
+ * Quotes a word so that a shell reads it back byte for byte. Characters that match `hidden` become escapes;
+ * the default matches all characters that a line would not show. bash and zsh support these escapes, other
+ * shells may not.
  */
 export function shellQuote(text: string, hidden: RegExp = invisible): string {
   if (text.search(hidden) < 0) return quoteSimple(text)
@@ -17,7 +18,7 @@ export function shellQuote(text: string, hidden: RegExp = invisible): string {
   return `$'${text.replace(/[\\']/g, '\\$&').replace(hidden, octal)}'`
 }
 
-/** Quotes the words of a command. The name of a flag stays outside the quotes of its value. */
+/** Quotes the words of a command. A flag's name stays outside the quotes of its value. */
 export const quoteWords = (words: readonly string[]): string =>
   words
     .map((word) => {

@@ -1,19 +1,19 @@
 import { measureColumns } from './width.ts'
 
-/** A piece of text and how it looks: the parameters of a terminal's SGR sequence, '' if it is plain. */
+/** A text and its SGR parameters; '' means plain. */
 export interface Span {
   text: string
   sgr: string
-  /** Where it leads, if the terminal shows links of its own. */
+  /** Target, if the terminal shows hyperlinks. */
   target?: string
 }
 
-/** Without line breaks. */
+/** A line without line breaks. */
 export type StyledLine = readonly Span[]
 
-/** How each thing looks. Only the 16 colours, which every terminal shows in its own theme. */
+/** SGR parameters by purpose. Only the 16 colours that every terminal shows in its own theme. */
 export const styles = {
-  /** By level; deeper ones sgr like the last. */
+  /** By level. Deeper headings use the last. */
   headings: ['1;4;35', '1;35', '1'],
   bold: '1',
   italic: '3',
@@ -26,7 +26,7 @@ export const styles = {
 
 export const getText = (line: StyledLine): string => line.map(({ text }) => text).join('')
 
-/** Spans as text. Each ends plain and without a link, so that nothing is left on wherever the text stops. */
+/** Formats spans as text. Each span resets its style and link, so the text can be cut anywhere. */
 export function paint(line: StyledLine, isColoured: boolean): string {
   if (!isColoured) return getText(line)
   let painted = ''
@@ -40,20 +40,20 @@ export function paint(line: StyledLine, isColoured: boolean): string {
   return painted
 }
 
-/** How many columns something takes. Most texts are ASCII, which needs no slow sgr. */
+/** Returns the width in columns. ASCII text skips the slow measurement. */
 export function measureWidth(line: StyledLine): number {
   const text = getText(line)
   return /^[\x20-\x7e]*$/.test(text) ? text.length : measureColumns(text)
 }
 
 /**
- * Blanks, or a text that stays on one line: a word, or a Chinese or Japanese character with the punctuation after it. Those
- * languages have no blanks between words.
+ * Blanks, or a text that must stay on one line: a word, or a Chinese or Japanese character with the
+ * punctuation after it. Those languages have no blanks between words.
  */
 const unit =
   /[ \t]+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}][\p{M}\p{P}ー々]*|[^ \t\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+/gu
 
-/** Breaks a line between words. A word that is wider than a line is not broken. */
+/** Breaks a line between words. A word that is wider than a line stays whole. */
 export function wrapLine(line: StyledLine, columns: number): StyledLine[] {
   if (measureWidth(line) <= columns) return [line]
   const rows: StyledLine[] = []
@@ -86,6 +86,6 @@ export function wrapLine(line: StyledLine, columns: number): StyledLine[] {
 
 const ideograph = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u
 
-/** Whether a line may end between two pieces that no blank parts. */
+/** Returns whether a line may break between two texts without a blank between them. */
 const canBreakBetween = (before: string | undefined, text: string): boolean =>
   before !== undefined && (ideograph.test(text) || (ideograph.test(before) && /^[\p{L}\p{N}]/u.test(text)))

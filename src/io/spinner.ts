@@ -3,7 +3,7 @@ import type { Timers } from '../timers.ts'
 import type { Output, StdStream } from './output.ts'
 import { wantsColour } from './style.ts'
 
-/** Where a spinner is shown, and the reasons not to show it. */
+/** Where a spinner is shown, and flags that disable it. */
 interface SpinnerStage {
   host: { stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
   flags: { quiet?: boolean; verbose?: boolean; color?: string }
@@ -14,14 +14,14 @@ interface SpinnerStage {
 const spinnerDelayMs = 300
 
 /**
- * Shows on a terminal what parley waits for, and how long it has waited. It comes after 300 ms, so that a quick call does
- * not load it, and needs a line of its own. Call the returned function to remove it. As one of the cleanups it tells a
- * signal whether it was shown: then the cursor is at the start of a line.
+ * Shows on a terminal what parley waits for and for how long. Starts after 300 ms, so quick calls do not load
+ * ora. Returns a function that removes the spinner. Registered as a cleanup, that function returns whether
+ * the spinner was shown, which puts the cursor at the start of a line.
  */
 export function showSpinner({ host, flags, cleanups, timers }: SpinnerStage, what: string): () => boolean {
   const { stderr, env } = host
   const isWanted = !flags.quiet && !flags.verbose && env.TERM !== 'dumb'
-  // ora loops for ever if a line has no columns.
+  // ora never returns if a line has no columns.
   const isShown = isWanted && stderr.isTerminal && stderr.columns !== 0
   if (!isShown) return () => false
   const since = timers.now()
@@ -54,7 +54,7 @@ export function showSpinner({ host, flags, cleanups, timers }: SpinnerStage, wha
   return stop
 }
 
-/** A spinner in the place of the next text that stdout gets. */
+/** A spinner that the next output to stdout replaces. */
 export type PendingSpinner = ReturnType<typeof createPendingSpinner>
 
 export function createPendingSpinner(stage: SpinnerStage) {
@@ -64,12 +64,12 @@ export function createPendingSpinner(stage: SpinnerStage) {
     take = undefined
   }
   return {
-    /** Shows the spinner with these words, unless there is one already. */
+    /** Shows the spinner unless one is shown already. */
     show(what: string): void {
       take ??= showSpinner(stage, what)
     },
     stop,
-    /** The same output; writing to it removes the spinner. */
+    /** Returns an output whose writes remove the spinner. */
     over: (output: Output): Output => ({
       isTerminal: output.isTerminal,
       write(chunk) {

@@ -1,6 +1,6 @@
 import type { StdStream } from './output.ts'
 
-/** The last line of a terminal, which shows the progress of the work. */
+/** Progress on the last line of a terminal. */
 export class StatusLine {
   readonly #stream: StdStream
   #shown = ''
@@ -16,7 +16,7 @@ export class StatusLine {
     this.#write(cleared + text)
   }
 
-  /** Calls `write`, whose text appears above the status line. */
+  /** Calls `write`. Its text appears above the status line. */
   above<T>(write: () => T): T {
     if (this.#shown !== '') this.#write(this.#clear())
     try {
@@ -31,7 +31,7 @@ export class StatusLine {
     this.#shown = ''
   }
 
-  /** If the terminal was made narrower, the line stands on several rows. */
+  /** On a terminal that was made narrower, the line takes several rows. */
   #clear(): string {
     const above = Math.ceil(this.#shown.length / (this.#stream.columns || Infinity)) - 1
     return above > 0 ? `\x1b[${above}A\r\x1b[J` : '\r\x1b[2K'

@@ -9,8 +9,8 @@ export interface Style {
 const plain: Style = { dim: String, bold: String, red: String, green: String, yellow: String }
 
 /**
- * Whether to colour: by `--color` (anything but `always` and `never` counts as `auto`), then `NO_COLOR`, `FORCE_COLOR` and
- * `TERM`, then whether it is a terminal.
+ * Returns whether to colour: by `--color` (values other than `always` and `never` count as `auto`), then
+ * `NO_COLOR`, `FORCE_COLOR` and `TERM`, then by whether the stream is a terminal.
  */
 export function wantsColour(
   choice: string | undefined,
@@ -23,10 +23,10 @@ export function wantsColour(
   return isTerminal && env.TERM !== 'dumb' && env.CLICOLOR !== '0'
 }
 
-/** Whether the terminal supports links (OSC 8), by the environment. */
+/** Returns whether the terminal supports hyperlinks (OSC 8), by the environment. */
 export function takesHyperlinks(env: Readonly<Record<string, string | undefined>>): boolean {
   if (env.FORCE_HYPERLINK !== undefined) return env.FORCE_HYPERLINK !== '0'
-  // tmux and screen stand before the terminal, and not all of their versions pass links on.
+  // tmux and screen hide the terminal, and not all of their versions forward links.
   if (env.TMUX || env.STY || env.TERM === 'dumb') return false
   return (
     /^(iTerm\.app|WezTerm|vscode|ghostty|Hyper|mintty|rio|zed)$/.test(env.TERM_PROGRAM ?? '') ||
@@ -36,7 +36,7 @@ export function takesHyperlinks(env: Readonly<Record<string, string | undefined>
   )
 }
 
-/** Loads the colours only if they are wanted. */
+/** Returns the styles. Loads chalk only if colours are on. */
 export async function createStyle(...wish: Parameters<typeof wantsColour>): Promise<Style> {
   if (!wantsColour(...wish)) return plain
   const { Chalk } = await import('chalk')

@@ -18,17 +18,18 @@ import type { ActiveSet } from '../active-set.ts'
 import { hasCode } from '../errors.ts'
 import { findModeToKeep } from './paths.ts'
 
-// Not by a `FileHandle`: Node 26 throws if one is collected that a broken answer left open.
+// A `FileHandle` would make Node 26 throw if a broken answer left it open and it was collected.
 const writeTo = promisify(writeFile)
 
-/** A file under a name of its own, beside the one that it becomes. Methods throw what the file system throws. */
+/** A file with a random name next to its target. Methods throw the errors of the file system. */
 export class TemporaryFile {
   readonly #path: string
   #file: number
 
   /**
-   * Creates it exclusively, so that it is never another's file or a link, and synchronously: a file created in the
-   * background could appear after a signal's cleanup. Without `mode` it has that of any new file.
+   * Creates the file exclusively, so it is never a link or another's file. Synchronous, because a file
+   * created in the background could appear after a signal's cleanup. If `mode` is omitted, the file gets the
+   * default mode.
    */
   constructor(target: string, mode?: number) {
     this.#path = join(dirname(target), `.parley-${crypto.randomUUID()}.part`)
@@ -41,7 +42,7 @@ export class TemporaryFile {
     }
   }
 
-  /** How many bytes have been written. */
+  /** Number of written bytes. */
   get size(): number {
     return statSync(this.#path).size
   }
@@ -50,12 +51,12 @@ export class TemporaryFile {
     return writeTo(this.#file, chunk)
   }
 
-  /** The same, synchronous, for a signal. */
+  /** Writes synchronously, for a signal handler. */
   writeSync(content: Uint8Array | string): void {
     writeFileSync(this.#file, content)
   }
 
-  /** Renames it to the target, replacing what is there; tries again after a failure that may pass. Synchronous. */
+  /** Renames the file to the target, which it replaces. Retries transient errors. Synchronous. */
   replace(target: string): void {
     this.#close()
     for (let pause = 10; ; pause *= 2) {
@@ -70,7 +71,7 @@ export class TemporaryFile {
     }
   }
 
-  /** Gives it a second name. Returns `false` if something has that name: nothing is ever replaced. Synchronous. */
+  /** Gives the file a second name. Returns `false` if that name exists; nothing is replaced. Synchronous. */
   link(path: string): boolean {
     try {
       try {
@@ -86,7 +87,7 @@ export class TemporaryFile {
     }
   }
 
-  /** Removes it under its own name. Does not throw: a file that cannot be removed is left. */
+  /** Removes the temporary name. Does not throw; a file that cannot be removed stays. */
   readonly remove = (): void => {
     for (const step of [() => this.#close(), () => rmSync(this.#path, { force: true })]) {
       try {
@@ -104,22 +105,22 @@ export class TemporaryFile {
   }
 }
 
-/** The system takes no file by this number. */
+/** Invalid descriptor: the file is closed. */
 const closed = -1
 
-/** The errors of a file system without links; EISDIR is what Windows' answer for exFAT becomes. */
+/** Errors of file systems without links. Node reports EISDIR for Windows' error on exFAT. */
 const linkUnsupportedCodes = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDIR']
 
-/** What Windows says while a virus scanner or an indexer has one of the two files open. Elsewhere these do not pass. */
+/** Windows errors while a virus scanner or an indexer has one of the files open. */
 const transientCodes = ['EPERM', 'EACCES', 'EBUSY']
 
-/** The last of the waits, which double from 10. Milliseconds. */
+/** The pauses double from 10 ms to this limit. */
 const maxRenamePauseMs = 80
 
 /**
- * Writes a file whole or not at all, over whatever is there: as a temporary file beside the target, which is then renamed.
- * Synchronous, so that no signal comes between. A new file gets `mode`, by default that of any new file; one of the user's
- * own, whose number is `uid`, keeps its mode. Throws what the file system throws.
+ * Writes a file completely or not at all: to a temporary file next to the target, which is then renamed.
+ * Synchronous, so no signal comes between. A new file gets `mode` or the default mode; a file owned by `uid`
+ * keeps its mode. Throws the errors of the file system.
  */
 export function writeFileAtomically(
   target: string,
@@ -139,11 +140,14 @@ interface LargeFile {
   bytes: Uint8Array
   replaces: boolean
   uid: number | undefined
-  /** Gets what removes the unfinished file, for a signal. */
+  /** While the file is incomplete, one of these functions removes it. */
   cleanups: ActiveSet<() => void>
 }
 
-/** The same for what takes long to write. Returns `false` if the target exists and is not replaced. */
+/**
+ * Writes a large file like `writeFileAtomically`, asynchronously. Returns `false` if the target exists and
+ * must not be replaced.
+ */
 export async function createFileAtomically(
   target: string,
   { bytes, replaces, uid, cleanups }: LargeFile,

@@ -1,12 +1,12 @@
 import stringWidth from 'string-width'
 import { oneLine } from './escape.ts'
 
-/** How many columns of a terminal a text fills: two for a wide character, none for one that combines with another. */
+/** Returns the width of a text in terminal columns: two for a wide character, none for a combining one. */
 export const measureColumns = (text: string): number => stringWidth(text, { countAnsiEscapeCodes: true })
 
 const characters = new Intl.Segmenter()
 
-/** Remote text as a single line of at most `width` columns; no character is cut in half. */
+/** Returns remote text as a single line of at most `width` columns. No character is cut in half. */
 export function clip(text: string, width: number): string {
   const longest = width * 4
   const line = oneLine(text, longest).replace(/\p{Cs}/gu, '\ufffd')
@@ -23,6 +23,6 @@ export function clip(text: string, width: number): string {
   return `${shown.trimEnd()}…`
 }
 
-/** Adds blanks to a text, up to `width` columns. */
+/** Appends blanks to a text, up to `width` columns. */
 export const pad = (text: string, width: number): string =>
   text + ' '.repeat(Math.max(0, width - measureColumns(text)))

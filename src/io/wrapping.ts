@@ -1,18 +1,18 @@
 import type { StdStream } from './output.ts'
 
-/** On a narrower screen parley leaves the wrapping to the terminal. */
+/** On a narrower terminal parley leaves wrapping to the terminal. */
 const narrowest = 20
 
-/** A command, in quotes or to the end of the message. A person copies it, so it stays whole. */
+/** A command, in quotes or up to the end of the message. It stays whole, because a person copies it. */
 const command = /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^| )parley .*$/g
 
-/** Stands for a blank in a command. */
+/** Placeholder for a blank in a command. */
 const joint = '\ue000'
 
 /**
- * Returns a function that wraps a message to the terminal's width. In a pipe it changes nothing. Later lines are indented by
- * two more than the first, so that none of them looks like another message. If the message begins in column `start`, its
- * later lines begin there, too.
+ * Returns a function that wraps a message to the terminal's width. In a pipe it changes nothing. Continuation
+ * lines are indented by two columns more than the first, so they cannot pass for another message. If the
+ * message begins in column `start`, its continuation lines begin there, too.
  */
 export async function createLineWrapper(stream: StdStream, start = 0): Promise<(message: string) => string> {
   if (!stream.isTerminal) return String

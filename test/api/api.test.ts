@@ -287,7 +287,7 @@ describe('over the network', () => {
     const env = pointedAt(server)
     const filed = await api(['agents', '/v1/x', '-o', 'a'], { cwd, env, exchange: 'network' })
     expect(filed).toMatchObject({ code: 8, out: '' })
-    expect(filed.err).toContain('what came is kept as a.part')
+    expect(filed.err).toContain('the received data is saved as a.part')
     expect(readFileSync(join(cwd, 'a.part'), 'utf8')).toBe('{"a":"who')
     expect(existsSync(join(cwd, 'a'))).toBe(false)
   })

@@ -109,7 +109,7 @@ test.each([
 
 test('each misfit of several is said once, also in JSON', async () => {
   const { err } = await ask('{}')
-  expect(err).toContain('parley: the answer does not fit s.json: 2 problems; what came is kept as ')
+  expect(err).toContain('parley: the answer does not fit s.json: 2 problems; the received data is saved as ')
   expect(err.match(/'age'/g)).toHaveLength(1)
   const { message: said } = JSON.parse((await ask('{}', person, '--errors', 'json')).err).error
   expect(said.match(/'age'/g)).toHaveLength(1)
@@ -130,7 +130,7 @@ describe('an answer that does not fit is paid for', () => {
     expect(ended).toMatchObject({ code: 8, out: '' })
     const [name = '', ...others] = keptIn()
     expect(others).toEqual([])
-    expect(ended.err).toContain(`; what came is kept as ${join(TMPDIR, name)}\n`)
+    expect(ended.err).toContain(`; the received data is saved as ${join(TMPDIR, name)}\n`)
     expect(ended.err).toContain(
       '\n  the answer begins: Sure! Here is what you asked for: {"name": "Ada"} xxx',
     )
@@ -157,7 +157,9 @@ describe('an answer that does not fit is paid for', () => {
     const exchange = answering(message(text))
     const ended = await run([...argv, '--errors', 'json'], { ...place, env, exchange })
     expect(JSON.parse(ended.err).error).toMatchObject({ exit: 8, body: text })
-    expect(JSON.parse(ended.err).error.message).toContain(`; what came could not be kept in ${env.TMPDIR}`)
+    expect(JSON.parse(ended.err).error.message).toContain(
+      `; the received data could not be saved in ${env.TMPDIR}`,
+    )
   })
 
   test('so is one that is cut, or breaks off', async () => {
@@ -166,7 +168,7 @@ describe('an answer that does not fit is paid for', () => {
     const ended = await run([...argv, '--fail-on-cut'], { ...place, exchange: cut })
     expect(ended).toMatchObject({ code: 8, out: '' })
     const path = join(TMPDIR, keptIn()[0] ?? '')
-    expect(ended.err).toContain(`; what came is kept as ${path}\n`)
+    expect(ended.err).toContain(`; the received data is saved as ${path}\n`)
     expect(readFileSync(path, 'utf8')).toBe('{"name":"A')
   })
 
@@ -203,7 +205,7 @@ test('--errors json has the text, and -o keeps it', async () => {
   const cwd = folderWith(person)
   const argv = ['chat', 'Who?', '--schema', 's.json', '-o', 'a.json']
   const kept = await run(argv, { cwd, exchange: answering(message('no JSON')) })
-  expect(kept.err).toContain('; what came is kept as a.json.part\n')
+  expect(kept.err).toContain('; the received data is saved as a.json.part\n')
   expect(readFileSync(join(cwd, 'a.json.part'), 'utf8')).toBe('no JSON')
   expect(await run(argv, { cwd, exchange: answering(message(`\`\`\`\n${fitting}\n\`\`\``)) })).toMatchObject({
     code: 0,
@@ -568,7 +570,9 @@ describe('an answer that is held back when a signal comes is kept', () => {
     const { world, strike, said, kept } = struck(person)
     await run([...argv, '--stream'], { ...world, exchange: streaming(strike) })
     const [path = ''] = kept()
-    expect(said()).toBe(`parley: interrupted: what came is kept as ${path}; the answer was cut off\n`)
+    expect(said()).toBe(
+      `parley: interrupted: the received data is saved as ${path}; the answer was cut off\n`,
+    )
     expect(readFileSync(path, 'utf8')).toBe(held)
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
   })
@@ -576,7 +580,9 @@ describe('an answer that is held back when a signal comes is kept', () => {
   test('G30: while it comes, and is for a file', async () => {
     const { world, cwd, strike, said, kept } = struck(person)
     await run([...argv, '--stream', '-o', 'a.json'], { ...world, exchange: streaming(strike) })
-    expect(said()).toBe('parley: interrupted: what came is kept as a.json.part; the answer was cut off\n')
+    expect(said()).toBe(
+      'parley: interrupted: the received data is saved as a.json.part; the answer was cut off\n',
+    )
     expect(readFileSync(join(cwd, 'a.json.part'), 'utf8')).toBe(held)
     expect(readdirSync(cwd)).not.toContain('a.json')
     expect(kept()).toEqual([])
@@ -602,7 +608,7 @@ describe('an answer that is held back when a signal comes is kept', () => {
     const { world, strike, said, kept } = struck(backtracking)
     await run(argv, { ...world, exchange: answering(message(long)), timers: atCheck(strike) })
     const [path = ''] = kept()
-    expect(said()).toBe(`parley: interrupted: what came is kept as ${path}\n`)
+    expect(said()).toBe(`parley: interrupted: the received data is saved as ${path}\n`)
     expect(readFileSync(path, 'utf8')).toBe(long)
   })
 
@@ -610,7 +616,9 @@ describe('an answer that is held back when a signal comes is kept', () => {
     const { world, strike, said, kept } = struck(backtracking)
     const exchange = answering(message(long))
     await run([...argv, '--thread', 't.json'], { ...world, exchange, timers: atCheck(strike) })
-    expect(said()).toBe(`parley: interrupted: what came is kept as ${kept()[0]}; t.json was not made\n`)
+    expect(said()).toBe(
+      `parley: interrupted: the received data is saved as ${kept()[0]}; t.json was not made\n`,
+    )
   })
 })
 

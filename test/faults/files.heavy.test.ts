@@ -40,7 +40,7 @@ faultsOnce('Files of answers', [
     script: broken,
     code: 8,
     reqs: 1,
-    err: ['what came is kept as a.txt.part-2\n'],
+    err: ['the received data is saved as a.txt.part-2\n'],
     files: ['cwd/a.txt.part-2'],
   },
   {
@@ -67,7 +67,7 @@ faultsOnce('Files of answers', [
     code: 0,
     out: okText,
     reqs: 1,
-    err: ['pipe: nothing reads it any more; what came is kept as '],
+    err: ['pipe: nothing reads it any more; the received data is saved as '],
   },
   {
     name: 'F22 one file for -o and --thread',
@@ -126,7 +126,7 @@ faultsOnce('Files of answers', [
     signal: { name: 'SIGTERM', at: 'file' },
     code: 'SIGTERM',
     reqs: 1,
-    err: ['what came is kept as a.txt.part; the answer was cut off\n'],
+    err: ['the received data is saved as a.txt.part; the answer was cut off\n'],
     files: ['cwd/a.txt.part'],
   },
   {

@@ -63,7 +63,7 @@ faults('O: output', [
     code: 0,
     out: `11\n${okText.trim()}`,
     reqs: 1,
-    err: ['stdout: no space left on the disk; what came is kept as '],
+    err: ['stdout: no space left on the disk; the received data is saved as '],
   },
   {
     name: 'O04 an answer does not fit, and the thread is not made',
@@ -72,7 +72,7 @@ faults('O: output', [
     code: 0,
     out: `11\n${okText.trim()}`,
     reqs: 1,
-    err: ['stdout: no space left on the disk; what came is kept as ', 't.json was not made'],
+    err: ['stdout: no space left on the disk; the received data is saved as ', 't.json was not made'],
   },
   {
     name: 'O04 a stream does not fit',
@@ -90,7 +90,7 @@ faults('O: output', [
     code: 0,
     out: `11\n${message('ok')}`,
     reqs: 1,
-    err: ['what came is kept as '],
+    err: ['the received data is saved as '],
   },
   {
     name: 'O04 JSON that fits a schema does not fit',
@@ -99,7 +99,7 @@ faults('O: output', [
     code: 0,
     out: '11\n[1]',
     reqs: 1,
-    err: ['stdout: no space left on the disk; what came is kept as '],
+    err: ['stdout: no space left on the disk; the received data is saved as '],
   },
   {
     name: 'O04 --raw of a failure does not fit',
@@ -118,7 +118,7 @@ faults('O: output', [
     code: 0,
     out: '1048577\n',
     reqs: 1,
-    err: ['no space left on the disk; what came is kept as '],
+    err: ['no space left on the disk; the received data is saved as '],
   },
   {
     name: 'O04 a file that is larger than one may be',
@@ -127,7 +127,7 @@ faults('O: output', [
     code: 11,
     reqs: 1,
     err: [
-      'answer: it would be larger than a file may be (ulimit -f says how large that is); what came could not be',
+      'answer: it would be larger than a file may be (ulimit -f says how large that is); the received data could not be',
     ],
   },
   {
@@ -137,7 +137,7 @@ faults('O: output', [
     code: 0,
     out: '1048576\n',
     reqs: 1,
-    err: ['no space left on the disk; what came is kept as '],
+    err: ['no space left on the disk; the received data is saved as '],
   },
   ...['/dev/full', '>(true)'].flatMap((target): Row[] => [
     {

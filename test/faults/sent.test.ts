@@ -155,7 +155,7 @@ faultsInside('U: sent, no answer', [
     script: closing(`${headOf('200 OK', 'content-length: 900')}{"candidates":[`),
     code: 8,
     reqs: 1,
-    err: ['what came is kept as'],
+    err: ['the received data is saved as'],
   },
 ])
 

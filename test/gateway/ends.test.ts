@@ -147,13 +147,13 @@ describe('what came of an answer that breaks off is kept, and counted', () => {
     const ended = await answered(['image', 'fox'], some)
     expect(ended).toMatchObject({ code: 8, out: 'fox.png\n', report: { usage: { totalTokens: 970 } } })
     expect(ended.read('fox.png')).toEqual(png())
-    expect(ended.err).toMatch(/the answer broke off: no byte came for 600 s; what came is kept as /)
+    expect(ended.err).toMatch(/the answer broke off: no byte came for 600 s; the received data is saved as /)
   })
 
   test('image without a picture', async () => {
     const ended = await answered(['image', 'fox'], [event(chunk({ text: 'I will' }))])
     expect(ended).toMatchObject({ code: 8, out: '', report: { usage: { totalTokens: 970 } } })
-    expect(ended.err).toMatch(/broke off: no byte came for 600 s; what came is kept as /)
+    expect(ended.err).toMatch(/broke off: no byte came for 600 s; the received data is saved as /)
   })
 
   test('a line of a batch of images', async () => {

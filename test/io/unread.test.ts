@@ -59,7 +59,7 @@ describe('O11: a stdout that takes nothing ends at the deadline', () => {
     const exchange = answering(body, { headers: { 'content-type': type } })
     const failure = await runUnread(['chat', 'hi', ...flags], { cwd, exchange, env: { TMPDIR: cwd } })
     expect(failure).toMatchObject({ code: 11, kind: 'file', sent: 'yes', deadline: true })
-    expect(failure.message).toBe(`${words}; what came is kept as ${failure.kept}`)
+    expect(failure.message).toBe(`${words}; the received data is saved as ${failure.kept}`)
     expect(readFileSync(failure.kept, 'utf8')).toBe(kept)
   })
 
@@ -72,7 +72,7 @@ describe('O11: a stdout that takes nothing ends at the deadline', () => {
       const failure = await runUnread(argv, { cwd, exchange: answering(message(long)), env: { TMPDIR: cwd } })
       expect(failure).toMatchObject({ code: 11, kind: 'file', sent: 'yes', deadline: true })
       expect(failure.message).toBe(
-        `pipe: the deadline passed before all of it was written; what came is kept as ${failure.kept}`,
+        `pipe: the deadline passed before all of it was written; the received data is saved as ${failure.kept}`,
       )
       expect(readFileSync(failure.kept, 'utf8')).toBe(`${long}\n`)
     } finally {

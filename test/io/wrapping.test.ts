@@ -67,7 +67,7 @@ test('a line that the message breaks itself is a line: a command to go on with c
     writeSync: () => 0,
   })
   const command = `  parley events run -s s1 --no-stdin --policy ${'p'.repeat(30)}.json`
-  expect(wrap(`parley: interrupted: the session goes on; to go on:\n${command}\n`)).toBe(
-    `parley: interrupted: the session goes on;\n  to go on:\n${command}\n`,
+  expect(wrap(`parley: interrupted: the session goes on; to resume:\n${command}\n`)).toBe(
+    `parley: interrupted: the session goes on;\n  to resume:\n${command}\n`,
   )
 })

@@ -3,13 +3,13 @@ import { lang, languages } from 'sugar-high/lang'
 import { onCommentEnd, onCommentStart } from 'sugar-high/lang/java'
 import type { Span } from '../spans.ts'
 
-/** Gives a line of code its colours; lines come in order, without their newlines. */
+/** Colours a line of code. Lines must be passed in order, without their newlines. */
 export type Highlight = (line: string) => Span[]
 
 const keywords =
   'abstract any as async await boolean break case catch class const continue debugger declare default delete do else enum export extends finally for from function if implements import in infer instanceof interface keyof let namespace never new null number object of override private protected public readonly return satisfies static string super switch this throw try type typeof undefined unknown var void while with yield true false'
 
-/** The library's own options know JSX and regular expressions, but then it reads parts again and again. */
+/** The library's own options support JSX and regular expressions, but make it scan parts repeatedly. */
 const script: ParseOptions = {
   keywords: new Set(keywords.split(' ')),
   templateStrings: true,
@@ -26,14 +26,14 @@ const colours = new Map([
   ['comment', '2'],
 ])
 
-/** The colours of a language that a fence names; `undefined` if it is unknown. */
+/** Returns the highlighter of a language, or `undefined` if the language is unknown. */
 export function createHighlight(language: string): Highlight | undefined {
   const id = lang(language)
   if (id === 'diff') return highlightDiff
   const options =
     id === 'javascript' || id === 'typescript' ? script : languages.find((each) => each.id === id)?.config
   if (!options || id === 'markdown' || id === 'plaintext') return undefined
-  /** The beginning of the comment or string that this line is inside of. */
+  /** Start of the comment or string that contains the start of this line. */
   let opening = ''
   return (line) => {
     const before = opening === '' ? '' : `${opening}\n`
@@ -46,21 +46,21 @@ export function createHighlight(language: string): Highlight | undefined {
   }
 }
 
-/** Added after a line: its colour shows whether a comment or a string is still open. */
+/** Appended to a line: its colour shows whether a comment or a string is still open. */
 const probe = 'x'
 
 function openingOf(tokens: [number, string][]): string {
   const [type, value] = tokens.at(-1) as [number, string]
   if (value === probe) return ''
   if (nameOf(type) === 'comment') return value.slice(0, 4).trimEnd()
-  // A string ends with its line, unless it began with a backtick or three quotes.
+  // A string ends with its line unless it began with a backtick or three quotes.
   const isTriple = tokens.at(-2)?.[1] === '""' || tokens.at(-2)?.[1] === "''"
   return value[0] === '`' || isTriple ? (value[0] as string).repeat(isTriple ? 3 : 1) : ''
 }
 
 const nameOf = (type: number) => SugarHigh.TokenTypes[type] ?? ''
 
-/** The tokens from one place to another. */
+/** Returns the spans between two offsets. */
 function cut(tokens: [number, string][], from: number, to: number): Span[] {
   const spans: Span[] = []
   let at = 0

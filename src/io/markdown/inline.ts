@@ -1,10 +1,12 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
 import { getText, type Span, type StyledLine, styles } from '../spans.ts'
 
-/** How the address of a link is shown: behind its text, or as the terminal's own link. */
+/** Form of a link's address: after its text, or as a hyperlink of the terminal. */
 export type LinkStyle = 'address' | 'hyperlink'
 
-/** The lines of a paragraph, a heading or a cell, each without the blanks around it. `sgr` is what all of it has at least. */
+/**
+ * Returns the lines of a paragraph, heading or cell without surrounding blanks. `sgr` applies to all of them.
+ */
 export function readLines(tokens: readonly Token[], sgr: string, links: LinkStyle): StyledLine[] {
   const lines: Span[][] = [[]]
   for (const span of readSpans(tokens, sgr, links)) {
@@ -18,7 +20,6 @@ export function readLines(tokens: readonly Token[], sgr: string, links: LinkStyl
   return lines.map(trimEnd)
 }
 
-/** A line without blanks at its end. */
 export function trimEnd(line: StyledLine): StyledLine {
   const last = line.at(-1)
   if (last === undefined || last.text === last.text.trimEnd()) return line
@@ -35,22 +36,22 @@ function readSpans(tokens: readonly Token[], sgr: string, links: LinkStyle): Spa
         return readSpans(token.tokens, join(sgr, styles.italic), links)
       case 'del':
         if (token.raw.startsWith('~~')) return readSpans(token.tokens, join(sgr, styles.strike), links)
-        // A single tilde stands for "about" more often.
-        return [{ text: '~', sgr: sgr }, ...readSpans(token.tokens, sgr, links), { text: '~', sgr: sgr }]
+        // A single tilde more often means "about" than strikethrough.
+        return [{ text: '~', sgr }, ...readSpans(token.tokens, sgr, links), { text: '~', sgr }]
       case 'codespan':
         return [{ text: token.text, sgr: join(sgr, styles.code) }]
       case 'link':
       case 'image':
         return readLink(token, readSpans(token.tokens, sgr, links), sgr, links)
       case 'br':
-        return [{ text: '\n', sgr: sgr }]
+        return [{ text: '\n', sgr }]
       case 'escape':
-        return [{ text: token.text, sgr: sgr }]
+        return [{ text: token.text, sgr }]
       case 'text':
-        // Not its `text`: there the library has decoded references such as &#27;.
-        return token.tokens ? readSpans(token.tokens, sgr, links) : [{ text: token.raw, sgr: sgr }]
+        // In `text` the library has decoded references such as &#27;.
+        return token.tokens ? readSpans(token.tokens, sgr, links) : [{ text: token.raw, sgr }]
       default:
-        return [{ text: token.raw, sgr: sgr }]
+        return [{ text: token.raw, sgr }]
     }
   })
 }
@@ -71,7 +72,7 @@ function readLink(token: Tokens.Link | Tokens.Image, spans: Span[], sgr: string,
   return [...spans, address]
 }
 
-/** What a terminal may be told as the target of a link. */
+/** Returns whether a terminal may get the address as a hyperlink. */
 const isSafe = (address: string) => /^(?:https?:\/\/|mailto:)[!-~]+$/.test(address)
 
 /** Characters that look like a dot, a slash or an at sign, or that a resolver reads as one. */
@@ -79,18 +80,18 @@ const dots = /[。．｡․﹒︒۔܁܂꘎ꓸ·•・]/gu
 const slashes = /[／∕⁄]/gu
 const ats = /[＠﹫]/gu
 
-/** Whether a link's text looks like an address, and the link leads to another one. */
+/** Returns whether a link's text looks like an address other than the link's own. */
 function isMisleading(text: string, href: string): boolean {
   const plain = text.replace(dots, '.').replace(slashes, '/').replace(ats, '@')
   const visible = plain.replace(/[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '')
-  // A mark on a letter leaves an address an address, but makes it another one.
+  // A mark on a letter changes an address, but it still looks like one.
   if (!/\.[\p{L}\p{N}]{2}|\/\s*\/|@/u.test(visible.replace(/\p{M}/gu, ''))) return false
   const shown = bare(visible)
   const target = bare(href)
   return !(target === shown || (target.startsWith(shown) && /[/?#]/.test(target[shown.length] ?? '')))
 }
 
-/** An address without what people leave out. */
+/** Returns an address without the parts that people leave out. */
 const bare = (address: string) =>
   address
     .replace(/^(?:https?:\/\/|mailto:)/i, '')

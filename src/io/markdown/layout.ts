@@ -3,22 +3,22 @@ import { getText, measureWidth, type Span, type StyledLine, styles, wrapLine } f
 import { createHighlight, type Highlight } from './highlighter.ts'
 import { type LinkStyle, readLines, trimEnd } from './inline.ts'
 
-/** Where a block is printed. */
+/** Space for a block. */
 export interface LayoutSpace {
   /** Infinity in a pipe. */
   columns: number
   links: LinkStyle
-  /** How many quotes and items are around it. */
+  /** Number of quotes and list items around the block. */
   depth: number
 }
 
-/** Each level takes room from every line. */
+/** Deeper levels are not indented, because each level narrows every line. */
 const maxDepth = 12
 const widestRule = 80
 const bar: Span = { text: '│ ', sgr: styles.frame }
 const bullets = ['•', '◦', '▪']
 
-/** Lays out blocks. Where the source has blank lines between them, there is one. */
+/** Lays out blocks. Blank lines between blocks of the source become one blank line. */
 export function layOutBlocks(tokens: readonly Token[], room: LayoutSpace): StyledLine[] {
   const lines: StyledLine[] = []
   let isApart = false
@@ -32,7 +32,7 @@ export function layOutBlocks(tokens: readonly Token[], room: LayoutSpace): Style
   return lines
 }
 
-/** Whether a blank line comes next. */
+/** Returns whether the block's source ends with a blank line. */
 export const endsWithBlankLine = (raw: string): boolean => /\n[ \t]*\n$/.test(raw)
 
 function layOutBlock(token: MarkedToken, room: LayoutSpace): StyledLine[] {
@@ -67,7 +67,7 @@ function layOutBlock(token: MarkedToken, room: LayoutSpace): StyledLine[] {
   return layOutVerbatim(token.raw)
 }
 
-/** A line after its lead, such as the bar of a quote. */
+/** Returns a line after its prefix, such as the bar of a quote. */
 const led = (lead: StyledLine, line: StyledLine): StyledLine =>
   line.length > 0 ? [...lead, ...line] : trimEnd(lead)
 
@@ -99,19 +99,24 @@ function layOutCode({ text, lang = '' }: Tokens.Code): StyledLine[] {
 export const layOutCodeLine = (line: string, highlight?: Highlight): StyledLine =>
   line === '' ? [] : [{ text: '  ', sgr: '' }, ...(highlight?.(line) ?? [{ text: line, sgr: styles.code }])]
 
-/** The lines of a text, left as they are. */
+/** Returns the lines of a text unchanged. */
 export const layOutVerbatim = (raw: string): StyledLine[] =>
   raw
     .trimEnd()
     .split('\n')
     .map((text) => [{ text, sgr: '' }])
 
-/** A table is not wider, even in a pipe: short cells beside a long one must not become a lot of blanks. */
+/**
+ * Maximum table width, even in a pipe: a short cell next to a long one must not become a long row of blanks.
+ */
 const widestTable = 500
-/** A column whose cells are wrapped is not narrower. */
+/** Minimum width of a column whose cells are wrapped. */
 const narrowestColumn = 8
 
-/** `undefined` if the table does not fit, or has a row with more cells than columns, which would be lost. */
+/**
+ * Returns `undefined` if the table does not fit, or if a row has more cells than columns, which would be
+ * lost.
+ */
 function layOutTable(table: Tokens.Table, columns: number, links: LinkStyle): StyledLine[] | undefined {
   const all = [table.header, ...table.rows]
   if (wordsOf(table.raw) !== wordsOf(all.flatMap((row) => row.map(({ text }) => text)).join(' ')))
@@ -140,11 +145,13 @@ function layOutTable(table: Tokens.Table, columns: number, links: LinkStyle): St
 
 const wordsOf = (text: string): string => text.replace(/[^\p{L}\p{N}]+/gu, '')
 
-/** In a cell, nothing else begins a new line. */
+/** In a cell, only `<br>` begins a new line. */
 const breakAtTag = (token: Tokens.Generic): Tokens.Generic =>
   token.type === 'html' && /^<br ?\/?>$/i.test(token.raw) ? { type: 'br', raw: '\n' } : token
 
-/** How wide each column is: as wide as its widest line if there is room, else as wide as its longest word at least. */
+/**
+ * Returns the width of each column: its widest line if there is room, otherwise at least its longest word.
+ */
 function findWidths(
   rows: readonly StyledLine[][][],
   columns: number,
@@ -171,7 +178,7 @@ function findWidths(
   return limited()
 }
 
-/** One line of a row, which ends with its last cell that has text. */
+/** Joins one line of each cell of a row. The result ends with the last cell that has text. */
 function joinCells(
   cells: readonly StyledLine[],
   widths: readonly number[],

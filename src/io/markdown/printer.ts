@@ -8,47 +8,50 @@ import { createHighlight, type Highlight } from './highlighter.ts'
 import type { LinkStyle } from './inline.ts'
 import { endsWithBlankLine, layOutBlocks, layOutCodeLine, layOutVerbatim } from './layout.ts'
 
-/** A block that is longer is printed as it came, in characters: the time that the lexer takes may grow with its square. */
+/** Longer blocks are printed verbatim, because the lexer is quadratic in the worst case. In characters. */
 const maxBlockLength = 4000
 
 interface Code {
-  /** The fence: one that closes the block is as long at least. */
+  /** The opening fence. The closing fence is at least as long. */
   fence: string
-  /** How many blanks before each line are not a part of it. */
+  /** Number of blanks to remove from the start of each line. */
   indent: number
   highlight: Highlight | undefined
 }
 
 export interface MarkdownOptions {
-  /** The terminal's width by now; Infinity if it is none. */
+  /** The terminal's current width, or Infinity in a pipe. */
   columns(): number
   isColoured: boolean
   links: LinkStyle
-  /** Shows that a block is not whole yet. */
+  /** Shown while a block is incomplete. */
   waiting?: PendingSpinner | undefined
 }
 
 /**
- * Prints Markdown block by block, laid out for a terminal, and never moves or repeats what was printed. Control
- * characters are made visible first, also in a pipe.
+ * Prints Markdown block by block. Printed text is never moved or repeated. Control characters are escaped
+ * before parsing, also in a pipe.
  */
 export class MarkdownPrinter implements AnswerPrinter {
   readonly #output: Output
   readonly #options: MarkdownOptions
-  /** What was added, and not read yet. */
+  /** Added text that was not parsed yet. */
   #pending = ''
-  /** What is laid out, and not written yet. */
+  /** Laid-out text that was not written yet. */
   #page = ''
-  /** The lines of the block that is not whole yet. */
+  /** Lines of the incomplete block. */
   #open = ''
-  /** The line that has no end yet. */
+  /** The incomplete line. */
   #line = ''
-  /** The indentation of the last block of code in a list. Later lines that are indented as far belong to the same item. */
+  /**
+   * Indentation of the last code block in a list. Later lines with this indentation belong to the same list
+   * item.
+   */
   #indent = 0
   #code: Code | undefined
-  /** A block or a line was too long: up to a blank line, all is printed as it came. */
+  /** A block or line was too long: everything up to the next blank line is printed verbatim. */
   #isTooLong = false
-  /** Blank lines came: one is printed before what comes next, unless that is the first. */
+  /** Blank lines were read: one is printed before the next block, unless that is the first. */
   #isApart = false
   #isEmpty = true
 
@@ -92,7 +95,7 @@ export class MarkdownPrinter implements AnswerPrinter {
     if (text !== '') await this.#output.write(text)
   }
 
-  /** Reads what was added, but for half a character or half a line break at its end. */
+  /** Parses the added text, except half a character or half a line break at its end. */
   #read(isEnd: boolean): void {
     const text = this.#pending
     const end = isEnd || !/[\r\ud800-\udbff]$/.test(text) ? text.length : text.length - 1
@@ -126,7 +129,7 @@ export class MarkdownPrinter implements AnswerPrinter {
 
   #takeBlank(): void {
     this.#isTooLong = false
-    // The next item of a list may come after a blank line.
+    // The next item of a list may follow after a blank line.
     if (isList(this.#open)) this.#open += '\n'
     else {
       this.#printOpen()
@@ -147,7 +150,7 @@ export class MarkdownPrinter implements AnswerPrinter {
     this.#isTooLong = true
   }
 
-  /** Prints what the last line cannot be a part of. */
+  /** Prints the blocks that the last line cannot continue. */
   #printWhole(): void {
     const tokens = readTokens(this.#open, 'blocks').filter(({ type }) => type !== 'space')
     const last = tokens.at(-1)
@@ -183,7 +186,10 @@ export class MarkdownPrinter implements AnswerPrinter {
       this.#page += `${paint(line.length === 0 ? [] : [lead, ...line], this.#options.isColoured)}\n`
   }
 
-  /** Returns the line without the indentation of the code before it; one that is indented less leaves the item of the code. */
+  /**
+   * Returns the line without the indentation of the code before it. A line with less indentation leaves the
+   * list item of the code.
+   */
   #takeIndent(line: string): string {
     const indent = indentOf(line)
     if (indent < this.#indent) {
@@ -193,17 +199,17 @@ export class MarkdownPrinter implements AnswerPrinter {
     return line.slice(this.#indent)
   }
 
-  /** Returns whether the line opens a block of code. */
+  /** Returns whether the line opens a code block. */
   #openCode(line: string): boolean {
     const [, before, mark, info = ''] = fence.exec(line) ?? []
     if (before === undefined || mark === undefined || (mark[0] === '`' && info.includes('`'))) return false
-    // An item may begin with code.
+    // A list item may begin with code.
     if (before.trim() !== '') this.#takeText(before)
     const indent = this.#indent + before.length
     const isInList = isList(this.#open) || this.#indent > 0
     if (!isInList && indent > 3) return false
     this.#printOpen()
-    // Two are enough, even after a wider number: models are careless with blanks.
+    // Two blanks are enough, even after a wider number, because models indent carelessly.
     this.#indent = isInList && indent >= 2 ? indent : 0
     const language = info.trim().split(/[\s{,]/, 1)[0] as string
     this.#code = { fence: mark, indent, highlight: createHighlight(language) }
@@ -222,7 +228,7 @@ export class MarkdownPrinter implements AnswerPrinter {
 
 const fence = /^([ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)(`{3,}|~{3,})(.*)$/
 
-/** What may begin a block without a blank line before it. */
+/** Lines that begin a block without a blank line before them. */
 const begins = /^ {0,3}(?:[-*+](?:\s|$)|\d{1,9}[.)](?:\s|$)|#{1,6}(?:\s|$)|>)/
 
 const isList = (text: string): boolean => /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)/.test(text)
@@ -231,22 +237,22 @@ const isHeading = (text: string): boolean => /^ {0,3}#{1,6}(?:[ \t].*)?\n$/.test
 
 const indentOf = (line: string): number => line.length - line.trimStart().length
 
-/** References lead to other blocks, which may not have come. */
+/** Disables reference links, because they need definitions from blocks that may not have arrived. */
 class Source extends Tokenizer {
   override reflink(): undefined {}
 }
 
-/** So many quotes and items on one line would be too deep for the lexer. */
+/** Too many quotes and list items on one line for the lexer's recursion. */
 const tooDeep = /^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}/m
 
-/** Only the blocks, or all that is in them. */
+/** Parses blocks only, or blocks with their inline content. */
 function readTokens(text: string, what: 'blocks' | 'all'): MarkedToken[] {
   const lexer = new Lexer({ ...getDefaults(), tokenizer: new Source() })
   try {
     if (!tooDeep.test(text))
       return (what === 'all' ? lexer.lex(text) : lexer.blockTokens(text, [])) as MarkedToken[]
   } catch {
-    // Nothing that an answer says may end a run that was paid for.
+    // A parser error must not end a run whose answer was paid for.
   }
   return [{ type: 'html', raw: text, text, block: true, pre: false }]
 }

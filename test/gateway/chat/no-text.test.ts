@@ -44,7 +44,9 @@ describe.each([
   ])('%s is exit 8, named, and kept', async (_, flags, world) => {
     const { code, out, err, kept } = await chat(flags, body, world)
     expect({ code, out }).toEqual({ code: 8, out: '' })
-    expect(err.replace(/\s+/g, ' ')).toContain(`the answer has no text, only ${what}; what came is kept as`)
+    expect(err.replace(/\s+/g, ' ')).toContain(
+      `the answer has no text, only ${what}; the received data is saved as`,
+    )
     expect(kept).toHaveLength(1)
     expect(readFileSync(kept[0] as string, 'utf8')).toBe(body)
     expect(statSync(kept[0] as string).mode & 0o777).toBe(ownerOnly)
@@ -137,7 +139,7 @@ describe('an answer that is not understood is kept', () => {
       expect(path).toMatch(new RegExp(`\\.${extension}$`))
       expect(readFileSync(path, 'utf8')).toBe(body)
       expect(statSync(path).mode & 0o777).toBe(ownerOnly)
-      expect(err).toContain(`what came is kept as ${path}`)
+      expect(err).toContain(`the received data is saved as ${path}`)
     }
   })
 

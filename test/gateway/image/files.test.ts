@@ -193,7 +193,7 @@ describe('when something fails after the answer', () => {
     })
     expect(ended).toMatchObject({ code: 11, out: '', files: [] })
     expect(ended.err).toBe(
-      `parley: a/b.png: there is no folder a/; what came could not be kept in ${folder}: no such file or folder\n`,
+      `parley: a/b.png: there is no folder a/; the received data could not be saved in ${folder}: no such file or folder\n`,
     )
   })
 })

@@ -170,7 +170,7 @@ describe('the emulator', () => {
     const cut = createEmulator({ faults: parseFaults(['cut'], faultEndpoints) })
     const broken = await image(['x'], { exchange: cut })
     expect(broken).toMatchObject({ code: 8, out: '', files: [] })
-    expect(broken.err).toContain('what came is kept as')
+    expect(broken.err).toContain('the received data is saved as')
     expect(broken.kept).toHaveLength(1)
   })
 })

@@ -97,7 +97,9 @@ test('I06: a full disk is exit 11: no half file, and the image is kept elsewhere
   expect(ended).toMatchObject({ code: 11, out: '' })
   expect(ended.kept).toHaveLength(1)
   const [path = ''] = ended.kept
-  expect(ended.err).toBe(`parley: small/a.png: no space left on the disk; what came is kept as ${path}\n`)
+  expect(ended.err).toBe(
+    `parley: small/a.png: no space left on the disk; the received data is saved as ${path}\n`,
+  )
   expect(readFileSync(path).equals(large)).toBe(true)
   expect(statSync(path).mode & 0o777).toBe(0o600)
 })

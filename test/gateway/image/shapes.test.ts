@@ -121,7 +121,7 @@ describe('what was paid for is not lost', () => {
     const finish = { candidates: [{ finishReason: 'IMAGE_OTHER', finishMessage: 'Try again' }] }
     const ended = await image(['x'], { exchange: answering(json(finish)) })
     expect(ended.err).toMatch(
-      /no image: IMAGE_OTHER; what came is kept as .*\n {2}the service says: Try again\n$/,
+      /no image: IMAGE_OTHER; the received data is saved as .*\n {2}the service says: Try again\n$/,
     )
   })
 

@@ -331,7 +331,7 @@ describe('G34: a run that ends at the second of two questions', () => {
     expect({ code, posted, said }).toEqual({
       code: 12,
       posted: 2,
-      said: `parley: interrupted: ${lost}; the task was accepted; the session waits for an answer; to go on:\n  parley events run -s s1\n`,
+      said: `parley: interrupted: ${lost}; the task was accepted; the session waits for an answer; to resume:\n  parley events run -s s1\n`,
     })
     expect(err).toContain('✗ bash denied: not today\n')
     expect(err).not.toContain('lost')

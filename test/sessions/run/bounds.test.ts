@@ -606,9 +606,9 @@ describe('a run that reaches a bound', () => {
   }
 
   test.each([
-    ['before the interrupt', 'the session goes on; to go on:'],
-    ['as it is sent', 'to go on:'],
-    ['after it', 'the session was sent an interrupt; to go on:'],
+    ['before the interrupt', 'the session goes on; to resume:'],
+    ['as it is sent', 'to resume:'],
+    ['after it', 'the session was sent an interrupt; to resume:'],
   ] as const)(
     'tells a person how to go on within the same bounds, and no program, if a signal ends it %s',
     async (moment, words) => {

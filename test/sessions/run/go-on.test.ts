@@ -153,7 +153,7 @@ test('Y159 stands beside the one to confirm, if tool uses wait', async () => {
   t1: bash {}
   answer with: parley events confirm -s s1 t1 --allow
   (or --deny in its place)
-  to go on:
+  to resume:
   parley events run -s s1 --no-stdin --last --report r.json
 `)
   const { resume } = JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))
@@ -301,7 +301,7 @@ describe('Y230: a signal while the service has a later request wait does not mak
     })
     const { error } = JSON.parse(said)
     expect(error).toMatchObject({ kind: 'signal', sent: 'yes', retry, safeToRetry: retry === 'later' })
-    expect(error.message).toContain(`the task was accepted; ${words}; to go on: `)
+    expect(error.message).toContain(`the task was accepted; ${words}; to resume: `)
     const isBounded = flags.includes('--max-total-tokens')
     expect(error.resume?.slice(0, 2)).toEqual(isBounded ? undefined : ['events', 'run'])
   })

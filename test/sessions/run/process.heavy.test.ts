@@ -39,7 +39,7 @@ test.each([
   const { code, err } = await execute([...argv, 'go'], { cwd, env, within: ['prlimit', `--fsize=${size}`] })
   expect({ code, tasks: service.tasks, posts: service.posts }).toEqual({ code: 11, tasks, posts: 0 })
   expect(err).toContain('the audit file a.ndjson: ')
-  expect(err.includes('to go on:\n  parley events run -s s1')).toBe(tasks > 0)
+  expect(err.includes('to resume:\n  parley events run -s s1')).toBe(tasks > 0)
 })
 
 test.each(['SIGINT', 'SIGTERM'] as const)(
@@ -55,7 +55,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
     const end = await ended
     expect(end.signal).toBe(signal)
     expect(end.err).toContain(
-      'interrupted: the task was accepted; the session waits for an answer; to go on:\n  parley events run -s s1 --no-stdin --policy p.json',
+      'interrupted: the task was accepted; the session waits for an answer; to resume:\n  parley events run -s s1 --no-stdin --policy p.json',
     )
     expect(service.posts).toBe(0)
     // One that was killed may wait for its parent to look.
@@ -73,7 +73,7 @@ test('Y65: a signal while an answer is sent says how to go on, too, with the fla
   const { signal, err } = await started.ended
   expect(signal).toBe('SIGTERM')
   expect(err).toMatch(
-    /^parley: interrupted: .*may have been .*; to go on:\n {2}parley events run -s s1 --no-stdin --policy p\.json --audit a\.ndjson$/m,
+    /^parley: interrupted: .*may have been .*; to resume:\n {2}parley events run -s s1 --no-stdin --policy p\.json --audit a\.ndjson$/m,
   )
 })
 
@@ -101,7 +101,7 @@ test('Y149: a signal keeps what the agent said last beside the file of -o (needs
   const { signal, err } = await started.ended
   expect(signal).toBe('SIGTERM')
   expect(err).toMatch(
-    /^parley: interrupted: what came is kept as a\.txt\.part; .*to go on:\n {2}parley events run -s s1 --no-stdin .* --output a\.txt$/m,
+    /^parley: interrupted: the received data is saved as a\.txt\.part; .*to resume:\n {2}parley events run -s s1 --no-stdin .* --output a\.txt$/m,
   )
   expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('old')
   expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe('half')

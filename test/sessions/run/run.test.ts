@@ -213,7 +213,7 @@ test('on a terminal the command to go on asks again; --no-stdin stays where nobo
     env: { NO_COLOR: '1' },
   } as never
   const goOnWith = (flags: string) =>
-    `to go on:\n  parley events run -s s1${flags} --policy p.json --audit audit.ndjson\n`
+    `to resume:\n  parley events run -s s1${flags} --policy p.json --audit audit.ndjson\n`
   const left = await go({ policy: askAll, cwd, world: { ...(world as object), typed: 's\n' } })
   expect(left.code).toBe(12)
   expect(left.err).toContain(goOnWith(''))
@@ -657,7 +657,7 @@ describe('an answer whose fate is unknown', () => {
       expect(code).toBe(exit)
       expect(err).toContain('the reply to t1 was refused: ')
       expect(err).toContain(
-        'the task was accepted\n  to go on:\n  parley events run -s s1 --no-stdin --policy p.json --audit audit.ndjson\n',
+        'the task was accepted\n  to resume:\n  parley events run -s s1 --no-stdin --policy p.json --audit audit.ndjson\n',
       )
       expect(audit.at(-1)).toMatchObject({
         toolUse: 't1',
@@ -1002,7 +1002,7 @@ test('the deadline while the session works is 15, with how to go on', async () =
   })
   expect(code).toBe(15)
   expect(err).toContain(
-    'to go on:\n  parley events run -s s1 --no-stdin --policy p.json --audit audit.ndjson --deadline 60\n',
+    'to resume:\n  parley events run -s s1 --no-stdin --policy p.json --audit audit.ndjson --deadline 60\n',
   )
 })
 
@@ -1118,7 +1118,7 @@ test('a session that is gone while it is followed is 4', async () => {
   const { code, err } = await go({ world: { exchange } })
   expect(code).toBe(4)
   expect(err).toContain('the session could not be followed: ')
-  expect(err).toContain('to go on:\n  parley events run -s s1')
+  expect(err).toContain('to resume:\n  parley events run -s s1')
 })
 
 test('a terminated session is 13', async () => {

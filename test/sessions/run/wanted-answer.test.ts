@@ -316,7 +316,7 @@ describe('-o writes the answer to a file', () => {
       cwd,
     })
     expect(open.code).toBe(12)
-    expect(open.err).toContain('what came is kept as a.txt.part')
+    expect(open.err).toContain('the received data is saved as a.txt.part')
     expect([open.read('a.txt'), open.read('a.txt.part')]).toEqual(['old', 'half'])
     const late = await go(['do it', '-o', 'c.txt', '--deadline', '30s'], {
       rounds: [[says('so far')]],
@@ -325,7 +325,7 @@ describe('-o writes the answer to a file', () => {
     })
     expect([late.code, late.read('c.txt'), late.read('c.txt.part')]).toEqual([15, undefined, 'so far'])
     expect(late.err).toMatch(
-      /to go on:\n {2}parley events run -s s1 --no-stdin --policy p\.json --output c\.txt --deadline 30s\n/,
+      /to resume:\n {2}parley events run -s s1 --no-stdin --policy p\.json --output c\.txt --deadline 30s\n/,
     )
     const silent = await go(['do it', '-o', 'b.txt'], { rounds: [[asks('t1')]], policy: 'ask', cwd })
     expect(silent.code).toBe(12)
@@ -366,7 +366,7 @@ describe('--schema', () => {
     expect(err).toContain(
       "the answer does not fit s.json: $: required: must have required property 'verdict'",
     )
-    const kept = /; what came is kept as (\S+\.txt)\n/.exec(err)?.[1] ?? ''
+    const kept = /; the received data is saved as (\S+\.txt)\n/.exec(err)?.[1] ?? ''
     expect(readFileSync(kept, 'utf8')).toBe('{}')
     expect(err).toContain('the answer begins: {}')
     const none = await go(['do it', '--schema', 's.json'], { rounds: [] })
@@ -455,7 +455,7 @@ test('G30: an answer that is checked when a signal comes is kept', async () => {
       },
     },
   })
-  const [, path = ''] = /^parley: interrupted: what came is kept as (\S+); /.exec(said) ?? []
+  const [, path = ''] = /^parley: interrupted: the received data is saved as (\S+); /.exec(said) ?? []
   expect(said).toContain('; the task was accepted; the session goes on; ')
   expect(readFileSync(path, 'utf8')).toBe(text)
   expect(readdirSync(TMPDIR)).toContain(basename(path))
