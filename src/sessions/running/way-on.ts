@@ -109,7 +109,7 @@ export class WayOn {
   /** The failure of a run whose task was interrupted before there was an answer. */
   interrupted(why: string): CliError {
     const isBound = this.#plan.isBounded || this.#audit.interrupt !== undefined
-    const way = isBound ? 'nextCommand' : 'resume'
+    const way = isBound ? 'suggestedCommand' : 'resume'
     return new CliError('stopped', why, { sent: 'yes', [way]: this.byMessage() })
   }
 

@@ -14,7 +14,7 @@ const line = (fields: object) => JSON.stringify({ time, session: 's1', toolUse: 
 
 /** Opens an audit, or none, for runs at home in a folder. */
 function openIn(cwd: string, file: string | undefined, deadline = Infinity) {
-  const timers = { ...createSteadyClock(1), date: () => Date.parse(time) }
+  const timers = { ...createSteadyClock(1), wallTime: () => Date.parse(time) }
   const host = { env: homeVariables(cwd), cwd, platform: process.platform, uid: process.getuid?.() }
   const context = { host, timers, note() {}, cleanups: new Set() } as unknown as Context
   return Audit.open(context, { address: 'https://agents.test', session: 's1', deadline }, file)

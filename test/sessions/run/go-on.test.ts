@@ -110,7 +110,7 @@ describe('the command that goes on with a run', () => {
       '--header',
       'X-Trace: [redacted]',
     ])
-    expect(err).toContain('fill in what is [redacted]')
+    expect(err).toContain('fill in the [redacted] words')
     expect(err).not.toContain('canary')
     expect((await stop(['x', '-s', 's1'])).err).not.toContain('fill in')
   })

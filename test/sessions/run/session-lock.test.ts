@@ -122,7 +122,7 @@ describe('Y132: where no lock can be kept', () => {
   const argv = ['run', '-s', 's1', '--tool', 'x=true']
 
   test.each([
-    ['there is no home', { HOME: '', XDG_CACHE_HOME: '', LOCALAPPDATA: '' }, 'there is no folder for caches'],
+    ['there is no home', { HOME: '', XDG_CACHE_HOME: '', LOCALAPPDATA: '' }, 'no cache folder'],
     ['a file is in the way', { XDG_CACHE_HOME: 'FILE' }, 'a part of its path is not a folder'],
     ['the folder is a link', { XDG_CACHE_HOME: 'LINKED' }, 'it is not a folder'],
   ])('the run says so and goes on: %s (needs POSIX files)', async (_, env: Record<string, string>, why) => {
