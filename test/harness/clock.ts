@@ -1,3 +1,5 @@
+import type { ChildProcess } from 'node:child_process'
+import { subscribe } from 'node:diagnostics_channel'
 import { vi } from 'vitest'
 import { realTimers, type Timers } from '../../src/timers.ts'
 
@@ -13,7 +15,7 @@ export function createClock(): Timers {
 export function createPatientClock(): Timers {
   return createTime(Date.now(), async (act) => {
     await vi.dynamicImportSettled()
-    while (process.getActiveResourcesInfo().some((name) => atWork.test(name))) {
+    while (isAtWork()) {
       await realTimers.wait(1)
       await vi.dynamicImportSettled()
     }
@@ -58,8 +60,25 @@ export function createSteadyClock(times = 1): Timers {
   }
 }
 
-/** By Node's names. */
-const atWork = /^(FSReq|ProcessWrap|Worker|MessagePort)/
+/**
+ * Commands whose output is not read to its end. Node reports each command when it is created. Its list of active
+ * resources is not enough: some versions remove a command from the list when it exits, before its output was read.
+ */
+const commands = new Set<ChildProcess>()
+
+subscribe('child_process', (event) => {
+  const { process: command } = event as { process: ChildProcess }
+  commands.add(command)
+  command.once('close', () => commands.delete(command))
+})
+
+/** File operations and threads, by Node's names. */
+const filesAndThreads = /^(FSReq|Worker|MessagePort)/
+
+/** A command without a process id could not be started. */
+const isAtWork = (): boolean =>
+  [...commands].some(({ pid }) => pid !== undefined) ||
+  process.getActiveResourcesInfo().some((name) => filesAndThreads.test(name))
 
 /** `whenAllWait` calls back when nobody is at work. */
 function createTime(start: number, whenAllWait: (act: () => void) => unknown): Timers {
