@@ -20,9 +20,9 @@ const shortestText = 10
 const longestId = 1024
 
 /**
- * Returns a function that lays out events page by page for a terminal of `width` columns. Times are local, under the day.
- * Ids are whole, for a person to copy: if there is not enough room, the text gives way. If none is left for it, each event
- * has two lines.
+ * Returns a function that lays out events page by page for a terminal of `width` columns. Times are local, under a line
+ * with the day and the time zone; that line is never cut, because half an offset names another zone. Ids are whole, for a
+ * person to copy: if there is not enough room, the text gives way. If none is left for it, each event has two lines.
  */
 export function createEventTable(width: number, style: Style): (rows: readonly EventRow[]) => string[] {
   let form: Form | undefined
@@ -43,7 +43,7 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
     for (const [index, line] of laidOut.entries()) {
       const time = times[index]
       const day = time ? `${time.date} (${time.zone})` : lastDay
-      if (day !== undefined && day !== lastDay) lines.push(style.dim(clip(day, width)))
+      if (day !== undefined && day !== lastDay) lines.push(style.dim(day))
       lastDay = day
       lines.push(line)
     }

@@ -1,0 +1,113 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Exchange } from '../src/wire/exchange.ts'
+import { execute } from './harness/process.ts'
+import { answering, message, run } from './harness/run.ts'
+
+const zones = [
+  ['America/New_York', '2026-01-01', 'UTC-05:00', '11:44:56'],
+  ['America/Los_Angeles', '2026-01-01', 'UTC-08:00', '08:44:56'],
+  ['Europe/Berlin', '2026-01-01', 'UTC+01:00', '17:44:56'],
+  ['Asia/Kolkata', '2026-01-01', 'UTC+05:30', '22:14:56'],
+  ['Pacific/Chatham', '2026-01-02', 'UTC+13:45', '06:29:56'],
+] as const
+
+/** Changes the zone of this process until the test is over. */
+function setZone(zone: string): void {
+  process.env.TZ = zone
+  onTestFinished(() => {
+    process.env.TZ = 'UTC'
+  })
+}
+
+describe.each(zones)('in %s', (zone, date, offset, time) => {
+  /** Runs a command on a terminal whose process has this zone. */
+  const runThere = (argv: string[], event: object) => {
+    setZone(zone)
+    const list = answering(JSON.stringify({ data: [event] }))
+    const stream = answering(': open\n\n', { headers: { 'content-type': 'text/event-stream' } })
+    const exchange: Exchange = (request) => (request.url.endsWith('/stream') ? stream : list)(request)
+    const env = { PARLEY_SESSION: 'sesn_1', NO_COLOR: '1' }
+    return run(argv, { exchange, env, tty: ['stdout', 'stderr'], columns: 20 })
+  }
+
+  test(`events list shows times of ${zone}, and its day and offset whole on 20 columns`, async () => {
+    const event = { id: 'sevt_1', type: 'x', processed_at: '2026-01-01T16:44:56Z', content: 'hi' }
+    const { out } = await runThere(['events', 'list'], event)
+    const lines = out.split('\n').slice(0, -1)
+    expect(lines.slice(-3)).toEqual([`${date} (${offset})`, `sevt_1  ${time}`, '  x  hi'])
+  })
+
+  test(`events follow shows the day and time of ${zone} since when a session is idle`, async () => {
+    const idle = { id: 'i', type: 'session.status_idle', processed_at: '2026-01-01T16:44:56Z' }
+    const { err } = await runThere(['events', 'follow'], idle)
+    expect(err.replaceAll(/\s+/g, ' ')).toContain(`is idle since ${date} ${time} `)
+  })
+})
+
+test('a day on which the offset changes has a line for each offset', async () => {
+  setZone('Europe/Berlin')
+  const data = ['00:59:59', '01:00:00'].map((time) => ({
+    id: 'e',
+    type: 't',
+    processed_at: `2026-03-29T${time}Z`,
+    content: 'x',
+  }))
+  const exchange = answering(JSON.stringify({ data }))
+  const { out } = await run(['events', 'list', '-s', 's'], { exchange, tty: ['stdout'], columns: 80 })
+  expect(out.split('\n').slice(1)).toEqual([
+    expect.stringContaining('2026-03-29 (UTC+01:00)'),
+    'e   t     01:59:59  x',
+    expect.stringContaining('2026-03-29 (UTC+02:00)'),
+    'e   t     03:00:00  x',
+    '',
+  ])
+})
+
+describe.each([
+  ['in a pipe', [], 'NO_COLOR= FORCE_COLOR=1', true],
+  ['in a pipe', [], 'FORCE_COLOR=3', true],
+  ['in a pipe', [], 'CLICOLOR=1', false],
+  ['in a pipe', [], 'NO_COLOR=1 FORCE_COLOR=1', false],
+  ['on a terminal', ['stderr'], '', true],
+  ['on a terminal', ['stderr'], 'FORCE_COLOR=0', false],
+  ['on a terminal', ['stderr'], 'NO_COLOR=1', false],
+  ['on a terminal', ['stderr'], 'CLICOLOR=0', false],
+  ['on a terminal', ['stderr'], 'TERM=dumb', false],
+] as const)('V12 %s', (where, tty, variables, isColored) => {
+  const env = Object.fromEntries(
+    variables
+      .split(' ')
+      .filter(Boolean)
+      .map((each) => each.split('=')),
+  )
+
+  test(`stderr ${where} ${isColored ? 'has' : 'has no'} color with "${variables}"`, async () => {
+    for (const argv of [
+      ['chat', 'hi', '--usage'],
+      ['chat', '--no-such-flag'],
+      ['chat', 'hi', '-m', '..'],
+    ]) {
+      const { err } = await run(argv, { exchange: answering(message('ok')), env, tty: [...tty], stdin: '' })
+      expect(err).not.toBe('')
+      expect(/\x1b\[\d+m/.test(err), `${argv.join(' ')}: ${err}`).toBe(isColored)
+    }
+  })
+})
+
+test.concurrent.each([
+  ['a request', ['chat', 'TITLE', '--dry-run', '-H', 'X-INFO: I', '--set', 'generationConfig.I=1']],
+  ['an answer and its footer', ['chat', '--profile', 'demo', '--usage', 'INFORM ME']],
+  ['the name of an image', ['image', '--profile', 'demo', '-m', 'painter', 'ISTANBUL IN WINTER']],
+  ['a table of settings', ['help', 'settings']],
+  ['the help of a command', ['events', 'list', '--help']],
+  ['a suggestion for a misspelled flag', ['chat', 'hi', '--FAIL-ON-CIT']],
+  ['a suggestion for a misspelled command', ['IMAGI']],
+])('%s is the same in the locales C and tr_TR', async (_, argv) => {
+  const ends = await Promise.all(
+    ['C', 'tr_TR.UTF-8'].map((locale) => execute(argv, { env: { LC_ALL: locale, LANG: locale } })),
+  )
+  // The footer has the seconds of the run.
+  const [first, second] = ends.map(({ code, out, err }) => [code, (out + err).replace(/[\d.]+ s\b/, '0.1 s')])
+  expect(first?.[1]).not.toBe('')
+  expect(second).toEqual(first)
+})
