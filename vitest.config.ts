@@ -83,7 +83,8 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 120_000 } },
-    globalSetup: 'test/harness/temporary.ts',
+    globalSetup: 'test/harness/environment.ts',
+    provide: { outside: { ...process.env } },
     setupFiles: 'test/harness/leave-out.ts',
     projects: [
       // A young generation that is large is collected seldom.

@@ -3,6 +3,19 @@ import type { Exchange } from '../src/wire/exchange.ts'
 import { execute } from './harness/process.ts'
 import { answering, message, run } from './harness/run.ts'
 
+test('tests run in UTC with umask 022, and without variables for colors, locales, proxies and parley', () => {
+  expect(process.env.TZ).toBe('UTC')
+  expect(process.umask()).toBe(0o022)
+  const odd = Object.keys(process.env).filter((name) =>
+    /^(FORCE_|NO_COLOR|CLICOLOR|COLUMNS|LC_|LANG|TERM|NODE_OPTIONS|CI$|GITHUB|XDG_|PAGER|PARLEY)|_PROXY$/i.test(
+      name,
+    ),
+  )
+  // vitest sets FORCE_TTY.
+  expect(odd.filter((name) => name !== 'FORCE_TTY')).toEqual([])
+  expect((0.5).toLocaleString()).toBe('0.5')
+})
+
 const zones = [
   ['America/New_York', '2026-01-01', 'UTC-05:00', '11:44:56'],
   ['America/Los_Angeles', '2026-01-01', 'UTC-08:00', '08:44:56'],

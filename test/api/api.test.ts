@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { childEnvironment } from '../harness/environment.ts'
 import { binary } from '../harness/process.ts'
 import { answering, credentials, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, type ScriptedServer, serve } from '../harness/server.ts'
@@ -338,7 +339,7 @@ describe('over the network', () => {
     writeFileSync(script, "process.on('exit', () => console.error(process.resourceUsage().maxRSS))")
     const command = `exec 3>&2; { "$0" --require "$1" "$2" api agents /v1/x 2>&3; } | { sleep 0.5; wc -c; }`
     const child = spawn('sh', ['-c', command, process.execPath, script, binary], {
-      env: { PATH: process.env.PATH, HOME: folder, ...credentials, ...pointedAt(big) },
+      env: { ...childEnvironment, HOME: folder, ...credentials, ...pointedAt(big) },
     })
     const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
     await big.close()

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
+import { childEnvironment } from '../harness/environment.ts'
 import { binary } from '../harness/process.ts'
 import { credentials } from '../harness/run.ts'
 import { answer, idsIn, prepare } from './served.ts'
@@ -11,7 +12,7 @@ const shares = (cwd: string, env: Record<string, string>, how: string) =>
   promisify(execFile)('bash', ['-euo', 'pipefail', '-c', how], {
     cwd,
     env: {
-      PATH: process.env.PATH,
+      ...childEnvironment,
       HOME: cwd,
       ...credentials,
       ...env,

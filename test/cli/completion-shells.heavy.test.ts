@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { loadCommands } from '../../src/cli/loaded-commands.ts'
+import { childEnvironment } from '../harness/environment.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
 interface Shell {
@@ -87,6 +88,7 @@ async function createHome({ name, file }: Shell): Promise<string> {
 }
 
 const environment = (home: string) => ({
+  ...childEnvironment,
   PATH: `${home}/bin:${process.env.PATH}`,
   HOME: home,
   TERM: 'dumb',

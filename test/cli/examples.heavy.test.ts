@@ -3,6 +3,7 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { childEnvironment } from '../harness/environment.ts'
 import { binary, type Started, start } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 import { examplesOf, helpOn, names } from './pages.ts'
@@ -40,6 +41,7 @@ describe('every example runs as printed (needs sh)', () => {
     const line = await new Promise<Buffer>((resolve) => server.child.stdout?.once('data', resolve))
     const { baseUrl, accessToken, apiKey } = JSON.parse(line.toString())
     env = {
+      ...childEnvironment,
       PATH: `${cwd}:${process.env.PATH}`,
       HOME: cwd,
       PARLEY_BASE_URL: baseUrl,

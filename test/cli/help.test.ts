@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
+import { childEnvironment } from '../harness/environment.ts'
 import { binary, execute, start } from '../harness/process.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
@@ -93,7 +94,7 @@ test.concurrent.each(['--version', '--help', 'chat --nonsense', 'chat'])(
       timeout -k 2 1 "$0" "$1" ${argv} < <(exec 2> /dev/null; exec sleep 4); echo $? > code
     ) 2>&1 | (until [ -e code ]; do sleep 0.1; done; cat > all)`
     const cwd = temporaryFolder()
-    const env = { ...process.env, HOME: cwd }
+    const env = { ...childEnvironment, HOME: cwd }
     await promisify(execFile)('bash', ['-c', shell, process.execPath, binary], { cwd, env })
     expect(readFileSync(`${cwd}/code`, 'utf8')).toBe('124\n')
   },

@@ -7,6 +7,7 @@ import { loadCommands } from '../../src/cli/loaded-commands.ts'
 import { renderManPage, section } from '../../src/cli/man-page.ts'
 import { exitCodes } from '../../src/errors.ts'
 import { flagOf, settingNames, variableOf } from '../../src/settings/table.ts'
+import { childEnvironment } from '../harness/environment.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
 /** A page as `man` shows it on a screen of 80 columns. Fails where roff has something to say about it. */
@@ -16,7 +17,7 @@ function show(page: string): string {
   const { status, stdout, stderr } = spawnSync('man', ['--warnings', '-l', file], {
     encoding: 'utf8',
     env: {
-      PATH: process.env.PATH,
+      ...childEnvironment,
       LC_ALL: 'C.UTF-8',
       MANWIDTH: '80',
       MANPAGER: 'cat',

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, expect, test } from 'vitest'
 import { realTimers } from '../../src/timers.ts'
+import { childEnvironment } from '../harness/environment.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
 const parley = join(import.meta.dirname, '../../bin/parley.cjs')
@@ -22,7 +23,9 @@ interface Served {
 
 /** Starts the built `parley serve` and reads the line that it prints. */
 async function serve(...argv: string[]): Promise<Served> {
-  const child = spawn(process.execPath, [parley, 'serve', ...argv], { env: { HOME: temporaryFolder() } })
+  const child = spawn(process.execPath, [parley, 'serve', ...argv], {
+    env: { ...childEnvironment, HOME: temporaryFolder() },
+  })
   running = child
   const log: string[] = []
   createInterface(child.stderr).on('line', (line) => log.push(line))

@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { childEnvironment } from '../harness/environment.ts'
 import { temporaryFolder } from '../harness/run.ts'
 import { serve as occupy } from '../harness/server.ts'
 
@@ -36,7 +37,7 @@ const plainServe = (): Promise<Served> => {
 /** Starts the built `parley serve`, under another command if need be. */
 async function serve(argv: string[] = [], under: string[] = []): Promise<Served> {
   const command = [...under, process.execPath, parley, 'serve', '--access-token', token, '--api-key', token]
-  const env = { PATH: process.env.PATH, HOME: temporaryFolder() }
+  const env = { ...childEnvironment, HOME: temporaryFolder() }
   const child = spawn(command[0] as string, [...command.slice(1), ...argv], { env })
   children.push(child)
   let log = ''
@@ -137,7 +138,7 @@ describe('W: serve under attack', () => {
     const { status: code, stderr } = await new Promise<{ status: number | null; stderr: string }>(
       (resolve) => {
         const child = spawn(process.execPath, [parley, 'serve', '--port', `${other.port}`], {
-          env: { HOME: temporaryFolder() },
+          env: { ...childEnvironment, HOME: temporaryFolder() },
         })
         let said = ''
         child.stderr.on('data', (chunk) => {

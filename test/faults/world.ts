@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { delimiter, join, relative } from 'node:path'
+import { childEnvironment } from '../harness/environment.ts'
 import { homeVariables, temporaryFolder } from '../harness/run.ts'
 
 const parley = join(import.meta.dirname, '../../bin/parley.cjs')
@@ -54,8 +55,9 @@ export function makeFolders(): string {
 }
 
 /** What a run in a folder of `makeFolders` has in its environment: little, and what it is given. */
-export const environment = (folder: string, more: Launch['env']): Record<string, string> => ({
-  PATH: join(folder, 'bin') + delimiter + process.env.PATH,
+export const environment = (folder: string, more: Launch['env']): Record<string, string | undefined> => ({
+  ...childEnvironment,
+  PATH: join(folder, 'bin') + delimiter + childEnvironment.PATH,
   ...homeVariables(join(folder, 'home')),
   TMPDIR: join(folder, 'tmp'),
   PARLEY_ACCESS_TOKEN: canaries.token,

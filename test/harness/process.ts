@@ -1,10 +1,11 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync } from 'node:fs'
 import { join } from 'node:path'
+import { childEnvironment } from './environment.ts'
 import { credentials, homeVariables, temporaryFolder } from './run.ts'
 
 interface World {
-  /** Added to nothing but PATH, HOME and credentials; `undefined` takes one of these away. */
+  /** Added to the bare environment, HOME and credentials; `undefined` removes a variable. */
   env?: Record<string, string | undefined>
   stdin?: string
   cwd?: string
@@ -81,8 +82,7 @@ export function start(argv: string[], world: World = {}): Started {
   const child = spawn(command, words, {
     cwd,
     env: {
-      PATH: process.env.PATH,
-      TMPDIR: process.env.TMPDIR,
+      ...childEnvironment,
       ...homeVariables(cwd),
       XDG_CACHE_HOME: cache,
       LOCALAPPDATA: cache,

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { childEnvironment } from './environment.ts'
 import { binary } from './process.ts'
 
 /** What happens when a question stands on the screen: keys, or something else. */
@@ -15,7 +16,7 @@ export async function type(
 ) {
   const child = spawn('script', ['-qec', command, '/dev/null'], {
     cwd,
-    env: { ...program, ...env, PATH: process.env.PATH, HOME: cwd, TERM: 'xterm', SHELL: '/bin/sh' },
+    env: { ...childEnvironment, ...program, ...env, HOME: cwd, TERM: 'xterm', SHELL: '/bin/sh' },
   })
   let screen = ''
   let from = 0

@@ -13,6 +13,7 @@ import { realTimers } from '../../src/timers.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { notUnderstood } from '../../src/wire/problem/problem.ts'
+import { childEnvironment } from '../harness/environment.ts'
 import { answering, credentials, temporaryFolder } from '../harness/run.ts'
 
 interface Run {
@@ -40,7 +41,7 @@ async function startRun(
   const cleanups = new ActiveSet<() => unknown>()
   const nowhere = { isTerminal: false, open: () => new Readable() as never, writeSync: () => 0 }
   const host: Host = {
-    env: { PATH: process.env.PATH, HOME: cwd, ...credentials, ...env },
+    env: { ...childEnvironment, HOME: cwd, ...credentials, ...env },
     cwd,
     platform: 'linux',
     uid: undefined,

@@ -20,7 +20,7 @@ export default defineConfig({
   plugins: [buildAnew],
   test: {
     include: (process.env.MUTANTS_TESTS ?? '').split(' '),
-    globalSetup: 'test/harness/temporary.ts',
+    globalSetup: 'test/harness/environment.ts',
     setupFiles: ['test/mutants/load.ts', 'test/harness/leave-out.ts'],
     // Stryker's own goes first: it says which change the modules are loaded with.
     sequence: { setupFiles: 'list' },

@@ -17,6 +17,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
+import { childEnvironment } from '../harness/environment.ts'
 import { binary, nobody } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
@@ -64,7 +65,7 @@ function helpIn(home: string, env: Record<string, string> = {}): string | undefi
   const out = execFileSync(process.execPath, argv, {
     cwd: home,
     encoding: 'utf8',
-    env: { HOME: home, ...env },
+    env: { ...childEnvironment, HOME: home, ...env },
   })
   return [said, forged].find((text) => out.includes(text))
 }
@@ -105,7 +106,7 @@ test('what a run is the first to call is kept in all files, where one of them is
     lstatSync(join(folder, readdirSync(folder).find((name) => /-program/.test(name)) ?? '')).size
   const before = sizeOf()
   const argv = [join(copy, 'bin/parley.cjs'), 'chat', '--no-stdin', '--profile', 'demo', '-q', 'Say hello']
-  execFileSync(process.execPath, argv, { env: { HOME: home } })
+  execFileSync(process.execPath, argv, { env: { ...childEnvironment, HOME: home } })
   expect(sizeOf()).toBeGreaterThan(before)
 })
 

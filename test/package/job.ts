@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { childEnvironment } from '../harness/environment.ts'
 import { binary, type Started, start } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
@@ -59,7 +60,13 @@ export function createJob(variables: Record<string, string> = {}): Job {
     const [command = '', ...flags] = shell
     const child = spawn(command, [...flags, file], {
       cwd: folder,
-      env: { PATH: `${bin}:${process.env.PATH}`, HOME: folder, ...variables, ...env },
+      env: {
+        ...childEnvironment,
+        PATH: `${bin}:${childEnvironment.PATH}`,
+        HOME: folder,
+        ...variables,
+        ...env,
+      },
       stdio: ['pipe', 'pipe', 'pipe'],
     })
     last = child

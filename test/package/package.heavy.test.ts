@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { topics } from '../../src/cli/topics.ts'
 import { sentTypes } from '../../src/wire/sessions/event-types.ts'
@@ -18,6 +18,8 @@ import { type } from '../harness/typing.ts'
 /** `npm run test:compat` names all that parley is for, and some that are too old. */
 const versions = process.env.TEST_NODES?.split(' ') ?? [process.versions.node]
 const tooOld = process.env.TEST_OLD_NODES?.split(' ') ?? []
+
+const nodeOf = (version: string) => findNode(version, inject('outside'))
 
 const prefix = temporaryFolder()
 const installed = join(prefix, 'node_modules/parley-cli')
@@ -76,7 +78,7 @@ test('npm pack makes the same bytes in each clone, on each Node (needs git)', { 
     })
     return readFileSync(join(clone, `parley-cli-${manifest.version}.tgz`))
   }
-  const [first, ...others] = [process.execPath, ...versions.map(findNode)].map(packIn)
+  const [first, ...others] = [process.execPath, ...versions.map(nodeOf)].map(packIn)
   for (const other of others) expect(first?.equals(other)).toBe(true)
 })
 
@@ -112,7 +114,7 @@ test.each(['20.19.0', '21.0.0', '100.0.0-nightly'])('one that is new enough is n
 })
 
 test.each(tooOld)('Node %s itself reads as far as that', async (old) => {
-  const program = [findNode(old), binary]
+  const program = [nodeOf(old), binary]
   expect(await execute(['chat', 'hi'], { program })).toMatchObject(refusal(old))
 })
 
@@ -122,7 +124,7 @@ const untold = ['schema-worker', 'scripts', ...(has('script') ? [] : ['init', 'o
 describe.each(versions)('on Node %s, from the packed package', (version) => {
   const cwd = temporaryFolder()
   const cache = join(cwd, 'cache')
-  const program = [findNode(version), binary]
+  const program = [nodeOf(version), binary]
   const env: Record<string, string> = {
     PARLEY_ACCESS_TOKEN: 't',
     PARLEY_API_KEY: 'k',

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { childEnvironment } from '../harness/environment.ts'
 import { npm, pack } from '../harness/npm.ts'
 import { message, temporaryFolder } from '../harness/run.ts'
 import { response, serve } from '../harness/server.ts'
@@ -103,6 +104,7 @@ async function paste(shell: string, flags: string[]): Promise<{ out: string; err
   const child = spawn(shell, flags, {
     cwd: folder,
     env: {
+      ...childEnvironment,
       PATH: `${join(prefix, 'bin')}:${process.env.PATH}`,
       HOME: folder,
       PS1: '',

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import manifest from '../../package.json' with { type: 'json' }
+import { childEnvironment } from '../harness/environment.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
 interface Workflow {
@@ -106,7 +107,7 @@ test.each([
     writeFileSync(join(cwd, 'CHANGELOG.md'), changes)
     const { status, stdout } = spawnSync('bash', ['--noprofile', '--norc', '-eo', 'pipefail', '-c', check], {
       cwd,
-      env: { PATH: process.env.PATH, GITHUB_REF: ref },
+      env: { ...childEnvironment, GITHUB_REF: ref },
       encoding: 'utf8',
     })
     expect(status).toBe(code)

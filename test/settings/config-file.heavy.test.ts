@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { childEnvironment } from '../harness/environment.ts'
 import { binary, execute, home, nobody } from '../harness/process.ts'
 import { configFolder, credentials, message, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
@@ -68,7 +69,7 @@ describe('its mode', () => {
     expect((await run(['config', 'list'], world)).err).toContain('(chmod)')
     expect(modeOf(folder)).toBe('700')
     chmodSync(folder, 0o755)
-    const chosen = { cwd: world.cwd, env: { ...bare, PARLEY_CONFIG_DIR: folder } }
+    const chosen = { cwd: world.cwd, env: { ...childEnvironment, PARLEY_CONFIG_DIR: folder } }
     expect((await run(['config', 'list'], chosen)).err).toBe('')
     expect(modeOf(folder)).toBe('755')
   })
@@ -465,7 +466,7 @@ describe('many writers', () => {
       cat config.json; ls -A`
     const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', script, process.execPath, binary], {
       cwd: folder,
-      env: { PATH: process.env.PATH, HOME: world.cwd },
+      env: { ...childEnvironment, HOME: world.cwd },
       encoding: 'utf8',
     })
     expect(stderr).toBe(`parley: ${folder}/config.json: no space left on the disk\nexit 3\n`)

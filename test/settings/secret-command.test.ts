@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { childEnvironment } from '../harness/environment.ts'
 import { binary, execute, start } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
@@ -88,7 +89,7 @@ test('K34: on a terminal the command of a secret may ask there (needs script)', 
   const terminal = spawn('script', ['-qec', command, '/dev/null'], {
     cwd,
     env: {
-      PATH: process.env.PATH,
+      ...childEnvironment,
       HOME: cwd,
       SHELL: '/bin/sh',
       NODE: process.execPath,

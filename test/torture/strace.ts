@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { childEnvironment } from '../harness/environment.ts'
 import { binary } from '../harness/process.ts'
 
 /** The calls by which a file comes to be, and changes. */
@@ -71,7 +72,7 @@ async function start({ folder, argv, env }: Run, strace: string[] = []): Promise
   const child = spawn(command, rest, {
     cwd: join(folder, 'cwd'),
     env: {
-      PATH: process.env.PATH,
+      ...childEnvironment,
       HOME: join(folder, 'home'),
       TMPDIR: join(folder, 'tmp'),
       NODE_DISABLE_COMPILE_CACHE: '1',

@@ -5,6 +5,7 @@ import { Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
+import { childEnvironment } from '../../harness/environment.ts'
 import { execute } from '../../harness/process.ts'
 import { answering, credentials, message, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
 import { pointedAt, response, serve } from '../../harness/server.ts'
@@ -252,7 +253,7 @@ describe('showing instead of sending', () => {
       await run(words, { env, exchange: 'network' })
       const script = join(temporaryFolder(), 'request.sh')
       writeFileSync(script, out)
-      await promisify(execFile)(shell, [script], { env: { PATH: process.env.PATH, ...env } })
+      await promisify(execFile)(shell, [script], { env: { ...childEnvironment, ...env } })
       await server.close()
       const [own, curls] = server.requests.map(normalized)
       expect(curls).toEqual(own)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
+import { childEnvironment } from '../../harness/environment.ts'
 import { answering, hurried, run, temporaryFolder } from '../../harness/run.ts'
 import { resetWhenRead, response, type ScriptedServer, serve } from '../../harness/server.ts'
 
@@ -478,7 +479,7 @@ describe('follow, where things go wrong', () => {
       process.execPath,
       [parley, 'events', ...argv, '-s', 's', '--agents-url', server.url],
       {
-        env: { HOME: temporaryFolder(), PARLEY_API_KEY: 'k' },
+        env: { ...childEnvironment, HOME: temporaryFolder(), PARLEY_API_KEY: 'k' },
         stdio: 'ignore',
       },
     )

@@ -1,0 +1,42 @@
+import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The environment that the tests were started in, for npm: it may need a proxy or a certificate. */
+    outside: NodeJS.ProcessEnv
+  }
+}
+
+/** Variables that programs need to run on this machine. */
+const machine =
+  /^(PATH|HOME|TMPDIR|TEMP|TMP|LD_LIBRARY_PATH|SYSTEM(ROOT|DRIVE)|WINDIR|COMSPEC|PATHEXT|(LOCAL)?APPDATA|USERPROFILE|PROGRAM(FILES.*|DATA))$/i
+
+/** Variables of vitest, of Stryker, and of the tests themselves. */
+const ofTests = /^(TEST|VITEST|NODE_ENV$|_*STRYKER|MUTANTS_|PROOF_|TORTURE|SOAK_|BATCH_RUNS$|FOLLOW_RUNS$)/
+
+/**
+ * Gives every test the same environment, and one temporary folder in which other users can write. vitest starts its
+ * workers afterwards, so they and their child processes inherit all of it. Returns a function that removes the folder.
+ */
+export default function setUp(): () => void {
+  for (const name of Object.keys(process.env)) {
+    if (!machine.test(name) && !ofTests.test(name)) delete process.env[name]
+  }
+  process.env.TZ = 'UTC'
+  process.umask(0o022)
+  // On macOS the path of the temporary folder has a symbolic link, and parley prints the real path of a file.
+  const folder = mkdtempSync(join(realpathSync.native(tmpdir()), 'parley-tests-'))
+  chmodSync(folder, 0o1777)
+  process.env.TMPDIR = folder
+  process.env.TEMP = folder
+  return () => rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
+}
+
+/** Environment of a process that a test starts, without a home. */
+export const childEnvironment = {
+  PATH: process.env.PATH ?? '',
+  TMPDIR: process.env.TMPDIR ?? '',
+  TZ: 'UTC',
+}
