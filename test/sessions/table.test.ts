@@ -38,6 +38,108 @@ test('a session without any event says so, also in a pipe', async () => {
   expect(await run(['events', 'list', '-q'], world)).toMatchObject({ code: 0, out: '', err: '' })
 })
 
+test.each<[fields: object, text: string]>([
+  [
+    {
+      type: 'session.thread_created',
+      session_thread_id: 'sthr_1',
+      agent_name: 'reader',
+      workflow_run_id: 'wrun_1',
+    },
+    'sthr_1 reader wrun_1',
+  ],
+  [
+    {
+      type: 'session.thread_created',
+      session_thread_id: 'sthr_1',
+      agent_name: 'reader',
+      workflow_run_id: null,
+    },
+    'sthr_1 reader',
+  ],
+  [
+    {
+      type: 'session.thread_status_idle',
+      session_thread_id: 'sthr_1',
+      agent_name: 'reader',
+      stop_reason: { type: 'requires_action', event_ids: ['toolu_1', 'toolu_2'] },
+    },
+    'sthr_1 reader requires_action toolu_1 toolu_2',
+  ],
+  [{ type: 'session.thread_status_terminated', session_thread_id: 'sthr_1' }, 'sthr_1'],
+  [
+    {
+      type: 'agent.thread_message_sent',
+      to_agent_name: 'reader',
+      content: [{ type: 'text', text: 'read a' }],
+    },
+    'read a',
+  ],
+  [
+    {
+      type: 'workflow_run.created',
+      workflow_run_id: 'wrun_1',
+      name: 'compare',
+      description: 'reads all',
+      phases: [],
+    },
+    'wrun_1 compare: reads all',
+  ],
+  [{ type: 'workflow_run.created', workflow_run_id: 'wrun_1', description: null }, 'wrun_1'],
+  [{ type: 'workflow_run.status_running', workflow_run_id: 'wrun_1' }, 'wrun_1'],
+  [
+    { type: 'workflow_run.phase_started', workflow_run_id: 'wrun_1', workflow_run_phase_id: 'wrph_1' },
+    'wrun_1 wrph_1',
+  ],
+  [
+    { type: 'workflow_run.status_ended', workflow_run_id: 'wrun_1', result: { type: 'completed' } },
+    'wrun_1 completed',
+  ],
+  [
+    {
+      type: 'workflow_run.status_ended',
+      workflow_run_id: 'wrun_1',
+      result: { type: 'error', error: { type: 'timeout_error', message: 'too slow' } },
+    },
+    'wrun_1 error: too slow',
+  ],
+  [
+    {
+      type: 'workflow_run.error',
+      workflow_run_id: null,
+      error: { type: 'max_workflow_runs_error', message: 'too many runs' },
+    },
+    'too many runs',
+  ],
+  [
+    {
+      type: 'session.error',
+      error: { type: 'billing_error', message: 'no credit', details: { error_code: 'ramp_limit_exceeded' } },
+    },
+    'no credit (ramp_limit_exceeded)',
+  ],
+  [
+    {
+      type: 'agent.tool_use',
+      name: 'bash',
+      input: { command: 'rm' },
+      evaluated_permission: 'deny',
+      evaluation: { type: 'auto', evaluated_permission: { type: 'deny', reason_code: 'high_risk' } },
+    },
+    'bash {"command":"rm"}; refused by the service: high_risk',
+  ],
+  [
+    { type: 'agent.mcp_tool_use', name: 'x', input: {}, evaluated_permission: 'deny', evaluation: 'odd' },
+    'x {}; refused by the service',
+  ],
+  [{ type: 'agent.message', content: [{ type: 'redacted' }, { type: 'text', text: 'b' }] }, '[redacted] b'],
+  [{ type: 'workflow_run.status_ended', result: 5, name: { a: 1 }, workflow_run_id: ['x'] }, '["x"] {"a":1}'],
+])('shows as text what is in %j', async (fields, text) => {
+  const exchange = answering(JSON.stringify({ data: [fields] }))
+  const { out } = await run(['events', 'list', '-s', 's1'], { exchange })
+  expect(out.split('\t')[3]).toBe(`${text}\n`)
+})
+
 describe('a table of events', () => {
   const id = 'sevt_01HZX3N5T8Q2M4K6J7WV93F2A'
 

@@ -1,11 +1,13 @@
 import type { Context } from '../../context.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { toTsv } from '../../io/tsv.ts'
-import { isObject } from '../../wire/json/parse.ts'
 import {
   answeredId,
   describeContent,
   isToolUse,
+  readError,
+  readRefusal,
+  readRunResult,
   readStopReason,
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
@@ -26,17 +28,38 @@ function describeEvent(event: SessionEvent): string {
   const text = describeContent(event)
   if (text !== '') return text
   const { type } = event
-  if (type === 'session.status_idle') {
-    const { type: reason = '', eventIds = [], oddIds = [] } = readStopReason(event)
-    return [reason, ...eventIds, ...oddIds.map((id) => JSON.stringify(id))].join(' ')
+  if (type === 'session.status_idle') return describeStop(event)
+  if (/^session\.thread_/.test(type))
+    return join(
+      [shown(event.session_thread_id), shown(event.agent_name), runOf(event), describeStop(event)],
+      ' ',
+    )
+  if (/^workflow_run\./.test(type)) return describeWorkflowRun(event)
+  if (/tool_use$/.test(type)) {
+    const reason = readRefusal(event)
+    const refusal = reason === undefined ? '' : join(['refused by the service', reason], ': ')
+    return join([`${shown(event.name)} ${JSON.stringify(event.input ?? {})}`, refusal], '; ')
   }
-  if (/tool_use$/.test(type)) return `${shown(event.name)} ${JSON.stringify(event.input ?? {})}`
   if (type === 'user.tool_confirmation')
     return join([event.result, event.tool_use_id, event.deny_message].map(shown), ' ')
   if (type === 'user.define_outcome') return shown(event.description)
   if (type === 'session.usage') return describeUsage(readUsage(event.usage) ?? {})
   if (type === 'span.model_request_end') return describeUsage(readUsage(event.model_usage) ?? {})
-  return isObject(event.error) ? shown(event.error.message) : ''
+  return readError(event.error).message ?? ''
+}
+
+function describeStop(event: SessionEvent): string {
+  const { type = '', eventIds = [], oddIds = [] } = readStopReason(event)
+  return join([type, ...eventIds, ...oddIds.map((id) => JSON.stringify(id))], ' ')
+}
+
+const runOf = ({ workflow_run_id: run }: SessionEvent): string => shown(run)
+
+function describeWorkflowRun(event: SessionEvent): string {
+  const { type, message } = readRunResult(event)
+  const phase = shown(event.workflow_run_phase_id)
+  const what = join([runOf(event), shown(event.name), phase, type ?? ''], ' ')
+  return join([what, shown(event.description), message ?? readError(event.error).message ?? ''], ': ')
 }
 
 const join = (parts: string[], gap: string) => parts.filter((part) => part !== '').join(gap)

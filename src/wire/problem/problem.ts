@@ -23,7 +23,18 @@ export function readProblem(body: unknown): Problem {
   const value = Array.isArray(body) ? body[0] : body
   const [type] = namesOf(value)
   const requestId = requestIdIn(value) ?? requestIdIn(field(value, 'error'))
-  return { type, message: messageOf(body), retryAfter: readDelay(field(value, 'error')), requestId }
+  const error = field(value, 'error')
+  return { type, message: withCode(messageOf(body), error), retryAfter: readDelay(error), requestId }
+}
+
+/** The message of an error, with the code that names its cause more exactly than its type does (public clients, 8). */
+export const describeError = (error: unknown): string | undefined => withCode(messageOf(error), error)
+
+function withCode(message: string | undefined, error: unknown): string | undefined {
+  const codes = [field(error, 'details')].flat().map((entry) => field(entry, 'error_code'))
+  const code = codes.find((each): each is string => typeof each === 'string' && /^\S{1,100}$/.test(each))
+  if (code === undefined || message?.includes(code)) return message
+  return message === undefined ? code : `${message} (${code})`
 }
 
 function readText(text: string): Problem {

@@ -13,7 +13,7 @@ export const sentTypes = [
 
 export type SentType = (typeof sentTypes)[number]
 
-/** The documented types of events that a service makes (public clients, 4); it has others, too. */
+/** The documented types of events that a service makes (public clients, 4 and 10). A service may have others. */
 const madeTypes = [
   'agent.message',
   'agent.thinking',
@@ -22,12 +22,32 @@ const madeTypes = [
   'agent.custom_tool_use',
   'agent.tool_result',
   'agent.mcp_tool_result',
+  'agent.thread_message_sent',
+  'agent.thread_message_received',
   'session.status_running',
   'session.status_idle',
   'session.status_rescheduled',
   'session.status_terminated',
   'session.error',
   'session.deleted',
+  'session.updated',
+  'session.usage',
+  'session.thread_created',
+  'session.thread_status_running',
+  'session.thread_status_idle',
+  'session.thread_status_rescheduled',
+  'session.thread_status_terminated',
+  'workflow_run.created',
+  'workflow_run.status_running',
+  'workflow_run.status_idle',
+  'workflow_run.status_ended',
+  'workflow_run.phase_started',
+  'workflow_run.phase_ended',
+  'workflow_run.error',
+  'span.model_request_end',
+  'span.outcome_evaluation_start',
+  'span.outcome_evaluation_ongoing',
+  'span.outcome_evaluation_end',
 ]
 
 export const eventTypes: readonly string[] = [...sentTypes, ...madeTypes]

@@ -1,4 +1,5 @@
 import { isObject } from '../json/parse.ts'
+import { describeError } from '../problem/problem.ts'
 import * as z from '../zod.ts'
 
 /** An event as the service sends it. Only fields that are printed or followed are read, and any type is accepted. */
@@ -50,6 +51,42 @@ export function readStopDetails({ stop_details: beside, stop_reason: reason }: S
 } {
   const { category, explanation } = fieldsOf(beside ?? fieldsOf(reason).stop_details)
   return { category: filled(category), explanation: filled(explanation) }
+}
+
+/** The error of a `session.error`, a `workflow_run.error` or a workflow run's result (public clients, 4 and 10). */
+export function readError(error: unknown): {
+  type?: string
+  message?: string
+  /** The MCP server that the error is about. */
+  server?: string
+  /** The service does not retry by itself any more. */
+  isFinal: boolean
+} {
+  const { type, mcp_server_name: server, retry_status: retry } = fieldsOf(error)
+  return {
+    type: filled(type),
+    message: describeError(error),
+    server: filled(server),
+    isFinal: /^(exhausted|terminal)$/.test(
+      filled(typeof retry === 'string' ? retry : fieldsOf(retry).type) ?? '',
+    ),
+  }
+}
+
+/** How a workflow run ended, as `workflow_run.status_ended` shows it (public clients, 10). */
+export function readRunResult({ result }: SessionEvent): { type?: string; message?: string } {
+  if (typeof result === 'string') return { type: filled(result) }
+  const { type, error } = fieldsOf(result)
+  return { type: filled(type), message: readError(error).message }
+}
+
+/**
+ * Why the service itself refused a tool use (public clients, 10). Absent if it did not refuse the tool use; empty if it
+ * gives no reason.
+ */
+export function readRefusal(event: SessionEvent): string | undefined {
+  if (!isToolUse(event) || event.evaluated_permission !== 'deny') return undefined
+  return filled(fieldsOf(fieldsOf(event.evaluation).evaluated_permission).reason_code) ?? ''
 }
 
 /** The blocks of an event's content, which is a list of them or a text. */
