@@ -45,6 +45,7 @@ export default {
   notes: [
     'It prints one line of JSON when it listens. A fault without xN happens every time. With chat:, image:, events:, list:, follow: or session: before it, it happens at that endpoint only. rate:10 answers ten requests a second, and any more with 429.',
     `In a message "a tool", "two tools" or lines such as these make the agent ask for tool uses, and wait for the answers.\n${taskForms}`,
+    'Each step of a workflow run takes as long as --latency. A message to a session that waits or is over its budget, and a result for a thread that ended, are answered with 400.',
     'With --session every session plays the recorded one. An event that you send brings the events that followed the same event in the record. A reply is the same if its tool use and its decision are. Any message is the same as another. Any other event is answered with 409, which names what is expected.',
     'Sessions live as long as the process.',
   ],

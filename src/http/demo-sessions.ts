@@ -13,7 +13,7 @@ import { isObject, tryParseJson } from '../wire/json/parse.ts'
 const longest = 60 * 60 * 1000
 
 /** The version of the file's format. */
-const version = 4
+const version = 5
 
 /** A process that has the lock works for moments only, so the lock is soon free again. */
 const waiting = { maxWaitMs: 30_000, kind: 'file', consequence: 'nothing was sent' } as const

@@ -241,10 +241,18 @@ describe('lines that are no tool use', () => {
     'use one two {}',
     'use mcp x {}',
     'run custom x {}',
+    'refuse custom x {}',
+    'lose bash {}',
+    'fail a b {}',
+    'start a {"phases":"b"}',
+    'start a {"phases":[1]}',
+    'start a {"use":"bash"}',
+    'start a {"result":5}',
+    `start a {"phases":[${Array(101).fill('""')}]}`,
   ])('%s is told', async (line) => {
     const ended = await send(`Please:\n${line}`)
     expect(ended).toMatchObject({ code: 0, err: expect.not.stringContaining('wait') })
-    expect(ended.out).toContain(`does not understand “${line}”`)
+    expect(ended.out).toContain(`does not understand “${line.slice(0, 40)}`)
     expect(await usesOf()).toEqual([])
   })
 
@@ -268,5 +276,229 @@ describe('lines that are no tool use', () => {
     expect(ended.code).toBe(12)
     expect(ended.out).toContain('does not understand “use bash {"a":')
     expect((await usesOf()).map(({ input }) => JSON.stringify(input))).toEqual(inputs)
+  })
+})
+
+describe('threads and workflow runs', () => {
+  // A store has the agent act at once, also in the background.
+  beforeEach(() => {
+    const store = { read: () => [], change: async (change: () => unknown) => void change() }
+    exchange = createEmulator({ sessions: { store } })
+  })
+  const post = (text: string) => parley('events', 'send', '--message', text)
+  const reply = (fields: object) => parley('events', 'send', '--event', JSON.stringify(fields))
+  const confirm = (id = '') => reply({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
+  const turn = (...types: string[]) => [
+    'session.status_running',
+    ...types,
+    'session.usage',
+    'session.status_idle',
+  ]
+  const statusOf = async () => JSON.parse((await parley('api', 'agents', '/v1/sessions/s1')).out).status
+
+  test('the agent understands each form of the help on serve', async () => {
+    const { out } = await run(['serve', '--help'])
+    const lines = [...out.matchAll(/^ {2}((?:use|say|thread|refuse|fail|start) .*?\}) {2}/gm)].map(
+      ([, line]) => line,
+    )
+    expect(lines).toHaveLength(8)
+    await post(lines.join('\n'))
+    expect((await parley('events', 'list', '--raw')).out).not.toContain('does not understand')
+  })
+
+  test('a workflow run ends after the session was idle, and then the agent answers', async () => {
+    await post('start review {"phases":["read","write"]}\nthen say {"text":"all is well"}')
+    const phase = ['workflow_run.phase_started', 'workflow_run.phase_ended']
+    expect(await typesOf()).toEqual([
+      'user.message',
+      ...turn('workflow_run.created', 'workflow_run.status_running', 'agent.message'),
+      ...phase,
+      ...phase,
+      'workflow_run.status_ended',
+      ...turn('agent.message', 'agent.message'),
+    ])
+    const events = await listed()
+    const created = events.find(({ type }) => type === 'workflow_run.created')
+    const { workflow_run_id: id, phases } = created as Event & { phases: { id: string }[] }
+    expect(created).toMatchObject({ name: 'review', phases: [{ name: 'read' }, { name: 'write' }] })
+    for (const event of events.filter(({ type }) => type.startsWith('workflow_run.')))
+      expect(event.workflow_run_id).toBe(id)
+    const started = events.filter(({ type }) => type === 'workflow_run.phase_started')
+    expect(started.map((event) => event.workflow_run_phase_id)).toEqual(phases.map((each) => each.id))
+    expect(events.find(({ type }) => type === 'workflow_run.status_ended')).toMatchObject({
+      result: { type: 'completed' },
+    })
+    expect(events.findLast(({ type }) => type === 'agent.message')).toMatchObject({
+      content: [{ text: 'all is well' }],
+    })
+  })
+
+  test('a workflow run that fails shows its error twice', async () => {
+    await post('start review {"phases":[],"result":"error"}')
+    const [error, ended] = (await listed()).filter(({ type }) => /error|ended/.test(type))
+    expect(error).toMatchObject({
+      type: 'workflow_run.error',
+      error: { message: 'the plan of review failed' },
+    })
+    expect(ended).toMatchObject({ result: { type: 'error', error: error?.error } })
+  })
+
+  test('a tool use of a child thread waits while the session runs', async () => {
+    await post('thread use bash {"command":"ls"}')
+    const [use] = await usesOf()
+    const events = await listed()
+    expect(events.map(({ type }) => type)).toEqual([
+      'user.message',
+      'session.status_running',
+      'agent.message',
+      'session.thread_created',
+      'session.thread_status_running',
+      'agent.tool_use',
+      'session.thread_status_idle',
+    ])
+    const thread = events[3]?.session_thread_id
+    expect(use).toMatchObject({ session_thread_id: thread, evaluated_permission: 'ask' })
+    expect(events.at(-1)).toMatchObject({
+      session_thread_id: thread,
+      stop_reason: { type: 'requires_action', event_ids: [use?.id] },
+    })
+    expect(await statusOf()).toBe('running')
+    await confirm(use?.id)
+    expect((await typesOf()).slice(events.length)).toEqual([
+      'user.tool_confirmation',
+      'session.thread_status_running',
+      'agent.tool_result',
+      'session.thread_status_idle',
+      'agent.message',
+      'session.usage',
+      'session.status_idle',
+    ])
+    expect(await statusOf()).toBe('idle')
+  })
+
+  test('a thread that ended takes no result, and a confirmation changes nothing', async () => {
+    await post('thread lose bash {}\nthread lose custom deploy {}')
+    const [use, custom] = await usesOf()
+    const before = await listed()
+    expect(before.map(({ type }) => type).slice(-5)).toEqual([
+      'session.thread_status_terminated',
+      'session.thread_status_terminated',
+      'agent.message',
+      'session.usage',
+      'session.status_idle',
+    ])
+    const results = [
+      { type: 'user.tool_result', tool_use_id: use?.id },
+      { type: 'user.custom_tool_result', custom_tool_use_id: custom?.id },
+    ]
+    for (const result of results) {
+      const ended = await reply(result)
+      expect(ended).toMatchObject({ code: 4, out: '' })
+      expect(ended.err).toMatch(/its thread sthr_\w+ has ended/)
+    }
+    expect(await listed()).toEqual(before)
+    expect((await confirm(use?.id)).code).toBe(0)
+    expect((await typesOf()).slice(before.length)).toEqual(['user.tool_confirmation'])
+  })
+
+  test('a thread of a workflow run asks while the session is idle, and the run waits', async () => {
+    await post('start review {"use":"bash {\\"command\\":\\"ls\\"}"}')
+    const [use] = await usesOf()
+    const before = await listed()
+    expect(before.map(({ type }) => type).slice(-5)).toEqual([
+      'workflow_run.phase_started',
+      'session.thread_created',
+      'session.thread_status_running',
+      'agent.tool_use',
+      'session.thread_status_idle',
+    ])
+    expect(before.at(-4)).toMatchObject({ workflow_run_id: expect.stringMatching(/^wrun_/) })
+    expect(await statusOf()).toBe('idle')
+    await confirm(use?.id)
+    expect((await typesOf()).slice(before.length)).toEqual([
+      'user.tool_confirmation',
+      'session.thread_status_running',
+      'agent.tool_result',
+      'session.thread_status_idle',
+      'workflow_run.phase_ended',
+      'workflow_run.status_ended',
+      ...turn('agent.message', 'agent.message'),
+    ])
+  })
+
+  test('an interrupt ends no workflow run', async () => {
+    await post('start review {"use":"bash {}"}')
+    const before = await listed()
+    await parley('events', 'send', '--interrupt')
+    expect((await typesOf()).slice(before.length)).toEqual([
+      'user.interrupt',
+      'session.usage',
+      'session.status_idle',
+      'workflow_run.phase_ended',
+      'workflow_run.status_ended',
+      ...turn('agent.message'),
+    ])
+  })
+
+  test('an interrupt of a thread is the end of what it waits for', async () => {
+    await post('thread use bash {}')
+    const [use] = await usesOf()
+    await parley('events', 'send', '--interrupt-thread', String(use?.session_thread_id))
+    expect((await listed()).at(-1)).toMatchObject({ stop_reason: { type: 'end_turn' } })
+    expect(await confirm(use?.id)).toMatchObject({ code: 4, err: expect.stringContaining('409') })
+  })
+
+  test('a tool use that the service refuses waits for nothing', async () => {
+    await post('refuse bash {"command":"rm -rf /"}')
+    const [use] = await usesOf()
+    expect(use).toMatchObject({
+      evaluated_permission: 'deny',
+      evaluation: { type: 'auto', evaluated_permission: { type: 'deny', reason_code: 'high_risk' } },
+    })
+    const events = await listed()
+    expect(events).toContainEqual(
+      expect.objectContaining({ type: 'agent.tool_result', tool_use_id: use?.id, is_error: true }),
+    )
+    expect(events.at(-1)).toMatchObject({ stop_reason: { type: 'end_turn' } })
+    expect(await confirm(use?.id)).toMatchObject({ code: 4, err: expect.stringContaining('400') })
+  })
+
+  test('an MCP server that fails for good ends no turn', async () => {
+    await post('fail github {}')
+    const events = await listed()
+    expect(events).toContainEqual(
+      expect.objectContaining({
+        error: expect.objectContaining({ mcp_server_name: 'github', retry_status: { type: 'exhausted' } }),
+      }),
+    )
+    expect(events.at(-1)).toMatchObject({ stop_reason: { type: 'end_turn' } })
+  })
+
+  test('a message to a session that waits is refused, unless the same request answers or interrupts', async () => {
+    await post('use bash {}')
+    const [use] = await usesOf()
+    const before = await listed()
+    const refused = await post('hello')
+    expect(refused).toMatchObject({ code: 4, out: '' })
+    expect(refused.err).toContain(`400`)
+    expect(refused.err).toContain(`the session waits for an answer to ${use?.id}`)
+    expect(await listed()).toEqual(before)
+    expect(
+      (await parley('events', 'send', '--tool-result', `${use?.id}=x`, '--message', 'use bash {}')).code,
+    ).toBe(0)
+    expect((await parley('events', 'send', '--interrupt', '--message', 'hello')).code).toBe(0)
+  })
+
+  test('a session stops at its budget, and then takes no message', async () => {
+    const budget = { type: 'limit', max_list_cost: { amount: '1', currency: 'USD' } }
+    const made = await run(['api', 'agents', '/v1/sessions', '-i', '-'], {
+      exchange,
+      stdin: JSON.stringify({ agent: 'a', environment_id: 'e', budget }),
+    })
+    const env = { PARLEY_SESSION: JSON.parse(made.out).id }
+    const first = await run(['events', 'send', '--follow', 'hello'], { exchange, env })
+    expect(first).toMatchObject({ code: 13, err: expect.stringContaining('budget_reached') })
+    const second = await run(['events', 'send', 'hello'], { exchange, env })
+    expect(second).toMatchObject({ code: 4, err: expect.stringContaining('over its budget') })
   })
 })

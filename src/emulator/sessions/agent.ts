@@ -4,21 +4,47 @@ import { brief, tokensIn } from '../gateway.ts'
 import { type EmulatedResponse, errorResponse, newId } from '../response.ts'
 import { sampleFor } from '../sample.ts'
 import { type Parameters, Session } from './session.ts'
-import { readTask, type TaskStep } from './task.ts'
+import { type RunPlan, readTask, type TaskStep } from './task.ts'
 
-/** All that an agent knows between two turns. It is kept as JSON. */
+/** All that an agent needs between two turns. It is kept as JSON. */
 interface AgentState {
   /** Events that it has not reacted to yet. */
   inbox: SessionEvent[]
   /** What its task still asks for: steps that come together, one round after the other. */
   rounds: TaskStep[][]
-  /** The ids of the tool uses that wait for a reply. */
+  /** The ids of the tool uses of the main thread that wait for a reply. */
   waiting: string[]
+  threads: Thread[]
+  /** Workflow runs that have not ended. */
+  runs: WorkflowRun[]
+  /** The session has not been idle since it began to work. */
+  isRunning: boolean
   /** What it has to say when its task is done. */
   lastWord?: string | undefined
   /** Tokens of the whole session. */
   usage: { input: number; output: number }
 }
+
+/** A child thread. */
+interface Thread {
+  id: string
+  name: string
+  /** The workflow run that it belongs to. */
+  run: string | null
+  /** The ids of its tool uses that wait for a reply. */
+  waiting: string[]
+  isEnded: boolean
+}
+
+interface WorkflowRun {
+  id: string
+  name: string
+  /** What is still to happen in it, in order. */
+  steps: RunStep[]
+}
+
+/** An event of a workflow run, or a tool use for whose reply the run waits. */
+type RunStep = { event: [type: string, fields?: object] } | { use: TaskStep }
 
 /** A session as it is written down. */
 export interface KeptSession {
@@ -46,8 +72,10 @@ export class AgentSession extends Session {
   #kept: Omit<KeptSession, 'id' | 'events'>
   readonly #uses = new Map<string, SessionEvent>()
   readonly #later: (act: () => void) => void
+  /** What begins in the background once the agent has reacted. */
+  readonly #begun: (() => void)[] = []
 
-  /** `later` runs the agent's reaction. */
+  /** `later` runs the agent's reaction, and each step in the background. */
   constructor(id: string, later: (act: () => void) => void) {
     super(id)
     const created = new Date().toISOString()
@@ -55,6 +83,9 @@ export class AgentSession extends Session {
       inbox: [],
       rounds: [],
       waiting: [],
+      threads: [],
+      runs: [],
+      isRunning: false,
       usage: { input: 0, output: 0 },
     }
     this.#kept = { created, updated: created, fields: {}, agent }
@@ -84,7 +115,7 @@ export class AgentSession extends Session {
       // A sender's fields do not take the place of these.
       id: this.id,
       type: 'session',
-      status: this.#isBusy ? 'running' : 'idle',
+      status: this.#isBusy || this.#kept.agent.isRunning ? 'running' : 'idle',
       created_at: created,
       updated_at: updated,
       usage: this.#usage,
@@ -120,35 +151,89 @@ export class AgentSession extends Session {
 
   /**
    * Why events cannot be taken although each is right in itself: a reply is of the wrong kind for its tool use (session
-   * events, 2.2 and 6), or not the first. A tool use that nobody knows passes.
+   * events, 2.2 and 6), is not the first, or is of a thread that ended; a message comes while the session waits (public
+   * clients, 10). A tool use that is not known passes.
    */
   #findMismatch(parameters: readonly Parameters[]): EmulatedResponse | undefined {
     const answered = new Set<string>()
+    let isInterrupted = false
     for (const [index, event] of (parameters as (Parameters & Record<string, unknown>)[]).entries()) {
-      const reply = replies.get(event.type)
-      const id = reply && readString(event[reply.field])
-      const use = id === undefined ? undefined : this.#uses.get(id)
-      if (!reply || !use || id === undefined) continue
-      const place = formatPath(['events', index, reply.field])
-      if (!reply.uses.includes(use.type))
-        return errorResponse(400, `${place}: is an ${use.type}, not ${reply.uses.join(' or ')}`)
-      if (answered.has(id) || !this.#kept.agent.waiting.includes(id))
-        return errorResponse(409, `${place}: waits for no reply: it was answered or interrupted`)
-      answered.add(id)
+      const refusal = this.#findMismatchOf(event, index, answered, isInterrupted)
+      if (refusal) return refusal
+      isInterrupted ||= event.type === 'user.interrupt' && readString(event.session_thread_id) === ''
     }
     return undefined
   }
 
-  /** Takes an event in, to react to it later. There are no threads, so that to interrupt one changes nothing. */
+  #findMismatchOf(
+    event: Parameters & Record<string, unknown>,
+    index: number,
+    answered: Set<string>,
+    isInterrupted: boolean,
+  ): EmulatedResponse | undefined {
+    const { waiting } = this.#kept.agent
+    if (event.type === 'user.message') {
+      const open = isInterrupted ? [] : waiting.filter((id) => !answered.has(id))
+      const place = formatPath(['events', index])
+      if (open.length > 0)
+        return errorResponse(400, `${place}: the session waits for an answer to ${open.join(', ')}`)
+      if (this.#isOverBudget) return errorResponse(400, `${place}: the session is over its budget`)
+    }
+    const reply = replies.get(event.type)
+    const id = reply && readString(event[reply.field])
+    const use = id === undefined ? undefined : this.#uses.get(id)
+    if (!reply || !use || id === undefined) return undefined
+    const place = formatPath(['events', index, reply.field])
+    if (!reply.uses.includes(use.type))
+      return errorResponse(400, `${place}: is an ${use.type}, not ${reply.uses.join(' or ')}`)
+    if (use.evaluated_permission === 'deny')
+      return errorResponse(400, `${place}: the service refused it: it waits for no reply`)
+    const thread = this.#threadOf(use)
+    if (thread?.isEnded) {
+      if (event.type === 'user.tool_confirmation') return undefined
+      return errorResponse(400, `${place}: its thread ${thread.id} has ended`)
+    }
+    if (answered.has(id) || !(thread?.waiting ?? waiting).includes(id))
+      return errorResponse(409, `${place}: waits for no reply: it was answered or interrupted`)
+    answered.add(id)
+    return undefined
+  }
+
+  #threadOf({ session_thread_id: id }: SessionEvent): Thread | undefined {
+    return this.#kept.agent.threads.find((thread) => thread.id === id)
+  }
+
+  /** Takes an event in, to react to it later. */
   #take(event: SessionEvent): void {
     const { agent } = this.#kept
     const reply = replies.get(event.type)
-    if (reply) agent.waiting = agent.waiting.filter((id) => id !== event[reply.field])
-    else if (event.type === 'user.interrupt') {
-      if (readString(event.session_thread_id) !== '' || (!this.#isBusy && agent.waiting.length === 0)) return
-      Object.assign(agent, { inbox: [], rounds: [], waiting: [], lastWord: undefined })
+    if (reply) {
+      const id = readString(event[reply.field])
+      const thread = this.#threadOf(this.#uses.get(id) ?? event)
+      // A confirmation for a thread that ended has no effect.
+      if (thread?.isEnded) return
+      agent.waiting = agent.waiting.filter((each) => each !== id)
+      if (thread) thread.waiting = thread.waiting.filter((each) => each !== id)
+    } else if (event.type === 'user.interrupt') {
+      if (!this.#takeInterrupt(readString(event.session_thread_id))) return
     } else if (event.type !== 'user.message' && event.type !== 'user.define_outcome') return
     agent.inbox.push(event)
+  }
+
+  /** Returns whether it interrupts anything. It ends no workflow run: a thread of one gives up what it waits for. */
+  #takeInterrupt(threadId: string): boolean {
+    const { agent } = this.#kept
+    const isWhole = threadId === ''
+    const isWaiting = ({ id, waiting }: Thread) => (isWhole || id === threadId) && waiting.length > 0
+    const threads = agent.threads.filter(isWaiting)
+    const isIdle = !this.#isBusy && !agent.isRunning && agent.waiting.length === 0
+    if (threads.length === 0 && (!isWhole || isIdle)) return false
+    for (const thread of threads) {
+      thread.waiting = []
+      this.#begun.push(() => this.#advance(thread.run))
+    }
+    if (isWhole) Object.assign(agent, { inbox: [], rounds: [], waiting: [], lastWord: undefined })
+    return true
   }
 
   /** Reacts to the events of its inbox, up to the next rest. */
@@ -157,21 +242,49 @@ export class AgentSession extends Session {
     const events = agent.inbox
     if (events.length === 0) return
     agent.inbox = []
-    if (events.some(({ type }) => type !== 'user.interrupt')) this.#add('session.status_running')
+    const isOfRun = (event: SessionEvent) => {
+      const use = this.#uses.get(readString(event[replies.get(event.type)?.field ?? '']))
+      return use !== undefined && this.#threadOf(use)?.run != null
+    }
+    // The session does not work because a thread of a workflow run does.
+    if (!events.every(isOfRun)) this.#reactInTurn(events)
+    else for (const event of events) this.#takeReply(event)
+    for (const begin of this.#begun.splice(0)) this.#later(begin)
+  }
+
+  #reactInTurn(events: readonly SessionEvent[]): void {
+    const { agent } = this.#kept
+    if (!agent.isRunning && events.some(({ type }) => type !== 'user.interrupt'))
+      this.#add('session.status_running')
+    agent.isRunning = true
     for (const event of events) {
       const { type } = event
       agent.usage.input += tokensIn(JSON.stringify(event))
       if (type === 'user.message') this.#begin(textsOf(event))
       else if (type === 'user.define_outcome') this.#begin([readString(event.description)])
+      else if (type === 'workflow_run.status_ended') this.#readResult(event)
       else if (replies.has(type)) this.#takeReply(event)
     }
-    while (agent.waiting.length === 0 && agent.rounds.length > 0) this.#beginRound()
+    while (!this.#isWaiting && agent.runs.length === 0 && agent.rounds.length > 0) this.#beginRound()
+    // As long as only child threads wait, the session runs.
+    if (agent.waiting.length === 0 && this.#isWaiting) return
     const isDone = agent.waiting.length === 0
-    if (isDone && agent.lastWord !== undefined) this.#say(agent.lastWord)
-    if (isDone) agent.lastWord = undefined
+    if (isDone && agent.runs.length === 0) {
+      if (agent.lastWord !== undefined) this.#say(agent.lastWord)
+      agent.lastWord = undefined
+    }
     const reason = isDone ? { type: 'end_turn' } : { type: 'requires_action', event_ids: agent.waiting }
-    this.#add('session.usage', { usage: this.#usage })
-    this.#add('session.status_idle', { stop_reason: reason })
+    const stop = isDone && this.#isOverBudget ? { type: 'budget_reached' } : reason
+    const { budget } = this.#kept.fields as { budget?: object }
+    this.#add('session.usage', { usage: this.#usage, ...(budget ? { budget } : {}) })
+    this.#add('session.status_idle', { stop_reason: stop })
+    agent.isRunning = false
+  }
+
+  /** The turn waits for a reply. A thread of a workflow run does not hold it up. */
+  get #isWaiting(): boolean {
+    const { waiting, threads } = this.#kept.agent
+    return waiting.length > 0 || threads.some((thread) => thread.run === null && thread.waiting.length > 0)
   }
 
   #begin(texts: string[]): void {
@@ -179,7 +292,7 @@ export class AgentSession extends Session {
     const rounds = readTask(texts)
     const sample = sampleFor(texts)
     agent.lastWord = sample ?? agent.lastWord
-    if (rounds.flat().some(({ type }) => type !== 'agent.message'))
+    if (rounds.flat().some(({ type }) => type.endsWith('tool_use')))
       this.#say('The emulated agent wants to use a tool.')
     agent.rounds.push(...rounds)
     if (rounds.length > 0) this.#beginRound()
@@ -189,25 +302,133 @@ export class AgentSession extends Session {
 
   #beginRound(): void {
     const { agent } = this.#kept
-    for (const { type, fields } of agent.rounds.shift() ?? []) {
-      const event = this.#write(type, fields)
+    for (const step of agent.rounds.shift() ?? []) {
+      const { type, fields, thread, plan } = step
       if (type === 'agent.message') {
+        this.#write(type, fields)
         agent.lastWord = undefined
         continue
       }
       agent.lastWord ??= done
-      if (fields.evaluated_permission === 'allow') this.#add(...composeResult(event))
-      else agent.waiting.push(event.id ?? '')
+      if (plan) this.#startRun(plan)
+      else if (thread) this.#beginThread(step, null)
+      else if (type === 'session.error') this.#add(type, fields)
+      else this.#use(step, agent)
     }
   }
 
+  /** A tool use of the main thread, or of a child thread. */
+  #use({ type, fields }: TaskStep, thread: { waiting: string[]; id?: string }): void {
+    const event = this.#write(type, { ...fields, ...ofThread(thread) })
+    const { evaluated_permission: permission } = fields
+    if (permission === 'allow') this.#add(...composeResult(event))
+    else if (permission === 'deny') this.#add(...composeResult(event, 'the service refused this tool use'))
+    else thread.waiting.push(event.id ?? '')
+  }
+
+  /** A child thread asks for a tool use. */
+  #beginThread(step: TaskStep, run: string | null): void {
+    const thread = { id: newId('sthr'), name: 'helper', run, waiting: [], isEnded: false }
+    this.#kept.agent.threads.push(thread)
+    this.#addOfThread('session.thread_created', thread, { workflow_run_id: run })
+    this.#addOfThread('session.thread_status_running', thread)
+    this.#use(step, thread)
+    const reason = { type: 'requires_action', event_ids: thread.waiting }
+    this.#addOfThread('session.thread_status_idle', thread, { stop_reason: reason })
+    if (step.thread === 'ends') this.#begun.push(() => this.#endThread(thread.id))
+  }
+
+  #addOfThread(type: string, { id, name }: Thread, fields: object = {}): void {
+    this.#add(type, { session_thread_id: id, agent_name: name, ...fields })
+  }
+
+  #endThread(id: string): void {
+    const { agent } = this.#kept
+    const thread = agent.threads.find((each) => each.id === id)
+    // It was answered, or interrupted, before that.
+    if (!thread || thread.waiting.length === 0) return
+    Object.assign(thread, { waiting: [], isEnded: true })
+    this.#addOfThread('session.thread_status_terminated', thread)
+    this.#wake({ type: 'session.thread_status_terminated' })
+  }
+
+  /** Has the agent react to something that no client sent. */
+  #wake(event: SessionEvent): void {
+    this.#kept.agent.inbox.push(event)
+    this.#later(() => this.#react())
+  }
+
+  #startRun({ name, phases, use, result }: RunPlan): void {
+    const id = newId('wrun')
+    const all = phases.map((phase) => ({ id: newId('wrph'), name: phase, description: null }))
+    this.#add('workflow_run.created', { workflow_run_id: id, name, description: null, phases: all })
+    this.#add('workflow_run.status_running', { workflow_run_id: id })
+    const steps = all.flatMap((phase, index): RunStep[] => [
+      { event: ['workflow_run.phase_started', { workflow_run_phase_id: phase.id }] },
+      ...(use && index === 0 ? [{ use }] : []),
+      { event: ['workflow_run.phase_ended', { workflow_run_phase_id: phase.id }] },
+    ])
+    const error = { type: 'program_error', message: `the plan of ${name} failed` }
+    const isError = result === 'error'
+    if (isError) steps.push({ event: ['workflow_run.error', { error }] })
+    const ending = { result: { type: result, ...(isError ? { error } : {}) } }
+    steps.push({ event: ['workflow_run.status_ended', ending] })
+    this.#kept.agent.runs.push({ id, name, steps })
+    this.#say(`The emulated agent started the workflow run ${name}.`)
+    this.#begun.push(() => this.#advance(id))
+  }
+
+  /** Takes the next step of a workflow run. */
+  #advance(id: string | null): void {
+    const { agent } = this.#kept
+    const run = agent.runs.find((each) => each.id === id)
+    const step = run?.steps.shift()
+    if (!run || !step) return
+    if ('use' in step) {
+      // The run continues with the reply.
+      this.#beginThread(step.use, run.id)
+      return
+    }
+    const [type, fields] = step.event
+    const event = this.#add(type, { ...fields, workflow_run_id: run.id })
+    if (run.steps.length > 0) {
+      this.#later(() => this.#advance(id))
+      return
+    }
+    agent.runs = agent.runs.filter((each) => each !== run)
+    this.#wake({ ...event, name: run.name })
+  }
+
+  #readResult({ name, result }: SessionEvent): void {
+    const { type } = result as { type: string }
+    this.#say(`The emulated agent read the result of the workflow run ${name}: ${type}.`)
+  }
+
   #takeReply(event: SessionEvent): void {
-    this.#kept.agent.lastWord ??= done
     const use = this.#uses.get(readString(event[replies.get(event.type)?.field ?? '']))
+    const thread = use && this.#threadOf(use)
+    if (thread?.run == null) this.#kept.agent.lastWord ??= done
     if (!use) return
-    if (event.type !== 'user.tool_confirmation') this.#say(describeResult(use, event))
+    if (thread) this.#addOfThread('session.thread_status_running', thread)
+    const fields = ofThread(thread)
+    if (event.type !== 'user.tool_confirmation') this.#say(describeResult(use, event), fields)
     else if (event.result === 'allow') this.#add(...composeResult(use))
-    else this.#say(describeDenial(use, readString(event.deny_message)))
+    else this.#say(describeDenial(use, readString(event.deny_message)), fields)
+    if (!thread) return
+    this.#addOfThread('session.thread_status_idle', thread, { stop_reason: { type: 'end_turn' } })
+    this.#begun.push(() => this.#advance(thread.run))
+  }
+
+  /** It has cost as much as the budget that it was made with. */
+  get #isOverBudget(): boolean {
+    const { budget } = this.#kept.fields as { budget?: { max_list_cost: { amount: string } } }
+    return budget != null && this.#cost >= Number(budget.max_list_cost.amount)
+  }
+
+  /** Cents. A token costs enough for one turn to show in cents. */
+  get #cost(): number {
+    const { input, output } = this.#kept.agent.usage
+    return Math.ceil((input + 5 * output) / 20)
   }
 
   /** Of the whole session (public clients, 9). */
@@ -218,13 +439,12 @@ export class AgentSession extends Session {
       output_tokens: output,
       cache_read_input_tokens: 0,
       cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
-      // A token costs enough for one turn to show in cents.
-      list_cost: { amount: String(Math.ceil((input + 5 * output) / 20)), currency: 'USD' },
+      list_cost: { amount: String(this.#cost), currency: 'USD' },
     }
   }
 
-  #say(text: string): void {
-    this.#write('agent.message', { content: [{ type: 'text', text }] })
+  #say(text: string, fields: object = {}): void {
+    this.#write('agent.message', { content: [{ type: 'text', text }], ...fields })
   }
 
   /** Adds what a model would have written. */
@@ -234,11 +454,21 @@ export class AgentSession extends Session {
   }
 }
 
-function composeResult({ id, type }: SessionEvent): [string, object] {
-  const content = [{ type: 'text', text: 'emulated output' }]
+const ofThread = (thread: { id?: string } = {}): object =>
+  thread.id === undefined ? {} : { session_thread_id: thread.id }
+
+/** The event with the result of a tool use; `refusal` if it did not run. */
+function composeResult(use: SessionEvent, refusal?: string): [string, object] {
+  const { id, type, session_thread_id: thread } = use
+  const content = [{ type: 'text', text: refusal ?? 'emulated output' }]
+  const fields = {
+    content,
+    ...(refusal === undefined ? {} : { is_error: true }),
+    ...(typeof thread === 'string' ? { session_thread_id: thread } : {}),
+  }
   return type === 'agent.mcp_tool_use'
-    ? ['agent.mcp_tool_result', { mcp_tool_use_id: id, content }]
-    : ['agent.tool_result', { tool_use_id: id, content }]
+    ? ['agent.mcp_tool_result', { mcp_tool_use_id: id, ...fields }]
+    : ['agent.tool_result', { tool_use_id: id, ...fields }]
 }
 
 /** A field that no schema checks may have a value of any kind. */

@@ -1,15 +1,32 @@
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { brief } from '../gateway.ts'
 
-/** A tool use or a message that the emulated agent is asked for. */
+/** An event that the emulated agent makes because a line of its task asks for it. */
 export interface TaskStep {
   type: string
-  /** What its event has beside the type. A tool use that is allowed is carried out at once, without waiting for anybody. */
+  /** Fields of the event next to its type. A tool use that is allowed is executed at once, without waiting for anybody. */
   fields: Record<string, unknown>
+  /** The event is of a new child thread: one that waits for a reply, or one that ends before it has a reply. */
+  thread?: 'waits' | 'ends'
+  /** Of a workflow run. */
+  plan?: RunPlan
+}
+
+/** What happens in a workflow run. */
+export interface RunPlan {
+  name: string
+  phases: string[]
+  /** A tool use of a thread of the run. The run waits for the reply. */
+  use?: TaskStep | undefined
+  /** The `result.type` with which the run ends. */
+  result: string
 }
 
 /** A line that begins as a step does, and has an input. */
-const form = /^\s*(?:then\s+)?(use|run|say)\s([^{]*)(\{.*)$/s
+const form = /^\s*(?:then\s+)?((?:thread\s+)?(?:use|lose)|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
+
+/** The most phases of a workflow run. For the demo one phase calls the next. */
+const mostPhases = 100
 
 /** What "a tool" and "two tools" stand for. */
 const examples = ['use bash {"command":"ls -l"}', 'use web_search {"query":"parley"}']
@@ -21,12 +38,15 @@ export const taskForms = [
   '  use custom deploy {"env":"test"}            one that the client carries out',
   '  say {"text":"{\\"verdict\\":\\"ok\\"}"}           no tool, but just these words',
   '"run" for "use" asks nobody; "then" before it waits.',
+  '  thread use bash {}                          in a child thread; "lose": it ends',
+  '  refuse bash {}                              the service refuses it',
+  '  fail github {}                              an MCP server fails for good',
+  '  start review {"phases":["a"],"result":"error","use":"bash {}"}  a workflow run',
 ].join('\n')
 
 /**
- * Reads what a message asks for, as steps that come together, one round after the other: lines
- * `[then] use|run [mcp SERVER|custom] NAME {INPUT}` or `[then] say {"text":TEXT}`, or the words "a tool" or "two tools". Of
- * a line that only looks like one of these the agent says so.
+ * Reads what a message asks for, as steps that come together, one round after the other: lines of the forms above, or the
+ * words "a tool" or "two tools". Of a line that only looks like one of these the agent says so.
  */
 export function readTask(texts: readonly string[]): TaskStep[][] {
   const text = texts.join('\n')
@@ -49,16 +69,60 @@ const say = (text: string): TaskStep => ({
 })
 
 function readStep(line: string): TaskStep | undefined {
-  const [, verb, names = '', json = ''] = form.exec(line) ?? []
+  const [, words = '', names = '', json = ''] = form.exec(line) ?? []
   const input = tryParseJson(json)
   if (!isObject(input)) return undefined
-  if (verb === 'say')
-    return names.trim() === '' && typeof input.text === 'string' ? say(input.text) : undefined
-  const [, server, custom, name] = /^(?:mcp\s+(\S+)\s+|(custom)\s+)?(\S+)$/.exec(names.trim()) ?? []
-  if (name === undefined || (custom && verb === 'run')) return undefined
+  const name = names.trim()
+  if (words === 'say') return name === '' && typeof input.text === 'string' ? say(input.text) : undefined
+  if (words === 'start') return readRun(name, input)
+  if (words === 'fail') return /^\S+$/.test(name) ? failServer(name) : undefined
+  const [, thread, verb] = /^(thread\s+)?(\w+)$/.exec(words) ?? []
+  const step = readUse(name, input, permissions.get(verb ?? ''))
+  if (thread === undefined || !step) return verb === 'lose' ? undefined : step
+  return { ...step, thread: verb === 'lose' ? 'ends' : 'waits' }
+}
+
+const permissions = new Map([
+  ['use', 'ask'],
+  ['lose', 'ask'],
+  ['run', 'allow'],
+  ['refuse', 'deny'],
+])
+
+function readUse(names: string, input: object, permission = 'ask'): TaskStep | undefined {
+  const [, server, custom, name] = /^(?:mcp\s+(\S+)\s+|(custom)\s+)?(\S+)$/.exec(names) ?? []
+  if (name === undefined || (custom && permission !== 'ask')) return undefined
   if (custom) return { type: 'agent.custom_tool_use', fields: { name, input } }
-  const fields = { name, input, evaluated_permission: verb === 'run' ? 'allow' : 'ask' }
+  const reason = { type: 'auto', evaluated_permission: { type: 'deny', reason_code: 'high_risk' } }
+  const fields = {
+    name,
+    input,
+    evaluated_permission: permission,
+    ...(permission === 'deny' ? { evaluation: reason } : {}),
+  }
   return server === undefined
     ? { type: 'agent.tool_use', fields }
     : { type: 'agent.mcp_tool_use', fields: { mcp_server_name: server, ...fields } }
+}
+
+const failServer = (server: string): TaskStep => ({
+  type: 'session.error',
+  fields: {
+    error: {
+      type: 'mcp_connection_failed_error',
+      mcp_server_name: server,
+      message: `the MCP server ${server} cannot be reached`,
+      retry_status: { type: 'exhausted' },
+    },
+  },
+})
+
+function readRun(name: string, input: Record<string, unknown>): TaskStep | undefined {
+  const { phases = ['work'], use, result = 'completed' } = input
+  const asked = typeof use === 'string' ? readStep(`thread use ${use}`) : undefined
+  const isRight =
+    Array.isArray(phases) && phases.length <= mostPhases && phases.every((phase) => typeof phase === 'string')
+  if (!isRight || !/^\S+$/.test(name) || typeof result !== 'string' || (use !== undefined && !asked))
+    return undefined
+  return { type: 'workflow_run.created', fields: { name }, plan: { name, phases, use: asked, result } }
 }
