@@ -127,8 +127,8 @@ export class Actor {
       await this.#carryOut(judgement.use)
       await this.#replies.post(this.#result(judgement.use))
     }
-    // Last, for the replies above may have brought a rest that settles a doubt.
-    await this.#replies.settle(doubts.map((use) => ({ use })))
+    // Last, because the replies above may lead to an idle event that settles a doubt.
+    await this.#replies.settle(doubts)
   }
 
   /** The pending tool uses with a next step. Those that cannot be answered stay open. */

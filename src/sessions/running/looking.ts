@@ -8,18 +8,24 @@ import { longestDoubt } from './replying.ts'
 /** The waits between two lists; the last one stays. Milliseconds. */
 const waits = [100, 250, 500, 1_000, 2_000]
 
+interface LookOptions {
+  longestMs?: number
+  /** Called before the first wait. */
+  whenWaiting?(): void
+}
+
 /**
- * Reads the list again and again until `read` finds something in it. Returns nothing if the longest doubt or the deadline ends
- * before. `whenWaiting` is called before the first wait. Throws a `CliError`.
+ * Lists the events again and again until `read` finds something. Returns `undefined` after `longestMs` or at the deadline.
+ * Throws a `CliError`.
  */
 export async function lookUntil<T>(
   access: SessionAccess,
   read: (list: AsyncIterable<readonly EventItem[]>) => Promise<T | undefined>,
-  whenWaiting = () => {},
+  { longestMs = longestDoubt, whenWaiting = () => {} }: LookOptions = {},
 ): Promise<T | undefined> {
   const { context, caller, parts } = access
   const { timers } = context
-  const end = Math.min(timers.now() + longestDoubt, caller.deadline)
+  const end = Math.min(timers.now() + longestMs, caller.deadline)
   for (let count = 0; ; count++) {
     try {
       const found = await read(listOldestFirst(caller, parts))

@@ -25,7 +25,7 @@ export async function findSent(
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
   const events = task && sentEvents(task.body, [])
   const whenWaiting = () => context.note('looking for the task in the session, for up to 30 s')
-  const ids = await lookUntil(run, (list) => findTask(list, earlier, events), whenWaiting)
+  const ids = await lookUntil(run, (list) => findTask(list, earlier, events), { whenWaiting })
   if (!ids) {
     const isAccepted = earlier.is === 'accepted'
     const message = isAccepted

@@ -4,7 +4,8 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Asker } from '../confirming/asker.ts'
 import type { Follower } from '../following/follower.ts'
-import { Patience, patiently } from '../patience.ts'
+import { lagWaits } from '../listing/event-list.ts'
+import { Patience, patiently, timeLeft } from '../patience.ts'
 import type { Decision } from '../policy/policy.ts'
 import type { ToolResult } from '../reply-events.ts'
 import { readReceipt } from '../sending/receipt.ts'
@@ -13,7 +14,16 @@ import type { AuditEntry } from './audit.ts'
 import type { Denials } from './denials.ts'
 import { entryOf, type Judgement, readUse, type Use } from './judgement.ts'
 import { lookUntil } from './looking.ts'
-import { dutyOf, type JournalLine, look, type Reply, resume, step } from './replying.ts'
+import {
+  dutyOf,
+  type JournalLine,
+  longestDoubt,
+  look,
+  type Reply,
+  resume,
+  shortestLook,
+  step,
+} from './replying.ts'
 import type { SessionRun } from './way-on.ts'
 
 /** A tool use, and the event that replies to it. */
@@ -32,6 +42,8 @@ export class Replies {
   readonly judgements = new Map<string, Judgement>()
   /** By the id of the tool use. */
   readonly #replies: Map<string, Reply>
+  /** Tool uses whose reply is or was in doubt, each with the reason of the doubt. By id. */
+  readonly #doubts = new Map<string, { use: Use; reason: string }>()
   /** The run no longer follows the session. */
   isDismissed = false
 
@@ -167,9 +179,8 @@ export class Replies {
       if (!(failure instanceof CliError)) return this.#accept(open, failure)
       const event = isCertainlyUnaccepted(failure.details.delivery) ? 'refused' : 'unknown'
       for (const { use } of open) this.take(use, { event }, { reason: failure.message })
-      if (event === 'unknown') return this.settle(open, failure)
-      // If another client was first, the list shows it.
-      const left = failure.kind === 'refused' ? await this.stillOpen(open, true) : open
+      if (event === 'unknown') return this.#doubt(open, failure.message)
+      const left = failure.kind === 'refused' ? await this.#openAfterRefusal(open) : open
       const isOther = left.length < open.length
       open = left
       if (isOther || this.isStopped) continue
@@ -181,6 +192,21 @@ export class Replies {
       }
       open = await this.stillOpen(open)
     }
+  }
+
+  /** Another client may have answered first, which the list may show late. */
+  async #openAfterRefusal(replies: readonly GivenReply[]): Promise<GivenReply[]> {
+    let open = [...replies]
+    for (const wait of lagWaits) {
+      await this.#run.context.timers.wait(Math.min(wait, Math.max(0, timeLeft(this.#run))))
+      open = await this.stillOpen(replies, true)
+      if (open.length < replies.length || this.isStopped) break
+    }
+    return open
+  }
+
+  #doubt(replies: readonly { use: Use }[], reason: string): void {
+    for (const { use } of replies) this.#doubts.set(use.id, { use, reason })
   }
 
   /** Sends a request. Returns the events that the receipt names, or the failure if the service did not accept it. */
@@ -198,38 +224,69 @@ export class Replies {
   }
 
   /** If a receipt names only some of the replies, all are in doubt. */
-  async #accept(replies: readonly GivenReply[], named: readonly SessionEvent[]): Promise<void> {
+  #accept(replies: readonly GivenReply[], named: readonly SessionEvent[]): void {
     const isWhole = named.length === 0 || named.length >= replies.length
     for (const { use, event } of replies) {
       this.take(use, { event: isWhole ? 'accepted' : 'unknown' })
       if (isWhole) this.#follower.state.add(event)
     }
-    if (!isWhole) await this.settle(replies)
+    if (!isWhole) this.#doubt(replies, 'the receipt names only some of the replies')
   }
 
   /**
-   * Reads the list until it has settled each reply in doubt. Throws a `CliError` of kind `unknown` that names the replies
-   * that are still in doubt after a while.
+   * Reads the list until it has settled each reply in doubt, or another tool use has a next step: the idle event after
+   * that reply may settle the doubt. `resumed` are tool uses to which an earlier run began to reply. Throws a `CliError` of
+   * kind `unknown` if the session still waits for one of them after 30 s.
    */
-  async settle(items: readonly { use: Use }[], failure?: CliError): Promise<void> {
-    const left = () => items.filter(({ use }) => this.#to(use.id).is === 'in-doubt')
+  async settle(resumed: readonly Use[]): Promise<void> {
+    for (const use of resumed)
+      if (!this.#doubts.has(use.id))
+        this.#doubts.set(use.id, { use, reason: 'an earlier run began to answer' })
+    const left = () => [...this.#doubts.values()].filter((doubt) => this.#to(doubt.use.id).is === 'in-doubt')
     if (left().length === 0) return
-    const isSettled = await lookUntil(this.#run, async (list) => {
-      const seen = new SessionState()
-      for await (const items of list) for (const { event, text } of items) seen.add(event, text)
-      for (const { use } of left()) this.#look(use, seen)
-      return left().length === 0 || undefined
-    })
-    if (isSettled) return
-    const pending = left().map(({ use }) => use.id)
-    const why = failure?.message ?? 'an earlier run began to answer'
-    const message = `it is not known whether the answer to ${pending.join(', ')} arrived: ${why}`
+    let seen: SessionState | undefined
+    const isOver = await lookUntil(
+      this.#run,
+      async (list) => {
+        const state = new SessionState()
+        for await (const items of list) for (const { event, text } of items) state.add(event, text)
+        seen = state
+        for (const { use } of left()) this.#look(use, state)
+        return left().length === 0 || this.#hasNextStep || undefined
+      },
+      { longestMs: this.#longestLook(left().map(({ use }) => use)) },
+    )
+    // A session that works again does not wait for the reply. If it idles for it anew, the reply is looked up again.
+    const isAsked = ({ use: { id } }: { use: Use }) =>
+      !seen || seen.unlisted.length > 0 || seen.asked.includes(id)
+    const unknown = left().filter(isAsked)
+    if (isOver || unknown.length === 0) return
+    const pending = unknown.map(({ use }) => use.id)
+    const message = `it is not known whether the answer to ${pending.join(', ')} arrived: ${unknown[0]?.reason}`
     throw new CliError('unknown', message, {
       sent: 'unknown',
       retry: 'look-first',
       pending,
       consequence: `look with '${this.#run.parts.look}' before answering again`,
+      resume: this.#run.wayOn.command(),
     })
+  }
+
+  /** A tool use that is not in doubt can be decided, or its reply can be posted. */
+  get #hasNextStep(): boolean {
+    const isDue = (id: string) => ['decide', 'post'].includes(this.dutyOf(id) ?? '')
+    return !this.isStopped && this.#follower.state.asked.some(isDue)
+  }
+
+  /** Until the requests are certainly over, but long enough for a list that lags. Milliseconds. */
+  #longestLook(uses: readonly Use[]): number {
+    const now = this.#run.context.timers.wallTime()
+    const ends = uses.map(({ id }) => {
+      const reply = this.#to(id)
+      const end = reply.is === 'in-doubt' ? reply.sent.at + longestDoubt - now : Number.NaN
+      return Number.isNaN(end) ? longestDoubt : end
+    })
+    return Math.min(Math.max(shortestLook, ...ends), longestDoubt)
   }
 
   /** Settles a reply in doubt by a list, if that shows enough. */
@@ -249,7 +306,8 @@ export class Replies {
     }
     const shown = {
       isAnswered: false,
-      isListed: seen.unlisted.length > 0 ? undefined : seen.pending.includes(use.id),
+      isListed: seen.unlisted.length > 0 || !seen.isAtRest ? undefined : seen.asked.includes(use.id),
+      showsClients: this.#follower.turn.showsClients,
       rests: seen.stops,
       restedAt: Date.parse(seen.stoppedAt ?? ''),
     }

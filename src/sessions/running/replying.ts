@@ -20,7 +20,7 @@ import type { ToolResult } from '../reply-events.ts'
  *
  *     in-doubt          -- it has an answer -------------> settled
  *     in-doubt          -- a newer rest lists it --------> deciding, or ready if there is a result
- *     in-doubt          -- a newer rest leaves it out ---> settled: nobody waits for it
+ *     in-doubt          -- a newer rest leaves it out ---> settled: nobody waits for it, whether it arrived or not
  *     in-doubt          -- anything else ----------------> in-doubt
  *
  * A run that goes on after a kill is the same machine: `step` over the lines of the journal, then `resume`, since nobody is
@@ -29,12 +29,15 @@ import type { ToolResult } from '../reply-events.ts'
  * end `working` is `ready` with a result that says that the effect is unknown. `posting` is `in-doubt`, and so is `settled`:
  * that the session still waits for it speaks against it. `left` is `deciding`.
  *
- * So a reply is given again in two cases only:
+ * So a reply is posted again in two cases only:
  *
- * - The request that had it was certainly not taken, by its fate.
- * - A rest that came after it lists the tool use, and for 5 s no list has shown an answer to it. This is wrong if the service
- *   took the reply, leaves it out of its list, and asks again. It is also wrong if the request arrives more than 5 s
- *   after its connection broke, while something else makes the session rest anew.
+ * - The service certainly did not take its request.
+ * - A newer idle event lists the tool use, and for 5 s no list has shown an answer to it. The idle event is newer than the
+ *   request if it was first listed after the request. It may be older if it was only unknown when the request was sent. Then
+ *   the request must be over (30 s), and the service must list the events of clients, as it would list the reply.
+ *
+ * The second case is wrong if the service takes a reply, leaves it out of its list, and asks again. It is also wrong if a
+ * request arrives more than 5 s after its connection broke, while something else makes the session idle anew.
  *
  * That holds for one run of a session at a time, which a lock beside the journal sees to. Without a journal it holds within
  * one run.
@@ -107,8 +110,10 @@ export function resume(reply: Reply, rests: ReadonlySet<string>): Reply {
 /** What a list says about a reply in doubt. */
 export interface Shown {
   isAnswered: boolean
-  /** Whether the last rest waits for it; undefined if that rest does not say what it waits for. */
+  /** Whether the session idles for it; undefined if the session works, or its idle event has no list of tool uses. */
   isListed: boolean | undefined
+  /** The service lists the events of clients, so a missing answer means something. */
+  showsClients: boolean
   /** All rests, the last one last. */
   rests: ReadonlySet<string>
   /** When the last one was, by the service's clock. Milliseconds since the epoch. */
@@ -121,15 +126,31 @@ export const longestDoubt = 30_000
 /** How long lists have to show that a session waits anew before that is believed: they may lag. Milliseconds. */
 const longestLag = 5_000
 
+/** The shortest time for which lists are read: one that lags shows the answer by then. Milliseconds. */
+export const shortestLook = longestLag + 1_000
+
 /** What a reply in doubt becomes by a list. */
 export function look(doubt: Doubt, shown: Shown, now: number): Reply {
   if (shown.isAnswered) return { ...doubt, is: 'settled' }
   // The first list may show rests that came before the request arrived.
   const before = doubt.before ?? new Set([...doubt.sent.rests, ...shown.rests])
-  if (!isNewer(doubt.sent, before, shown, now) || shown.isListed === undefined) return { ...doubt, before }
+  const isLater = isLaterThanKnown(doubt.sent, shown)
+  // Whether the reply arrived or not, nobody waits for it.
+  if (isLater && shown.isListed === false) return { ...doubt, is: 'settled' }
+  const isNew = isNewer(doubt.sent, before, shown, now)
+  if (!(isNew || isLater) || shown.isListed === undefined) return { ...doubt, before, askedSince: undefined }
   if (!shown.isListed) return { ...doubt, is: 'settled' }
   const askedSince = doubt.askedSince ?? now
-  return now - askedSince < longestLag ? { ...doubt, before, askedSince } : again(doubt)
+  // A request that is over arrived before the list was read, or never.
+  const isSure = isNew || (shown.showsClients && now >= doubt.sent.at + longestDoubt)
+  return isSure && now - askedSince >= longestLag ? again(doubt) : { ...doubt, before, askedSince }
+}
+
+/** Whether the list has all rests that were known when the reply was sent, and then another one. */
+function isLaterThanKnown(sent: Sending, { rests }: Shown): boolean {
+  const last = [...rests].at(-1)
+  if (last === undefined || sent.rests.size === 0 || sent.rests.has(last)) return false
+  return [...sent.rests].every((rest) => rests.has(rest))
 }
 
 /**

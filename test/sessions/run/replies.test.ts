@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   bash,
   createSessionService,
@@ -42,4 +42,150 @@ test('does not post a reply again if the connection is reset and the list shows 
   const { code, out, err } = await run(line)
   expect({ code, out, replies: replies() }, err).toEqual({ code: 0, out: 'done\n', replies: [[allowed]] })
   expect(journal()).toEqual(['decision', 'sent', 'unknown', 'accepted'])
+})
+
+const worked = [running, says('done'), endTurn]
+
+test('a reply that is refused because another client answered first is left to it, also if the list lags 3 s', async () => {
+  const service = open({
+    posts: [
+      waits,
+      {
+        of: allowed.type,
+        before: [shown(allowed, { listed: 3000, streamed: 'never' })],
+        fault: { status: 400, error: 'invalid_request_error' },
+        act: () => void service.timers.wait(6000).then(() => service.add(...worked)),
+      },
+    ],
+  })
+  const { code, out, err } = await service.run(line)
+  expect({ code, out, replies: service.replies() }, err).toEqual({
+    code: 0,
+    out: 'done\n',
+    replies: [[allowed]],
+  })
+  expect(service.journal()).toEqual(['decision', 'sent', 'refused', 'answered-elsewhere'])
+})
+
+test('a reply that is refused, and that no list shows as answered within 5 s, ends the run with 4', async () => {
+  const { run, replies } = open({ posts: [waits, { of: allowed.type, fault: { status: 400 } }] })
+  const { code, err } = await run(line)
+  expect({ code, replies: replies() }, err).toEqual({ code: 4, replies: [[allowed]] })
+  expect(err).toContain('the reply to t1 was refused')
+})
+
+describe('after a 500 to a confirmation', () => {
+  const fails = { of: allowed.type, nth: 1, fault: { status: 500 } } as const
+  const again = { of: allowed.type, next: worked }
+  const report = ['--report', 'report.json']
+
+  test('the turn goes on if the session no longer waits, although the list hides the confirmation', async () => {
+    const hidden = { listed: 'never', streamed: 'never' } as const
+    const { run, replies, requests } = open({
+      posts: [waits, { ...fails, isTaken: true, posted: hidden, next: worked }],
+    })
+    const { code, out, err } = await run(line)
+    expect({ code, out, replies: replies() }, err).toEqual({ code: 0, out: 'done\n', replies: [[allowed]] })
+    expect(requests.at(-1)?.at).toBeLessThan(5000)
+  })
+
+  test('it is posted again if a newer idle event asks for it, and lists show no answer for 5 s', async () => {
+    const service = open({
+      posts: [
+        waits,
+        { ...fails, act: () => void service.timers.wait(2000).then(() => service.add(waitsFor('t1'))) },
+        again,
+      ],
+    })
+    const { code, out, err } = await service.run(line)
+    expect({ code, out, replies: service.replies() }, err).toEqual({
+      code: 0,
+      out: 'done\n',
+      replies: [[allowed], [allowed]],
+    })
+    const [, , second] = service.requests.filter(({ kind }) => kind === 'post')
+    expect(second?.at).toBeGreaterThan(7000)
+  })
+
+  test('it is posted again after 30 s if that idle event may be older than the request', async () => {
+    const { run, replies, requests } = open({
+      posts: [waits, { ...fails, before: [waitsFor('t1')] }, again],
+    })
+    const { code, out, err } = await run(line)
+    expect({ code, out, replies: replies() }, err).toEqual({
+      code: 0,
+      out: 'done\n',
+      replies: [[allowed], [allowed]],
+    })
+    expect(requests.findLast(({ kind }) => kind === 'post')?.at).toBeGreaterThan(30_000)
+  })
+
+  test('it ends with 10 after 30 s without a newer idle event, and names the command that resumes', async () => {
+    const service = open({ posts: [waits, fails, again] })
+    const { run, replies, requests } = service
+    const first = await run([...line, ...report, '--deadline', '10m'])
+    expect({ code: first.code, replies: replies() }, first.err).toEqual({ code: 10, replies: [[allowed]] })
+    expect(first.err).toMatch(/^parley: it is not known whether the answer to t1 arrived: .*500$/m)
+    expect(requests.at(-1)?.at).toBeLessThan(31_000)
+    const resume = [
+      'events',
+      'run',
+      '-s',
+      's1',
+      '--no-stdin',
+      ...line.slice(3),
+      ...report,
+      '--deadline',
+      '10m',
+    ]
+    expect(service.lines('report.json')).toMatchObject([{ retry: 'look-first', sent: 'unknown', resume }])
+
+    const second = await run(resume)
+    expect({ code: second.code, replies: replies() }, second.err).toEqual({ code: 10, replies: [[allowed]] })
+    expect(requests.at(-1)?.at).toBeLessThan(40_000)
+
+    expect((await run(['events', 'confirm', 't1', '--allow'])).code).toBe(0)
+    const third = await run(resume)
+    expect({ code: third.code, out: third.out, posts: replies().length }, third.err).toEqual({
+      code: 0,
+      out: 'done\n',
+      posts: 2,
+    })
+  })
+
+  test('a later run posts it again if the session idled for it after it was sent', async () => {
+    const { run, replies, add, timers } = open({ posts: [waits, fails, again] })
+    expect((await run([...line, '--deadline', '3s'])).code).toBe(10)
+    add(waitsFor('t1'))
+    await timers.wait(40_000)
+    const { code, out, err } = await run(line)
+    expect({ code, out, replies: replies() }, err).toEqual({
+      code: 0,
+      out: 'done\n',
+      replies: [[allowed], [allowed]],
+    })
+  })
+
+  test('other tool uses are answered meanwhile', async () => {
+    const other = { ...allowed, tool_use_id: 't2' }
+    const service = open({
+      posts: [
+        waits,
+        {
+          ...fails,
+          act: () => void service.timers.wait(2000).then(() => service.add(bash('t2'), waitsFor('t1', 't2'))),
+        },
+        { of: allowed.type, nth: 2, next: [waitsFor('t1')] },
+        again,
+      ],
+    })
+    const { code, out, err } = await service.run(line)
+    expect({ code, out, replies: service.replies() }, err).toEqual({
+      code: 0,
+      out: 'done\n',
+      replies: [[allowed], [other], [allowed]],
+    })
+    const [, , second] = service.requests.filter(({ kind }) => kind === 'post')
+    expect(second?.at).toBeLessThan(5000)
+  })
 })

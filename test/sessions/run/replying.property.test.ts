@@ -49,6 +49,7 @@ function createService({ ahead, isHiding }: Kind) {
       return {
         isAnswered: !isHiding && shown.some(({ is }) => is === 'reply'),
         isListed: rests.at(-1)?.isListed ?? false,
+        showsClients: !isHiding,
         rests: new Set(rests.map(({ id }) => id)),
         restedAt: (rests.at(-1)?.at ?? Number.NaN) + ahead,
       }
