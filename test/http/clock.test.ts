@@ -30,7 +30,7 @@ test('a clock that is set back stretches neither a pause of a batch nor its dead
 test("a call's deadline comes all the same", async () => {
   let looks = 0
   const clock = createClock()
-  const timers = { ...clock, date: () => clock.wallTime() - 3_600_000 * looks++ }
+  const timers = { ...clock, wallTime: () => clock.wallTime() - 3_600_000 * looks++ }
   const start = timers.now()
   const exchange = answering('{}', { status: 503, headers: { 'retry-after': '2' } })
   const argv = ['chat', 'x', '--retries', '100', '--deadline', '7', '--errors', 'json']
@@ -42,7 +42,7 @@ test("a call's deadline comes all the same", async () => {
 
 test('a date to try again at is one of the clock on the wall', async () => {
   const clock = createClock()
-  const timers = { ...clock, date: () => Date.UTC(2020, 0, 1) }
+  const timers = { ...clock, wallTime: () => Date.UTC(2020, 0, 1) }
   const start = timers.now()
   const retryAfter = new Date(timers.date() + 20_000).toUTCString()
   const exchange = answering('{}', { status: 503, headers: { 'retry-after': retryAfter } })
