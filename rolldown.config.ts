@@ -9,28 +9,28 @@ import { declareThirdParties } from './src/build/third-parties.ts'
 import { findScript } from './src/cli/completion/scripts.ts'
 import { renderManPage } from './src/cli/man-page.ts'
 import { topics } from './src/cli/topics.ts'
-import { reading } from './src/content/schema/reading.ts'
+import { validatorOptions } from './src/content/schema/validator-options.ts'
 
 const { ERROR, TYPE } = createRequire(import.meta.url)('undici/lib/llhttp/constants.js')
 
 /**
- * The files of undici's that a run can do without, and their stand-ins. A chat takes 11 % less without the first, and 6 %
- * less without the other four together.
+ * Files of undici that parley does not need, with their replacements. Without the first, a chat takes 11 %
+ * less time; without the other four, 6 % less.
  */
 const leftOut: Record<string, string> = {
-  // Only HTTP/1.1 is ever negotiated.
+  // Only HTTP/1.1 is negotiated.
   'dispatcher/client-h2.js': 'module.exports = () => { throw new Error("HTTP/2 is never negotiated") }',
-  // The parser is there twice, and undici takes the plain one if this one is not there.
+  // undici falls back to the plain parser if this one is missing.
   'llhttp/llhttp_simd-wasm.js': 'throw new Error("left out")',
-  // Every request's body is bytes; this would make them out of forms and blobs.
+  // Every request body is bytes. This file converts forms and blobs.
   'web/fetch/body.js': 'throw new Error("a body is always bytes")',
-  // A shortcut to the names of common headers; without it they are put in lower case one by one.
+  // A lookup of common header names. Without it, undici lowercases each name.
   'core/tree.js': 'module.exports = { tree: { lookup: () => null } }',
-  // As they come out of the many tables that they are computed from.
+  // The computed values instead of the many tables that produce them.
   'llhttp/constants.js': `module.exports = ${JSON.stringify({ ERROR, TYPE })}`,
 }
 
-/** A file that another version of undici does not have is not to stay in the list. */
+/** Fails the build if another version of undici no longer has one of these files. */
 const unused = new Set(Object.keys(leftOut))
 
 const withLessOfUndici: Plugin = {
@@ -49,8 +49,8 @@ const withLessOfUndici: Plugin = {
 }
 
 /**
- * commander loads what it would run separate executables with; parley's commands are all its own. A usage error takes 7 %
- * less without it.
+ * commander loads a module for separate executables, which parley does not have. Without it, a usage error
+ * takes 7 % less time.
  */
 const withoutExecutables: Plugin = {
   name: 'without-executables',
@@ -61,8 +61,8 @@ const withoutExecutables: Plugin = {
 }
 
 /**
- * Of an imported `process` the bundle would copy each property. On Windows Node ends if one of them, the title, is
- * read and the console has none (nodejs/node#58695).
+ * The bundle would copy each property of an imported `process`. On Windows, Node ends if one of them, the
+ * title, is read without a title of the console (nodejs/node#58695).
  */
 const withGlobalProcess: Plugin = {
   name: 'with-global-process',
@@ -74,7 +74,7 @@ const withGlobalProcess: Plugin = {
 
 const shells = ['bash', 'zsh', 'fish']
 
-/** The completion scripts are made here, so that a run only reads one and prints it. */
+/** Renders the completion scripts at build time, so a run only reads and prints one. */
 const withScripts: Plugin = {
   name: 'with-scripts',
   load: {
@@ -93,13 +93,13 @@ const withScripts: Plugin = {
   },
 }
 
-/** What checks a schema is made here: a chat with --schema takes 70 ms less of the processor's time. */
+/** Compiles the schema validators at build time: a chat with --schema takes 70 ms less processor time. */
 const withDrafts: Plugin = {
   name: 'with-drafts',
   load: {
     filter: { id: /src[\\/]content[\\/]schema[\\/]drafts\.ts$/ },
     handler() {
-      const options = { ...reading, code: { source: true } }
+      const options = { ...validatorOptions, code: { source: true } }
       const codes = [
         ['draft2020', new Ajv2020(options), 'https://json-schema.org/draft/2020-12/schema'],
         ['draft07', new Ajv(options), 'http://json-schema.org/draft-07/schema'],
@@ -134,20 +134,20 @@ const withTopics: Plugin = {
 const sorhus = 'Copyright (c) Sindre Sorhus <sindresorhus@gmail.com> (https://sindresorhus.com)'
 
 const withThirdParties = declareThirdParties({
-  // Others may ask for more than their text: Apache-2.0 asks for the NOTICE file.
+  // Other licences may demand more than their text: Apache-2.0 demands the NOTICE file.
   allowed: ['BSD-3-Clause', 'ISC', 'MIT'],
   mit: readFileSync('LICENSE', 'utf8'),
-  // As their repositories say, if they say it.
+  // According to their repositories.
   notices: new Map([['sugar-high', '(No file of the package names who holds the copyright.)']]),
   inside: new Map([
     ['chalk/source/vendor/ansi-styles/index.js', ['ansi-styles', sorhus]],
     ['chalk/source/vendor/supports-color/index.js', ['supports-color', sorhus]],
-    // Of which version, undici does not say.
+    // undici does not say which version.
     ['undici/lib/llhttp/llhttp-wasm.js', ['llhttp', 'Copyright Fedor Indutny, 2018.']],
   ]),
 })
 
-/** Whether a module is one of these files of `src`. */
+/** Returns a test for modules that are one of these files of `src`. */
 const isOneOf = (files: string) => {
   const ends = files.split(' ').map((file) => `/src/${file}.ts`)
   return (id: string) => ends.some((end) => id.replaceAll('\\', '/').endsWith(end))
@@ -155,10 +155,10 @@ const isOneOf = (files: string) => {
 
 const config = {
   input: { main: 'src/main.ts', 'schema-worker': 'src/content/schema/worker.ts' },
-  // Every run loads one file, from which the others take the parts that they need.
+  // Every run loads one file, from which the others import shared code.
   preserveEntrySignatures: 'allow-extension',
   platform: 'node',
-  // Whoever imports one part of a chunk later than another part has it already.
+  // An importer of one part of a chunk has already loaded another part.
   checks: { ineffectiveDynamicImport: false },
   plugins: [
     withLessOfUndici,
@@ -170,7 +170,7 @@ const config = {
     withTopics,
     withThirdParties,
   ],
-  // In a snap's terminal conf would write in place instead of replacing the file.
+  // In a snap's terminal, conf would write in place instead of replacing the file.
   transform: { define: { 'process.env.SNAP': 'undefined' } },
   output: {
     dir: 'dist',
@@ -179,9 +179,10 @@ const config = {
     entryFileNames: '[name].cjs',
     chunkFileNames: '[name].cjs',
     minify: true,
-    // Node's own modules too are loaded by `require`: `import` would bring Node's loader of modules along.
+    // Node's own modules are loaded with `require` too: `import` would load Node's ESM loader.
     dynamicImportInCjs: false,
-    // Whoever loads one of these needs all that they import: in one file each, a chat and --help take 6 % less.
+    // Files whose importers need all of their imports. Bundled together, a chat and --help take 6 % less
+    // time.
     codeSplitting: {
       groups: [
         { name: 'start', priority: 3, test: isOneOf('main') },

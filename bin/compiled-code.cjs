@@ -6,16 +6,16 @@ const { platform, env } = process
 const isWindows = platform === 'win32'
 const program = join(__dirname, '../dist')
 
-/** Of a file with compiled code, in bytes: a dozen times the largest that the program makes. */
-const largest = 8 * 2 ** 20
+/** Maximum size of a file with compiled code, in bytes: twelve times the maxFileBytes that parley produces. */
+const maxFileBytes = 8 * 2 ** 20
 
 /**
- * Loads the program's files as `require` does, with the code that an earlier run compiled; `undefined` if none can be
- * kept. Node's own cache holds only the functions that V8 compiles before a file runs, and it compiles most of them
- * when they are called.
+ * Loads the program's files like `require`, with code that an earlier run compiled. Returns `undefined` if no
+ * code can be stored. Node's own cache contains only functions that V8 compiles before a file runs, and most
+ * functions are compiled when they are called.
  */
 module.exports = function openCompiledCode() {
-  const place = findPlace()
+  const place = findCodeFolder()
   if (!place) return undefined
   const { prefix, maker } = place
   const loaded = new Map()
@@ -42,37 +42,40 @@ module.exports = function openCompiledCode() {
 
   const requireFrom = (id) => (id.startsWith('./') ? load(id.slice(2)) : require(id))
 
-  /** All of them: if one is new, functions of the others were called that no run before had called. */
-  function keep() {
+  /**
+   * Stores the code of all files: if one is new, the run called functions of the others that no earlier run
+   * had called.
+   */
+  function storeCode() {
     const all = [...loaded.values()]
     if (!all.some(({ isNew }) => isNew)) return
     try {
       if (!hasRoom(dirname(prefix))) return
       for (const { script, origin, file } of all) writeCode(file, script, origin)
     } catch {
-      // Without it parley only starts a little later.
+      // Without the cache parley only starts a little later.
     }
   }
 
-  return { load, keep }
+  return { load, storeCode }
 }
 
 const wrap = (source) => `(function (exports, require, module, __filename, __dirname) {\n${source}\n})`
 
-/** What the code was compiled for: another build of the same version of Node may crash by it. */
-function describeMaker() {
+/** Describes the compiler. Code from another build of the same Node version may crash. */
+function describeCompiler() {
   const { size, mtimeMs } = fs.statSync(process.execPath)
   const { version, arch, versions } = process
   return Buffer.from(JSON.stringify([program, platform, arch, version, versions.v8, size, mtimeMs]))
 }
 
 /**
- * V8 runs any code that it is given, damaged or made from another source. So the source is kept as well, and the code
- * twice: to compare them takes less time than to load a module that computes a checksum.
+ * V8 runs damaged code, and code made from another source, without a check. So the file contains the source
+ * and two copies of the code. Comparing the copies is faster than loading a module that computes a checksum.
  */
 function readCode(file, origin) {
   try {
-    const bytes = readOwn(file)
+    const bytes = readOwnedFile(file)
     const size = (bytes.length - origin.length) / 2
     const [code, twin] = [bytes.subarray(0, size), bytes.subarray(size, 2 * size)]
     return code.equals(twin) && bytes.subarray(2 * size).equals(origin) ? code : undefined
@@ -81,20 +84,20 @@ function readCode(file, origin) {
   }
 }
 
-/** Asks the open file for its kind and its owner: the folder may have been exchanged since it was looked at. */
-function readOwn(file) {
-  // A pipe would be waited for.
+/** Checks type and owner of the open file, because the folder may have been replaced since it was checked. */
+function readOwnedFile(file) {
+  // Opening a FIFO would block.
   const descriptor = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
   try {
     const stat = fs.fstatSync(descriptor)
-    if (stat.isFile() && isUsers(stat) && stat.size <= largest) return fs.readFileSync(descriptor)
+    if (stat.isFile() && isOwnedByUser(stat) && stat.size <= maxFileBytes) return fs.readFileSync(descriptor)
     throw new Error('not a file that an earlier run wrote')
   } finally {
     fs.closeSync(descriptor)
   }
 }
 
-/** What only saves time is not to take the last room that a result needs. */
+/** A cache must not take the last disk space that a result needs. */
 function hasRoom(folder) {
   const { bavail, bsize } = fs.statfsSync(folder)
   return bavail * bsize > 64 * 2 ** 20
@@ -102,12 +105,13 @@ function hasRoom(folder) {
 
 function writeCode(file, script, origin) {
   fs.rmSync(file, { force: true, recursive: true })
-  // A new file, so that nothing is written through a link; first, because code that cannot be written need not be made.
+  // A new file, so nothing is written through a link. It is opened first, because code that cannot be written
+  // need not be produced.
   const descriptor = fs.openSync(file, 'wx', 0o600)
   try {
     const code = script.createCachedData()
     const bytes = Buffer.concat([code, code, origin])
-    if (bytes.length > largest) throw new Error('it would not be read')
+    if (bytes.length > maxFileBytes) throw new Error('it would not be read')
     fs.writeFileSync(descriptor, bytes)
   } catch (error) {
     fs.rmSync(file)
@@ -117,15 +121,15 @@ function writeCode(file, script, origin) {
   }
 }
 
-/** Not one that all users share, known by name. Node's own variable turns it off. */
-function findPlace() {
+/** Not a predictable folder that all users share. Node's own variable turns the cache off. */
+function findCodeFolder() {
   const caches = env.NODE_DISABLE_COMPILE_CACHE ? undefined : findCaches()
   if (!caches || !isAbsolute(caches)) return undefined
   const folder = join(caches, 'parley')
   try {
-    if (!isReady(folder, caches)) return undefined
+    if (!isSafeFolder(folder, caches)) return undefined
     const prefix = join(folder, program.replace(/[^\w.]+/g, '-').slice(-150))
-    return { prefix, maker: describeMaker() }
+    return { prefix, maker: describeCompiler() }
   } catch {
     return undefined
   }
@@ -137,27 +141,30 @@ function findCaches() {
   return `${env.HOME}/${platform === 'darwin' ? 'Library/Caches' : '.cache'}`
 }
 
-/** The files in the folder are run unseen: it is made, or has to be the user's own, and nobody else may write there. */
-function isReady(folder, caches) {
+/**
+ * parley runs the files of the folder without a check. So parley creates the folder, or the folder belongs to
+ * the user and nobody else may write to it.
+ */
+function isSafeFolder(folder, caches) {
   const isThere = look(caches) !== undefined
-  if (!isAtHome(isThere ? caches : dirname(caches))) return false
+  if (!isInHome(isThere ? caches : dirname(caches))) return false
   const stat = look(folder)
   if (!stat) {
-    // One by one: if a folder cannot be made, as in /proc, Node would try for ever to make it with its parents.
+    // Not recursively: in places such as /proc, Node would retry forever.
     if (!isThere) fs.mkdirSync(caches, 0o700)
     fs.mkdirSync(folder, 0o700)
     return true
   }
-  if (!stat.isDirectory() || !isUsers(stat)) return false
+  if (!stat.isDirectory() || !isOwnedByUser(stat)) return false
   if (!isWindows && stat.mode & 0o077) fs.chmodSync(folder, 0o700)
   return true
 }
 
-/** Root is to make and change nothing in another's home, nor at the end of a link from there. */
-const isAtHome = (place) =>
+/** Root must not create or change anything in another user's home, nor at the end of a link from there. */
+const isInHome = (place) =>
   isWindows || [fs.lstatSync(place), fs.statSync(place)].every(({ uid }) => uid === process.getuid())
 
 const look = (path) => fs.lstatSync(path, { throwIfNoEntry: false })
 
-/** Windows keeps others out of the user's folders, and shows no owner or mode. */
-const isUsers = ({ uid, mode }) => isWindows || (uid === process.getuid() && (mode & 0o022) === 0)
+/** Windows protects the user's folders and shows neither owner nor mode. */
+const isOwnedByUser = ({ uid, mode }) => isWindows || (uid === process.getuid() && (mode & 0o022) === 0)

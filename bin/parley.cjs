@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 'use strict'
 
-// Every Node from 4 on has to be able to read this file: else it shows the syntax that it does not know.
+// Node 4 and later must be able to parse this file. Otherwise Node prints a syntax error instead of the
+// message below.
 const oldest = [20, 19]
 const version = process.versions.node.split('.').map(Number)
 
@@ -10,12 +11,12 @@ if (version[0] < oldest[0] || (version[0] === oldest[0] && version[1] < oldest[1
   process.stderr.write(`parley: Node ${process.versions.node} is too old: ${needed}\n`)
   process.exitCode = 2
 } else {
-  // For a text that is always the same it would take longer than it saves.
+  // Static output: loading the cache costs more than it saves.
   const isBare = ['-V', '--version', 'completion'].indexOf(process.argv[2]) >= 0
   const compiledCode = isBare ? undefined : require('./compiled-code.cjs')()
   const program = compiledCode ? compiledCode.load('main.cjs') : require('../dist/main.cjs')
   program.main(process.argv.slice(2), program.createProcessHost()).then((exitCode) => {
     process.exitCode = exitCode
-    if (compiledCode) compiledCode.keep()
+    if (compiledCode) compiledCode.storeCode()
   })
 }

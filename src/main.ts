@@ -1,6 +1,6 @@
 import { version } from '../package.json'
 import { ActiveSet } from './active-set.ts'
-import { flagValue } from './argv/bare-flags.ts'
+import { findFlagValue } from './argv/bare-flags.ts'
 import type { Host, RunContext } from './context.ts'
 import { Calls } from './delivery-state.ts'
 import { CliError, describeFileError, hasCode, OutputClosed } from './errors.ts'
@@ -17,8 +17,8 @@ const finalWriteGraceMs = 1000
 
 /** Runs parley: arguments and the outside world in, an exit code out. Every failure ends here. */
 export async function main(argv: string[], outer: Host): Promise<number> {
-  const isJson = flagValue(argv, '--errors') === 'json'
-  const isForGithub = flagValue(argv, '--errors') === 'github'
+  const isJson = findFlagValue(argv, '--errors') === 'json'
+  const isForGithub = findFlagValue(argv, '--errors') === 'github'
   const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
   const cleanups = new ActiveSet<() => unknown>()
   const secrets = new Secrets()
@@ -189,7 +189,7 @@ async function renderForPerson(failure: CliError, argv: string[], host: Host): P
     import('./io/style.ts'),
     import('./io/wrapping.ts'),
   ])
-  const style = await createStyle(flagValue(argv, '--color'), host.env, host.stderr.isTerminal)
+  const style = await createStyle(findFlagValue(argv, '--color'), host.env, host.stderr.isTerminal)
   return renderFailure(failure, style, await createLineWrapper(host.stderr))
 }
 

@@ -1,4 +1,4 @@
-import { flagValue, hasFlag } from './argv/bare-flags.ts'
+import { findFlagValue, hasFlag } from './argv/bare-flags.ts'
 import type { ReportSource, RunEnd } from './report-file.ts'
 
 /** The report of a run, if one is asked for. */
@@ -11,7 +11,7 @@ export class Report {
   constructor(argv: string[], source: ReportSource) {
     this.#source = source
     // A preview sends nothing, so there is nothing to report.
-    if (!hasFlag(argv, '--dry-run') && !hasFlag(argv, '--curl')) this.#name = flagValue(argv, '--report')
+    if (!hasFlag(argv, '--dry-run') && !hasFlag(argv, '--curl')) this.#name = findFlagValue(argv, '--report')
   }
 
   /**

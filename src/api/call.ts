@@ -30,7 +30,7 @@ interface ApiRequest {
   parts: RequestParts
 }
 
-/** Calls any endpoint of a service and prints what it answers, byte for byte; JSON is laid out on a terminal. */
+/** Calls any endpoint of a service and prints the answer byte for byte. JSON is formatted on a terminal. */
 export async function callApi(context: Context, options: ApiOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { endpoint, parts } = await readRequest(context, settings, words, options)
@@ -51,13 +51,13 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
       if (file && name) context.summary.files?.push(name)
     })
   } catch (error) {
-    // Among the items of pages the body of a failure would be taken for one.
-    if (error instanceof CliError && !options.paginate) await printRefusal(print, error)
+    // Among the items of pages, the body of a failure would pass for an item.
+    if (error instanceof CliError && !options.paginate) await printFailureBody(print, error)
     throw error
   }
 }
 
-/** Builds the request from the words, flags and input of the command. Throws a usage error. */
+/** Builds the request from words, flags and input. Throws a usage error. */
 async function readRequest(
   context: Context,
   { values }: ResolvedSettings,
@@ -71,7 +71,7 @@ async function readRequest(
   if (hasBody && (method === 'GET' || method === 'HEAD')) throw usageError(`${method} takes no body`)
   const body = hasBody ? await readBody(context, options) : undefined
   return {
-    endpoint: { service, method, path, repeat: repeatOf(method, context), accept: '*/*' },
+    endpoint: { service, method, path, repeat: getRepeatRule(method, context), accept: '*/*' },
     parts: {
       params: {},
       query,
@@ -81,8 +81,8 @@ async function readRequest(
   }
 }
 
-/** A request that only reads may be sent again, another one if the caller says that a repeat does no harm. */
-const repeatOf = (method: Endpoint['method'], { flags }: Context): Endpoint['repeat'] =>
+/** A request that only reads may be repeated. Others are repeated only with `--retry-unknown`. */
+const getRepeatRule = (method: Endpoint['method'], { flags }: Context): Endpoint['repeat'] =>
   readingMethods.includes(method) ? 'always' : flags.retryUnknown ? 'failed' : 'not-taken'
 
 const readingMethods: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
@@ -100,13 +100,13 @@ async function readBody(context: Context, { input, set = [] }: ApiOptions): Prom
 }
 
 /**
- * The path of a service that is asked for, and what follows its question mark, as they are spelled. `address` is the
- * service's own, or `undefined` if none is set. Throws a usage error for a path that a server could take for another one.
+ * Returns the path and the query string with their source text. `address` is the service's own, or
+ * `undefined` if none is set. Throws a usage error for a path that a server could resolve to another one.
  */
 function readPath(given: string, address: string | undefined) {
-  const own = /^[a-z][a-z0-9+.-]*:/i.test(given) ? withoutAddress(given, address) : given
+  const own = /^[a-z][a-z0-9+.-]*:/i.test(given) ? stripAddress(given, address) : given
   const spelled = own.startsWith('/') ? own : `/${own}`
-  // A URL encodes or drops what cannot be sent as it is spelled.
+  // A URL encodes or drops characters that cannot be sent unchanged.
   const { pathname: path, search } = new URL(`http://host${spelled}`)
   if (given === '' || path + search !== spelled.replace(/\?$/, '') || hasDotSegment(path))
     throw usageError(
@@ -115,8 +115,11 @@ function readPath(given: string, address: string | undefined) {
   return { path, query: search.slice(1) }
 }
 
-/** The path of a whole URL, which must be one of the service's: a credential goes nowhere else. */
-function withoutAddress(url: string, address: string | undefined): string {
+/**
+ * Returns the path of a whole URL. The URL must belong to the service, because a credential goes nowhere
+ * else.
+ */
+function stripAddress(url: string, address: string | undefined): string {
   const base = address?.replace(/\/+$/, '') ?? ''
   const rest = url.slice(base.length)
   if (base === '' || !url.startsWith(base) || !/^([/?]|$)/.test(rest))
@@ -125,8 +128,8 @@ function withoutAddress(url: string, address: string | undefined): string {
 }
 
 /**
- * In any encoding, however often it was encoded: a server that decodes a path once too often would walk out of it. So would
- * one that drops `;` and the rest of a segment.
+ * In any encoding, because a server may decode a path repeatedly. Segments with `;` count too, because some
+ * servers drop the rest of such a segment.
  */
 const hasDotSegment = (path: string): boolean =>
   /(?:^|[/\\]|%(?:25)*(?:2f|5c))(?:\.|%(?:25)*2e){1,2}(?:$|[/\\;]|%(?:25)*(?:2f|5c|3b))/i.test(path)
@@ -136,7 +139,7 @@ async function printAnswer(
   answer: HttpResponse,
   file: FileOutput | undefined,
 ): Promise<void> {
-  const start = collectBody(longestError)
+  const start = collectBody(maxErrorBytes)
   await print.head(answer)
   try {
     for await (const chunk of answer.body) {
@@ -147,43 +150,43 @@ async function printAnswer(
     await print.end()
   }
   const bytes = start.bytes()
-  const value = bytes.length < longestError && tryParseJson(Buffer.from(bytes).toString())
+  const value = bytes.length < maxErrorBytes && tryParseJson(Buffer.from(bytes).toString())
   if (!isErrorEnvelope(value)) return
   file?.discard()
   const failure = failureInBody(value)
   throw file && !file.isDirect ? failure.with({ head: answer, rawBody: bytes }) : failure
 }
 
-/** An error in a 2xx, which under any status counts as one, is shorter than this. Bytes. */
-const longestError = 64 * 1024
+/** An error body with status 2xx is smaller than this. */
+const maxErrorBytes = 64 * 1024
 
-/** The body of a failure is printed too: on stdout, for it is not what a file is for. */
-async function printRefusal(print: Printer, { details: { head, rawBody } }: CliError): Promise<void> {
+/** Prints the body of a failure on stdout. A file from `-o` is for successful answers only. */
+async function printFailureBody(print: Printer, { details: { head, rawBody } }: CliError): Promise<void> {
   if (!head || !rawBody) return
   try {
     await print.head(head)
     await print.body(rawBody)
   } catch (error) {
-    // On a terminal bytes that are not text are left out: the status says more.
+    // On a terminal, a binary body is skipped: the status tells more.
     if (!(error instanceof CliError)) throw error
   } finally {
     await print.end()
   }
 }
 
-/** Prints an answer as it comes. */
+/** Prints an answer while it arrives. */
 interface Printer {
   head(answer: Pick<HttpResponse, 'status' | 'statusText' | 'headers'>): Promise<void>
-  /** Throws a `CliError` of kind `file` for bytes that are not text, on a terminal. */
+  /** Throws a `CliError` of kind `file` for a binary body on a terminal. */
   body(chunk: Uint8Array): Promise<void>
   /** Ends the last line on a terminal. */
   end(): Promise<void>
 }
 
-/** Makes a text of JSON a page for a person; `undefined` if it cannot. */
-type LayOut = (text: string) => Promise<string | undefined>
+/** Formats JSON for a person. Resolves with `undefined` if that is not possible. */
+type Formatter = (text: string) => Promise<string | undefined>
 
-function chooseLayout({ flags, host, output }: Context): LayOut | undefined {
+function chooseLayout({ flags, host, output }: Context): Formatter | undefined {
   if (!output.isTerminal || flags.raw) return undefined
   return async (text) => {
     const [{ formatJson }, { paint }, { wantsColour }] = await Promise.all([
@@ -196,19 +199,19 @@ function chooseLayout({ flags, host, output }: Context): LayOut | undefined {
   }
 }
 
-/** Longer JSON is printed as it comes. Bytes. */
-const longestJson = 2 ** 20
+/** Longer JSON is printed unformatted. */
+const maxFormattedBytes = 2 ** 20
 
-/** What has no type may be JSON, too. */
+/** A body without a content type may be JSON, too. */
 const mayBeJson = (type = '') => type === '' || /[/+]json\s*(;|$)/i.test(type)
 
 function createPrinter(
   output: Output,
-  { hasHead, layOut }: { hasHead: boolean; layOut?: LayOut | undefined },
+  { hasHead, layOut }: { hasHead: boolean; layOut?: Formatter | undefined },
 ): Printer {
   const printer = createRawPrinter(output)
   let isFirst = true
-  /** JSON that waits for its end. */
+  /** Chunks of a JSON body before its end. */
   let held: CollectedBody | undefined
 
   function print(chunk: Uint8Array): Promise<void> {
@@ -246,7 +249,7 @@ function createPrinter(
       }
       isFirst = false
       if (!held) return print(chunk)
-      if (held.add(chunk) > longestJson) await release()
+      if (held.add(chunk) > maxFormattedBytes) await release()
     },
     async end() {
       await printPage()
@@ -255,11 +258,11 @@ function createPrinter(
   }
 }
 
-/** A character may be cut at the end of a chunk. */
+/** A chunk may end inside a character. */
 const isBinary = (chunk: Uint8Array): boolean =>
   chunk.includes(0) || ![undefined, -1, -2, -3].some((end) => isUtf8(chunk.subarray(0, end)))
 
-/** Prints the items of all pages of a list, each as it is spelled, on a line of its own. Throws a `CliError`. */
+/** Prints the items of all pages of a list, one per line, with their source text. Throws a `CliError`. */
 async function paginate(
   caller: Caller,
   { endpoint, parts, settings }: ApiRequest & { settings: ResolvedSettings },
@@ -288,7 +291,7 @@ async function paginate(
     if (!cursor) return printer.end()
     trail.addPage(page.texts.length)
     by = cursor.name === 'page' ? 'next_page' : 'last_id'
-    next = follow(next, cursor, address)
+    next = resolveNextPage(next, cursor, address)
   }
 }
 
@@ -298,8 +301,8 @@ function readItems(bytes: Uint8Array): Page {
   return readPage(text, 'the list')
 }
 
-/** A page may be named by a token, or by its whole URL, which must be the service's. */
-function follow(
+/** Resolves the next page from a token or a whole URL. The URL must belong to the service. */
+function resolveNextPage(
   { path, query }: ReturnType<typeof readPath>,
   { name, value }: Cursor,
   address: string | undefined,

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander'
-import { type Companions, FileFlag, parseCount } from '../argv/flags.ts'
+import { FileFlag, type FlagCompanions, parsePositiveCount } from '../argv/flags.ts'
 import type { Share } from './input.ts'
 
 export interface BatchOptions {
@@ -22,7 +22,7 @@ interface MaxFailed {
 
 /** The flags of `--batch`, which `parley help batch` lists. */
 export const batchFlags = (): Option[] => [
-  new Option('--concurrency <n>', 'the most requests at a time (default 8)').argParser(parseCount),
+  new Option('--concurrency <n>', 'the most requests at a time (default 8)').argParser(parsePositiveCount),
   new FileFlag('--results <file>', 'write each result to a file as it comes, and none to stdout', 'keeps'),
   new Option('--resume', 'go on where an earlier run with these --results stopped'),
   new Option(
@@ -33,7 +33,9 @@ export const batchFlags = (): Option[] => [
     '--max-failed <n>',
     'exit 0 if no more lines failed, a number or a percentage (5%) of all, or of the share; stop once more have',
   ).argParser(parseMaxFailed),
-  new Option('--max-total-tokens <n>', 'stop starting requests after this many tokens').argParser(parseCount),
+  new Option('--max-total-tokens <n>', 'stop starting requests after this many tokens').argParser(
+    parsePositiveCount,
+  ),
 ]
 
 /** `--batch`, and those, which the help of a command leaves out. */
@@ -46,7 +48,7 @@ export const allBatchFlags = (): Option[] => [
 ]
 
 /** Of these, and of those that are for one answer. */
-export const batchCompanions: Companions = {
+export const batchCompanions: FlagCompanions = {
   ...Object.fromEntries(batchFlags().map(({ long }) => [long, { needs: ['--batch'] }])),
   '--resume': { needs: ['--results'] },
   '--usage': { bars: ['--batch'] },

@@ -1,4 +1,4 @@
-// As `rolldown -c` builds, but without its list of the files.
+// Builds like `rolldown -c`, without printing the list of files.
 import { build } from 'rolldown'
 import { loadConfig } from 'rolldown/config'
 

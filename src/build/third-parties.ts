@@ -3,31 +3,33 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { OutputBundle, Plugin } from 'rolldown'
 
-/** What no file of the packages says. */
-interface Facts {
-  /** The licences that bundled code may have, as SPDX names them. */
+/** Licence facts that no file of the packages contains. */
+interface LicenceFacts {
+  /** Allowed licences of bundled code, as SPDX ids. */
   allowed: string[]
-  /** A text of the MIT licence, with any copyright notice. */
+  /** Text of the MIT licence, with any copyright notice. */
   mit: string
-  /** The copyright notices of packages under the MIT licence that come without its text. */
+  /** Copyright notices of packages under the MIT licence that do not contain its text. */
   notices: Map<string, string>
-  /** Files in packages that are another's work, under the MIT licence: its name and its copyright notice. */
+  /**
+   * Files of packages that are another project's work under the MIT licence: its name and copyright notice.
+   */
   inside: Map<string, [name: string, notice: string]>
 }
 
 interface Package {
-  /** Its address as a package URL, which no other has. */
+  /** Unique package URL. */
   purl: string
   name: string
   version: string
   license: string
   texts: string[]
-  /** The licences' texts of another's work in it, by name. */
+  /** Licence texts of embedded work, by name. */
   inside: Map<string, string>
 }
 
-/** Writes beside a bundle whose code is in it: the licences for people, a CycloneDX bill of materials for tools. */
-export function declareThirdParties(facts: Facts): Plugin {
+/** Writes the licences (text) and a CycloneDX bill of materials next to a bundle. */
+export function declareThirdParties(facts: LicenceFacts): Plugin {
   let root = ''
   return {
     name: 'with-third-parties',
@@ -45,8 +47,11 @@ export function declareThirdParties(facts: Facts): Plugin {
   }
 }
 
-/** The packages of the modules that something is left of, sorted. Two folders with the same version of one are one. */
-function findPackages(bundle: OutputBundle, { mit, notices, inside }: Facts): Package[] {
+/**
+ * Returns the sorted packages whose code is in the bundle. Two folders with the same version of a package
+ * count as one.
+ */
+function findPackages(bundle: OutputBundle, { mit, notices, inside }: LicenceFacts): Package[] {
   const packages = new Map<string, Package>()
   const printMit = (notice: string) => mit.replace(/^Copyright .*/m, () => notice)
   const modules = Object.values(bundle)
@@ -67,11 +72,11 @@ function findPackages(bundle: OutputBundle, { mit, notices, inside }: Facts): Pa
   return [...packages.values()].toSorted((a, b) => (a.purl < b.purl ? -1 : 1))
 }
 
-/** The code that rolldown adds to a bundle. */
+/** Code that rolldown adds to a bundle. */
 const runtime = '\0rolldown/runtime.js'
 const rolldown = createRequire(import.meta.url).resolve('rolldown/package.json')
 
-/** The path in a module's id, as it is written everywhere but on Windows. */
+/** Returns the path of a module's id with forward slashes. */
 const toPath = (id: string) => id.replace('\0', '').replace(/\?.*$/, '').replaceAll('\\', '/')
 
 function readPackage(folder: string): Package {
@@ -85,7 +90,7 @@ function readPackage(folder: string): Package {
   return { purl, name, version, license, texts, inside: new Map() }
 }
 
-const findFaults = ({ name, version, license, texts }: Package, { allowed }: Facts) => [
+const findFaults = ({ name, version, license, texts }: Package, { allowed }: LicenceFacts) => [
   ...(allowed.includes(license) ? [] : [`${name} ${version}: the licence ${license} is not allowed`]),
   ...(texts.length > 0 ? [] : [`${name} ${version} comes without the text of its licence`]),
 ]
@@ -108,7 +113,7 @@ const listMaterials = (self: Package, others: Package[]) => ({
   components: others.map((each) => ({ ...describe('library', each), scope: 'required' })),
 })
 
-/** What is undefined here is left out of the JSON. */
+/** Fields that are undefined are missing in the JSON. */
 function describe(type: string, { purl, name, version, license, inside }: Package) {
   const parts = [...inside.keys()].map((part) => ({ type: 'library', name: part, licenses: licensed('MIT') }))
   return {

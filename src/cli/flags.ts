@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { addValue, type Companions, FileFlag, HeaderFlag } from '../argv/flags.ts'
+import { appendValue, FileFlag, type FlagCompanions, HeaderFlag } from '../argv/flags.ts'
 import type { Entry } from '../commands/command.ts'
 import type { SharedFlags, TypedFlag } from '../context.ts'
 import { usageError } from '../errors.ts'
@@ -27,7 +27,7 @@ export const requestFlags = () => [
   new Option('--dry-run', 'send nothing; print the request as JSON'),
   new Option('--curl', 'send nothing; print the request as a curl command'),
   new HeaderFlag('-H, --header <line>', "extra request header 'NAME: VALUE' or @FILE, repeatable").argParser(
-    addValue,
+    appendValue,
   ),
   new Option('--retry-unknown', 'chat, image, api: also try again if a request was sent and no answer came'),
   new Option('--no-stdin', 'never read stdin'),
@@ -106,7 +106,7 @@ export function readSharedFlags(
 }
 
 /** Throws a usage error for a flag that would do nothing. */
-export function requireCompanions(given: readonly TypedFlag[], companions: Companions = {}): void {
+export function requireCompanions(given: readonly TypedFlag[], companions: FlagCompanions = {}): void {
   const has = (flag: string) => given.some((each) => each.flag === flag)
   for (const { flag } of given) {
     const { needs, bars = [] } = (Object.hasOwn(companions, flag) && companions[flag]) || {}

@@ -1,5 +1,5 @@
 import { CommanderError, type Option } from 'commander'
-import { flagValue, hasFlag } from '../argv/bare-flags.ts'
+import { findFlagValue, hasFlag } from '../argv/bare-flags.ts'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Grammar } from '../commands/command.ts'
 import type { Context, Host, RunContext } from '../context.ts'
@@ -49,7 +49,7 @@ class Program implements Grammar {
       throw this.#explain(error)
     }
     if (this.#help) {
-      const style = await createStyle(flagValue(this.#argv, '--color'), env, stdout.isTerminal)
+      const style = await createStyle(findFlagValue(this.#argv, '--color'), env, stdout.isTerminal)
       await writeText(stdout, layOut(this.#help, stdout.columns, style))
     }
     return this.#exitCode
@@ -83,7 +83,7 @@ class Program implements Grammar {
     if (!(error instanceof Unknown)) return error
     // As JSON there are commands, and no topics.
     const isHelp = this.#options.run.summary.command === 'help' && !hasFlag(this.#argv, '--json')
-    return usageError(describeUnknown(error, isHelp, flagValue(this.#argv, '--profile')))
+    return usageError(describeUnknown(error, isHelp, findFlagValue(this.#argv, '--profile')))
   }
 
   /** `parley` itself: its help page, and how all commands print help and fail. */

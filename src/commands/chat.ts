@@ -1,5 +1,5 @@
 import { Argument, Option } from 'commander'
-import { FileFlag, parseWhole, TextFlag } from '../argv/flags.ts'
+import { FileFlag, parseWholeNumber, TextFlag } from '../argv/flags.ts'
 import { allBatchFlags, type BatchOptions, batchCompanions } from '../batch/flags.ts'
 import { usageError } from '../errors.ts'
 import type { ChatOptions } from '../gateway/chat/chat.ts'
@@ -22,7 +22,7 @@ export default {
     new FileFlag('--thread <file>', 'keep the conversation, with --system, in a file', 'keeps'),
     new FileFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8'),
     new Option('--schema-retries <n>', 'ask again up to N times if the answer does not fit').argParser(
-      parseWhole,
+      parseWholeNumber,
     ),
     new Option('--markdown', 'lay out Markdown (default: on a terminal)'),
     new Option('--no-markdown', 'print the text as it is'),

@@ -1,5 +1,5 @@
 import type { Argument, Option } from 'commander'
-import type { Companions } from '../argv/flags.ts'
+import type { FlagCompanions } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 
 /** What a command's module exports. */
@@ -8,7 +8,7 @@ export interface CommandModule {
   parameters?(): (Argument | Option)[]
   /** Paragraphs of its help. */
   notes?: readonly string[]
-  companions?: Companions
+  companions?: FlagCompanions
   /** With `--raw` it prints lines of JSON, and no failure's body among them. */
   printsLines?: boolean
   /** Commands that run as printed. */

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander'
-import { addValue, FileFlag, parseWhole, TextFlag } from '../argv/flags.ts'
+import { appendValue, FileFlag, parseWholeNumber, TextFlag } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { faultKinds, parseFaults } from '../emulator/faults.ts'
@@ -26,7 +26,7 @@ interface ServeOptions {
 
 export default {
   parameters: () => [
-    new Option('--port <n>', 'port; 0 takes a free one').argParser(parseWhole).default(0),
+    new Option('--port <n>', 'port; 0 takes a free one').argParser(parseWholeNumber).default(0),
     new Option('--host <address>', 'address to listen on').default('127.0.0.1'),
     new Option('--access-token <token>', 'the token to ask for (default: made up)'),
     new Option('--api-key <key>', 'the API key to ask for (default: made up)'),
@@ -34,7 +34,7 @@ export default {
     new Option(
       '--fault <spec>',
       `fail on request, repeatable: 429x2, chat:500, 402, ${faultKinds.join(', ')}, or rate:10`,
-    ).argParser(addValue),
+    ).argParser(appendValue),
     new Option('--latency <ms>', 'wait before each answer, or 500ms, 2s')
       .argParser(parseMilliseconds)
       .default(0),

@@ -5,7 +5,7 @@ import { describeIssues, isObject, parseGivenJson } from '../wire/json/parse.ts'
 
 export type Part = { text: string } | { inlineData: { mimeType: string; data: string } }
 
-/** The text of a body that the person gave, its name in messages, and a hint for a text that is not JSON. */
+/** A body from the user: its text, its name in messages, and a hint for text that is not JSON. */
 export interface GivenBody {
   text: string
   name: string
@@ -14,35 +14,35 @@ export interface GivenBody {
 
 export interface BodyParts {
   given?: GivenBody
-  /** One more user turn. */
+  /** An additional user turn. */
   turn: Part[]
   /** Instructions to the model: `systemInstruction` of the native format. */
   system?: string | undefined
-  /** Numbers as JSON spells them. */
+  /** JSON source text of a number. */
   maxOutputTokens?: string
   temperature?: string
-  /** The answer is asked for in a form that a schema says. */
+  /** The request asks for an answer that matches a schema. */
   hasSchema?: boolean
-  /** It is asked for as a stream by the body, which not all services read. */
+  /** The body asks for a stream. Not all services read this field. */
   isStream?: boolean
   assignments: Assignment[]
 }
 
 /**
- * Builds a generation request's body. A given body keeps its exact text; only what flags set is changed in it. Throws a
- * usage error for a body that is not a generation request.
+ * Builds the body of a generation request. A given body keeps its source text except for the values that
+ * flags set. Throws a usage error if a given body is not a generation request.
  */
 export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   const { given, turn, assignments, system, temperature, maxOutputTokens, isStream } = parts
   const fields: [path: string[], json: string | undefined][] = [
-    [['systemInstruction'], system === undefined ? undefined : JSON.stringify(instruct(system))],
+    [['systemInstruction'], system === undefined ? undefined : JSON.stringify(createInstruction(system))],
     [['stream'], isStream ? 'true' : undefined],
     [['generationConfig', 'temperature'], temperature],
     [['generationConfig', 'maxOutputTokens'], maxOutputTokens],
   ]
   const set = fields.flatMap(([path, json]) => (json === undefined ? [] : [assigning(path, json)]))
   const body = given && (await check(given))
-  // It belongs to another endpoint of the gateway.
+  // A body with `messages` belongs to another endpoint of the gateway.
   const isOther = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
   if (given && isOther && (turn.length > 0 || system !== undefined || parts.hasSchema)) {
     const way = "'parley api gateway /v1/message' takes it; here it goes only as it is"
@@ -50,7 +50,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   }
   const text = spellBody(() => {
     const added = { role: 'user', parts: turn }
-    // A long prompt is spelled once: to add it to a body makes another copy.
+    // Adding a long prompt to a parsed body would copy it once more.
     if (!given) return editJson(JSON.stringify({ contents: [added] }), [...set, ...assignments])
     const more = turn.length > 0 ? [appending(['contents'], JSON.stringify(added))] : []
     return editJson(given.text, [...more, ...set, ...assignments])
@@ -59,8 +59,8 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   return Buffer.from(text)
 }
 
-/** An instruction to the model, as a body has it. */
-export const instruct = (text: string) => ({ parts: [{ text }] })
+/** Returns an instruction to the model in the form of the body. */
+export const createInstruction = (text: string) => ({ parts: [{ text }] })
 
 async function check({ text, name, hint }: GivenBody): Promise<unknown> {
   const body = parseGivenJson(text, name, hint)

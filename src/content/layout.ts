@@ -5,7 +5,10 @@ import { takesHyperlinks, wantsColour } from '../io/style.ts'
 
 export const loadMarkdown = () => import('../io/markdown/printer.ts')
 
-/** What prints one text, as it is or laid out as Markdown; `waiting` shows that a block is not whole yet. */
+/**
+ * Creates the printer of one text: unchanged, or laid out as Markdown. `waiting` is shown while a block is
+ * incomplete.
+ */
 export async function createPrinter(
   { flags, host, output }: Context,
   isLaidOut: boolean,

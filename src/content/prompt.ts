@@ -14,9 +14,9 @@ export interface PromptOptions {
 
 export interface Prompt {
   given?: GivenBody
-  /** The user's turn; empty if the body has it all. */
+  /** Parts of the user's turn. Empty if the body is complete. */
   turn: Part[]
-  /** The words of the turn, to name a file by. */
+  /** Words of the turn, from which image files get their names. */
   text: string
 }
 
@@ -51,7 +51,7 @@ export async function readPrompt(
   return { turn: [...(text === '' ? [] : [{ text }]), ...files], text }
 }
 
-/** Fields of a request body that other JSON hardly has. */
+/** Fields that are typical of request bodies. */
 const bodyFields = ['contents', 'generationConfig', 'systemInstruction', 'safetySettings']
 
 function looksLikeBody(text: string): boolean {
@@ -61,10 +61,10 @@ function looksLikeBody(text: string): boolean {
 
 const fileKinds: FileKinds = {
   mimeTypes: /^(image|audio|video)\/|^application\/pdf$/,
-  named: 'an image, audio, video or PDF file',
+  description: 'an image, audio, video or PDF file',
 }
 
-/** Reads files into parts of a turn: text as the file's name and the text, any other as inline data. */
+/** Reads files as parts of a turn: text with the file's name, other types as inline data. */
 export async function readFileParts(input: Input, paths: readonly string[] = []): Promise<Part[]> {
   const parts: Part[] = []
   for (const path of paths) {
@@ -75,7 +75,7 @@ export async function readFileParts(input: Input, paths: readonly string[] = [])
   return parts
 }
 
-/** Without words stdin is the prompt or a body; with files it may be empty. */
+/** Without words, stdin is the prompt or a body. With files it may be empty. */
 async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string> {
   if (hasFiles) return input.readPipedAddition('the prompt')
   if (!input.readsStdin) throw usageError('no prompt: give one as words, or with -i FILE')

@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { addValue } from '../argv/flags.ts'
+import { appendValue } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
@@ -21,7 +21,7 @@ export const sessionFlags = ({
   unchecked = 'accept undocumented betas',
 } = {}): Option[] => [
   new Option('-s, --session <id>', session),
-  new Option('--beta <id>', 'one more beta of the service, repeatable').argParser(addValue),
+  new Option('--beta <id>', 'one more beta of the service, repeatable').argParser(appendValue),
   new Option('--no-beta', 'send no betas'),
   new Option('--no-validate', unchecked),
 ]

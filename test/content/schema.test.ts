@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createJudge } from '../../src/content/schema/judge.ts'
+import { createValidator } from '../../src/content/schema/validator.ts'
 import { realTimers, type Timers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createClock } from '../harness/clock.ts'
@@ -388,7 +388,7 @@ test.each([
   ],
   ['a broken pattern', { items: { pattern: '(' } }, 'Invalid regular expression: /(/u: Unterminated group'],
 ])('what is wrong with a schema is told: %s', (_, schema, said) => {
-  expect(createJudge(schema).problems.join()).toContain(said)
+  expect(createValidator(schema).problems.join()).toContain(said)
 })
 
 test('an answer that fits is taken by what the schema says, also of names that objects have', async () => {
@@ -403,7 +403,7 @@ test('an answer that fits is taken by what the schema says, also of names that o
 
 /** How a text does not fit. A schema is changed by what reads it. */
 const judge = (schema: unknown, text: string): string[] =>
-  createJudge(structuredClone(schema)).judge(JSON.parse(text))
+  createValidator(structuredClone(schema)).validate(JSON.parse(text))
 
 test.each([
   [true, '5'],

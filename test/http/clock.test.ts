@@ -44,7 +44,7 @@ test('a date to try again at is one of the clock on the wall', async () => {
   const clock = createClock()
   const timers = { ...clock, wallTime: () => Date.UTC(2020, 0, 1) }
   const start = timers.now()
-  const retryAfter = new Date(timers.date() + 20_000).toUTCString()
+  const retryAfter = new Date(timers.wallTime() + 20_000).toUTCString()
   const exchange = answering('{}', { status: 503, headers: { 'retry-after': retryAfter } })
   await run(['chat', 'x', '--retries', '1'], { timers, exchange })
   expect(timers.now() - start).toBe(20_000)

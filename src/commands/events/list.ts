@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { addValue, parseCount } from '../../argv/flags.ts'
+import { appendValue, parsePositiveCount } from '../../argv/flags.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { listEvents, toQuery } from '../../sessions/listing/event-list.ts'
 import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
@@ -18,9 +18,9 @@ interface ListFlags extends SessionOptions {
 export default {
   parameters: () => [
     ...sessionFlags(),
-    new Option('--type <type>', 'only events of this type, repeatable').argParser(addValue),
+    new Option('--type <type>', 'only events of this type, repeatable').argParser(appendValue),
     new Option('--order <order>', 'oldest or newest first').choices(['asc', 'desc']),
-    new Option('--limit <n>', 'at most so many events (default: all)').argParser(parseCount),
+    new Option('--limit <n>', 'at most so many events (default: all)').argParser(parsePositiveCount),
     new Option('--ids', 'print ids only'),
   ],
 

@@ -1,5 +1,5 @@
 import { Argument, Option } from 'commander'
-import { addValue, FileFlag, failOnEmptyFlag, parseAmount, parseCount } from '../../argv/flags.ts'
+import { appendValue, FileFlag, failOnEmptyFlag, parseAmount, parsePositiveCount } from '../../argv/flags.ts'
 import type { RunOptions } from '../../sessions/running/plan.ts'
 import { runTask } from '../../sessions/running/run.ts'
 import { eventFlags } from '../../sessions/sending/event-flags.ts'
@@ -16,10 +16,10 @@ export default {
     new Option(
       '--tool <name=command>',
       'carry out a tool by a command, which ends when its stdout is closed; repeatable',
-    ).argParser(addValue),
+    ).argParser(appendValue),
     new Option('--tool-timeout <seconds>', 'the longest time for a command (default 600)'),
     new Option('--max-total-tokens <n>', 'interrupt the agent once the run used N tokens').argParser(
-      parseCount,
+      parsePositiveCount,
     ),
     new Option('--max-cost <amount>', 'the same by list cost, such as 2.50').argParser(parseAmount),
     ...eventFlags({ isListed: false }),

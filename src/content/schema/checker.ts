@@ -5,20 +5,19 @@ import { CliError, deadlineBeforeSending, usageError } from '../../errors.ts'
 import { withTimeLimit } from '../../timers.ts'
 import { notUnderstood } from '../../wire/problem/problem.ts'
 
-/** Milliseconds. */
-const longestCheck = 10_000
+const maxCheckMs = 10_000
 
-/** In MiB. A thread that needs more is ended, and nothing else. */
-const memory = { maxOldGenerationSizeMb: 1024 }
+/** In MiB. V8 ends a thread that needs more, and nothing else. */
+const memoryLimits = { maxOldGenerationSizeMb: 1024 }
 
-/** From the sources, the built one is used. */
+/** When parley runs from its sources, the built worker is used. */
 const address = new URL(
   import.meta.url.endsWith('.ts') ? '../../../dist/schema-worker.cjs' : './schema-worker.cjs',
   import.meta.url,
 )
 
-/** Checks values by a schema, in a thread of its own, which can be ended whatever it does. */
-export class Checker {
+/** Validates values in a worker thread, which can be ended at any time because patterns may backtrack. */
+export class SchemaChecker {
   readonly #context: Context
   readonly #schema: string
   #thread: Worker | undefined
@@ -30,17 +29,17 @@ export class Checker {
     context.cleanups.add(() => void this.#thread?.terminate())
   }
 
-  /** Resolves with the problems of the schema. Throws a `CliError` if that takes too long. */
+  /** Resolves with the problems of the schema. Throws a `CliError` if the check takes too long. */
   checkSchema(): Promise<string[]> {
     this.#thread = this.#start()
     return this.#inTime('the schema', read(this.#thread)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
-      // The schema need not be wrong.
+      // A timeout does not prove that the schema is wrong.
       throw error.details.deadline ? deadlineBeforeSending(error.message) : usageError(error.message)
     })
   }
 
-  /** Resolves with the mismatches of a JSON text. Throws a `CliError` if that takes too long. */
+  /** Resolves with the mismatches of a JSON text. Throws a `CliError` if the check takes too long. */
   check(text: string): Promise<string[]> {
     const next = this.#last.then(() => this.#inTime('the answer', this.#ask(text)))
     this.#last = next.catch(() => {})
@@ -49,7 +48,7 @@ export class Checker {
 
   async #inTime(what: string, work: Promise<string[]>): Promise<string[]> {
     const { timers, limit } = this.#context
-    const end = timers.now() + longestCheck
+    const end = timers.now() + maxCheckMs
     const time = Math.min(end, limit.deadline)
     const late = () =>
       time === end
@@ -58,16 +57,16 @@ export class Checker {
     try {
       return await withTimeLimit(work, { time, timers }, late)
     } catch (error) {
-      // It may be busy for ever. The next check gets a new one.
+      // The thread may be busy forever. The next check starts a new one.
       void this.#thread?.terminate()
       this.#thread = undefined
       throw error
     }
   }
 
-  /** The thread first of all says what is wrong with the schema. If it fails while nothing is asked, nobody is told. */
+  /** The thread first reports the problems of the schema. A failure between checks is not reported. */
   #start(): Worker {
-    const options = { workerData: this.#schema, resourceLimits: memory, execArgv: [] }
+    const options = { workerData: this.#schema, resourceLimits: memoryLimits, execArgv: [] }
     return new Worker(address, options).on('error', () => {})
   }
 
@@ -82,7 +81,9 @@ export class Checker {
   }
 }
 
-/** The next message of a thread. While none is waited for, the thread does not keep the process running. */
+/**
+ * Resolves with the next message of a thread. Between messages the thread does not keep the process running.
+ */
 async function read(thread: Worker): Promise<string[]> {
   thread.ref()
   try {

@@ -5,21 +5,21 @@ import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { type Assignment, appending, assigning } from '../../wire/json/edit.ts'
 import { describeJsonError, parseGivenJson, tryParseJson } from '../../wire/json/parse.ts'
 import { buildBody, type Part } from '../body.ts'
-import { Checker } from './checker.ts'
+import { SchemaChecker } from './checker.ts'
 
 export interface SchemaOptions {
   schema?: string
-  /** `undefined` if the same command cannot ask again. */
+  /** `undefined` if the command cannot ask again. */
   schemaRetries?: number
 }
 
-/** An answer that does not fit. */
+/** An answer that does not match. */
 export interface Mismatch {
   text: string
   failure: CliError
 }
 
-/** Reads a schema from a file. Throws a usage error if it is not one. */
+/** Reads a schema from a file. Throws a usage error if the file is not a schema. */
 export async function openSchema(
   context: Context,
   settings: ResolvedSettings,
@@ -28,7 +28,7 @@ export async function openSchema(
   if (name === undefined) return undefined
   const source = await context.input.readText(name, '--schema -')
   parseGivenJson(source, `--schema ${name}`)
-  const checker = new Checker(context, source)
+  const checker = new SchemaChecker(context, source)
   const problems = await checker.checkSchema()
   if (problems.length > 0) throw usageErrorOfProblems(`--schema ${name}`, problems)
   return new AnswerSchema(context, settings, checker, { name, source: source.trim(), retries })
@@ -40,21 +40,21 @@ interface SchemaUse {
   retries: number | undefined
 }
 
-/** What the answers of a run must fit. */
+/** The schema that the answers of a run must match. */
 export class AnswerSchema {
-  /** What is added to a request: parts, or fields. */
+  /** Parts that are added to a request. */
   readonly parts: Part[] = []
   readonly assignments: Assignment[] = []
-  /** The form of an answer, asked for in words. */
-  readonly words: string
+  /** Instructions to the model that describe the form of the answer. */
+  readonly instructions: string
   readonly #context: Context
   readonly #settings: ResolvedSettings['values']
-  readonly #checker: Checker
+  readonly #checker: SchemaChecker
   readonly #use: SchemaUse
 
-  constructor(context: Context, { values }: ResolvedSettings, checker: Checker, use: SchemaUse) {
-    this.words = `Answer with nothing but JSON that fits this JSON Schema:\n${use.source}`
-    if (values.schemaVia === 'prompt') this.parts.push({ text: this.words })
+  constructor(context: Context, { values }: ResolvedSettings, checker: SchemaChecker, use: SchemaUse) {
+    this.instructions = `Answer with nothing but JSON that fits this JSON Schema:\n${use.source}`
+    if (values.schemaVia === 'prompt') this.parts.push({ text: this.instructions })
     else
       this.assignments.push(
         assigning(['generationConfig', 'responseMimeType'], '"application/json"'),
@@ -67,11 +67,11 @@ export class AnswerSchema {
   }
 
   /**
-   * Returns the JSON of an answer as it is spelled, or how it does not fit; `cut` says how the answer was cut. Throws a
-   * `CliError` if the check takes too long.
+   * Returns the source text of the answer's JSON, or its mismatches. `cut` describes how the answer was cut.
+   * Throws a `CliError` if the check takes too long.
    */
   async check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch> {
-    const json = unwrap(text)
+    const json = unwrapJson(text)
     if (tryParseJson(json) === undefined)
       return this.#mismatch(text, cut, `the answer is not JSON: ${describeJsonError(json)}`)
     const mismatches = await this.#checker.check(json).catch((error: unknown) => {
@@ -100,8 +100,11 @@ export class AnswerSchema {
     return { text, failure }
   }
 
-  /** Asks with a body, and again with the mismatches told, until an answer fits or no retry is left; then `isLast` is true. */
-  async untilFits<T extends object>(
+  /**
+   * Sends a body, and again with the mismatches as a further turn, until an answer matches or no retry is
+   * left. `isLast` is true for the last attempt.
+   */
+  async retryUntilMatching<T extends object>(
     body: Uint8Array,
     ask: (body: Uint8Array, isLast: boolean) => Promise<T | Mismatch>,
   ): Promise<T | Mismatch> {
@@ -116,7 +119,7 @@ export class AnswerSchema {
     }
   }
 
-  /** The same conversation, with the answer and its mismatches as further turns. */
+  /** Returns the conversation with the answer and its mismatches as further turns. */
   #withTurns(body: Uint8Array, { text, failure: { message, details } }: Mismatch): Promise<Uint8Array> {
     const problems = details.problems ?? [message]
     const wrong = `This is wrong:\n${problems.join('\n')}\nAnswer again, with nothing but JSON that fits.`
@@ -132,8 +135,8 @@ export class AnswerSchema {
   }
 }
 
-/** The JSON of an answer as the model spelled it: without the blanks around it and one Markdown fence. */
-function unwrap(answer: string): string {
+/** Returns the source text of the answer's JSON without surrounding blanks and one Markdown fence. */
+function unwrapJson(answer: string): string {
   const text = answer.trim()
   const [opening, fence = ''] = /^(`{3,}|~{3,})[^`\r\n]*\r?\n/.exec(text) ?? []
   if (opening === undefined) return text

@@ -1,15 +1,15 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { createJudge } from './judge.ts'
+import { createValidator } from './validator.ts'
 
-const { problems, judge } = createJudge(JSON.parse(workerData))
+const { problems, validate } = createValidator(JSON.parse(workerData))
 
-/** Answers each text by its mismatches, and first of all says what is wrong with the schema. */
+/** First reports the problems of the schema, then the mismatches of each text. */
 parentPort?.postMessage(problems)
-parentPort?.on('message', (text: string) => parentPort?.postMessage(judgeText(text)))
+parentPort?.on('message', (text: string) => parentPort?.postMessage(validateText(text)))
 
-function judgeText(text: string): string[] {
+function validateText(text: string): string[] {
   try {
-    return judge(JSON.parse(text))
+    return validate(JSON.parse(text))
   } catch (error) {
     return [error instanceof RangeError ? 'it is nested too deep to be checked' : (error as Error).message]
   }

@@ -73,7 +73,8 @@ export async function ask(context: Context, options: ChatOptions, words: string[
       await conversation?.add({ question: turn, answer: answer.text, role: values.answerRole, system })
       return answer
     })
-  const asking = schema && parts.body ? schema.untilFits(parts.body, askOnce) : askOnce(parts.body, true)
+  const asking =
+    schema && parts.body ? schema.retryUntilMatching(parts.body, askOnce) : askOnce(parts.body, true)
   const answer = await asking.catch((error: unknown) => {
     const counted = schema ? withAttempts(error, context) : error
     throw isAnswered ? counted : withUntouched(counted, conversation)

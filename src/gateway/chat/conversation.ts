@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { buildBody, instruct, type Part } from '../../content/body.ts'
+import { buildBody, createInstruction, type Part } from '../../content/body.ts'
 import type { Context } from '../../context.ts'
 import { asFileError, CliError } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
@@ -90,7 +90,7 @@ function hasOther(text: string, system: string | undefined): boolean {
   return (
     system !== undefined &&
     earlier !== undefined &&
-    JSON.stringify(earlier) !== JSON.stringify(instruct(system))
+    JSON.stringify(earlier) !== JSON.stringify(createInstruction(system))
   )
 }
 

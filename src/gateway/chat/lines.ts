@@ -46,7 +46,9 @@ export async function readChatLines(
       if ('failure' in answer) misfits.push(answer)
       return answer
     }
-    const answer = await (schema ? schema.untilFits(request.body, askOnce) : askOnce(request.body, true))
+    const answer = await (schema
+      ? schema.retryUntilMatching(request.body, askOnce)
+      : askOnce(request.body, true))
     if ('failure' in answer) throw answer.failure
     return answer
   }

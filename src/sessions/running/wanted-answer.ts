@@ -45,7 +45,11 @@ export async function readAnswerFlags(context: Context, settings: ResolvedSettin
 }
 
 /** Adds to a task's last message which form its answer must have. */
-export function askForSchema({ note }: Context, body: Uint8Array, { words }: AnswerSchema): Uint8Array {
+export function askForSchema(
+  { note }: Context,
+  body: Uint8Array,
+  { instructions }: AnswerSchema,
+): Uint8Array {
   const text = new TextDecoder().decode(body)
   const { events } = JSON.parse(text) as { events?: unknown }
   const index = Array.isArray(events) ? events.findLastIndex(takesBlocks) : -1
@@ -53,7 +57,7 @@ export function askForSchema({ note }: Context, body: Uint8Array, { words }: Ans
     note('the agent is not told the schema: there is no message to which it could be added')
     return body
   }
-  const block = JSON.stringify({ type: 'text', text: words })
+  const block = JSON.stringify({ type: 'text', text: instructions })
   return Buffer.from(editJson(text, [appending(['events', index, 'content'], block)]))
 }
 

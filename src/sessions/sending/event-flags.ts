@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { addValue, FileFlag, TextFlag } from '../../argv/flags.ts'
+import { appendValue, FileFlag, TextFlag } from '../../argv/flags.ts'
 import { type FileKinds, readGivenFile } from '../../content/files.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
@@ -41,7 +41,7 @@ export const eventFlags = ({ isListed = true } = {}): Option[] => [
     const option = about.includes('@FILE') ? new TextFlag(spelled, about) : new Option(spelled, about)
     return option.hideHelp(!isListed)
   }),
-  new FileFlag('-f, --file <file>', 'add a text, image or PDF file, or - for stdin').argParser(addValue),
+  new FileFlag('-f, --file <file>', 'add a text, image or PDF file, or - for stdin').argParser(appendValue),
 ]
 
 /** Those for events that were given, in the order written. */
@@ -55,7 +55,7 @@ export type EventBlock =
   | { type: 'text'; text: string }
   | { type: 'image' | 'document'; source: { type: 'base64'; media_type: string; data: string } }
 
-const fileKinds: FileKinds = { mimeTypes: /^image\/|^application\/pdf$/, named: 'an image or PDF file' }
+const fileKinds: FileKinds = { mimeTypes: /^image\/|^application\/pdf$/, description: 'an image or PDF file' }
 
 /** Reads files into blocks of a message: text with the file's name before it, any other with its bytes as base64. */
 export async function readFileBlocks(input: Input, paths: readonly string[] = []): Promise<EventBlock[]> {

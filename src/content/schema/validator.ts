@@ -1,18 +1,18 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { draft07, draft2020 } from './drafts.ts'
-import { reading } from './reading.ts'
+import { validatorOptions } from './validator-options.ts'
 
-/** What is wrong with a schema, or how a value does not fit; empty if nothing is. */
+/** Problems of a schema, or mismatches of a value. Empty if there are none. */
 type Problems = string[]
 
-export interface Judge {
+export interface SchemaValidator {
   problems: Problems
-  judge(value: unknown): Problems
+  validate(value: unknown): Problems
 }
 
 /** More mismatches help neither a person nor a model. */
-const mostProblems = 20
+const maxProblems = 20
 
 const drafts = [
   {
@@ -24,51 +24,55 @@ const drafts = [
 ]
 
 /**
- * Makes what checks values by a schema of draft 2020-12, or of draft-07 if it says so. `problems` tells why it is not a
- * schema. As the drafts have it, unknown keywords and formats are ignored, and `format` only describes.
+ * Creates a validator for a schema of draft 2020-12, or of draft-07 if the schema names it. `problems` lists
+ * why it is not a schema. As the drafts demand, unknown keywords and formats are ignored, and `format` is
+ * only an annotation.
  */
-export function createJudge(schema: unknown): Judge {
-  const failing = (problems: Problems): Judge => ({ problems, judge: () => problems })
+export function createValidator(schema: unknown): SchemaValidator {
+  const failing = (problems: Problems): SchemaValidator => ({ problems, validate: () => problems })
   const dialect = isObject(schema) ? (schema.$schema ?? drafts[0]) : drafts[0]
   const draft = drafts.find((each) => each === dialect || each.address.test(String(dialect)))
   if (!draft) return failing([`$.$schema: ${dialect} is neither JSON Schema draft 2020-12 nor draft-07`])
-  const validator = new draft.Validator({ ...reading, validateSchema: false })
+  const validator = new draft.Validator({ ...validatorOptions, validateSchema: false })
   try {
-    // Of its problems the first names the keyword; others may only follow from it.
+    // The first problem names the keyword; the others may be consequences.
     if (!draft.check(schema)) return failing(describeAll(draft.check.errors?.slice(0, 1)))
-    for (const part of [...subschemasOf(schema)]) {
-      for (const [name, type] of validatorsOwn) if (typeof part[name] === type) delete part[name]
+    for (const part of [...listSubschemas(schema)]) {
+      for (const [name, type] of validatorOnlyKeywords) if (typeof part[name] === type) delete part[name]
       nameAnew(part)
     }
     const validate: ValidateFunction = validator.compile(schema as object)
-    // Shows a schema that is its own part without end.
+    // Fails for a schema that contains itself endlessly.
     validate(null)
     return {
       problems: [],
-      judge: (value) => (validate(value) ? [] : describeAll(validate.errors)),
+      validate: (value) => (validate(value) ? [] : describeAll(validate.errors)),
     }
   } catch (error) {
     return failing([describeRefusal(error)])
   }
 }
 
-/** Keywords that mean something to the validator if they have a value of this type, and nothing to the drafts. */
-const validatorsOwn = [
+/** Keywords that ajv interprets if they have a value of this type. The drafts do not define them. */
+const validatorOnlyKeywords = [
   ['$async', 'boolean'],
   ['nullable', 'boolean'],
   ['id', 'string'],
 ] as const
 
-/** The validator leaves out what a map of properties has by this name, but not by a pattern for it. */
-const leftOut = '__proto__'
+/** ajv ignores this name in `properties`, but not in a pattern. */
+const droppedProperty = '__proto__'
 
 function nameAnew(part: SchemaObject): void {
   for (const [map, pattern] of [
-    [part.properties, `^(${leftOut})$`],
-    [part.patternProperties, `(${leftOut})`],
+    [part.properties, `^(${droppedProperty})$`],
+    [part.patternProperties, `(${droppedProperty})`],
   ] as const)
-    if (isObject(map) && Object.hasOwn(map, leftOut))
-      part.patternProperties = { ...(part.patternProperties as SchemaObject), [pattern]: map[leftOut] }
+    if (isObject(map) && Object.hasOwn(map, droppedProperty))
+      part.patternProperties = {
+        ...(part.patternProperties as SchemaObject),
+        [pattern]: map[droppedProperty],
+      }
 }
 
 function describeRefusal(error: unknown): string {
@@ -79,29 +83,29 @@ function describeRefusal(error: unknown): string {
   return `$ref: ${reference} ${reference.startsWith('#') ? 'leads to no schema' : 'is outside of the file'}`
 }
 
-/** Says only that there are others, which stand before it. */
-const summaries = new Set(['if', 'propertyNames'])
+/** These keywords only report that there are other mismatches, which precede them. */
+const summaryKeywords = new Set(['if', 'propertyNames'])
 
-/** Where and why a value does not fit: `$.items[0].price: type: must be number, not "a"`. */
+/** Formats mismatches: `$.items[0].price: type: must be number, not "a"`. */
 function describeAll(errors: readonly ErrorObject[] | null | undefined): Problems {
   const all = errors ?? []
-  const own = all.filter(({ keyword }) => !summaries.has(keyword))
+  const own = all.filter(({ keyword }) => !summaryKeywords.has(keyword))
   const problems = new Set<string>()
   for (const error of own.length > 0 ? own : all) {
-    if (problems.size === mostProblems) break
+    if (problems.size === maxProblems) break
     problems.add(describe(error))
   }
   return [...problems]
 }
 
 function describe({ instancePath, keyword, message, params, data }: ErrorObject): string {
-  const place = formatPlace(instancePath)
+  const place = formatJsonPath(instancePath)
   const named = params.additionalProperty ?? params.unevaluatedProperty
   if (named !== undefined) return `${place}: ${keyword}: must not have the property ${JSON.stringify(named)}`
   const allowed = params.allowedValues ?? (keyword === 'const' ? [params.allowedValue] : undefined)
   if (allowed)
-    return `${place}: ${keyword}: must be ${shorten(allowed.map(toJson).join(' or '))}, not ${kindOf(data)}`
-  if (keyword === 'type') return `${place}: type: ${message}, not ${kindOf(data)}`
+    return `${place}: ${keyword}: must be ${shorten(allowed.map(toJson).join(' or '))}, not ${describeValue(data)}`
+  if (keyword === 'type') return `${place}: type: ${message}, not ${describeValue(data)}`
   return `${place}: ${keyword.replace(' schema', '')}: ${message}`
 }
 
@@ -109,16 +113,16 @@ const toJson = (value: unknown) => JSON.stringify(value)
 
 const shorten = (text: string) => (text.length > 200 ? `${text.slice(0, 200)}…` : text)
 
-/** A short value as it is, a long one by its kind. */
-function kindOf(value: unknown): string {
+/** Returns a short value as JSON, and the type of a long one. */
+function describeValue(value: unknown): string {
   if (Array.isArray(value)) return 'an array'
   if (isObject(value)) return 'an object'
   const text = toJson(value) ?? 'nothing'
   return text.length > 40 ? 'a longer text' : text
 }
 
-/** The place that a pointer such as `/items/0` leads to, in the way of JSON path. */
-function formatPlace(pointer: string): string {
+/** Converts a JSON pointer such as `/items/0` to a JSON path. */
+function formatJsonPath(pointer: string): string {
   const keys = pointer.split('/').slice(1)
   return `$${keys.map((key) => formatKey(key.replaceAll('~1', '/').replaceAll('~0', '~'))).join('')}`
 }
@@ -133,8 +137,11 @@ type SchemaObject = Record<string, unknown>
 const isObject = (value: unknown): value is SchemaObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Keywords whose value is schemas by name. Of all others every object, alone or in a list, is a schema. */
-const maps = new Set([
+/**
+ * Keywords whose value maps names to schemas. For all other keywords, every object, alone or in a list, is a
+ * schema.
+ */
+const keywordsWithNamedSchemas = new Set([
   '$defs',
   'definitions',
   'properties',
@@ -144,13 +151,13 @@ const maps = new Set([
 ])
 const data = new Set(['const', 'enum', 'default', 'examples'])
 
-/** A schema and all in it. Objects under unknown keywords count too. */
-function* subschemasOf(schema: unknown): Generator<SchemaObject> {
-  if (Array.isArray(schema)) for (const each of schema) yield* subschemasOf(each)
+/** Yields a schema and all its subschemas. Objects under unknown keywords count as subschemas. */
+function* listSubschemas(schema: unknown): Generator<SchemaObject> {
+  if (Array.isArray(schema)) for (const each of schema) yield* listSubschemas(each)
   if (!isObject(schema)) return
   yield schema
   for (const [key, value] of Object.entries(schema)) {
-    const parts = maps.has(key) && isObject(value) ? Object.values(value) : value
-    if (!data.has(key)) yield* subschemasOf(parts)
+    const parts = keywordsWithNamedSchemas.has(key) && isObject(value) ? Object.values(value) : value
+    if (!data.has(key)) yield* listSubschemas(parts)
   }
 }

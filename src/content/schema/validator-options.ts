@@ -1,13 +1,13 @@
 import type { Options } from 'ajv'
 
-/** How the validators read a schema, and describe what does not fit. */
-export const reading: Options = {
+/** Options of ajv for schemas and messages. */
+export const validatorOptions: Options = {
   strict: false,
   allErrors: true,
   validateFormats: false,
   ownProperties: true,
   logger: false,
   verbose: true,
-  // 1.15 is a multiple of 0.01, though not by the processor's arithmetic.
+  // In floating-point arithmetic, 1.15 is not a multiple of 0.01.
   multipleOfPrecision: 9,
 }
