@@ -132,7 +132,7 @@ describe('a pipe that brings nothing beside what was given', () => {
     writeFileSync(join(cwd, 'lines.txt'), '{"prompt":"Hi"}\n')
     const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: 'a diff' })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain(`--fail-on-empty: stdin is not read beside ${beside}\n`)
+    expect(ended.err).toContain(`--fail-on-empty: stdin is not read together with ${beside}\n`)
     expect((await run([...argv, '--dry-run'], { cwd, stdin: '' })).code).toBe(0)
   })
 
