@@ -15,7 +15,7 @@ import {
 } from './input.ts'
 import { Ledger } from './ledger.ts'
 import { type BatchContext, BatchReport, withStatusLine } from './report.ts'
-import { Earlier, openResults, type ResultReader } from './results-file.ts'
+import { Earlier, openResults, type ResultReader, type ResultsFile } from './results-file.ts'
 import { BatchRun, type Outcome } from './run.ts'
 
 /** The work of a batch: how a line becomes a request. */
@@ -34,14 +34,19 @@ export async function answerBatch(
   options: BatchOptions,
   readWork: (context: Context, settings: ResolvedSettings) => Promise<LineWork>,
 ): Promise<void> {
-  const context = withStatusLine(outer)
+  let results: ResultsFile | undefined
+  // A process that was suspended may have lost the file to another run, so each request checks this first.
+  const context = { ...withStatusLine(outer), requireRight: () => results?.requireOwned() }
   const settings = await readSettings(context)
   const work = await readWork(context, settings)
   if (context.flags.curl) throw usageError('--curl shows one request, --batch has many: use --dry-run')
   if (context.host.stdout.isClosed && options.results === undefined && !context.flags.dryRun) throw noStdout()
   const source = await openSource(context, options.batch ?? '')
   try {
-    await (context.flags.dryRun ? preview : answer)(context, { options, work, source })
+    const onResultsOpened = (opened: ResultsFile) => {
+      results = opened
+    }
+    await (context.flags.dryRun ? preview : answer)(context, { options, work, source, onResultsOpened })
   } finally {
     source.close()
   }
@@ -56,6 +61,7 @@ interface Batch {
   options: BatchOptions
   work: LineWork
   source: BatchSource
+  onResultsOpened(results: ResultsFile): void
 }
 
 async function preview(context: BatchContext, { options, work, source }: Batch): Promise<void> {
@@ -64,7 +70,10 @@ async function preview(context: BatchContext, { options, work, source }: Batch):
   requireLine(context, input, source)
 }
 
-async function answer(context: BatchContext, { options, work, source }: Batch): Promise<void> {
+async function answer(
+  context: BatchContext,
+  { options, work, source, onResultsOpened }: Batch,
+): Promise<void> {
   const { timers, limit, calls } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: mostTokens = Infinity, maxFailed } = options
   const ledger = new Ledger()
@@ -73,6 +82,7 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
     options.results === undefined
       ? undefined
       : await openResults(context, { name: options.results, isResumed: options.resume, ledger, reader: work })
+  if (results) onResultsOpened(results)
   const input = await readInput(source, work.prepare, ledger, options.share)
   const { tally } = input
   const { tokens: earlierTokens, isPartial } = results?.earlier ?? new Earlier()

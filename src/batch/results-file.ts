@@ -105,12 +105,17 @@ export class ResultsFile {
     return this.#opened.earlier
   }
 
-  /** Adds a line, which is whole in the file or not there. Throws a `CliError` if it could not be written. */
-  write(line: string): void {
+  /** Throws a `CliError` if another run has taken over the file, or if it was removed, replaced or made shorter. */
+  requireOwned(): void {
     this.#file.requireUnchanged()
-    // After a long sleep another run may have taken this one for dead, and its file.
+    // Another run takes over the lock of a process that was suspended for long.
     if (!this.#lock.isHeld())
       throw new CliError('file', `${this.#opened.name}: another parley has taken it over`)
+  }
+
+  /** Adds a line, which is whole in the file or not there. Throws a `CliError` if it could not be written. */
+  write(line: string): void {
+    this.requireOwned()
     const { size } = this.#file
     try {
       this.#file.append(`${line}\n`)

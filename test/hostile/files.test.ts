@@ -15,6 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { realTimers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { execute, home as processHome } from '../harness/process.ts'
 import { answering, configFolder, message, run, temporaryFolder } from '../harness/run.ts'
@@ -167,6 +168,37 @@ describe('a run whose lock another one has taken meanwhile sends nothing more (n
     expect([code, requests.length]).toEqual([11, 1])
     expect(err).toContain('notes: another parley has taken it over')
     expect(existsSync(path)).toBe(true)
+  })
+
+  test.each([
+    ['all its requests wait for a rate limit', { status: 429, headers: { 'retry-after': '1' } }],
+    ['a request waits for its next attempt', { status: 500 }],
+  ])('a batch that loses its results file while %s', async (_, failure) => {
+    const cwd = withBatch()
+    const path = join(cwd, 'notes.parley-lock')
+    let count = 0
+    const exchange: Exchange = async (request) => {
+      if (++count === 3) takeOver(path)
+      return answering('{}', failure)(request)
+    }
+    const argv = ['chat', '--batch', 'in', '--results', 'notes', '--concurrency', '3']
+    const { code, err, out, requests } = await run(argv, { cwd, exchange })
+    expect([code, requests.length, out]).toEqual([11, 3, ''])
+    expect(err).toContain('notes: another parley has taken it over')
+    expect(existsSync(path)).toBe(true)
+  })
+
+  test('a batch whose answer does not fit its schema, before the next request of the same line', async () => {
+    const cwd = withBatch()
+    writeFileSync(join(cwd, 'schema.json'), '{"type":"object"}')
+    const exchange: Exchange = async (request) => {
+      takeOver(join(cwd, 'notes.parley-lock'))
+      return answering(message('no JSON'))(request)
+    }
+    const argv = ['chat', '--batch', 'in', '--results', 'notes', '--concurrency', '1']
+    const schema = ['--schema', 'schema.json', '--schema-retries', '2']
+    const { code, requests } = await run([...argv, ...schema], { cwd, exchange, timers: realTimers })
+    expect([code, requests.length]).toEqual([11, 1])
   })
 
   test('a run with an audit (needs sh)', async () => {
