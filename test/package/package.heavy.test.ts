@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
@@ -60,25 +60,38 @@ test('the package holds what runs and what is said of it, needs nothing beside i
   expect(size).toBeLessThan(1.5e6)
 })
 
-test('npm pack makes the same bytes in each clone, on each Node (needs git)', { timeout: 600_000 }, () => {
+test('npm pack makes the same bytes in each clone, on each Node, with each umask (needs git)', {
+  timeout: 600_000,
+}, () => {
   const root = join(import.meta.dirname, '../..')
   const files = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' })
     .split('\0')
     .slice(0, -1)
-  const packIn = (node: string) => {
+  /** Packs in a clone whose files were made with this umask. */
+  const packIn = (node: string, umask: number) => {
     const clone = temporaryFolder()
-    for (const file of files.filter((each) => existsSync(join(root, each))))
+    for (const file of files.filter((each) => existsSync(join(root, each)))) {
       cpSync(join(root, file), join(clone, file), { recursive: true })
+      chmodSync(join(clone, file), (file === 'bin/parley.cjs' ? 0o777 : 0o666) & ~umask)
+    }
     symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'), 'junction')
     const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH}` }
-    execFileSync('npm', ['pack', '--offline', '--silent'], {
-      cwd: clone,
-      env,
-      shell: process.platform === 'win32',
-    })
+    const before = process.umask(umask)
+    try {
+      execFileSync('npm', ['pack', '--offline', '--silent'], {
+        cwd: clone,
+        env,
+        shell: process.platform === 'win32',
+      })
+    } finally {
+      process.umask(before)
+    }
     return readFileSync(join(clone, `parley-cli-${manifest.version}.tgz`))
   }
-  const [first, ...others] = [process.execPath, ...versions.map(nodeOf)].map(packIn)
+  const [first, ...others] = [
+    ...[0o022, 0o077].map((umask) => packIn(process.execPath, umask)),
+    ...versions.map((version) => packIn(nodeOf(version), 0)),
+  ]
   for (const other of others) expect(first?.equals(other)).toBe(true)
 })
 
