@@ -1,6 +1,6 @@
 import type { Context } from './context.ts'
 import { CliError } from './errors.ts'
-import { printAnswer } from './gateway/chat/answer.ts'
+import { openAnswerPrinting } from './gateway/chat/answer.ts'
 import { buildChatRequest } from './gateway/chat/chat.ts'
 import { type Caller, createCaller } from './http/call.ts'
 import { agentHeaders } from './http/request.ts'
@@ -121,7 +121,12 @@ async function tryChat(
   const { endpoint, parts } = await buildTrial(settings, isStreamed)
   return caller.call(endpoint, parts, async (response) => {
     const quiet = { ...context, output: silent, start: context.timers.now() }
-    await printAnswer(quiet, response, { isStreamed, demand: 'anything' })
+    const printing = await openAnswerPrinting(quiet, { isStreamed, demand: 'anything' })
+    try {
+      await printing.read(response)
+    } finally {
+      printing.close()
+    }
     return response.headers['content-type'] ?? ''
   })
 }

@@ -32,6 +32,7 @@ export default {
 
   notes: [
     `Documented models: ${documentedModels.join(', ')}. Their first word is the setting family (default alpha). Any other name is sent as it is.`,
+    'A long answer can take several requests, each billed with the prompt (finish reason CONTINUATION). parley sends them by itself, at most 64, and sums up their usage.',
     'With --thread or --report parley reads an answer to its end, even if the reader of stdout has gone (| head -1).',
   ],
 

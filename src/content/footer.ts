@@ -1,6 +1,5 @@
 import type { Context } from '../context.ts'
 import { oneLine } from '../io/escape.ts'
-import { addAnswerFacts } from '../summary.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import type { TokenCount } from '../wire/token-count.ts'
 import { groupDigits, inAndOut, usageOf } from './tokens.ts'
@@ -47,8 +46,12 @@ export function lackOf(end: Omit<AnswerEnd, 'isDamaged'>, demand: Demand): strin
 export function cutOf({ summary, isAssumed }: Pick<AnswerEnd, 'summary' | 'isAssumed'>): string | undefined {
   const { stopReason, stopMessage } = summary
   const isStopped = stopReason !== undefined && !normalEnds.includes(stopReason)
-  const why = stopMessage ? `: ${oneLine(stopMessage, 300)}` : ''
-  const cuts = [...(isStopped ? [`${describeStop(stopReason)}${why}`] : []), ...(isAssumed ? [assumed] : [])]
+  // The service's own explanation replaces that of the reason's name.
+  const explanation = stopMessage ? `: ${oneLine(stopMessage, 300)}` : explain(stopReason)
+  const cuts = [
+    ...(isStopped ? [`${describeStop(stopReason)}${explanation}`] : []),
+    ...(isAssumed ? [assumed] : []),
+  ]
   return cuts.join('; ') || undefined
 }
 
@@ -76,16 +79,19 @@ const explanations = new Map([
   ['JAILBREAK', 'the prompt was blocked as an attempt to evade the safety rules'],
 ])
 
-function describeStop(reason: string): string {
-  if (/^max_?tokens$/i.test(reason)) return 'the answer was cut at the output limit (--max-output-tokens)'
+function explain(reason = ''): string {
   const explanation = explanations.get(reason)
-  return `the answer was stopped: ${oneLine(reason, 100)}${explanation === undefined ? '' : ` (${explanation})`}`
+  return explanation === undefined ? '' : ` (${explanation})`
 }
+
+const describeStop = (reason: string): string =>
+  /^max_?tokens$/i.test(reason)
+    ? 'the answer was cut at the output limit (--max-output-tokens)'
+    : `the answer was stopped: ${oneLine(reason, 100)}`
 
 /** Prints what an answer took: on a terminal, and if `--usage` asks for it. */
 export function printUsage(context: Context, summary: AnswerSummary, isAsked: boolean | undefined): void {
   const { host, flags, printFooter, note, timers, start } = context
-  addAnswerFacts(context.summary, { ...summary, usage: usageOf(summary) })
   if (flags.verbose && summary.id !== undefined) note(`the id of the answer: ${oneLine(summary.id, 200)}`)
   if (flags.verbose && summary.retirementTime !== undefined)
     note(`the model will be retired: ${oneLine(summary.retirementTime, 100)}`)

@@ -62,8 +62,8 @@ export class Spent {
 
 /** Counts an answer as soon as it is known what it took: it is paid for, whatever becomes of it. */
 export function countAnswer(spent: Spent, run: Summary, summary: AnswerSummary): void {
+  recordAnswer(run, summary)
   const usage = usageOf(summary)
-  addAnswerFacts(run, { ...summary, usage })
   spent.answers++
   const total = usage?.totalTokens ?? undefined
   if (total === undefined) spent.unmetered++
@@ -71,8 +71,11 @@ export function countAnswer(spent: Spent, run: Summary, summary: AnswerSummary):
   addToSums(spent.usage, usage)
 }
 
+/** Adds the facts and the usage of an answer, or of a part of one, to those of the run. */
+export const recordAnswer = (run: Summary, summary: AnswerSummary): void =>
+  addAnswerFacts(run, { ...summary, usage: usageOf(summary) })
+
 /** Counts what is known of an answer that is not whole: it was paid for, too. */
 export function countPart(run: Summary, summary: AnswerSummary): void {
-  const usage = usageOf(summary)
-  if (usage) addAnswerFacts(run, { ...summary, usage })
+  if (usageOf(summary)) recordAnswer(run, summary)
 }

@@ -87,7 +87,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       return { ...response, head, attempts }
     }
     const sending = tryAgain(context, attempt, { call, policy, isStopped: parts.isStopped })
-    const isSilent = parts.once || isOneOfMany
+    const isSilent = parts.once || parts.hasOutput || isOneOfMany
     if (!isSilent) stopSpinner ??= showSpinner(context, 'waiting for the answer')
     const response = await sending
       .catch((error: unknown) => {

@@ -19,6 +19,8 @@ export interface RequestParts {
   look?: string
   /** Whether to stop retrying. */
   isStopped?(): boolean
+  /** The cursor may be inside a line, so no spinner is shown. */
+  hasOutput?: boolean | undefined
   /** It is sent once at most, without a spinner, and given up when this is aborted. */
   once?: AbortSignal
 }

@@ -154,33 +154,52 @@ export type PartSaver = Pick<FileOutput, 'savePart'>
  * place.
  */
 export async function savingPartOnFailure<T>(
-  { cleanups, calls }: RunEnds,
+  ends: RunEnds,
   keeper: PartSaver | undefined,
   work: () => Promise<T>,
 ): Promise<T> {
   if (!keeper) return work()
-  const keep = () => {
-    const words = calls.lastWords()
-    const part = keeper.savePart()
-    if (part) calls.sayInstead(() => words, oneLine(describeSavedPart(part), 2000))
-  }
-  cleanups.add(keep)
+  const saving = savePartOnSignal(ends, keeper)
   try {
     return await work()
   } catch (error) {
-    throw error instanceof CliError ? withSavedPart(error, keeper.savePart()) : error
+    throw saving.saveAfter(error)
   } finally {
-    cleanups.delete(keep)
+    saving.stop()
+  }
+}
+
+/** Saves the received part of an answer if a signal ends the run, until `stop` is called. */
+export function savePartOnSignal({ cleanups, calls }: RunEnds, saver: PartSaver) {
+  const save = () => {
+    const words = calls.lastWords()
+    const part = saver.savePart()
+    if (part) calls.sayInstead(() => words, oneLine(describeSavedPart(part), 2000))
+  }
+  cleanups.add(save)
+  return {
+    /** Saves the part, and returns the failure with its place. */
+    saveAfter: (error: unknown) =>
+      error instanceof CliError ? withSavedPart(error, saver.savePart()) : error,
+    stop: () => cleanups.delete(save),
   }
 }
 
 const describeSavedPart = ({ outcome }: SavedPart): string => `the received data ${outcome}`
+
+function joinNames(
+  earlier: string | string[] | undefined,
+  name: string | undefined,
+): string | string[] | undefined {
+  if (earlier === undefined || name === undefined) return earlier ?? name
+  return [earlier, name].flat()
+}
 
 /** Adds the place of the saved part to a failure. */
 export const withSavedPart = (failure: CliError, part: SavedPart | undefined): CliError =>
   part
     ? new CliError(failure.kind, `${failure.message}; ${describeSavedPart(part)}`, {
         ...failure.details,
-        kept: part.name,
+        kept: joinNames(failure.details.kept, part.name),
       })
     : failure

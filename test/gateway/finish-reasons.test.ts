@@ -37,6 +37,23 @@ test.each(blocked)('a blocked prompt is exit 8 with its explanation: %s', async 
   expect(err).toContain(`the answer was stopped: ${reason} (${explanation}); the answer has no text`)
 })
 
+test("the service's own explanation replaces that of the reason's name", async () => {
+  const { err } = await run(['chat', 'x'], {
+    exchange: answering(
+      JSON.stringify({
+        candidates: [
+          {
+            content: { parts: [{ text: 'Half' }] },
+            finishReason: 'MALFORMED_RESPONSE',
+            finishMessage: 'Not JSON.',
+          },
+        ],
+      }),
+    ),
+  })
+  expect(err).toBe('parley: the answer was stopped: MALFORMED_RESPONSE: Not JSON.\n')
+})
+
 test('an unknown reason is shown as it is, also if it is the name of an inherited field', async () => {
   const { err } = await run(['chat', 'x'], { exchange: cutAnswer('constructor') })
   expect(err).toBe('parley: the answer was stopped: constructor\n')

@@ -2,18 +2,20 @@ import { type AnswerEnd, cutOf, type Demand, lackOf, printUsage } from '../../co
 import { createPrinter } from '../../content/layout.ts'
 import { keepText, rescue } from '../../content/rescue.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
-import { countPart } from '../../content/tokens.ts'
+import { countPart, recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
-import { type FileOutput, savingPartOnFailure, withSavedPart } from '../../io/file-output.ts'
+import { type FileOutput, savePartOnSignal, withSavedPart } from '../../io/file-output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
+import type { AnswerSummary, Holding } from '../../wire/gateway/answer-forms.ts'
 import { isErrorEnvelope, notUnderstood } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
+import type { AnswerPart } from '../long-answer.ts'
 
 /** An answer that was printed. */
 export interface PrintedAnswer extends AnswerEnd {
@@ -38,53 +40,15 @@ export interface Printing {
   isUsageAsked?: boolean | undefined
 }
 
-/**
- * Prints an answer as it comes, or writes its file: its text, or with `--raw` the bytes that the service sent. With a
- * schema the text waits until it is known to fit. If it does not, that is returned, or with `isLast` thrown.
- */
-export function printAnswer(
-  context: Context,
-  response: ReadableResponse,
-  printing: Printing,
-  isLast = true,
-): Promise<PrintedAnswer | Mismatch> {
-  const { schema, file, isKept, isUsageAsked } = printing
-  const { raw: isRaw } = context.flags
-  const text = new AnswerText(isKept || schema ? Infinity : longestUnprinted)
-  // What came of an answer that is not printed is kept if the run ends.
-  const held = {
-    savePart() {
-      const { text: kept } = isRaw ? { text: '' } : text.read()
-      return file ? file.savePart(kept) : keepText(context, kept)
-    },
-  }
-  return savingPartOnFailure(context, schema ? held : file, async () => {
-    const answer = await read(context, response, printing, text)
-    if (schema) {
-      response.accept()
-      const checked = await schema.check(answer.text, cutOf(answer))
-      if ('failure' in checked) {
-        printUsage(context, answer.summary, isUsageAsked)
-        if (isLast) throw checked.failure
-        return checked
-      }
-      answer.text = checked.json
-      const printer = createAnswerPrinter(file ?? context.output)
-      if (!isRaw) printer.add(answer.text)
-      await printer.end()
-    }
-    await file?.commit()
-    return answer
-  })
-}
+/** Prints one answer, which may have several parts. */
+export type AnswerPrinting = Awaited<ReturnType<typeof openAnswerPrinting>>
 
-/** Reads an answer to its end, and prints it meanwhile. Throws a `CliError` if it is less than what is demanded. */
-async function read(
-  context: Context,
-  response: HttpResponse,
-  { file, isLaidOut = false, schema, isStreamed, demand, isUsageAsked }: Printing,
-  text: AnswerText,
-): Promise<PrintedAnswer> {
+/**
+ * Prepares to print an answer as it comes, or to write its file: its text, or with `--raw` the bytes that the service sent.
+ * With a schema the text waits until it is known to fit. If it does not, `finish` returns that, or with `isLast` throws it.
+ */
+export async function openAnswerPrinting(context: Context, printing: Printing, isLast = true) {
+  const { file, isLaidOut = false, schema, isStreamed, demand, isKept, isUsageAsked } = printing
   const { flags, cleanups, timers } = context
   const isRaw = flags.raw ?? false
   const waiting = createPendingSpinner(context)
@@ -92,64 +56,153 @@ async function read(
   const raw = createRawPrinter(output)
   const printer = schema ? undefined : await createPrinter({ ...context, output }, isLaidOut, waiting)
   const shown = isRaw ? raw : printer
+  const text = new AnswerText(isKept || schema ? Infinity : longestUnprinted)
+  const holds = new Set<Holding>()
+  let isAssumed = false
+  let unread: () => Uint8Array = () => new Uint8Array()
+  /** Text that is not printed yet. That of a part waits for the rest, so that stdout stays empty if the rest fails. */
+  let unprinted: string[] = []
+  let hasOutput = false
+  const breakLine = () => shown?.breakLine()
+  const saving = savePartOnSignal(context, {
+    savePart() {
+      if (!file && !schema) return keepText(context, unprinted.join(''))
+      const received = schema && !isRaw ? text.read().text : ''
+      return file ? file.savePart(received) : keepText(context, received)
+    },
+  })
+  cleanups.add(breakLine)
+
   const sink = {
     text(piece: string) {
+      if (piece === '') return
       text.add(piece)
-      if (!isRaw) printer?.add(piece)
+      if (!isRaw && printer) unprinted.push(piece)
     },
-    raw: isRaw ? raw.add : undefined,
+    raw: isRaw
+      ? (data: Uint8Array | string) => {
+          hasOutput = true
+          raw.add(data)
+        }
+      : undefined,
   }
-  const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
-  const { summary } = decoder
-  const breakLine = () => shown?.breakLine()
-  let failure: unknown
 
-  async function take(chunk: Uint8Array): Promise<void> {
-    try {
-      if (failure) raw.add(chunk)
-      else decoder.push(chunk)
-    } catch (error) {
-      // With --raw, bytes that are not understood are printed too: the service sent them.
-      if (!isRaw || !decoder.isVerbatim()) throw error
-      failure = error
-    }
+  async function print(): Promise<void> {
+    const pieces = unprinted
+    unprinted = []
+    for (const piece of pieces) printer?.add(piece)
+    hasOutput ||= pieces.length > 0
     await shown?.write()
   }
 
-  const progress = () => (failure ? 'ended' : decoder.progress())
-  const takesRest = () => isRaw && decoder.isVerbatim()
-
-  cleanups.add(breakLine)
-  waiting.show('waiting for the answer')
-  try {
-    const { received } = decoder
-    const { isAssumed } = await readAnswerBody(response, { progress, received }, { take, takesRest, timers })
-    if (failure) throw failure
-    decoder.end()
-    await shown?.end()
-    text.isWhole = true
-    const answer = { summary, holds: decoder.holds, ...text.read(), isAssumed }
-    const lack = lackOf(answer, isRaw && demand === 'text' ? 'anything' : demand)
-    if (lack === undefined) return answer
-    printUsage(context, summary, isUsageAsked)
-    throw notUnderstood(lack)
-  } catch (error) {
-    if (!text.isWhole) countPart(context.summary, summary)
+  /** Adds where the answer is saved that stdout did not take, or that was not understood. */
+  function withPlace(error: unknown): unknown {
     // Nothing else has the answer if stdout does not take it.
-    if (!file && error instanceof CliError && error.kind === 'file') {
-      const part = keepText(context, text.read().text || Buffer.from(decoder.unread()).toString())
-      throw withSavedPart(error, part)
+    if (isUnwritten(error) && !file) {
+      const part = keepText(context, text.read().text || Buffer.from(unread()).toString())
+      return withSavedPart(error, part)
     }
-    await shown?.write()
     breakLine()
     // A whole answer with nothing in it has nothing to keep.
-    const isNothing = isRaw || (text.isWhole && decoder.holds.size === 0)
-    throw isNothing ? error : keepUnread(context, error, decoder.unread())
-  } finally {
-    waiting.stop()
-    cleanups.delete(breakLine)
+    const isNothing = isRaw || (text.isWhole && holds.size === 0)
+    return isNothing ? error : keepUnread(context, error, unread())
+  }
+
+  return {
+    /** Something of the answer was printed, so the cursor may be inside a line. */
+    hasOutput: () => hasOutput,
+
+    /** Reads a part to its end, and prints it meanwhile if it comes in pieces. */
+    async read(response: HttpResponse): Promise<AnswerPart> {
+      const hasEarlier = unprinted.length > 0
+      const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
+      const { summary, received } = decoder
+      unread = decoder.unread
+      let failure: unknown
+
+      async function take(chunk: Uint8Array): Promise<void> {
+        const count = unprinted.length
+        try {
+          if (failure) raw.add(chunk)
+          else decoder.push(chunk)
+        } catch (error) {
+          // With --raw, bytes that are not understood are printed too: the service sent them.
+          if (!isRaw || !decoder.isVerbatim()) throw error
+          failure = error
+        }
+        if (isRaw || unprinted.length > count) await print()
+      }
+
+      const progress = () => (failure ? 'ended' : decoder.progress())
+      const takesRest = () => isRaw && decoder.isVerbatim()
+
+      // A spinner would erase an unfinished line.
+      if (!hasOutput) waiting.show('waiting for the answer')
+      try {
+        const end = await readAnswerBody(response, { progress, received }, { take, takesRest, timers })
+        if (failure) throw failure
+        decoder.end()
+        if (hasOutput || file) await print()
+        recordAnswer(context.summary, summary)
+        isAssumed ||= end.isAssumed
+        for (const what of decoder.holds) holds.add(what)
+        const hasMore = [...decoder.holds].some((what) => what !== 'thoughts')
+        return { summary, hasContent: received() > 0 || hasMore }
+      } catch (error) {
+        countPart(context.summary, summary)
+        if (!hasEarlier && !isUnwritten(error)) await print()
+        throw withPlace(error)
+      } finally {
+        waiting.stop()
+      }
+    },
+
+    /** Ends the text. Throws a `CliError` if the answer is less than what is demanded. */
+    async finish(response: ReadableResponse, summary: AnswerSummary): Promise<PrintedAnswer | Mismatch> {
+      const answer = { summary, holds, ...text.read(), isAssumed }
+      try {
+        await print()
+        await shown?.end()
+        text.isWhole = true
+        const lack = lackOf(answer, isRaw && demand === 'text' ? 'anything' : demand)
+        if (lack !== undefined) {
+          printUsage(context, summary, isUsageAsked)
+          throw notUnderstood(lack)
+        }
+      } catch (error) {
+        throw withPlace(error)
+      }
+      if (schema) {
+        response.accept()
+        const checked = await schema.check(answer.text, cutOf(answer))
+        if ('failure' in checked) {
+          printUsage(context, summary, isUsageAsked)
+          if (isLast) throw checked.failure
+          return checked
+        }
+        answer.text = checked.json
+        const jsonPrinter = createAnswerPrinter(file ?? context.output)
+        if (!isRaw) jsonPrinter.add(answer.text)
+        await jsonPrinter.end()
+      }
+      await file?.commit()
+      return answer
+    },
+
+    /** Saves the received part. Returns the failure with its place. */
+    saveAfter(error: unknown): unknown {
+      breakLine()
+      return saving.saveAfter(error)
+    },
+
+    close(): void {
+      saving.stop()
+      cleanups.delete(breakLine)
+    },
   }
 }
+
+const isUnwritten = (error: unknown): error is CliError => error instanceof CliError && error.kind === 'file'
 
 /** Keeps an answer that was not understood, or has no text: it was paid for. An error of the service's is not an answer. */
 function keepUnread(context: Context, error: unknown, bytes: Uint8Array): unknown {

@@ -2,7 +2,7 @@ import { type BodyParts, buildBody, type GivenBody } from '../../content/body.ts
 import { printEnd } from '../../content/footer.ts'
 import { loadMarkdown } from '../../content/layout.ts'
 import { readPrompt } from '../../content/prompt.ts'
-import type { AnswerSchema, SchemaOptions } from '../../content/schema/schema.ts'
+import type { AnswerSchema, Mismatch, SchemaOptions } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
@@ -12,7 +12,8 @@ import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { type Endpoint, endpoints } from '../../wire/endpoints.ts'
 import { type BodyFlags, readBodyFlags } from '../body-flags.ts'
-import type { Printing } from './answer.ts'
+import { createDeadlineCheck, LongAnswer, type PartReader, type SendPart } from '../long-answer.ts'
+import type { AnswerPrinting, PrintedAnswer, Printing } from './answer.ts'
 import type { Conversation } from './conversation.ts'
 
 export interface ChatOptions extends BodyFlags, SchemaOptions {
@@ -63,18 +64,35 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const isRead = conversation !== undefined || context.flags.report !== undefined
   const output = isRead ? ignoreClosedReader(context.output) : context.output
   const meanwhile = () => Promise.all([loadAnswer(), isLaidOut && loadMarkdown()])
-  const askOnce = (body: Uint8Array | undefined, isLast: boolean) =>
-    caller.call(endpoint, { ...parts, body, meanwhile }, async (response) => {
-      const { printAnswer } = await loadAnswer()
-      const answer = await printAnswer({ ...context, output }, response, printing, isLast)
-      if ('failure' in answer) return answer
-      isAnswered = true
-      const { system } = flags
-      await conversation?.add({ question: turn, answer: answer.text, role: values.answerRole, system })
-      return answer
-    })
-  const asking =
-    schema && parts.body ? schema.retryUntilMatching(parts.body, askOnce) : askOnce(parts.body, true)
+  const askOnce = async (first: Uint8Array, isLast: boolean) => {
+    let opened: AnswerPrinting | undefined
+    const send: SendPart = (body, read) =>
+      caller.call(endpoint, { ...parts, body, meanwhile, hasOutput: opened?.hasOutput() }, read)
+    const answer = new LongAnswer(first)
+    const reader: PartReader<PrintedAnswer | Mismatch> = {
+      async read(response) {
+        const { openAnswerPrinting } = await loadAnswer()
+        opened ??= await openAnswerPrinting({ ...context, output }, printing, isLast)
+        return opened.read(response)
+      },
+      async finish(response) {
+        const printed = await (opened as AnswerPrinting).finish(response, answer.summary)
+        if ('failure' in printed) return printed
+        isAnswered = true
+        const { system } = flags
+        await conversation?.add({ question: turn, answer: printed.text, role: values.answerRole, system })
+        return printed
+      },
+    }
+    try {
+      return await answer.receive(send, reader, { requireNext: createDeadlineCheck(context) })
+    } catch (error) {
+      throw opened ? opened.saveAfter(error) : error
+    } finally {
+      opened?.close()
+    }
+  }
+  const asking = schema ? schema.retryUntilMatching(parts.body, askOnce) : askOnce(parts.body, true)
   const answer = await asking.catch((error: unknown) => {
     const counted = schema ? withAttempts(error, context) : error
     throw isAnswered ? counted : withUntouched(counted, conversation)
@@ -127,7 +145,7 @@ export async function buildChatRequest(
   body: Omit<BodyParts, 'isStream'>,
   { model, stream: isStream }: Pick<ChatOptions, 'model' | 'stream'>,
   values: Settings,
-): Promise<{ endpoint: Endpoint; parts: RequestParts }> {
+): Promise<{ endpoint: Endpoint; parts: RequestParts & { body: Uint8Array } }> {
   const via = (isStream ?? values.stream) ? values.streamVia : undefined
   return {
     endpoint: via === 'path' ? endpoints.streamChat : endpoints.chat,

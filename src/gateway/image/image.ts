@@ -2,7 +2,7 @@ import { buildBody } from '../../content/body.ts'
 import { printEnd } from '../../content/footer.ts'
 import { readPrompt } from '../../content/prompt.ts'
 import { rescue } from '../../content/rescue.ts'
-import { countPart } from '../../content/tokens.ts'
+import { countPart, recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
@@ -42,6 +42,7 @@ export async function makeImages(context: Context, given: ImageOptions, words: s
   await caller.call(endpoints.image, parts, async (response) => {
     const answer = await receive(context, response)
     const { texts, summary, isAssumed, failure } = answer
+    recordAnswer(context.summary, summary)
     try {
       if (destination) await saveAnswer(context, answer, { options, destination })
     } finally {

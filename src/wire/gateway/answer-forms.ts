@@ -19,9 +19,14 @@ export interface AnswerSummary extends AnswerCounts {
   stopReason?: string
   /** The service's own explanation of it. */
   stopMessage?: string
+  /** Continues an answer whose reason is `CONTINUATION`. */
+  continuationToken?: string
   /** Time at which the model is switched off. */
   retirementTime?: string
 }
+
+/** Returns whether the rest of an answer is left to a further request. */
+export const hasContinuation = ({ stopReason }: AnswerSummary): boolean => stopReason === 'CONTINUATION'
 
 /** What one JSON value adds to an answer. */
 export interface AnswerPiece {
@@ -153,6 +158,7 @@ const NativeAnswer = z.lazily(() => {
     content: z.nullish(normalized(toContent, content)),
     finishReason: name,
     finishMessage: shownText,
+    continuationToken: shownText,
   })
   return z.looseObject({
     candidates: z.nullish(z.array(candidate)),
@@ -196,6 +202,7 @@ export function readNative(value: unknown): NativePiece {
       model: answer.modelVersion,
       stopReason: reasonOf(first?.finishReason) ?? blockReason,
       stopMessage: first?.finishMessage || promptFeedback?.blockReasonMessage || undefined,
+      continuationToken: first?.continuationToken || undefined,
       retirementTime: answer.modelStatus?.retirementTime || undefined,
     },
     counts: isObject(usageMetadata) ? countsOf(usageMetadata) : undefined,

@@ -196,7 +196,7 @@ describe('an error in a stream ends it', () => {
     const failure = expect.objectContaining({
       kind: 'response',
       message: 'the stream ended with an error',
-      details: expect.objectContaining({ brokeOff, ...(serviceMessage ? { serviceMessage } : {}) }),
+      details: expect.objectContaining({ isCutOff: brokeOff, ...(serviceMessage ? { serviceMessage } : {}) }),
     })
     expect(() => reader.addEvent(value, event)).toThrow(failure)
     expect(() => takeOutOfEvent(value, event)).toThrow(failure)

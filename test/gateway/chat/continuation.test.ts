@@ -1,0 +1,276 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { CliError } from '../../../src/errors.ts'
+import type { Exchange } from '../../../src/wire/exchange.ts'
+import { createPatientClock } from '../../harness/clock.ts'
+import { answering, message, run, temporaryFolder } from '../../harness/run.ts'
+import { continued, events, inTurn, piece, used, whole } from '../parts.ts'
+
+const bodiesOf = ({ requests }: { requests: { text: string }[] }) =>
+  requests.map(({ text }) => JSON.parse(text))
+
+const noAnswer: Exchange = async (_, onSent) => {
+  onSent?.()
+  throw new CliError('unknown', 'the connection was closed before an answer')
+}
+
+const noConnection: Exchange = async () => {
+  throw new CliError('not-sent', 'the connection was refused')
+}
+
+/** Runs in a folder of its own, where the temporary folder is, too. */
+async function runIn(argv: string[], exchange: Exchange, files: Record<string, string> = {}) {
+  const cwd = temporaryFolder()
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content)
+  const ended = await run(argv, { cwd, exchange, env: { TMPDIR: cwd }, timers: createPatientClock() })
+  const saved = readdirSync(cwd).filter((name) => name.startsWith('parley-'))
+  const read = (name: string) => readFileSync(resolve(cwd, name), 'utf8')
+  return { ...ended, cwd, read, saved: saved.map(read), has: (name: string) => existsSync(join(cwd, name)) }
+}
+
+describe('an answer that ends with CONTINUATION', () => {
+  test('is continued with its token until another reason ends it', async () => {
+    const exchange = inTurn(
+      piece('One, ', continued('t1')),
+      piece('two, ', continued('t2')),
+      piece('three.', whole),
+    )
+    const ended = await run(['chat', 'count'], { exchange })
+    expect(ended).toMatchObject({ code: 0, out: 'One, two, three.\n', err: '' })
+    const contents = [{ role: 'user', parts: [{ text: 'count' }] }]
+    expect(bodiesOf(ended)).toEqual([
+      { contents },
+      { contents, continuationToken: 't1' },
+      { contents, continuationToken: 't2' },
+    ])
+  })
+
+  test('is continued by an edit of the given body: unknown fields, order and numbers stay', async () => {
+    const body =
+      '{ "zzz": 1e400, "contents": [{"parts":[{"text":"x"}]}],\n "generationConfig": {"topK": 1.0} }'
+    const exchange = inTurn(piece('a', continued('"t\u2028')), piece('b', whole))
+    const { requests } = await run(['chat', '-i', '-'], { stdin: body, exchange })
+    expect(requests.map(({ text }) => text)).toEqual([
+      body,
+      `${body.slice(0, -2)},"continuationToken":${JSON.stringify('"t\u2028')} }`,
+    ])
+  })
+
+  test('sums up usage, and counts requests as attempts', async () => {
+    const exchange = inTurn(
+      piece('a', continued('t1'), used(10, 100)),
+      answering('{}', { status: 503 }),
+      piece('b', continued('t2'), used(10, 200)),
+      piece('c', { finishReason: 'MAX_TOKENS' }, { ...used(10, 3), responseId: 'r3', modelVersion: 'm' }),
+    )
+    const ended = await runIn(['chat', 'x', '--usage', '--report', 'r'], exchange)
+    expect(ended).toMatchObject({ code: 0, out: 'abc\n' })
+    expect(ended.err).toMatch(
+      /cut at the output limit[\s\S]*m · MAX_TOKENS · 30 tokens in · 303 out · [\d.]+ s\n$/,
+    )
+    expect(JSON.parse(ended.read('r'))).toMatchObject({
+      attempts: 4,
+      stopReason: 'MAX_TOKENS',
+      id: 'r3',
+      usage: { inputTokens: 30, outputTokens: 303, totalTokens: 333 },
+    })
+  })
+
+  test('streams on: the text of each part is printed as it comes', async () => {
+    const exchange = inTurn(
+      events(piece('**One'), piece(', ', continued('t1'))),
+      events(piece('two**'), piece(' three.', whole)),
+    )
+    const laidOut = await run(['chat', 'x', '--stream', '--color', 'never'], { exchange, tty: ['stdout'] })
+    expect(laidOut).toMatchObject({ code: 0, out: 'One, two three.\n', err: '' })
+  })
+
+  test('is continued after a token that an earlier chunk of the stream has', async () => {
+    const exchange = inTurn(
+      events(piece('One', { continuationToken: 't1' }), piece('', { finishReason: 'CONTINUATION' })),
+      events(piece(' two', whole)),
+    )
+    const ended = await run(['chat', 'x', '--stream'], { exchange })
+    expect(ended).toMatchObject({ code: 0, out: 'One two\n' })
+    expect(bodiesOf(ended)[1].continuationToken).toBe('t1')
+  })
+
+  test('prints the bytes of every answer in order with --raw', async () => {
+    const parts = [`${piece('a', continued('t1'))}\n`, piece('b', whole)]
+    expect(await run(['chat', 'x', '--raw'], { exchange: inTurn(...parts) })).toMatchObject({
+      code: 0,
+      out: parts.join(''),
+    })
+    const chunks = [piece('a', continued('t1')), piece('b', whole)] as const
+    const exchange = inTurn(events(chunks[0]), events(chunks[1]))
+    expect(await run(['chat', 'x', '--raw', '--stream'], { exchange })).toMatchObject({
+      code: 0,
+      out: `${chunks.join('\n')}\n`,
+    })
+  })
+
+  test('is written to the file of -o as a whole', async () => {
+    const exchange = inTurn(piece('One, ', continued('t1')), piece('two.', whole))
+    const ended = await runIn(['chat', 'x', '-o', 'out'], exchange)
+    expect(ended).toMatchObject({ code: 0, out: '' })
+    expect(ended.read('out')).toBe('One, two.\n')
+  })
+
+  test('is one answer of a thread, without its token', async () => {
+    const exchange = inTurn(piece('One, ', continued('t1')), piece('two.', whole))
+    const ended = await runIn(['chat', 'x', '--thread', 't'], exchange)
+    expect(ended.code).toBe(0)
+    expect(JSON.parse(ended.read('t'))).toEqual({
+      contents: [
+        { role: 'user', parts: [{ text: 'x' }] },
+        { role: 'model', parts: [{ text: 'One, two.' }] },
+      ],
+    })
+  })
+
+  test('is checked against a schema as a whole, and a repeated question has no token', async () => {
+    const exchange = inTurn(
+      piece('{"n":', continued('t1')),
+      piece('"1"}', whole),
+      piece('{"n":', continued('t2')),
+      piece('1}', whole),
+    )
+    const argv = ['chat', 'x', '--schema', 's', '--schema-retries', '1', '--report', 'r']
+    const ended = await runIn(argv, exchange, { s: '{"properties":{"n":{"type":"number"}}}' })
+    expect(ended).toMatchObject({ code: 0, out: '{"n":1}\n' })
+    expect(bodiesOf(ended).map((body) => [body.continuationToken, body.contents.length])).toEqual([
+      [undefined, 1],
+      ['t1', 1],
+      [undefined, 3],
+      ['t2', 3],
+    ])
+    expect(JSON.parse(ended.read('r')).attempts).toBe(4)
+  })
+
+  test('need not have text in its first part', async () => {
+    const exchange = inTurn(piece('', continued('t1')), piece('', continued('t2')), piece('Hi', whole))
+    expect(await run(['chat', 'x'], { exchange })).toMatchObject({ code: 0, out: 'Hi\n' })
+  })
+})
+
+const failures: [what: string, answer: string | Exchange, code: number, words: string][] = [
+  ['gets no answer', noAnswer, 10, 'could not be continued: the connection was closed before an answer'],
+  ['cannot be sent', noConnection, 8, 'could not be continued: the connection was refused'],
+  ['is refused', answering('{}', { status: 400 }), 4, 'could not be continued: the gateway answered 400'],
+  ['meets no right', answering('{}', { status: 401 }), 3, 'could not be continued'],
+  ['is too much', answering('{}', { status: 429 }), 6, 'could not be continued'],
+  ['fails', answering('{}', { status: 500 }), 7, 'could not be continued'],
+  ['is cut', answering('{"candidates":'), 8, 'could not be continued'],
+  ['is an error', answering('{"error":{"status":"INTERNAL"}}'), 7, 'could not be continued'],
+  ['has the same token and no text', piece('', continued('t1')), 8, 'neither text nor a new token'],
+  ['has no token and no text', piece('', continued()), 8, 'neither text nor a new token'],
+  ['ends without text', '{"candidates":[{"finishReason":"STOP"}]}', 8, 'neither text nor a new token'],
+  [
+    'has only thoughts',
+    '{"candidates":[{"content":{"parts":[{"thought":true,"text":"hm"}]},"finishReason":"CONTINUATION"}]}',
+    8,
+    'neither text nor a new token',
+  ],
+]
+
+describe('half an answer is a failure, and is saved, if its continuation', () => {
+  test.each(failures)('%s', async (_, answer, code, words) => {
+    const first = piece('Half', continued('t1'), used(10, 20))
+    const exchange = () => inTurn(first, answer)
+    const flags = ['--retries', '0', '--report', 'r']
+    const printed = await runIn(['chat', 'x', ...flags], exchange())
+    expect([printed.code, printed.out]).toEqual([code, ''])
+    expect(printed.saved).toContain('Half')
+    expect(printed.err).toContain(words)
+    expect(printed.err).not.toContain('nothing was sent')
+    expect(JSON.parse(printed.read('r'))).toMatchObject({
+      attempts: 2,
+      sent: code === 10 ? 'unknown' : 'yes',
+      usage: { inputTokens: 10, outputTokens: 20 },
+    })
+
+    const written = await runIn(['chat', 'x', '-o', 'out', ...flags], exchange())
+    expect([written.code, written.out, written.has('out')]).toEqual([code, '', false])
+    expect(written.read('out.part')).toBe('Half')
+
+    const threaded = await runIn(['chat', 'x', '--thread', 't', ...flags], exchange())
+    expect([threaded.code, threaded.has('t')]).toEqual([code, false])
+    expect(threaded.saved).toContain('Half')
+
+    const json = await runIn(['chat', 'x', '--errors', 'json', ...flags], exchange())
+    const { error } = JSON.parse(json.err)
+    expect(error).toMatchObject({ exit: code, attempts: 2, sent: code === 10 ? 'unknown' : 'yes' })
+    expect([error.kept].flat().map(json.read)).toContain('Half')
+
+    const checked = await runIn(['chat', 'x', '--schema', 's', ...flags], exchange(), { s: 'true' })
+    expect([checked.code, checked.out]).toEqual([code, ''])
+    expect(checked.saved).toContain('Half')
+
+    const raw = await runIn(['chat', 'x', '--raw', ...flags], exchange())
+    expect(raw.code).toBe(code)
+    expect(raw.out.startsWith(first)).toBe(true)
+  })
+
+  test('fails after a part that was streamed: the printed text stays, and nothing is printed twice', async () => {
+    const exchange = inTurn(events(piece('Half', continued('t1'))), noAnswer)
+    const ended = await runIn(['chat', 'x', '--stream'], exchange)
+    expect([ended.code, ended.out, ended.saved]).toEqual([10, 'Half', []])
+  })
+
+  test('breaks off in the middle of its stream: all text is printed, or in FILE.part', async () => {
+    const exchange = () => inTurn(events(piece('One, ', continued('t1'))), events(piece('two')))
+    expect(await runIn(['chat', 'x', '--stream'], exchange())).toMatchObject({ code: 8, out: 'One, two' })
+    const written = await runIn(['chat', 'x', '--stream', '-o', 'out'], exchange())
+    expect([written.code, written.read('out.part')]).toEqual([8, 'One, two'])
+  })
+})
+
+test.each([
+  ['native', piece('Half', continued())],
+  ['a message', message('Half', { stop_reason: 'CONTINUATION' })],
+])('an answer that says CONTINUATION without a token is exit 8, and saved: %s', async (_, body) => {
+  const ended = await runIn(['chat', 'x'], inTurn(body))
+  expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['Half']])
+  expect(ended.err).toContain('the service says CONTINUATION and sends no token')
+})
+
+test.each([
+  [0, 10, 2],
+  [1, 0, 3],
+])(
+  'a continuation that got no answer is repeated only with --retry-unknown',
+  async (isRetried, code, count) => {
+    const exchange = inTurn(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
+    const flags = isRetried ? ['--retry-unknown'] : []
+    const ended = await run(['chat', 'x', ...flags], { exchange })
+    expect([ended.code, ended.requests.length]).toEqual([code, count])
+    expect(bodiesOf(ended).map((body) => body.continuationToken)).toEqual(
+      [undefined, 't1', 't1'].slice(0, count),
+    )
+    if (code === 0) expect(ended.out).toBe('One, two.\n')
+  },
+)
+
+test('an answer that has no end after 64 requests is exit 8', async () => {
+  let count = 0
+  const exchange: Exchange = (...call) => answering(piece('x', continued(`t${++count}`)))(...call)
+  const ended = await runIn(['chat', 'x'], exchange)
+  expect([ended.code, ended.out, ended.saved, ended.requests.length]).toEqual([8, '', ['x'.repeat(64)], 64])
+  expect(ended.err).toContain('it has no end after 64 requests')
+})
+
+test('an answer is not continued once the deadline has passed', async () => {
+  let now = 0
+  const timers = { now: () => now, wallTime: () => now, random: () => 0, wait: async () => {} }
+  const exchange: Exchange = (...call) => {
+    now += 700
+    return answering(piece('x', continued(`t${now}`)))(...call)
+  }
+  const cwd = temporaryFolder()
+  const argv = ['chat', 'x', '--deadline', '2', '--errors', 'json', '-o', 'out']
+  const ended = await run(argv, { cwd, exchange, timers: timers as never })
+  expect([ended.code, ended.requests.length]).toEqual([8, 3])
+  expect(JSON.parse(ended.err).error).toMatchObject({ deadline: true, retry: 'later', kept: 'out.part' })
+  expect(readFileSync(join(cwd, 'out.part'), 'utf8')).toBe('xxx')
+})

@@ -1,0 +1,34 @@
+import type { Exchange } from '../../src/wire/exchange.ts'
+import { answering } from '../harness/run.ts'
+
+/** Native body or chunk with a text; `end` has the finish reason and other fields of the candidate. */
+export const piece = (text: string, end: object = {}, more: object = {}) =>
+  JSON.stringify({ candidates: [{ content: { role: 'model', parts: [{ text }] }, ...end }], ...more })
+
+/** End of a part that the next request continues with this token. */
+export const continued = (continuationToken?: string) => ({ finishReason: 'CONTINUATION', continuationToken })
+
+export const whole = { finishReason: 'STOP' }
+
+/** Token counts of one response. */
+export const used = (promptTokenCount: number, candidatesTokenCount: number) => ({
+  usageMetadata: { promptTokenCount, candidatesTokenCount },
+})
+
+/** Native chunks as server-sent events. */
+export const events = (...chunks: string[]) =>
+  answering(
+    chunks.map((chunk) => `data: ${chunk}\n\n`),
+    { headers: { 'content-type': 'text/event-stream' } },
+  )
+
+/** Answers the requests in order: with a JSON body, or as an exchange does. */
+export function inTurn(...answers: (string | Exchange)[]): Exchange {
+  let count = 0
+  return (request, onSent) => {
+    const next = answers[count++]
+    if (next === undefined) throw new Error(`request ${count} was not expected`)
+    onSent?.()
+    return (typeof next === 'string' ? answering(next) : next)(request, onSent)
+  }
+}
