@@ -30,6 +30,8 @@ export interface CommandResult {
   stderr: string
   /** Reason of a failure, as the end of a sentence: `failed with exit code 1`. */
   problem: string | undefined
+  /** None if a signal or a limit ended the command. */
+  exitCode: number | undefined
 }
 
 const maxStdoutBytes = 2 ** 20
@@ -78,8 +80,8 @@ function collectOutput(
   let size = 0
   let tail = Buffer.alloc(0)
   return new Promise((resolve) => {
-    const end = (problem?: string) =>
-      resolve({ stdout: Buffer.concat(printed), stderr: tail.toString(), problem })
+    const end = (problem?: string, exitCode?: number) =>
+      resolve({ stdout: Buffer.concat(printed), stderr: tail.toString(), problem, exitCode })
     isOver.signal.addEventListener('abort', () => {
       stop()
       // A process that left the group may still hold these streams open. parley does not wait for it.
@@ -98,7 +100,7 @@ function collectOutput(
     child.once('error', (error: NodeJS.ErrnoException) =>
       end(`could not be run: ${describeFileError(error)}`),
     )
-    child.once('close', (code, signal) => end(describeEnd(code, signal)))
+    child.once('close', (code, signal) => end(describeEnd(code, signal), code ?? undefined))
   })
 }
 

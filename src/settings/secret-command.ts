@@ -9,6 +9,9 @@ import { schemas } from './schemas.ts'
 /** Milliseconds. */
 const longestRun = 60_000
 
+/** EX_TEMPFAIL of sysexits.h: the command may succeed later. */
+const temporaryFailure = 75
+
 /**
  * Runs a command in the shell; the first line of its output is the secret. The command has an empty stdin, and none of
  * the environment's secrets; on a terminal it may ask the person there. Throws a `CliError` with the command's stderr if it
@@ -28,7 +31,7 @@ export async function runSecretCommand(
   const longest = Math.min(longestRun, values.timeout * 1000 || Infinity)
   const isCut = left < longest
   const whenLate = isCut ? 'did not end before the deadline' : `did not end within ${longest / 1000} s`
-  const { stdout, stderr, problem } = await runCommand(
+  const { stdout, stderr, problem, exitCode } = await runCommand(
     {
       text: values[setting] ?? '',
       env: withoutSecrets(host.env),
@@ -40,10 +43,13 @@ export async function runSecretCommand(
     // By the clock of the machine: a person may be asked for something.
     { ...context, timers: realTimers },
   )
-  if (problem)
+  if (problem) {
+    const isLate = problem === whenLate
     throw failed(`${problem}${stderr.trim() ? `: ${stderr}` : ''}`).with({
-      deadline: (isCut && problem === whenLate) || undefined,
+      deadline: (isCut && isLate) || undefined,
+      retry: isLate || exitCode === temporaryFailure ? 'later' : undefined,
     })
+  }
   const [line = ''] = stdout.toString().split('\n', 1)
   const parsed = schemas.accessToken().safeParse(line)
   if (parsed.success) return parsed.data

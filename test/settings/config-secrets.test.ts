@@ -470,6 +470,18 @@ describe('a secret from a command (needs sh)', () => {
     expect(ended.err).not.toContain('canary')
   })
 
+  test.each([
+    ['exit 75', 'later'],
+    ['echo t; exit 75', 'later'],
+    ['exit 74', 'never'],
+    ['true', 'never'],
+  ])('that fails may succeed later only after exit code 75: %s', async (command, retry) => {
+    const ended = await run(['chat', 'x', '--errors', 'json'], from(command))
+    expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
+    const error = { kind: 'credentials', sent: 'no', safeToRetry: retry === 'later', retry }
+    expect(JSON.parse(ended.err).error).toMatchObject(error)
+  })
+
   test('is not asked for when it is not needed', async () => {
     const world = from('touch ran; echo t')
     for (const argv of [

@@ -66,15 +66,19 @@ test('K33: the limit of a command ends all that it has started (needs ps)', asyn
 })
 
 test('K36: one that takes longer than the deadline is ended with it (needs sh)', async () => {
-  const ended = await execute(['chat', 'x', '--deadline', '0.5'], world('sleep 15; echo t'))
+  const argv = ['chat', 'x', '--errors', 'json', '--deadline', '0.5']
+  const ended = await execute(argv, world('sleep 15; echo t'))
   expect(ended).toMatchObject({ code: 3, out: '' })
   expect(ended.err).toContain('did not end before the deadline')
+  expect(JSON.parse(ended.err).error).toMatchObject({ deadline: true, retry: 'later' })
 })
 
 test('K38: one that takes longer than --timeout is ended with it (needs sh)', async () => {
-  const ended = await execute(['chat', 'x', '--timeout', '0.5'], world('sleep 15; echo t'))
+  const argv = ['chat', 'x', '--errors', 'json', '--timeout', '0.5']
+  const ended = await execute(argv, world('sleep 15; echo t'))
   expect(ended).toMatchObject({ code: 3, out: '' })
   expect(ended.err).toContain('did not end within 0.5 s')
+  expect(JSON.parse(ended.err).error).toMatchObject({ retry: 'later' })
 })
 
 test('K33: one that prints without end is given up (needs sh)', async () => {
