@@ -65,6 +65,9 @@ function rowOf({ kind, details }: CliError): StatusRow {
 /** Whether whoever asked may ask for the same again, after a call that came to this. */
 export function retryOf(failure: CliError, { safeToRetry }: DeliveryOutcome): RetryAdvice {
   const { passes } = rowOf(failure)
+  const { isPermanent, deadline } = failure.details
+  // An unknown host or a bad certificate. A passed deadline ends all attempts too, but the next run has another one.
+  if (failure.kind === 'not-sent' && isPermanent && !deadline) return 'never'
   if (safeToRetry) return passes ? 'later' : 'never'
   return passes || failure.kind === 'response' ? 'look-first' : 'never'
 }

@@ -196,6 +196,13 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     err: [/^parley: down\.test: no such host\n {2}nothing was sent\n$/],
   }),
   ...both({
+    ...notSent,
+    name: 'N03 no such name, for programs',
+    url: () => 'https://down.test',
+    flags: ['--errors', 'json'],
+    err: ['"kind":"not-sent","exit":9,', '"sent":"no","safeToRetry":false,"retry":"never","attempts":1}'],
+  }),
+  ...both({
     name: 'N04 a name that cannot be looked up once',
     // What was looked up is counted for each process.
     isProcess: true,
@@ -253,6 +260,22 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     listen: { tls: () => selfSigned },
     err: [/^parley: localhost:\d+: its certificate is self-signed: --cacert FILE trusts it\n {2}nothing/],
   }),
+  ...both({
+    ...notSent,
+    name: 'N09 self-signed certificate, for programs',
+    url: secure,
+    listen: { tls: () => selfSigned },
+    flags: ['--errors', 'json'],
+    err: ['"sent":"no","safeToRetry":false,"retry":"never","attempts":1}'],
+  }),
+  {
+    ...notSent,
+    name: 'N04 a name that cannot be looked up, for programs',
+    isProcess: true,
+    url: () => 'https://again.test',
+    argv: [...chat, '--errors', 'json', '--retries', '0'],
+    err: ['"retry":"later"'],
+  },
   {
     ...notSent,
     name: 'N10 expired certificate',

@@ -128,7 +128,14 @@ describe('status', () => {
 /** What whoever asked may do about a failure, by how far the call got. */
 test.each<[what: string, error: CliError, fate: DeliveryState, asking: RetryAdvice, sending: RetryAdvice]>([
   ['nothing left', new CliError('not-sent', 'x'), 'not-sent', 'later', 'later'],
-  ['an unknown name', new CliError('not-sent', 'x', { isPermanent: true }), 'not-sent', 'later', 'later'],
+  ['an unknown name', new CliError('not-sent', 'x', { isPermanent: true }), 'not-sent', 'never', 'never'],
+  [
+    'a deadline while connecting',
+    new CliError('not-sent', 'x', { isPermanent: true, deadline: true }),
+    'not-sent',
+    'later',
+    'later',
+  ],
   ['a proxy that refuses', new CliError('credentials', 'x'), 'not-sent', 'never', 'never'],
   ['401', new CliError('credentials', 'x', { status: 401 }), 'refused', 'never', 'never'],
   ['402', new CliError('payment', 'x', { status: 402 }), 'refused', 'never', 'never'],
