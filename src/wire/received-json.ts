@@ -2,9 +2,12 @@ import type { CliError } from '../errors.ts'
 import { parseJson, tooDeep, tryParseJson } from './json/parse.ts'
 import { failureInstead, notUnderstood, readProblem } from './problem/problem.ts'
 
-/** Parses a body that is one JSON value. Throws a `CliError` that says what came instead. */
+/**
+ * Parses the body of an answer, which is one JSON value. Throws a `CliError` that says what came instead. An empty body, a
+ * page or cut JSON is often a gateway's, so the same request may succeed later.
+ */
 export function parseReceivedBody(body: string, contentType: string): unknown {
-  if (body.trim() === '') throw notUnderstood('the answer is empty')
+  if (body.trim() === '') throw notUnderstood('the answer is empty').with({ retry: 'later' })
   const what = contentType.startsWith('application/json') || !contentType ? '' : ` (${contentType})`
   return parse(body, `the answer${what}`, (message) => failureOfText(body, message))
 }
@@ -15,7 +18,13 @@ const longestKept = 64 * 1024
 /** Words are shown, but not a half JSON text: it may contain anything. */
 function failureOfText(text: string, message: string): CliError {
   const body = text.slice(0, longestKept)
-  return /^\s*[[{"]/.test(body) ? notUnderstood(message).with({ body }) : failureInstead(body, message)
+  const failure = /^\s*[[{"]/.test(body)
+    ? notUnderstood(message).with({ body })
+    : failureInstead(body, message)
+  // The type of an error decides by itself.
+  return failure.kind === 'response' && !failure.details.isErrorInSuccess
+    ? failure.with({ retry: 'later' })
+    : failure
 }
 
 /** Parses JSON that a service sent; `what` names it in the message. Throws a `CliError`. */

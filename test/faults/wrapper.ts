@@ -46,7 +46,7 @@ export function judge(argv: readonly string[], attempts: readonly Attempt[]): vo
   }
 }
 
-function dues(argv: readonly string[], { code, err, requests }: Attempt): (string | undefined)[] {
+function dues(argv: readonly string[], { code, err, error, requests }: Attempt): (string | undefined)[] {
   const mayHaveArrived = isForEvents(argv) && (requests.length === 0 || requests.some(isPost))
   switch (code) {
     case 0:
@@ -55,7 +55,7 @@ function dues(argv: readonly string[], { code, err, requests }: Attempt): (strin
       // An error under status 200 proves no refusal.
       return [mayHaveArrived && err.includes('"status":200') ? 'look-first' : 'later']
     case 9:
-      return ['later']
+      return [isPermanent.test(error.message ?? '') ? 'never' : 'later']
     case 7:
     case 10:
       return [mayHaveArrived ? 'look-first' : 'later']
@@ -63,7 +63,7 @@ function dues(argv: readonly string[], { code, err, requests }: Attempt): (strin
       if (mayHaveArrived) return ['look-first']
       // By its type.
       if (err.includes('ended with an error')) return ['later', 'never']
-      return [/broke off|ended early/.test(err) ? 'later' : 'never']
+      return [/broke off|ended early|is not JSON|is empty/.test(err) ? 'later' : 'never']
     case 15:
       return [argv.includes('follow') || argv.includes('--batch') ? 'later' : 'never']
     default:
@@ -71,6 +71,10 @@ function dues(argv: readonly string[], { code, err, requests }: Attempt): (strin
       return [mayHaveArrived && err.includes('the stream of events ended') ? 'look-first' : 'never']
   }
 }
+
+/** What no later run changes while the host, its certificate and the proxy stay as they are. */
+const isPermanent =
+  /no such host|certificate|does not use TLS|versions of TLS|did not answer in HTTP|to \S+: [34]\d\d/
 
 const isPost = (request: string) => request.startsWith('POST ')
 

@@ -302,7 +302,7 @@ describe('--errors json', () => {
   })
 
   test.each<[string, string[], string, object]>([
-    ['chat', ['chat', 'x'], '{"content":[{"ty', { kind: 'response', safeToRetry: false, retry: 'never' }],
+    ['chat', ['chat', 'x'], '{"content":[{"ty', { kind: 'response', safeToRetry: true, retry: 'later' }],
     ['chat', ['chat', 'x'], envelope('rate_limit_error', 'no'), { kind: 'rate-limited', retry: 'later' }],
     ['chat', ['chat', 'x'], envelope('billing_error', 'no'), { kind: 'payment', retry: 'never' }],
     [

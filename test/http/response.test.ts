@@ -1,7 +1,7 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answering, run } from '../harness/run.ts'
+import { answering, message, run } from '../harness/run.ts'
 
 const now = Date.UTC(2026, 0, 1)
 const timers = { now: () => now, wallTime: () => now, wait: async () => {}, random: () => 0 }
@@ -75,6 +75,47 @@ test.each<[status: number, headers: Record<string, string>, kind: string]>([
   [503, { 'retry-after': 'soon' }, 'service'],
 ])('a %i with %j is of kind %s', async (status, headers, kind) => {
   expect((await answered(status, headers)).kind).toBe(kind)
+})
+
+describe('a 200 without a whole answer may succeed later, and is requested once', () => {
+  const cut = message('paid for').slice(0, -20)
+  test.each([
+    ['an HTML page', '<!doctype html><title>Wait</title>', 'later'],
+    ['an empty body', '', 'later'],
+    ['blanks', ' \n', 'later'],
+    ['words', 'upstream connect error', 'later'],
+    ['cut JSON', cut, 'later'],
+    ['XML with a type that passes', '<Error><Code>SlowDown</Code><Message>m</Message></Error>', 'later'],
+    ['XML with a type that stays', '<Error><Code>AccessDenied</Code><Message>m</Message></Error>', 'never'],
+    ['an error of another type', '{"error":{"message":"no"}}', 'never'],
+    ['JSON of another shape', '{"a":1}', 'never'],
+  ])('%s', async (_, body, retry) => {
+    for (const argv of [
+      ['chat', 'x'],
+      ['chat', 'x', '--stream'],
+      ['chat', 'x', '--raw'],
+      ['image', 'x', '-m', 'i'],
+    ]) {
+      const { code, err, requests } = await run([...argv, '--retries', '2', '--errors', 'json'], {
+        exchange: answering(body),
+      })
+      expect(requests).toHaveLength(1)
+      if (code !== 0) expect(JSON.parse(err).error, argv.join(' ')).toMatchObject({ retry })
+    }
+  })
+
+  test.each([
+    ['chat', []],
+    ['image', ['-m', 'i']],
+  ])('in a line of a %s batch', async (command, flags) => {
+    const ended = await run([command, ...flags, '--batch', '-'], { stdin: '"x"\n', exchange: answering(cut) })
+    expect(ended).toMatchObject({ code: 8, requests: [{}] })
+    expect(JSON.parse(ended.out).error).toMatchObject({ kind: 'response', retry: 'later' })
+  })
+
+  test('a list that is not JSON would fail again', async () => {
+    expect((await told(answering('{"data":['), ['events', 'list', '-s', 's'])).retry).toBe('never')
+  })
 })
 
 test.each<[location: string | undefined, target: string]>([
