@@ -63,7 +63,7 @@ interface World {
 async function runBeside({ ids, act, when, echoes }: World): Promise<Outcome> {
   // A stream that leaves out the colleague is made up for by a list, once a second has passed.
   let passed = 0
-  const timers = { ...clock, now: () => clock.now() + passed, date: () => clock.wallTime() + passed }
+  const timers = { ...clock, now: () => clock.now() + passed, wallTime: () => clock.wallTime() + passed }
   const service = createAgentService({
     rounds: [[bash('t1'), custom('c1'), custom('c2')]],
     echoes,

@@ -12,7 +12,7 @@ import { endpoints } from '../../src/wire/endpoints.ts'
 
 const reading = endpoints.listEvents
 const asking = endpoints.chat
-const event = { ...endpoints.sendEvents, look: 'parley events list -s s1' }
+const event = { ...endpoints.sendEvents, inspectCommand: 'parley events list -s s1' }
 const once: DeliveryRules = { repeat: 'not-taken' }
 
 const nothing = 'nothing was sent'
