@@ -10,11 +10,11 @@ import { decodeUtf8, tryDecodeUtf8 } from '../io/utf8.ts'
 import { addressOf, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { type CollectedBody, collectBody, type HttpResponse } from '../wire/exchange.ts'
-import { spellBody } from '../wire/json/body-text.ts'
+import { createBodyText } from '../wire/json/body-text.ts'
 import { editJson, parseAssignment } from '../wire/json/edit.ts'
 import { parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
-import { type Cursor, createPageTrail, type Page, readList, readPage } from '../wire/page.ts'
-import { failureInBody, isErrorEnvelope, notUnderstood } from '../wire/problem/problem.ts'
+import { type Cursor, createPageHistory, type Page, readList, readPage } from '../wire/page.ts'
+import { isErrorEnvelope, notUnderstoodError, readFailureInBody } from '../wire/problem/problem.ts'
 
 export interface ApiOptions {
   method?: Endpoint['method']
@@ -96,7 +96,7 @@ async function readBody(context: Context, { input, set = [] }: ApiOptions): Prom
   if (isOther && assignments.length === 0) return given
   const text = decodeUtf8(given, name)
   parseGivenJson(text, name, "other bodies need -H 'Content-Type: TYPE'")
-  return Buffer.from(spellBody(() => editJson(text, assignments)))
+  return Buffer.from(createBodyText(() => editJson(text, assignments)))
 }
 
 /**
@@ -153,7 +153,7 @@ async function printAnswer(
   const value = bytes.length < maxErrorBytes && tryParseJson(Buffer.from(bytes).toString())
   if (!isErrorEnvelope(value)) return
   file?.discard()
-  const failure = failureInBody(value)
+  const failure = readFailureInBody(value)
   throw file && !file.isDirect ? failure.with({ head: answer, rawBody: bytes }) : failure
 }
 
@@ -269,7 +269,7 @@ async function paginate(
   output: Output,
 ): Promise<void> {
   const printer = createRawPrinter(output)
-  const trail = createPageTrail('the list')
+  const trail = createPageHistory('the list')
   const address = settings.values[addressOf[endpoint.service]]
   let next = { path: endpoint.path, query: parts.query ?? '' }
   let by = 'next_page'
@@ -297,7 +297,7 @@ async function paginate(
 
 function readItems(bytes: Uint8Array): Page {
   const text = tryDecodeUtf8(bytes)
-  if (text === undefined) throw notUnderstood('the list is not UTF-8 text')
+  if (text === undefined) throw notUnderstoodError('the list is not UTF-8 text')
   return readPage(text, 'the list')
 }
 
@@ -310,7 +310,7 @@ function resolveNextPage(
   try {
     if (/^https?:\/\//i.test(value)) return readPath(value, address)
   } catch (error) {
-    throw notUnderstood(`next_page cannot be followed: ${(error as Error).message}`)
+    throw notUnderstoodError(`next_page cannot be followed: ${(error as Error).message}`)
   }
   const kept = query.split('&').filter((field) => field !== '' && !/^(page|after_id)(=|$)/.test(field))
   return { path, query: [...kept, `${name}=${encodeURIComponent(value)}`].join('&') }

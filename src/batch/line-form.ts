@@ -1,6 +1,6 @@
 import { usageError } from '../errors.ts'
 import { isObject, parseJson } from '../wire/json/parse.ts'
-import { childrenOf, findChild, skipBlanks } from '../wire/json/scanner.ts'
+import { findChild, listChildren, skipBlanks } from '../wire/json/scanner.ts'
 
 /** One line of a batch as its author wrote it: a prompt, or a whole body as it is spelled there. */
 export type LineForm = { id?: Id; model?: string } & ({ prompt: string } | { body: string })
@@ -88,7 +88,7 @@ function withoutField(object: string, name: string): string {
   const kept: string[] = []
   let start = object.indexOf('{') + 1
   let end = start
-  for (const child of childrenOf(object, start - 1)) {
+  for (const child of listChildren(object, start - 1)) {
     end = skipBlanks(object, child.end)
     if (child.name !== name) kept.push(object.slice(start, end))
     start = end + 1

@@ -1,5 +1,5 @@
 import type { Spent } from '../content/tokens.ts'
-import { onOneLine } from '../wire/page.ts'
+import { toOneLineJson } from '../wire/page.ts'
 import type { BatchLine, LineAnswer } from './input.ts'
 
 /** The line that a result belongs to. */
@@ -30,7 +30,7 @@ const formatSubject = ({ index, id, hash }: Subject): string =>
   JSON.stringify({ index, id, hash }).slice(0, -1)
 
 function formatContent(content: LineAnswer['content']): string {
-  if ('json' in content) return `"json":${onOneLine(content.json).trim()}`
-  if ('response' in content) return `"response":${onOneLine(content.response).trim()}`
+  if ('json' in content) return `"json":${toOneLineJson(content.json).trim()}`
+  if ('response' in content) return `"response":${toOneLineJson(content.response).trim()}`
   return JSON.stringify(content).slice(1, -1)
 }

@@ -5,7 +5,7 @@ import { AppendedFile } from '../io/appended-file.ts'
 import { type Lock, lockForRun } from '../io/lock.ts'
 import { absolutePath } from '../io/paths.ts'
 import { splitLines } from '../io/raw-lines.ts'
-import { longestText } from '../wire/json/body-text.ts'
+import { maxTextLength } from '../wire/json/body-text.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
 
@@ -145,7 +145,7 @@ export async function readEarlier(
   reader: ResultReader,
 ): Promise<Earlier> {
   const earlier = new Earlier()
-  for await (const lines of splitLines(chunks, longestText)) {
+  for await (const lines of splitLines(chunks, maxTextLength)) {
     for (const { bytes, end, isWhole } of lines) {
       const result = bytes && readResult(bytes, reader)
       const isTorn = !isWhole && !result && bytes !== undefined && isBeginning(bytes)

@@ -1,6 +1,6 @@
 import { usageError, usageErrorOfProblems } from '../errors.ts'
-import { spellBody } from '../wire/json/body-text.ts'
-import { type Assignment, appending, assigning, editJson } from '../wire/json/edit.ts'
+import { createBodyText } from '../wire/json/body-text.ts'
+import { type Assignment, createAppending, createAssignment, editJson } from '../wire/json/edit.ts'
 import { describeIssues, isObject, parseGivenJson } from '../wire/json/parse.ts'
 
 export type Part = { text: string } | { inlineData: { mimeType: string; data: string } }
@@ -40,7 +40,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
     [['generationConfig', 'temperature'], temperature],
     [['generationConfig', 'maxOutputTokens'], maxOutputTokens],
   ]
-  const set = fields.flatMap(([path, json]) => (json === undefined ? [] : [assigning(path, json)]))
+  const set = fields.flatMap(([path, json]) => (json === undefined ? [] : [createAssignment(path, json)]))
   const body = given && (await check(given))
   // A body with `messages` belongs to another endpoint of the gateway.
   const isOther = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
@@ -48,11 +48,11 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
     const way = "'parley api gateway /v1/message' takes it; here it goes only as it is"
     throw usageError(`${given.name}: it has messages and no contents: ${way}`)
   }
-  const text = spellBody(() => {
+  const text = createBodyText(() => {
     const added = { role: 'user', parts: turn }
     // Adding a long prompt to a parsed body would copy it once more.
     if (!given) return editJson(JSON.stringify({ contents: [added] }), [...set, ...assignments])
-    const more = turn.length > 0 ? [appending(['contents'], JSON.stringify(added))] : []
+    const more = turn.length > 0 ? [createAppending(['contents'], JSON.stringify(added))] : []
     return editJson(given.text, [...more, ...set, ...assignments])
   })
   if (text !== given?.text && (given || assignments.length > 0)) await check({ text, name: 'the body' })

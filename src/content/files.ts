@@ -2,7 +2,7 @@ import { usageError } from '../errors.ts'
 import { detectMimeType, isPdf } from '../io/file-kind.ts'
 import type { Input } from '../io/input.ts'
 import { decodeUtf8, isUtf16, tryDecodeUtf8 } from '../io/utf8.ts'
-import { longestText } from '../wire/json/body-text.ts'
+import { maxTextLength } from '../wire/json/body-text.ts'
 
 /** A file for a request. The text of stdin has no name. */
 export type GivenFile = { name?: string; text: string } | { mimeType: string; base64: string }
@@ -43,4 +43,4 @@ export async function readGivenFile(
 }
 
 /** Base64 is a third longer, and must fit into a string. */
-const maxFileBytes = Math.floor(longestText / 4) * 3
+const maxFileBytes = Math.floor(maxTextLength / 4) * 3

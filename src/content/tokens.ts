@@ -1,7 +1,7 @@
 import { addAnswerFacts, addToSums, type Summary } from '../summary.ts'
 import type { AnswerCounts, AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { AnswerReader } from '../wire/gateway/answer-reader.ts'
-import { sumOf, type TokenCount } from '../wire/token-count.ts'
+import { sumTokens, type TokenCount } from '../wire/token-count.ts'
 
 /** The tokens of an answer, as far as the service tells. */
 export interface TokenUsage extends AnswerCounts {
@@ -19,7 +19,7 @@ export function inAndOut({ inputTokens, outputTokens, totalTokens }: AnswerCount
     told.push(`${inputTokens === null ? 'unknown tokens' : tokensInWords(inputTokens)} in`)
   if (outputTokens !== undefined)
     told.push(`${outputTokens === null ? 'unknown' : groupDigits(outputTokens)} out`)
-  if (typeof totalTokens === 'number' && totalTokens !== sumOf(inputTokens, outputTokens))
+  if (typeof totalTokens === 'number' && totalTokens !== sumTokens(inputTokens, outputTokens))
     told.push(`${told.length > 0 ? groupDigits(totalTokens) : tokensInWords(totalTokens)} in all`)
   return told
 }
@@ -32,7 +32,7 @@ export const groupDigits = (number: number): string =>
 export function usageOf(summary: AnswerSummary): TokenUsage | undefined {
   const { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens } = summary
   const counts = { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens }
-  const totalTokens = summary.totalTokens ?? sumOf(...Object.values(counts))
+  const totalTokens = summary.totalTokens ?? sumTokens(...Object.values(counts))
   if (totalTokens === undefined) return undefined
   return { ...counts, reasoningTokens: summary.reasoningTokens, totalTokens }
 }

@@ -8,7 +8,7 @@ import { describeIssues, tooDeep, tryParseJson } from '../wire/json/parse.ts'
 import { betas } from '../wire/sessions/betas.ts'
 import type { SendEvents } from '../wire/sessions/send-events.ts'
 import type { CreateSession } from '../wire/sessions/session-requests.ts'
-import { startOf } from '../wire/text-start.ts'
+import { takeStart } from '../wire/text-start.ts'
 import {
   createLimiter,
   type Faults,
@@ -165,7 +165,7 @@ async function findProblems(
   const hasDoubts = endpoint.service === 'agents' && strict !== undefined && problems.length === 0
   const doubts = hasDoubts ? [...doubtsAboutHeaders(headers), ...doubtsAboutEvents(body)] : []
   const refused = strict?.refuses ? [...problems, ...doubts] : problems
-  if (refused.length > 0) return errorResponse(400, startOf(refused.join('; '), longestMessage))
+  if (refused.length > 0) return errorResponse(400, takeStart(refused.join('; '), longestMessage))
   for (const doubt of doubts.slice(0, mostTold)) strict?.onDoubt(doubt)
   return undefined
 }

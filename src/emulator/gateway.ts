@@ -1,6 +1,6 @@
 import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import { isObject } from '../wire/json/parse.ts'
-import { startOf } from '../wire/text-start.ts'
+import { takeStart } from '../wire/text-start.ts'
 import { type EmulatedResponse, eventsResponse, jsonResponse, newId } from './response.ts'
 import { sampleFor, sampleOf } from './sample.ts'
 
@@ -15,7 +15,7 @@ const remark = 'No model read your prompt; these words only stand where an answe
 export const tokensIn = (text: string): number => Math.ceil(text.length / 4)
 
 /** The beginning of what a client said, to be repeated. */
-export const brief = (text: string): string => (text.length > 80 ? `${startOf(text, 80)}…` : text)
+export const brief = (text: string): string => (text.length > 80 ? `${takeStart(text, 80)}…` : text)
 
 /** Of each turn. */
 const textsOf = ({ contents = [] }: GenerateRequest): string[] =>
@@ -35,7 +35,7 @@ export function composeAnswer(request: GenerateRequest, model: string, said?: st
   const { responseJsonSchema: schema } = (request.generationConfig ?? {}) as { responseJsonSchema?: unknown }
   const whole = said ?? (isObject(schema) ? sampleOf(schema) : sampleFor(texts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
-  const text = startOf(whole, limit)
+  const text = takeStart(whole, limit)
   return {
     id: newId('msg'),
     model,

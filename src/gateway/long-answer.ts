@@ -6,7 +6,7 @@ import { addToSums } from '../summary.ts'
 import { type AnswerSummary, hasContinuation } from '../wire/gateway/answer-forms.ts'
 import { spellBody } from '../wire/json/body-text.ts'
 import { assigning, editJson } from '../wire/json/edit.ts'
-import { notUnderstood } from '../wire/problem/problem.ts'
+import { notUnderstoodError } from '../wire/problem/problem.ts'
 
 /** Part of an answer that one response has. */
 export interface AnswerPart {
@@ -125,7 +125,7 @@ export const createDeadlineCheck =
   ({ limit, timers }: Pick<Context, 'limit' | 'timers'>) =>
   () => {
     if (timers.now() < limit.deadline) return
-    throw notUnderstood('the deadline passed').with({ deadline: true, retry: 'later' })
+    throw notUnderstoodError('the deadline passed').with({ deadline: true, retry: 'later' })
   }
 
-const incomplete = (why: string) => notUnderstood(`the answer is not complete: ${why}`)
+const incomplete = (why: string) => notUnderstoodError(`the answer is not complete: ${why}`)

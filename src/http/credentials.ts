@@ -10,7 +10,7 @@ import {
   secretsOf,
 } from '../settings/resolve.ts'
 import { type SettingName, variableOf } from '../settings/table.ts'
-import { isPlainRemote } from '../wire/address.ts'
+import { isUnencryptedRemote } from '../wire/address.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
 import type { Request } from './request.ts'
@@ -89,7 +89,7 @@ function requireUsable(
 export function refusePlainHttp({ values, origins }: ResolvedSettings, service: Service): void {
   const name = addressOf[service]
   const address = values[name]
-  if (address === undefined || values.allowHttp || !isPlainRemote(address)) return
+  if (address === undefined || values.allowHttp || !isUnencryptedRemote(address)) return
   const { host } = new URL(address)
   throw unusable(
     `${origins[name]?.name}: plain http to ${host} would not be encrypted: use https, or --allow-http`,

@@ -1,8 +1,8 @@
 import type { Transform } from 'node:stream'
 import { CliError } from '../errors.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
-import { longestText } from '../wire/json/body-text.ts'
-import { notUnderstood } from '../wire/problem/problem.ts'
+import { maxTextLength } from '../wire/json/body-text.ts'
+import { notUnderstoodError } from '../wire/problem/problem.ts'
 
 type Body = AsyncIterable<Uint8Array>
 type Zlib = typeof import('node:zlib')
@@ -17,7 +17,7 @@ const mostCodings = 5
  * Decodes a `Content-Encoding`, although none was asked for, and limits the body's length. A coding that is unknown,
  * or does not fit the body, is a failure of the body alone: the status still counts. So is a body of more than `most` bytes.
  */
-export function decodeBody(response: HttpResponse, most = longestText): HttpResponse {
+export function decodeBody(response: HttpResponse, most = maxTextLength): HttpResponse {
   const codings = (response.headers['content-encoding'] ?? '')
     .split(',')
     .map((coding) => coding.trim().toLowerCase())
@@ -95,4 +95,4 @@ async function* continued(start: Uint8Array, rest: AsyncIterator<Uint8Array>): A
   }
 }
 
-const unreadable = (why: string) => notUnderstood(`the answer cannot be read: ${why}`)
+const unreadable = (why: string) => notUnderstoodError(`the answer cannot be read: ${why}`)

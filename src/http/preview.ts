@@ -8,7 +8,7 @@ import { isSecretHeader, type Secrets } from '../secrets.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
-import { onOneLine } from '../wire/page.ts'
+import { toOneLineJson } from '../wire/page.ts'
 import { refusePlainHttp } from './credentials.ts'
 import type { Request } from './request.ts'
 
@@ -52,7 +52,7 @@ function toDryRun(
   if (!body) return `${head}\n`
   const json = bodyAsJson(body)
   return isLine
-    ? `${head.slice(0, -1)},"body":${onOneLine(json)}}\n`
+    ? `${head.slice(0, -1)},"body":${toOneLineJson(json)}}\n`
     : `${head.slice(0, -2)},\n  "body": ${json}\n}\n`
 }
 

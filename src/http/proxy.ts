@@ -1,6 +1,6 @@
 import { BlockList, isIP, type Socket } from 'node:net'
 import { CliError } from '../errors.ts'
-import { addressProblem, isLoopback } from '../wire/address.ts'
+import { findAddressProblem, isLoopback } from '../wire/address.ts'
 import { ready } from './socket.ts'
 
 export interface HttpProxy {
@@ -36,7 +36,7 @@ function parseProxy(given: string, variable: string): HttpProxy {
   const isCut = address.includes('@')
   const problem = isCut
     ? "must have '/', '?' and '#' percent-encoded in its user name and password"
-    : addressProblem(address)
+    : findAddressProblem(address)
   if (problem) {
     const advice = isCut ? '' : ': give HOST:PORT or http://HOST:PORT'
     throw new CliError('credentials', `${variable} ${problem}${advice}`, {

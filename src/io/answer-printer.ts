@@ -1,4 +1,4 @@
-import { startOf } from '../wire/text-start.ts'
+import { takeStart } from '../wire/text-start.ts'
 import { escapeControls } from './escape.ts'
 import type { Output } from './output.ts'
 
@@ -51,7 +51,7 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
       isInLine = !text.endsWith('\n')
       // Encoding the whole text at once would double its memory.
       for (let start = 0; start < text.length; ) {
-        const next = startOf(text.slice(start, start + maxWriteLength + 1), maxWriteLength)
+        const next = takeStart(text.slice(start, start + maxWriteLength + 1), maxWriteLength)
         await output.write(next)
         start += next.length
       }

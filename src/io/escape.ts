@@ -1,4 +1,4 @@
-import { startOf } from '../wire/text-start.ts'
+import { takeStart } from '../wire/text-start.ts'
 
 /**
  * Characters that can control a terminal: C0 except newline and tab, DEL, C1, and the bidi controls, which
@@ -24,7 +24,7 @@ const jsonEscape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padSt
 
 /** Returns remote text as a single line of at most `length` characters. */
 export function oneLine(text: string, length = 500): string {
-  const start = startOf(text, length * 4)
+  const start = takeStart(text, length * 4)
   const characters = [...escapeControls(start.replace(/\s+/g, ' ').trim())]
   const isWhole = characters.length <= length && start.length === text.length
   return isWhole ? characters.join('') : `${characters.slice(0, length - 1).join('')}…`

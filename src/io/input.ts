@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { asFileError, CliError, deadlineBeforeSending, usageError } from '../errors.ts'
 import { type Limit, schedule, type Timers, withTimeLimit } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
-import { longestText } from '../wire/json/body-text.ts'
+import { maxTextLength } from '../wire/json/body-text.ts'
 import { absolutePath } from './paths.ts'
 import { decodeUtf8, isBlank, tooLongError } from './utf8.ts'
 
@@ -75,7 +75,7 @@ export class Input {
     try {
       const path = absolutePath(host, name)
       const stat = await fs.stat(path)
-      if (stat.isFile() && stat.size > longestText) throw tooLongError(shown)
+      if (stat.isFile() && stat.size > maxTextLength) throw tooLongError(shown)
       if (stat.isFile() || stat.isDirectory()) return await fs.readFile(path)
       return await this.#read(
         (stop) => openReadable(path, stop),
@@ -174,12 +174,12 @@ export class Input {
     const { timers } = host
     const stop = new AbortController()
     const pieces = withWaitingNote(read(open, name, stop.signal), timers, onIdle)
-    const whole = readBody(pieces, longestText + 1)
+    const whole = readBody(pieces, maxTextLength + 1)
     const bytes = await withTimeLimit(whole, { time: limit.deadline, timers }, () => {
       stop.abort()
       return deadlineBeforeSending(`the deadline passed while ${name} was read`)
     })
-    if (bytes.length > longestText) throw tooLongError(name)
+    if (bytes.length > maxTextLength) throw tooLongError(name)
     await yieldToSignals()
     return bytes
   }

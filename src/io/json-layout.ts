@@ -1,5 +1,5 @@
 import { tryParseJson } from '../wire/json/parse.ts'
-import { endOfValue, isDeeperThan, skipBlanks } from '../wire/json/scanner.ts'
+import { findEndOfValue, isDeeperThan, skipBlanks } from '../wire/json/scanner.ts'
 import { escapeJson } from './escape.ts'
 import type { Span } from './spans.ts'
 
@@ -25,7 +25,7 @@ export function* formatJsonLines(json: string): Generator<Span[]> {
       line = depth > 0 ? [{ text: '  '.repeat(depth), sgr: '' }] : []
     }
     if (mark === '{' || mark === '[') depth++
-    const end = ',:{}[]'.includes(mark) ? place + 1 : endOfValue(json, place)
+    const end = ',:{}[]'.includes(mark) ? place + 1 : findEndOfValue(json, place)
     line.push(spanOf(json, place, end))
     before = mark
     place = skipBlanks(json, end)

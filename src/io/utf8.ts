@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import { usageError } from '../errors.ts'
-import { longestText } from '../wire/json/body-text.ts'
+import { maxTextLength } from '../wire/json/body-text.ts'
 
 /**
  * Decodes text and drops its byte order mark. Throws a usage error if it is too long, or not UTF-8, with the
  * place of the first invalid byte.
  */
 export function decodeUtf8(bytes: Uint8Array, name: string): string {
-  if (bytes.length > longestText) throw tooLongError(name)
+  if (bytes.length > maxTextLength) throw tooLongError(name)
   const text = tryDecodeUtf8(bytes)
   if (text !== undefined) return text
   const invalid = firstInvalid(bytes)
@@ -17,7 +17,7 @@ export function decodeUtf8(bytes: Uint8Array, name: string): string {
 
 /** Decodes text. Returns `undefined` if it is too long or not UTF-8. */
 export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
-  if (bytes.length > longestText || !isUtf8(bytes)) return undefined
+  if (bytes.length > maxTextLength || !isUtf8(bytes)) return undefined
   // TextDecoder would first make a copy of two bytes per character.
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()
   return text.startsWith('\ufeff') ? text.slice(1) : text

@@ -1,4 +1,4 @@
-import { startOf } from '../wire/text-start.ts'
+import { takeStart } from '../wire/text-start.ts'
 
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
@@ -20,7 +20,7 @@ const briefName = 60
 
 /** The beginning of a name or an id, in at most so many columns. */
 export const briefly = (text: string, columns = Infinity): string =>
-  cut(plainly(text.length > briefName ? `${startOf(text, briefName)}…` : text), columns)
+  cut(plainly(text.length > briefName ? `${takeStart(text, briefName)}…` : text), columns)
 
 /** At most so many: a character beyond ASCII may be two wide. Rather a row too short than one that the terminal wraps. */
 export const columnsOf = (text: string): number =>

@@ -1,6 +1,12 @@
 import { createHash } from 'node:crypto'
 import { isObject } from '../wire/json/parse.ts'
-import { childrenOf, isDeeperThan, parseWithSourceTexts, skipBlanks, tokensIn } from '../wire/json/scanner.ts'
+import {
+  isDeeperThan,
+  listChildren,
+  listTokens,
+  parseWithSourceTexts,
+  skipBlanks,
+} from '../wire/json/scanner.ts'
 import {
   answeredId,
   answerFields,
@@ -336,12 +342,12 @@ export function markOf(
   { type, server, name }: { [Field in 'type' | 'server' | 'name']?: unknown },
   text = '{}',
 ): string {
-  const children = [...childrenOf(text, skipBlanks(text, 0))]
+  const children = [...listChildren(text, skipBlanks(text, 0))]
   const given = children
     .filter((child) => child.name === 'input')
     .map(({ start, end }) => text.slice(start, end))
   const inputs = (given.length > 0 ? given : ['{}']).map((input) =>
-    isDeeperThan(input, deepestInput) ? input : [parseWithSourceTexts(input), [...tokensIn(input)].sort()],
+    isDeeperThan(input, deepestInput) ? input : [parseWithSourceTexts(input), [...listTokens(input)].sort()],
   )
   const whole = JSON.stringify([type, server ?? null, name, inputs], (_, value) =>
     isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,

@@ -1,4 +1,4 @@
-import { addressProblem } from '../wire/address.ts'
+import { findAddressProblem } from '../wire/address.ts'
 import { betaForm } from '../wire/sessions/betas.ts'
 import * as z from '../wire/zod.ts'
 import { durationForms, parseDuration } from './duration.ts'
@@ -73,7 +73,7 @@ const address = z.lazily(() =>
   z.string().check(
     z.trim(),
     z.check((context) => {
-      const message = addressProblem(context.value)
+      const message = findAddressProblem(context.value)
       if (message) context.issues.push({ code: 'custom', message, input: undefined })
     }),
   ),

@@ -1,14 +1,17 @@
-/** Why a text cannot be a service's address, in words that never quote it (it may contain a password), or `undefined`. */
-export function addressProblem(text: string): string | undefined {
+/**
+ * Returns why a text cannot be a service's address, or `undefined`. The message never quotes the text, which
+ * may contain a password.
+ */
+export function findAddressProblem(text: string): string | undefined {
   if (/[\s\p{Cc}]/u.test(text)) return 'must not contain blanks or control characters'
-  // URL reads it as a slash, curl as a part of the user name: they would ask different hosts.
+  // URL reads a backslash as a slash, curl as part of the user name: they would connect to different hosts.
   if (text.includes('\\')) return 'must not contain a backslash'
-  // Without the slashes URL takes 'https:8080' for a number of a host, curl for a host and its port.
+  // Without slashes, URL reads 'https:8080' as a host number, curl as host and port.
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return 'must begin with https:// or http://'
   if (!URL.canParse(text)) return 'is not a valid URL'
   const url = new URL(text)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https:// or http://'
-  // URL drops an empty one, which a command to paste would have.
+  // URL drops empty user info, but a printed command would contain it.
   if (url.username || url.password || /^[^/]*\/\/[^/?#]*@/.test(text))
     return 'must not contain a user name or password'
   if (url.search || text.includes('?')) return 'must not contain a query'
@@ -17,15 +20,15 @@ export function addressProblem(text: string): string | undefined {
   return undefined
 }
 
-/** Whether requests to an address leave this machine unencrypted, judged by the parsed host. */
-export function isPlainRemote(address: string): boolean {
+/** Returns whether requests to an address leave this machine unencrypted. */
+export function isUnencryptedRemote(address: string): boolean {
   const { protocol, hostname } = new URL(address)
   return protocol === 'http:' && !isLoopback(hostname)
 }
 
 /**
- * Whether a host is this machine, by its name alone: as `URL` has it, an IPv6 address in brackets, or as it is given
- * to listen on. `localhost.` is not: that name is looked up in DNS, and whoever answers there decides where it leads.
+ * Returns whether a host name means this machine. IPv6 addresses are in brackets or bare. `localhost.` does
+ * not count: DNS resolves it, so a DNS server decides where it leads.
  */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase().replace(/^\[|\]$/g, '')

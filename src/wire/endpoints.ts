@@ -4,11 +4,13 @@ import type * as z from './zod.ts'
 export interface Endpoint extends DeliveryRules {
   service: 'gateway' | 'agents'
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
-  /** `{name}` is replaced by a value, as one segment of the path or a part of one. */
+  /** `{name}` is a placeholder for a path segment or a part of one. */
   path: string
-  /** The content type to ask for, if it is not JSON. */
+  /** Requested content type. Default: JSON. */
   accept?: string
-  /** Checks a request's body. Loaded when it is needed: to build a schema takes as long as to send a prompt. */
+  /**
+   * Loads the schema of the request body. Lazy, because building a schema takes as long as sending a prompt.
+   */
   request?(): Promise<z.ZodMiniType>
 }
 
@@ -21,7 +23,7 @@ const generation = {
 const reading = { service: 'agents', method: 'GET', repeat: 'always' } as const
 const posting = { service: 'agents', method: 'POST', repeat: 'not-taken' } as const
 
-/** Every endpoint that parley uses, and its emulator answers. */
+/** Every endpoint that parley uses. The emulator implements the same endpoints. */
 export const endpoints = {
   chat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:generateContent' },
   streamChat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:streamGenerateContent' },

@@ -1,29 +1,36 @@
 import { collectBody } from './exchange.ts'
 import { isObject } from './json/parse.ts'
-import { createWalk, keyAt } from './json/scanner.ts'
-import { failureInBody, failureInstead, isErrorEnvelope, notUnderstood } from './problem/problem.ts'
+import { createWalk, readKey } from './json/scanner.ts'
+import {
+  isErrorEnvelope,
+  notUnderstoodError,
+  readFailureInBody,
+  unexpectedBodyFailure,
+} from './problem/problem.ts'
 import { parseReceived } from './received-json.ts'
 
-/** How the page after this one is asked for: a parameter of the query. */
+/** Query parameter that requests the next page. */
 export interface Cursor {
   name: 'page' | 'after_id'
   value: string
 }
 
-/** A page of a list. */
+/** One page of a list. */
 export interface Page {
   data: unknown[]
-  /** The same as it is spelled, each on one line. */
+  /** Source text of each element, on one line. */
   texts: string[]
-  /** It says whether there is more. */
-  isMarked: boolean
-  /** How to go on, if there is more. Throws a `CliError` if the page says that there is more, but not how to ask. */
+  /** The page states whether there is another one. */
+  statesNext: boolean
+  /**
+   * Returns how to request the next page. Throws a `CliError` if the page has a next one but no token for it.
+   */
   next(): Cursor | undefined
 }
 
 /**
- * Reads a body with a list by `read`. Of one that breaks off, `keep` is given what `read` makes of the elements that came
- * whole, before the failure is thrown.
+ * Reads a body with a list by `read`. If the body is cut, calls `keep` with the complete elements before it
+ * throws the failure.
  */
 export async function readList<T>(
   body: AsyncIterable<Uint8Array>,
@@ -36,92 +43,100 @@ export async function readList<T>(
     return read(collected.bytes())
   } catch (error) {
     try {
-      const elements = wholeElements(new TextDecoder().decode(collected.bytes()))
+      const elements = readWholeElements(new TextDecoder().decode(collected.bytes()))
       if (elements.length > 0) keep(read(Buffer.from(`[${elements.join(',')}]`)))
     } catch {
-      // It is not the beginning of such a list.
+      // The text is not the start of such a list.
     }
     throw error
   }
 }
 
-/** Those of a list, bare or in the field `data`, that was cut off. A number or a word at its end may not be whole. */
-function wholeElements(text: string): string[] {
+/**
+ * Returns the complete elements of a cut list, bare or in the field `data`. A number or word at the end of
+ * the text may be incomplete.
+ */
+function readWholeElements(text: string): string[] {
   const start = /[}\]"]\s*$/.test(text) ? `${text},` : text
-  return [...elementsOf(start), ...elementsOf(start, 'data')]
+  return [...listElements(start), ...listElements(start, 'data')]
 }
 
-/** Reads one page of a list, or a list that is not paged; `name` is what messages call it. Throws a `CliError`. */
+/** Reads one page, or a list without pages. `name` is its name in messages. Throws a `CliError`. */
 export function readPage(text: string, name: string): Page {
   const page = parseReceived(text, name)
-  if (isErrorEnvelope(page)) throw failureInBody(page)
+  if (isErrorEnvelope(page)) throw readFailureInBody(page)
   if (Array.isArray(page)) {
-    return { data: page, texts: elementsOf(text), isMarked: false, next: () => undefined }
+    return { data: page, texts: listElements(text), statesNext: false, next: () => undefined }
   }
   const fields: Record<string, unknown> = isObject(page) ? page : {}
   const { data } = fields
-  if (data === undefined || data === null) throw failureInstead(page, `${name} has no data`)
-  if (!Array.isArray(data)) throw notUnderstood(`${name}: data must be a list`)
+  if (data === undefined || data === null) throw unexpectedBodyFailure(page, `${name} has no data`)
+  if (!Array.isArray(data)) throw notUnderstoodError(`${name}: data must be a list`)
   const isMarked = ['next_page', 'has_more'].some((mark) => Object.hasOwn(fields, mark))
-  return { data, texts: elementsOf(text, 'data'), isMarked, next: () => nextOf(fields, data, name) }
+  return {
+    data,
+    texts: listElements(text, 'data'),
+    statesNext: isMarked,
+    next: () => findNext(fields, data, name),
+  }
 }
 
-/** A page says that there is more by the next one's token or number, or by the id to go on after. */
-function nextOf(page: Record<string, unknown>, data: unknown[], name: string): Cursor | undefined {
+/** Pages name the next page by token, number, or the id of the last element. */
+function findNext(page: Record<string, unknown>, data: unknown[], name: string): Cursor | undefined {
   const { next_page: token, has_more: hasMore, last_id: lastId } = page
   if (isFilled(token)) return { name: 'page', value: String(token) }
   if (token !== undefined && token !== null && token !== '')
-    throw notUnderstood(`${name}: next_page must be a text or a number`)
+    throw notUnderstoodError(`${name}: next_page must be a text or a number`)
   if (hasMore !== true) return undefined
   const value = [lastId, (data.at(-1) as { id?: unknown } | null | undefined)?.id].find(isFilled)
-  if (value === undefined) throw notUnderstood(`${name} has more, but does not say how to ask for it`)
+  if (value === undefined) throw notUnderstoodError(`${name} has more, but does not say how to ask for it`)
   return { name: 'after_id', value: String(value) }
 }
 
 const isFilled = (value: unknown): boolean =>
   typeof value === 'number' || (typeof value === 'string' && value !== '')
 
-/** How many pages in a row may be empty: a service may filter its pages after it made them. */
-const mostEmpty = 20
+/** Some services filter a page after creating it, so empty pages are normal up to this number in a row. */
+const maxEmptyPages = 20
 
-/** The pages of a list that were read so far: finds a list that does not end. */
-export function createPageTrail(list: string) {
+/** Records the pages of a list, to detect a list that never ends. */
+export function createPageHistory(list: string) {
   const marks = new Set<string>()
   let empty = 0
-  const endless = (why: string) => notUnderstood(`${list} does not end: ${why}`)
+  const endless = (why: string) => notUnderstoodError(`${list} does not end: ${why}`)
   return {
-    /** Throws a `CliError` if this mark of a page was there before; `why` says what that means. */
+    /** Throws a `CliError` if an earlier page had this mark. `why` explains that. */
     addMark(mark: string | undefined, why: string): void {
       if (mark === undefined) return
       if (marks.has(mark)) throw endless(why)
       marks.add(mark)
     },
-    /** Throws a `CliError` if too many pages in a row have no items. */
+    /** Throws a `CliError` after too many empty pages in a row. */
     addPage(items: number): void {
       empty = items === 0 ? empty + 1 : 0
-      if (empty > mostEmpty) throw endless(`${empty} pages in a row are empty`)
+      if (empty > maxEmptyPages) throw endless(`${empty} pages in a row are empty`)
     },
   }
 }
 
 /**
- * The elements of a list, or of a list in a field of an object, as they are spelled, each on one line; none if the field is
- * not a list. `JSON.parse` must have accepted the text, which may be long: it is gone over once.
+ * Returns the source text of each element of a list, or of a list in a field of an object, on one line.
+ * Returns nothing if the field is not a list. `JSON.parse` must accept the text. Linear in its length.
  */
-export function elementsOf(text: string, field?: string): string[] {
+export function listElements(text: string, field?: string): string[] {
   const level = field === undefined ? 1 : 2
   let elements: string[] = []
   let depth = 0
   let fieldStart = 0
-  /** Where the element begins, within the list. */
+  /** Offset of the current element in the list. */
   let start: number | undefined
   createWalk()(text, (mark, place) => {
     if (mark === '[' || mark === '{') {
       depth++
       if (depth === 1 && level === 2 && mark === '[') return true
       if (depth === 1) fieldStart = place + 1
-      // Of fields with one name the last counts.
-      if (depth === level && mark === '[' && (depth === 1 || keyAt(text, fieldStart) === field)) {
+      // If a field occurs twice, the last one counts.
+      if (depth === level && mark === '[' && (depth === 1 || readKey(text, fieldStart) === field)) {
         elements = []
         start = place + 1
       }
@@ -129,7 +144,7 @@ export function elementsOf(text: string, field?: string): string[] {
     else if (mark === ',' || mark === ']' || mark === '}') {
       if (depth === level && start !== undefined) {
         const element = text.slice(start, place).trim()
-        if (element !== '') elements.push(onOneLine(element))
+        if (element !== '') elements.push(toOneLineJson(element))
         start = mark === ',' ? place + 1 : undefined
       }
       if (mark !== ',') depth--
@@ -139,5 +154,5 @@ export function elementsOf(text: string, field?: string): string[] {
   return elements
 }
 
-/** In JSON a line break is between tokens only: inside text it is an escape. */
-export const onOneLine = (text: string): string => text.replace(/[\r\n]+/g, '')
+/** Outside of strings, JSON allows line breaks only between tokens; inside of strings they are escaped. */
+export const toOneLineJson = (text: string): string => text.replace(/[\r\n]+/g, '')

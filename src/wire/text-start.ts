@@ -1,5 +1,5 @@
-/** At most the first `length` UTF-16 units of a text, and no half character at the end. */
-export function startOf(text: string, length: number): string {
+/** Returns at most the first `length` UTF-16 units of a text, without half a character at the end. */
+export function takeStart(text: string, length: number): string {
   if (text.length <= length) return text
   return text.slice(0, length).replace(/[\ud800-\udbff]$/, '')
 }

@@ -1,9 +1,9 @@
 import { isObject } from './json/parse.ts'
 
-/** A number of tokens; `null` if the service tells one that cannot be read, such as a text. */
+/** A number of tokens; `null` if the service sent a value that is not a number. */
 export type TokenCount = number | null
 
-/** Tokens by the names that reports have; what a service does not tell is absent. */
+/** Token counts by the names of the report. Counts that the service did not send are absent. */
 export interface TokenCounts {
   inputTokens?: TokenCount
   outputTokens?: TokenCount
@@ -11,33 +11,35 @@ export interface TokenCounts {
   cacheCreationInputTokens?: TokenCount
 }
 
-/** `undefined` if nothing is told. */
+/** Returns `undefined` if the value is missing. */
 export function readTokenCount(value: unknown): TokenCount | undefined {
   if (value === undefined || value === null) return undefined
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : null
 }
 
-/** A sum of which a part cannot be read is not known. */
+/** A sum is unknown if one of its parts is unknown. */
 export const addTokens = (one: TokenCount, other: TokenCount): TokenCount =>
   one === null || other === null ? null : one + other
 
-/** The sum of those that are told; `undefined` if none is. */
-export function sumOf(...counts: (TokenCount | undefined)[]): TokenCount | undefined {
+/** Sums the counts that are present. Returns `undefined` if none is. */
+export function sumTokens(...counts: (TokenCount | undefined)[]): TokenCount | undefined {
   const told = counts.filter((count) => count !== undefined)
   return told.length > 0 ? told.reduce(addTokens) : undefined
 }
 
-/** Reads the usage of a message or a session. What is written to a cache is one number, or one for each lifetime. */
-export function readUsedTokens(usage: unknown): TokenCounts {
+/**
+ * Reads the usage of a message or a session. Tokens written to a cache are one number, or one per lifetime.
+ */
+export function readTokenCounts(usage: unknown): TokenCounts {
   if (!isObject(usage)) return {}
   const { cache_creation: parts, cache_creation_input_tokens: whole } = usage
   const written = readTokenCount(whole)
-  const split = isObject(parts) ? sumOf(...Object.values(parts).map(readTokenCount)) : undefined
+  const split = isObject(parts) ? sumTokens(...Object.values(parts).map(readTokenCount)) : undefined
   return {
     inputTokens: readTokenCount(usage.input_tokens),
     outputTokens: readTokenCount(usage.output_tokens),
     cacheReadInputTokens: readTokenCount(usage.cache_read_input_tokens),
-    // Some services tell 0 beside parts that are more.
+    // Some services send 0 next to parts with a greater sum.
     cacheCreationInputTokens: split ?? (written === undefined ? split : written),
   }
 }

@@ -8,7 +8,7 @@ const kinds: Record<string, string> = {
   object: 'an object',
 }
 
-// zod/mini has no messages of its own; a schema with a bound on a number brings them. To compile a schema takes longer than to check the few values of a run.
+// zod/mini has no default messages. Compiling a schema takes longer than checking the few values of a run.
 z.config({
   jitless: true,
   customError(issue) {
@@ -24,19 +24,19 @@ z.config({
 
 export * from 'zod/mini'
 
-/** A shorter list has so few problems that all may be kept. */
-const short = 1000
+/** Shorter lists have few problems, so all can be kept. */
+const shortListLength = 1000
 
 /**
- * A list that is checked up to `mostCounted` wrong elements: zod would keep millions of problems, and pass them as the
- * arguments of a function, for which the stack is too small.
+ * A list that is checked up to `maxCountedProblems` invalid elements. zod would collect millions of problems
+ * and pass them as call arguments, which overflows the stack.
  */
 export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   const schema = z.array(element)
   const { run } = schema._zod
   schema._zod.run = (payload, context) => {
     const { value } = payload
-    if (!Array.isArray(value) || value.length <= short) return run(payload, context)
+    if (!Array.isArray(value) || value.length <= shortListLength) return run(payload, context)
     let wrong = 0
     const last = value.findIndex((each) => !element.safeParse(each).success && ++wrong > maxCountedProblems)
     return run(last < 0 ? payload : { value: value.slice(0, last + 1), issues: payload.issues }, context)
@@ -44,7 +44,9 @@ export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   return schema
 }
 
-/** An object with any keys: zod's own record neither checks nor keeps `__proto__`. The values stay as they are. */
+/**
+ * An object with any keys. zod's own record neither checks nor keeps `__proto__`. The values stay unchanged.
+ */
 export const record = <T extends z.ZodMiniType>(schema: T) =>
   z.custom<Record<string, z.infer<T>>>(isObject, 'must be an object').check(
     z.check(({ value, issues }) => {
@@ -57,7 +59,10 @@ export const record = <T extends z.ZodMiniType>(schema: T) =>
 
 const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** A schema that is built when it is first used: a run uses few of them, and to build takes longer than to parse. */
+/**
+ * Returns a schema that is built on first use: a run uses few schemas, and building takes longer than
+ * parsing.
+ */
 export function lazily<T>(build: () => T): () => T {
   let schema: T | undefined
   return () => {

@@ -12,7 +12,7 @@ import { Summary } from '../../src/summary.ts'
 import { realTimers } from '../../src/timers.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
-import { notUnderstood } from '../../src/wire/problem/problem.ts'
+import { notUnderstoodError } from '../../src/wire/problem/problem.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { answering, credentials, temporaryFolder } from '../harness/run.ts'
 
@@ -99,7 +99,7 @@ test('calls that are under way at once each say how far they got themselves', as
     call(caller, 'lost'),
     call(caller, 'unconnected'),
     call(caller, 'strange', async () => {
-      throw notUnderstood('it is no answer').with({ sent: 'yes' })
+      throw notUnderstoodError('it is no answer').with({ sent: 'yes' })
     }),
   ])
   expect(requests).toHaveLength(5)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { addressProblem, isLoopback, isPlainRemote } from '../../src/wire/address.ts'
+import { findAddressProblem, isLoopback, isUnencryptedRemote } from '../../src/wire/address.ts'
 
 test.each<[address: string, problem: string | undefined]>([
   ['https://h.test', undefined],
@@ -51,7 +51,7 @@ test.each<[address: string, problem: string | undefined]>([
   ['https://h.test\\@evil.test', 'must not contain a backslash'],
   ['https:\\\\h.test', 'must not contain a backslash'],
   ['https://h.test/a\\b', 'must not contain a backslash'],
-])('the address %j: %s', (address, problem) => expect(addressProblem(address)).toBe(problem))
+])('the address %j: %s', (address, problem) => expect(findAddressProblem(address)).toBe(problem))
 
 test.each([
   ['localhost', true],
@@ -87,4 +87,4 @@ test.each([
   ['http://[::1]/', false],
   // As URL has it, this is 127.0.0.1.
   ['http://0x7f.1', false],
-])('requests to %s go out unencrypted: %j', (address, is) => expect(isPlainRemote(address)).toBe(is))
+])('requests to %s go out unencrypted: %j', (address, is) => expect(isUnencryptedRemote(address)).toBe(is))

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { renderFailureAsJson } from '../../src/io/failure.ts'
 import { Secrets } from '../../src/secrets.ts'
-import { failureInBody, failureInstead, isErrorEnvelope } from '../../src/wire/problem/problem.ts'
+import { isErrorEnvelope, readFailureInBody, unexpectedBodyFailure } from '../../src/wire/problem/problem.ts'
 import { answering, message, run } from '../harness/run.ts'
 
 const xml =
@@ -79,8 +79,8 @@ test.each([
   ['R85', '{"error":{"type":"toString_error"}}', 8],
 ])('%s the kind of %s under 200 is exit %i', (_, body, exit) => {
   expect(isErrorEnvelope(JSON.parse(body))).toBe(true)
-  expect(failureInBody(JSON.parse(body)).exitCode).toBe(exit)
-  expect(failureInstead(JSON.parse(body), 'odd').exitCode).toBe(exit)
+  expect(readFailureInBody(JSON.parse(body)).exitCode).toBe(exit)
+  expect(unexpectedBodyFailure(JSON.parse(body), 'odd').exitCode).toBe(exit)
 })
 
 test.each([
@@ -170,7 +170,7 @@ test.each([
 
 test('R91 a body with strange keys is shown with them', () => {
   const body = JSON.parse('{"__proto__":{"x":"canary"},"constructor":1,"a":["canary"],"n":null}')
-  const shown = renderFailureAsJson(secrets.redactFailure(failureInBody(body)))
+  const shown = renderFailureAsJson(secrets.redactFailure(readFailureInBody(body)))
   expect(shown).toContain(
     '"body":{"__proto__":{"x":"[redacted]"},"constructor":1,"a":["[redacted]"],"n":null}',
   )

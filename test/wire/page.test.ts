@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPageTrail, elementsOf, onOneLine, readList, readPage } from '../../src/wire/page.ts'
+import { createPageHistory, listElements, readList, readPage, toOneLineJson } from '../../src/wire/page.ts'
 
 const page = (text: string) => readPage(text, 'the list')
 const after = (value: string) => ({ name: 'after_id', value })
@@ -45,7 +45,7 @@ test.each([
   ['{"data":[],"has_more":true}', 'the list has more, but does not say how to ask for it'],
 ])('the page %s does not say what comes next: %s', (text, message) => {
   const read = page(text)
-  expect(read.isMarked).toBe(true)
+  expect(read.statesNext).toBe(true)
   expect(() => read.next()).toThrow(message)
 })
 
@@ -77,14 +77,14 @@ const endless = (why: string) =>
   expect.objectContaining({ kind: 'response', message: `the list does not end: ${why}` })
 
 test('a mark of a page comes once, and none says nothing', () => {
-  const trail = createPageTrail('the list')
+  const trail = createPageHistory('the list')
   for (const mark of [undefined, 'a', undefined, 'b', 'A']) trail.addMark(mark, 'it repeats')
   for (const mark of ['a', 'b'])
     expect(() => trail.addMark(mark, 'it repeats')).toThrow(endless('it repeats'))
 })
 
 test('20 pages in a row may be empty', () => {
-  const trail = createPageTrail('the list')
+  const trail = createPageHistory('the list')
   const addEmpty = (count: number) => {
     for (let left = count; left > 0; left--) trail.addPage(0)
   }
@@ -104,11 +104,11 @@ test.each<[text: string, elements: string[]]>([
   ['{"other":[1]}', []],
   ['[[1]]', []],
 ])('the elements of "events" in %j are %j', (text, elements) => {
-  expect(elementsOf(text, 'events')).toEqual(elements)
+  expect(listElements(text, 'events')).toEqual(elements)
 })
 
 test('every line break is taken out, and nothing else', () => {
-  expect(onOneLine('\n{\r\n "a":\r1,\n\n\t"b":"\\n"}\r\n')).toBe('{ "a":1,\t"b":"\\n"}')
+  expect(toOneLineJson('\n{\r\n "a":\r1,\n\n\t"b":"\\n"}\r\n')).toBe('{ "a":1,\t"b":"\\n"}')
 })
 
 /** What is kept of a list that breaks off after a text, and the failure. */

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { parseHeader } from '../../src/http/request.ts'
 import { escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
 import { Secrets } from '../../src/secrets.ts'
-import { appending, assigning, editJson } from '../../src/wire/json/edit.ts'
+import { createAppending, createAssignment, editJson } from '../../src/wire/json/edit.ts'
 import { createArraySplitter } from '../../src/wire/json/splitter.ts'
-import { findFault } from '../../src/wire/json/syntax.ts'
-import { elementsOf } from '../../src/wire/page.ts'
-import { failureInstead, readProblem } from '../../src/wire/problem/problem.ts'
+import { findSyntaxError } from '../../src/wire/json/syntax.ts'
+import { listElements } from '../../src/wire/page.ts'
+import { readProblem, unexpectedBodyFailure } from '../../src/wire/problem/problem.ts'
 import { createSseDecoder } from '../../src/wire/sse.ts'
 import { growsWithItsText } from '../harness/steps.ts'
 import { cut, decodeAnswer } from './decoding.ts'
@@ -67,7 +67,7 @@ test.each(patterns)('R89 a refusal full of %j is read by work that grows as it d
       const text = before + fill(pattern, size)
       readProblem(text)
       readProblem({ error: { message: text } })
-      failureInstead(text, 'odd')
+      unexpectedBodyFailure(text, 'odd')
       secrets.redact(text)
     })
   }
@@ -75,9 +75,9 @@ test.each(patterns)('R89 a refusal full of %j is read by work that grows as it d
 
 const set = (path: string[]) => [{ path: [...path, undefined], json: '1', source: '' }]
 const parsers: Record<string, (text: string) => unknown> = {
-  'the check of JSON': (text) => [findFault(text, 1000), findFault(`{"a":[${text}`, 1000)],
+  'the check of JSON': (text) => [findSyntaxError(text, 1000), findSyntaxError(`{"a":[${text}`, 1000)],
   'an edit of JSON': (text) => [editJson(`{"a":[${text}]}`, set(['b'])), editJson(text, set(['a']))],
-  'the elements of a list': (text) => elementsOf(`{"data":[${text}]}`, 'data'),
+  'the elements of a list': (text) => listElements(`{"data":[${text}]}`, 'data'),
   'the splitter of arrays': (text) => {
     const splitter = createArraySplitter()
     for (let at = 0; at < text.length; at += 16) splitter.push(text.slice(at, at + 16))
@@ -126,16 +126,18 @@ test('assignments of new keys take work in proportion to their number', () =>
     const keys = Array.from({ length: Math.ceil(size / 10) }, (_, index) => `key${index}`)
     editJson(
       '{}',
-      keys.map((key) => assigning(['a', key], '1')),
+      keys.map((key) => createAssignment(['a', key], '1')),
     )
     editJson(
       `{${keys.map((key) => `"${key}":0`).join()}}`,
-      keys.map((key) => assigning([key], '1')),
+      keys.map((key) => createAssignment([key], '1')),
     )
   }))
 
 test('additions to one list take work in proportion to their number', () =>
-  growsWithItsText((size) => editJson('{"a":[]}', Array(Math.ceil(size / 10)).fill(appending(['a'], '1')))))
+  growsWithItsText((size) =>
+    editJson('{"a":[]}', Array(Math.ceil(size / 10)).fill(createAppending(['a'], '1'))),
+  ))
 
 describe('an answer takes work in proportion to its size', () => {
   const words = [

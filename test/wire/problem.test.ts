@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { kindOf } from '../../src/wire/problem/kind.ts'
+import { findFailureKind } from '../../src/wire/problem/failure-kind.ts'
 import {
-  failureInBody,
-  failureInstead,
   isErrorEnvelope,
   type Problem,
+  readFailureInBody,
   readProblem,
+  unexpectedBodyFailure,
 } from '../../src/wire/problem/problem.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../../src/wire/received-json.ts'
 
@@ -251,11 +251,11 @@ test.each<[names: string[], kind: string]>([
   [['5000'], 'response'],
   [['1500'], 'response'],
   [['50x'], 'response'],
-])('an error of the names %j is of kind %s', (names, kind) => expect(kindOf(names)).toBe(kind))
+])('an error of the names %j is of kind %s', (names, kind) => expect(findFailureKind(names)).toBe(kind))
 
 test('a failure in a body has all that the body says', () => {
   const body = [{ error: { type: 'overloaded_error', message: 'm' }, request_id: 'r' }]
-  expect(failureInBody(body)).toMatchObject({
+  expect(readFailureInBody(body)).toMatchObject({
     kind: 'service',
     message: 'the service answered with an error',
     details: { isInBody: true, body, serviceMessage: 'm', requestId: 'r' },
@@ -282,7 +282,7 @@ test.each<[body: unknown, kind: string, isInBody: true | undefined, says: string
   ['<title>503</title><code>503</code>', 'response', undefined, '503'],
   [5, 'response', undefined, undefined],
 ])('%j in place of an answer is a failure of kind %s', (body, kind, isInBody, serviceMessage, requestId) => {
-  const failure = failureInstead(body, 'no answer')
+  const failure = unexpectedBodyFailure(body, 'no answer')
   const message = isInBody ? 'the service answered with an error' : 'no answer'
   expect([failure.kind, failure.message]).toEqual([kind, message])
   expect(failure.details).toEqual({ body, isInBody, serviceMessage, requestId })
@@ -292,7 +292,7 @@ const failureOf = (read: () => unknown) => {
   try {
     return { value: read() }
   } catch (error) {
-    const { kind, message, details } = error as ReturnType<typeof failureInBody>
+    const { kind, message, details } = error as ReturnType<typeof readFailureInBody>
     return { kind, message, body: details.body, says: details.serviceMessage }
   }
 }

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { appending, editJson } from '../../src/wire/json/edit.ts'
+import { createAppending, editJson } from '../../src/wire/json/edit.ts'
 import { createArraySplitter } from '../../src/wire/json/splitter.ts'
-import { elementsOf } from '../../src/wire/page.ts'
+import { listElements } from '../../src/wire/page.ts'
 import { createSseDecoder, encodeSseEvent, type SseEvent } from '../../src/wire/sse.ts'
 import { often } from '../harness/often.ts'
 import { answering, run } from '../harness/run.ts'
@@ -71,8 +71,8 @@ describe('JSON texts', () => {
     const property = fc.property(fc.array(fc.jsonValue()), spaced, (list, { json }) => {
       const start = json.slice(0, -1) + (json.length > 2 ? ',' : '')
       const text = `${start}"the list": ${JSON.stringify(list, null, 1)}}`
-      const added = [1, 2].map((number) => appending(['the list'], `${number}`))
-      const elements = elementsOf(editJson(text, added), 'the list')
+      const added = [1, 2].map((number) => createAppending(['the list'], `${number}`))
+      const elements = listElements(editJson(text, added), 'the list')
       expect(elements.map((element) => JSON.parse(element))).toEqual(
         JSON.parse(JSON.stringify([...list, 1, 2])),
       )

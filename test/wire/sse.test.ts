@@ -4,7 +4,7 @@ import {
   createSseDecoder,
   encodeSseEvent,
   isKeepAlive,
-  isTerminator,
+  isStreamEnd,
   readSseEvents,
 } from '../../src/wire/sse.ts'
 
@@ -143,7 +143,7 @@ const blanks = (word: string, length: number) => word.padEnd(length)
 test.each([...['[DONE]', '"[DONE]"', '[done]', ' [DONE]\n', blanks('[DONE]', 99)]])(
   '%j ends a stream',
   (data) => {
-    expect(isTerminator(data)).toBe(true)
+    expect(isStreamEnd(data)).toBe(true)
     expect(isKeepAlive(data, '')).toBe(false)
   },
 )
@@ -167,7 +167,7 @@ test.each([
   ...['keepalive', 'keep-alive', 'keep_alive', 'keep alive', ' ping ', '1'.repeat(99)],
 ])('%j keeps a connection open', (data) => {
   expect(isKeepAlive(data, '')).toBe(true)
-  expect(isTerminator(data)).toBe(false)
+  expect(isStreamEnd(data)).toBe(false)
 })
 
 test.each([
@@ -175,7 +175,7 @@ test.each([
   ...['a1', '1a', '"1"', '1-', 'nullx', 'xnull', 'pingx', 'xping', '"pingx"', 'keep  alive', 'words'],
   ...[blanks('[DONE]', 100), '1'.repeat(100)],
 ])('%j is neither an end nor a keep-alive', (data) => {
-  expect(isTerminator(data)).toBe(false)
+  expect(isStreamEnd(data)).toBe(false)
   expect(isKeepAlive(data, '')).toBe(false)
 })
 

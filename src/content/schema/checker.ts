@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import type { Context } from '../../context.ts'
 import { CliError, deadlineBeforeSending, usageError } from '../../errors.ts'
 import { withTimeLimit } from '../../timers.ts'
-import { notUnderstood } from '../../wire/problem/problem.ts'
+import { notUnderstoodError } from '../../wire/problem/problem.ts'
 
 const maxCheckMs = 10_000
 
@@ -52,8 +52,8 @@ export class SchemaChecker {
     const time = Math.min(end, limit.deadline)
     const late = () =>
       time === end
-        ? notUnderstood(`the check of ${what} took longer than 10 s`)
-        : notUnderstood(`the deadline passed while ${what} was checked`).with({ deadline: true })
+        ? notUnderstoodError(`the check of ${what} took longer than 10 s`)
+        : notUnderstoodError(`the deadline passed while ${what} was checked`).with({ deadline: true })
     try {
       return await withTimeLimit(work, { time, timers }, late)
     } catch (error) {
@@ -91,7 +91,7 @@ async function read(thread: Worker): Promise<string[]> {
     return problems
   } catch (error) {
     const isFull = (error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY'
-    throw isFull ? notUnderstood('the check needs more than 1 GiB of memory') : error
+    throw isFull ? notUnderstoodError('the check needs more than 1 GiB of memory') : error
   } finally {
     thread.unref()
   }

@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { CliError, formatProblemCount, usageErrorOfProblems } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
-import { type Assignment, appending, assigning } from '../../wire/json/edit.ts'
+import { type Assignment, createAppending, createAssignment } from '../../wire/json/edit.ts'
 import { describeJsonError, parseGivenJson, tryParseJson } from '../../wire/json/parse.ts'
 import { buildBody, type Part } from '../body.ts'
 import { SchemaChecker } from './checker.ts'
@@ -57,8 +57,8 @@ export class AnswerSchema {
     if (values.schemaVia === 'prompt') this.parts.push({ text: this.instructions })
     else
       this.assignments.push(
-        assigning(['generationConfig', 'responseMimeType'], '"application/json"'),
-        assigning(['generationConfig', 'responseJsonSchema'], use.source),
+        createAssignment(['generationConfig', 'responseMimeType'], '"application/json"'),
+        createAssignment(['generationConfig', 'responseJsonSchema'], use.source),
       )
     this.#context = context
     this.#settings = values
@@ -130,7 +130,7 @@ export class AnswerSchema {
     return buildBody({
       given: { text: Buffer.from(body).toString(), name: 'the body' },
       turn: [],
-      assignments: turns.map((turn) => appending(['contents'], JSON.stringify(turn))),
+      assignments: turns.map((turn) => createAppending(['contents'], JSON.stringify(turn))),
     })
   }
 }

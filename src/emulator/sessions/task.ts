@@ -55,12 +55,12 @@ export function readTask(texts: readonly string[]): TaskStep[][] {
   const rounds: TaskStep[][] = []
   for (const line of count > 0 && !given.some(readStep) ? examples.slice(0, count) : given) {
     if (rounds.length === 0 || /^\s*then\s/.test(line)) rounds.push([])
-    rounds.at(-1)?.push(readStep(line) ?? say(notUnderstood(line)))
+    rounds.at(-1)?.push(readStep(line) ?? say(notUnderstoodError(line)))
   }
   return rounds
 }
 
-const notUnderstood = (line: string) =>
+const notUnderstoodError = (line: string) =>
   `The emulated agent does not understand “${brief(line)}”: see the help on serve.`
 
 const say = (text: string): TaskStep => ({

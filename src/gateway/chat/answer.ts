@@ -13,7 +13,7 @@ import { createPendingSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import type { AnswerSummary, Holding } from '../../wire/gateway/answer-forms.ts'
-import { isErrorEnvelope, notUnderstood } from '../../wire/problem/problem.ts'
+import { isErrorEnvelope, notUnderstoodError } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
 
@@ -167,7 +167,7 @@ export async function openAnswerPrinting(context: Context, printing: Printing, i
         const lack = lackOf(answer, isRaw && demand === 'text' ? 'anything' : demand)
         if (lack !== undefined) {
           printUsage(context, summary, isUsageAsked)
-          throw notUnderstood(lack)
+          throw notUnderstoodError(lack)
         }
       } catch (error) {
         throw withPlace(error)

@@ -7,7 +7,7 @@ import { type Lock, lockForRun } from '../../io/lock.ts'
 import { findTarget, resolveRealPath } from '../../io/paths.ts'
 import { writeFileAtomically } from '../../io/temporary-file.ts'
 import { decodeUtf8 } from '../../io/utf8.ts'
-import { appending } from '../../wire/json/edit.ts'
+import { createAppending } from '../../wire/json/edit.ts'
 
 /** A conversation in a file, which has the form of a request's body. */
 export interface Conversation {
@@ -66,7 +66,7 @@ export async function openConversation(context: Context, name: string): Promise<
         if (answer.trim() === '') return note(`${name}: the answer has no text, so nothing was added`)
         // A run that slept for long may have lost its lock to another; its answer is added anyway.
         if (!lock?.isHeld()) lock = await takeLock()
-        const turn = appending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
+        const turn = createAppending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
         const before = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
         writeFileAtomically(findFile(context, name), whole, { mode: 0o600, uid: context.host.uid })

@@ -8,7 +8,7 @@ import type { Timers } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
-import { notUnderstood } from '../../wire/problem/problem.ts'
+import { notUnderstoodError } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import {
@@ -104,7 +104,7 @@ async function readLine(
   const lack = lackOf({ summary, isBlank, holds: decoder.holds, ...end }, demand)
   // What has no text may hold something else that was paid for.
   if (lack !== undefined)
-    throw notUnderstood(lack).with({ answer: isBlank ? startOf(decoder.unread()) : text })
+    throw notUnderstoodError(lack).with({ answer: isBlank ? startOf(decoder.unread()) : text })
   if (end.isAssumed) onAssumed()
   const checked = await schema?.check(text, cut)
   const { model, stopReason } = summary

@@ -7,7 +7,7 @@ import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { type Findings, ImageFinder } from '../../wire/gateway/found-images.ts'
-import { isErrorEnvelope, notUnderstood } from '../../wire/problem/problem.ts'
+import { isErrorEnvelope, notUnderstoodError } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 
 export interface ImageAnswer extends Findings {
@@ -74,7 +74,7 @@ function judge(
   if (hasImages) return failure
   if (failure) throw failure
   const said = [...findings.texts, ...findings.reasons].join(' ')
-  throw notUnderstood(noImage(summary), said || undefined)
+  throw notUnderstoodError(noImage(summary), said || undefined)
 }
 
 const noImage = ({ stopReason }: AnswerSummary) =>

@@ -13,7 +13,7 @@ import { profileFlag, type ResolvedSettings, readSettings } from '../../settings
 import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
-import { notUnderstood } from '../../wire/problem/problem.ts'
+import { notUnderstoodError } from '../../wire/problem/problem.ts'
 import { type BodyFlags, readBodyFlags } from '../body-flags.ts'
 import { type ImageAnswer, readImageAnswer } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
@@ -117,7 +117,7 @@ async function saveAnswer(
   if (images.length === 0 && output === '-') {
     // A message may cut a link, or redact what looks like a secret in it.
     const text = Buffer.from(links.map((uri) => `${uri}\n`).join(''))
-    throw rescue(context, notUnderstood('the answer has only links to images'), text, 'txt')
+    throw rescue(context, notUnderstoodError('the answer has only links to images'), text, 'txt')
   }
   const show = createShow(context, preview)
   await saveImages(context, images, {

@@ -8,7 +8,7 @@ import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
-import { failureInBody, isErrorEnvelope } from '../../wire/problem/problem.ts'
+import { isErrorEnvelope, readFailureInBody } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { type AskedLine, createLineCaller, type LineEvents, type LineQuestion } from '../line-body.ts'
 import { readImageAnswer, readImages } from './answer.ts'
@@ -123,7 +123,7 @@ async function readRaw(
   try {
     if (broken) throw broken
     const value = parseReceivedBody(text, contentType)
-    if (isErrorEnvelope(value)) throw failureInBody(value)
+    if (isErrorEnvelope(value)) throw readFailureInBody(value)
     onSummary(summary)
   } catch (error) {
     if (usageOf(summary)) onSummary(summary)

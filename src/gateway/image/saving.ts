@@ -4,7 +4,7 @@ import { CliError, OutputClosed } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { decodeBase64 } from '../../wire/gateway/base64.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
-import { notUnderstood } from '../../wire/problem/problem.ts'
+import { notUnderstoodError } from '../../wire/problem/problem.ts'
 import type { Destination } from './destination.ts'
 import { recognizeFormat } from './format.ts'
 
@@ -63,7 +63,7 @@ async function saveImage(
   if (count > destination.capacity) throw rescue(context, tooMany(count), bytes, extension)
   if (extension === undefined) {
     const claim = mimeType ? ` (it is called ${mimeType})` : ''
-    throw rescue(context, notUnderstood(`the service sent no known kind of image${claim}`), bytes)
+    throw rescue(context, notUnderstoodError(`the service sent no known kind of image${claim}`), bytes)
   }
   if (isMislabelled) context.note(`the service calls an image ${mimeType}, but its bytes are ${extension}`)
   const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
@@ -91,6 +91,6 @@ export async function printLine({ output }: Context, text: string): Promise<void
 async function decode(context: Context, { base64 }: FoundImage): Promise<Uint8Array> {
   const bytes = decodeBase64(base64)
   if (bytes) return bytes
-  const failure = notUnderstood("an image's data is not proper base64")
+  const failure = notUnderstoodError("an image's data is not proper base64")
   throw rescue(context, failure, base64, 'txt')
 }

@@ -1,7 +1,7 @@
 import { usageError } from '../../errors.ts'
 import { formatJsonLines } from '../../io/json-layout.ts'
-import { childrenOf, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
-import { startOf } from '../../wire/text-start.ts'
+import { isDeeperThan, listChildren, skipBlanks } from '../../wire/json/scanner.ts'
+import { takeStart } from '../../wire/text-start.ts'
 import { columnsOf, cut, plainly, visible } from '../plain-name.ts'
 
 /** In characters. */
@@ -65,8 +65,8 @@ function summarize(fields: readonly Field[]): string[] {
   const isShort = ({ json }: Field) => json.length <= briefField
   const ordered = [...fields.filter(isShort), ...fields.filter((field) => !isShort(field))]
   return ordered.slice(0, briefField).map((field) => {
-    const value = isShort(field) ? field.json : `${startOf(field.json, briefField)}…`
-    return `${JSON.stringify(startOf(field.name ?? '', briefField))}: ${value}`
+    const value = isShort(field) ? field.json : `${takeStart(field.json, briefField)}…`
+    return `${JSON.stringify(takeStart(field.name ?? '', briefField))}: ${value}`
   })
 }
 
@@ -84,7 +84,7 @@ interface Field {
 }
 
 const readFields = (json: string): Field[] =>
-  [...childrenOf(json, skipBlanks(json, 0))].map(({ name, start, end }) => ({
+  [...listChildren(json, skipBlanks(json, 0))].map(({ name, start, end }) => ({
     name,
     json: json.slice(start, end),
   }))

@@ -5,9 +5,9 @@ import { schedule, type Timers } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import { tryParseJson } from '../../wire/json/parse.ts'
-import { failureInstead } from '../../wire/problem/problem.ts'
+import { unexpectedBodyFailure } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventItem } from '../../wire/sessions/events-page.ts'
-import { createSseDecoder, isKeepAlive, isTerminator, type SseDecoder } from '../../wire/sse.ts'
+import { createSseDecoder, isKeepAlive, isStreamEnd, type SseDecoder } from '../../wire/sse.ts'
 
 /** Reading stops while so many characters of events have not been taken. More would outlive V8's young space. */
 const mostWaiting = 2 ** 20
@@ -147,7 +147,7 @@ async function* readItems(response: HttpResponse, decoder: SseDecoder): AsyncGen
     const next = await bytes.next().catch(ignoreCut)
     const events = next.done ? decoder.end().events : decoder.push(next.value)
     for (const { data, event } of events) {
-      const isEmpty = isKeepAlive(data, event) || isTerminator(data) || data === '{}'
+      const isEmpty = isKeepAlive(data, event) || isStreamEnd(data) || data === '{}'
       if (!isEmpty) yield readEventItem(data, event)
     }
     if (next.done) return
@@ -171,7 +171,7 @@ async function explainWrongAnswer(response: HttpResponse, timers: Timers): Promi
   const text = new TextDecoder().decode(bytes)
   response.close()
   const what = status === 204 ? 'empty (204)' : headers['content-type']
-  const failure = failureInstead(
+  const failure = unexpectedBodyFailure(
     tryParseJson(text) ?? text,
     `the answer is not a stream of events: it is ${what}`,
   )

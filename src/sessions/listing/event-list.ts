@@ -2,8 +2,8 @@ import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { type Cursor, createPageTrail, readList } from '../../wire/page.ts'
-import { notUnderstood } from '../../wire/problem/problem.ts'
+import { type Cursor, createPageHistory, readList } from '../../wire/page.ts'
+import { notUnderstoodError } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
 import { isPiece, SessionEvent } from '../../wire/sessions/session-event.ts'
 
@@ -121,7 +121,7 @@ async function* readPages(
         came = items
       }),
     )
-  const trail = createPageTrail('the list of events')
+  const trail = createPageHistory('the list of events')
   /** How many of a page were given before it is asked for again, whole. */
   let known = 0
   /** The source texts of the last page's events by their ids: two pages may share an event. */
@@ -146,7 +146,7 @@ async function* readPages(
         const whole = await readPage({ ...query, limit: largestPage }).catch(refusal)
         if (whole) yield takeNew(whole.items.slice(known))
         if (Math.max(known, whole?.items.length ?? 0) < largestPage) return
-        throw notUnderstood(
+        throw notUnderstoodError(
           `the list of events ends after ${largestPage}, and does not say whether there are more`,
         )
       }

@@ -3,7 +3,7 @@ import { oneLine } from '../../io/escape.ts'
 import { toLocalTime } from '../../io/local-time.ts'
 import type { Style } from '../../io/style.ts'
 import { clip, measureColumns, pad } from '../../io/width.ts'
-import { startOf } from '../../wire/text-start.ts'
+import { takeStart } from '../../wire/text-start.ts'
 
 /** An event's cells, and how its text begins, which is not to be cut if that can be helped. */
 export type EventRow = [id: string, type: string, time: string, text: string, begin?: string]
@@ -28,7 +28,7 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
   let form: Form | undefined
   let lastDay: string | undefined
   // Measuring takes far longer than showing, and no cell can show more than this.
-  const brief = (cell: string) => startOf(cell, 4 * width)
+  const brief = (cell: string) => takeStart(cell, 4 * width)
   return (rows) => {
     if (rows.length === 0) return []
     const times = rows.map(([, , timestamp]) => toLocalTime(timestamp))

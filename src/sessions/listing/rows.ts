@@ -12,7 +12,7 @@ import {
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
 import { readUsage } from '../../wire/sessions/usage.ts'
-import { startOf } from '../../wire/text-start.ts'
+import { takeStart } from '../../wire/text-start.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { EventRow } from './event-table.ts'
 
@@ -103,7 +103,7 @@ export function createRowPrinter(
 
   function toTableRow(event: SessionEvent): EventRow {
     if (isToolUse(event) && event.id !== undefined) {
-      names.set(event.id, startOf(shown(event.name), longestName))
+      names.set(event.id, takeStart(shown(event.name), longestName))
       if (names.size > mostNames) names.delete(names.keys().next().value ?? '')
     }
     const [id, type, time, text] = toRow(event)

@@ -6,8 +6,8 @@ import type { Context } from '../../context.ts'
 import { type CliError, usageError } from '../../errors.ts'
 import type { PartSaver } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
-import { appending, editJson } from '../../wire/json/edit.ts'
-import { notUnderstood } from '../../wire/problem/problem.ts'
+import { createAppending, editJson } from '../../wire/json/edit.ts'
+import { notUnderstoodError } from '../../wire/problem/problem.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { FollowedTurn } from '../following/followed-turn.ts'
 import type { Follower } from '../following/follower.ts'
@@ -58,7 +58,7 @@ export function askForSchema(
     return body
   }
   const block = JSON.stringify({ type: 'text', text: instructions })
-  return Buffer.from(editJson(text, [appending(['events', index, 'content'], block)]))
+  return Buffer.from(editJson(text, [createAppending(['events', index, 'content'], block)]))
 }
 
 const takesBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>
@@ -74,7 +74,7 @@ export async function checkAnswer(
   const text = textOf(answer)
   if (text.trim() === '' && (schema || file || isAlone)) {
     const lack = answer ? 'the answer has no text' : 'the agent gave no answer'
-    return { failure: notUnderstood(lack).with({ sent: 'yes' }) }
+    return { failure: notUnderstoodError(lack).with({ sent: 'yes' }) }
   }
   const checked = await schema?.check(text, undefined)
   return checked && 'failure' in checked ? checked : { text: checked?.json ?? text }

@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { usageError, usageErrorOfProblems } from '../../errors.ts'
 import { describeJsonError, formatPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
-import { elementsOf } from '../../wire/page.ts'
+import { listElements } from '../../wire/page.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { createEventsCheck, type EventProblem } from '../../wire/sessions/send-events.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -84,7 +84,7 @@ export async function parseGiven(
 
 /** The text of each event, on one line. */
 export const textsOf = (given: GivenEvents): string[] =>
-  'lines' in given ? given.lines : elementsOf(given.body, 'events')
+  'lines' in given ? given.lines : listElements(given.body, 'events')
 
 /**
  * The events of a record. Those of a page of the service, which has no type, are one level deeper. Throws a usage error that
@@ -95,7 +95,7 @@ export function* recordedEvents(given: GivenEvents): Generator<EventItem> {
     const value: unknown = JSON.parse(text)
     const { type, data } = (value ?? {}) as { type?: unknown; data?: unknown }
     const isPage = type === undefined && Array.isArray(data)
-    const texts = isPage ? elementsOf(text, 'data') : [text]
+    const texts = isPage ? listElements(text, 'data') : [text]
     for (const [place, each] of (isPage ? data : [value]).entries()) {
       const event = SessionEvent.safeParse(each)
       if (!event.success) throw usageError(`${given.name}: ${given.placeOf(index, '')}: is not an event`)

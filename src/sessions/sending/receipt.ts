@@ -4,7 +4,7 @@ import type { ReadableResponse } from '../../http/call.ts'
 import { printRaw } from '../../io/raw-printer.ts'
 import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { describeIssues, tryParseJson } from '../../wire/json/parse.ts'
-import { failureInstead, isErrorEnvelope } from '../../wire/problem/problem.ts'
+import { isErrorEnvelope, unexpectedBodyFailure } from '../../wire/problem/problem.ts'
 import { EventsReceipt, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createRowPrinter, printIds } from '../listing/rows.ts'
 
@@ -70,7 +70,7 @@ const incomplete = ({ status }: HttpResponse, why: string) =>
 
 /** What came instead of a receipt: nobody knows whether the service got the event, unless the response says it. */
 const notReceipt = ({ status }: HttpResponse, body: unknown, why: string): CliError =>
-  failureInstead(body, `the response (${status}) is not a receipt: it ${why}`)
+  unexpectedBodyFailure(body, `the response (${status}) is not a receipt: it ${why}`)
 
 /** A response without a type counts as JSON. */
 const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>

@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { spellBody } from '../../wire/json/body-text.ts'
-import { appending, editJson } from '../../wire/json/edit.ts'
+import { createBodyText } from '../../wire/json/body-text.ts'
+import { createAppending, editJson } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { asksForStdin, givenEventFlags, readEventFlags, readFileBlocks, textBlock } from './event-flags.ts'
 import { createReview, type GivenEvents, parseGiven, readGiven, type Visit } from './given-events.ts'
@@ -44,7 +44,7 @@ export async function readEvents(
     }
     for (const warning of review.end(given)) context.warn(warning)
   }
-  return Buffer.from(spellBody(() => join(given, added)))
+  return Buffer.from(createBodyText(() => join(given, added)))
 }
 
 /** The same; without anything else the events are stdin's. Throws a usage error if there are none. */
@@ -100,6 +100,6 @@ function join(given: GivenEvents | undefined, added: readonly string[]): string 
   if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...added].join(',\n')}]}`
   return editJson(
     given.body,
-    added.map((text) => appending(['events'], text)),
+    added.map((text) => createAppending(['events'], text)),
   )
 }

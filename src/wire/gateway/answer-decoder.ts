@@ -1,8 +1,8 @@
 import { type CollectedBody, collectBody } from '../exchange.ts'
 import { createArraySplitter, createSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
-import { notUnderstood } from '../problem/problem.ts'
+import { notUnderstoodError } from '../problem/problem.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
-import { createSseDecoder, isKeepAlive, isTerminator, type SseEvent } from '../sse.ts'
+import { createSseDecoder, isKeepAlive, isStreamEnd, type SseEvent } from '../sse.ts'
 import { AnswerReader, type Progress, takeOutOfEvent } from './answer-reader.ts'
 import type { ImageFinder } from './found-images.ts'
 
@@ -124,13 +124,13 @@ function requireUtf8(text: string, contentType: string): void {
   if (!text.includes('\ufffd')) return
   const charset = /charset\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1] ?? 'utf-8'
   if (!/^utf-?8$/i.test(charset))
-    throw notUnderstood(`the answer is in the character set ${charset}, and not in UTF-8`)
+    throw notUnderstoodError(`the answer is in the character set ${charset}, and not in UTF-8`)
 }
 
 const hasEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 
 const brokenOff = () =>
-  notUnderstood('the stream ended early: the answer is not complete').with({ isCutOff: true })
+  notUnderstoodError('the stream ended early: the answer is not complete').with({ isCutOff: true })
 
 /** Server-sent events: those of a message stream, or native chunks. */
 function createEventsDecoder(reading: BodyReading): BodyDecoder {
@@ -177,7 +177,7 @@ function readPieces(
   try {
     for (const { event, data } of pieces) {
       const isError = event.toLowerCase() === 'error'
-      if (!isError && isTerminator(data)) reader.end()
+      if (!isError && isStreamEnd(data)) reader.end()
       if (hasEnded(reader)) return
       requireUtf8(data, contentType)
       print?.(data)
@@ -226,7 +226,7 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
       const [one, second] = all
       first = one
       if (second === undefined) return
-      isStream = second[0] === '{' || isTerminator(second)
+      isStream = second[0] === '{' || isStreamEnd(second)
       if (!isStream) parseReceivedBody(all.join('\n'), contentType)
     }
     const chunks = all.map((data) => ({ event: '', data }))
@@ -246,7 +246,7 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
       take(splitter.push(utf8.decode(sink.images?.strings.cutOut(bytes) ?? bytes)))
       const rest = splitter.rest()
       if (!isStream) return addBody(reading, (first ?? '') + rest)
-      if (isTerminator(rest)) reader.end()
+      if (isStreamEnd(rest)) reader.end()
       if (reader.progress() === 'open' || (splitter.isInside() && !hasEnded(reader))) throw brokenOff()
     },
   }

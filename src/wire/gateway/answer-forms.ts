@@ -1,6 +1,12 @@
 import { formatPath, isObject } from '../json/parse.ts'
-import { failureInstead } from '../problem/problem.ts'
-import { readTokenCount, readUsedTokens, sumOf, type TokenCount, type TokenCounts } from '../token-count.ts'
+import { unexpectedBodyFailure } from '../problem/problem.ts'
+import {
+  readTokenCount,
+  readTokenCounts,
+  sumTokens,
+  type TokenCount,
+  type TokenCounts,
+} from '../token-count.ts'
 import * as z from '../zod.ts'
 
 /** The tokens of an answer, as far as it tells them. */
@@ -57,7 +63,10 @@ function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> 
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]
   const path = formatPath(issue?.path ?? []) || 'the body'
-  throw failureInstead(value, `the answer has another shape than documented: ${path}: ${issue?.message}`)
+  throw unexpectedBodyFailure(
+    value,
+    `the answer has another shape than documented: ${path}: ${issue?.message}`,
+  )
 }
 
 /** A field that is only shown: of another type it counts as absent. */
@@ -131,7 +140,7 @@ function pieceOf(blocks: Block[], { id, model, stop_reason, usage }: MessageFact
   const others = blocks.filter((block) => !isText(block) && !/^$|signature|citation/i.test(block.type ?? ''))
   return {
     text: blocks.map((block) => (isText(block) ? block.text : '')).join(''),
-    summary: { id, model, stopReason: stop_reason, ...readUsedTokens(usage) },
+    summary: { id, model, stopReason: stop_reason, ...readTokenCounts(usage) },
     holds: others.map(({ type = '' }) => holdingOf(type)),
   }
 }
@@ -254,16 +263,16 @@ function restOf(total: TokenCount | undefined, part: TokenCount | undefined): To
 
 function countsOf(usage: Record<string, unknown>): AnswerCounts {
   // Results of the service's own tools are input, too, and are not part of the prompt's count.
-  const inputTokens = sumOf(
+  const inputTokens = sumTokens(
     readTokenCount(usage.promptTokenCount),
     readTokenCount(usage.toolUsePromptTokenCount),
   )
   const reasoningTokens = readTokenCount(usage.thoughtsTokenCount)
   const total = readTokenCount(usage.totalTokenCount)
-  const told = sumOf(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
+  const told = sumTokens(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
   const outputTokens = told === undefined ? restOf(total, inputTokens) : told
   // The cached tokens are a part of the prompt's.
-  const sum = sumOf(inputTokens, outputTokens)
+  const sum = sumTokens(inputTokens, outputTokens)
   return {
     inputTokens,
     outputTokens,

@@ -1,5 +1,5 @@
 import { isObject } from '../json/parse.ts'
-import { failureInBody, isErrorEnvelope, notUnderstood, readProblem } from '../problem/problem.ts'
+import { isErrorEnvelope, notUnderstoodError, readFailureInBody, readProblem } from '../problem/problem.ts'
 import {
   type AnswerPiece,
   type AnswerSummary,
@@ -58,7 +58,7 @@ export class AnswerReader {
 
   /** Reads a whole body, in the documented shape or in the family's native one; returns its text. */
   addBody(value: unknown): string {
-    const answer = unwrap(value, failureInBody)
+    const answer = unwrap(value, readFailureInBody)
     this.#hasEnded = !this.#isStreamed || !isNative(answer)
     return isNative(answer) ? this.#addNative(answer) : this.#addPiece(readMessage(answer))
   }
@@ -144,6 +144,9 @@ const isAnswer = (value: unknown): boolean =>
 function failureInStream(value: unknown) {
   const { message } = readProblem(value)
   // One that passes, such as an overload, broke off what would have been an answer.
-  const brokeOff = ['service', 'rate-limited'].includes(failureInBody(value).kind)
-  return notUnderstood('the stream ended with an error', message).with({ body: value, isCutOff: brokeOff })
+  const brokeOff = ['service', 'rate-limited'].includes(readFailureInBody(value).kind)
+  return notUnderstoodError('the stream ended with an error', message).with({
+    body: value,
+    isCutOff: brokeOff,
+  })
 }

@@ -1,4 +1,4 @@
-import { closingQuote } from '../json/scanner.ts'
+import { findClosingQuote } from '../json/scanner.ts'
 
 /** A string of this length or more is cut out. Bytes. */
 const long = 64 * 1024
@@ -15,7 +15,7 @@ export class LongStrings {
     const kept: Buffer[] = []
     let done = 0
     for (let open = bytes.indexOf('"'); open >= 0; ) {
-      const close = closingQuote(bytes, open + 1)
+      const close = findClosingQuote(bytes, open + 1)
       if (close < 0) break
       const string = bytes.subarray(open + 1, close)
       if (string.length >= long && !string.includes('\\')) {

@@ -1,13 +1,13 @@
 import { usageError } from '../../errors.ts'
 
-/** The longest string that V8 allows, in UTF-16 units; a body has at most as many bytes. */
-export const longestText = 0x1fffffe8
+/** Maximum string length of V8, in UTF-16 units. A body has at most as many bytes. */
+export const maxTextLength = 0x1fffffe8
 
-/** The text of a body, as `spell` returns it. Throws a usage error if it is too long to be sent. */
-export function spellBody(spell: () => string): string {
+/** Returns the text that `spell` creates. Throws a usage error if it is too long for a string. */
+export function createBodyText(spell: () => string): string {
   try {
     const text = spell()
-    if (Buffer.byteLength(text) <= longestText) return text
+    if (Buffer.byteLength(text) <= maxTextLength) return text
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
   }

@@ -1,35 +1,35 @@
 import { usageError } from '../../errors.ts'
 import { formatPath, tryParseJson } from './parse.ts'
-import { childrenOf, skipBlanks } from './scanner.ts'
+import { listChildren, skipBlanks } from './scanner.ts'
 
 type Path = (string | number)[]
 type Step = string | number | undefined
 
 export interface Assignment {
-  /** It ends with `undefined` for `a[]=…`, which adds an element: the place after the last one has no number. */
+  /** Ends with `undefined` for `a[]=…`, which appends an element. */
   path: Step[]
-  /** JSON text, exactly as the person wrote it. */
+  /** JSON source text of the user. */
   json: string
-  /** As it was written, for messages. */
+  /** The whole assignment, for messages. */
   source: string
 }
 
 /** Sets a field to a JSON text. */
-export const assigning = (path: Path, json: string): Assignment => ({
+export const createAssignment = (path: Path, json: string): Assignment => ({
   path,
   json,
   source: path.join('.'),
 })
 
-/** Adds a JSON text to a list. */
-export const appending = (path: Path, json: string): Assignment => ({
-  ...assigning(path, json),
+/** Appends a JSON text to a list. */
+export const createAppending = (path: Path, json: string): Assignment => ({
+  ...createAssignment(path, json),
   path: [...path, undefined],
 })
 
 const longestPath = 1000
 
-/** Reads the path that a text begins with: `a.b`, `a[0]`, `a["x.y"]`. Returns where it ends, too. */
+/** Reads the path at the start of a text: `a.b`, `a[0]`, `a["x.y"]`. Returns the path and its end. */
 export function readFieldPath(source: string): { path: Path; end: number } {
   const path: Path = []
   const key = /\.?([^.[\]="]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]/y
@@ -44,7 +44,7 @@ export function readFieldPath(source: string): { path: Path; end: number } {
   return { path, end }
 }
 
-/** Reads the `PATH=VALUE` of `--set`: a path, or `a[]` to append. Throws a usage error. */
+/** Parses the `PATH=VALUE` of `--set`. `a[]` appends. Throws a usage error. */
 export function parseAssignment(source: string): Assignment {
   const { path, end } = readFieldPath(source)
   const [, brackets, value] = /^(\[\])?=(.*)$/s.exec(source.slice(end)) ?? []
@@ -55,14 +55,17 @@ export function parseAssignment(source: string): Assignment {
   }
   if (path.length > longestPath) throw usageError(`--set: its path has more than ${longestPath} steps`)
   const json = isJson(value) ? value : JSON.stringify(value)
-  return { ...(brackets ? appending(path, json) : assigning(path, json)), source: `--set ${source}` }
+  return {
+    ...(brackets ? createAppending(path, json) : createAssignment(path, json)),
+    source: `--set ${source}`,
+  }
 }
 
 const isJson = (text: string): boolean => tryParseJson(text) !== undefined
 
 /**
- * Changes values in a JSON text; all the rest stays as it is written. If a key is there twice, the last one is
- * changed, as `JSON.parse` reads that one. Throws a usage error if a path goes through a value of another kind.
+ * Changes values in a JSON text; everything else stays byte for byte. If a key occurs twice, the last one is
+ * changed, as `JSON.parse` reads that one. Throws a usage error if a path leads through a scalar value.
  */
 export function editJson(text: string, assignments: readonly Assignment[]): string {
   if (assignments.length === 0) return text
@@ -71,27 +74,27 @@ export function editJson(text: string, assignments: readonly Assignment[]): stri
   return root?.text() ?? text
 }
 
-/** A value, and what stands before it: a comma, a key, blanks. */
+/** A value and the text before it: a comma, a key, blanks. */
 interface Child {
   lead: string
   value: string | Container
 }
 
-/** An object or a list whose values can be changed. What is not opened stays one text. */
+/** An object or list whose values can be changed. Values that are not opened stay one text. */
 class Container {
   readonly isList: boolean
   readonly #head: string
   readonly #tail: string
   readonly #children: Child[] = []
-  /** Of those with one key the last. */
+  /** If a key occurs twice, the last one. */
   readonly #byKey = new Map<Step, Child>()
 
-  /** The text has no other value, but may have blanks around this one. */
+  /** The text contains one value, maybe with blanks around it. */
   constructor(text: string) {
     const start = skipBlanks(text, 0)
     let end = start + 1
     this.isList = text[start] === '['
-    for (const child of childrenOf(text, start)) {
+    for (const child of listChildren(text, start)) {
       this.#push(child.name, text.slice(end, child.start), text.slice(child.start, child.end))
       end = child.end
     }
@@ -103,14 +106,14 @@ class Container {
     return this.#byKey.has(key)
   }
 
-  /** The object or list in a place; `undefined` if there is a value of another kind. */
+  /** Returns the object or list at a key, or `undefined` for a scalar value. */
   open(key: string | number): Container | undefined {
     const child = this.#byKey.get(key)
     if (typeof child?.value === 'string') child.value = openContainer(child.value) ?? child.value
     return typeof child?.value === 'string' ? undefined : child?.value
   }
 
-  /** Sets a value, or adds it after the last one. */
+  /** Sets a value, or appends it. */
   set(key: Step, json: string): void {
     const child = this.#byKey.get(key)
     if (child) child.value = json
@@ -138,7 +141,7 @@ class Container {
 const openContainer = (text: string): Container | undefined =>
   /[[{]/.test(text.charAt(skipBlanks(text, 0))) ? new Container(text) : undefined
 
-/** Sets or adds the value, and makes each parent that is missing. */
+/** Sets or appends a value and creates missing parents. */
 function assign(root: Container | undefined, { path, json, source }: Assignment): void {
   let inner = root
   for (const [depth, key] of path.entries()) {

@@ -1,18 +1,21 @@
 import { usageError } from '../../errors.ts'
 import type * as z from '../zod.ts'
 import { isDeeperThan } from './scanner.ts'
-import { findFault } from './syntax.ts'
+import { findSyntaxError } from './syntax.ts'
 
-/** How deep values may be nested: code that walks through them recursively must not run out of stack. */
-const deepest = 1000
+/** Maximum nesting, so that recursive code does not run out of stack. */
+const maxDepth = 1000
 
-/** Parses JSON from anywhere. Throws a `SyntaxError`, which may quote the text. It also throws if the text is nested too deep. */
+/**
+ * Parses untrusted JSON. Throws a `SyntaxError`, whose message may quote the text, also for a text that is
+ * nested too deep.
+ */
 export function parseJson(text: string): unknown {
-  if (isDeeperThan(text, deepest)) throw new SyntaxError(tooDeep)
+  if (isDeeperThan(text, maxDepth)) throw new SyntaxError(tooDeep)
   return JSON.parse(text)
 }
 
-/** The same, or `undefined` if a text is not JSON. */
+/** Parses untrusted JSON. Returns `undefined` if the text is not JSON. */
 export function tryParseJson(text: string): unknown {
   try {
     return parseJson(text)
@@ -21,7 +24,10 @@ export function tryParseJson(text: string): unknown {
   }
 }
 
-/** Parses JSON that a person gave; `name` is what messages call it. Throws a usage error that says where it is wrong. */
+/**
+ * Parses JSON from the user. `name` is its name in messages. Throws a usage error with the place of the
+ * error.
+ */
 export function parseGivenJson(text: string, name: string, hint?: string): unknown {
   try {
     return parseJson(text)
@@ -30,13 +36,15 @@ export function parseGivenJson(text: string, name: string, hint?: string): unkno
   }
 }
 
-/** The message of `parseJson`'s error for a text that is nested too deep. */
-export const tooDeep = `nested more than ${deepest} deep`
+/** Message for a text that is nested too deep. */
+export const tooDeep = `nested more than ${maxDepth} deep`
 
-/** Where and why `parseJson` fails, without a quotation: the text may contain a secret. */
+/**
+ * Describes the place and reason of a JSON error. It quotes nothing, because the text may contain a secret.
+ */
 export function describeJsonError(text: string): string {
   if (text.trim() === '') return 'it is empty'
-  const fault = findFault(text, deepest)
+  const fault = findSyntaxError(text, maxDepth)
   const offset = fault?.offset ?? text.length
   let line = 1
   let lineStart = 0
@@ -48,11 +56,11 @@ export function describeJsonError(text: string): string {
   return fault ? `${place}: ${fault.reason}` : place
 }
 
-/** Whether it is a JSON object: not a list, not a single value. */
+/** Returns whether a value is a JSON object: neither a list nor a scalar. */
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** A place in a JSON value as a person writes it: `events[2].content[0].text`. */
+/** Formats a path in a JSON value: `events[2].content[0].text`. */
 export function formatPath(path: readonly PropertyKey[]): string {
   return path
     .map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
@@ -60,7 +68,7 @@ export function formatPath(path: readonly PropertyKey[]): string {
     .replace(/^\./, '')
 }
 
-/** Every problem that a schema found, with its place. */
+/** Returns the problems that a schema found, each with its path. */
 export function describeIssues(error: z.core.$ZodError): string[] {
   return error.issues.map(({ path, message }) =>
     path.length > 0 ? `${formatPath(path)}: ${message}` : message,

@@ -1,6 +1,6 @@
 const isBlank = (code: number) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
 
-/** The place of the first character from `start` on that is not blank. */
+/** Returns the offset of the first character that is not blank. */
 export function skipBlanks(text: string, start: number): number {
   let place = start
   while (isBlank(text.charCodeAt(place))) place++
@@ -8,40 +8,40 @@ export function skipBlanks(text: string, start: number): number {
 }
 
 /**
- * The place of the quote that closes a string, in a text or its bytes, -1 if there is none; `isEscaped` says that of the
- * first character.
+ * Returns the offset of the quote that closes a string in a text or its bytes, or -1. `isEscaped`: the first
+ * character is escaped.
  */
-export function closingQuote(text: string | Buffer, start: number, isEscaped = false): number {
+export function findClosingQuote(text: string | Buffer, start: number, isEscaped = false): number {
   for (let quote = text.indexOf('"', start); quote >= 0; quote = text.indexOf('"', quote + 1)) {
     if (!isEscapedAt(text, quote, start, isEscaped)) return quote
   }
   return -1
 }
 
-/** Whether an odd number of backslashes comes right before a place. */
+/** Returns whether an odd number of backslashes precedes an offset. */
 function isEscapedAt(text: string | Buffer, place: number, start: number, isEscaped: boolean): boolean {
   let first = place
-  // It ends at the string's start at the latest, before which is its quote.
+  // Stops at the start of the string, which a quote precedes.
   while (text[first - 1] === '\\' || text[first - 1] === 0x5c) first--
   const isOdd = (place - first) % 2 === 1
   return first === start && isEscaped ? !isOdd : isOdd
 }
 
 /**
- * Goes over JSON text, which may come in pieces that are cut anywhere. `visit` is called with each bracket, comma and
- * line break outside of strings, and with each quote that opens a string; if it returns true, the walk ends. The text
- * may be anything, and each character is looked at once.
+ * Scans JSON text, which may arrive in pieces. Calls `visit` for each bracket, comma and line break outside
+ * of strings, and for each quote that opens a string. The scan ends if `visit` returns true. The text need
+ * not be valid. Each character is read once.
  */
 type Walk = (piece: string, visit: (mark: string, place: number) => unknown, start?: number) => void
 
 export function createWalk(): Walk {
   let isInString = false
-  /** A backslash at the end of the piece before escapes what comes. */
+  /** The previous piece ended with a backslash that escapes the next character. */
   let isEscaped = false
 
-  /** The place after the string's closing quote, or after the piece. */
+  /** Returns the offset after the string's closing quote, or the end of the piece. */
   function leaveString(piece: string, start: number): number {
-    const quote = closingQuote(piece, start, isEscaped)
+    const quote = findClosingQuote(piece, start, isEscaped)
     isInString = quote < 0
     isEscaped = isInString && isEscapedAt(piece, piece.length, start, isEscaped)
     return isInString ? piece.length : quote + 1
@@ -58,21 +58,23 @@ export function createWalk(): Walk {
   }
 }
 
-/** The marks of a walk by their codes: to look each up is four times as fast as to search for the next by an expression. */
+/**
+ * Structural characters by code. A table lookup per character is four times faster than a regular expression.
+ */
 const marks = Array.from({ length: 128 }, (_, code) =>
   '"[]{},\n'.includes(String.fromCharCode(code)) ? String.fromCharCode(code) : undefined,
 )
 
-/** A value in an object or a list, as a place in the text. */
+/** A value in an object or list, by its offsets. */
 export interface Child {
-  /** Of an object's field; `undefined` in a list. */
+  /** Name of an object's field; `undefined` in a list. */
   name: string | undefined
   start: number
   end: number
 }
 
-/** The place after the value that begins at `start`, in a text that `JSON.parse` accepts. */
-export function endOfValue(text: string, start: number): number {
+/** Returns the offset after the value at `start`. `JSON.parse` must accept the text. */
+export function findEndOfValue(text: string, start: number): number {
   if (text[start] === '"') return endOfString(text, start)
   if (text[start] !== '{' && text[start] !== '[') return endOfScalar(text, start)
   let depth = 0
@@ -80,7 +82,7 @@ export function endOfValue(text: string, start: number): number {
   createWalk()(
     text,
     (mark, place) => {
-      depth += depthOf(mark)
+      depth += getDepthChange(mark)
       if (depth > 0) return false
       end = place + 1
       return true
@@ -91,7 +93,7 @@ export function endOfValue(text: string, start: number): number {
 }
 
 function endOfString(text: string, start: number): number {
-  const quote = closingQuote(text, start + 1)
+  const quote = findClosingQuote(text, start + 1)
   return quote < 0 ? text.length : quote + 1
 }
 
@@ -103,43 +105,46 @@ function endOfScalar(text: string, start: number): number {
   return scalar.lastIndex
 }
 
-/** What a mark adds to the depth. */
-const depthOf = (mark: string): number =>
+/** Returns how a structural character changes the depth. */
+const getDepthChange = (mark: string): number =>
   mark === '{' || mark === '[' ? 1 : mark === '}' || mark === ']' ? -1 : 0
 
-/** The key from `start` on, before which may be blanks, in a text that `JSON.parse` accepts. */
-export function keyAt(text: string, start: number): string {
+/** Reads the key at `start`, before which may be blanks. `JSON.parse` must accept the text. */
+export function readKey(text: string, start: number): string {
   const place = skipBlanks(text, start)
   return JSON.parse(text.slice(place, endOfString(text, place)))
 }
 
-/** The values of the object or list that begins at `start`, in a text that `JSON.parse` accepts. */
-export function* childrenOf(text: string, start: number): Generator<Child> {
+/** Yields the values of the object or list at `start`. `JSON.parse` must accept the text. */
+export function* listChildren(text: string, start: number): Generator<Child> {
   const isObject = text[start] === '{'
   let place = skipBlanks(text, start + 1)
   while (place < text.length && text[place] !== '}' && text[place] !== ']') {
     let name: string | undefined
     if (isObject) {
       const end = endOfString(text, place)
-      name = keyAt(text, place)
+      name = readKey(text, place)
       place = skipBlanks(text, skipBlanks(text, end) + 1)
     }
-    const end = endOfValue(text, place)
+    const end = findEndOfValue(text, place)
     yield { name, start: place, end }
     place = skipBlanks(text, end)
     if (text[place] === ',') place = skipBlanks(text, place + 1)
   }
 }
 
-/** A field of the object that begins at `start`: of fields with one name the last. */
+/** Finds a field of the object at `start`. If a name occurs twice, the last one counts. */
 export const findChild = (text: string, start: number, key: string): Child | undefined =>
-  [...childrenOf(text, start)].findLast(({ name }) => name === key)
+  [...listChildren(text, start)].findLast(({ name }) => name === key)
 
-/** The keys and values in a text that `JSON.parse` accepts, each as it is spelled but for the escapes of texts. */
-export function* tokensIn(json: string): Generator<string> {
+/**
+ * Yields the keys and values of a text that `JSON.parse` accepts: scalars as source text, strings without
+ * their escapes.
+ */
+export function* listTokens(json: string): Generator<string> {
   for (let place = 0; place < json.length; place++) {
     if (/[\s[\]{},:]/.test(json.charAt(place))) continue
-    const end = endOfValue(json, place)
+    const end = findEndOfValue(json, place)
     const token = json.slice(place, end)
     yield token.startsWith('"') ? JSON.stringify(JSON.parse(token)) : token
     place = end - 1
@@ -147,15 +152,15 @@ export function* tokensIn(json: string): Generator<string> {
 }
 
 /**
- * Parses a text that `JSON.parse` accepts, with each number, `true`, `false` and `null` as its source text, since `JSON.parse`
- * rounds long numbers. A text of the input begins with a quote, so that it differs from these.
+ * Parses a text that `JSON.parse` accepts. Numbers, `true`, `false` and `null` become their source text,
+ * because `JSON.parse` rounds long numbers. Strings get a leading quote to tell them apart.
  */
 export function parseWithSourceTexts(json: string): unknown {
   const parts: string[] = []
   for (let place = 0; place < json.length; ) {
     const char = json.charAt(place)
     const isToken = !/[\s[\]{},:]/.test(char)
-    const end = isToken ? endOfValue(json, place) : place + 1
+    const end = isToken ? findEndOfValue(json, place) : place + 1
     const token = json.slice(place, end)
     parts.push(!isToken ? token : char === '"' ? `"\\"${token.slice(1)}` : `"${token}"`)
     place = end
@@ -163,20 +168,20 @@ export function parseWithSourceTexts(json: string): unknown {
   return JSON.parse(parts.join(''))
 }
 
-/** Whether objects and lists are nested more than `most` deep. The text may be anything. */
+/** Returns whether objects and lists are nested more than `most` deep. The text need not be valid. */
 export function isDeeperThan(text: string, most: number): boolean {
   if (text.length <= most) return false
   let depth = 0
   createWalk()(text, (mark) => {
-    depth += depthOf(mark)
+    depth += getDepthChange(mark)
     return depth > most
   })
   return depth > most
 }
 
-/** A key that one object of the text has twice, if there is any. The text is one that `JSON.parse` accepts. */
+/** Finds a key that occurs twice in one object. `JSON.parse` must accept the text. */
 export function findRepeatedKey(text: string): string | undefined {
-  /** The keys of each object around a place; `undefined` for a list. */
+  /** The keys of each enclosing object; `undefined` for a list. */
   const around: (Set<string> | undefined)[] = []
   let repeated: string | undefined
   createWalk()(text, (mark, place) => {
@@ -186,7 +191,7 @@ export function findRepeatedKey(text: string): string | undefined {
     const keys = mark === '"' ? around.at(-1) : undefined
     const end = keys ? endOfString(text, place) : 0
     if (!keys || text[skipBlanks(text, end)] !== ':') return false
-    const key = keyAt(text, place)
+    const key = readKey(text, place)
     if (keys.has(key)) repeated = key
     keys.add(key)
     return repeated !== undefined

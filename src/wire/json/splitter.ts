@@ -1,15 +1,17 @@
 import { createWalk } from './scanner.ts'
 
-/** Cuts JSON that arrives piece by piece into values. */
+/** Splits JSON that arrives in pieces into values. */
 export type JsonSplitter = ReturnType<typeof createSplitter>
 
-/** Cuts an array into its elements. */
+/** Splits an array into its elements. */
 export const createArraySplitter = () => createSplitter(1)
 
-/** Cuts values that follow each other, with or without line breaks between them. */
+/** Splits values that follow each other, with or without line breaks. */
 export const createSequenceSplitter = () => createSplitter(0)
 
-/** `level` is how deep the values are. Text that is not JSON becomes a value too, and the parser rejects it later. */
+/**
+ * `level` is the depth of the values. Text that is not JSON also becomes a value, which the parser rejects.
+ */
 function createSplitter(level: 0 | 1) {
   const separator = level === 0 ? '\n' : ','
   const walk = createWalk()
@@ -17,7 +19,7 @@ function createSplitter(level: 0 | 1) {
   let closed = false
   let kept: string[] = []
 
-  /** Returns the texts of the values that are complete now. */
+  /** Returns the texts of the completed values. */
   function push(text: string): string[] {
     if (closed) return []
     const values: string[] = []
@@ -40,13 +42,13 @@ function createSplitter(level: 0 | 1) {
       return closed
     })
     const rest = text.slice(start)
-    // Blanks do not begin a value: a service may send them while it is silent.
+    // Blanks do not begin a value: some services send them as keep-alives.
     if (kept.length > 0 || rest.trim() !== '') kept.push(rest)
     return values
   }
 
   function takeKept(tail: string): string {
-    // One join: otherwise a long value would be copied twice.
+    // A single join, because appending would copy a long value twice.
     const value = kept.concat(tail).join('')
     kept = []
     return value.trim()
@@ -54,9 +56,9 @@ function createSplitter(level: 0 | 1) {
 
   return {
     push,
-    /** A value has begun and is not complete, or the array's closing bracket has not come. */
+    /** A value is incomplete, or the array's closing bracket is missing. */
     isInside: () => (level === 1 ? !closed : kept.length > 0),
-    /** What has come of that value. */
+    /** Returns the received part of the incomplete value. */
     rest: () => kept.join('').trim(),
   }
 }

@@ -1,7 +1,10 @@
-import { endOfValue, skipBlanks } from './scanner.ts'
+import { findEndOfValue, skipBlanks } from './scanner.ts'
 
-/** Finds the first place where a text is not JSON, or is nested more than `deepest` deep. */
-export function findFault(text: string, deepest: number): { offset: number; reason: string } | undefined {
+/** Finds the first offset at which a text is not JSON, or is nested more than `deepest` deep. */
+export function findSyntaxError(
+  text: string,
+  deepest: number,
+): { offset: number; reason: string } | undefined {
   try {
     const end = skipBlanks(text, readValue(text, skipBlanks(text, 0), deepest))
     return end < text.length ? { offset: end, reason: 'end of text expected' } : undefined
@@ -11,43 +14,49 @@ export function findFault(text: string, deepest: number): { offset: number; reas
   }
 }
 
-/** Its cause is its place. */
-const fault = (offset: number, reason: string) => new SyntaxError(reason, { cause: offset })
+/** The error's cause is its offset. */
+const createSyntaxError = (offset: number, reason: string) => new SyntaxError(reason, { cause: offset })
 
 const closings = new Map([
   ['{', '}'],
   ['[', ']'],
 ])
 
-/** The place after the value at `start`, in which no more than so many may be nested. Throws a fault. */
+/**
+ * Returns the offset after the value at `start`, in which at most `deepest` levels may be nested. Throws the
+ * syntax error.
+ */
 function readValue(text: string, start: number, deepest: number, depth = 0): number {
   const closing = closings.get(text.charAt(start))
   if (closing === undefined) return readScalar(text, start)
-  if (depth === deepest) throw fault(start, `nested more than ${deepest} deep`)
+  if (depth === deepest) throw createSyntaxError(start, `nested more than ${deepest} deep`)
   let place = skipBlanks(text, start + 1)
   if (text[place] === closing) return place + 1
   for (;;) {
     if (closing === '}') {
-      if (text[place] !== '"') throw fault(place, 'property name expected')
+      if (text[place] !== '"') throw createSyntaxError(place, 'property name expected')
       const colon = skipBlanks(text, readScalar(text, place))
-      if (text[colon] !== ':') throw fault(colon, 'colon expected')
+      if (text[colon] !== ':') throw createSyntaxError(colon, 'colon expected')
       place = skipBlanks(text, colon + 1)
     }
     place = skipBlanks(text, readValue(text, place, deepest, depth + 1))
     if (text[place] === closing) return place + 1
-    if (text[place] !== ',') throw fault(place, `comma or '${closing}' expected`)
+    if (text[place] !== ',') throw createSyntaxError(place, `comma or '${closing}' expected`)
     place = skipBlanks(text, place + 1)
   }
 }
 
-/** The place after a string, a number or a word. */
+/** Returns the offset after a string, a number or a word. */
 function readScalar(text: string, start: number): number {
-  const end = endOfValue(text, start)
+  const end = findEndOfValue(text, start)
   try {
     JSON.parse(text.slice(start, end))
     return end
   } catch {
     const isText = text[start] === '"'
-    throw fault(start, isText ? 'text with a wrong escape, a line break or no end' : 'value expected')
+    throw createSyntaxError(
+      start,
+      isText ? 'text with a wrong escape, a line break or no end' : 'value expected',
+    )
   }
 }

@@ -1,15 +1,15 @@
 import { CliError } from '../../errors.ts'
 import { isObject, tryParseJson } from '../json/parse.ts'
 import { readSseEvents } from '../sse.ts'
-import { kindOf } from './kind.ts'
+import { findFailureKind } from './failure-kind.ts'
 
-/** A failure of kind `response`; `serviceMessage` is what the service said instead, unescaped. */
-export const notUnderstood = (message: string, serviceMessage?: string) =>
+/** Creates a failure of kind `response`. `serviceMessage` is the service's text, unescaped. */
+export const notUnderstoodError = (message: string, serviceMessage?: string) =>
   new CliError('response', message, { serviceMessage })
 
-/** What can be read out of an error body of any known shape (public clients, 8; recorded, 4). */
+/** The readable parts of an error body of any known form (public clients, 8; recorded, 4). */
 export interface Problem {
-  /** The service's own name for the error: `rate_limit_error`, `RESOURCE_EXHAUSTED`. */
+  /** The service's name of the error: `rate_limit_error`, `RESOURCE_EXHAUSTED`. */
   type?: string
   message?: string
   /** Seconds. */
@@ -21,73 +21,77 @@ export interface Problem {
 export function readProblem(body: unknown): Problem {
   if (typeof body === 'string') return readText(body)
   const value = Array.isArray(body) ? body[0] : body
-  const [type] = namesOf(value)
-  const requestId = requestIdIn(value) ?? requestIdIn(field(value, 'error'))
-  const error = field(value, 'error')
-  return { type, message: withCode(messageOf(body), error), retryAfter: readDelay(error), requestId }
+  const [type] = listNames(value)
+  const requestId = requestIdIn(value) ?? requestIdIn(readField(value, 'error'))
+  const error = readField(value, 'error')
+  return { type, message: withCode(readMessage(body), error), retryAfter: readDelay(error), requestId }
 }
 
-/** The message of an error, with the code that names its cause more exactly than its type does (public clients, 8). */
-export const describeError = (error: unknown): string | undefined => withCode(messageOf(error), error)
+/**
+ * Returns the message of an error with its code, which names the cause more exactly than its type (public
+ * clients, 8).
+ */
+export const describeError = (error: unknown): string | undefined => withCode(readMessage(error), error)
 
 function withCode(message: string | undefined, error: unknown): string | undefined {
-  const codes = [field(error, 'details')].flat().map((entry) => field(entry, 'error_code'))
+  const codes = [readField(error, 'details')].flat().map((entry) => readField(entry, 'error_code'))
   const code = codes.find((each): each is string => typeof each === 'string' && /^\S{1,100}$/.test(each))
   if (code === undefined || message?.includes(code)) return message
   return message === undefined ? code : `${message} (${code})`
 }
 
 function readText(text: string): Problem {
-  const value = eventsIn(text).find((each) => messageOf(each) !== undefined)
+  const value = parseEvents(text).find((each) => readMessage(each) !== undefined)
   return value === undefined ? readMarkup(text) : readProblem(value)
 }
 
 const requestIdIn = (value: unknown): string | undefined => {
-  const id = field(value, 'request_id', 'requestId', 'RequestId')
+  const id = readField(value, 'request_id', 'requestId', 'RequestId')
   return typeof id === 'string' ? id.slice(0, 200) : undefined
 }
 
-/** The wait that an error's details ask for, such as `30s`, in seconds. */
+/** Reads the wait that an error's details request, such as `30s`, in seconds. */
 function readDelay(error: unknown): number | undefined {
-  const delays = [field(error, 'details')].flat().map((entry) => field(entry, 'retryDelay'))
+  const delays = [readField(error, 'details')].flat().map((entry) => readField(entry, 'retryDelay'))
   const delay = delays.find((each) => typeof each === 'string' && /^\d{1,9}(\.\d{1,9})?s$/.test(each))
   return delay === undefined ? undefined : Number.parseFloat(delay as string)
 }
 
-/** Whether a body that should have been an answer is one of the error envelopes instead. */
+/** Returns whether the body of a successful response is an error envelope. */
 export function isErrorEnvelope(body: unknown): boolean {
   const value = Array.isArray(body) ? body[0] : body
   if (!isObject(value)) return false
-  const type = field(value, 'type')
+  const type = readField(value, 'type')
   // A `session.error` event has an `error` too.
   if (typeof type !== 'string') return looksLikeError(value)
   const isProblem =
-    type.endsWith('_error') || (type.includes(':') && typeof field(value, 'title') === 'string')
-  return type === 'error' || (isProblem && messageOf(value) !== undefined)
+    type.endsWith('_error') || (type.includes(':') && typeof readField(value, 'title') === 'string')
+  return type === 'error' || (isProblem && readMessage(value) !== undefined)
 }
 
-/** The fields that only an answer has. */
-const answers = 'content candidates promptFeedback data choices predictions response events'.split(' ')
+/** Fields that only an answer has. */
+const answerFields = 'content candidates promptFeedback data choices predictions response events'.split(' ')
 
 function looksLikeError(value: Record<string, unknown>): boolean {
-  const errors = [field(value, 'error'), field(value, 'fault')]
-  if (field(value, 'success') === false || errors.some(hasError)) return true
-  const found = answers.map((name) => field(value, name)).filter((answer) => answer !== undefined)
+  const errors = [readField(value, 'error'), readField(value, 'fault')]
+  if (readField(value, 'success') === false || errors.some(hasError)) return true
+  const found = answerFields.map((name) => readField(value, name)).filter((answer) => answer !== undefined)
   if (found.some(isFull)) return false
-  const code = field(value, 'code', 'Code', 'statusCode')
-  const says = messageOf(value) !== undefined
-  if (code !== undefined) return says && !isGood(code)
-  // Beside an empty list, or a word of success, a message is only a message.
+  const code = readField(value, 'code', 'Code', 'statusCode')
+  const says = readMessage(value) !== undefined
+  if (code !== undefined) return says && !isSuccessCode(code)
+  // With an empty list or a success word, a message is not an error.
   return says && found.length === 0 && !isSuccess(value)
 }
 
 const isSuccess = (value: Record<string, unknown>) =>
-  [field(value, 'success'), field(value, 'ok')].includes(true) || isGood(field(value, 'status'))
+  [readField(value, 'success'), readField(value, 'ok')].includes(true) ||
+  isSuccessCode(readField(value, 'status'))
 
-/** Whether the field `error` has an error: not `{}`, not `{"code":0}`. */
+/** Returns whether the field `error` contains an error: not `{}`, not `{"code":0}`. */
 const hasError = (error: unknown): boolean =>
   isObject(error)
-    ? isFull(error) && !isGood(field(error, 'code'))
+    ? isFull(error) && !isSuccessCode(readField(error, 'code'))
     : isFull(error) && error !== 0 && error !== false
 
 const isFull = (value: unknown): boolean =>
@@ -95,11 +99,11 @@ const isFull = (value: unknown): boolean =>
     ? Object.keys(value).length > 0
     : value !== undefined && value !== ''
 
-/** The failure that an error envelope under a status of 2xx tells of, by its type (public clients, 8). */
-export function failureInBody(value: unknown): CliError {
+/** Returns the failure in an error envelope with status 2xx, by the error's type (public clients, 8). */
+export function readFailureInBody(value: unknown): CliError {
   const { message, requestId } = readProblem(value)
-  const names = namesOf(Array.isArray(value) ? value[0] : value)
-  return new CliError(kindOf(names), 'the service answered with an error', {
+  const names = listNames(Array.isArray(value) ? value[0] : value)
+  return new CliError(findFailureKind(names), 'the service answered with an error', {
     isErrorInSuccess: true,
     body: value,
     serviceMessage: message,
@@ -108,89 +112,89 @@ export function failureInBody(value: unknown): CliError {
 }
 
 /**
- * The failure for an answer of status 2xx whose body, parsed JSON or text, is not what was asked for: the error that
- * is in the body, or one of kind `response` with the message `otherwise`. Both have the body and its message.
+ * Returns the failure for a 2xx response with an unexpected body, parsed JSON or text: the error in the body,
+ * or a failure of kind `response` with the message `otherwise`. Both have the body and its message.
  */
-export function failureInstead(body: unknown, otherwise: string): CliError {
-  const envelope = [body, ...(typeof body === 'string' ? eventsIn(body) : [])].find(isErrorEnvelope)
-  if (envelope !== undefined) return failureInBody(envelope).with({ body })
+export function unexpectedBodyFailure(body: unknown, otherwise: string): CliError {
+  const envelope = [body, ...(typeof body === 'string' ? parseEvents(body) : [])].find(isErrorEnvelope)
+  if (envelope !== undefined) return readFailureInBody(envelope).with({ body })
   const { type, message, requestId } = readProblem(body)
-  const kind = kindOf(typeof body === 'string' && type !== undefined ? [type] : [])
+  const kind = findFailureKind(typeof body === 'string' && type !== undefined ? [type] : [])
   return new CliError(kind, otherwise, { body, serviceMessage: message, requestId })
 }
 
-/** How deep an error may be nested, and how many of several are shown. */
+/** Maximum nesting of errors, and maximum number of listed errors. */
 const [deepest, most] = [5, 20]
 
-/** How much of a text is read, in characters: far more than is ever shown. */
-const longest = 64 * 1024
+/** Maximum length of a text that is searched, in characters: far more than is ever shown. */
+const maxReadLength = 64 * 1024
 
-/** The first field of these names that has a value: the object's own, never its prototype's. */
-const field = (value: unknown, ...names: string[]): unknown =>
+/** Returns the first field of these names that has a value. Reads own properties only. */
+const readField = (value: unknown, ...names: string[]): unknown =>
   isObject(value)
     ? names.map((name) => (Object.hasOwn(value, name) ? value[name] : null)).find((found) => found !== null)
     : undefined
 
-/** The message in an error's JSON, in any of the known shapes; a text may be such JSON itself. */
-function messageOf(value: unknown, depth = 0): string | undefined {
+/** Returns the message of an error's JSON, in any known form. A text may itself be such JSON. */
+function readMessage(value: unknown, depth = 0): string | undefined {
   if (depth > deepest) return undefined
   if (typeof value === 'string') {
-    const words = value.slice(0, longest).trim()
-    const inner = /^[[{]/.test(words) ? messageOf(tryParseJson(words), depth + 1) : undefined
+    const words = value.slice(0, maxReadLength).trim()
+    const inner = /^[[{]/.test(words) ? readMessage(tryParseJson(words), depth + 1) : undefined
     return (inner ?? words) || undefined
   }
   if (Array.isArray(value)) {
-    const all = value.slice(0, most).map((one) => messageOf(one, depth + 1))
+    const all = value.slice(0, most).map((one) => readMessage(one, depth + 1))
     return all.filter((one) => one !== undefined).join('; ') || undefined
   }
   if (!isObject(value)) return undefined
-  const inner = (...names: string[]) => messageOf(field(value, ...names), depth + 1)
+  const inner = (...names: string[]) => readMessage(readField(value, ...names), depth + 1)
   return (
-    joined(inner('error'), inner('error_description')) ??
+    joinWords(inner('error'), inner('error_description')) ??
     inner('issues', 'errors', 'fault', 'faultstring') ??
-    placed(field(value, 'loc'), inner('message', 'Message', 'msg')) ??
-    joined(inner('title'), inner('detail'))
+    withPlace(readField(value, 'loc'), inner('message', 'Message', 'msg')) ??
+    joinWords(inner('title'), inner('detail'))
   )
 }
 
-/** `what: why`, or the one that is there. */
-const joined = (...words: (string | undefined)[]) =>
+/** Joins words as `what: why`. */
+const joinWords = (...words: (string | undefined)[]) =>
   [...new Set(words.filter((each) => each !== undefined))].join(': ') || undefined
 
-/** A message with the place that it is about. */
-function placed(place: unknown, message: string | undefined): string | undefined {
+/** Adds the place to a message. */
+function withPlace(place: unknown, message: string | undefined): string | undefined {
   if (message === undefined || !Array.isArray(place)) return message
   const steps = place.filter((step) => typeof step === 'string' || typeof step === 'number')
   return `${steps.slice(0, most).join('.')}: ${message}`
 }
 
-/** The names and numbers by which an error calls itself, the most exact first. */
-function namesOf(value: unknown): string[] {
-  const error = field(value, 'error')
-  const places = [error, field(value, 'fault'), value]
+/** Returns the names and numbers of an error, the most exact first. */
+function listNames(value: unknown): string[] {
+  const error = readField(value, 'error')
+  const places = [error, readField(value, 'fault'), value]
   const names = places.flatMap((place) =>
-    ['type', 'status', 'code', 'Code', 'statusCode'].map((name) => field(place, name)),
+    ['type', 'status', 'code', 'Code', 'statusCode'].map((name) => readField(place, name)),
   )
   return [...names, error]
     .filter((name) => typeof name === 'number' || (typeof name === 'string' && /^\S{1,100}$/.test(name)))
     .map(String)
 }
 
-/** Whether a code means success: 0, 200, `ok`. */
-const isGood = (code: unknown): boolean =>
+/** Returns whether a code means success: 0, 200, `ok`. */
+const isSuccessCode = (code: unknown): boolean =>
   /^(?:0|2\d\d|ok|success)$/i.test(typeof code === 'number' || typeof code === 'string' ? String(code) : '')
 
-/** Reads XML, an HTML page, or plain words; only an error in XML has a type. */
+/** Reads XML, an HTML page, or plain text. Only an error in XML has a type. */
 function readMarkup(text: string): Problem {
-  const start = text.slice(0, longest)
+  const start = text.slice(0, maxReadLength)
   if (!/^\s*</.test(start)) return { message: start.trim() || undefined }
-  const message = contentOf(start, 'message')
-  if (message === undefined) return { message: contentOf(start, 'title') }
-  return { type: contentOf(start, 'code'), message, requestId: contentOf(start, 'requestid') }
+  const message = readElementText(start, 'message')
+  if (message === undefined) return { message: readElementText(start, 'title') }
+  return { type: readElementText(start, 'code'), message, requestId: readElementText(start, 'requestid') }
 }
 
-/** The text of an element, wherever it is. Every repetition has a limit, so that no page keeps the CPU busy. */
-function contentOf(markup: string, name: string): string | undefined {
+/** Returns the text of an element. Every repetition is limited, so no page can keep the CPU busy. */
+function readElementText(markup: string, name: string): string | undefined {
   const element = new RegExp(
     `<(?:\\w{1,40}:)?${name}(?:\\s[^>]{0,500})?>(?:<!\\[CDATA\\[)?([^<\\]]{0,10000})`,
     'i',
@@ -198,9 +202,9 @@ function contentOf(markup: string, name: string): string | undefined {
   return element.exec(markup)?.[1]?.trim() || undefined
 }
 
-/** The JSON of the events of a text that is a stream of them. */
-function eventsIn(text: string): unknown[] {
-  const start = text.slice(0, longest).trimStart()
+/** Parses the JSON events of a text that is an event stream. */
+function parseEvents(text: string): unknown[] {
+  const start = text.slice(0, maxReadLength).trimStart()
   const events = /^(?:data|event|id|retry|):/.test(start) ? readSseEvents(start) : []
   return events.map(({ data }) => tryParseJson(data))
 }

@@ -1,7 +1,7 @@
 import { CliError, type FailureKind } from '../../errors.ts'
 import { describeIssues } from '../json/parse.ts'
-import { type Cursor, onOneLine, readPage } from '../page.ts'
-import { failureInstead, isErrorEnvelope, notUnderstood } from '../problem/problem.ts'
+import { type Cursor, readPage, toOneLineJson } from '../page.ts'
+import { isErrorEnvelope, notUnderstoodError, unexpectedBodyFailure } from '../problem/problem.ts'
 import { parseReceived, readErrorEvent } from '../received-json.ts'
 import { SessionEvent } from './session-event.ts'
 
@@ -13,7 +13,7 @@ export interface EventItem {
 
 /** Reads one page of a list, or a list without pages, up to the first element that is not an event. Throws a `CliError`. */
 export function readEventsPage(text: string) {
-  const { data, texts, isMarked, next } = readPage(text, 'the list of events')
+  const { data, texts, statesNext, next } = readPage(text, 'the list of events')
   const items: EventItem[] = []
   for (const [index, value] of data.entries()) {
     try {
@@ -26,7 +26,7 @@ export function readEventsPage(text: string) {
       return { items, isMarked: true, next: refuse }
     }
   }
-  return { items, isMarked, next }
+  return { items, isMarked: statesNext, next }
 }
 
 /**
@@ -36,12 +36,12 @@ export function readEventsPage(text: string) {
 export function readEventItem(data: string, name = ''): EventItem {
   const value = name === 'error' ? readErrorEvent(data) : parseReceived(data, 'an event of the stream')
   if (typeof value === 'string' || isErrorEnvelope(value)) throw streamFailure(value)
-  return { event: readEvent(value, 'an event of the stream'), text: onOneLine(data) }
+  return { event: readEvent(value, 'an event of the stream'), text: toOneLineJson(data) }
 }
 
 function readEvent(value: unknown, what: string): SessionEvent {
   const { data, error } = SessionEvent.safeParse(value)
-  if (error) throw notUnderstood(`${what}: ${describeIssues(error).join('; ')}`)
+  if (error) throw notUnderstoodError(`${what}: ${describeIssues(error).join('; ')}`)
   return data
 }
 
@@ -52,7 +52,7 @@ export const isToldForGood = ({ kind, details: { isPermanent, status = 200 } }: 
   isPermanent === true && status < 300 && permanent.includes(kind)
 
 function streamFailure(value: unknown): CliError {
-  const { kind, details } = failureInstead(value, '')
+  const { kind, details } = unexpectedBodyFailure(value, '')
   const isPermanent = permanent.includes(kind)
   const message = 'the stream of events ended with an error'
   return new CliError(isPermanent ? kind : 'response', message, {

@@ -1,5 +1,5 @@
 import { isObject } from '../json/parse.ts'
-import { readUsedTokens, type TokenCounts } from '../token-count.ts'
+import { readTokenCounts, type TokenCounts } from '../token-count.ts'
 
 /** Whole minor units of a currency: 187 of `USD` are $1.87. */
 export interface Money {
@@ -16,7 +16,7 @@ export interface SessionUsage {
 /** Reads the `usage` of a session or of a `session.usage`, or a `model_usage`; `undefined` if it tells nothing. */
 export function readUsage(value: unknown): SessionUsage | undefined {
   if (!isObject(value)) return undefined
-  const told = Object.entries(readUsedTokens(value)).filter(([, count]) => count !== undefined)
+  const told = Object.entries(readTokenCounts(value)).filter(([, count]) => count !== undefined)
   const cost = readMoney(value.list_cost)
   return told.length > 0 || cost ? { tokens: Object.fromEntries(told), cost } : undefined
 }

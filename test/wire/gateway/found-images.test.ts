@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createAnswerDecoder } from '../../../src/wire/gateway/answer-decoder.ts'
 import { type FoundImage, ImageFinder, splitDataUris } from '../../../src/wire/gateway/found-images.ts'
-import { notUnderstood } from '../../../src/wire/problem/problem.ts'
+import { notUnderstoodError } from '../../../src/wire/problem/problem.ts'
 
 const find = (...values: unknown[]) => {
   const finder = new ImageFinder()
@@ -108,7 +108,7 @@ describe('the texts around images', () => {
 describe('what is wrong with an answer', () => {
   const open = { candidates: [] }
   const error = { error: { message: 'gone' } }
-  const failure = notUnderstood('another shape')
+  const failure = notUnderstoodError('another shape')
   test.each<[value: unknown, event: string | undefined, found: object]>([
     [undefined, '', { unread: failure, failure: undefined, error: undefined }],
     [open, '', { unread: undefined, failure, error: undefined }],
@@ -119,13 +119,13 @@ describe('what is wrong with an answer', () => {
   ])('of %j after the event %j the first failure is kept as what it is', (value, event, found) => {
     const finder = new ImageFinder()
     finder.refuse(failure, value, event)
-    finder.refuse(notUnderstood('later'), value, event)
+    finder.refuse(notUnderstoodError('later'), value, event)
     expect(finder).toMatchObject(found)
   })
 
   test('the first that cannot be read is kept, and a bug is not hidden', () => {
     const finder = new ImageFinder()
-    for (const each of [failure, notUnderstood('later')])
+    for (const each of [failure, notUnderstoodError('later')])
       finder.attempt(() => {
         throw each
       })

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import {
-  appending,
-  assigning,
+  createAppending,
+  createAssignment,
   editJson,
   parseAssignment,
   readFieldPath,
@@ -62,8 +62,8 @@ describe('an assignment', () => {
   })
 
   test('of the program is told by its path', () => {
-    expect(assigning(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], json: '1', source: 'a.b' })
-    expect(appending(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
+    expect(createAssignment(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], json: '1', source: 'a.b' })
+    expect(createAppending(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
   })
 })
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import {
-  childrenOf,
   createWalk,
-  endOfValue,
   findChild,
+  findEndOfValue,
   findRepeatedKey,
   isDeeperThan,
+  listChildren,
   skipBlanks,
 } from '../../../src/wire/json/scanner.ts'
 import { cutsOf, smallTexts } from './texts.ts'
@@ -57,10 +57,10 @@ describe('a walk', () => {
 
 /** What JSON.parse makes of a text, by the places of its values. */
 function read(text: string, start = skipBlanks(text, 0)): unknown {
-  const children = () => [...childrenOf(text, start)].map(({ name, start }) => [name, read(text, start)])
+  const children = () => [...listChildren(text, start)].map(({ name, start }) => [name, read(text, start)])
   if (text[start] === '{') return Object.fromEntries(children())
   if (text[start] === '[') return children().map(([name, value]) => (name === undefined ? value : name))
-  return JSON.parse(text.slice(start, endOfValue(text, start)))
+  return JSON.parse(text.slice(start, findEndOfValue(text, start)))
 }
 
 /** JSON texts: every value of at most two others, down to a depth, with such blanks between its parts. */
@@ -87,9 +87,9 @@ describe.each(['', ' ', '\n', '\r\n\t'])('of a text with %j between its parts', 
 
   test('a value ends at the end of the text, or where something else follows', () => {
     for (const text of jsonTexts(1, blank)) {
-      expect(endOfValue(text, 0), text).toBe(text.length)
+      expect(findEndOfValue(text, 0), text).toBe(text.length)
       for (const after of [' ', '\n', '\r', '\t', ',', ']', '}'])
-        expect(endOfValue(`[${text}${after}1`, 1), text).toBe(1 + text.length)
+        expect(findEndOfValue(`[${text}${after}1`, 1), text).toBe(1 + text.length)
     }
   })
 })
@@ -98,14 +98,14 @@ test('a text that is not JSON has an end, too', () => {
   const pieces = ['{', '}', '[', ']', ',', ':', '"', '""', '\\', '1', ' ']
   const count = (text: string) => {
     try {
-      return [...childrenOf(text, 0)].length
+      return [...listChildren(text, 0)].length
     } catch (error) {
       expect(error).toBeInstanceOf(SyntaxError)
       return 0
     }
   }
   expect(smallTexts(pieces, 4).filter((text) => count(text) > text.length)).toEqual([])
-  expect(smallTexts(pieces, 4).filter((text) => endOfValue(text, 0) > text.length)).toEqual([])
+  expect(smallTexts(pieces, 4).filter((text) => findEndOfValue(text, 0) > text.length)).toEqual([])
 })
 
 test.each<[text: string, key: string, found: string | undefined]>([

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { describeJsonError } from '../../../src/wire/json/parse.ts'
-import { findFault } from '../../../src/wire/json/syntax.ts'
+import { findSyntaxError } from '../../../src/wire/json/syntax.ts'
 import { isJson, smallTexts } from './texts.ts'
 
 describe('a fault is found if JSON.parse finds one, and else none: every short text of', () => {
@@ -15,7 +15,7 @@ describe('a fault is found if JSON.parse finds one, and else none: every short t
     ['blanks', [' ', '\t', '\n', '\r', '\v', '\u00a0', '\ufeff', '[1]'], 3],
   ])('%s', (_, pieces, most) => {
     const wrong = smallTexts(pieces, most).filter(
-      (text) => (findFault(text, 9) === undefined) !== isJson(text),
+      (text) => (findSyntaxError(text, 9) === undefined) !== isJson(text),
     )
     expect(wrong).toEqual([])
   })
@@ -47,7 +47,7 @@ test.each([
   ['[{"a":^[', 'nested more than 2 deep'],
   ['[[],[],[^{', 'nested more than 2 deep'],
 ])('%s: %s', (marked, reason) => {
-  expect(findFault(marked.replace('^', ''), 2)).toEqual({ offset: marked.indexOf('^'), reason })
+  expect(findSyntaxError(marked.replace('^', ''), 2)).toEqual({ offset: marked.indexOf('^'), reason })
 })
 
 test.each([

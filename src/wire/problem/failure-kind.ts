@@ -1,14 +1,14 @@
 import type { FailureKind } from '../../errors.ts'
 
-/** The kind of failure that an error's own names mean. */
-export function kindOf(names: string[]): FailureKind {
+/** Returns the kind of failure for the names of an error. */
+export function findFailureKind(names: string[]): FailureKind {
   const known = names.map(
     (name) => kinds.get(plainName(name)) ?? (/^5\d\d$/.test(name) ? 'service' : undefined),
   )
   return known.find((kind) => kind !== undefined) ?? 'response'
 }
 
-/** `AccessDeniedException` and `access_denied_error` are `access_denied`. */
+/** `AccessDeniedException` and `access_denied_error` become `access_denied`. */
 const plainName = (name: string) =>
   name
     .replace(/([a-z])([A-Z])/g, '$1_$2')
