@@ -72,11 +72,11 @@ export function readPage(text: string, name: string): Page {
   const { data } = fields
   if (data === undefined || data === null) throw unexpectedBodyFailure(page, `${name} has no data`)
   if (!Array.isArray(data)) throw notUnderstoodError(`${name}: data must be a list`)
-  const isMarked = ['next_page', 'has_more'].some((mark) => Object.hasOwn(fields, mark))
+  const statesNext = ['next_page', 'has_more'].some((mark) => Object.hasOwn(fields, mark))
   return {
     data,
     texts: listElements(text, 'data'),
-    statesNext: isMarked,
+    statesNext: statesNext,
     next: () => findNext(fields, data, name),
   }
 }

@@ -4,7 +4,7 @@ import { createPageHistory, listElements, readList, readPage, toOneLineJson } fr
 const page = (text: string) => readPage(text, 'the list')
 const after = (value: string) => ({ name: 'after_id', value })
 
-test.each<[text: string, texts: string[], isMarked: boolean, next: object | undefined]>([
+test.each<[text: string, texts: string[], statesNext: boolean, next: object | undefined]>([
   ['[]', [], false, undefined],
   ['[1, {"a" : 2}]', ['1', '{"a" : 2}'], false, undefined],
   ['{"data":[]}', [], false, undefined],
@@ -29,9 +29,9 @@ test.each<[text: string, texts: string[], isMarked: boolean, next: object | unde
   ['{"data":[{"id":"a"}],"has_more":true,"last_id":{}}', ['{"id":"a"}'], true, after('a')],
   ['{"data":[],"next_page":null,"has_more":true,"last_id":"z"}', [], true, after('z')],
 ])('the page %s has the items %j, says whether there is more: %j, and goes on by %j', (...row) => {
-  const [text, texts, isMarked, next] = row
+  const [text, texts, statesNext, next] = row
   const read = page(text)
-  expect(read).toMatchObject({ texts, isMarked, data: texts.map((each) => JSON.parse(each)) })
+  expect(read).toMatchObject({ texts, statesNext, data: texts.map((each) => JSON.parse(each)) })
   expect(read.next()).toEqual(next)
 })
 

@@ -136,12 +136,12 @@ async function* readPages(
   try {
     for (let cursor: Cursor | undefined; ; ) {
       const isFirst = cursor === undefined
-      const { items, isMarked, next } = await readPage(query, cursor)
+      const { items, statesNext, next } = await readPage(query, cursor)
       trail.addMark(items[0]?.event.id, 'its pages repeat')
       yield takeNew(items)
       cursor = next()
       if (!cursor) {
-        if (isMarked || !isFirst || !usualPages.includes(items.length)) return
+        if (statesNext || !isFirst || !usualPages.includes(items.length)) return
         known = items.length
         const whole = await readPage({ ...query, limit: largestPage }).catch(refusal)
         if (whole) yield takeNew(whole.items.slice(known))

@@ -23,10 +23,10 @@ export function readEventsPage(text: string) {
         throw failure
       }
       // What is whole is given first.
-      return { items, isMarked: true, next: refuse }
+      return { items, statesNext: true, next: refuse }
     }
   }
-  return { items, isMarked: statesNext, next }
+  return { items, statesNext: statesNext, next }
 }
 
 /**

@@ -13,7 +13,7 @@ function failureOf(read: () => unknown): CliError | undefined {
 
 const first = '{"id":"a", "type":"x"}'
 
-test.each<[text: string, events: object[], isMarked: boolean, next?: object]>([
+test.each<[text: string, events: object[], statesNext: boolean, next?: object]>([
   ['[]', [], false],
   [`[${first}]`, [{ id: 'a', type: 'x' }], false],
   [`{"data":[${first}]}`, [{ id: 'a', type: 'x' }], false],
@@ -21,9 +21,9 @@ test.each<[text: string, events: object[], isMarked: boolean, next?: object]>([
   [`{"data":[${first}],"next_page":"p"}`, [{ id: 'a', type: 'x' }], true, { name: 'page', value: 'p' }],
   ['{"data":[{"type":"x","id":5,"n":12345678901234567890}]}', [{ type: 'x' }], false],
 ])('the page %s has the events %j, says whether there is more: %j, and goes on by %j', (...row) => {
-  const [text, events, isMarked, next] = row
+  const [text, events, statesNext, next] = row
   const page = readEventsPage(text)
-  expect(page).toMatchObject({ items: events.map((event) => ({ event })), isMarked })
+  expect(page).toMatchObject({ items: events.map((event) => ({ event })), statesNext })
   expect(page.next()).toEqual(next)
   for (const { text: own } of page.items) expect(text).toContain(own)
 })
@@ -35,9 +35,9 @@ test.each([
   ['{"id":"b","type":5}', 'type: must be text'],
 ])('%s is not an event: those before it count, and then it is a failure', (other, problem) => {
   for (const more of ['', ',"has_more":false', ',"next_page":"p"']) {
-    const { items, isMarked, next } = readEventsPage(`{"data":[${first},${other},${first}]${more}}`)
+    const { items, statesNext, next } = readEventsPage(`{"data":[${first},${other},${first}]${more}}`)
     expect(items).toEqual([{ event: { id: 'a', type: 'x' }, text: first }])
-    expect(isMarked).toBe(true)
+    expect(statesNext).toBe(true)
     const message = `the list of events: [1]: ${problem}`
     expect(failureOf(next)).toMatchObject({ kind: 'response', message })
   }
