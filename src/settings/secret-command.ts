@@ -30,7 +30,7 @@ export async function runSecretCommand(
   const left = Math.max(0, limit.deadline - timers.now())
   const longest = Math.min(longestRun, values.timeout * 1000 || Infinity)
   const isCut = left < longest
-  const whenLate = isCut ? 'did not end before the deadline' : `did not end within ${longest / 1000} s`
+  const timeoutMessage = isCut ? 'did not end before the deadline' : `did not end within ${longest / 1000} s`
   const { stdout, stderr, problem, exitCode } = await runCommand(
     {
       text: values[setting] ?? '',
@@ -38,13 +38,13 @@ export async function runSecretCommand(
       // Only with a session of its own can all its processes be ended, but a new session has no terminal.
       isGroupLeader: host.stdin.kind !== 'terminal' && !host.stderr.isTerminal,
       timeoutMs: Math.min(left, longest),
-      timeoutMessage: whenLate,
+      timeoutMessage,
     },
     // By the clock of the machine: a person may be asked for something.
     { ...context, timers: realTimers },
   )
   if (problem) {
-    const isLate = problem === whenLate
+    const isLate = problem === timeoutMessage
     throw failed(`${problem}${stderr.trim() ? `: ${stderr}` : ''}`).with({
       deadline: (isCut && isLate) || undefined,
       retry: isLate || exitCode === temporaryFailure ? 'later' : undefined,

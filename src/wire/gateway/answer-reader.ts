@@ -144,9 +144,9 @@ const isAnswer = (value: unknown): boolean =>
 function failureInStream(value: unknown) {
   const { message } = readProblem(value)
   // One that passes, such as an overload, broke off what would have been an answer.
-  const brokeOff = ['service', 'rate-limited'].includes(readFailureInBody(value).kind)
+  const isCutOff = ['service', 'rate-limited'].includes(readFailureInBody(value).kind)
   return notUnderstoodError('the stream ended with an error', message).with({
     body: value,
-    isCutOff: brokeOff,
+    isCutOff,
   })
 }

@@ -179,7 +179,7 @@ test('a terminator ends an answer', () => {
 })
 
 describe('an error in a stream ends it', () => {
-  test.each<[value: unknown, event: string, message: string | undefined, brokeOff: boolean]>([
+  test.each<[value: unknown, event: string, message: string | undefined, isCutOff: boolean]>([
     [{ error: { message: 'no' } }, '', 'no', false],
     [{ message: 'no such route' }, '', 'no such route', false],
     [{ error: { code: 503, message: 'busy' } }, '', 'busy', true],
@@ -191,12 +191,12 @@ describe('an error in a stream ends it', () => {
     [{ error: 'beside', response: { content: 'a' } }, '', 'beside', false],
     [{ success: false, message: 'beside', data: { content: 'a' } }, '', 'beside', false],
     [{ data: { error: { message: 'in data' } }, other: 1 }, '', 'in data', false],
-  ])('%j of the name %j', (value, event, serviceMessage, brokeOff) => {
+  ])('%j of the name %j', (value, event, serviceMessage, isCutOff) => {
     const reader = new AnswerReader()
     const failure = expect.objectContaining({
       kind: 'response',
       message: 'the stream ended with an error',
-      details: expect.objectContaining({ isCutOff: brokeOff, ...(serviceMessage ? { serviceMessage } : {}) }),
+      details: expect.objectContaining({ isCutOff: isCutOff, ...(serviceMessage ? { serviceMessage } : {}) }),
     })
     expect(() => reader.addEvent(value, event)).toThrow(failure)
     expect(() => takeOutOfEvent(value, event)).toThrow(failure)
