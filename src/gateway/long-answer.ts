@@ -4,8 +4,8 @@ import { CliError, type FailureDetails } from '../errors.ts'
 import type { ReadableResponse } from '../http/call.ts'
 import { addToSums } from '../summary.ts'
 import { type AnswerSummary, hasContinuation } from '../wire/gateway/answer-forms.ts'
-import { spellBody } from '../wire/json/body-text.ts'
-import { assigning, editJson } from '../wire/json/edit.ts'
+import { createBodyText } from '../wire/json/body-text.ts'
+import { createAssignment, editJson } from '../wire/json/edit.ts'
 import { notUnderstoodError } from '../wire/problem/problem.ts'
 
 /** Part of an answer that one response has. */
@@ -112,9 +112,9 @@ export class LongAnswer {
 /** Changes nothing else in the body: the service refuses a token of another request. */
 function addToken(body: Uint8Array, token: string): Uint8Array {
   const text = Buffer.from(body).toString()
-  const assignment = assigning(['continuationToken'], JSON.stringify(token))
+  const assignment = createAssignment(['continuationToken'], JSON.stringify(token))
   try {
-    return Buffer.from(spellBody(() => editJson(text, [assignment])))
+    return Buffer.from(createBodyText(() => editJson(text, [assignment])))
   } catch (error) {
     throw error instanceof CliError ? incomplete(`for its continuation, ${error.message}`) : error
   }

@@ -264,7 +264,9 @@ test('a failure in a body has all that the body says', () => {
 
 const stream = 'data: {"a":1}\n\ndata: {"error":{"type":"billing_error","message":"m"}}\n\n'
 
-test.each<[body: unknown, kind: string, isErrorInSuccess: true | undefined, says: string | undefined, id?: string]>([
+test.each<
+  [body: unknown, kind: string, isErrorInSuccess: true | undefined, says: string | undefined, id?: string]
+>([
   [{ error: { type: 'billing_error', message: 'm' } }, 'payment', true, 'm'],
   [{ choices: [1], message: 'm', request_id: 'r' }, 'response', undefined, 'm', 'r'],
   ['words', 'response', undefined, 'words'],
@@ -281,12 +283,15 @@ test.each<[body: unknown, kind: string, isErrorInSuccess: true | undefined, says
   ['<Error><Message>m</Message></Error>', 'response', undefined, 'm'],
   ['<title>503</title><code>503</code>', 'response', undefined, '503'],
   [5, 'response', undefined, undefined],
-])('%j in place of an answer is a failure of kind %s', (body, kind, isErrorInSuccess, serviceMessage, requestId) => {
-  const failure = unexpectedBodyFailure(body, 'no answer')
-  const message = isErrorInSuccess ? 'the service answered with an error' : 'no answer'
-  expect([failure.kind, failure.message]).toEqual([kind, message])
-  expect(failure.details).toEqual({ body, isErrorInSuccess, serviceMessage, requestId })
-})
+])(
+  '%j in place of an answer is a failure of kind %s',
+  (body, kind, isErrorInSuccess, serviceMessage, requestId) => {
+    const failure = unexpectedBodyFailure(body, 'no answer')
+    const message = isErrorInSuccess ? 'the service answered with an error' : 'no answer'
+    expect([failure.kind, failure.message]).toEqual([kind, message])
+    expect(failure.details).toEqual({ body, isErrorInSuccess, serviceMessage, requestId })
+  },
+)
 
 const failureOf = (read: () => unknown) => {
   try {
