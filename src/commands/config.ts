@@ -205,10 +205,12 @@ export const configCommands = {
   delete: {
     parameters: () => [
       new Argument('<name>', "the profile to delete, with its secrets: 'parley config profiles' lists them"),
+      new Option('--yes', 'delete without a question'),
     ],
-    examples: ['parley config delete work'],
-    async run(context, _, [name = '']) {
+    examples: ['parley config delete work', 'parley config delete work --yes'],
+    async run(context, { yes }: { yes?: boolean }, [name = '']) {
       if (name === demoName) throw usageError(`the profile ${demoName} is built in and cannot be deleted`)
+      if (!yes && !(await mayDelete(context, name))) return context.note('nothing was deleted')
       let wasCurrent = false
       await changeFile(context, (file) => {
         const { [name]: values, ...profiles } = file.profiles ?? {}
@@ -242,6 +244,19 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
   return withPrompter({ ...host, cleanups }, (questioner) =>
     questioner.prompt(`${name} (not shown): `, { isHidden: true }),
   )
+}
+
+/** Asks whether a profile may be deleted. Throws a `CliError` without a terminal, or if there is no such profile. */
+async function mayDelete({ input, host, note, cleanups }: Context, name: string): Promise<boolean> {
+  const file = await readProfiles(host, note)
+  if (profileValues(file, name) === undefined) throw noSuchProfile(file, name)
+  if (input.stdinKind !== 'terminal')
+    throw usageError(`config delete asks on a terminal, and stdin is not one: --yes deletes '${name}'`)
+  const { withPrompter } = await import('../io/question.ts')
+  const answer = await withPrompter({ ...host, cleanups }, (prompter) =>
+    prompter.prompt(`Delete the profile '${oneLine(name, 100)}' and its secrets? [y/N] `),
+  )
+  return /^y(es)?$/i.test(answer)
 }
 
 const printValue = ({ output }: Context, value: string): Promise<void> =>

@@ -595,7 +595,7 @@ faultsInside('Y: a list as it was asked for', [
   },
   {
     name: 'Y84 so many as were asked for came, and how to go on is not said',
-    argv: ['events', 'list', '--limit', '1', '--ids'],
+    argv: ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
     script: session({ lists: [page({ has_more: true }, { id: 'a', type: 't' }, { type: 't' })] }),
     code: 0,
     out: 'a\n',
@@ -603,7 +603,7 @@ faultsInside('Y: a list as it was asked for', [
   },
   {
     name: 'Y84 so many as were asked for came, and what follows is no event',
-    argv: ['events', 'list', '--limit', '1', '--ids'],
+    argv: ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
     script: session({ lists: [list({ id: 'a', type: 't' }, { id: 'b' })] }),
     code: 0,
     out: 'a\n',
@@ -729,7 +729,7 @@ faultsInside('Y: a list as it was asked for', [
   },
   {
     name: "Y87 the filter is not the service's: pages are no smaller than a hundred asks for",
-    argv: ['events', 'list', '--type', 'agent.message', '--limit', '3', '--ids'],
+    argv: ['events', 'list', '--type', 'agent.message', '--order', 'asc', '--limit', '3', '--ids'],
     script: paging(...many),
     code: 0,
     out: 's7\ns15\ns23\n',

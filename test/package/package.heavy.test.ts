@@ -251,7 +251,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     expect(await parley(['config', 'check', '--ask'])).toContain('the model answered')
     await parley(['chat', '--profile', 'work', 'hi'], { code: 3 })
     await parley(['config', 'unset', '--profile', 'work', 'baseUrl'])
-    await parley(['config', 'delete', 'work'])
+    await parley(['config', 'delete', 'work', '--yes'])
     expect(existsSync((await parley(['config', 'path'])).trim())).toBe(true)
   })
 

@@ -260,14 +260,40 @@ describe('profiles', () => {
     )
   })
 
+  test('config delete asks on a terminal, and deletes after a yes only', async () => {
+    const { env, file } = world({ current: 'work', profiles: { default: {}, work } })
+    for (const typed of ['\n', 'n\n']) {
+      const kept = await run(['config', 'delete', 'work'], { env, typed })
+      expect(kept.code).toBe(0)
+      expect(kept.err).toContain("Delete the profile 'work' and its secrets? [y/N] ")
+      expect(kept.err).toContain('parley: nothing was deleted\n')
+    }
+    expect(await run(['config', 'delete', 'work'], { env, typed: '' })).toMatchObject({ code: 2 })
+    expect(file().profiles).toHaveProperty('work')
+    expect((await run(['config', 'delete', 'work'], { env, typed: 'y\n' })).code).toBe(0)
+    expect(file().profiles).toEqual({ default: {} })
+  })
+
+  test('config delete needs --yes without a terminal', async () => {
+    const { env, file } = world({ profiles: { work } })
+    const refused = await run(['config', 'delete', 'work'], { env, stdin: 'y\n' })
+    expect(refused.code).toBe(2)
+    expect(refused.err).toBe(
+      "parley: config delete asks on a terminal, and stdin is not one: --yes deletes 'work'\n",
+    )
+    expect(file().profiles).toEqual({ work })
+    expect((await run(['config', 'delete', 'work', '--yes'], { env, stdin: '' })).code).toBe(0)
+    expect(file().profiles).toEqual({})
+  })
+
   test('C22: delete forgets a profile, and says if it was the current one', async () => {
     const { env, file } = world({ current: 'work', profiles: { default: {}, work } })
-    const ended = await run(['config', 'delete', 'work'], { env })
+    const ended = await run(['config', 'delete', 'work', '--yes'], { env })
     expect(ended).toMatchObject({ code: 0, out: '' })
     const next = "'parley config use NAME' chooses another"
     expect(ended.err).toBe(`parley: 'work' was the current profile; ${next}\n`)
     expect(file()).toEqual({ version: 1, profiles: { default: {} } })
-    const none = await run(['config', 'delete', 'default'], { env })
+    const none = await run(['config', 'delete', 'default', '--yes'], { env })
     expect(none.err).toContain(`'default' was the current profile; ${next}`)
   })
 
@@ -305,9 +331,11 @@ describe('profiles', () => {
 
   test('C22: delete tells of what still chooses the profile, and of nothing where another is current', async () => {
     const { env, also } = world({ current: 'other', profiles: { work, other: {} } })
-    const named = await run(['config', 'delete', 'work'], also({ PARLEY_PROFILE: 'work' }))
+    const named = await run(['config', 'delete', 'work', '--yes'], also({ PARLEY_PROFILE: 'work' }))
     expect(named.err).toBe('parley: PARLEY_PROFILE still names it\n')
-    expect((await run(['config', 'delete', 'other'], { env })).err).toContain("'other' was the current")
+    expect((await run(['config', 'delete', 'other', '--yes'], { env })).err).toContain(
+      "'other' was the current",
+    )
   })
 
   test('C23: demo is built in: it is chosen for each call, and not changed or deleted', async () => {
@@ -654,7 +682,7 @@ test("C27: a profile's name controls no terminal, whatever says it", async () =>
     run(['config', 'list', '--effective', '--color', 'never'], { env, tty: ['stdout', 'stderr'] }),
     run(['config', 'profiles'], { env, tty: ['stdout', 'stderr'] }),
     run(['config', 'list', '--profile', name, '--color', 'never'], { env, tty: ['stdout', 'stderr'] }),
-    run(['config', 'delete', name], { env }),
+    run(['config', 'delete', name, '--yes'], { env }),
   ])
   for (const { err, out } of runs) {
     expect(err + out).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]/)

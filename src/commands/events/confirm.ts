@@ -11,7 +11,7 @@ export default {
     new Option('--allow', 'allow them'),
     new Option('--deny', 'deny them'),
     new TextFlag('--message <text>', 'why they are denied, or @FILE'),
-    new Option('--pending', 'answer those that the service says are waiting'),
+    new Option('--pending', 'answer those that the service says are waiting; the default on a terminal'),
     new FileFlag('-i, --input <file>', 'recorded events, or confirmations, from a file or - for stdin'),
     new Option('--ids', 'print ids only; with --follow the ids of the tool uses that wait'),
     new Option('--follow', 'then follow the session until it stops'),

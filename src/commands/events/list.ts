@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import { appendValue, parsePositiveCount } from '../../argv/flags.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
-import { listEvents, toQuery } from '../../sessions/listing/event-list.ts'
+import { listEvents, listNewest, toQuery } from '../../sessions/listing/event-list.ts'
 import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
 import { accessSession, type SessionOptions, sessionFlags } from '../../sessions/session.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -20,7 +20,10 @@ export default {
     ...sessionFlags(),
     new Option('--type <type>', 'only events of this type, repeatable').argParser(appendValue),
     new Option('--order <order>', 'oldest or newest first').choices(['asc', 'desc']),
-    new Option('--limit <n>', 'at most so many events (default: all)').argParser(parsePositiveCount),
+    new Option(
+      '--limit <n>',
+      'only the newest N events, oldest first; with --order the first N in it',
+    ).argParser(parsePositiveCount),
     new Option('--ids', 'print ids only'),
   ],
 
@@ -36,14 +39,17 @@ export default {
     const { flags, output, note } = context
     const { caller, parts } = await accessSession(context, options)
     const { type: types, order, limit } = options
-    const query = { types, order, limit }
+    const isNewest = limit !== undefined && order === undefined
+    const query = { types, order: isNewest ? 'desc' : order, limit }
+    const list = () =>
+      isNewest ? listNewest(caller, parts, { types, limit }) : listEvents(caller, parts, query)
     const text = toQuery(query)
     if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
     const raw = createRawPrinter(output)
     const printRows = createRowPrinter(context)
     const missing = new Set(types?.filter((type) => !eventTypes.includes(type)))
     let count = 0
-    for await (const items of listEvents(caller, parts, query)) {
+    for await (const items of list()) {
       const events = items.map(({ event }) => event)
       for (const { type } of events) missing.delete(type)
       count += events.length

@@ -27,8 +27,10 @@ export async function confirmToolUses(
   options: ConfirmOptions,
   ids: string[],
 ): Promise<void> {
-  const { allow, deny, message, pending, input } = options
+  const { allow, deny, message, input } = options
   if (allow && deny) throw usageError('--allow and --deny exclude each other')
+  const isBare = ids.length === 0 && input === undefined && !allow && !deny
+  const pending = options.pending ?? (isBare && canAsk(context))
   const places = [ids.length > 0, pending, input !== undefined]
   if (places.filter(Boolean).length > 1) throw usageError('ids, --pending and -i exclude each other')
   const access = await accessSession(context, options)
@@ -44,7 +46,7 @@ export async function confirmToolUses(
     }
     uses = requirePending(access, given.record, options)
   }
-  if (!allow && !deny) return askAndSend(access, uses, options, send)
+  if (!allow && !deny) return askAndSend(access, uses, { ...options, pending }, send)
   if (pending) uses = await requireListed(access, await readRecord(access), options)
   if (allow) requireSingle(uses)
   const reason = message === undefined ? undefined : await context.input.readFlagValue(message, '--message')

@@ -52,6 +52,7 @@ export async function* listEvents(
   caller: Caller,
   parts: RequestParts,
   query: ListQuery = {},
+  onUnprovedOrder?: () => void,
 ): AsyncGenerator<EventItem[]> {
   const { types, order, limit = Infinity } = query
   const isWanted = ({ event }: EventItem) => !types || types.includes(event.type)
@@ -63,6 +64,7 @@ export async function* listEvents(
   let left = limit
 
   function* release(): Generator<EventItem[]> {
+    if (isTurned === undefined) onUnprovedOrder?.()
     if (isTurned) keepTexts()
     for (let end = texts.length; end > 0; end -= mostHeld)
       yield texts
@@ -91,6 +93,7 @@ export async function* listEvents(
       }
       const isMet = held.filter(isWanted).length >= left
       if (isTurned === undefined && !isMet && held.length < mostHeld) continue
+      if (isTurned === undefined) onUnprovedOrder?.()
       isTurned = false
       yield* release()
       if (left <= 0) return
@@ -100,6 +103,39 @@ export async function* listEvents(
     throw error
   }
   yield* release()
+}
+
+/**
+ * Returns the newest events, oldest first. If the times of a list in descending order don't prove that the service honored
+ * the order, the whole list is read again in ascending order. If a list breaks off, the received events come first.
+ */
+export async function* listNewest(
+  caller: Caller,
+  parts: RequestParts,
+  { types, limit }: { types?: string[] | undefined; limit: number },
+): AsyncGenerator<EventItem[]> {
+  let isProved = true
+  const onUnproved = () => {
+    isProved = false
+  }
+  const newest: EventItem[] = []
+  try {
+    for await (const items of listEvents(caller, parts, { types, order: 'desc', limit }, onUnproved))
+      for (const item of items) newest.push(item)
+  } catch (error) {
+    yield newest.reverse()
+    throw error
+  }
+  if (isProved || newest.length < Math.min(limit, 2)) return yield newest.reverse()
+  let last: EventItem[] = []
+  try {
+    for await (const items of listEvents(caller, parts, { types, order: 'asc' }))
+      for (const item of items) if (last.push(item) >= 2 * limit) last = last.slice(-limit)
+  } catch (error) {
+    yield last.slice(-limit)
+    throw error
+  }
+  yield last.slice(-limit)
 }
 
 const readItem = (text: string): EventItem => ({ event: SessionEvent.parse(JSON.parse(text)), text })

@@ -242,6 +242,18 @@ describe('one id that is shown with two inputs', () => {
     expect(err).toMatch(/sesn_1 waits for an answer\n {2}t2: /)
   })
 
+  test('asks about all that waits if a terminal is given nothing but the session', async () => {
+    const shown = [use('t1'), idle({ event_ids: ['t1'] })]
+    const world = { exchange: listing(shown), typed: 'y\n' }
+    const { code, answered } = await confirm([], { ...world, tty: ['stdout', 'stderr'] })
+    expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1', 'allow')]] })
+    const refused = await confirm(['--allow'], { ...world, tty: ['stdout', 'stderr'] })
+    expect({ code: refused.code, posts: refused.posts }).toEqual({ code: 2, posts: [] })
+    expect(refused.err).toContain('no tool uses: give their ids, --pending,')
+    const hidden = await confirm([], { ...world, tty: ['stdout'] })
+    expect({ code: hidden.code, posts: hidden.posts }).toEqual({ code: 2, posts: [] })
+  })
+
   test('Q08 the same twice, its keys in another order, is one', async () => {
     const first = use('t1', { input: { a: 1, b: ['x'] } })
     const again = use('t1', { input: { b: ['x'], a: 1 }, processed_at: '2026-01-01T00:00:00Z' })

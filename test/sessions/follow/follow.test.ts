@@ -572,6 +572,59 @@ describe('list', () => {
   })
 
   test.each([
+    ['the newest, oldest first', [], ['e5', 'e6', 'e7']],
+    ['with --order asc the first', ['--order', 'asc'], ['e0', 'e1', 'e2']],
+    ['with --order desc the newest, newest first', ['--order', 'desc'], ['e7', 'e6', 'e5']],
+  ])('--limit 3 prints three events: %s', async (_, flags, expected) => {
+    const events = Array.from({ length: 8 }, (_, i) => ({
+      ...say(`e${i}`, 'x'),
+      processed_at: new Date(i * 1000).toISOString(),
+    }))
+    const isDescending = (url: string) => /order=desc/.test(url)
+    for (const isHonored of [true, false]) {
+      const ended = await run(['events', 'list', '--ids', '--limit', '3', ...flags], {
+        ...world,
+        exchange: (request, onSent) => {
+          const data = isHonored && isDescending(request.url) ? events.toReversed() : events
+          return answering(JSON.stringify({ data }))(request, onSent)
+        },
+      })
+      expect(ended.out.trim().split('\n')).toEqual(expected)
+    }
+  })
+
+  test.each([[true], [false]])(
+    '--limit prints the newest events of a service without times, which honors the order: %s',
+    async (isHonored) => {
+      const events = Array.from({ length: 8 }, (_, i) => say(`e${i}`, 'x'))
+      const ended = await run(['events', 'list', '--ids', '--limit', '3'], {
+        ...world,
+        exchange: (request, onSent) => {
+          const data = isHonored && /order=desc/.test(request.url) ? events.toReversed() : events
+          return answering(JSON.stringify({ data }))(request, onSent)
+        },
+      })
+      expect(ended.out).toBe('e5\ne6\ne7\n')
+    },
+  )
+
+  test('--limit prints the newest received events, oldest first, if the list breaks off', async () => {
+    const data = ['e9', 'e8', 'e7'].map((id, i) => ({
+      ...say(id, 'x'),
+      processed_at: new Date(9000 - i * 1000).toISOString(),
+    }))
+    let calls = 0
+    const ended = await run(['events', 'list', '--ids', '--limit', '5', '--retries', '0'], {
+      ...world,
+      exchange: (request, onSent) =>
+        calls++ === 0
+          ? answering(JSON.stringify({ data, next_page: 'p2' }))(request, onSent)
+          : answering('{}', { status: 500 })(request, onSent),
+    })
+    expect({ code: ended.code, out: ended.out }).toEqual({ code: 7, out: 'e7\ne8\ne9\n' })
+  })
+
+  test.each([
     [[], 2500, 0],
     [['--limit', '1200'], 1200, 0],
     [['--type', 'agent.message'], 1250, 1],
