@@ -11,9 +11,9 @@ const unspecified = '(not in the specification)'
 
 export default {
   parameters: () => [
-    new Argument('[prompt...]', 'what to ask; piped text comes after it, or in place of -'),
+    new Argument('[prompt...]', 'the question; stdin follows it, or replaces -'),
     new Option('-m, --model <name>', 'the model (default: chatModel, else alpha-2.5-pro)'),
-    new TextFlag('--system <text>', `system instruction, or @FILE ${unspecified}`),
+    new TextFlag('--system <text>', `instructions, or @FILE ${unspecified}`),
     ...promptFlags('add a text, image, audio, video or PDF file', `sampling temperature ${unspecified}`),
     new Option('--stream', 'print the answer as it arrives'),
     new Option('--no-stream', 'wait for the whole answer'),

@@ -41,7 +41,7 @@ test('help event-types limits system.message to some models and keeps the top-le
 })
 
 test.each([
-  ['chat', '--system', /--system <text> +system instruction, or @FILE \(not in the specification\)/],
+  ['chat', '--system', /--system <text> +instructions, or @FILE \(not in the specification\)/],
   ['chat', '--temperature', /--temperature <n> +sampling temperature \(not in the specification\)/],
   ['events send', 'the form of --rubric', /--rubric <text> .* \(form not in the specification\)/],
   ['event-types', 'the form of a rubric', /The specification does not show the form of a rubric/],
