@@ -21,10 +21,10 @@ import {
 } from '../wire/sessions/session-event.ts'
 import { type Money, readBudget } from '../wire/sessions/usage.ts'
 
-/** How a session stopped; `why` is the last error that it showed in this turn. */
+/** How a session stopped. `why` is the last error of its turn. */
 type Stop =
   | { kind: 'done'; reason: string }
-  /** Tool uses wait for an answer: those that are listed or, if there is no list, those that have none. */
+  /** Tool uses wait for a reply: the listed ones or, without a list, the unanswered ones. */
   | { kind: 'waiting'; ids: string[] }
   | { kind: 'stuck'; reason: string; category?: string; why?: string; budget?: Money | undefined }
   /** Terminated or deleted. */
@@ -34,219 +34,92 @@ export interface ToolUse {
   id: string
   type: string
   name: string
-  /** Of an MCP tool. */
+  /** Server of an MCP tool. */
   server?: unknown
   input: unknown
-  /** Of a further thread of the session. */
+  /** Id of a child thread of the session. */
   thread?: unknown
-  /** What the service itself decided. */
+  /** Decision of the service itself. */
   permission?: unknown
-  /** The whole event as it is spelled. */
+  /** Source text of the whole event. */
   text?: string | undefined
-  /** It was allowed, and the service does not carry it out: a client has to give its result. */
+  /** It was allowed and the service does not run it: a client has to send its result. */
   wantsResult?: boolean
-  /** Its id was shown with two inputs, or names: nobody knows what an allowance would allow. */
+  /** The session showed its id with two inputs or names, so an allow would be ambiguous. */
   isContradicted?: boolean | undefined
-  /** Nobody decides on it any more: its input and its text, which may be long, are not kept. */
+  /** It needs no decision any more, so its input and text, which may be long, are dropped. */
   isClosed?: boolean
 }
 
-/** Whether it waits for a result: nobody but the client carries it out, and nobody asks whether it may be. */
+/** Returns whether a tool use waits for a result: only a client runs it, and no confirmation is needed. */
 export const needsResult = ({ type, permission }: Partial<ToolUse> = {}): boolean =>
   type === 'agent.custom_tool_use' || (type === 'agent.tool_use' && permission === 'allow')
 
-/** The answer to a tool use: a decision, or a result. */
+/** The answer to a tool use: a confirmation or a result. */
 interface Answer {
-  /** A client gave it, and not the service. */
+  /** A client sent it, and not the service. */
   isReply: boolean
-  /** The service has shown it, so that what it shows later knows of it. */
+  /** The session has shown it. */
   isShown: boolean
-  /** Of the last confirmation. */
+  /** Decision of the last confirmation. */
   decision: unknown
-  /** The last that came is a result. */
+  /** The last answer is a result. */
   isResult: boolean
 }
 
-/** What a session's events, added in their order, say about it. */
+/** Values that depend on the order of the events. */
+class Fold {
+  /** Answers by the id of the tool use. */
+  readonly answers = new Map<string, Answer>()
+  /** Tool uses of the last idle event that were interrupted after it. */
+  readonly interrupted = new Set<string>()
+  /** Tool uses of this turn that may need an answer. */
+  readonly open = new Set<string>()
+  /** Tool uses that wait for a result after an allow, with the permission that they had before. */
+  readonly forResult = new Map<string, unknown>()
+  isEmpty = true
+  isAtRest = false
+  /** The session resource was idle, and no event has shown it. */
+  isIdleByResource = false
+  showsRests = false
+  idle: ReturnType<typeof readStopReason> | undefined
+  details: ReturnType<typeof readStopDetails> = {}
+  /** The last known limit of the session's cost. */
+  budget: Money | undefined
+  end: string | undefined
+  error: string | undefined
+  /** The last evaluation found that the outcome of this turn was not reached. */
+  missed: Stop | undefined
+  stoppedAt: string | undefined
+}
+
+/**
+ * The state of a session: a fold over its events in their order. Only the description of each tool use does not depend on the
+ * order; `fold` keeps it and calculates everything else again.
+ */
 export class SessionState {
   readonly #toolUses = new Map<string, ToolUse>()
-  /** By the id of the tool use. */
-  readonly #answers = new Map<string, Answer>()
-  /** Tool uses of the last rest that were interrupted since. */
-  readonly #interrupted = new Set<string>()
-  /** Replies to what waits are being made here: it does not rest for good. */
-  #isAttended = false
-  /** Tool uses of this turn that may need an answer. */
-  readonly #open = new Set<string>()
-  /** Nothing has happened in it. */
-  isEmpty = true
-  /** It has stopped, whatever it waits for. */
-  isAtRest = false
-  /** The service said that it is idle, and no event did. */
-  #isToldIdle = false
-  /** An event has shown a rest that waits for nothing, so that each is shown. */
-  showsRests = false
-  #idle: ReturnType<typeof readStopReason> | undefined
-  #details: ReturnType<typeof readStopDetails> = {}
-  /** The most that the session may cost, as it was told last. */
-  #budget: Money | undefined
-  #end: string | undefined
-  #error: string | undefined
-  /** The last evaluation said that the outcome of this turn was not reached. */
-  #missed: Stop | undefined
-  /** When the last event came at which it stopped, if that is known. */
-  stoppedAt: string | undefined
-  /** The ids of all events at which it stopped. */
+  #fold = new Fold()
+  /** The ids of all stop events, in their order. */
   readonly stops = new Set<string>()
+  /** This run is replying to the waiting tool uses, so waiting for them is not a stop. */
+  #isAttended = false
 
-  /** `text` is the event as it is spelled. */
+  /** Adds the newest event. `text` is its source text. */
   add(event: SessionEvent, text?: string): void {
-    const { type } = event
-    this.isEmpty = false
-    // What comes next says that it goes on.
-    if (this.#isToldIdle) this.expectWork()
-    if (isToolUse(event)) this.#addToolUse(event, text)
-    // An answer may be added when it is sent, and come again when the service shows it, later than what came of it.
-    const isKnown = isAnswer(type) && !this.#addAnswer(event)
-    // In a new turn nobody waits for what the last one left open.
-    if (type === 'user.message' || type === 'user.interrupt')
-      for (const id of this.#open) if (this.#isAbout(event, id)) this.#open.delete(id)
-    if (type === 'user.interrupt')
-      for (const id of this.pending.filter((each) => this.#isAbout(event, each))) this.#interrupted.add(id)
-    if (type === 'user.message' || type === 'user.define_outcome') {
-      this.#error = undefined
-      this.#missed = undefined
-    }
-    if (type === 'span.outcome_evaluation_end') this.#missed = readMissedOutcome(event)
-    if (type === 'session.error') this.#error = readErrorMessage(event)
-    if (type === 'session.usage') this.#budget = readBudget(event.budget)
-    if (isStop(event)) {
-      this.#addStop(event)
-      this.showsRests ||= this.stop?.kind === 'done'
-    } else if (isWork(event) && !isKnown) this.isAtRest = false
+    if (isToolUse(event)) this.addToolUse(event, text)
+    this.#apply(event, true)
   }
 
-  /** An event that was added before came again. Returns whether it is now a tool use that was shown with two inputs. */
-  addAgain(event: SessionEvent, text?: string): boolean {
-    const use = this.#toolUses.get(event.id ?? '')
-    if (!use || use.isContradicted || isSame(use, readToolUse(event, text))) return false
-    use.isContradicted = true
-    return true
+  /** Adds an event that the service accepted and has not shown yet. */
+  assume(event: SessionEvent): void {
+    this.#apply(event, false)
   }
 
-  /** Something was sent to the session that it has not shown yet, so that it has not stopped for good. */
-  expectWork(): void {
-    this.isAtRest = false
-    this.#isToldIdle = false
-  }
-
-  /** The service said that it is idle, when nothing more came. */
-  addTold(): void {
-    this.#addStop({ type: 'session.status_idle' })
-    this.#isToldIdle = true
-  }
-
-  /** Absent while the agent works, or has been sent something since. */
-  get stop(): Stop | undefined {
-    if (!this.isAtRest) return undefined
-    if (this.#end !== undefined) return { kind: 'ended', reason: this.#end, why: this.#error }
-    const { type, eventIds } = this.#idle ?? {}
-    const ids = eventIds ? this.pending : this.unlisted
-    // The ids are what the service's page shows of a reason, so they count whatever else its type says.
-    if (!isStuck(type) && ids.length > 0) return this.#isAttended ? undefined : { kind: 'waiting', ids }
-    if (type === 'requires_action' && eventIds?.some((id) => this.#interrupted.has(id)))
-      return { kind: 'done', reason: 'interrupted' }
-    // All that it waits for is answered: the agent goes on.
-    if (type === 'requires_action' && eventIds?.length) return undefined
-    if (type === undefined || type === 'end_turn')
-      return this.#missed ?? { kind: 'done', reason: type ?? 'no reason given' }
-    if (type === 'budget_reached') return { kind: 'stuck', reason: type, budget: this.#budget }
-    const { category, explanation } = this.#details
-    return { kind: 'stuck', reason: type, category, why: explanation ?? this.#error }
-  }
-
-  /** Why it stopped, as the service says it, if it has. */
-  get stopReason(): string | undefined {
-    return this.isAtRest ? (this.#end ?? this.#idle?.type) : undefined
-  }
-
-  /** The tool uses that the last `session.status_idle` lists and that still wait: only these may be answered. */
-  get pending(): string[] {
-    return this.#idle?.eventIds?.filter((id) => this.#whyDone(id) === undefined) ?? []
-  }
-
-  /** Entries of the last idle event's `event_ids` that are not ids. */
-  get oddIds(): readonly unknown[] {
-    return this.#idle?.oddIds ?? []
-  }
-
-  /** The pending tool uses, if the session rests for them. */
-  get asked(): string[] {
-    return !this.isAtRest || this.#end !== undefined || isStuck(this.#idle?.type) ? [] : this.pending
-  }
-
-  /** Why a tool use needs no reply any more, in words; absent as long as the session waits for it. */
-  whyOver(id: string): string | undefined {
-    if (this.#end !== undefined) return `the session is ${this.#end}`
-    const why = this.#whyDone(id)
-    if (why !== undefined || this.#idle?.eventIds?.includes(id)) return why
-    return 'the session does not wait for it any more'
-  }
-
-  /** As long as replies to what waits are being made here, that it waits for them is not a stop. */
-  attend(isAttended: boolean): void {
-    this.#isAttended = isAttended
-  }
-
-  /** What was added last came before its last stop, if that is this one. */
-  restAgain(stop: string | undefined): void {
-    if (stop !== undefined && [...this.stops].at(-1) === stop) this.isAtRest = true
-  }
-
-  /** If that lists none, the tool uses that have no answer: what of these waits is not known. */
-  get unlisted(): string[] {
-    return this.#idle && !this.#idle.eventIds && isWaiting(this.#idle.type) ? [...this.#open] : []
-  }
-
-  toolUse(id: string): ToolUse | undefined {
-    return this.#toolUses.get(id)
-  }
-
-  /** The tool use whose decision or result an event is, if that is known. */
-  toolUseOf(event: SessionEvent): ToolUse | undefined {
-    const id = answeredId(event)
-    return id === undefined ? undefined : this.toolUse(id)
-  }
-
-  answerTo(id: string): Readonly<Answer> | undefined {
-    return this.#answers.get(id)
-  }
-
-  /** What an event of a further thread ends is of that thread alone. */
-  #isAbout(event: SessionEvent, id: string): boolean {
-    return isOfMainThread(event) || this.#toolUses.get(id)?.thread === event.session_thread_id
-  }
-
-  #whyDone(id: string): string | undefined {
-    const answer = this.#answers.get(id)
-    if (answer?.decision !== undefined) return `it is answered: ${answer.decision}`
-    if (answer) return 'it has a result'
-    return this.#interrupted.has(id) ? 'it was interrupted' : undefined
-  }
-
-  /** A rest after an allowance that lists the tool use waits for its result: nobody but a client carries it out. */
-  #askForResult(id: string): void {
-    const { isShown, decision, isResult } = this.#answers.get(id) ?? {}
-    const use = this.#toolUses.get(id)
-    if (use?.type !== 'agent.tool_use' || !isShown || isResult || decision !== 'allow') return
-    this.#answers.delete(id)
-    use.permission = 'allow'
-    use.wantsResult = true
-  }
-
-  #addToolUse(event: SessionEvent, text: string | undefined): void {
-    const { id, evaluated_permission: permission } = event
-    // Nobody could answer one without an id.
+  /** Adds the description of a tool use, of which `fold` gets only the id. */
+  addToolUse(event: SessionEvent, text: string | undefined): void {
+    const { id } = event
+    // A reply could not name a tool use without an id.
     if (id === undefined) return
     this.addAgain(event, text)
     const earlier = this.#toolUses.get(id)
@@ -254,42 +127,231 @@ export class SessionState {
     const use = readToolUse(event, text)
     use.isContradicted = earlier?.isContradicted
     this.#toolUses.set(id, use)
-    if (permission !== 'allow' && permission !== 'deny' && !this.#answers.has(id)) this.#open.add(id)
   }
 
-  /** Returns whether it says something new, or does not say what it answers. */
-  #addAnswer(event: SessionEvent): boolean {
-    const ids = answerFields.map((field) => event[field]).filter((id) => typeof id === 'string')
-    const isNew = ids.length === 0 || ids.some((id) => !this.#answers.has(id))
+  /** Calculates the state again from all events in their order. */
+  fold(events: Iterable<{ event: SessionEvent; isAssumed: boolean }>): void {
+    for (const [id, permission] of this.#fold.forResult) this.#setForResult(id, permission, false)
+    this.#fold = new Fold()
+    this.stops.clear()
+    for (const { event, isAssumed } of events) this.#apply(event, !isAssumed)
+  }
+
+  /** Compares a repeated event with the first one. Returns whether the repetition contradicts a tool use. */
+  addAgain(event: SessionEvent, text?: string): boolean {
+    const use = this.#toolUses.get(event.id ?? '')
+    if (!use || use.isContradicted || isSame(use, readToolUse(event, text))) return false
+    use.isContradicted = true
+    return true
+  }
+
+  /** The session resource says `idle`, and the events don't. Holds until the next event. */
+  addIdleResource(): void {
+    this.#addStop({ type: 'session.status_idle' })
+    this.#fold.isIdleByResource = true
+  }
+
+  /** No event was added. */
+  get isEmpty(): boolean {
+    return this.#fold.isEmpty
+  }
+
+  /** The session has stopped, whatever it waits for. */
+  get isAtRest(): boolean {
+    return this.#fold.isAtRest
+  }
+
+  /** An event has shown a stop that waits for nothing, so the service shows each of these stops. */
+  get showsRests(): boolean {
+    return this.#fold.showsRests
+  }
+
+  /** The time of the last stop, if the service showed it. */
+  get stoppedAt(): string | undefined {
+    return this.#fold.stoppedAt
+  }
+
+  /** `undefined` while the agent works, or has received something to work on. */
+  get stop(): Stop | undefined {
+    const { isAtRest, end, error, idle, interrupted, missed, budget, details } = this.#fold
+    if (!isAtRest) return undefined
+    if (end !== undefined) return { kind: 'ended', reason: end, why: error }
+    const { type, eventIds } = idle ?? {}
+    const ids = eventIds ? this.pending : this.unlisted
+    // The specification shows `event_ids` without a type, so the ids wait whatever the type is.
+    if (!isStuck(type) && ids.length > 0) return this.#isAttended ? undefined : { kind: 'waiting', ids }
+    if (type === 'requires_action' && eventIds?.some((id) => interrupted.has(id)))
+      return { kind: 'done', reason: 'interrupted' }
+    // Everything that it waited for is answered: the agent continues.
+    if (type === 'requires_action' && eventIds?.length) return undefined
+    if (type === undefined || type === 'end_turn')
+      return missed ?? { kind: 'done', reason: type ?? 'no reason given' }
+    if (type === 'budget_reached') return { kind: 'stuck', reason: type, budget }
+    const { category, explanation } = details
+    return { kind: 'stuck', reason: type, category, why: explanation ?? error }
+  }
+
+  /** The reason of the stop, as the service spells it. */
+  get stopReason(): string | undefined {
+    const { isAtRest, end, idle } = this.#fold
+    return isAtRest ? (end ?? idle?.type) : undefined
+  }
+
+  /** The tool uses that the last `session.status_idle` lists and that still wait. parley answers only these. */
+  get pending(): string[] {
+    return this.#fold.idle?.eventIds?.filter((id) => this.#whyDone(id) === undefined) ?? []
+  }
+
+  /** Entries of the last idle event's `event_ids` that are not ids. */
+  get oddIds(): readonly unknown[] {
+    return this.#fold.idle?.oddIds ?? []
+  }
+
+  /** The pending tool uses, if the session has stopped for them. */
+  get asked(): string[] {
+    const { isAtRest, end, idle } = this.#fold
+    return !isAtRest || end !== undefined || isStuck(idle?.type) ? [] : this.pending
+  }
+
+  /** Returns why a tool use needs no reply any more, or `undefined` while the session waits for it. */
+  whyOver(id: string): string | undefined {
+    const { end, idle } = this.#fold
+    if (end !== undefined) return `the session is ${end}`
+    const why = this.#whyDone(id)
+    if (why !== undefined || idle?.eventIds?.includes(id)) return why
+    return 'the session does not wait for it any more'
+  }
+
+  /** Sets whether this run is replying to the waiting tool uses. Until it has finished, waiting is not a stop. */
+  attend(isAttended: boolean): void {
+    this.#isAttended = isAttended
+  }
+
+  /** The unanswered tool uses, if the session stopped without a list: some of them may wait. */
+  get unlisted(): string[] {
+    const { idle, open } = this.#fold
+    return idle && !idle.eventIds && isWaiting(idle.type) ? [...open] : []
+  }
+
+  toolUse(id: string): ToolUse | undefined {
+    return this.#toolUses.get(id)
+  }
+
+  /** Returns the tool use that an event answers, if it is known. */
+  toolUseOf(event: SessionEvent): ToolUse | undefined {
+    const id = answeredId(event)
+    return id === undefined ? undefined : this.toolUse(id)
+  }
+
+  answerTo(id: string): Readonly<Answer> | undefined {
+    return this.#fold.answers.get(id)
+  }
+
+  #apply(event: SessionEvent, isShown: boolean): void {
+    const { type } = event
+    const fold = this.#fold
+    fold.isEmpty = false
+    // Any later event shows that the session has continued.
+    if (fold.isIdleByResource) fold.isAtRest = fold.isIdleByResource = false
+    if (isToolUse(event)) this.#open(event)
+    const isWithoutEffect = isAnswer(type) && !this.#addAnswer(event, isShown)
+    // A new turn does not wait for the tool uses of the last one.
+    if (type === 'user.message' || type === 'user.interrupt')
+      for (const id of fold.open) if (this.#isAbout(event, id)) fold.open.delete(id)
+    if (type === 'user.interrupt')
+      for (const id of this.pending.filter((each) => this.#isAbout(event, each))) fold.interrupted.add(id)
+    if (type === 'user.message' || type === 'user.define_outcome') {
+      fold.error = undefined
+      fold.missed = undefined
+    }
+    if (type === 'span.outcome_evaluation_end') fold.missed = readMissedOutcome(event)
+    if (type === 'session.error') fold.error = readErrorMessage(event)
+    if (type === 'session.usage') fold.budget = readBudget(event.budget)
+    if (isStop(event)) {
+      this.#addStop(event)
+      fold.showsRests ||= this.stop?.kind === 'done'
+    } else if (isWork(event) && !isWithoutEffect) fold.isAtRest = false
+  }
+
+  /** An event of a child thread concerns only the tool uses of that thread. */
+  #isAbout(event: SessionEvent, id: string): boolean {
+    return isOfMainThread(event) || this.#toolUses.get(id)?.thread === event.session_thread_id
+  }
+
+  #whyDone(id: string): string | undefined {
+    const answer = this.#fold.answers.get(id)
+    if (answer?.decision !== undefined) return `it is answered: ${answer.decision}`
+    if (answer) return 'it has a result'
+    return this.#fold.interrupted.has(id) ? 'it was interrupted' : undefined
+  }
+
+  /** An idle event that lists an allowed tool use waits for its result: the service does not run it. */
+  #waitForResult(id: string): void {
+    const { answers, forResult } = this.#fold
+    const { isShown, decision, isResult } = answers.get(id) ?? {}
+    const use = this.#toolUses.get(id)
+    if (use?.type !== 'agent.tool_use' || !isShown || isResult || decision !== 'allow') return
+    answers.delete(id)
+    if (!forResult.has(id)) forResult.set(id, use.permission)
+    this.#setForResult(id, 'allow', true)
+  }
+
+  #setForResult(id: string, permission: unknown, wantsResult: boolean): void {
+    const use = this.#toolUses.get(id)
+    if (use) Object.assign(use, { permission, wantsResult })
+  }
+
+  #open({ id, evaluated_permission: permission }: SessionEvent): void {
+    const { answers, open } = this.#fold
+    if (id !== undefined && permission !== 'allow' && permission !== 'deny' && !answers.has(id)) open.add(id)
+  }
+
+  /**
+   * Adds an answer. Returns whether it has an effect: it is the first answer to a tool use that the session waits for, or
+   * the tool use is not known.
+   */
+  #addAnswer(event: SessionEvent, isShown: boolean): boolean {
+    const { answers, forResult, open } = this.#fold
     const isResult = event.type !== 'user.tool_confirmation'
-    const isShown = event.id !== undefined
-    for (const id of ids) {
-      const earlier = this.#answers.get(id)
+    const named = answerFields.map((field) => event[field]).filter((id) => typeof id === 'string')
+    const hasEffect = named.length === 0 || named.some((id) => this.#isWaitedFor(id))
+    for (const id of named) {
+      // It was confirmed before the session began to wait for its result.
+      if (!isResult && forResult.has(id)) continue
+      const earlier = answers.get(id)
       const isReply = event.type.startsWith('user.') || earlier?.isReply === true
       const decision = isResult ? earlier?.decision : event.result
-      this.#answers.set(id, { isReply, isShown, isResult, decision })
-      this.#open.delete(id)
+      answers.set(id, { isReply, isShown: isShown || earlier?.isShown === true, isResult, decision })
+      open.delete(id)
       const use = this.#toolUses.get(id)
-      // One that was allowed may wait for its result.
+      // An allowed tool use may wait for its result later.
       if (use && (isResult || !(decision === 'allow' && use.type === 'agent.tool_use'))) close(use)
     }
-    return isNew
+    return hasEffect
+  }
+
+  #isWaitedFor(id: string): boolean {
+    const { answers, idle, isAtRest } = this.#fold
+    if (answers.has(id)) return false
+    if (!isAtRest || !this.#toolUses.has(id)) return true
+    return idle?.eventIds ? this.pending.includes(id) : this.unlisted.includes(id)
   }
 
   #addStop(event: SessionEvent): void {
-    this.isAtRest = true
-    this.stoppedAt = event.processed_at ?? undefined
+    const fold = this.#fold
+    fold.isAtRest = true
+    fold.stoppedAt = event.processed_at ?? undefined
     if (event.id !== undefined) this.stops.add(event.id)
     const isIdle = event.type === 'session.status_idle'
-    this.#end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
+    fold.end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
     if (!isIdle) return
-    this.#idle = readStopReason(event)
-    this.#details = readStopDetails(event)
-    this.#interrupted.clear()
-    const listed = this.#idle.eventIds ?? []
-    // Some services list what is answered beside what is not.
-    if (listed.every((id) => this.#answers.has(id))) for (const id of listed) this.#askForResult(id)
-    if (!isWaiting(this.#idle.type)) this.#open.clear()
+    fold.idle = readStopReason(event)
+    fold.details = readStopDetails(event)
+    fold.interrupted.clear()
+    const listed = fold.idle.eventIds ?? []
+    // Some services list answered tool uses next to the waiting ones.
+    if (listed.every((id) => fold.answers.has(id))) for (const id of listed) this.#waitForResult(id)
+    if (!isWaiting(fold.idle.type)) fold.open.clear()
   }
 }
 

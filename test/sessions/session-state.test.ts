@@ -245,7 +245,7 @@ test('it rests if the service says so, until something comes or is sent', () => 
   const done = { kind: 'done', reason: 'no reason given' }
   const tell = () => {
     expect(state.stop).toBeUndefined()
-    state.addTold()
+    state.addIdleResource()
     expect([state.stop, state.stopReason, state.showsRests, [...state.stops]]).toEqual([
       done,
       undefined,
@@ -256,14 +256,14 @@ test('it rests if the service says so, until something comes or is sent', () => 
   tell()
   state.add(toEvent('say2'))
   tell()
-  state.expectWork()
+  state.assume({ type: 'user.message' })
   tell()
   // A rest that an event showed is none that something takes back but work.
   state.add(toEvent('done1'))
   state.add(toEvent('say3'))
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
   const open = after('use1 say1')
-  open.addTold()
+  open.addIdleResource()
   expect(open.stop).toEqual(waiting('use1'))
 })
 
@@ -275,7 +275,7 @@ test('it knows when it stopped, at which events, and whether anything has happen
   state.add({ type: 'session.status_idle', processed_at: null })
   expect(state.stoppedAt).toBeUndefined()
   expect([...state.stops]).toEqual(['done1'])
-  state.expectWork()
+  state.assume({ type: 'user.message' })
   expect(state.stop).toBeUndefined()
 })
 
@@ -336,10 +336,16 @@ test('an answer that is shown again, after what came of it, starts no work', () 
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
 })
 
-test('a new answer does', () => {
+test('an answer starts work only if the session waits for it', () => {
   const state = new SessionState()
   for (const event of [use, done, answer]) state.add(event)
-  expect(state.stop).toBeUndefined()
+  expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
+  const unlisted = { ...done, stop_reason: { type: 'requires_action' } }
+  for (const idle of [waits('i1', 't1'), unlisted]) {
+    const waiting = new SessionState()
+    for (const event of [use, idle, answer]) waiting.add(event)
+    expect(waiting.isAtRest).toBe(false)
+  }
 })
 
 test('the text of a tool use is kept until nobody decides on it, or carries it out, any more', () => {

@@ -162,6 +162,17 @@ export class Follower {
     if (isForced || this.#isListOld()) await this.#takeList()
   }
 
+  /** Adds a reply that the service accepted. */
+  addReply(event: SessionEvent): void {
+    this.#seen.addReply(event)
+  }
+
+  /** Adds a whole list that somebody else has read. `news` emits its new events later. */
+  addList(list: readonly EventItem[]): void {
+    // Spreading a list of over 100,000 events exceeds the maximum number of call arguments.
+    for (const item of this.#seen.addList(list)) this.#unshown.push(item)
+  }
+
   /** Has `news` bring an empty part soon, for the state was changed from outside. */
   wake(): void {
     this.#isWoken = true
@@ -227,8 +238,7 @@ export class Follower {
   }
 
   async #takeList(once?: AbortSignal): Promise<void> {
-    // One by one: a list may be longer than the arguments of a call can be.
-    for (const item of this.#seen.addList(await this.#readList(once))) this.#unshown.push(item)
+    this.addList(await this.#readList(once))
     this.#takeStreamed()
   }
 

@@ -152,7 +152,7 @@ export function step(before: FollowState, input: FollowInput, now: number): Adva
 function takeList(before: FollowState, { list, isIdle }: Extract<FollowInput, { is: 'list' }>): Advance {
   const { seen } = before
   const news = seen.addList(list)
-  if (isIdle && news.length === 0 && seen.mayRest) seen.state.addTold()
+  if (isIdle && news.length === 0 && seen.mayRest) seen.state.addIdleResource()
   const state = { ...before, looks: before.looks + 1, lookAt: undefined }
   const hasMet = state.is === 'comparing' && list.some((item) => keyOf(item) === keyOf(state.item))
   return { state: hasMet ? { ...state, is: 'current' } : state, effect: show(news) }
@@ -167,8 +167,10 @@ function takeEvent(state: FollowState, item: EventItem, now: number): Advance {
     const isUnclear = item.event.id === undefined && !isPiece(item.event) && state.is === 'current'
     return listen(isUnclear ? { ...state, is: 'joining', pauses: cutPauses } : state, now)
   }
-  if (state.is === 'joining' && !seen.isLost)
+  if (state.is === 'joining' && !seen.isLost) {
+    seen.hold(item)
     return { state: { ...state, is: 'comparing', item, waits: lookWaits }, effect: readList }
+  }
   const news = seen.addStreamed(item)
   return seen.isLost ? listen(state, now) : { state, effect: show(news) }
 }
@@ -178,7 +180,7 @@ function goOn(state: FollowState, now: number): Advance {
   if (state.is !== 'comparing') return listen(state, now)
   const [after, ...waits] = state.waits
   if (after !== undefined) return { state: { ...state, waits }, effect: { do: 'list', after } }
-  return { state: { ...state, is: 'current' }, effect: show(state.seen.addStreamed(state.item)) }
+  return { state: { ...state, is: 'current' }, effect: show(state.seen.release()) }
 }
 
 /** Nothing is left to do but to listen, or to look for what does not come. */

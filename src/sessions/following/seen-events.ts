@@ -1,52 +1,60 @@
 import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isPiece, isStop, isWork, readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import { SessionState } from '../session-state.ts'
-import { FollowedTurn, type KeyedEvent } from './followed-turn.ts'
+import { isPiece, isWork, readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { type KeyedItem, SessionLog } from './session-log.ts'
 
 /**
- * What is known of a session, and which of what lists and streams bring is new. A stream may repeat old events, so an
- * event is known by its id or, if it has none, by all that it says. A list may lag, but as far as it goes it is in
- * order: what it shows before an event that was sent, or without it, came before that.
+ * The received events of a session. Determines which of them are new. A stream may repeat old events, so events are
+ * identified by their id or, without one, by their whole content. Events that the follower sent are searched for in lists
+ * and streams. A list may lag, but its order is right: events before a sent event, and events of a list without the sent
+ * event, came before it.
  */
 export class SeenEvents {
-  readonly state = new SessionState()
-  readonly turn = new FollowedTurn()
-  readonly #known = new Set<string>()
+  readonly #log = new SessionLog()
+  readonly state = this.#log.state
+  readonly turn = this.#log.turn
   readonly #pastCounts = new Map<string, number>()
   #sent: SentEvents | undefined
-  /** Events that came while the sent ones were not found: from lists, by key, and from the stream that was open before. */
+  /** Events received before the sent ones were found: from lists, by key, and from the stream that was open before. */
   readonly #unplaced = new Map<string, KeyedItem>()
   #early: EventItem[] | undefined
-  /** The keys of the two events that the last list ended with; of the last before what was sent, until that has had its turn. */
+  /** New events of the stream that `addStreamed` has not returned, by key: a list may show others before them. */
+  readonly #held = new Map<string, EventItem>()
+  /** The keys of the last two events of the last list. While the sent events are not worked on, of the list before. */
   #listEnd: string[] = []
-  /** The key of the last stop, as long as no list has shown it. */
-  #unlistedStop: string | undefined
 
-  /** Adds what was there before anything was done, page by page. */
+  /** Adds a page of the first list. */
   addPast(items: readonly EventItem[]): void {
-    for (const item of this.#addNew(withKeys(items, this.#pastCounts))) this.turn.add(item)
+    for (const item of withKeys(items, this.#pastCounts)) {
+      if (this.#log.has(item.key)) this.addAgain(item)
+      else this.#log.append(item, { isListed: true })
+    }
     this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(keyOf)].slice(-2)
-    this.#unlistedStop = undefined
   }
 
-  /** From now on only what comes after these events is new; they have ids if the service gave them. */
+  /** From now on only events after these are new. They have ids if the service returned some. */
   addSent(events: readonly SessionEvent[]): void {
     this.#sent = new SentEvents(events)
     this.#unplaced.clear()
     this.#early = []
     this.turn.begin(events)
-    if (events.some(isWork)) this.state.expectWork()
+    for (const event of events) this.#log.assume(event)
   }
 
-  /** A stream was opened. What comes before the sent events are found is left to the list: this stream may lack some of it. */
+  /** Adds a reply that the service accepted. */
+  addReply(event: SessionEvent): void {
+    this.#log.assume(event)
+  }
+
+  /** A stream was opened. It may lack events that happened before, so the list decides where the sent events are. */
   addConnection(): void {
     this.#early = undefined
   }
 
-  /** Whether an event of a stream is new. One without an id that says what another has said may be new or not. */
+  /** Returns whether an event of a stream is new. Without an id, an equal event may be new or a repetition. */
   isNew(item: EventItem): boolean {
-    return !this.#known.has(keyOf(item))
+    const key = keyOf(item)
+    return !this.#log.has(key) && !(this.#sent?.isStreamed && this.#unplaced.has(key))
   }
 
   get knowsListEnd(): boolean {
@@ -54,9 +62,9 @@ export class SeenEvents {
   }
 
   /**
-   * Whether a list, the newest event first, has come to the two events that the last list ended with: what a service inserts
-   * before them, or a list in another order, does not have them in this order. It also has to show each tool use that waits,
-   * for its input counts anew.
+   * Returns whether a list, the newest event first, has reached the last two events of the last list. Both have to follow
+   * each other: otherwise the service inserted an event before them, or lists in another order. The list also has to
+   * contain each waiting tool use, because its input is compared again.
    */
   reachesListEnd(newest: readonly EventItem[]): boolean {
     const keys = newest.map(keyOf)
@@ -66,14 +74,33 @@ export class SeenEvents {
     return isEnd && this.state.pending.every((id) => keys.includes(id)) && !keys.some(isOfWords)
   }
 
-  /** An event that is known, or only a piece of one, came again. Returns whether it contradicts the first. */
+  /** Adds a known event, or a part of an event, again. Returns whether it contradicts the first one. */
   addAgain({ event, text }: EventItem): boolean {
     this.#sent?.addProgress(event)
     return this.state.addAgain(event, text)
   }
 
-  /** Takes in an event of a stream; returns what is to be shown of it: nothing, as long as it is held. */
+  /** Adds an event of a stream. Returns the events to emit. */
   addStreamed(item: EventItem): EventItem[] {
+    const fresh = this.#addStreamed(item)
+    if (this.#held.size === 0) return fresh
+    for (const each of fresh) this.#held.set(keyOf(each), each)
+    return []
+  }
+
+  /** Adds an event of a stream, and holds it back until a list shows it, or `release` is called. */
+  hold(item: EventItem): void {
+    for (const each of this.#addStreamed(item)) this.#held.set(keyOf(each), each)
+  }
+
+  /** Returns the events that were held back. */
+  release(): EventItem[] {
+    const items = [...this.#held.values()]
+    this.#held.clear()
+    return items
+  }
+
+  #addStreamed(item: EventItem): EventItem[] {
     const sent = this.#sent
     const keyed = withKey(item)
     if (isPiece(item.event) || !this.isNew(item)) {
@@ -83,138 +110,130 @@ export class SeenEvents {
     sent?.addProgress(item.event)
     if (sent?.find(keyed)) {
       sent.isStreamed = true
-      const early = this.#early?.splice(0) ?? []
-      const before = [...this.#takeUnplaced(), ...early.map((each) => withKey(each))]
-      for (const each of this.#addNew(before)) this.turn.add(each)
-      for (const each of this.#addNew([keyed])) this.turn.add(each, true)
+      for (const each of [
+        ...this.#takeUnplaced(),
+        ...(this.#early?.splice(0) ?? []).map((early) => withKey(early)),
+      ])
+        this.#append(each)
+      this.#append(keyed, true)
     } else if (this.isLost) {
       this.#early?.push(item)
     } else {
       if (sent) sent.firstAfter ??= keyed.key
-      const fresh = this.#addNew([keyed])
-      for (const each of fresh) this.turn.add(each)
-      return fresh
+      this.#append(keyed)
+      return [keyed]
     }
     return []
   }
 
-  /** Adds a list; returns what is new: in its order, and then what the stream had brought too early. */
+  /** Adds a list. Returns the events to emit: the new ones in the list's order, then those of the stream. */
   addList(items: readonly EventItem[]): EventItem[] {
-    const { isAtRest } = this.state
     const keyed = withKeys(items)
-    const news = this.#addListed(keyed)
-    if (keyed.some(({ key }) => key === this.#unlistedStop)) this.#unlistedStop = undefined
-    const last = items.findLast(({ event }) => isStop(event) || isWork(event))
-    // What was added late had happened before the rest.
-    if (isAtRest && last && isStop(last.event)) this.state.restAgain(last.event.id)
+    const news = this.#withHeld(keyed, this.#addListed(keyed))
     const isPlaced = this.#sent === undefined || this.#sent.isListed
     if (isPlaced && !this.isUndone) this.#listEnd = keyed.slice(-2).map(({ key }) => key)
     const early = this.#early?.splice(0) ?? []
     return [...news, ...early.flatMap((item) => this.addStreamed(item))]
   }
 
-  #addListed(keyed: readonly KeyedItem[]): EventItem[] {
+  #addListed(keyed: readonly KeyedItem[]): KeyedItem[] {
     const sent = this.#sent
-    if (!sent || sent.isListed) return this.#addUnsent(keyed)
-    const start = keyed.findIndex((item) => sent.isFirst(item, this.#isUnknown(item)))
+    for (const { event } of keyed) sent?.addProgress(event)
+    if (!sent || sent.isListed) return this.#place(keyed)
+    const start = keyed.findIndex((item) => sent.isFirst(item, !this.#log.has(item.key)))
     const hasLater = keyed.some(({ key }) => key === sent.firstAfter)
     if (start < 0 && !hasLater) {
-      this.#hold(keyed, sent.isStreamed)
+      this.#hold(keyed)
       return []
     }
     sent.isListed = true
-    // The list leaves out what was sent: nobody can say what came before it.
-    if (start < 0) return this.#addUnsent([...this.#forgetUnplaced(), ...keyed])
-    this.#addBefore([...this.#takeUnplaced(), ...keyed.slice(0, start)], sent.isStreamed)
-    return this.#addUnsent(keyed)
+    const earlier = this.#place(this.#takeUnplaced())
+    const fresh = this.#place(keyed)
+    // The list leaves out the sent events: each new event may be later.
+    if (start < 0) return [...earlier, ...fresh]
+    const old = new Set(keyed.slice(0, start).map(({ key }) => key))
+    return fresh.filter(({ key }) => !old.has(key))
+  }
+
+  /** Emits the held events together with a list that shows one of them. */
+  #withHeld(list: readonly KeyedItem[], news: KeyedItem[]): EventItem[] {
+    if (!list.some(({ key }) => this.#held.has(key))) return news
+    const isNews = new Set(news.map(({ key }) => key))
+    const others = new Set(list.map(({ key }) => key))
+    return [
+      ...news.filter(({ key }) => !others.has(key)),
+      ...list.filter(({ key }) => this.#held.delete(key) || isNews.has(key)),
+      ...this.release(),
+    ]
   }
 
   /**
-   * Ends the search for what was sent by its ids, and goes on by its content. If that counts already, it ends the search: what
-   * came meanwhile is new when a list is read again.
+   * Ends the search for the sent events by their ids, and continues by their content. If it was by content already, it ends:
+   * all events received meanwhile are new when the next list is read.
    */
   giveUp(): void {
     if (!this.#sent?.forgetIds()) this.#sent = undefined
-    this.#forgetUnplaced()
+    this.#unplaced.clear()
   }
 
-  /** Neither a list nor a stream has shown what was sent. */
+  /** Neither a list nor a stream has shown the sent events. */
   get isLost(): boolean {
     return this.#sent?.isLost ?? false
   }
 
-  /** The same, or lists have shown new events, but not what was sent. */
+  /** The same, or lists have shown new events without the sent ones. */
   get isSearching(): boolean {
     return this.isLost || this.#unplaced.size > 0
   }
 
-  /** What was sent is searched for by the ids of its receipt, and not by what it says. */
+  /** The sent events are searched for by the ids of their receipt, and not by their content. */
   get seeksIds(): boolean {
     return this.#sent?.seeksIds ?? false
   }
 
-  /** The service has not shown all that was sent, or has not begun to work on it: a stop may be that of the turn before. */
+  /** The service has not shown all sent events, or has not begun to work on them: a stop may be that of the turn before. */
   get isUndone(): boolean {
     return this.#sent?.isUndone ?? false
   }
 
-  /** A list has shown the last stop, and so all that came before it. */
+  /** A list has shown the last stop, and therefore all events before it. */
   get isStopListed(): boolean {
-    return this.#unlistedStop === undefined
+    return this.#log.isStopListed
   }
 
-  /** The last stop counts, although no list has shown it. */
+  /** Accepts the last stop although no list has shown it. */
   trustStop(): void {
-    this.#unlistedStop = undefined
+    this.#log.trustStop()
   }
 
-  /** The agent may be at rest, though this service's events do not say so. */
+  /** The session may be idle although the events of this service don't show it. */
   get mayRest(): boolean {
     return !this.state.showsRests && !this.isSearching && this.turn.mayHaveEnded
   }
 
-  readonly #isUnknown = ({ key }: KeyedItem) => !this.#known.has(key)
+  /** Adds the newest event, unless it is known. */
+  #append(item: KeyedItem, isOurs = false): void {
+    if (this.#log.has(item.key)) this.addAgain(item)
+    else this.#log.append(item, { isOurs })
+  }
 
-  /** Adds, in their order, those that are new to the state; returns them. */
-  #addNew(items: readonly KeyedItem[]): KeyedItem[] {
-    return items.filter((item) => {
-      const { event, text, key } = item
-      if (!this.#isUnknown(item)) {
-        this.addAgain(item)
-        return false
-      }
-      this.#known.add(key)
-      this.state.add(event, text)
-      if (isStop(event)) this.#unlistedStop = key
-      return true
+  /** Adds listed events in their order. Returns the new ones that were not sent from here. */
+  #place(list: readonly KeyedItem[]): KeyedItem[] {
+    const ours = new Set<KeyedItem>()
+    const fresh = this.#log.addList(list, (item) => {
+      const isOurs = this.#sent?.find(item) ?? false
+      if (isOurs) ours.add(item)
+      return isOurs
     })
+    return fresh.filter((item) => !ours.has(item))
   }
 
-  /** The same for a whole list, which says where in the turn each has its place; what was sent is not new. */
-  #addUnsent(list: readonly KeyedItem[]): EventItem[] {
-    const fresh = this.#addNew(list)
-    const own = new Set(fresh.filter((item) => this.#sent?.find(item)))
-    this.turn.place(list, new Set(fresh), own)
-    return fresh.filter((item) => !own.has(item))
-  }
-
-  /** What came before the sent events is old; once a stream has shown these, it says nothing about the state now. */
-  #addBefore(items: readonly KeyedItem[], isStreamed: boolean): void {
-    if (!isStreamed) this.turn.place(items, new Set(this.#addNew(items)), new Set())
-    for (const { key } of items) this.#known.add(key)
-  }
-
-  /** Keeps the events of a list until a list shows what was sent. */
-  #hold(items: readonly KeyedItem[], isStreamed: boolean): void {
+  /** Keeps the new events of a list until a list shows the sent events. */
+  #hold(items: readonly KeyedItem[]): void {
     for (const item of items) {
-      if (!this.#isUnknown(item)) {
-        this.addAgain(item)
-        continue
-      }
-      // The first one stays, so that a later one which says something else contradicts it.
-      if (!this.#unplaced.has(item.key)) this.#unplaced.set(item.key, item)
-      // As lists go it came before, and a stream that repeats it brings nothing new.
-      if (isStreamed) this.#known.add(item.key)
+      if (this.#log.has(item.key)) this.addAgain(item)
+      // The first one stays, so that a later one with other content contradicts it.
+      else if (!this.#unplaced.has(item.key)) this.#unplaced.set(item.key, item)
     }
   }
 
@@ -223,16 +242,7 @@ export class SeenEvents {
     this.#unplaced.clear()
     return items
   }
-
-  /** The same, each new again. */
-  #forgetUnplaced(): KeyedItem[] {
-    const items = this.#takeUnplaced()
-    for (const { key } of items) this.#known.delete(key)
-    return items
-  }
 }
-
-type KeyedItem = EventItem & KeyedEvent
 
 /** What an event is known by: its id or, if it has none, all that it says. */
 export const keyOf = ({ event }: EventItem): string => event.id ?? wordsOf(event)

@@ -1,6 +1,7 @@
 import { isCertainlyUnaccepted } from '../../delivery-state.ts'
 import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Asker } from '../confirming/asker.ts'
 import type { Follower } from '../following/follower.ts'
@@ -228,7 +229,7 @@ export class Replies {
     const isWhole = named.length === 0 || named.length >= replies.length
     for (const { use, event } of replies) {
       this.take(use, { event: isWhole ? 'accepted' : 'unknown' })
-      if (isWhole) this.#follower.state.add(event)
+      if (isWhole) this.#follower.addReply(event)
     }
     if (!isWhole) this.#doubt(replies, 'the receipt names only some of the replies')
   }
@@ -249,9 +250,12 @@ export class Replies {
       this.#run,
       async (list) => {
         const state = new SessionState()
-        for await (const items of list) for (const { event, text } of items) state.add(event, text)
+        const items: EventItem[] = []
+        for await (const page of list) for (const item of page) items.push(item)
+        for (const { event, text } of items) state.add(event, text)
         seen = state
         for (const { use } of left()) this.#look(use, state)
+        this.#follower.addList(items)
         return left().length === 0 || this.#hasNextStep || undefined
       },
       { longestMs: this.#longestLook(left().map(({ use }) => use)) },
@@ -292,7 +296,6 @@ export class Replies {
   /** Settles a reply in doubt by a list, if that shows enough. */
   #look(use: Use, seen: SessionState): void {
     const { context } = this.#run
-    const { state } = this.#follower
     const reply = this.#to(use.id)
     if (reply.is !== 'in-doubt') return
     const answer = seen.answerTo(use.id)
@@ -301,7 +304,6 @@ export class Replies {
       const isOther = result !== undefined && result !== this.#decisionOn(use.id)
       if (isOther) this.#leaveToOthers(use, `it is answered: ${result}`)
       else this.take(use, { event: 'accepted' })
-      state.add({ type: 'user.tool_confirmation', tool_use_id: use.id, result })
       return
     }
     const shown = {
@@ -311,11 +313,7 @@ export class Replies {
       rests: seen.stops,
       restedAt: Date.parse(seen.stoppedAt ?? ''),
     }
-    const next = look(reply, shown, context.timers.wallTime())
-    this.#replies.set(use.id, next)
-    // The follower has not seen the rest yet that settled it.
-    const last = [...seen.stops].at(-1)
-    if (next.is !== 'in-doubt' && last !== undefined && !state.stops.has(last)) state.expectWork()
+    this.#replies.set(use.id, look(reply, shown, context.timers.wallTime()))
   }
 
   /** The decision of this run, or else of an earlier one. */

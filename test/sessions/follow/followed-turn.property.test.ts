@@ -1,9 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { FollowedTurn } from '../../../src/sessions/following/followed-turn.ts'
+import { type KeyedItem, SessionLog } from '../../../src/sessions/following/session-log.ts'
 import { often } from '../../harness/often.ts'
-
-type Keyed = Parameters<FollowedTurn['add']>[0]
 
 const kinds = ['task', 'says', 'says', 'says in a thread', 'interrupt', 'rest'] as const
 
@@ -17,10 +15,10 @@ const types = {
 
 /** What happens in a session, in its order. */
 const histories = fc.array(fc.constantFrom(...kinds), { minLength: 1, maxLength: 12 }).map((list) =>
-  list.map((kind, index): Keyed => {
+  list.map((kind, index): KeyedItem => {
     const id = `e${index}`
     const thread = kind === 'says in a thread' ? { session_thread_id: 'th1' } : {}
-    return { key: id, event: { id, type: types[kind], processed_at: undefined, ...thread } }
+    return { key: id, event: { id, type: types[kind], processed_at: undefined, ...thread }, text: '' }
   }),
 )
 
@@ -40,28 +38,27 @@ test('however streams break off and lists lag, the last message of the turn is t
     const own = isOwn
       ? history.findIndex(({ event }, index) => index >= at && event.type === 'user.message')
       : -1
-    const turn = new FollowedTurn()
-    const seen = new Set<string>()
-    const isNew = ({ key }: Keyed) => !seen.has(key)
-    if (own >= 0) turn.begin([history[own]?.event as Keyed['event']])
+    const log = new SessionLog()
+    const { turn } = log
+    const isOurs = (item: KeyedItem) => item === history[own]
+    if (own >= 0) {
+      const { event } = history[own] as KeyedItem
+      turn.begin([event])
+      log.assume(event)
+    }
     let next = Math.max(own, 0)
     const list = (end: number) => {
-      const items = history.slice(Math.max(own, 0), Math.max(end, own + 1))
-      const fresh = items.filter(isNew)
-      for (const { key } of fresh) seen.add(key)
-      turn.place(items, new Set(fresh), new Set(fresh.filter((item) => item === history[own])))
+      log.addList(history.slice(Math.max(own, 0), Math.max(end, own + 1)), isOurs)
     }
     for (const { does, count, lag } of known) {
       if (does === 'lists') list(next - lag)
       const brought = does === 'lists' ? [] : history.slice(next, next + count)
       if (does !== 'lists') next += count
-      for (const item of does === 'brings' ? brought.filter(isNew) : []) {
-        seen.add(item.key)
-        turn.add(item, item === history[own])
-      }
+      for (const item of does === 'brings' ? brought : [])
+        if (!log.has(item.key)) log.append(item, { isOurs: isOurs(item) })
     }
     list(history.length)
-    const isTask = ({ event }: Keyed, index: number) =>
+    const isTask = ({ event }: KeyedItem, index: number) =>
       own < 0 ? event.type === 'user.message' : index === own
     const since = history.slice(Math.max(history.findLastIndex(isTask), 0))
     // Another client's task ends the turn of the one that was sent.

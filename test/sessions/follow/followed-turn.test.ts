@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { FollowedTurn } from '../../../src/sessions/following/followed-turn.ts'
-
-type Keyed = Parameters<FollowedTurn['add']>[0]
+import type { FollowedTurn } from '../../../src/sessions/following/followed-turn.ts'
+import { type KeyedItem, SessionLog } from '../../../src/sessions/following/session-log.ts'
+import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
 /** An event by its letter and number: `t` a task, `a` what the agent says, `b` in a thread, `i` an interrupt, `j` one of a thread. */
 const types: Record<string, string> = {
@@ -24,31 +24,40 @@ const types: Record<string, string> = {
   y: 'x.agent.tool_use',
   r: 'session.status_idle',
 }
-const event = (id: string): Keyed => ({
-  key: id,
-  event: {
-    id,
-    type: types[id.charAt(0)] ?? '',
-    processed_at: undefined,
-    ...(/^[bj]/.test(id) ? { session_thread_id: 'th1' } : {}),
-  },
+const toEvent = (id: string): SessionEvent => ({
+  id,
+  type: types[id.charAt(0)] ?? '',
+  processed_at: undefined,
+  ...(/^[bj]/.test(id) ? { session_thread_id: 'th1' } : {}),
 })
+const toItem = (id: string, event = toEvent(id)): KeyedItem => ({ key: id, event, text: id })
 
-/** Words: an event of a stream, `*` after one that was sent, or `[…]`, a list, in which `+` stands before what is new. */
-function read(script: string, sent?: string): FollowedTurn {
-  const turn = new FollowedTurn()
-  if (sent) turn.begin(sent.split(' ').map((id) => event(id).event))
+function send(log: SessionLog, words: string): void {
+  const events = words.split(' ').map(toEvent)
+  log.turn.begin(events)
+  for (const event of events) log.assume(event)
+}
+
+/** Adds words to a log: an event of a stream, or `[…]`, a list; `*` follows a sent event. */
+function add(log: SessionLog, script: string): void {
   for (const [word] of script.matchAll(/\[[^\]]*\]|\S+/g)) {
-    if (!word.startsWith('[')) {
-      turn.add(event(word.replace('*', '')), word.endsWith('*'))
-      continue
-    }
-    const words = word.slice(1, -1).split(' ')
-    const list = words.map((each) => event(each.replace(/[+*]/g, '')))
-    const those = (sign: string) => new Set(list.filter((_, index) => words[index]?.includes(sign)))
-    turn.place(list, those('+'), those('*'))
+    const items = word.replace(/^\[|\]$/g, '').split(' ')
+    const ids = items.map((each) => each.replace('*', ''))
+    const isOurs = ({ key }: KeyedItem) => items.includes(`${key}*`)
+    if (word.startsWith('['))
+      log.addList(
+        ids.map((id) => toItem(id)),
+        isOurs,
+      )
+    else log.append(toItem(ids[0] ?? ''), { isOurs: word.endsWith('*') })
   }
-  return turn
+}
+
+function read(script: string, sent?: string): FollowedTurn {
+  const log = new SessionLog()
+  if (sent) send(log, sent)
+  add(log, script)
+  return log.turn
 }
 
 test.each<[about: string, script: string, answer: string | undefined, sent?: string]>([
@@ -67,37 +76,38 @@ test.each<[about: string, script: string, answer: string | undefined, sent?: str
   ['an interrupt and a task were sent', 'i1* t1* a1 t2 r1', 'a1', 'i1 t1'],
   ['replies are no task', 't1 a1 c1* a2', 'a2', 'c1'],
   ['a task of another client, where only a reply was sent', 't1 a1 c1* t2 r1', undefined, 'c1'],
-  ['a list shows what a cut took away', 't1 a1 r1 [t1 a1 +a2 r1]', 'a2'],
-  ['a list shows an older message late', 't1 a2 [t1 +a1 a2]', 'a2'],
-  ['a list that lags shows one older than all that it does not show', 't1 a1 a3 [t1 a1 +a2]', 'a3'],
-  ['a list that lags, without the task', 't1* a1 a3 [a1 +a2]', 'a3', 't1'],
-  ['a list that lags ends before the task of another client', 't3 [+a1]', undefined],
-  ['a list that lags leaves out the task that was sent', 't1* a3 [+a2]', 'a3', 't1'],
-  ['a list leaves out the task', 't1* a2 [+a1 a2]', 'a2', 't1'],
-  ['a list leaves out the task, after which nothing was shown', 't1* [+a1]', 'a1', 't1'],
-  ['a list alone shows the task', '[+a1 +t1* +a2]', 'a2', 't1'],
-  ['a list shows the task last', 'a1 [a1 +t1*]', undefined, 't1'],
-  ['a list shows a newer task of another client', 't1 a1 [t1 a1 +t2]', undefined],
+  ['a list shows what a cut took away', 't1 a1 r1 [t1 a1 a2 r1]', 'a2'],
+  ['a list shows an older message late', 't1 a2 [t1 a1 a2]', 'a2'],
+  ['a list that lags shows one older than all that it does not show', 't1 a1 a3 [t1 a1 a2]', 'a3'],
+  ['a list that lags, without the task', 't1* a1 a3 [a1 a2]', 'a3', 't1'],
+  ['a list that lags ends before the task of another client', 't3 [a1]', undefined],
+  ['a list that lags leaves out the task that was sent', 't1* a3 [a2]', 'a3', 't1'],
+  ['a list leaves out the task', 't1* a2 [a1 a2]', 'a2', 't1'],
+  ['a list leaves out the task, after which nothing was shown', 't1* [a1]', 'a1', 't1'],
+  ['a list alone shows the task', '[a1 t1* a2]', 'a2', 't1'],
+  ['a list shows the task last', 'a1 [a1 t1*]', undefined, 't1'],
+  ['a list shows a newer task of another client', 't1 a1 [t1 a1 t2]', undefined],
   ['nothing new in a list', 't1 a1 [t1 a1]', 'a1'],
 ])('%s: %s', (_, script, answer, sent) => {
   expect(read(script, sent).answer?.id).toBe(answer)
 })
 
 test.each<[about: string, script: string, answer: string | undefined, sent?: string]>([
-  ['between two messages', 't1* a1 a2 [t1 a1 +t2 a2]', 'a1', 't1'],
-  ['after one that was placed late', 't1* a2 a3 [t1 +a1 a2 +t2 a3]', 'a2', 't1'],
-  ['twice', 't1* a1 a2 a3 [t1 a1 +t2 a2 +t3 a3]', 'a1', 't1'],
+  ['between two messages', 't1* a1 a2 [t1 a1 t2 a2]', 'a1', 't1'],
+  ['after one that was placed late', 't1* a2 a3 [t1 a1 a2 t2 a3]', 'a2', 't1'],
+  ['twice', 't1* a1 a2 a3 [t1 a1 t2 a2 t3 a3]', 'a1', 't1'],
 ])('a task of another client that a list shows %s: %s', (_, script, answer, sent) => {
   expect(read(script, sent).answer?.id).toBe(answer)
 })
 
 test('only the last task that was sent has an answer', () => {
-  const turn = read('t1* a1 r1', 't1')
-  turn.begin([event('t2').event])
-  expect(turn.answer).toBeUndefined()
-  turn.add(event('t2'), true)
-  turn.add(event('a2'), false)
-  expect(turn.answer?.id).toBe('a2')
+  const log = new SessionLog()
+  send(log, 't1')
+  add(log, 't1* a1 r1')
+  send(log, 't2')
+  expect(log.turn.answer).toBeUndefined()
+  add(log, 't2* a2')
+  expect(log.turn.answer?.id).toBe('a2')
 })
 
 test.each<[script: string, isInterrupted: boolean]>([
@@ -110,8 +120,8 @@ test.each<[script: string, isInterrupted: boolean]>([
   ['t1 j1 a1 r1', false],
   ['t1 i1 j1 r1', true],
   ['i1 r1', true],
-  ['t1 [t1 +i1]', true],
-  ['t1 c1 [t1 +i1 c1]', false],
+  ['t1 [t1 i1]', true],
+  ['t1 c1 [t1 i1 c1]', false],
 ])('after %s it is interrupted: %s', (script, isInterrupted) => {
   expect(read(script).isInterrupted).toBe(isInterrupted)
 })
@@ -135,8 +145,8 @@ test.each<[script: string, mayHaveEnded: boolean, sent?: string]>([
   ['t1 u1 i1', true],
   ['t1 u1 j1', false],
   ['a1 t1*', false, 't1'],
-  ['t1 a1 [t1 a1 +u1]', false],
-  ['t1 a1 [t1 +u1 a1]', true],
+  ['t1 a1 [t1 a1 u1]', false],
+  ['t1 a1 [t1 u1 a1]', true],
 ])('after %s it may have ended: %s', (script, mayHaveEnded, sent) => {
   const turn = read(script, sent)
   expect(turn.mayHaveEnded).toBe(mayHaveEnded)
@@ -145,9 +155,8 @@ test.each<[script: string, mayHaveEnded: boolean, sent?: string]>([
 test.each([undefined, null, '', 'th1'])(
   'a message whose thread is %j is the answer if that is the main one',
   (thread) => {
-    const turn = new FollowedTurn()
-    const { key, event: said } = event('a1')
-    turn.add({ key, event: { ...said, session_thread_id: thread } })
-    expect(turn.answer?.id).toBe(thread === 'th1' ? undefined : 'a1')
+    const log = new SessionLog()
+    log.append(toItem('a1', { ...toEvent('a1'), session_thread_id: thread }))
+    expect(log.turn.answer?.id).toBe(thread === 'th1' ? undefined : 'a1')
   },
 )

@@ -591,7 +591,7 @@ describe('a session at work: each state and what comes', () => {
     },
     comparing: {
       list: 'current: show say1 say2',
-      event: 'comparing: show say3',
+      event: 'comparing: show nothing',
       silence: 'comparing: list',
       ended: 'comparing: connect, ended',
       opened: 'joining: list',

@@ -1,0 +1,234 @@
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import { isAnswer, isStop, isToolUse, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { SessionState } from '../session-state.ts'
+import { FollowedTurn, isMessage, isTask, type LoggedEvent } from './followed-turn.ts'
+
+/** An event and its identity. */
+export interface KeyedItem extends EventItem {
+  /** The id of the event or, without one, a digest of its content and a count. */
+  key: string
+}
+
+interface Entry extends LoggedEvent {
+  readonly key: string
+  /** Number of the last list that showed the event, 0 for none. */
+  listedBy: number
+  /** Position in the log. */
+  index: number
+}
+
+/**
+ * The events of a session in their order, and the values that follow from the order: the state and the turn.
+ *
+ * The list defines the order. It may lag behind the stream, so an event that no list has shown yet keeps its place before
+ * the next event that the stream delivered and the list shows; without one it is the newest. If a list shows a new event
+ * before a known one, state and turn are calculated again from the whole log. The log keeps an entry for each event, but
+ * of most events only the key.
+ */
+export class SessionLog {
+  readonly state = new SessionState()
+  readonly turn = new FollowedTurn()
+  #entries: Entry[] = []
+  readonly #byKey = new Map<string, Entry>()
+  #lists = 0
+  /** Messages of the turn that may be its answer, and the tasks between them. Other messages lose their content. */
+  #messages: Entry[] = []
+  #lastStop: Entry | undefined
+
+  has(key: string): boolean {
+    return this.#byKey.has(key)
+  }
+
+  /** A list has shown the last stop, and therefore all events before it. Also true without a stop. */
+  get isStopListed(): boolean {
+    return this.#lastStop === undefined || this.#lastStop.listedBy > 0
+  }
+
+  /** Treats the last stop as listed. */
+  trustStop(): void {
+    if (this.#lastStop) this.#lastStop.listedBy ||= this.#lists || 1
+  }
+
+  /** Adds the newest event. `isListed` if it comes from a list. */
+  append(item: KeyedItem, { isOurs = false, isListed = false } = {}): void {
+    if (isListed) this.#lists ||= 1
+    this.#append(item, createEntry(item, isOurs, isListed ? this.#lists : 0))
+  }
+
+  /**
+   * Adds an event that the service has accepted, and has not shown yet. It stays behind the event that is the newest now. A
+   * task begins a turn.
+   */
+  assume(event: SessionEvent): void {
+    const entry = createEntry({ key: '', event, text: '' }, true, 0, true)
+    entry.index = this.#entries.push(entry) - 1
+    this.state.assume(entry.event)
+    this.turn.add(entry)
+  }
+
+  /**
+   * Adds a list, or its newest part, and returns the new events in the list's order. `isOurs` is called for each new event
+   * in that order.
+   */
+  addList(list: readonly KeyedItem[], isOurs: (item: KeyedItem) => boolean = () => false): KeyedItem[] {
+    this.#lists++
+    const fresh: KeyedItem[] = []
+    const shown: Entry[] = []
+    /** The log already has the listed events in this order, and all new ones follow the end of the log. */
+    let isInOrder = true
+    let last = -1
+    for (const item of list) {
+      let entry = this.#byKey.get(item.key)
+      if (entry) this.state.addAgain(item.event, item.text)
+      // A list may show an event twice.
+      if (entry?.listedBy === this.#lists) continue
+      if (entry) {
+        isInOrder &&= entry.index > last && fresh.length === 0
+        last = entry.index
+        entry.listedBy = this.#lists
+      } else {
+        entry = createEntry(item, isOurs(item), this.#lists)
+        this.#byKey.set(item.key, entry)
+        fresh.push(item)
+      }
+      shown.push(entry)
+    }
+    if (isInOrder && fresh.length === 0) return fresh
+    if (isInOrder && last === this.#entries.length - 1) {
+      const entries = shown.slice(-fresh.length)
+      for (const [i, item] of fresh.entries()) this.#append(item, entries[i] as Entry)
+      return fresh
+    }
+    for (const { event, text } of fresh) if (isToolUse(event)) this.state.addToolUse(event, text)
+    // A message that lost its content may be the answer in the new order.
+    for (const item of list) if (isMessage(item.event)) restore(this.#byKey.get(item.key), item.event)
+    this.#order(shown)
+    this.#fold()
+    return fresh
+  }
+
+  #append(item: KeyedItem, entry: Entry): void {
+    entry.index = this.#entries.push(entry) - 1
+    this.#byKey.set(entry.key, entry)
+    this.state.add(item.event, item.text)
+    const beginsTurn = this.turn.add(entry)
+    if (isStop(entry.event)) this.#lastStop = entry
+    if (beginsTurn) for (const each of this.#messages.splice(0)) forget(each)
+    else if (isTask(entry.event)) this.#messages.push(entry)
+    else if (isMessage(entry.event)) this.#addMessage(entry)
+  }
+
+  /** Keeps of the messages between two tasks the last one, and the last listed one: a list may show a task after it. */
+  #addMessage(entry: Entry): void {
+    const [before, last] = [this.#messages.at(-2), this.#messages.at(-1)]
+    if (last && isMessage(last.event)) {
+      if (last.listedBy === 0 || entry.listedBy > 0) forget(this.#messages.pop())
+      else if (before && isMessage(before.event)) forget(this.#messages.splice(-2, 1)[0])
+    }
+    this.#messages.push(entry)
+  }
+
+  /**
+   * Puts the listed events into the order of the list, and each other event before the listed one that followed it. Sent
+   * events that the list leaves out stay behind the listed one that they followed: the new events may be their consequence.
+   */
+  #order(shown: readonly Entry[]): void {
+    const known = shown.filter(({ index }) => index >= 0)
+    const start = known.reduce((first, { index }) => Math.min(first, index), Infinity)
+    const isShown = ({ listedBy }: Entry) => listedBy === this.#lists
+    const ordered = this.#entries.slice(0, start === Infinity ? 0 : start)
+    const before = new Map<Entry, Entry[]>()
+    const after = new Map<Entry, Entry[]>()
+    let others: Entry[] = []
+    let previous: Entry | undefined
+    for (const entry of this.#entries.slice(ordered.length)) {
+      if (isShown(entry)) {
+        if (others.length > 0) before.set(entry, others)
+        others = []
+        previous = entry
+      } else if (entry.isOurs && others.length === 0) {
+        if (previous) after.set(previous, [...(after.get(previous) ?? []), entry])
+        else ordered.push(entry)
+      } else others.push(entry)
+    }
+    const add = (entries: readonly Entry[] = []) => {
+      for (const entry of entries) entry.index = ordered.push(entry) - 1
+    }
+    for (const entry of shown) {
+      add(before.get(entry))
+      add([entry])
+      add(after.get(entry))
+    }
+    add(others)
+    this.#entries = ordered
+  }
+
+  #fold(): void {
+    this.state.fold(this.#entries)
+    this.turn.restart()
+    this.#lastStop = undefined
+    let turnStart = 0
+    for (const entry of this.#entries) {
+      if (this.turn.add(entry)) turnStart = entry.index
+      if (!entry.isAssumed && isStop(entry.event)) this.#lastStop = entry
+    }
+    this.#forgetMessages(turnStart)
+  }
+
+  #forgetMessages(turnStart: number): void {
+    this.#messages = []
+    let hasLast = false
+    let hasListed = false
+    for (const entry of this.#entries.toReversed()) {
+      const isBefore = entry.index <= turnStart
+      const { event, isAssumed } = entry
+      if (!isBefore && !isAssumed && isTask(event)) {
+        hasLast = hasListed = false
+        this.#messages.push(entry)
+      }
+      if (!isMessage(event)) continue
+      const isListed = entry.listedBy > 0
+      if (isBefore || (hasLast && (hasListed || !isListed))) forget(entry)
+      else this.#messages.push(entry)
+      hasLast = true
+      hasListed ||= isListed
+    }
+    this.#messages.reverse()
+  }
+}
+
+const createEntry = (
+  { key, event }: KeyedItem,
+  isOurs: boolean,
+  listedBy: number,
+  isAssumed = false,
+): Entry => ({ key, event: reduce(event), isOurs, isAssumed, listedBy, index: -1 })
+
+/** Shared by all events of which only the order counts. */
+const work: SessionEvent = { type: 'agent.thinking' }
+const other: SessionEvent = { type: '' }
+
+/** Returns the fields of an event that the state and the turn read. A session may be long, and so may each event. */
+function reduce(event: SessionEvent): SessionEvent {
+  const { id, type, session_thread_id } = event
+  if (isMessage(event) || isStop(event) || /^(session\.error|span\.outcome_evaluation_end)$/.test(type))
+    return event
+  if (type === 'session.usage') return { type, budget: event.budget }
+  if (isToolUse(event))
+    return { id, type, session_thread_id, evaluated_permission: event.evaluated_permission }
+  if (isAnswer(type)) {
+    const { tool_use_id, custom_tool_use_id, mcp_tool_use_id, result } = event
+    return { id, type, session_thread_id, tool_use_id, custom_tool_use_id, mcp_tool_use_id, result }
+  }
+  if (/^(user|system)\.|^session\.status_running$/.test(type)) return { id, type, session_thread_id }
+  return /^(agent\.|session\.status_)/.test(type) ? work : other
+}
+
+function restore(entry: Entry | undefined, message: SessionEvent): void {
+  if (entry) entry.event = message
+}
+
+/** Drops the content of a message. */
+function forget(entry: Entry | undefined): void {
+  if (entry && isMessage(entry.event)) entry.event = { id: entry.event.id, type: entry.event.type }
+}
