@@ -91,11 +91,12 @@ class Fold {
   /** The last evaluation found that the outcome of this turn was not reached. */
   missed: Stop | undefined
   stoppedAt: string | undefined
+  lastStop: string | undefined
 }
 
 /**
  * The state of a session: a fold over its events in their order. Only the description of each tool use does not depend on the
- * order; `fold` keeps it and calculates everything else again.
+ * order; `restart` keeps it.
  */
 export class SessionState {
   readonly #toolUses = new Map<string, ToolUse>()
@@ -105,18 +106,13 @@ export class SessionState {
   /** This run is replying to the waiting tool uses, so waiting for them is not a stop. */
   #isAttended = false
 
-  /** Adds the newest event. `text` is its source text. */
-  add(event: SessionEvent, text?: string): void {
+  /** Adds the newest event. `text` is its source text. Returns whether it has an effect: some answers have none. */
+  add(event: SessionEvent, text?: string): boolean {
     if (isToolUse(event)) this.addToolUse(event, text)
-    this.#apply(event, true)
+    return this.addReduced(event)
   }
 
-  /** Adds an event that the service accepted and has not shown yet. */
-  assume(event: SessionEvent): void {
-    this.#apply(event, false)
-  }
-
-  /** Adds the description of a tool use, of which `fold` gets only the id. */
+  /** Adds the description of a tool use, of which `addReduced` gets only the id. */
   addToolUse(event: SessionEvent, text: string | undefined): void {
     const { id } = event
     // A reply could not name a tool use without an id.
@@ -129,12 +125,42 @@ export class SessionState {
     this.#toolUses.set(id, use)
   }
 
-  /** Calculates the state again from all events in their order. */
-  fold(events: Iterable<{ event: SessionEvent; isAssumed: boolean }>): void {
+  /** Drops everything that depends on the order: all events will be added again. */
+  restart(): void {
     for (const [id, permission] of this.#fold.forResult) this.#setForResult(id, permission, false)
     this.#fold = new Fold()
     this.stops.clear()
-    for (const { event, isAssumed } of events) this.#apply(event, !isAssumed)
+  }
+
+  /**
+   * Adds the newest event. Its tool use was described before, so the event needs only ids. `isAssumed`: the service accepted
+   * it, and has not shown it yet. Returns whether it has an effect.
+   */
+  addReduced(event: SessionEvent, isAssumed = false): boolean {
+    const { type } = event
+    const fold = this.#fold
+    fold.isEmpty = false
+    // Any later event shows that the session has continued.
+    if (fold.isIdleByResource) fold.isAtRest = fold.isIdleByResource = false
+    if (isToolUse(event)) this.#open(event)
+    const hasEffect = !isAnswer(type) || this.#addAnswer(event, !isAssumed)
+    // A new turn does not wait for the tool uses of the last one.
+    if (type === 'user.message' || type === 'user.interrupt')
+      for (const id of fold.open) if (this.#isAbout(event, id)) fold.open.delete(id)
+    if (type === 'user.interrupt')
+      for (const id of this.pending.filter((each) => this.#isAbout(event, each))) fold.interrupted.add(id)
+    if (type === 'user.message' || type === 'user.define_outcome') {
+      fold.error = undefined
+      fold.missed = undefined
+    }
+    if (type === 'span.outcome_evaluation_end') fold.missed = readMissedOutcome(event)
+    if (type === 'session.error') fold.error = readErrorMessage(event)
+    if (type === 'session.usage') fold.budget = readBudget(event.budget)
+    if (isStop(event)) {
+      this.#addStop(event)
+      fold.showsRests ||= this.stop?.kind === 'done'
+    } else if (isWork(event) && hasEffect) fold.isAtRest = false
+    return hasEffect
   }
 
   /** Compares a repeated event with the first one. Returns whether the repetition contradicts a tool use. */
@@ -169,6 +195,11 @@ export class SessionState {
   /** The time of the last stop, if the service showed it. */
   get stoppedAt(): string | undefined {
     return this.#fold.stoppedAt
+  }
+
+  /** The id of the last stop event. */
+  get lastStop(): string | undefined {
+    return this.#fold.lastStop
   }
 
   /** `undefined` while the agent works, or has received something to work on. */
@@ -247,32 +278,6 @@ export class SessionState {
     return this.#fold.answers.get(id)
   }
 
-  #apply(event: SessionEvent, isShown: boolean): void {
-    const { type } = event
-    const fold = this.#fold
-    fold.isEmpty = false
-    // Any later event shows that the session has continued.
-    if (fold.isIdleByResource) fold.isAtRest = fold.isIdleByResource = false
-    if (isToolUse(event)) this.#open(event)
-    const isWithoutEffect = isAnswer(type) && !this.#addAnswer(event, isShown)
-    // A new turn does not wait for the tool uses of the last one.
-    if (type === 'user.message' || type === 'user.interrupt')
-      for (const id of fold.open) if (this.#isAbout(event, id)) fold.open.delete(id)
-    if (type === 'user.interrupt')
-      for (const id of this.pending.filter((each) => this.#isAbout(event, each))) fold.interrupted.add(id)
-    if (type === 'user.message' || type === 'user.define_outcome') {
-      fold.error = undefined
-      fold.missed = undefined
-    }
-    if (type === 'span.outcome_evaluation_end') fold.missed = readMissedOutcome(event)
-    if (type === 'session.error') fold.error = readErrorMessage(event)
-    if (type === 'session.usage') fold.budget = readBudget(event.budget)
-    if (isStop(event)) {
-      this.#addStop(event)
-      fold.showsRests ||= this.stop?.kind === 'done'
-    } else if (isWork(event) && !isWithoutEffect) fold.isAtRest = false
-  }
-
   /** An event of a child thread concerns only the tool uses of that thread. */
   #isAbout(event: SessionEvent, id: string): boolean {
     return isOfMainThread(event) || this.#toolUses.get(id)?.thread === event.session_thread_id
@@ -341,6 +346,7 @@ export class SessionState {
     const fold = this.#fold
     fold.isAtRest = true
     fold.stoppedAt = event.processed_at ?? undefined
+    fold.lastStop = event.id
     if (event.id !== undefined) this.stops.add(event.id)
     const isIdle = event.type === 'session.status_idle'
     fold.end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')

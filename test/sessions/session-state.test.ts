@@ -256,7 +256,7 @@ test('it rests if the service says so, until something comes or is sent', () => 
   tell()
   state.add(toEvent('say2'))
   tell()
-  state.assume({ type: 'user.message' })
+  state.addReduced({ type: 'user.message' }, true)
   tell()
   // A rest that an event showed is none that something takes back but work.
   state.add(toEvent('done1'))
@@ -275,7 +275,7 @@ test('it knows when it stopped, at which events, and whether anything has happen
   state.add({ type: 'session.status_idle', processed_at: null })
   expect(state.stoppedAt).toBeUndefined()
   expect([...state.stops]).toEqual(['done1'])
-  state.assume({ type: 'user.message' })
+  state.addReduced({ type: 'user.message' }, true)
   expect(state.stop).toBeUndefined()
 })
 

@@ -7,6 +7,8 @@ export interface LoggedEvent {
   readonly isOurs: boolean
   /** The service accepted it, and has not shown it yet. */
   readonly isAssumed: boolean
+  /** False for an answer that the session did not wait for. */
+  hasEffect: boolean
 }
 
 /** An event of the turn. */
@@ -19,20 +21,21 @@ interface Moment {
 /** The turn that is followed: the events since its task, in their order. */
 export class FollowedTurn {
   #moments: Moment[] = []
-  #hasOwnTask = false
+  /** The follower, or an earlier run, has sent the task: no other task begins a turn. */
+  hasOwnTask = false
   /** The session has shown events of clients. Some services leave them out. */
   showsClients = false
   #ownIds: ReadonlySet<string> = new Set()
 
   /** Prepares for sent events. If there is a task among them, no other task begins a turn. */
   begin(sent: readonly SessionEvent[]): void {
-    this.#hasOwnTask ||= sent.some(isTask)
+    this.hasOwnTask ||= sent.some(isTask)
   }
 
   /** Sets the ids of a task that an earlier run sent. If there are any, no other task begins a turn. */
   recognize(ids: ReadonlySet<string>): void {
     this.#ownIds = ids
-    this.#hasOwnTask = ids.size > 0
+    this.hasOwnTask = ids.size > 0
   }
 
   /** Adds the newest event. Returns whether a turn begins with it. */
@@ -45,7 +48,7 @@ export class FollowedTurn {
     }
     this.showsClients ||= isOfClient(event)
     const isOurs = entry.isOurs || (event.id !== undefined && this.#ownIds.has(event.id))
-    const beginsTurn = isTask(event) && (isOurs || !this.#hasOwnTask)
+    const beginsTurn = isTask(event) && (isOurs || !this.hasOwnTask)
     if (beginsTurn) this.#moments = []
     this.#moments.push({ entry, isTask: beginsTurn })
     return beginsTurn
@@ -57,6 +60,11 @@ export class FollowedTurn {
     this.showsClients = false
   }
 
+  /** Iterates over the events since the task. Of most of them only the type and the ids are there. */
+  *events(): Generator<SessionEvent> {
+    for (const { entry } of this.#moments) yield entry.event
+  }
+
   /** The last message of the agent in the main thread since the task. It is the answer once the session is idle. */
   get answer(): SessionEvent | undefined {
     return this.#own.findLast(({ entry }) => isMessage(entry.event))?.entry.event
@@ -66,12 +74,12 @@ export class FollowedTurn {
   get foreign(): { task: SessionEvent; isInterrupted: boolean } | undefined {
     const own = this.#own
     const next = this.#moments[own.length]
-    return next && { task: next.entry.event, isInterrupted: hasLast(own, isInterrupt) }
+    return next && { task: next.entry.event, isInterrupted: endsInterrupted(own) }
   }
 
-  /** The last event of any client was an interrupt. */
+  /** The last event of any client that had an effect was an interrupt. */
   get isInterrupted(): boolean {
-    return hasLast(this.#moments, isInterrupt)
+    return endsInterrupted(this.#moments)
   }
 
   /** The last event was a message of the agent or an interrupt, so nothing may be left to do. */
@@ -87,7 +95,7 @@ export class FollowedTurn {
 
   /** A task of another client ends the turn of the sent task. */
   #isForeign({ entry, isTask: beginsTurn }: Moment): boolean {
-    return this.#hasOwnTask && !beginsTurn && isTask(entry.event)
+    return this.hasOwnTask && !beginsTurn && isTask(entry.event)
   }
 }
 
@@ -96,6 +104,12 @@ function hasLast(moments: readonly Moment[], test: (event: SessionEvent) => bool
   const last = moments.findLast(({ entry }) => test(entry.event) !== undefined)
   return last !== undefined && test(last.entry.event) === true
 }
+
+const endsInterrupted = (moments: readonly Moment[]): boolean =>
+  hasLast(
+    moments.filter(({ entry }) => entry.hasEffect),
+    isInterrupt,
+  )
 
 export const isMessage = (event: SessionEvent): boolean =>
   event.type === 'agent.message' && isOfMainThread(event)

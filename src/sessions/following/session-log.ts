@@ -62,7 +62,7 @@ export class SessionLog {
   assume(event: SessionEvent): void {
     const entry = createEntry({ key: '', event, text: '' }, true, 0, true)
     entry.index = this.#entries.push(entry) - 1
-    this.state.assume(entry.event)
+    this.state.addReduced(entry.event, true)
     this.turn.add(entry)
   }
 
@@ -110,7 +110,7 @@ export class SessionLog {
   #append(item: KeyedItem, entry: Entry): void {
     entry.index = this.#entries.push(entry) - 1
     this.#byKey.set(entry.key, entry)
-    this.state.add(item.event, item.text)
+    entry.hasEffect = this.state.add(item.event, item.text)
     const beginsTurn = this.turn.add(entry)
     if (isStop(entry.event)) this.#lastStop = entry
     if (beginsTurn) for (const each of this.#messages.splice(0)) forget(each)
@@ -164,11 +164,12 @@ export class SessionLog {
   }
 
   #fold(): void {
-    this.state.fold(this.#entries)
+    this.state.restart()
     this.turn.restart()
     this.#lastStop = undefined
     let turnStart = 0
     for (const entry of this.#entries) {
+      entry.hasEffect = this.state.addReduced(entry.event, entry.isAssumed)
       if (this.turn.add(entry)) turnStart = entry.index
       if (!entry.isAssumed && isStop(entry.event)) this.#lastStop = entry
     }
@@ -202,7 +203,7 @@ const createEntry = (
   isOurs: boolean,
   listedBy: number,
   isAssumed = false,
-): Entry => ({ key, event: reduce(event), isOurs, isAssumed, listedBy, index: -1 })
+): Entry => ({ key, event: reduce(event), isOurs, isAssumed, hasEffect: true, listedBy, index: -1 })
 
 /** Shared by all events of which only the order counts. */
 const work: SessionEvent = { type: 'agent.thinking' }

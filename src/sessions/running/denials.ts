@@ -1,72 +1,56 @@
 import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isToolUse, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import { isTask } from '../following/followed-turn.ts'
+import { isStop, isToolUse } from '../../wire/sessions/session-event.ts'
+import type { FollowedTurn } from '../following/followed-turn.ts'
 import type { SessionState } from '../session-state.ts'
 import { describeJudgement, findUnasked, type Judgement, type NotRun, type Rules } from './judgement.ts'
 
 /**
- * The tool uses that were denied since the task: by this run, by an earlier one, as its audit says, or by another client, as
- * the session says. And those that the policy denies and the service ran without asking. A turn with any of these is not a
- * success, however often the run is started again.
+ * The tool uses of the turn that were denied by this run, an earlier run or another client, and those that the policy denies
+ * and the service ran without asking. A turn with any of these is not a success, however often the run is started again.
  */
 export class Denials {
-  /** Tool uses that earlier runs denied, by id, in words. */
+  /** Descriptions of the tool uses that earlier runs denied, by id. */
   readonly #earlier: ReadonlyMap<string, string>
-  /** In words, by the id of the tool use: the denials of others, and those of this run. */
-  readonly #byOthers = new Map<string, string>()
+  /** Descriptions of the tool uses that this run denied, and of those that ran unasked, by id. */
   readonly #byThisRun = new Map<string, string>()
   readonly #unasked = new Map<string, string>()
   /** Tool uses that the policy denies: those that have not run yet, and those that ran. */
   readonly #notRun: NotRun = { allowed: new Map(), others: new Map() }
   #ran: Judgement[] = []
-  #beginsTurn: (task: SessionEvent) => boolean
   readonly #rules: Rules
 
-  /** `own` are the ids of a task that an earlier run has sent: no other begins the turn. */
-  constructor(rules: Rules, earlier: ReadonlyMap<string, string>, own: ReadonlySet<string> = new Set()) {
+  constructor(rules: Rules, earlier: ReadonlyMap<string, string>) {
     this.#rules = rules
     this.#earlier = earlier
-    this.#beginsTurn = ({ id = '' }) => own.size === 0 || own.has(id)
   }
 
-  /** The run is about to send its task: nothing before it counts, and no other task begins the turn. */
-  begin(): void {
-    this.#clear()
-    this.#beginsTurn = () => false
-  }
-
-  /** Adds events of the session, in their order. Throws a `CliError` if the deadline passes meanwhile. */
-  async add(items: readonly EventItem[]): Promise<void> {
+  /** Adds new events of the session. Throws a `CliError` if the deadline passes meanwhile. */
+  async add(items: readonly EventItem[], { lastStop }: SessionState): Promise<void> {
     for (const item of items) {
-      this.#addEvent(item.event)
-      if (!this.#earlier.has(item.event.id ?? ''))
+      const { id } = item.event
+      // A list may show an older stop late, before which other tool uses ran.
+      const isOlder = isStop(item.event) && id !== undefined && id !== lastStop
+      if (!isOlder && !this.#earlier.has(id ?? ''))
         this.#ran.push(...(await findUnasked(this.#notRun, item, this.#rules)))
     }
   }
 
   /**
-   * Takes the tool uses that ran without a reply. A stream may leave a reply out: only a list at a rest shows each of
-   * them.
+   * Returns the tool uses of the turn that ran without a reply, each once. A stream may omit replies: only a list that was
+   * read at an idle event contains all of them.
    */
-  takeUnasked(state: SessionState, isListed: boolean): Judgement[] {
+  takeUnasked(state: SessionState, turn: FollowedTurn, isListed: boolean): Judgement[] {
+    if (this.#ran.length === 0) return []
+    const uses = readToolUseIds(turn)
     const isKnown = ({ use }: Judgement) => isListed || use.permission === 'allow'
     const unasked = this.#ran.filter(
-      (judgement) => isKnown(judgement) && !state.answerTo(judgement.use.id)?.isReply,
+      (judgement) =>
+        isKnown(judgement) && uses.has(judgement.use.id) && !state.answerTo(judgement.use.id)?.isReply,
     )
     this.#ran = this.#ran.filter((judgement) => !isKnown(judgement))
     for (const judgement of unasked) this.#unasked.set(judgement.use.id, describeJudgement(judgement))
     return unasked
-  }
-
-  #addEvent(event: SessionEvent): void {
-    const { id, type, tool_use_id: use, result } = event
-    if (isTask(event) && this.#beginsTurn(event)) this.#clear()
-    const earlier = isToolUse(event) && id !== undefined ? this.#earlier.get(id) : undefined
-    if (id !== undefined && earlier !== undefined) this.#byOthers.set(id, earlier)
-    if (type !== 'user.tool_confirmation' || typeof use !== 'string') return
-    if (result !== 'deny') this.#byOthers.delete(use)
-    else if (!this.#byOthers.has(use)) this.#byOthers.set(use, `deny ${use} (not by this run)`)
   }
 
   addDenied(judgement: Judgement): void {
@@ -78,10 +62,12 @@ export class Denials {
     this.#byThisRun.delete(id)
   }
 
-  /** Why a run that reached the end of the turn is not a success. */
-  failure(session: string): CliError | undefined {
-    const denied = new Map([...this.#byOthers, ...this.#byThisRun])
-    const unasked = this.#unasked
+  /** Returns the failure of a run that reached the end of a turn with denials. */
+  failure(session: string, turn: FollowedTurn): CliError | undefined {
+    const uses = readToolUseIds(turn)
+    const byThisRun = [...this.#byThisRun].filter(([id]) => uses.has(id) || turn.hasOwnTask)
+    const denied = new Map([...this.#readByOthers(turn), ...byThisRun])
+    const unasked = new Map([...this.#unasked].filter(([id]) => uses.has(id)))
     if (denied.size + unasked.size === 0) return undefined
     const count = ({ size }: Map<string, string>) => `${size} tool ${size === 1 ? 'use' : 'uses'}`
     const what = [
@@ -94,12 +80,24 @@ export class Denials {
     })
   }
 
-  #clear(): void {
-    this.#byOthers.clear()
-    this.#byThisRun.clear()
-    this.#unasked.clear()
-    this.#notRun.allowed.clear()
-    this.#notRun.others.clear()
-    this.#ran = []
+  /** Returns the tool uses that other clients and earlier runs denied in the turn. */
+  #readByOthers(turn: FollowedTurn): ReadonlyMap<string, string> {
+    const denied = new Map<string, string>()
+    for (const event of turn.events()) {
+      const { id, type, tool_use_id: use, result } = event
+      const earlier = isToolUse(event) && id !== undefined ? this.#earlier.get(id) : undefined
+      if (id !== undefined && earlier !== undefined) denied.set(id, earlier)
+      if (type !== 'user.tool_confirmation' || typeof use !== 'string') continue
+      if (result !== 'deny') denied.delete(use)
+      else if (!denied.has(use)) denied.set(use, `deny ${use} (not by this run)`)
+    }
+    return denied
   }
+}
+
+/** Returns the ids of the turn's tool uses, and an empty one for those without an id. */
+function readToolUseIds(turn: FollowedTurn): ReadonlySet<string> {
+  const ids = new Set<string>()
+  for (const event of turn.events()) if (isToolUse(event)) ids.add(event.id ?? '')
+  return ids
 }

@@ -11,6 +11,7 @@ import { isTask } from '../following/followed-turn.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { followAndPrint } from '../following/transcript.ts'
 import { openBefore, sentEvents } from '../sending/delivery.ts'
+import type { SessionState } from '../session-state.ts'
 import { Actor } from './actor.ts'
 import { Audit } from './audit.ts'
 import { Bounds } from './bounds.ts'
@@ -63,11 +64,11 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
   if (!task) wayOn.begin('taken-up')
   const own = plan.task && shown
   const bounds = new Bounds(run, options)
-  const denials = new Denials(plan.rules, audit.denied, own)
+  const denials = new Denials(plan.rules, audit.denied)
   const before = new TaskCounter(task && marksOf(sentEvents(task.body, [])))
-  const showPast = async (items: readonly EventItem[]) => {
+  const showPast = async (items: readonly EventItem[], state: SessionState) => {
     bounds.addPast(items)
-    if (!task) await denials.add(items)
+    if (!task) await denials.add(items, state)
     for (const item of items) before.add(item)
   }
   const bounded = { ...run, caller: bounds.caller }
@@ -77,7 +78,6 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
   const actor = new Actor(bounded, follower, { ...plan.rules, asker }, denials)
   try {
     await bounds.begin(task !== undefined)
-    if (task) denials.begin()
     if (before.endsAlike && !plan.isAudited)
       context.warn("the session's last user.message is this very task: it is sent once more")
     const sent = task && (await wayOn.explain(sendTask(run, task, before.known)))
@@ -123,7 +123,7 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
       return undefined
     })
     if (failure) return withSavedPart(failure, keeper.savePart())
-    return denials.failure(followed.parts.params.session)
+    return denials.failure(followed.parts.params.session, turn)
   } finally {
     const used = bounds.describe()
     if (context.host.stderr.isTerminal && used !== '') context.printFooter(used)
@@ -136,7 +136,7 @@ async function followToRest(followed: Followed): Promise<void> {
   const { session } = followed.parts.params
   const { ids, markdown, isAlone: isAside } = followed.plan.wanted
   const tellUnasked = (isListed: boolean) => {
-    for (const judgement of denials.takeUnasked(follower.state, isListed)) {
+    for (const judgement of denials.takeUnasked(follower.state, follower.turn, isListed)) {
       audit.add({ event: 'not-asked', ...entryOf(judgement) })
       const what = describeUse(judgement.use)
       context.warn(`the policy denies a tool use that the service ran without asking: ${what}`)
@@ -155,7 +155,7 @@ async function followToRest(followed: Followed): Promise<void> {
         sent,
         async react(items) {
           bounds.add(items)
-          await denials.add(items)
+          await denials.add(items, follower.state)
           tellUnasked(false)
           actor.see()
         },
