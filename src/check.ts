@@ -9,13 +9,13 @@ import type { Output } from './io/output.ts'
 import { InputEnded, type Prompter, withPrompter } from './io/question.ts'
 import { createLineWrapper } from './io/wrapping.ts'
 import { sessionParts } from './sessions/session.ts'
-import { changeProfile, demoName, withValue } from './settings/profiles.ts'
+import { addProfileValue, changeProfile, demoName } from './settings/profiles.ts'
 import {
-  deadlineOf,
-  profileFlag,
+  computeDeadline,
+  findSecretOrigin,
+  formatProfileFlag,
   type ResolvedSettings,
   readSettings,
-  secretOriginOf,
 } from './settings/resolve.ts'
 import { endpoints } from './wire/endpoints.ts'
 import { readBody } from './wire/exchange.ts'
@@ -43,14 +43,14 @@ export async function checkProfile(
   const settings = await readSettings(asked)
   const { values, origins } = settings
   if (values.baseUrl === undefined && values.agentsUrl === undefined) {
-    const ways = `'parley config init${profileFlag(settings)}' asks for it, or try '--profile demo'`
+    const ways = `'parley config init${formatProfileFlag(settings)}' asks for it, or try '--profile demo'`
     const what = 'no address is set, of the gateway or of the session service'
     throw new CliError('credentials', `${what}: ${ways}`)
   }
   const mayCost = ask ?? (await mayAsk(asked, settings, questioner))
   // The person's time to answer does not count.
   const context = { ...asked, start: asked.timers.now() }
-  context.limit.deadline = deadlineOf(context, settings)
+  context.limit.deadline = computeDeadline(context, settings)
   // `--timeout` is meant for the check; a setting is meant for answers that may take long.
   const isOwn = origins.timeout?.source === 'flag'
   const timeout = isOwn ? values.timeout : Math.min(values.timeout || Infinity, patience)
@@ -76,7 +76,7 @@ export async function checkProfile(
     // A token that is missing, or may not go there, is a failure before the model is asked.
     await caller.prepare(endpoint, parts)
     if (!mayCost)
-      return `not tried: it costs up to ${mostTokens} tokens: 'parley config check${profileFlag(settings)} --ask' tries it`
+      return `not tried: it costs up to ${mostTokens} tokens: 'parley config check${formatProfileFlag(settings)} --ask' tries it`
     await tryChat(context, settings, caller, false)
     const type = await tryChat(context, settings, caller, true)
     streams = /^text\/event-stream\b/i.test(type)
@@ -153,7 +153,7 @@ function describeStreaming(settings: ResolvedSettings, streams: boolean): string
   const { streamVia, stream } = settings.values
   const how = `${streams ? 'streams' : 'does not stream'} with streamVia=${streamVia}`
   const isOffered = streams && !stream && settings.profile.name !== demoName
-  const way = `; 'parley config set${profileFlag(settings)} stream true' has every chat stream`
+  const way = `; 'parley config set${formatProfileFlag(settings)} stream true' has every chat stream`
   return `ok: the model answered, and ${how}${isOffered ? way : ''}`
 }
 
@@ -172,7 +172,7 @@ function describe({ kind, message, details }: CliError, settings: ResolvedSettin
   const words = [message, ...problems.slice(0, 3), ...(serviceMessage ? [serviceMessage] : [])].join(': ')
   const isRefused = status !== undefined && (kind === 'credentials' || kind === 'refused')
   if (isRefused && consequence !== undefined) return `${words}; ${consequence}`
-  const way = `'parley config list${profileFlag(settings)} --effective' shows the address and names that were used`
+  const way = `'parley config list${formatProfileFlag(settings)} --effective' shows the address and names that were used`
   return kind === 'not-sent' || kind === 'refused' ? `${words}; ${way}` : words
 }
 
@@ -182,7 +182,7 @@ async function mayAsk(
   settings: ResolvedSettings,
   questioner: Prompter | undefined,
 ): Promise<boolean> {
-  if (settings.values.baseUrl === undefined || !secretOriginOf(settings, 'gateway')) return false
+  if (settings.values.baseUrl === undefined || !findSecretOrigin(settings, 'gateway')) return false
   const question = `Ask the model, too? That is two short questions, up to ${mostTokens} tokens. [y/N]`
   const ask = (asker: Prompter) => agrees(asker, wrap(question))
   if (questioner) return ask(questioner)
@@ -205,5 +205,5 @@ export async function offerCheck(context: Context, questioner: Prompter): Promis
   const { values, profile } = await readSettings(context)
   const streams = await checkProfile(context, {}, questioner)
   if (streams && !values.stream && (await agrees(questioner, 'Print every chat as it comes? [Y/n]', true)))
-    await changeProfile(context, (current) => withValue(current, 'stream', true), profile.name)
+    await changeProfile(context, (current) => addProfileValue(current, 'stream', true), profile.name)
 }

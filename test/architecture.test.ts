@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { expect, test } from 'vitest'
 import { entries } from '../src/cli/command-tree.ts'
-import type { Entry } from '../src/commands/command.ts'
+import type { CommandEntry } from '../src/commands/command.ts'
 
 const source = join(import.meta.dirname, '../src')
 const withSlashes = (path: string) => path.replaceAll('\\', '/')
@@ -85,7 +85,7 @@ test('no imports go in a circle', () => {
 test('commands/ and the command tree name the same commands', () => {
   const isFile = (path: string) => files.includes(`commands/${path}.ts`)
   // A file may have all commands of a group.
-  const pathsIn = (level: Record<string, Entry>, before: string): string[] =>
+  const pathsIn = (level: Record<string, CommandEntry>, before: string): string[] =>
     Object.entries(level).flatMap(([name, { group }]) =>
       group && !isFile(before + name) ? pathsIn(group, `${before}${name}/`) : [`${before}${name}.ts`],
     )

@@ -7,7 +7,7 @@ import { type FileOutput, openFileOutput, savingPartOnFailure } from '../io/file
 import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/utf8.ts'
-import { addressOf, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
+import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { type CollectedBody, collectBody, type HttpResponse } from '../wire/exchange.ts'
 import { createBodyText } from '../wire/json/body-text.ts'
@@ -65,7 +65,7 @@ async function readRequest(
   options: ApiOptions,
 ): Promise<ApiRequest> {
   const service = word as Endpoint['service']
-  const { path, query } = readPath(given, values[addressOf[service]])
+  const { path, query } = readPath(given, values[addressSettings[service]])
   const hasBody = options.input !== undefined || (options.set ?? []).length > 0
   const method = options.method ?? (hasBody ? 'POST' : 'GET')
   if (hasBody && (method === 'GET' || method === 'HEAD')) throw usageError(`${method} takes no body`)
@@ -270,7 +270,7 @@ async function paginate(
 ): Promise<void> {
   const printer = createRawPrinter(output)
   const trail = createPageHistory('the list')
-  const address = settings.values[addressOf[endpoint.service]]
+  const address = settings.values[addressSettings[endpoint.service]]
   let next = { path: endpoint.path, query: parts.query ?? '' }
   let by = 'next_page'
   const add = ({ texts }: Page) => {

@@ -1,14 +1,14 @@
-import type { Entry } from '../commands/command.ts'
+import type { CommandEntry } from '../commands/command.ts'
 import type { configCommands } from '../commands/config.ts'
 import { topics } from './topics.ts'
 
-const ofConfig = (name: keyof typeof configCommands, summary: string): Entry => ({
+const ofConfig = (name: keyof typeof configCommands, summary: string): CommandEntry => ({
   summary,
   load: async () => ({ default: (await import('../commands/config.ts')).configCommands[name] }),
 })
 
-/** Every command by its words; a command's module is loaded when it is called. */
-export const entries: Record<string, Entry> = {
+/** Every command by its words. A command's module is loaded when the command is called. */
+export const entries: Record<string, CommandEntry> = {
   chat: {
     summary: 'ask a model, print the answer',
     requests: 'changes',
@@ -98,7 +98,7 @@ export const entries: Record<string, Entry> = {
 }
 
 /** `parley` itself. */
-export const rootEntry: Entry = {
+export const rootEntry: CommandEntry = {
   summary: 'one command for a model gateway and an agent session service',
   group: entries,
   notes: [

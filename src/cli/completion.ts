@@ -16,7 +16,7 @@ export default {
 
   examples: ['parley completion bash > parley.bash', 'parley completion zsh > _parley'],
 
-  /** Without flags `main` prints the script. */
+  /** If there are no flags, `main` prints the script. */
   async run({ output }, _, [shell = ''], grammar) {
     await output.write((await grammar.findScript(shell)) ?? '')
   },

@@ -5,10 +5,10 @@ import { createOutput } from '../io/output.ts'
 import { createStyle } from '../io/style.ts'
 import { createLineWrapper } from '../io/wrapping.ts'
 
-/** How much of a message is read: the spaces of a line are joined, so more than is shown. In UTF-16 units. */
-const longest = 64 * 1024
+/** Maximum length of a message before its blanks are joined, in UTF-16 units: more than is shown. */
+const maxMessageLength = 64 * 1024
 
-/** Makes the context of a command. */
+/** Creates the context of a command. */
 export async function createContext(host: Host, flags: SharedFlags, run: RunContext): Promise<Context> {
   const { redact } = run.secrets
   const { timers } = host
@@ -17,18 +17,19 @@ export async function createContext(host: Host, flags: SharedFlags, run: RunCont
   const print = (line: string) => {
     host.stderr.open().write(`${line}\n`)
   }
-  const say = (line: string) => print(wrap(redact(`parley: ${oneLine(redact(line, longest), 2000)}`)))
+  const say = (line: string) =>
+    print(wrap(redact(`parley: ${oneLine(redact(line, maxMessageLength), 2000)}`)))
   const note = (line: string) => {
     if (!flags.quiet) say(line)
   }
   const warn = (line: string) => {
     if (flags.errors !== 'json') return say(line)
-    print(escapeJson(JSON.stringify({ warning: oneLine(redact(line, longest), 2000) })))
+    print(escapeJson(JSON.stringify({ warning: oneLine(redact(line, maxMessageLength), 2000) })))
   }
   const tell = (line: string) => {
     if (!flags.quiet) print(redact(line))
   }
-  // A dash comes first: a CI system may take a line that a service's text begins for a command.
+  // The dash keeps a CI system from reading a service's text at the start of a line as a command.
   const foot = (text: string) => tell(style.dim(wrap(redact(`— ${text}`))))
   const input = new Input({ host, flags, limit: run.limit, note })
   const output = createOutput(host.stdout, { limit: run.limit, timers })

@@ -1,12 +1,12 @@
 import { type Command, Option } from 'commander'
 import { appendValue, FileFlag, type FlagCompanions, HeaderFlag } from '../argv/flags.ts'
-import type { Entry } from '../commands/command.ts'
+import type { CommandEntry } from '../commands/command.ts'
 import type { SharedFlags, TypedFlag } from '../context.ts'
 import { usageError } from '../errors.ts'
-import { flagOf, isRequestFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
+import { getFlag, getSetting, isRequestFlag, type SettingName, settingNames } from '../settings/table.ts'
 
-/** A flag as it was given. */
-export interface Given extends TypedFlag {
+/** A flag with its value on the command line. */
+export interface GivenFlag extends TypedFlag {
   option: Option
 }
 
@@ -35,7 +35,7 @@ export const requestFlags = () => [
   new Option('-v, --verbose', 'show request and response heads, timings and retries on stderr'),
 ]
 
-/** Settings that a flag gives to one call. */
+/** Flags of the settings for one call. */
 export const settingFlags = () => settingNames.filter(isRequestFlag).map(settingFlag)
 
 export const declareGeneralFlags = (command: Command) => declareShared(command, generalFlags())
@@ -45,34 +45,34 @@ export const declareRequestFlags = (command: Command) =>
 
 export const isHelpFlag = (word: string): boolean => word === '--help' || word === '-h'
 
-/** Whether a word is a flag, and not the one for help. */
+/** Returns whether a word is a flag other than the one for help. */
 export const isFlag = (word: string): boolean => word.startsWith('-') && !isHelpFlag(word)
 
 const sharedHeading = 'Shared flags:'
 
-/** Whether a flag is one that other commands have too. */
-export const isShared = (option: Option): boolean => option.helpGroupHeading === sharedHeading
+/** Returns whether a flag belongs to several commands. */
+export const isSharedFlag = (option: Option): boolean => option.helpGroupHeading === sharedHeading
 
 function declareShared(command: Command, options: Option[]): void {
   for (const option of options) command.addOption(option.helpGroup(sharedHeading))
 }
 
 function settingFlag(name: SettingName): Option {
-  const { about, default: value } = settingOf(name)
+  const { about, default: value } = getSetting(name)
   const isToggle = typeof value === 'boolean'
   const shown = value === undefined || isToggle ? about : `${about} (default ${value})`
-  if (name === 'cacert') return new FileFlag(`${flagOf(name)} <file>`, shown)
-  return new Option(isToggle ? flagOf(name) : `${flagOf(name)} <value>`, shown)
+  if (name === 'cacert') return new FileFlag(`${getFlag(name)} <file>`, shown)
+  return new Option(isToggle ? getFlag(name) : `${getFlag(name)} <value>`, shown)
 }
 
 /**
- * The shared flags that were given, before or after the command's name; the innermost counts. `commands` goes from
- * the root to the command that was called. Throws a usage error for a flag that this command does not have, or that is one
- * of `without`.
+ * Returns the shared flags, which may precede or follow the command's name; the innermost wins. `commands`
+ * leads from the root to the called command. Throws a usage error for a flag that this command does not have,
+ * or that is one of `without`.
  */
 export function readSharedFlags(
-  commands: (Command & { given: Given[] })[],
-  { without = [] }: Pick<Entry, 'without'>,
+  commands: (Command & { given: GivenFlag[] })[],
+  { without = [] }: Pick<CommandEntry, 'without'>,
 ): SharedFlags {
   const called = commands.at(-1) as Command
   const given: Record<string, unknown> = {}
@@ -85,7 +85,7 @@ export function readSharedFlags(
   }
   const flags = given as Partial<SharedFlags>
   if (flags.raw && called.opts().ids) throw usageError('--raw and --ids exclude each other')
-  // Of a batch from a file it is about the lines of that.
+  // With a batch from a file, the flag is about the lines of that file.
   const { batch = '-' } = called.opts()
   if (flags.failOnEmpty && flags.stdin === false && batch === '-')
     throw usageError('--no-stdin and --fail-on-empty exclude each other')
@@ -100,12 +100,12 @@ export function readSharedFlags(
     settings: Object.fromEntries(
       settingNames
         .filter((name) => isRequestFlag(name) && given[name] !== undefined)
-        .map((name) => [name, { value: given[name], flag: flagOf(name) }]),
+        .map((name) => [name, { value: given[name], flag: getFlag(name) }]),
     ),
   }
 }
 
-/** Throws a usage error for a flag that would do nothing. */
+/** Throws a usage error for a flag without an effect. */
 export function requireCompanions(given: readonly TypedFlag[], companions: FlagCompanions = {}): void {
   const has = (flag: string) => given.some((each) => each.flag === flag)
   for (const { flag } of given) {

@@ -1,22 +1,22 @@
 import type { Argument, Option } from 'commander'
 import { FileFlag } from '../argv/flags.ts'
 import { exitCodes } from '../errors.ts'
-import { flagOf, settingNames, settingOf, variableOf } from '../settings/table.ts'
-import { isShared } from './flags.ts'
+import { getFlag, getSetting, getVariable, settingNames } from '../settings/table.ts'
+import { isSharedFlag } from './flags.ts'
 import { loadCommands } from './loaded-commands.ts'
-import { type ParleyCommand, Unknown } from './parley-command.ts'
-import { readExits } from './topic-texts.ts'
+import { type ParleyCommand, UnknownWordError } from './parley-command.ts'
+import { readExitReasons } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
-/** One level of the commands, for programs. */
+/** Describes one level of commands for programs. */
 export async function describeCommand(words: readonly string[]): Promise<object> {
   const [root] = (await loadCommands()) as [ParleyCommand]
   const command = words.reduce((group, word) => {
     const named = group.commands.find((child) => child.name() === word)
-    if (!named) throw new Unknown(group, [word])
+    if (!named) throw new UnknownWordError(group, [word])
     return named as ParleyCommand
   }, root)
-  const exits = readExits()
+  const exits = readExitReasons()
   const { entry, module, registeredArguments, ownFlags, sharedFlags } = command
   return {
     format: 1,
@@ -42,25 +42,27 @@ const describeArgument = (argument: Argument) => ({
 
 function describeFlag(flag: Option) {
   const { long = '', short, description, argChoices, parseArg } = flag
-  const setting = settingNames.find((name) => [long, short].includes(settingOf(name).ownFlag ?? flagOf(name)))
+  const setting = settingNames.find((name) =>
+    [long, short].includes(getSetting(name).commandFlag ?? getFlag(name)),
+  )
   const [, variable] = /environment (\w+)/.exec(description) ?? []
   return {
     flag: long,
     short: short ?? null,
     about: description,
-    type: typeOf(flag),
+    type: getFlagType(flag),
     values: argChoices ?? null,
-    default: flag.defaultValue ?? (setting && settingOf(setting).default) ?? null,
-    // What collects values is given those of before as well.
+    default: flag.defaultValue ?? (setting && getSetting(setting).default) ?? null,
+    // A collector has a parameter for the earlier values.
     repeatable: (parseArg?.length ?? 0) > 1,
     setting: setting ?? null,
-    environment: setting ? variableOf(setting) : (variable ?? null),
-    shared: isShared(flag),
+    environment: setting ? getVariable(setting) : (variable ?? null),
+    shared: isSharedFlag(flag),
   }
 }
 
 /** `none` is a flag without a value. */
-function typeOf(flag: Option): 'none' | 'choice' | 'file' | 'number' | 'text' {
+function getFlagType(flag: Option): 'none' | 'choice' | 'file' | 'number' | 'text' {
   if (!flag.required) return 'none'
   if (flag.argChoices) return 'choice'
   if (flag instanceof FileFlag) return 'file'

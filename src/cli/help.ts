@@ -1,7 +1,7 @@
 import { Argument, Option } from 'commander'
 import type { CommandModule } from '../commands/command.ts'
 import { createStyle } from '../io/style.ts'
-import { layOutTopic } from './help-text.ts'
+import { wrapTopic } from './help-text.ts'
 import { isTopic, topics } from './topics.ts'
 
 export default {
@@ -16,11 +16,11 @@ export default {
   async run({ host, flags, output }, { json }: { json?: boolean }, words, grammar) {
     if (json) return output.write(`${JSON.stringify(await grammar.describe(words))}\n`)
     const [name = '', ...rest] = words
-    // 'policy' is a topic, and a group of commands.
+    // 'policy' is a topic and a command group.
     if (!isTopic(name) || rest.length > 0) return grammar.showHelp(words)
     const { columns } = host.stdout
-    const { writeTopic } = await import('./topic-texts.ts')
+    const { formatTopic } = await import('./topic-texts.ts')
     const style = await createStyle(flags.color, host.env, output.isTerminal)
-    await output.write(layOutTopic(writeTopic(name, columns), columns, style))
+    await output.write(wrapTopic(formatTopic(name, columns), columns, style))
   },
 } satisfies CommandModule

@@ -2,7 +2,10 @@ import { rootEntry } from './command-tree.ts'
 import { declareRequestFlags } from './flags.ts'
 import { ParleyCommand } from './parley-command.ts'
 
-/** Every command, loaded, for what is written once for all; the first is parley itself, a group comes before its own. */
+/**
+ * Loads every command, for output that covers all of them. parley itself comes first, a group before its
+ * commands.
+ */
 export function loadCommands(): Promise<ParleyCommand[]> {
   const root = new ParleyCommand('parley').option('-V, --version', 'print the version')
   root.entry = rootEntry
@@ -10,7 +13,7 @@ export function loadCommands(): Promise<ParleyCommand[]> {
 }
 
 async function loadAll(command: ParleyCommand): Promise<ParleyCommand[]> {
-  // A group takes the flags of its commands, too, before their names.
+  // A group also accepts the flags of its commands, before their names.
   if (command.entry.group) declareRequestFlags(command)
   else await command.load()
   command.addChildren()

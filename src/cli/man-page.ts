@@ -1,24 +1,24 @@
-import { helpForm, layOut, layOutTopic } from './help-text.ts'
+import { helpOptions, wrapHelp, wrapTopic } from './help-text.ts'
 import { loadCommands } from './loaded-commands.ts'
-import { writeTopic } from './topic-texts.ts'
+import { formatTopic } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
-/** Everything that help says, as it says it on a screen of 80 columns: a page of the manual. */
+/** Renders help as one manual page, as it looks on a screen of 80 columns. */
 export async function renderManPage(version: string): Promise<string> {
   const commands = (await loadCommands()).filter(({ module }) => module)
   return `${[
     `.TH PARLEY 1 "" "parley ${version}" "User Commands"`,
     '.SH NAME\nparley \\- one command for a model gateway and an agent session service',
-    section('SYNOPSIS', 'parley <command> [flags]'),
-    section('DESCRIPTION', beginning),
+    renderSection('SYNOPSIS', 'parley <command> [flags]'),
+    renderSection('DESCRIPTION', beginning),
     ...commands.map((command) => {
       command.configureOutput({ getOutHelpWidth: () => width, getOutHasColors: () => false })
-      const help = command.configureHelp(helpForm).helpInformation()
-      return section(`parley ${command.words.join(' ')}`, layOut(help, width, marks))
+      const help = command.configureHelp(helpOptions).helpInformation()
+      return renderSection(`parley ${command.words.join(' ')}`, wrapHelp(help, width, marks))
     }),
     ...topics.map((name) => {
       const title = name.replace('exit-codes', 'exit status').replace('-', ' ')
-      return section(title.toUpperCase(), layOutTopic(writeTopic(name, width), width, marks))
+      return renderSection(title.toUpperCase(), wrapTopic(formatTopic(name, width), width, marks))
     }),
   ].join('\n')}\n`
 }
@@ -33,19 +33,16 @@ Flags of every command may come before its name.
 
 const width = 80
 
-/** What is bold stands between these until all else is escaped. */
+/** Mark bold text until everything else is escaped. */
 const marks = { bold: (text: string) => `\x01${text}\x02` }
 
-/** A heading, and lines that are printed as they are: no margin, so that they may be as wide as the screen. */
-export const section = (title: string, text: string): string =>
+/** Renders a heading and lines that are printed verbatim. Without a margin they may use the whole width. */
+export const renderSection = (title: string, text: string): string =>
   `.SH "${escapeRoff(title)}"\n.nf\n.in 0\n${escapeRoff(text.trimEnd())}\n.in\n.fi`
 
 const codePoint = (char: string) => char.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')
 
-/**
- * A text that roff prints as it is, at the start of a line and in the argument of a macro too: some characters it would
- * take for its own, or print as others.
- */
+/** Escapes a text for roff, at the start of a line and in a macro's argument. */
 const escapeRoff = (text: string): string =>
   text
     .replace(/[\\'"`^~]|[^\x00-\x7f]/gu, (char) => `\\[u${codePoint(char)}]`)

@@ -3,25 +3,28 @@ import type { Option } from 'commander'
 import { FileArgument, FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Host } from '../context.ts'
 import { absolutePath, isOpenDescriptor, resolveRealPath } from '../io/paths.ts'
-import { profilePath } from '../settings/profile-file.ts'
-import type { Given } from './flags.ts'
+import { findProfilePath } from '../settings/profile-file.ts'
+import type { GivenFlag } from './flags.ts'
 import type { ParleyCommand } from './parley-command.ts'
 
 /** A file that a run reads or writes. */
 interface NamedFile {
-  /** The flag or the argument that names it, or which file it is. */
+  /** The flag or argument that names the file, or a description of it. */
   about: string
   isWritten: boolean
-  /** The real path of a regular file, or of one that may be made; absent for a device, a pipe or an open descriptor. */
+  /**
+   * Real path of a regular file, or of one that can be created. Absent for devices, pipes and open
+   * descriptors.
+   */
   identity: string | undefined
 }
 
 /**
- * Says which two flags name one file, if one of them writes it: the other's file would be lost. Only -o may name a file of
- * -f, if it may replace files. The profile file, and a regular file on stdin or stdout, count as if a flag named them.
- * `commands` goes from the root to the command that was called.
+ * Returns a message about two flags that name the same file, if one of them writes it and would destroy the
+ * other's file. Only -o may name a file of -f, if it may replace files. The profile file, and a regular file
+ * on stdin or stdout, count as if a flag named them. `commands` leads from the root to the called command.
  */
-export function findClash(commands: ParleyCommand[], host: Host): string | undefined {
+export function findFileConflict(commands: ParleyCommand[], host: Host): string | undefined {
   const called = commands.at(-1) as ParleyCommand
   const given = commands.flatMap((command) => command.given)
   const has = (wanted: string) => given.some(({ flag }) => flag === wanted)
@@ -46,24 +49,24 @@ const findArguments = ({ registeredArguments, args }: ParleyCommand, host: Host)
     identity: argument instanceof FileArgument ? identify(host, args[index]) : undefined,
   }))
 
-const findFlags = (given: Given[], host: Host): NamedFile[] =>
+const findFlags = (given: GivenFlag[], host: Host): NamedFile[] =>
   given.map(({ option, flag, value }, index) => {
     const isWritten = option instanceof FileFlag && option.use !== 'reads'
-    // Only the last of them is written.
+    // If a flag is repeated, only the last file is written.
     const isReplaced = isWritten && given.slice(index + 1).some((later) => later.flag === flag)
-    const identity = isReplaced ? undefined : identify(host, nameIn(option, value))
+    const identity = isReplaced ? undefined : identify(host, getFileName(option, value))
     return { about: option.short ?? flag, isWritten, identity }
   })
 
-/** The name of a file in the value of a flag, if there is one. */
-function nameIn(option: Option, value = ''): string | undefined {
+/** Returns the file name in the value of a flag, if any. */
+function getFileName(option: Option, value = ''): string | undefined {
   if (option instanceof FileFlag) return value
   const text = option.flags.includes('=') ? value.slice(value.indexOf('=') + 1) : value
   return option instanceof TextFlag && /^@(?!@)/.test(text) ? text.slice(1) : undefined
 }
 
 function findOthers(host: Host, readsStdin: boolean): NamedFile[] {
-  const path = profilePath(host)
+  const path = findProfilePath(host)
   const profile = path === undefined ? undefined : identify(host, path)
   return [
     { about: 'the profile file', isWritten: false, identity: profile },
@@ -78,9 +81,9 @@ function identify(host: Host, name = '-'): string | undefined {
   try {
     if (isOpenDescriptor(path) || !statSync(path).isFile()) return undefined
   } catch {
-    // What cannot be looked at can still be named twice.
+    // Even a file that cannot be examined can be named twice.
   }
   const place = resolveRealPath(path)
-  // There upper and lower case are one.
+  // File systems of Windows and macOS usually ignore case.
   return host.platform === 'win32' || host.platform === 'darwin' ? place.toLowerCase() : place
 }

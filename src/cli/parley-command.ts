@@ -1,12 +1,21 @@
 import { Argument, Command, Option } from 'commander'
 import { HeaderFlag, SettingArgument } from '../argv/flags.ts'
-import type { CommandModule, Entry } from '../commands/command.ts'
+import type { CommandEntry, CommandModule } from '../commands/command.ts'
 import { usageError } from '../errors.ts'
-import { flagOf, settingNames } from '../settings/table.ts'
-import { declareGeneralFlags, declareRequestFlags, type Given, isHelpFlag, isShared } from './flags.ts'
+import { getFlag, settingNames } from '../settings/table.ts'
+import {
+  declareGeneralFlags,
+  declareRequestFlags,
+  type GivenFlag,
+  isHelpFlag,
+  isSharedFlag,
+} from './flags.ts'
 
-/** Thrown for a word or a flag that a command does not have, the first of `words`. Its catcher looks up what was meant. */
-export class Unknown extends Error {
+/**
+ * Thrown for a word or flag that a command does not have, the first of `words`. The catcher finds a
+ * suggestion.
+ */
+export class UnknownWordError extends Error {
   readonly command: ParleyCommand
   readonly words: readonly string[]
 
@@ -17,22 +26,24 @@ export class Unknown extends Error {
   }
 }
 
-/** `config set --base-url …`: there the flag is the name of a setting. */
-const flagAsKey = (word: string) => settingNames.find((name) => flagOf(name) === word) ?? word
+/** In `config set --base-url …`, the flag is the name of a setting. */
+const settingOfFlag = (word: string) => settingNames.find((name) => getFlag(name) === word) ?? word
 
 const sharedOfAll = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
 const sharedOfRequests = `Shared flags: --profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and each setting (--timeout, --base-url): see 'parley help settings'.`
 
-/** The flag of every command's help, and what it is about. */
 const helpFlag = ['-h, --help', 'print this help'] as const
 
-/** commander takes any next word as a flag's value; here a word that begins with a hyphen is an error. */
+/**
+ * commander accepts any next word as a flag's value. Here, a value that begins with a hyphen must be
+ * attached.
+ */
 export class ParleyCommand extends Command {
-  entry: Entry = { summary: '' }
-  /** Absent of a group, and of a command that is not loaded. */
+  entry: CommandEntry = { summary: '' }
+  /** Absent for a group and for a command that is not loaded. */
   module: CommandModule | undefined
-  /** The flags that were given here, with their values, in the order written. */
-  readonly given: Given[] = []
+  /** Flags that were given here, with their values, in the order written. */
+  readonly given: GivenFlag[] = []
 
   constructor(name?: string) {
     super(name)
@@ -45,7 +56,7 @@ export class ParleyCommand extends Command {
     return new ParleyCommand(name)
   }
 
-  /** Gives a group its commands, which are to be loaded. */
+  /** Adds the commands of a group without loading them. */
   addChildren(): void {
     for (const [name, entry] of Object.entries(this.entry.group ?? {})) {
       const { summary, group } = entry
@@ -57,7 +68,7 @@ export class ParleyCommand extends Command {
     }
   }
 
-  /** Gives a command the arguments, flags and help of its module. */
+  /** Adds the arguments, flags and help of the command's module. */
   async load(): Promise<void> {
     const { load, requests } = this.entry
     this.module = (await load?.())?.default
@@ -74,18 +85,18 @@ export class ParleyCommand extends Command {
     return this.parent ? [...(this.parent as ParleyCommand).path, this] : [this]
   }
 
-  /** Its words, without `parley`. */
+  /** The words of the command, without `parley`. */
   get words(): string[] {
     return this.path.slice(1).map((command) => command.name())
   }
 
-  /** The flags that help on it shows. */
+  /** The flags in the command's help. */
   get ownFlags(): Option[] {
-    return [...this.options.filter((option) => !isShared(option)), new Option(...helpFlag)]
+    return [...this.options.filter((option) => !isSharedFlag(option)), new Option(...helpFlag)]
   }
 
   get sharedFlags(): Option[] {
-    return this.options.filter(isShared)
+    return this.options.filter(isSharedFlag)
   }
 
   override addOption(option: Option): this {
@@ -97,7 +108,7 @@ export class ParleyCommand extends Command {
 
   override parseOptions(words: string[]): { operands: string[]; unknown: string[] } {
     const hasKey = this.registeredArguments[0] instanceof SettingArgument
-    const argv = hasKey ? words.map(flagAsKey) : words
+    const argv = hasKey ? words.map(settingOfFlag) : words
     this.checkFlags(argv)
     const parsed = super.parseOptions(argv)
     if (!parsed.unknown.some(isHelpFlag)) this.checkWords(parsed)
@@ -107,11 +118,11 @@ export class ParleyCommand extends Command {
   /** Throws if there is an unknown flag or the wrong number of words. */
   private checkWords({ operands, unknown }: { operands: string[]; unknown: string[] }): void {
     const isGroup = this.commands.length > 0
-    if (unknown.length > 0 && (!isGroup || operands.length === 0)) throw new Unknown(this, unknown)
+    if (unknown.length > 0 && (!isGroup || operands.length === 0)) throw new UnknownWordError(this, unknown)
     if (isGroup) return
     const all = this.registeredArguments
     const { length: most } = all
-    // If there are too few words, one that is not a choice stands in the place of the next argument.
+    // If a word is missing, an invalid choice gets the index of the next argument.
     const missing = all.find(
       ({ argChoices }, at) =>
         at >= operands.length || (operands.length < most && isOther(operands[at], argChoices)),
@@ -132,7 +143,7 @@ export class ParleyCommand extends Command {
       const word = argv[i] as string
       if (!word.startsWith('-') && this.commands.length > 0) break
       const option = this.options.find(({ short, long }) => word === short || word === long)
-      if (!option) checkAttached(word, this)
+      if (!option) checkAttachedValue(word, this)
       if (!option?.required) continue
       const value = argv[++i]
       const choices = choicesOf(option)
@@ -146,13 +157,13 @@ export class ParleyCommand extends Command {
     }
   }
 
-  /** Shared flags would hide the command's own flags in a long list: a topic shows them. */
+  /** Shared flags would hide the command's own flags in a long list. A topic lists them. */
   override helpInformation(context?: { error: boolean }): string {
     for (const option of this.sharedFlags) option.hideHelp()
     return super.helpInformation(context) + this.notes.map((note) => `\n${note}\n`).join('')
   }
 
-  /** The paragraphs that end its help. */
+  /** The paragraphs at the end of the help. */
   private get notes(): string[] {
     const { group, notes = [], requests } = this.entry
     if (!this.parent) return [...notes]
@@ -167,10 +178,10 @@ export class ParleyCommand extends Command {
 }
 
 /**
- * Checks a flag that has its value in the same word. A value with blanks after a short flag is probably a prompt that
- * begins with a hyphen; only headers have blanks, and curl's users attach them.
+ * Checks a flag with an attached value. A value with blanks after a short flag is probably a prompt that
+ * begins with a hyphen. Headers are the exception: they contain blanks, and users of curl attach them.
  */
-function checkAttached(word: string, command: ParleyCommand): void {
+function checkAttachedValue(word: string, command: ParleyCommand): void {
   const { options } = command
   const [name] = word.split('=', 1)
   const toggle = options.find(({ long, required }) => long === name && !required)
@@ -178,7 +189,7 @@ function checkAttached(word: string, command: ParleyCommand): void {
   const option = options.find(({ short }) => short === word.slice(0, 2))
   if (!option || word.startsWith('--')) return
   if (word[2] === '=') throw usageError(`${option.short} takes no =: its value is a word of its own`)
-  if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new Unknown(command, [word])
+  if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownWordError(command, [word])
 }
 
 const isOther = (word = '', choices?: readonly string[]) => choices?.includes(word) === false

@@ -2,7 +2,7 @@ import { didYouMean } from '../argv/spelling.ts'
 import { shellQuote } from '../io/shell-quote.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
 import { entries } from './command-tree.ts'
-import type { Unknown } from './parley-command.ts'
+import type { UnknownWordError } from './parley-command.ts'
 import { isTopic, topics } from './topics.ts'
 
 const models = `-m NAME or 'parley config set chatModel NAME' chooses one, imageModel the one for images; documented for chat: ${documentedModels.join(', ')}`
@@ -15,8 +15,8 @@ const token = `'parley config set accessToken', or PARLEY_ACCESS_TOKEN`
 const key = `'parley config set apiKey', or PARLEY_API_KEY`
 
 /**
- * Words and flags that people try, those of other tools and those that parley had once, and what stands for them here. Each
- * sentence is true whatever the command. The commands of groups, and topics, need no row.
+ * Words and flags of other tools and of earlier versions, with the right ones. Each sentence is true for
+ * every command. Commands of groups and topics need no row.
  */
 const pointers: readonly (readonly [names: string, says: string])[] = [
   ['login, auth, configure, setup, init', "'parley config init' asks for addresses and credentials"],
@@ -69,56 +69,57 @@ const pointers: readonly (readonly [names: string, says: string])[] = [
 const pointerFor = (name: string) => pointers.find(([names]) => names.split(', ').includes(name))?.[1]
 
 /**
- * The message about a flag, a command or, with `isHelp`, a topic that does not exist, with the one that was probably meant.
- * `profile` is the value of `--profile`.
+ * Returns the message about an unknown flag, command or, with `isHelp`, topic, with a suggestion. `profile`
+ * is the value of `--profile`.
  */
-export function describeUnknown(unknown: Unknown, isHelp: boolean, profile?: string): string {
+export function describeUnknown(unknown: UnknownWordError, isHelp: boolean, profile?: string): string {
   const { command, words } = unknown
   const [word = '', ...rest] = words
   if (word.startsWith('-')) return describeFlag(unknown)
   const group = command.words
   const typed = [...group, word].join(' ')
   const start = `there is no command ${isHelp ? 'and no topic ' : ''}'${typed}'`
-  const way = pointerFor(typed) ?? findElsewhere(typed, isHelp)
+  const way = pointerFor(typed) ?? findInOtherGroups(typed, isHelp)
   if (way !== undefined) return `${start}: ${way}`
-  const near = guess(word, [
+  const near = suggestNames(word, [
     ...Object.keys(command.entry.group ?? {}),
     ...(isHelp && group.length === 0 ? topics : []),
   ])
   const list = `; 'parley ${[...group, '--help'].join(' ')}' lists ${group.length > 0 ? 'its' : 'the'} commands`
   if (isHelp || group.length > 0) return `${start}${near || list}`
-  // What has more than one more word is a prompt rather than a misspelt command.
+  // A word with more than one word after it is a prompt rather than a misspelt command.
   if (near !== '' && rest.length < 2) return `${start}${near}`
   return `${start}${near || list}; to ask a model: ${chatCommand([word, ...rest], profile)}`
 }
 
-/** A prompt without a command, as a command. */
+/** Returns the chat command for a prompt that was typed without a command. */
 function chatCommand(words: readonly string[], profile: string | undefined): string {
   const [prompt = ''] = words.join(' ').split(/\s+-/, 1)
-  const shown = prompt.length > longestPrompt ? `${prompt.slice(0, longestPrompt)}…` : prompt
+  const shown =
+    prompt.length > maxRepeatedPromptLength ? `${prompt.slice(0, maxRepeatedPromptLength)}…` : prompt
   const named = profile === undefined ? '' : ` --profile ${shellQuote(profile)}`
   return `parley chat${named} ${/["$`\\!\p{Cc}]/u.test(shown) ? shellQuote(shown) : `"${shown}"`}`
 }
 
-/** How much of a prompt is shown again, in characters. */
-const longestPrompt = 60
+/** Maximum length of a repeated prompt, in characters. */
+const maxRepeatedPromptLength = 60
 
-/** A command that a group has, or a topic of help. */
-function findElsewhere(typed: string, isHelp: boolean): string | undefined {
+/** Finds the word among the commands of groups and the topics. */
+function findInOtherGroups(typed: string, isHelp: boolean): string | undefined {
   const groups = Object.keys(entries).filter((name) => Object.hasOwn(entries[name]?.group ?? {}, typed))
   if (groups.length > 0)
     return groups.map((group) => `'parley ${isHelp ? 'help ' : ''}${group} ${typed}'`).join(' or ')
   return !isHelp && isTopic(typed) ? `'parley help ${typed}'` : undefined
 }
 
-/** The names that begin like the word, else the most similar one. */
-function guess(word: string, names: string[]): string {
+/** Returns the names that begin like the word, otherwise the most similar one. */
+function suggestNames(word: string, names: string[]): string {
   const begun = word.length > 2 ? names.filter((name) => name.startsWith(word)) : []
   return begun.length > 0 ? ` (did you mean ${begun.join(' or ')}?)` : didYouMean(word, names)
 }
 
-/** The message about a flag that does not exist. */
-function describeFlag({ command, words: [word = ''] }: Unknown): string {
+/** Returns the message about an unknown flag. */
+function describeFlag({ command, words: [word = ''] }: UnknownWordError): string {
   // The value after = may be a secret.
   const name = word.startsWith('--') ? word.replace(/=.*/s, '') : word
   const start = `unknown flag '${name}'`

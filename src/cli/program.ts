@@ -1,7 +1,7 @@
 import { CommanderError, type Option } from 'commander'
 import { findFlagValue, hasFlag } from '../argv/bare-flags.ts'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
-import type { Grammar } from '../commands/command.ts'
+import type { CommandTree } from '../commands/command.ts'
 import type { Context, Host, RunContext } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { writeText } from '../io/output.ts'
@@ -9,26 +9,26 @@ import { createStyle } from '../io/style.ts'
 import { rootEntry } from './command-tree.ts'
 import { createContext } from './create-context.ts'
 import { declareRequestFlags, isFlag, isHelpFlag, readSharedFlags, requireCompanions } from './flags.ts'
-import { helpForm, layOut } from './help-text.ts'
-import { ParleyCommand, Unknown } from './parley-command.ts'
+import { helpOptions, wrapHelp } from './help-text.ts'
+import { ParleyCommand, UnknownWordError } from './parley-command.ts'
 import { describeUnknown } from './pointers.ts'
 
 interface ProgramOptions {
   run: RunContext
   version: string
-  /** It must not take the place of a file that the run needs. */
+  /** The report must not replace a file that the run needs. */
   report: { open(): Promise<void>; disable(): void }
 }
 
 /**
- * Parses the arguments and runs the command that they name. Returns the exit code; throws a `CliError` of kind
- * `usage` for arguments that are wrong.
+ * Parses the arguments and runs the command. Returns the exit code. Throws a `CliError` of kind `usage` for
+ * wrong arguments.
  */
 export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<number> =>
   new Program(argv, host, options).toEnd()
 
 /** One parse of the arguments, and the run of the command. */
-class Program implements Grammar {
+class Program implements CommandTree {
   readonly #argv: string[]
   readonly #host: Host
   readonly #options: ProgramOptions
@@ -44,13 +44,13 @@ class Program implements Grammar {
   async toEnd(): Promise<number> {
     const { stdout, env } = this.#host
     try {
-      await this.#parse(helpFirst(this.#argv))
+      await this.#parse(moveHelpToEnd(this.#argv))
     } catch (error) {
       throw this.#explain(error)
     }
     if (this.#help) {
       const style = await createStyle(findFlagValue(this.#argv, '--color'), env, stdout.isTerminal)
-      await writeText(stdout, layOut(this.#help, stdout.columns, style))
+      await writeText(stdout, wrapHelp(this.#help, stdout.columns, style))
     }
     return this.#exitCode
   }
@@ -77,16 +77,16 @@ class Program implements Grammar {
     }
   }
 
-  /** What commander says about wrong arguments, in parley's words. */
+  /** Translates commander's messages about wrong arguments. */
   #explain(error: unknown): unknown {
     if (error instanceof CommanderError) return usageError(inOurWords(error))
-    if (!(error instanceof Unknown)) return error
-    // As JSON there are commands, and no topics.
+    if (!(error instanceof UnknownWordError)) return error
+    // `help --json` covers commands, not topics.
     const isHelp = this.#options.run.summary.command === 'help' && !hasFlag(this.#argv, '--json')
     return usageError(describeUnknown(error, isHelp, findFlagValue(this.#argv, '--profile')))
   }
 
-  /** `parley` itself: its help page, and how all commands print help and fail. */
+  /** Creates `parley` itself: its help page, and how all commands print help and fail. */
   #createRoot(): ParleyCommand {
     const { stdout } = this.#host
     const print = (text: string) => {
@@ -101,7 +101,8 @@ class Program implements Grammar {
       )
       .usage('<command> [flags]')
       .exitOverride()
-      // commander sends the help of a bare group to stderr; its errors are printed elsewhere.
+      // commander prints the help of a group without a subcommand on stderr. Its errors are printed
+      // elsewhere.
       .configureOutput({
         writeOut: print,
         writeErr: print,
@@ -111,21 +112,21 @@ class Program implements Grammar {
         getOutHasColors: () => false,
         getErrHasColors: () => false,
       })
-      .configureHelp({ ...helpForm, subcommandTerm: (command) => command.name() })
+      .configureHelp({ ...helpOptions, subcommandTerm: (command) => command.name() })
       .version(this.#options.version, '-V, --version', 'print the version')
     root.entry = rootEntry
     this.#openGroup(root)
     return root
   }
 
-  /** Gives a group its commands. What a command or a group needs is loaded when it is called. */
+  /** Adds the commands of a group. Each is loaded when it is called. */
   #openGroup(group: ParleyCommand): void {
     group.enablePositionalOptions()
-    // Most runs have their flags after the command's name, and do not need these.
+    // Declared only if needed, because most runs have their flags after the command's name.
     if (this.#argv.slice(0, group.path.length).some(isFlag)) declareRequestFlags(group)
-    // commander reports an unknown word by an event, but before --help it just prints the help of the group.
+    // commander reports an unknown word by an event, but before --help it prints the help of the group.
     const refuse = (words: readonly string[]) => {
-      if (words[0]?.startsWith('-') === false) throw new Unknown(group, words)
+      if (words[0]?.startsWith('-') === false) throw new UnknownWordError(group, words)
       return ''
     }
     group.on('command:*', refuse).addHelpText('before', () => refuse(group.args))
@@ -133,7 +134,7 @@ class Program implements Grammar {
     group.addChildren()
   }
 
-  /** Gives a command its flags, its help and its action. */
+  /** Adds the flags, help and action of a command. */
   async #open(command: ParleyCommand): Promise<void> {
     if (command.entry.group) return this.#openGroup(command)
     this.#options.run.summary.command = command.words.join(' ')
@@ -160,17 +161,17 @@ class Program implements Grammar {
     }
   }
 
-  /** Throws a usage error if two flags name one file, and sees to it that no report takes its place. */
+  /** Throws a usage error if two flags name the same file, and keeps the report from replacing that file. */
   async #requireDistinctFiles(path: ParleyCommand[]): Promise<void> {
-    const { findClash } = await import('./named-files.ts')
-    const clash = findClash(path, this.#host)
+    const { findFileConflict } = await import('./named-files.ts')
+    const clash = findFileConflict(path, this.#host)
     if (clash === undefined) return
     this.#options.report.disable()
     throw usageError(clash)
   }
 }
 
-/** Prints what the service sent with a failure. After events, a line each, it would be taken for one. */
+/** Prints the service's body of a failure. After lines of events, the body would pass for one. */
 async function printBody({ output }: Context, error: unknown): Promise<void> {
   const rawBody = error instanceof CliError ? error.details.rawBody : undefined
   if (!rawBody || output.hasBegun) return
@@ -179,8 +180,8 @@ async function printBody({ output }: Context, error: unknown): Promise<void> {
   await output.flush()
 }
 
-/** `parley --help chat` is help on what comes after it, too. */
-function helpFirst(argv: string[]): string[] {
+/** Moves --help to the end: `parley --help chat` shows the help of chat. */
+function moveHelpToEnd(argv: string[]): string[] {
   const [first = '', ...words] = argv
   return isHelpFlag(first) && words[0]?.startsWith('-') === false ? ['help', ...words] : argv
 }

@@ -2,21 +2,21 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Option } from 'commander'
 import { batchFlags } from '../batch/flags.ts'
-import { isRequestFlag, type SettingName, settingNames, settingOf, variableOf } from '../settings/table.ts'
+import { getSetting, getVariable, isRequestFlag, type SettingName, settingNames } from '../settings/table.ts'
 import { generalFlags, requestFlags } from './flags.ts'
-import { formatList } from './help-text.ts'
+import { formatTwoColumns } from './help-text.ts'
 import type { TopicName } from './topics.ts'
 
 type Row = [term: string, about: string]
 
-/** The lists that the code has; `{settings}` on a line of its own is the place of one in a text. */
-const lists: Record<string, () => Row[]> = {
+/** Generated lists. A line `{settings}` in a topic is replaced by the list. */
+const generatedLists: Record<string, () => Row[]> = {
   settings: () => settingNames.map((name) => [name, describeSetting(name)]),
   'general flags': () => generalFlags().map(flagRow),
   'request flags': () => requestFlags().map(flagRow),
   'batch flags': () => batchFlags().map(flagRow),
   variables: () => [
-    ...settingNames.map((name): Row => [variableOf(name), settingOf(name).about]),
+    ...settingNames.map((name): Row => [getVariable(name), getSetting(name).about]),
     ['PARLEY_PROFILE', 'the current profile'],
     ['PARLEY_SESSION', 'the session of events send, confirm, run, list and follow'],
     ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
@@ -31,23 +31,25 @@ const lists: Record<string, () => Row[]> = {
 const flagRow = ({ flags, description }: Option): Row => [flags, description]
 
 function describeSetting(name: SettingName): string {
-  const { about, default: value, ownFlag } = settingOf(name)
+  const { about, default: value, commandFlag } = getSetting(name)
   const defaults = value === undefined ? [] : [`default ${value}`]
-  const flags = isRequestFlag(name) ? [] : [ownFlag === undefined ? 'no flag' : `flag ${ownFlag}`]
+  const flags = isRequestFlag(name) ? [] : [commandFlag === undefined ? 'no flag' : `flag ${commandFlag}`]
   const details = [...defaults, ...flags].join(', ')
   return details === '' ? about : `${about} (${details})`
 }
 
-/** A topic's text, which the build puts beside the program. */
-const readText = (name: TopicName) => readFileSync(join(import.meta.dirname, `topics/${name}.txt`), 'utf8')
+/** Reads a topic's text, which the build copies next to the program. */
+const readTopic = (name: TopicName) => readFileSync(join(import.meta.dirname, `topics/${name}.txt`), 'utf8')
 
-/** When a run ends with each exit code, by kind. */
-export function readExits(): Map<string | undefined, string | undefined> {
-  const rows = readText('exit-codes').replace(/\n {9,}/g, ' ')
+/** Returns when a run ends with each exit code, by kind. */
+export function readExitReasons(): Map<string | undefined, string | undefined> {
+  const rows = readTopic('exit-codes').replace(/\n {9,}/g, ' ')
   const found = rows.matchAll(/^ {2}\d+ +(\S+) +(.*?)(?: \[.*\])?$/gm)
   return new Map([...found].map(([, kind, when]) => [kind, when]))
 }
 
-/** A topic for a screen of so many columns. */
-export const writeTopic = (name: TopicName, width: number | undefined): string =>
-  readText(name).replace(/^\{(.*)\}$/gm, (_, list) => formatList(lists[list]?.() ?? [], width))
+/** Formats a topic for a screen width in columns. */
+export const formatTopic = (name: TopicName, width: number | undefined): string =>
+  readTopic(name).replace(/^\{(.*)\}$/gm, (_, list) =>
+    formatTwoColumns(generatedLists[list]?.() ?? [], width),
+  )

@@ -50,7 +50,7 @@ export default {
     "parley chat --thread talk.json 'And then?'",
   ],
 
-  /** The work is loaded only here: help and usage errors do not need it. */
+  /** Loaded lazily, because help and usage errors do not need it. */
   async run(context, options: ChatOptions & BatchOptions, words) {
     if (options.batch === undefined) {
       const { ask } = await import('../gateway/chat/chat.ts')

@@ -2,40 +2,48 @@ import type { Argument, Option } from 'commander'
 import type { FlagCompanions } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 
-/** What a command's module exports. */
+/** Exports of a command's module. */
 export interface CommandModule {
-  /** Its arguments and flags. */
+  /** Arguments and flags. */
   parameters?(): (Argument | Option)[]
-  /** Paragraphs of its help. */
+  /** Paragraphs at the end of the help. */
   notes?: readonly string[]
   companions?: FlagCompanions
-  /** With `--raw` it prints lines of JSON, and no failure's body among them. */
+  /** With `--raw` the command prints JSON lines, so it never prints the body of a failure. */
   printsLines?: boolean
   /** Commands that run as printed. */
   examples: readonly string[]
-  /** Returns an exit code if that is not 0 and nothing failed. */
-  run(context: Context, options: never, words: string[], grammar: Grammar): Promise<number> | Promise<void>
+  /** Returns an exit code other than 0 if nothing failed. */
+  run(
+    context: Context,
+    options: never,
+    words: string[],
+    grammar: CommandTree,
+  ): Promise<number> | Promise<void>
 }
 
-/** What a command can do with all commands. */
-export interface Grammar {
-  /** Prints the help of the command that the words name. */
+/** Access to all commands, for commands such as help. */
+export interface CommandTree {
+  /** Prints the help of the command with these words. */
   showHelp(words: string[]): Promise<void>
-  /** One level of the commands, for programs. */
+  /** Describes one level of commands for programs. */
   describe(words: string[]): Promise<object>
-  /** A shell's completion script. */
+  /** Returns a shell's completion script. */
   findScript(shell: string): Promise<string | undefined>
 }
 
 /** A command, or a group of commands. */
-export interface Entry {
+export interface CommandEntry {
   summary: string
-  /** What its requests do; absent if it sends none. One that sends some has the shared flags for requests. */
+  /**
+   * Effect of its requests. Absent if the command sends none. A command with requests has the shared request
+   * flags.
+   */
   requests?: 'changes' | 'reads'
-  /** Those of them that do not apply to it. */
+  /** Shared flags that do not apply. */
   without?: readonly string[]
   load?: (() => Promise<{ default: CommandModule }>) | undefined
-  group?: Record<string, Entry> | undefined
-  /** Of a group: paragraphs of its help. */
+  group?: Record<string, CommandEntry> | undefined
+  /** Paragraphs at the end of a group's help. */
   notes?: readonly string[]
 }

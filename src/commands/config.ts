@@ -4,34 +4,34 @@ import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { escapeControls, oneLine } from '../io/escape.ts'
 import { toTsv } from '../io/tsv.ts'
-import { profilePath, readProfiles, requireProfilePath } from '../settings/profile-file.ts'
+import { findProfilePath, readProfiles, requireProfilePath } from '../settings/profile-file.ts'
 import {
-  changeFile,
+  addProfileValue,
   changeProfile,
-  chooseName,
+  changeProfileFile,
+  chooseProfileName,
   defaultName,
   demoName,
-  noSuchProfile,
-  profileNames,
-  profileValues,
+  findProfileValues,
+  findReplacedSettings,
+  listProfileNames,
   readProfile,
-  replacedBy,
-  withValue,
+  unknownProfileError,
 } from '../settings/profiles.ts'
-import { type Candidate, chooseValues, problemOf, profileFlag } from '../settings/resolve.ts'
+import { type Candidate, chooseValues, findValueProblem, formatProfileFlag } from '../settings/resolve.ts'
 import { schemas } from '../settings/schemas.ts'
 import {
   findSetting,
   formatValue,
+  getSetting,
   maskValue,
   type SettingName,
   settingNames,
-  settingOf,
 } from '../settings/table.ts'
 import { findUndocumentedBeta } from '../wire/sessions/betas.ts'
 import type { CommandModule } from './command.ts'
 
-/** The commands about profiles. What asks a person and what tries a profile is loaded only by those that do so. */
+/** The config commands. Prompts and the check of a profile are loaded only if needed. */
 export const configCommands = {
   init: {
     notes: [
@@ -81,14 +81,14 @@ export const configCommands = {
       'parley config set --profile work baseUrl https://work.example',
     ],
     async run(context, { validate }: { validate: boolean }, [key = '', given]) {
-      // What follows may be a secret.
+      // The text after = may be a secret.
       if (key.includes('='))
         throw usageError(
           'config set takes no =: KEY VALUE are two words, and a secret is read from stdin or a hidden prompt',
         )
       const name = findSetting(key)
       if (!validate && name !== 'betas') throw usageError('--no-validate works only with betas')
-      if (settingOf(name).secret && given !== undefined && given !== '-') {
+      if (getSetting(name).secret && given !== undefined && given !== '-') {
         throw usageError(
           `${name} is a secret, and as an argument it is in the shell's history now: 'parley config set ${name}' asks for it, or reads it from stdin`,
         )
@@ -102,8 +102,8 @@ export const configCommands = {
       if (unknown !== undefined) throw usageError(`${name}: ${unknown}`)
       let replaced: string[] = []
       await changeProfile(context, (values) => {
-        replaced = replacedBy(name).filter((other) => Object.hasOwn(values, other))
-        return withValue(values, name, parsed.data)
+        replaced = findReplacedSettings(name).filter((other) => Object.hasOwn(values, other))
+        return addProfileValue(values, name, parsed.data)
       })
       for (const other of replaced) context.note(`${other} was removed: ${name} replaces it`)
     },
@@ -140,7 +140,7 @@ export const configCommands = {
     parameters: () => [new Option('--effective', 'every value that applies, and where it comes from')],
     notes: ['In a pipe the columns are separated by tabs.'],
     examples: ['parley config list', 'parley config list --effective'],
-    /** Prints a profile's values: a table on a terminal, else lines of fields separated by tabs. */
+    /** Prints a profile's values: a table on a terminal, otherwise tab-separated lines. */
     async run(context, { effective }: { effective?: boolean }) {
       const { host, flags, note, output } = context
       const profile = await readProfile(context, effective)
@@ -148,19 +148,19 @@ export const configCommands = {
       const sources = { flags: flags.settings, profile, env: host.env }
       const rows = effective
         ? [
-            ['profile', name, chosenBy, profilePath(host) ?? ''],
+            ['profile', name, chosenBy, findProfilePath(host) ?? ''],
             ...chooseValues(sources).map((each) => [each.setting, show(each), each.origin.name]),
           ]
         : settingNames
             .filter((setting) => values[setting] !== undefined)
             .map((setting) => [setting, show({ setting, value: values[setting] })])
-      // Nothing is cut: the last column is the one that matters.
+      // The table is not cut, because the last column matters most.
       const table = output.isTerminal
         ? (await import('../io/columns.ts')).createTable({ width: Infinity })
         : undefined
       for (const line of table ? table(rows) : rows.map(toTsv)) await output.write(table ? `${line}\n` : line)
       if (rows.length === 0 && output.isTerminal) {
-        const way = `'parley config init${profileFlag({ profile })}' asks for them`
+        const way = `'parley config init${formatProfileFlag({ profile })}' asks for them`
         note(`profile '${name}' has no settings yet: ${way}, and --effective shows what applies without`)
       }
     },
@@ -176,9 +176,10 @@ export const configCommands = {
         throw usageError(
           `${demoName} is chosen for each call: --profile ${demoName}, or PARLEY_PROFILE=${demoName}`,
         )
-      await changeFile(context, (file) => {
-        // The default profile can be chosen also before it exists.
-        if (profileValues(file, name) === undefined && name !== defaultName) throw noSuchProfile(file, name)
+      await changeProfileFile(context, (file) => {
+        // The default profile can be chosen before it exists.
+        if (findProfileValues(file, name) === undefined && name !== defaultName)
+          throw unknownProfileError(file, name)
         return { ...file, current: name }
       })
       const { PARLEY_PROFILE } = context.host.env
@@ -188,11 +189,11 @@ export const configCommands = {
 
   profiles: {
     examples: ['parley config profiles'],
-    /** One name a line, for scripts nothing else; on a terminal the current one is marked. */
+    /** Prints one name per line. A terminal marks the current profile. */
     async run({ host, flags, note, output }) {
       const file = await readProfiles(host, note)
-      const current = chooseName(file, { named: flags.profile, env: host.env }).name
-      const names = profileNames(file)
+      const current = chooseProfileName(file, { named: flags.profile, env: host.env }).name
+      const names = listProfileNames(file)
       for (const name of names) {
         const mark = name === current ? '* ' : '  '
         await output.write(output.isTerminal ? `${mark}${oneLine(name)}\n` : toTsv([name]))
@@ -212,10 +213,10 @@ export const configCommands = {
       if (name === demoName) throw usageError(`the profile ${demoName} is built in and cannot be deleted`)
       if (!yes && !(await mayDelete(context, name))) return context.note('nothing was deleted')
       let wasCurrent = false
-      await changeFile(context, (file) => {
+      await changeProfileFile(context, (file) => {
         const { [name]: values, ...profiles } = file.profiles ?? {}
-        if (profileValues(file, name) === undefined) throw noSuchProfile(file, name)
-        wasCurrent = chooseName(file, { named: undefined, env: {} }).name === name
+        if (findProfileValues(file, name) === undefined) throw unknownProfileError(file, name)
+        wasCurrent = chooseProfileName(file, { named: undefined, env: {} }).name === name
         return { ...file, current: wasCurrent ? undefined : file.current, profiles }
       })
       if (wasCurrent)
@@ -230,16 +231,16 @@ export const configCommands = {
   },
 } satisfies Record<string, CommandModule>
 
-/** A value that is not valid is not shown: it may be a secret in the wrong place. */
+/** An invalid value is not shown: it may be a secret in the wrong place. */
 function show(candidate: Pick<Candidate, 'setting' | 'value'>): string {
-  const problem = problemOf(candidate)
+  const problem = findValueProblem(candidate)
   return problem ? `(${problem})` : maskValue(candidate.setting, candidate.value)
 }
 
 async function readValue(context: Context, name: SettingName): Promise<string> {
   const { input, host, cleanups } = context
   if (input.stdinKind !== 'terminal') return input.readStdin(name)
-  if (!settingOf(name).secret) throw usageError(`${name} needs a value: parley config set ${name} VALUE`)
+  if (!getSetting(name).secret) throw usageError(`${name} needs a value: parley config set ${name} VALUE`)
   const { withPrompter } = await import('../io/question.ts')
   return withPrompter({ ...host, cleanups }, (questioner) =>
     questioner.prompt(`${name} (not shown): `, { isHidden: true }),

@@ -64,7 +64,7 @@ export default {
     }
     for (const secret of Object.values(credentials)) secrets.add(secret)
     const { answer, session } = options
-    // A record may be long, and nothing that an answer takes lives long.
+    // A recorded session may be long, and its answers are short-lived.
     if (session !== undefined && context.host.limitYoungGeneration)
       context.cleanups.add(context.host.limitYoungGeneration())
     const exchange = createEmulator(
@@ -120,16 +120,16 @@ const listenProblems = new Map<string | undefined, string>([
   ['EAI_AGAIN', 'the name cannot be looked up at the moment'],
 ])
 
-/** How much of the log waits to be written, at most, in bytes: stderr may be slow, or not read at all. */
-const mostWaiting = 2 ** 20
+/** Maximum size of the unwritten log, in bytes. stderr may be slow, or nothing may read it. */
+const maxUnwrittenBytes = 2 ** 20
 
-/** Logs lines on stderr. What finds no room is left out and counted. */
+/** Logs lines on stderr. Lines that do not fit are dropped and counted. */
 function createLog({ host, flags }: Context): (line: string) => void {
   const stderr = host.stderr.open()
   let leftOut = 0
   return (line) => {
     if (flags.quiet) return
-    if (stderr.writableLength > mostWaiting) return void leftOut++
+    if (stderr.writableLength > maxUnwrittenBytes) return void leftOut++
     stderr.write(leftOut > 0 ? `(${leftOut} lines left out)\n${line}\n` : `${line}\n`)
     leftOut = 0
   }

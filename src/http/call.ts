@@ -4,7 +4,7 @@ import { CliError } from '../errors.ts'
 import { showSpinner } from '../io/spinner.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { demoName } from '../settings/profiles.ts'
-import { addressOf, mendSecret, type ResolvedSettings } from '../settings/resolve.ts'
+import { addressSettings, describeSecretSource, type ResolvedSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import { chooseExchange } from './carrier.ts'
@@ -230,12 +230,12 @@ function wayToMend(
   const { values, origins } = settings
   const { service, path } = endpoint
   if (refusesSecret(status)) {
-    if (credential) return mendSecret(settings, service)
+    if (credential) return describeSecretSource(settings, service)
     const isGiven = Object.entries(headers).some(([name, value]) => isSecretHeader(name, value))
     return isGiven ? 'its secret came from --header' : undefined
   }
   if (status !== 404 && status !== 405) return undefined
-  const name = addressOf[service]
+  const name = addressSettings[service]
   const { source, name: place } = origins.family ?? {}
   const from = source === 'default' ? "the default, which may not be this gateway's" : place
   const family = path.includes('{family}') ? ` and family '${values.family}' (${from})` : ''

@@ -2,14 +2,14 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { findSecrets } from '../secrets.ts'
 import {
-  addressOf,
-  nameOf,
-  profileFlag,
+  addressSettings,
+  findSecretOrigin,
+  formatProfileFlag,
   type ResolvedSettings,
-  secretOriginOf,
-  secretsOf,
+  secretSettings,
+  serviceNames,
 } from '../settings/resolve.ts'
-import { type SettingName, variableOf } from '../settings/table.ts'
+import { getVariable, type SettingName } from '../settings/table.ts'
 import { isUnencryptedRemote } from '../wire/address.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
@@ -26,7 +26,7 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
   const checked = new Set<Service>()
 
   async function readSecret(service: Service): Promise<string> {
-    const [plain, setting] = secretsOf[service]
+    const [plain, setting] = secretSettings[service]
     const given = settings.values[plain]
     if (given !== undefined) return given
     if (settings.values[setting] === undefined) throw missing(service, [plain], settings)
@@ -68,17 +68,17 @@ function requireUsable(
   { endpoint: { service }, credential }: Request,
 ): void {
   const { values, origins } = settings
-  const name = addressOf[service]
+  const name = addressSettings[service]
   const address = values[name]
-  const secret = secretOriginOf(settings, service)
+  const secret = findSecretOrigin(settings, service)
   if (address === undefined)
-    throw missing(service, !credential || secret ? [name] : [name, secretsOf[service][0]], settings)
+    throw missing(service, !credential || secret ? [name] : [name, secretSettings[service][0]], settings)
   refusePlainHttp(settings, service)
   if (!credential) return
   const origin = origins[name]
   if (secret?.source !== 'profile') return
   if (origin?.source === 'environment') {
-    const way = `set ${variableOf(secretsOf[service][0])} too, or choose a profile with --profile`
+    const way = `set ${getVariable(secretSettings[service][0])} too, or choose a profile with --profile`
     throw unusable(`the secret of ${secret.name} does not go to the address in ${origin.name}: ${way}`)
   }
   if (origin?.source === 'flag')
@@ -87,7 +87,7 @@ function requireUsable(
 
 /** Throws a `CliError` if what goes to a service could be read on the way. */
 export function refusePlainHttp({ values, origins }: ResolvedSettings, service: Service): void {
-  const name = addressOf[service]
+  const name = addressSettings[service]
   const address = values[name]
   if (address === undefined || values.allowHttp || !isUnencryptedRemote(address)) return
   const { host } = new URL(address)
@@ -101,13 +101,15 @@ const unusable = (message: string) => new CliError('credentials', message)
 /** `settings` are the service's: for its address, its secret, or both. */
 function missing(service: Service, settings: SettingName[], resolved: ResolvedSettings): CliError {
   const secret = service === 'gateway' ? 'no access token' : 'no API key'
-  const what = settings.map((name) => (name === addressOf[service] ? 'no address' : secret)).join(' and ')
+  const what = settings
+    .map((name) => (name === addressSettings[service] ? 'no address' : secret))
+    .join(' and ')
   const ways = [
-    `'parley config init${profileFlag(resolved)}' asks for what is missing`,
-    ...(resolved.profile.isNamed ? [] : [`set ${settings.map(variableOf).join(' and ')}`]),
+    `'parley config init${formatProfileFlag(resolved)}' asks for what is missing`,
+    ...(resolved.profile.isNamed ? [] : [`set ${settings.map(getVariable).join(' and ')}`]),
     "try '--profile demo'",
   ]
-  return unusable(`${what} for ${nameOf[service]}: ${ways.join(', or ')}`)
+  return unusable(`${what} for ${serviceNames[service]}: ${ways.join(', or ')}`)
 }
 
 /**

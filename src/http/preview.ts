@@ -6,7 +6,7 @@ import { quoteSimple, shellQuote } from '../io/shell-quote.ts'
 import { tryDecodeUtf8 } from '../io/utf8.ts'
 import { isSecretHeader, type Secrets } from '../secrets.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
-import { variableOf } from '../settings/table.ts'
+import { getVariable } from '../settings/table.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { toOneLineJson } from '../wire/page.ts'
 import { refusePlainHttp } from './credentials.ts'
@@ -25,11 +25,11 @@ export async function previewRequest(
   const { isTerminal } = output
   if (flags.curl) {
     refusePlainHttp(settings, request.endpoint.service)
-    const own = setting && settings.origins[setting]?.source !== 'environment' ? [variableOf(setting)] : []
+    const own = setting && settings.origins[setting]?.source !== 'environment' ? [getVariable(setting)] : []
     const variables = [...own, ...secretNames(request.headers).map(variableFor)]
     if (variables.length > 0) note(`set ${variables.join(' and ')} before running it`)
     const shown = { ...request, url: secrets.redact(request.url) }
-    await output.write(toCurl(shown, variableOf(setting ?? 'accessToken'), isTerminal))
+    await output.write(toCurl(shown, getVariable(setting ?? 'accessToken'), isTerminal))
   } else {
     const json = toDryRun(request, secrets, isOneOfMany)
     await output.write(isTerminal ? showJson(json) : json)

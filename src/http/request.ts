@@ -2,7 +2,7 @@ import { version } from '../../package.json'
 import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { isSecretHeader } from '../secrets.ts'
-import { addressOf, secretsOf } from '../settings/resolve.ts'
+import { addressSettings, secretSettings } from '../settings/resolve.ts'
 import type { Settings } from '../settings/schemas.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 
@@ -48,10 +48,10 @@ export function buildRequest(
   const { service } = endpoint
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => pathSegment(name, params[name]))
   // Only a dry run does without an address.
-  const address = values[addressOf[service]]?.replace(/\/+$/, '') ?? addressPlaceholder[service]
+  const address = values[addressSettings[service]]?.replace(/\/+$/, '') ?? addressPlaceholder[service]
   const isBearer = service === 'gateway' || values.agentsAuth === 'bearer'
   const credential = {
-    setting: secretsOf[service][0],
+    setting: secretSettings[service][0],
     header: isBearer ? 'Authorization' : 'x-api-key',
     prefix: isBearer ? 'Bearer ' : '',
   }

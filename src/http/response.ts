@@ -1,5 +1,5 @@
 import { CliError } from '../errors.ts'
-import { nameOf } from '../settings/resolve.ts'
+import { serviceNames } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { collectBody, type HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
@@ -61,7 +61,7 @@ export async function readErrorResponse(
   // Without the user name and the password of the target.
   const target = headers.location?.replace(/(?<![^/\\])[^/\\]*@/g, '')
   const redirect = `redirect not followed${target ? `, to ${target}` : ''}:`
-  const what = status < 400 ? redirect : `${nameOf[service]} answered`
+  const what = status < 400 ? redirect : `${serviceNames[service]} answered`
   const message = `${what} ${status}${statusText ? ` ${statusText}` : ''}`
   return new CliError(kindOfStatus(status, head.retryAfter !== undefined), message, {
     status,

@@ -1,7 +1,7 @@
 import type { Context, TypedFlag } from '../context.ts'
 import { quoteWords } from '../io/shell-quote.ts'
 import { isSecretHeader } from '../secrets.ts'
-import { flagOf, isRequestFlag, settingNames } from '../settings/table.ts'
+import { getFlag, isRequestFlag, settingNames } from '../settings/table.ts'
 import type { Money } from '../wire/sessions/usage.ts'
 import { eventFlagNames } from './sending/event-flags.ts'
 
@@ -12,7 +12,7 @@ const placing = new Set([
   '--beta',
   '--no-beta',
   '--no-validate',
-  ...settingNames.filter(isRequestFlag).map(flagOf),
+  ...settingNames.filter(isRequestFlag).map(getFlag),
 ])
 
 /** The flags that also say how a session is followed. */

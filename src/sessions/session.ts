@@ -4,7 +4,7 @@ import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
 import { agentHeaders } from '../http/request.ts'
-import { profileFlag, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
+import { formatProfileFlag, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import { betaForm, findUndocumentedBeta } from '../wire/sessions/betas.ts'
 import { sessionCommand } from './session-command.ts'
 
@@ -57,7 +57,7 @@ export function sessionParts(
   const { values, origins } = settings
   if (!session)
     throw usageError(
-      `no session: give it by -s ID or PARLEY_SESSION; 'parley api${profileFlag(settings)} agents /v1/sessions' lists them`,
+      `no session: give it by -s ID or PARLEY_SESSION; 'parley api${formatProfileFlag(settings)} agents /v1/sessions' lists them`,
     )
   const isGiven = (name: string) => context.flags.given.some(({ flag }) => flag === name)
   if (isGiven('--beta') && isGiven('--no-beta')) throw usageError('--beta and --no-beta exclude each other')

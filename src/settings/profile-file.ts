@@ -17,7 +17,7 @@ import { followLinks } from '../io/paths.ts'
 import { describeJsonError, formatPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
 
-/** The profile file. Fields that another version of parley added are kept. */
+/** The profile file. Fields from other versions of parley are kept. */
 const ProfileFile = z.lazily(() =>
   z.looseObject({
     version: z.optional(z.unknown()),
@@ -27,15 +27,15 @@ const ProfileFile = z.lazily(() =>
 )
 export type ProfileFile = z.infer<ReturnType<typeof ProfileFile>>
 
-/** Warns the person of something unusual that does not stop the run. */
+/** Warns the person of something that does not stop the run. */
 export type Warn = (line: string) => void
 
-/** The profile file's path, or `undefined` if the environment names no folder for it. */
-export function profilePath(info: ProcessInfo): string | undefined {
+/** Returns the path of the profile file, or `undefined` if the environment names no folder for it. */
+export function findProfilePath(info: ProcessInfo): string | undefined {
   const { env, platform } = info
   const { isAbsolute, join, resolve } = platform === 'win32' ? paths.win32 : paths
   const given = env.PARLEY_CONFIG_DIR
-  // The current folder may be gone, and is asked for only if it is needed.
+  // Reads `cwd` only for a relative path, because the current folder may be gone.
   if (given) return resolve(isAbsolute(given) ? '' : info.cwd, given, 'config.json')
   /** The XDG specification: a relative path is invalid and must be ignored. */
   const absolute = (path: string | undefined) => (path && isAbsolute(path) ? path : undefined)
@@ -46,9 +46,9 @@ export function profilePath(info: ProcessInfo): string | undefined {
   return folder && join(folder, 'parley', 'config.json')
 }
 
-/** The same; throws a `CliError` if there is none. */
+/** Returns the path of the profile file. Throws a `CliError` if the environment names no folder for it. */
 export function requireProfilePath(info: ProcessInfo): string {
-  const path = profilePath(info)
+  const path = findProfilePath(info)
   if (path !== undefined) return path
   const variable = info.platform === 'win32' ? 'APPDATA' : 'HOME'
   throw new CliError(
@@ -57,31 +57,34 @@ export function requireProfilePath(info: ProcessInfo): string {
   )
 }
 
-/** A profile file that is there, and may not be read. */
+/** The profile file exists, but the user may not read it. */
 export class UnreadableProfiles extends CliError {}
 
 const unreadable = (path: string, why: string) => new UnreadableProfiles('credentials', `${path}: ${why}`)
 
 /**
- * Reads the profile file; a file that is not there is an empty one. Throws a `CliError` that never quotes it:
- * `UnreadableProfiles` if the user has no right to read it.
+ * Reads the profile file. A missing file counts as empty. Throws a `CliError` that never quotes the file,
+ * `UnreadableProfiles` if the user may not read it.
  */
 export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<ProfileFile> {
-  const path = profilePath(info)
+  const path = findProfilePath(info)
   if (path === undefined) return {}
   let bytes: Uint8Array | undefined
   try {
     bytes = readProtected(path, info, warn)
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw (hasCode(error, 'EACCES', 'EPERM') ? unreadable : unusable)(path, describeFileError(error))
+    throw (hasCode(error, 'EACCES', 'EPERM') ? unreadable : unusableProfileFile)(
+      path,
+      describeFileError(error),
+    )
   }
   return bytes === undefined ? {} : parseProfiles(bytes, path)
 }
 
-/** Which file or folder on the way to the profile file somebody else can write, if any. */
-export function findOpenPlace(info: ProcessInfo): string | undefined {
-  const path = profilePath(info)
+/** Returns a file or folder on the path of the profile file to which another user can write. */
+export function findWritablePlace(info: ProcessInfo): string | undefined {
+  const path = findProfilePath(info)
   const { uid } = info
   if (path === undefined || uid === undefined) return undefined
   return followLinks(path)
@@ -94,16 +97,16 @@ function isOpenToOthers(place: string, uid: number): boolean {
   try {
     stat = statSync(place)
   } catch {
-    // What cannot be looked at cannot be read either.
+    // If the folder cannot be examined, the file cannot be read either.
     return false
   }
   if (stat.uid !== uid && stat.uid !== 0) return true
-  // In a folder with the sticky bit, as secrets are mounted with, nobody replaces what is another's.
+  // In a folder with the sticky bit, nobody can replace another user's file. Secrets are mounted like this.
   const isSticky = stat.isDirectory() && (stat.mode & 0o1000) !== 0
   return (stat.mode & 0o022) !== 0 && !isSticky
 }
 
-/** Returns the parsed JSON, not zod's copy of it, which would lack a key such as `__proto__`. */
+/** Returns the parsed JSON, because zod's copy would lack a key such as `__proto__`. */
 function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
   let text = ''
   let content: unknown
@@ -111,24 +114,25 @@ function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
     content = JSON.parse(text)
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw unusable(path, 'not UTF-8 text')
-    throw unusable(path, `not valid JSON: ${describeJsonError(text)}`)
+    if (!(error instanceof SyntaxError)) throw unusableProfileFile(path, 'not UTF-8 text')
+    throw unusableProfileFile(path, `not valid JSON: ${describeJsonError(text)}`)
   }
   const issue = ProfileFile().safeParse(content).error?.issues[0]
-  if (issue) throw unusable(path, `${formatPath(issue.path) || 'the whole'}: ${issue.message}`)
+  if (issue) throw unusableProfileFile(path, `${formatPath(issue.path) || 'the whole'}: ${issue.message}`)
   return content as ProfileFile
 }
 
-/** Whether the JSON of a profile file has a command, in any profile, or an escape that may spell one. */
-export const mayHoldCommand = (json: string): boolean => /Command"|\\u/.test(json)
+/** Returns whether the JSON of a profile file contains a command, or an escape that could hide one. */
+export const mayContainCommand = (json: string): boolean => /Command"|\\u/.test(json)
 
 const forOthers = 0o077
 
 /**
- * Reads a file of secrets, or returns `undefined` if there is none. If others can read it, its mode becomes 0600 and that
- * of its folder 0700, if both are the user's own; a link or a file of root is read unchanged, with a warning. The right to
- * write stays if there is a command: without it the next run would take a stranger's command for the user's own.
- * Throws a `CliError` for a file of another user, or anything but a file.
+ * Reads a file of secrets. Returns `undefined` if it does not exist. If others can read it and the user owns
+ * it and its folder, their modes become 0600 and 0700. A link or a file of root is read unchanged, with a
+ * warning. Write permission of others stays if the file contains a command: otherwise the next run would
+ * trust a command that somebody else added. Throws a `CliError` for a file of another user, and for anything
+ * but a regular file.
  */
 function readProtected(path: string, info: ProcessInfo, warn: Warn): Uint8Array | undefined {
   const file = openExisting(path)
@@ -136,7 +140,7 @@ function readProtected(path: string, info: ProcessInfo, warn: Warn): Uint8Array 
   try {
     const stat = fstatSync(file)
     if (!stat.isFile())
-      throw unusable(path, stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
+      throw unusableProfileFile(path, stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
     const bytes = readFileSync(file)
     const { uid } = info
     if (uid === undefined) return bytes
@@ -148,7 +152,7 @@ function readProtected(path: string, info: ProcessInfo, warn: Warn): Uint8Array 
       warn(`${path}: it ${what}${(stat.mode & forOthers) !== 0 ? ', others can read it' : ''}`)
       return bytes
     }
-    const place = mayHoldCommand(bytes.toString('latin1')) ? findOpenPlace(info) : undefined
+    const place = mayContainCommand(bytes.toString('latin1')) ? findWritablePlace(info) : undefined
     const mode = place === undefined ? 0o600 : stat.mode & 0o722
     const now = place && `now only its owner can read it (chmod), but others can still write ${place}`
     if ((stat.mode & forOthers & ~mode) !== 0) tighten(path, () => fchmodSync(file, mode), warn, now)
@@ -161,18 +165,18 @@ function readProtected(path: string, info: ProcessInfo, warn: Warn): Uint8Array 
 
 function openExisting(path: string): number | undefined {
   try {
-    // Without O_NONBLOCK this would wait for the other end of a named pipe.
+    // Without O_NONBLOCK, opening a named pipe would block.
     return openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error
-    if (lookAt(path)) throw unusable(path, 'it is a symbolic link to nothing')
+    if (statIfExists(path)) throw unusableProfileFile(path, 'it is a symbolic link to nothing')
     return undefined
   }
 }
 
-/** A folder that the user chose may have other files in it, so its mode is not changed. */
+/** A folder that the user chose may contain other files, so its mode stays. */
 export function protectFolder(folder: string, { uid, env }: ProcessInfo, warn: Warn): void {
-  const stat = lookAt(folder)
+  const stat = statIfExists(folder)
   if (env.PARLEY_CONFIG_DIR || stat?.uid !== uid || !stat?.isDirectory()) return
   if ((stat.mode & forOthers) !== 0) tighten(folder, () => chmodSync(folder, 0o700), warn)
 }
@@ -186,14 +190,16 @@ function tighten(path: string, change: () => void, warn: Warn, now = 'now only i
   }
 }
 
-/** The profile file, or its folder, if that is a symbolic link. */
+/** Returns the profile file or its folder, whichever is a symbolic link. */
 export const findLink = (path: string): string | undefined =>
-  [dirname(path), path].find((each) => lookAt(each)?.isSymbolicLink())
+  [dirname(path), path].find((each) => statIfExists(each)?.isSymbolicLink())
 
-export const lookAt = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
+export const statIfExists = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
-/** A place that the profile file cannot have. */
-export const unusable = (path: string, why: string) => new CliError('credentials', `${path}: ${why}`)
+/** Returns the failure for a path that cannot be the profile file. */
+export const unusableProfileFile = (path: string, why: string) =>
+  new CliError('credentials', `${path}: ${why}`)
 
-/** What makes a place that others can write one's own again. */
-export const wayToClose = 'look whether its commands are your own, then take that right away (chmod go-w)'
+/** Advice for a file or folder to which others can write. */
+export const permissionAdvice =
+  'look whether its commands are your own, then take that right away (chmod go-w)'

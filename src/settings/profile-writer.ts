@@ -7,34 +7,34 @@ import { makePrivateFolder } from '../io/cache-folder.ts'
 import { lock } from '../io/lock.ts'
 import {
   findLink,
-  findOpenPlace,
-  lookAt,
-  mayHoldCommand,
+  findWritablePlace,
+  mayContainCommand,
   type ProfileFile,
+  permissionAdvice,
   protectFolder,
   readProfiles,
   requireProfilePath,
-  unusable,
+  statIfExists,
+  unusableProfileFile,
   type Warn,
-  wayToClose,
 } from './profile-file.ts'
 
-/** The version of the file's format. */
+/** Version of the file format. */
 const version = 1
 
-/** A process that has the lock writes at once, so the lock is soon free again. */
-const waiting = {
+/** A process that holds the lock writes at once, so the wait is short. */
+const lockOptions = {
   maxWaitMs: 60_000,
   kind: 'credentials',
   consequence: 'nothing was changed',
 } as const
 
-/** Makes the new file from the old one; `undefined` changes nothing. */
+/** Returns the new file, or `undefined` to change nothing. */
 type Change = (file: ProfileFile) => ProfileFile | undefined
 
 /**
- * Changes the profile file: one writer at a time, written whole or not at all, readable by its owner only. Throws
- * a `CliError` of kind `credentials` if it cannot or may not be written.
+ * Changes the profile file: one writer at a time, atomically, readable by its owner only. Throws a `CliError`
+ * of kind `credentials` if it cannot be written.
  */
 export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Change): Promise<void> {
   const path = requireProfilePath(info)
@@ -43,30 +43,30 @@ export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Chan
     while (!(await changeOnce(path, info, warn, change))) {}
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw unusable(path, describeFileError(error))
+    throw unusableProfileFile(path, describeFileError(error))
   }
 }
 
 /**
- * Returns false if another process removed this one's lock, because it seemed dead. Between lock and release
- * nothing takes long unless the file is broken, so a signal never leaves a lock or a temporary file behind.
+ * Returns false if another process removed this lock because it seemed abandoned. Between lock and release
+ * nothing takes long unless the file is broken, so a signal never leaves a lock or a temporary file.
  */
 async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: Change): Promise<boolean> {
-  const held = await lock(path, waiting)
+  const held = await lock(path, lockOptions)
   try {
     removeLeftovers(path)
     const file = await readProfiles(info, warn)
     if (file.version !== undefined && file.version !== version)
-      throw unusable(path, 'written by a newer parley')
-    // The new file would be the user's own, and so would each command that a stranger wrote.
-    const place = mayHoldCommand(JSON.stringify(file)) ? findOpenPlace(info) : undefined
-    if (place !== undefined) throw unusable(place, `others can write it; ${wayToClose}`)
+      throw unusableProfileFile(path, 'written by a newer parley')
+    // Rewriting would make the user the owner of commands that somebody else added.
+    const place = mayContainCommand(JSON.stringify(file)) ? findWritablePlace(info) : undefined
+    if (place !== undefined) throw unusableProfileFile(place, `others can write it; ${permissionAdvice}`)
     const changed = change(file)
     if (!held.isHeld()) return false
     if (changed) write(path, changed)
     return true
   } catch (error) {
-    // The next holder removes the temporary file of a writer that was paused for long: nothing was written.
+    // The next holder removes the temporary file of a writer that was suspended. Nothing was written.
     if (hasCode(error, 'ENOENT') && !held.isHeld()) return false
     throw error
   } finally {
@@ -74,7 +74,7 @@ async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: C
   }
 }
 
-/** Only a writer that was killed leaves its temporary file behind, with the secrets in it. */
+/** Only a killed writer leaves its temporary file, which contains secrets. */
 function removeLeftovers(path: string): void {
   const leftover = /\.tmp-\d{10}[0-9a-f]{6}$/
   const [folder, name] = [dirname(path), basename(path)]
@@ -89,28 +89,28 @@ function write(path: string, file: ProfileFile): void {
     configName: basename(path, '.json'),
     configFileMode: 0o600,
     accessPropertiesByDotNotation: false,
-    // The file was already read, with more checks.
+    // The file was already read with stricter checks.
     deserialize: () => ({}),
   })
   conf.store = { version, ...file }
 }
 
-/** Makes the folder of a file of secrets. Throws a `CliError` if the file may not be replaced. */
+/** Creates the folder of a file of secrets. Throws a `CliError` if the file may not be replaced. */
 function prepareProtected(path: string, info: ProcessInfo, warn: Warn): void {
   const folder = dirname(path)
-  makeWithParents(folder)
+  makeFolderWithParents(folder)
   const link = findLink(path)
-  if (link) throw unusable(link, 'it is a symbolic link: change the file that it points to')
-  const stat = lookAt(path)
+  if (link) throw unusableProfileFile(link, 'it is a symbolic link: change the file that it points to')
+  const stat = statIfExists(path)
   if (stat && info.uid !== undefined && stat.uid !== info.uid) {
-    throw unusable(path, `it belongs to another user (uid ${stat.uid}), and is not changed`)
+    throw unusableProfileFile(path, `it belongs to another user (uid ${stat.uid}), and is not changed`)
   }
   if (!stat) protectFolder(folder, info, warn)
 }
 
-/** Node's recursive mkdir never returns if a folder cannot be made, as in /proc. */
-function makeWithParents(folder: string): void {
-  if (lookAt(folder)) return
-  if (dirname(folder) !== folder) makeWithParents(dirname(folder))
+/** Node's recursive mkdir never returns in places such as /proc. */
+function makeFolderWithParents(folder: string): void {
+  if (statIfExists(folder)) return
+  if (dirname(folder) !== folder) makeFolderWithParents(dirname(folder))
   makePrivateFolder(folder)
 }

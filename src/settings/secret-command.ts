@@ -2,45 +2,44 @@ import type { Context, ProcessInfo } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { runCommand } from '../io/command.ts'
 import { realTimers } from '../timers.ts'
-import { wayToClose } from './profile-file.ts'
+import { permissionAdvice } from './profile-file.ts'
 import type { ResolvedSettings } from './resolve.ts'
 import { schemas } from './schemas.ts'
 
-/** Milliseconds. */
-const longestRun = 60_000
+const maxRunMs = 60_000
 
 /** EX_TEMPFAIL of sysexits.h: the command may succeed later. */
 const temporaryFailure = 75
 
 /**
- * Runs a command in the shell; the first line of its output is the secret. The command has an empty stdin, and none of
- * the environment's secrets; on a terminal it may ask the person there. Throws a `CliError` with the command's stderr if it
- * fails, or if somebody else may have written it.
+ * Runs a command in the shell and returns the first line of its output as the secret. The command gets an
+ * empty stdin and none of the environment's secrets. On a terminal it may prompt the person. Throws a
+ * `CliError` with the command's stderr if it fails, or if another user could have written it.
  */
 export async function runSecretCommand(
   context: Context,
-  { values, origins, profile: { openPlace } }: ResolvedSettings,
+  { values, origins, profile: { writablePlace } }: ResolvedSettings,
   setting: 'accessTokenCommand' | 'apiKeyCommand',
 ): Promise<string> {
   const { host, limit, timers } = context
   const { source, name: origin } = origins[setting] ?? {}
   const failed = (why: string) => new CliError('credentials', `${setting} (${origin}) ${why}`)
-  if (source === 'profile' && openPlace !== undefined)
-    throw failed(`is not run: others can write ${openPlace}; ${wayToClose}`)
+  if (source === 'profile' && writablePlace !== undefined)
+    throw failed(`is not run: others can write ${writablePlace}; ${permissionAdvice}`)
   const left = Math.max(0, limit.deadline - timers.now())
-  const longest = Math.min(longestRun, values.timeout * 1000 || Infinity)
+  const longest = Math.min(maxRunMs, values.timeout * 1000 || Infinity)
   const isCut = left < longest
   const timeoutMessage = isCut ? 'did not end before the deadline' : `did not end within ${longest / 1000} s`
   const { stdout, stderr, problem, exitCode } = await runCommand(
     {
       text: values[setting] ?? '',
       env: withoutSecrets(host.env),
-      // Only with a session of its own can all its processes be ended, but a new session has no terminal.
+      // Only a process group can be ended completely, but a new group has no terminal.
       isGroupLeader: host.stdin.kind !== 'terminal' && !host.stderr.isTerminal,
       timeoutMs: Math.min(left, longest),
       timeoutMessage,
     },
-    // By the clock of the machine: a person may be asked for something.
+    // Real time, because the command may prompt a person.
     { ...context, timers: realTimers },
   )
   if (problem) {
@@ -56,6 +55,6 @@ export async function runSecretCommand(
   throw failed(line.trim() ? `printed a secret that ${parsed.error.issues[0]?.message}` : 'printed nothing')
 }
 
-/** In any case: Windows finds a variable so. */
+/** Ignores case, as Windows does for variables. */
 const withoutSecrets = (env: ProcessInfo['env']) =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !/^PARLEY_(ACCESS_TOKEN|API_KEY)$/i.test(name)))

@@ -4,49 +4,49 @@ import type { Prompter } from '../io/question.ts'
 import { createLineWrapper } from '../io/wrapping.ts'
 import { readProfiles, requireProfilePath } from './profile-file.ts'
 import {
+  addProfileValue,
   changeProfile,
-  chooseName,
-  profileValues,
-  requireOwnName,
-  type Values,
-  withValue,
+  chooseProfileName,
+  findProfileValues,
+  type ProfileValues,
+  requireChangeableProfile,
 } from './profiles.ts'
-import { addressOf, secretsOf } from './resolve.ts'
+import { addressSettings, secretSettings } from './resolve.ts'
 import { schemas } from './schemas.ts'
-import { maskValue, type SettingName, settingOf } from './table.ts'
+import { getSetting, maskValue, type SettingName } from './table.ts'
 
 /**
- * Asks for everything that a profile needs, then saves it. Throws a usage error if the profile cannot be changed. Returns
- * whether it has an address now.
+ * Prompts for everything that a profile needs, then saves it. Throws a usage error if the profile cannot be
+ * changed. Returns whether the profile has an address.
  */
 export async function setUpProfile(context: Context, questioner: Prompter): Promise<boolean> {
   const { host, flags, note, wrap } = context
   const path = requireProfilePath(host)
   const file = await readProfiles(host, note)
-  const chosen = chooseName(file, { named: flags.profile, env: host.env })
-  requireOwnName(chosen)
+  const chosen = chooseProfileName(file, { named: flags.profile, env: host.env })
+  requireChangeableProfile(chosen)
   const { name } = chosen
   const write = (text: string) => void host.stderr.open().write(`${text}\n`)
   const wrapBelow = await createLineWrapper(host.stderr, margin.length)
   const about = `This sets up the profile '${name}' in ${oneLine(path)}.`
   write(wrap(`${about} Enter keeps the value in brackets, or skips the question.`))
 
-  const known = profileValues(file, name) ?? {}
+  const known = findProfileValues(file, name) ?? {}
   context.calls.sayInstead(() => 'nothing was changed')
   const say = (text: string) => write(margin + wrapBelow(oneLine(text, 2000)))
   const answers: GivenValue[] = []
-  /** Resolves with whether the setting has a value then. */
+  /** Resolves with whether the setting now has a value. */
   const ask = async (setting: keyof typeof explanations) => {
     const values = answers.reduce(withAnswer, known)
-    const current = values[setting] ?? defaultOf(setting, values)
-    const value = await askFor(setting, { current, questioner, say })
+    const current = values[setting] ?? getDefault(setting, values)
+    const value = await promptForSetting(setting, { current, questioner, say })
     if (value !== undefined) answers.push([setting, value])
     return (value ?? current) !== undefined
   }
   for (const { title, service, others } of services) {
     write(`\n${title}`)
-    if (!(await ask(addressOf[service]))) continue
-    const [secret, command] = secretsOf[service]
+    if (!(await ask(addressSettings[service]))) continue
+    const [secret, command] = secretSettings[service]
     if (!(await ask(secret))) await ask(command)
     for (const other of others) await ask(other)
   }
@@ -54,20 +54,20 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
   const values = answers.reduce(withAnswer, known)
   if (answers.length === 0) note('nothing changed')
   else {
-    // Meanwhile 'config use' may have chosen another one, whose secret would go to the address that was typed.
+    // Another process may have chosen another profile meanwhile. Its secret would go to the typed address.
     await changeProfile(context, (current) => answers.reduce(withAnswer, current), name)
     const flag = flags.profile ? ` --profile ${name}` : ''
     note(`saved: 'parley config list --effective${flag}' shows it`)
   }
-  return services.some(({ service }) => values[addressOf[service]] !== undefined)
+  return services.some(({ service }) => values[addressSettings[service]] !== undefined)
 }
 
-/** Before each line but a title. */
+/** Before each line except titles. */
 const margin = '  '
 
 type GivenValue = [name: SettingName, value: unknown]
 
-const withAnswer = (values: Values, [name, value]: GivenValue) => withValue(values, name, value)
+const withAnswer = (values: ProfileValues, [name, value]: GivenValue) => addProfileValue(values, name, value)
 
 const services = [
   {
@@ -82,7 +82,7 @@ const services = [
   },
 ] as const
 
-/** What a question is about, with an example, and whom to ask. */
+/** Explanation of each question, with an example and whom to ask. */
 const explanations = {
   baseUrl:
     "Its address, the part before /alpha_cli/… in its URLs, such as https://gateway.example. Ask whoever runs it for the address, a token, and the vendor's name in its URLs. Without a gateway, press Enter.",
@@ -102,33 +102,35 @@ const explanations = {
 }
 
 /** The default chat model depends on the family, so the table of settings has none. */
-const defaultOf = (name: SettingName, { family = settingOf('family').default }: Values): unknown =>
-  name === 'chatModel' ? `${family}-2.5-pro` : settingOf(name).default
+const getDefault = (name: SettingName, { family = getSetting('family').default }: ProfileValues): unknown =>
+  name === 'chatModel' ? `${family}-2.5-pro` : getSetting(name).default
 
-/** Where the paths begin that are added to an address. */
-const ownPaths: { [K in SettingName]?: RegExp } = {
+/** Start of the paths that parley adds to an address. */
+const addedPaths: { [K in SettingName]?: RegExp } = {
   baseUrl: /\/(?:[^/]+_cli|api\/image|v1beta)(?:\/|$)/,
   agentsUrl: /\/v1(?:\/sessions(?:\/.*)?)?\/?$/,
 }
 
-/** An address up to the path of a call that was pasted with it; `undefined` if it has none. */
-function withoutOwnPath(name: SettingName, address: unknown): string | undefined {
-  const ownPath = ownPaths[name]
+/**
+ * Returns the address before the path of a pasted endpoint, or `undefined` if the address has no such path.
+ */
+function removeAddedPath(name: SettingName, address: unknown): string | undefined {
+  const ownPath = addedPaths[name]
   if (!ownPath) return undefined
   const { origin, pathname } = new URL(String(address))
   const at = pathname.search(ownPath)
   return at < 0 ? undefined : `${origin}${pathname.slice(0, at)}`
 }
 
-/** Asks until the answer is valid and can work; `undefined` if there is none. */
-async function askFor(
+/** Prompts until the answer is valid. Returns `undefined` if there is none. */
+async function promptForSetting(
   name: keyof typeof explanations,
   { current, questioner, say }: { current: unknown; questioner: Prompter; say(line: string): void },
 ): Promise<unknown> {
-  const { secret: isHidden = false } = settingOf(name)
+  const { secret: isHidden = false } = getSetting(name)
   let offered = current
   const shown = () => (offered === undefined ? '' : ` [${maskValue(name, offered)}]`)
-  // Without a secret the next question is the one for its command.
+  // Without a secret, the next question asks for its command.
   const enter =
     current === undefined ? 'To have a command print it each time, press Enter.' : 'Enter keeps it.'
   say(`${explanations[name]}${isHidden ? ` ${enter}` : ''}`)
@@ -143,7 +145,7 @@ async function askFor(
       say(`${name} ${parsed.error.issues[0]?.message}`)
       continue
     }
-    const address = withoutOwnPath(name, parsed.data)
+    const address = removeAddedPath(name, parsed.data)
     if (address === undefined) return parsed.data
     offered = address
     say(`${name} ends before the path of a call, which parley adds to it.`)

@@ -1,32 +1,32 @@
 import { didYouMean } from '../argv/spelling.ts'
 import { usageError } from '../errors.ts'
 
-/** What a person needs to know about a setting. Its check is in `schemas.ts`. */
+/** Description of a setting. `schemas.ts` checks its value. */
 interface Setting {
   about: string
   default?: unknown
-  /** Shown as `…last4`, and has no flag. */
+  /** Shown as `…last4`. Has no flag. */
   secret?: true
-  /** It is a command, without a flag, that prints this secret. */
-  prints?: 'accessToken' | 'apiKey'
-  /** The flag of single commands that sets it, in place of one of every request command. */
-  ownFlag?: string
+  /** A command that prints this secret. Has no flag. */
+  printsSecret?: 'accessToken' | 'apiKey'
+  /** Flag of single commands that sets it, instead of a flag of every request command. */
+  commandFlag?: string
 }
 
-/** Every setting, in the spelling of the profile file. */
+/** Every setting, by its name in the profile file. */
 export const settings = {
   baseUrl: { about: "the gateway's address" },
   accessToken: { about: "the gateway's bearer token", secret: true },
   accessTokenCommand: {
     about: 'a shell command whose first line of output is the bearer token; it may take 60 s, or --timeout',
-    prints: 'accessToken',
+    printsSecret: 'accessToken',
   },
   agentsUrl: { about: "the session service's address" },
   apiKey: { about: "the session service's key", secret: true },
   apiKeyCommand: {
     about:
       "a shell command whose first line of output is the session service's key; it may take 60 s, or --timeout",
-    prints: 'apiKey',
+    printsSecret: 'apiKey',
   },
   agentsAuth: { about: 'how the key goes to the session service: x-api-key or bearer', default: 'x-api-key' },
   workspaceId: { about: 'a workspace of the session service' },
@@ -37,21 +37,21 @@ export const settings = {
     about: "the session service's betas, separated by commas",
     default: ['managed-agents-2026-04-01'],
   },
-  chatModel: { about: 'the model for chat', ownFlag: '-m' },
-  imageModel: { about: 'the model for images', ownFlag: '-m' },
+  chatModel: { about: 'the model for chat', commandFlag: '-m' },
+  imageModel: { about: 'the model for images', commandFlag: '-m' },
   answerRole: { about: 'the role of an answer kept by --thread', default: 'model' },
-  stream: { about: 'print the answer as it arrives', default: false, ownFlag: '--stream' },
+  stream: { about: 'print the answer as it arrives', default: false, commandFlag: '--stream' },
   streamVia: { about: 'how streaming is asked for: query, path or body', default: 'query' },
   schemaVia: { about: 'how an answer that fits --schema is asked for: prompt or native', default: 'prompt' },
   failOnCut: {
     about: 'fail (exit 8) if an answer was cut or stopped',
     default: false,
-    ownFlag: '--fail-on-cut',
+    commandFlag: '--fail-on-cut',
   },
   markdown: {
     about: 'lay out Markdown on a terminal',
     default: true,
-    ownFlag: '--markdown',
+    commandFlag: '--markdown',
   },
   timeout: {
     about: 'longest wait for an answer to start, and longest silence after; 0 is no limit',
@@ -68,31 +68,31 @@ export type SettingName = keyof typeof settings
 
 export const settingNames = Object.keys(settings) as SettingName[]
 
-export const settingOf = (name: SettingName): Setting => settings[name]
+export const getSetting = (name: SettingName): Setting => settings[name]
 
-/** Whether every request command has it as a flag; see `flagOf`. */
+/** Returns whether every request command has a flag for the setting. */
 export function isRequestFlag(name: SettingName): boolean {
-  const { secret, prints, ownFlag } = settingOf(name)
-  return !(secret || prints || ownFlag)
+  const { secret, printsSecret, commandFlag } = getSetting(name)
+  return !(secret || printsSecret || commandFlag)
 }
 
-/** `baseUrl` as a flag, `--base-url`. */
-export const flagOf = (name: SettingName): string => `--${hyphenated(name)}`
+/** Returns the flag of a setting: `--base-url` for `baseUrl`. */
+export const getFlag = (name: SettingName): string => `--${hyphenated(name)}`
 
-/** `baseUrl` in the environment, `PARLEY_BASE_URL`. */
-export const variableOf = (name: SettingName): string =>
+/** Returns the variable of a setting: `PARLEY_BASE_URL` for `baseUrl`. */
+export const getVariable = (name: SettingName): string =>
   `PARLEY_${hyphenated(name).replaceAll('-', '_').toUpperCase()}`
 
 const hyphenated = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
-/** Finds a setting by any of its spellings: `baseUrl`, `--base-url`, `PARLEY_BASE_URL`. Throws a usage error. */
+/** Finds a setting by any of its names: `baseUrl`, `--base-url`, `PARLEY_BASE_URL`. Throws a usage error. */
 export function findSetting(spelling: string): SettingName {
   const name = settingNames.find((candidate) => bare(candidate) === bare(spelling))
   if (name) return name
   const hint = didYouMean(spelling, [
     ...settingNames,
-    ...settingNames.map(flagOf),
-    ...settingNames.map(variableOf),
+    ...settingNames.map(getFlag),
+    ...settingNames.map(getVariable),
   ])
   throw usageError(`unknown setting '${spelling}'${hint}; 'parley help settings' lists them`)
 }
@@ -103,14 +103,14 @@ const bare = (spelling: string) =>
     .replace(/[-_]/g, '')
     .toLowerCase()
 
-/** A value as it may be shown: a secret by its last four characters only. */
+/** Formats a value for display. A secret shows its last four characters only. */
 export function maskValue(name: SettingName, value: unknown): string {
   const text = formatValue(value)
-  if (!settingOf(name).secret) return text
+  if (!getSetting(name).secret) return text
   return text.length < 8 ? '…' : `…${text.slice(-4)}`
 }
 
-/** A value as `config set` and the environment accept it. */
+/** Formats a value as `config set` and the environment accept it. */
 export function formatValue(value: unknown): string {
   if (Array.isArray(value)) return value.join(',')
   return typeof value === 'object' ? JSON.stringify(value) : String(value)

@@ -4,7 +4,7 @@ import { Command, Option } from 'commander'
 import { expect, test } from 'vitest'
 import { entries } from '../../src/cli/command-tree.ts'
 import { declareRequestFlags } from '../../src/cli/flags.ts'
-import type { Entry } from '../../src/commands/command.ts'
+import type { CommandEntry } from '../../src/commands/command.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
 const confirm = ['events', 'confirm', '-s', 's', 't1']
@@ -52,7 +52,7 @@ test('a flag that takes away what would not be there anyway is no error', async 
 })
 
 test('a flag that needs another, or bars one, is one of its command, and so is that', async () => {
-  const check = async (group: Record<string, Entry>): Promise<void> => {
+  const check = async (group: Record<string, CommandEntry>): Promise<void> => {
     for (const [name, entry] of Object.entries(group)) {
       if (entry.group) await check(entry.group)
       const module = (await entry.load?.())?.default

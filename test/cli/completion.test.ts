@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { known } from '../../src/cli/completion/scripts.ts'
+import { suggestedValues } from '../../src/cli/completion/scripts.ts'
 import { loadCommands } from '../../src/cli/loaded-commands.ts'
 import { execute } from '../harness/process.ts'
 import { run } from '../harness/run.ts'
@@ -9,7 +9,7 @@ test('each value that completion knows belongs to a flag or an argument', async 
     ...options.flatMap(({ long }) => [long, `${words.join(' ')} ${long}`]),
     ...registeredArguments.map((argument) => `${words.join(' ')} ${argument.name()}`),
   ])
-  expect([...known.keys()].filter((key) => !places.includes(key))).toEqual([])
+  expect([...suggestedValues.keys()].filter((key) => !places.includes(key))).toEqual([])
 })
 
 test('the built program prints the same script, with other flags too', async () => {

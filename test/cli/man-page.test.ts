@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { man, version } from '../../package.json'
 import { loadCommands } from '../../src/cli/loaded-commands.ts'
-import { renderManPage, section } from '../../src/cli/man-page.ts'
+import { renderManPage, renderSection } from '../../src/cli/man-page.ts'
 import { exitCodes } from '../../src/errors.ts'
-import { flagOf, settingNames, variableOf } from '../../src/settings/table.ts'
+import { getFlag, getVariable, settingNames } from '../../src/settings/table.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
@@ -52,14 +52,14 @@ test('it has every command, flag, example, setting, variable and exit code (need
       const named = flags.filter(({ hidden }) => !hidden)
       expect(named.filter((flag) => !own.some((line) => line.startsWith(flag.flags)))).toEqual([])
     }
-    const general = shared.filter(({ long }) => !settingNames.some((name) => flagOf(name) === long))
+    const general = shared.filter(({ long }) => !settingNames.some((name) => getFlag(name) === long))
     const others = flags.filter(({ long }) => long !== '--version')
     expect([...others, ...general].map((flag) => flag.flags).filter((flag) => !has(flag))).toEqual([])
     expect((module?.examples ?? []).filter((example) => !lines.includes(example))).toEqual([])
   }
   const exits = Object.entries(exitCodes).map(([kind, exit]) => `${exit}`.padEnd(4) + kind)
   expect(['0', ...exits].filter((exit) => !has(exit))).toEqual([])
-  expect(settingNames.filter((name) => !has(name) || !has(variableOf(name)))).toEqual([])
+  expect(settingNames.filter((name) => !has(name) || !has(getVariable(name)))).toEqual([])
 })
 
 test('nothing in it is wider than a screen (needs man)', () => {
@@ -75,9 +75,9 @@ test('any text is shown as it is (needs man)', () => {
     `"quoted" 'text' \`command\` ^ ~ -- -x …`,
     '--flag="a b" %d {x}',
   ]
-  const lines = show(`.TH T 1\n${section('x', texts.join('\n'))}\n`)
+  const lines = show(`.TH T 1\n${renderSection('x', texts.join('\n'))}\n`)
     .split('\n')
     .map((line) => line.trim())
   for (const text of texts) expect(lines.filter((line) => line === text)).toHaveLength(1)
-  expect(show(`.TH T 1\n${section('A "B" \\C .D', 'text')}\n`)).toContain('A "B" \\C .D')
+  expect(show(`.TH T 1\n${renderSection('A "B" \\C .D', 'text')}\n`)).toContain('A "B" \\C .D')
 })

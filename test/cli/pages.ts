@@ -1,12 +1,12 @@
 import { expect } from 'vitest'
 import { entries } from '../../src/cli/command-tree.ts'
-import type { Entry } from '../../src/commands/command.ts'
+import type { CommandEntry } from '../../src/commands/command.ts'
 import { run } from '../harness/run.ts'
 
 const commandsIn = (
-  level: Record<string, Entry>,
+  level: Record<string, CommandEntry>,
   before: string[] = [],
-): { path: string[]; entry: Entry }[] =>
+): { path: string[]; entry: CommandEntry }[] =>
   Object.entries(level).flatMap(([name, entry]) =>
     entry.group ? commandsIn(entry.group, [...before, name]) : [{ path: [...before, name], entry }],
   )

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { createPace, decide } from '../../src/sessions/policy/policy.ts'
+import { createPauser, decideByPolicy } from '../../src/sessions/policy/policy.ts'
 import { readPolicy } from '../../src/sessions/policy/policy-file.ts'
 import { hurried, run, temporaryFolder } from '../harness/run.ts'
 
@@ -24,15 +24,15 @@ test.each([
   const input = { command: 'a'.repeat(length) }
   const call = { name: 'bash', input, inputText: JSON.stringify(input), isMcp: false, isUnclear: false }
   let pauses = 0
-  const pace = createPace(async () => void pauses++)
-  expect(await decide(policy, call, pace)).toEqual({ decision: 'ask' })
+  const pace = createPauser(async () => void pauses++)
+  expect(await decideByPolicy(policy, call, pace)).toEqual({ decision: 'ask' })
   // A pause for each 4 Mi characters, give or take one rule.
   expect(pauses).toBeGreaterThanOrEqual(Math.floor((count * length) / (2 ** 22 + length)))
   let left = 2
-  const ending = createPace(async () => {
+  const ending = createPauser(async () => {
     if (left-- === 0) throw new Error('over')
   })
-  await expect(decide(policy, call, ending)).rejects.toThrow('over')
+  await expect(decideByPolicy(policy, call, ending)).rejects.toThrow('over')
 })
 
 test('a deadline that passes while a policy is checked ends it', async () => {

@@ -4,7 +4,7 @@ import type { Argument, Option } from 'commander'
 import { FileArgument, FileFlag, SettingArgument, TextFlag } from '../../argv/flags.ts'
 import { quoteSimple } from '../../io/shell-quote.ts'
 import { schemas } from '../../settings/schemas.ts'
-import { flagOf, settingNames, settingOf } from '../../settings/table.ts'
+import { getFlag, getSetting, settingNames } from '../../settings/table.ts'
 import { documentedModels } from '../../wire/gateway/models.ts'
 import { betas } from '../../wire/sessions/betas.ts'
 import { eventTypes } from '../../wire/sessions/event-types.ts'
@@ -14,16 +14,18 @@ import type { ParleyCommand } from '../parley-command.ts'
 import { topics } from '../topics.ts'
 
 /**
- * A word that TAB offers, and what it is about. Its key is the words of a command, and after a comma the number of an
- * argument, a flag that has a value, `-` for the flags themselves, or nothing for subcommands. In the place of a word,
- * `<key>` stands for the rows of another key, or for what each shell finds itself: `<files>`, `<texts>` (`@FILE`),
- * `<profiles>` and `<sessions>`.
+ * A word that TAB offers, with its description. The key consists of the words of a command and, after a
+ * comma, the number of an argument, a flag that takes a value, `-` for the flags themselves, or nothing for
+ * subcommands. A word `<key>` includes the rows of another key, or words that the shell finds: `<files>`,
+ * `<texts>` (`@FILE`), `<profiles>` and `<sessions>`.
  */
 type Row = [key: string, word: string, about?: string]
 
 const shells = ['bash', 'zsh', 'fish']
 
-/** A shell's completion script. The build puts what reads a finished script in the place of this module. */
+/**
+ * Returns a shell's completion script. The build replaces this module by one that reads a finished script.
+ */
 export async function findScript(shell: string): Promise<string | undefined> {
   if (!shells.includes(shell)) return undefined
   const script = readFileSync(join(import.meta.dirname, `functions.${shell}`), 'utf8')
@@ -34,14 +36,14 @@ export async function findScript(shell: string): Promise<string | undefined> {
 function listRows(commands: ParleyCommand[]): Row[] {
   const groups = commands.flatMap(({ entry, words }) => (entry.group ? [words.join(' ')] : []))
   return [
-    ...generalFlags().flatMap((flag) => rowsOfFlag(flag, 'general', '')),
-    ...[...requestFlags(), ...settingFlags()].flatMap((flag) => rowsOfFlag(flag, 'request', '')),
+    ...generalFlags().flatMap((flag) => listFlagRows(flag, 'general', '')),
+    ...[...requestFlags(), ...settingFlags()].flatMap((flag) => listFlagRows(flag, 'request', '')),
     ['request', '<general>'],
     ...betas.map((beta): Row => ['betas', beta]),
-    ...settingNames.map((name): Row => ['settings', name, settingOf(name).about]),
+    ...settingNames.map((name): Row => ['settings', name, getSetting(name).about]),
     ...commands.flatMap(rowsOfCommand),
     ...groups.map((path): Row => [`${path},0`, `<${path},>`]),
-    // After `help` come the topics, and the commands again.
+    // After `help` come the topics and the commands again.
     ...topics.map((topic): Row => ['help,', topic, 'a topic']),
     ['help,', '<,>'],
     ['help,0', '<help,>'],
@@ -54,15 +56,18 @@ function rowsOfCommand({ entry, words, commands, ownFlags, registeredArguments }
   return [
     ...commands.map((child): Row => [`${path},`, child.name(), child.summary()]),
     [`${path},-`, entry.requests || entry.group ? '<request>' : '<general>'],
-    ...ownFlags.flatMap((flag) => rowsOfFlag(flag, `${path},-`, path)),
+    ...ownFlags.flatMap((flag) => listFlagRows(flag, `${path},-`, path)),
     ...registeredArguments.flatMap((argument, index) =>
       wordsOfArgument(argument, path).map((word): Row => [`${path},${index}`, word]),
     ),
   ]
 }
 
-/** The flag itself, with `=` if it has a value, and its values. The keys of those that commands share have no command. */
-function rowsOfFlag(flag: Option, key: string, path: string): Row[] {
+/**
+ * Returns the rows of a flag, with `=` if it takes a value, and of its values. The keys of shared flags
+ * contain no command.
+ */
+function listFlagRows(flag: Option, key: string, path: string): Row[] {
   const names = [flag.short, flag.long].flatMap((name) => name ?? [])
   return names.flatMap((name) => [
     [key, `${name}${flag.required ? '=' : ''}`, flag.description],
@@ -70,8 +75,8 @@ function rowsOfFlag(flag: Option, key: string, path: string): Row[] {
   ])
 }
 
-/** Values that are offered where others are taken too: by the flag, or by the command with its flag or argument. */
-export const known = new Map<string, readonly string[]>([
+/** Suggested values where others are accepted too, by flag, or by command and flag or argument. */
+export const suggestedValues = new Map<string, readonly string[]>([
   ['--profile', ['<profiles>']],
   ['--session', ['<sessions>']],
   ['serve --session', ['<files>']],
@@ -86,7 +91,8 @@ export const known = new Map<string, readonly string[]>([
 function wordsOfFlag(flag: Option, path: string): readonly string[] {
   const { long = '', flags, argChoices, required } = flag
   if (!required) return []
-  const given = argChoices ?? known.get(`${path} ${long}`) ?? known.get(long) ?? choicesOf(long)
+  const given =
+    argChoices ?? suggestedValues.get(`${path} ${long}`) ?? suggestedValues.get(long) ?? findChoices(long)
   if (given) return given
   if (flag instanceof FileFlag) return ['<files>']
   return flag instanceof TextFlag && !flags.includes('=') ? ['<texts>'] : []
@@ -95,12 +101,12 @@ function wordsOfFlag(flag: Option, path: string): readonly string[] {
 function wordsOfArgument(argument: Argument, path: string): readonly string[] {
   if (argument instanceof SettingArgument) return ['<settings>']
   if (argument instanceof FileArgument) return ['<files>']
-  return argument.argChoices ?? known.get(`${path} ${argument.name()}`) ?? []
+  return argument.argChoices ?? suggestedValues.get(`${path} ${argument.name()}`) ?? []
 }
 
-/** The only values that a setting can have, if its flag is this one. */
-function choicesOf(flag: string): string[] | undefined {
-  const name = settingNames.find((each) => flagOf(each) === flag)
+/** Returns the only values of the setting that belongs to a flag. */
+function findChoices(flag: string): string[] | undefined {
+  const name = settingNames.find((each) => getFlag(each) === flag)
   const { def } = name ? schemas[name]()._zod : {}
   return def && 'entries' in def ? Object.values(def.entries as Record<string, string>) : undefined
 }

@@ -62,7 +62,7 @@ export default {
     }
     await output.flush()
     if (count === 0 && !types) note('no events')
-    // If the limit ended the list, more may come.
+    // If the limit ended the list, the service may have more events.
     if (limit !== undefined && count >= limit) return
     for (const type of missing) note(`no event has the type '${type}'${nearestType(type)}`)
   },

@@ -9,7 +9,7 @@ import { createCaller } from '../../http/call.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { findPictureProblem, findPictureProtocol, renderPicture } from '../../io/picture.ts'
 import { showSpinner } from '../../io/spinner.ts'
-import { profileFlag, type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
+import { formatProfileFlag, type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
@@ -75,7 +75,7 @@ async function receive(context: Context, response: HttpResponse): Promise<ImageA
 export function chooseModel({ model }: Pick<ImageOptions, 'model'>, settings: ResolvedSettings): string {
   const chosen = model ?? settings.values.imageModel
   if (chosen !== undefined) return chosen
-  const way = `'parley config set${profileFlag(settings)} imageModel NAME'`
+  const way = `'parley config set${formatProfileFlag(settings)} imageModel NAME'`
   throw usageError(`no image model: give -m NAME, or set one with ${way}`)
 }
 

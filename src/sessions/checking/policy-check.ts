@@ -10,7 +10,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
-import { createPace, type Decision, matches, type Policy, type Rule } from '../policy/policy.ts'
+import { createPauser, type Decision, matches, type Policy, type Rule } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import {
   deciderOf,
@@ -122,7 +122,7 @@ const most = 100
 /** Judges each tool use by the policy, and prints that. Keeps what it counts, and no tool use. */
 async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Use>) {
   const { output, limit, timers } = context
-  const pace = createPace(async () => {
+  const pace = createPauser(async () => {
     await yieldToSignals()
     if (timers.now() >= limit.deadline)
       throw deadlineBeforeSending('the deadline passed while the policy was checked')

@@ -1,24 +1,24 @@
 /** In characters. */
-export const longestPattern = 1000
-export const mostStars = 20
+export const maxPatternLength = 1000
+export const maxStars = 20
 
-/** How far a star reaches: `narrow` stops it at what could make another command or another folder of it. */
-export type Reach = 'any' | 'narrow'
+/** Reach of a star. `narrow` excludes text that could start another command or leave the folder. */
+export type StarReach = 'any' | 'narrow'
 
-/** Places of a text, from the first to the last. */
+/** A range of offsets, both ends included. */
 interface Range {
   from: number
   to: number
 }
 
-/** The last place that a star can reach from a place. */
-type Stretch = (place: number) => number
+/** Returns the last offset that a star can reach from an offset. */
+type StarEnd = (place: number) => number
 
 /**
- * Makes a function that tells whether a whole text matches a pattern, in time linear in the text. With `narrow` a `*`
- * stands for text without what is listed in `stops` and without a `..` of a path, and `**` for any text.
+ * Returns a function that matches a whole text against a pattern, in time linear in the text. With `narrow`,
+ * `*` excludes the characters of `stops` and the `..` segment of a path; `**` matches any text.
  */
-export function createMatcher(pattern: string, reach: Reach): (text: string) => boolean {
+export function createMatcher(pattern: string, reach: StarReach): (text: string) => boolean {
   const [first = '', firstStar, ...rest] = pattern.split(/(\*+)/)
   if (firstStar === undefined) return (text) => text === pattern
   const last = rest.pop() as string
@@ -26,10 +26,10 @@ export function createMatcher(pattern: string, reach: Reach): (text: string) => 
   return (text) => {
     const end = text.length - last.length
     if (end < first.length || !text.startsWith(first) || !text.endsWith(last)) return false
-    // Most texts match few of many rules, and this look-up is quick.
+    // Most texts match few of many rules, and this lookup is fast.
     if (!literals.every((literal) => text.includes(literal))) return false
     const nextStop = createStopFinder(text)
-    const stretchOf = (star: string): Stretch =>
+    const stretchOf = (star: string): StarEnd =>
       reach === 'narrow' && star === '*' ? nextStop : () => text.length
     const begin = text.slice(0, end)
     let places: Range[] = [{ from: first.length, to: stretchOf(firstStar)(first.length) }]
@@ -39,13 +39,15 @@ export function createMatcher(pattern: string, reach: Reach): (text: string) => 
   }
 }
 
-/** The places that the star after a literal reaches, in order. The literal begins at one of `starts`. */
-function findEnds(text: string, literal: string, starts: readonly Range[], stretch: Stretch): Range[] {
+/**
+ * Returns the ranges that the star after a literal reaches, in order. The literal begins in one of `starts`.
+ */
+function findEnds(text: string, literal: string, starts: readonly Range[], stretch: StarEnd): Range[] {
   const ends: Range[] = []
   let start = -1
   for (const { from, to } of starts)
     for (;;) {
-      // Skip what ends inside the last range: the star after it reaches no further than that range.
+      // Skip matches that end inside the last range: the star after them reaches no further than that range.
       const least = Math.max(from, (ends.at(-1)?.to ?? 0) - literal.length + 1)
       if (start < least) start = text.indexOf(literal, least)
       if (start < 0) return ends
@@ -63,14 +65,14 @@ function addRange(spans: Range[], { from, to }: Range): void {
 }
 
 /**
- * What a narrow star does not stand for: control characters, line ends, what shells read as their own, and a `..` that may
- * be one of a path: no name goes on at both its ends, as in `-I../x`.
+ * Text that a narrow star does not match: control characters, line ends, shell metacharacters, and a `..`
+ * that can be a path segment. In `-I../x`, a name precedes `..`, so it does not count.
  */
 const stops =
   /[\p{C}\p{Zl}\p{Zp};|&$()<>`\\!{}%^'"#~*?[\]]|(?<![\p{L}\p{N}_.-])\.\.(?!\.)|(?<!\.)\.\.(?![\p{L}\p{N}_.-])/gu
 
-/** Makes a function that finds the first place, from a place on, that a narrow star does not cross. */
-function createStopFinder(text: string): Stretch {
+/** Returns a function that finds the first offset, from an offset on, that a narrow star does not cross. */
+function createStopFinder(text: string): StarEnd {
   const known = { from: 0, to: -1 }
   return (place) => {
     if (place < known.from || known.to < place) {
@@ -81,7 +83,9 @@ function createStopFinder(text: string): Stretch {
   }
 }
 
-/** Where a stop begins from a place on, or the place if one has begun before it; the text's end if there is none. */
+/**
+ * Returns the offset of the next stop, or the given offset if it is inside a stop, or the length of the text.
+ */
 function findStop(text: string, place: number): number {
   stops.lastIndex = Math.max(place - 1, 0)
   for (let found = stops.exec(text); found; found = stops.exec(text))
@@ -89,5 +93,5 @@ function findStop(text: string, place: number): number {
   return text.length
 }
 
-/** What a narrow star stops at in a text, each once. */
-export const stopsIn = (text: string): string[] => [...new Set(text.match(stops))]
+/** Returns the distinct stops of a narrow star in a text. */
+export const findStops = (text: string): string[] => [...new Set(text.match(stops))]

@@ -4,15 +4,15 @@ import { describeIssues, parseGivenJson } from '../../wire/json/parse.ts'
 import { findRepeatedKey } from '../../wire/json/scanner.ts'
 import { DenyMessage } from '../../wire/sessions/send-events.ts'
 import * as z from '../../wire/zod.ts'
-import { longestPattern, mostStars } from './pattern.ts'
+import { maxPatternLength, maxStars } from './pattern.ts'
 import { createRule, type Decision, matches, type Policy, type Rule } from './policy.ts'
 
 const decisions = ['allow', 'ask', 'deny'] as const satisfies Decision[]
 
 const Pattern = z.lazily(() =>
   z.string().check(
-    z.maxLength(longestPattern),
-    z.refine((text) => text.split(/\*+/).length - 1 <= mostStars, `has more than ${mostStars} stars`),
+    z.maxLength(maxPatternLength),
+    z.refine((text) => text.split(/\*+/).length - 1 <= maxStars, `has more than ${maxStars} stars`),
   ),
 )
 
@@ -52,7 +52,10 @@ const PolicyFile = z.lazily(() =>
   }),
 )
 
-/** Reads a policy from its JSON; `name` is what messages call it. Throws a usage error that names every problem of its form, then of its examples. */
+/**
+ * Reads a policy from JSON. `name` is its name in messages. Throws a usage error that lists every problem of
+ * its form or, if there is none, of its examples.
+ */
 export async function readPolicy(text: string, name: string): Promise<Policy> {
   const value = parseGivenJson(text, name)
   const repeated = findRepeatedKey(text)

@@ -1,33 +1,33 @@
 import { formatPath } from '../../wire/json/parse.ts'
-import { createMatcher, stopsIn } from './pattern.ts'
+import { createMatcher, findStops } from './pattern.ts'
 
 export type Decision = 'allow' | 'ask' | 'deny'
 
 /** A pattern for a field of the input. */
-interface FieldText {
-  /** The path as the file spells it. */
+interface FieldPattern {
+  /** The path's source text. */
   source: string
   path: readonly (string | number)[]
   pattern: string
 }
 
-/** A rule as its file has it. */
-interface RuleText {
+/** A rule as written in the file. */
+interface RuleSource {
   tool: string
   server?: string | undefined
-  fields?: FieldText[] | undefined
+  fields?: FieldPattern[] | undefined
   decision: Decision
   reason?: string | undefined
 }
 
 type Matcher = (text: string) => boolean
 
-interface InputField extends FieldText {
+interface InputField extends FieldPattern {
   matches: Matcher
 }
 
-/** What a policy says of tool uses that match. */
-export interface Rule extends RuleText {
+/** A rule that is ready to match. */
+export interface Rule extends RuleSource {
   fields?: InputField[] | undefined
   isTool: Matcher
   isServer: Matcher
@@ -43,30 +43,30 @@ export interface Policy {
 export interface ToolCall {
   name: string
   input: unknown
-  /** The input as it is spelled. */
+  /** Source text of the input. */
   inputText: string
   isMcp: boolean
-  /** Of an MCP tool, as far as it is known. */
+  /** Server of an MCP tool, if known. */
   server?: string
-  /** What the tool would read is not certain: see `unclear`. */
+  /** The tool may read the input differently: see `unclear`. */
   isUnclear: boolean
 }
 
-export interface Ruling {
+export interface PolicyDecision {
   decision: Decision
   reason?: string
-  /** The number of the rule from 0; absent if none matched. */
+  /** Index of the rule. Absent if none matched. */
   rule?: number
 }
 
-/** An input that is longer is never allowed by a rule. In characters, as it is spelled. */
-export const longestInput = 100_000
+/** Maximum length of an input that a rule can allow, in characters of its source text. */
+export const maxInputLength = 100_000
 
 const unclear =
   'the input has a key twice, is nested too deep, is longer than 100,000 characters, or is one of two'
 
-/** An allow matches as little as it can, any other rule as much. */
-export function createRule(text: RuleText): Rule {
+/** Creates a rule. An allow matches as little as possible, other rules as much as possible. */
+export function createRule(text: RuleSource): Rule {
   const { tool, server, fields, decision } = text
   const reach = decision === 'allow' ? 'narrow' : 'any'
   return {
@@ -79,34 +79,35 @@ export function createRule(text: RuleText): Rule {
 
 const strictness = ['deny', 'ask', 'allow'] as const
 
-/** How many characters are compared without a pause. */
-const longestStep = 2 ** 22
+/** Number of characters compared between two pauses. */
+const pauseAfterCharacters = 2 ** 22
 
 /**
- * Called before a tool use is compared with a rule. Returns a pause if one is due: during it signals, timers and what comes
- * in are dealt with.
+ * Called before a tool use is compared with a rule. Returns a pause if one is due, so that signals, timers
+ * and input are handled.
  */
-export type Pace = (call: ToolCall) => Promise<void> | undefined
+export type Pauser = (call: ToolCall) => Promise<void> | undefined
 
-/** `pause` throws if the work is to end. */
-export function createPace(pause: () => Promise<void>): Pace {
+/** `pause` throws to end the work. */
+export function createPauser(pause: () => Promise<void>): Pauser {
   let done = 0
   return ({ name, inputText }) => {
     done += name.length + inputText.length + 100
-    if (done < longestStep) return undefined
+    if (done < pauseAfterCharacters) return undefined
     done = 0
     return pause()
   }
 }
 
-/**
- * Decides about a tool use: of all rules that match, the strictest counts, in whatever order they are. The work is linear
- * in the input.
- */
-export async function decide({ rules, fallback }: Policy, call: ToolCall, pace?: Pace): Promise<Ruling> {
+/** Decides about a tool use. The strictest matching rule counts, whatever the order. Linear in the input. */
+export async function decideByPolicy(
+  { rules, fallback }: Policy,
+  call: ToolCall,
+  pace?: Pauser,
+): Promise<PolicyDecision> {
   if (call.name === '') return { decision: 'ask', reason: 'its tool has no name' }
   for (const decision of strictness) {
-    // By index: entries() makes a list for each rule and tool use.
+    // By index: entries() creates a list per rule and tool use.
     for (let rule = 0; rule < rules.length; rule++) {
       const each = rules[rule] as Rule
       if (each.decision !== decision) continue
@@ -121,29 +122,32 @@ export async function decide({ rules, fallback }: Policy, call: ToolCall, pace?:
 export function matches(rule: Rule, call: ToolCall): boolean {
   const { isTool, fields = [], decision } = rule
   if (!isTool(call.name)) return false
-  if (decision === 'allow') return misfitOf(rule, call) === undefined
-  // A server that is not known may be any.
+  if (decision === 'allow') return findMismatch(rule, call) === undefined
+  // If the server is unknown, it can be any.
   const isAnyServer = call.isMcp && call.server === undefined
-  return (isAnyServer || isOfServer(rule, call)) && fields.every((field) => touches(field, call.input))
+  return (isAnyServer || isOfServer(rule, call)) && fields.every((field) => appliesToField(field, call.input))
 }
 
 const isOfServer = ({ server, isServer }: Rule, call: ToolCall): boolean =>
   server === undefined || (call.server !== undefined && isServer(call.server))
 
-/** Why an allow rule that names the tool does not match, as what makes words of it; nothing if it does. */
-function misfitOf(rule: Rule, call: ToolCall): (() => string) | undefined {
+/**
+ * Returns a function that explains why an allow rule that names the tool does not match, or `undefined` if it
+ * matches.
+ */
+function findMismatch(rule: Rule, call: ToolCall): (() => string) | undefined {
   const { fields, server } = rule
   if (call.isUnclear) return () => unclear
   if (call.isMcp && server === undefined) return () => 'it names no server'
   if (!isOfServer(rule, call)) return () => `the server is ${JSON.stringify(call.server) ?? 'not known'}`
   if (fields === undefined) return undefined
   for (const field of fields) {
-    const value = valueAt(call.input, field.path)
+    const value = getValue(call.input, field.path)
     const isCovered =
       typeof value === 'string' ? field.matches(value) : value !== undefined && field.pattern === '**'
     if (!isCovered) return () => whyNotField(field, value)
   }
-  const other = findOther(call.input, [], fields)
+  const other = findUnnamedPart(call.input, [], fields)
   if (other?.length === 0) return () => 'the input is not an object'
   return other && (() => `it does not name ${JSON.stringify(formatPath(other))}`)
 }
@@ -152,50 +156,50 @@ function whyNotField({ source, pattern }: InputField, value: unknown): string {
   if (value === undefined) return `the input has no '${source}'`
   if (typeof value !== 'string') return `'${source}' is not a text`
   if (!createMatcher(pattern, 'any')(value)) return `'${source}' is not '${pattern}'`
-  const found = stopsIn(value).filter((stop) => !pattern.includes(stop))
-  const shown = found.slice(0, mostStops).map((stop) => JSON.stringify(stop))
+  const found = findStops(value).filter((stop) => !pattern.includes(stop))
+  const shown = found.slice(0, maxListedStops).map((stop) => JSON.stringify(stop))
   return `* does not stand for ${shown.join(' or ') || 'that'} in '${source}'`
 }
 
-/** How many characters that no star stands for are named. */
-const mostStops = 5
+/** Maximum number of stop characters in an explanation. */
+const maxListedStops = 5
 
 /**
- * Why no rule allows a tool use that allow rules name: of the rules that come nearest, the first. Nothing if a rule
- * decides, or none names the tool.
+ * Explains why no rule allows a tool use that allow rules name, by the first of the closest rules. Returns
+ * `undefined` if a rule decides, or none names the tool.
  */
-export function explain({ rules }: Policy, call: ToolCall): string | undefined {
+export function explainMismatch({ rules }: Policy, call: ToolCall): string | undefined {
   const named = [...rules.entries()]
     .filter(([, { decision, isTool }]) => decision === 'allow' && isTool(call.name))
-    .slice(0, mostExplained)
-    .map(([index, rule]) => ({ index, why: misfitOf(rule, call)?.() ?? '' }))
+    .slice(0, maxExaminedRules)
+    .map(([index, rule]) => ({ index, why: findMismatch(rule, call)?.() ?? '' }))
   const nearest = named.find(({ why }) => why.startsWith('*')) ?? named[0]
   return nearest && `rules[${nearest.index}] does not match: ${nearest.why}`
 }
 
-/** How many rules are looked at for a reason. */
-const mostExplained = 20
+/** Maximum number of rules examined for an explanation. */
+const maxExaminedRules = 20
 
 /**
- * Of a rule that is wide: a field that is not a text counts, whatever it is, and so does one that cannot be there, because
- * something on the way to it is of another kind.
+ * Returns whether a deny or ask rule applies to a field. A field that is not text applies, and so does a
+ * missing field whose parent has another type.
  */
-function touches({ path, matches }: InputField, input: unknown): boolean {
+function appliesToField({ path, matches }: InputField, input: unknown): boolean {
   let inner = input
   for (const step of path) {
-    if (!hasKindFor(inner, step)) return inner !== undefined
+    if (!canHaveField(inner, step)) return inner !== undefined
     if (!Object.hasOwn(inner, step)) return false
     inner = (inner as Record<string | number, unknown>)[step]
   }
   return typeof inner !== 'string' || matches(inner)
 }
 
-/** Whether a value can have such a field: a list by number, an object by name. */
-const hasKindFor = (value: unknown, step: string | number): value is object =>
+/** Returns whether a value can have such a field: a list by number, an object by name. */
+const canHaveField = (value: unknown, step: string | number): value is object =>
   typeof value === 'object' && value !== null && Array.isArray(value) === (typeof step === 'number')
 
-/** The place of something in a value that no field names. What is inside of a field that is named is not looked at. */
-function findOther(
+/** Finds a part of a value that no field of the rule names. Parts inside of a named field are skipped. */
+function findUnnamedPart(
   value: unknown,
   place: (string | number)[],
   fields: readonly InputField[],
@@ -206,17 +210,17 @@ function findOther(
   if (entries.length === 0)
     return place.length > 0 || typeof value !== 'object' || value === null ? place : undefined
   for (const [key, inner] of entries) {
-    const other = findOther(inner, [...place, Array.isArray(value) ? Number(key) : key], inside)
+    const other = findUnnamedPart(inner, [...place, Array.isArray(value) ? Number(key) : key], inside)
     if (other) return other
   }
   return undefined
 }
 
-/** By own properties only. */
-function valueAt(value: unknown, path: readonly (string | number)[]): unknown {
+/** Returns the value at a path. Reads own properties only. */
+function getValue(value: unknown, path: readonly (string | number)[]): unknown {
   let inner = value
   for (const step of path) {
-    if (!hasKindFor(inner, step) || !Object.hasOwn(inner, step)) return undefined
+    if (!canHaveField(inner, step) || !Object.hasOwn(inner, step)) return undefined
     inner = (inner as Record<string | number, unknown>)[step]
   }
   return inner

@@ -4,10 +4,10 @@ import { isStop, readStopReason, type SessionEvent } from '../../wire/sessions/s
 import { briefly } from '../plain-name.ts'
 import {
   type Decision,
-  decide,
-  explain,
-  longestInput as longestAllowed,
-  type Pace,
+  decideByPolicy,
+  explainMismatch,
+  maxInputLength as longestAllowed,
+  type Pauser,
   type Policy,
   type ToolCall,
 } from '../policy/policy.ts'
@@ -61,7 +61,7 @@ export interface Rules {
   policy: Policy
   /** Commands that carry out tool uses here, by the tool's name. */
   tools: ReadonlyMap<string, string>
-  pace?: Pace
+  pace?: Pauser
 }
 
 /** What was decided about a tool use, and by whom. */
@@ -78,10 +78,10 @@ export interface Judgement {
 
 /** A command for a tool counts as a rule that allows it. A stricter rule wins. */
 export async function judge(use: Use, { policy, tools, pace }: Rules): Promise<Judgement> {
-  const { decision, reason, rule } = await decide(policy, use, pace)
+  const { decision, reason, rule } = await decideByPolicy(policy, use, pace)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
   if (carrierOf(use, tools) === 'command' && !use.isUnclear) return { use, decision: 'allow', by: 'tool' }
-  const why = decision === 'allow' ? undefined : explain(policy, use)
+  const why = decision === 'allow' ? undefined : explainMismatch(policy, use)
   return { use, decision, by: 'default', reason, why }
 }
 

@@ -4,7 +4,7 @@ import { yieldToSignals } from '../../io/input.ts'
 import { durationForms, parseDuration } from '../../settings/duration.ts'
 import { readSettings } from '../../settings/resolve.ts'
 import { requireTime } from '../patience.ts'
-import { createPace, type Policy } from '../policy/policy.ts'
+import { createPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionOptions, sessionParts } from '../session.ts'
@@ -34,7 +34,7 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
-  const pace = createPace(async () => {
+  const pace = createPauser(async () => {
     await yieldToSignals()
     requireTime({ context, caller: context.limit })
   })

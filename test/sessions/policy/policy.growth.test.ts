@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { decide } from '../../../src/sessions/policy/policy.ts'
+import { decideByPolicy } from '../../../src/sessions/policy/policy.ts'
 import { readPolicy } from '../../../src/sessions/policy/policy-file.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
 import { growsWithItsText } from '../../harness/steps.ts'
@@ -19,7 +19,7 @@ test.each([
     await growsWithItsText(async (size) => {
       const input = { t: unit.repeat(size) }
       const call = { name: 'x', input, inputText: JSON.stringify(input), isMcp: false, isUnclear: false }
-      expect(await decide(policy, call)).toBeDefined()
+      expect(await decideByPolicy(policy, call)).toBeDefined()
     })
   }
 })

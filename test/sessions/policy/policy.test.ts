@@ -1,7 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createMatcher, longestPattern, mostStars } from '../../../src/sessions/policy/pattern.ts'
-import { createRule, decide, type Policy, type ToolCall } from '../../../src/sessions/policy/policy.ts'
+import { createMatcher, maxPatternLength, maxStars } from '../../../src/sessions/policy/pattern.ts'
+import {
+  createRule,
+  decideByPolicy,
+  type Policy,
+  type ToolCall,
+} from '../../../src/sessions/policy/policy.ts'
 import { readPolicy } from '../../../src/sessions/policy/policy-file.ts'
 
 const read = (policy: unknown) => readPolicy(JSON.stringify(policy), 'policy.json')
@@ -20,7 +25,7 @@ const bash = (command: unknown) => call('bash', { command })
 /** What a policy of one rule that allows, and whose default is to deny, says of a call. */
 async function isAllowed(rule: object, about: ToolCall): Promise<boolean> {
   const policy = await read({ rules: [{ ...rule, decision: 'allow' }], default: { decision: 'deny' } })
-  return (await decide(policy, about)).decision === 'allow'
+  return (await decideByPolicy(policy, about)).decision === 'allow'
 }
 
 /** The call as an example of a rule, which has to match it or to miss it. */
@@ -178,14 +183,14 @@ describe('a deny is wide', () => {
     ['nor another server', { tool: 'x', server: 'a' }, call('x', {}, { isMcp: true, server: 'b' }), false],
   ])('%s', async (_, rule, about, isDenied) => {
     const policy = await read({ rules: [{ ...rule, decision: 'deny' }], default: { decision: 'allow' } })
-    expect((await decide(policy, about)).decision === 'deny').toBe(isDenied)
+    expect((await decideByPolicy(policy, about)).decision === 'deny').toBe(isDenied)
   })
 })
 
 test('a default that allows does not allow an unclear input', async () => {
   const policy = await read({ rules: [], default: { decision: 'allow' } })
-  expect(await decide(policy, call('x'))).toEqual({ decision: 'allow' })
-  expect(await decide(policy, call('x', {}, { isUnclear: true }))).toEqual({
+  expect(await decideByPolicy(policy, call('x'))).toEqual({ decision: 'allow' })
+  expect(await decideByPolicy(policy, call('x', {}, { isUnclear: true }))).toEqual({
     decision: 'ask',
     reason:
       'the input has a key twice, is nested too deep, is longer than 100,000 characters, or is one of two',
@@ -194,7 +199,7 @@ test('a default that allows does not allow an unclear input', async () => {
 
 test('a default that denies denies an unclear input, too, and says why', async () => {
   const policy = await read({ rules: [], default: { decision: 'deny', reason: 'not here' } })
-  expect(await decide(policy, call('x', {}, { isUnclear: true }))).toEqual({
+  expect(await decideByPolicy(policy, call('x', {}, { isUnclear: true }))).toEqual({
     decision: 'deny',
     reason: 'not here',
   })
@@ -205,11 +210,15 @@ test('what is decided names its rule and the reason of that', async () => {
     { tool: 'y', decision: 'deny' },
     { tool: 'x', decision: 'deny', reason: 'no' },
   ]
-  expect(await decide(await read({ rules }), call('x'))).toEqual({ decision: 'deny', reason: 'no', rule: 1 })
+  expect(await decideByPolicy(await read({ rules }), call('x'))).toEqual({
+    decision: 'deny',
+    reason: 'no',
+    rule: 1,
+  })
 })
 
 test('without a default it asks', async () => {
-  expect(await decide(await read({ rules: [] }), call('x'))).toEqual({ decision: 'ask' })
+  expect(await decideByPolicy(await read({ rules: [] }), call('x'))).toEqual({ decision: 'ask' })
 })
 
 /** Slow and plain: what a pattern means, as a regular expression. */
@@ -303,7 +312,9 @@ test('the strictest rule that matches counts, in any order', async () => {
           )
           .map(({ decision }) => decision)
         const [expected = 'ask'] = (['deny', 'ask', 'allow'] as const).filter((each) => found.includes(each))
-        expect((await decide(policy, call(name, { t: text }))).decision).toBe(name === '' ? 'ask' : expected)
+        expect((await decideByPolicy(policy, call(name, { t: text }))).decision).toBe(
+          name === '' ? 'ask' : expected,
+        )
       },
     ),
     { numRuns: 2000 },
@@ -319,7 +330,7 @@ test('whatever the text, a star of an allow does not cross an operator, a contro
   const policy = await read({ rules: [{ tool: 'x', input: { t: 'git *' }, decision: 'allow' }] })
   await fc.assert(
     fc.asyncProperty(anything, async (text) => {
-      const { decision } = await decide(policy, call('x', { t: `git ${text}` }))
+      const { decision } = await decideByPolicy(policy, call('x', { t: `git ${text}` }))
       const isUnsafe =
         /[;|&$()<>`\\!{}%^\n\r\u2028\u202e\u0000]/.test(text) || `/${text}/`.split(/[/ ]/).includes('..')
       expect(decision === 'allow' && isUnsafe).toBe(false)
@@ -440,7 +451,7 @@ test.each([
 })
 
 test('a pattern may have as many stars as that, where ** is one, and be as long', async () => {
-  const stars = 'a**'.repeat(mostStars)
-  const tool = stars + 'x'.repeat(longestPattern - stars.length)
+  const stars = 'a**'.repeat(maxStars)
+  const tool = stars + 'x'.repeat(maxPatternLength - stars.length)
   expect(await isAllowed({ tool, server: tool }, call(tool, {}, { isMcp: true, server: tool }))).toBe(true)
 })
