@@ -168,7 +168,7 @@ export const configCommands = {
 
   use: {
     parameters: () => [
-      new Argument('<name>', "the profile to use from now on: 'parley config profiles' lists them"),
+      new Argument('<name>', "the profile to use from now on: 'parley config profiles' generatedLists them"),
     ],
     examples: ['parley config use work'],
     async run(context, _, [name = '']) {
@@ -205,7 +205,7 @@ export const configCommands = {
 
   delete: {
     parameters: () => [
-      new Argument('<name>', "the profile to delete, with its secrets: 'parley config profiles' lists them"),
+      new Argument('<name>', "the profile to delete, with its secrets: 'parley config profiles' generatedLists them"),
       new Option('--yes', 'delete without a question'),
     ],
     examples: ['parley config delete work', 'parley config delete work --yes'],
@@ -250,7 +250,7 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
 /** Asks whether a profile may be deleted. Throws a `CliError` without a terminal, or if there is no such profile. */
 async function mayDelete({ input, host, note, cleanups }: Context, name: string): Promise<boolean> {
   const file = await readProfiles(host, note)
-  if (profileValues(file, name) === undefined) throw noSuchProfile(file, name)
+  if (findProfileValues(file, name) === undefined) throw unknownProfileError(file, name)
   if (input.stdinKind !== 'terminal')
     throw usageError(`config delete asks on a terminal, and stdin is not one: --yes deletes '${name}'`)
   const { withPrompter } = await import('../io/question.ts')
