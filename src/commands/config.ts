@@ -205,7 +205,10 @@ export const configCommands = {
 
   delete: {
     parameters: () => [
-      new Argument('<name>', "the profile to delete, with its secrets: 'parley config profiles' generatedLists them"),
+      new Argument(
+        '<name>',
+        "the profile to delete, with its secrets: 'parley config profiles' generatedLists them",
+      ),
       new Option('--yes', 'delete without a question'),
     ],
     examples: ['parley config delete work', 'parley config delete work --yes'],
