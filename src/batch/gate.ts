@@ -63,7 +63,7 @@ function chooseLine({ gate, waiting, next }: State): BatchLine | undefined {
   return hasTried ? (fresh ?? first) : (first ?? fresh)
 }
 
-const limitReached = ({ tokens }: State['tally'], { mostTokens }: BatchLimits) =>
+export const limitReached = ({ tokens }: State['tally'], { mostTokens }: BatchLimits) =>
   new CliError(
     'stopped',
     `the answers took ${tokensInWords(tokens)}, and --max-total-tokens is ${mostTokens}`,

@@ -28,8 +28,13 @@ export interface LineAnswer {
 export interface LineCall {
   model: string
   body: Uint8Array
-  /** Sends it, once, and counts what it spends. Throws a `CliError`: the batch decides whether to try again. */
-  ask(line: BatchLine): Promise<LineAnswer>
+  /**
+   * Sends it, once, and the requests that continue its answer if `requireNext` does not throw. Counts what they spend. Throws
+   * a `CliError`: the batch decides whether to try again, which continues where the answer was.
+   */
+  ask(line: BatchLine, requireNext: () => void): Promise<LineAnswer>
+  /** Text of an answer that is not whole yet. */
+  getPartialAnswer?(): string | undefined
 }
 
 /** Makes the call of a line. Throws a usage error if none can be made of it. */
@@ -45,6 +50,8 @@ export interface BatchLine {
   call: LineCall
   /** In this run. */
   spent: Spent
+  /** Number of `spent.tokens` that the tally has. */
+  talliedTokens?: number
   /** How long its last request took. */
   seconds: number
   /** How many of its requests failed, but for those after which all paused. */

@@ -12,6 +12,7 @@ import {
   fail,
   type Gate,
   leave,
+  limitReached,
   refuse,
   type State,
 } from './gate.ts'
@@ -95,6 +96,8 @@ export class BatchRun implements State {
       // Not waited for: a pipe may be silent for ever.
       this.#lines.return?.().catch(() => {})
     }
+    // Lines that are not asked again have received something that was paid for.
+    for (const line of this.waiting) if (line.failure) await this.#end(line, line.failure)
     return { stop: this.#reason, failure: this.#firstToPass ?? this.#first }
   }
 
@@ -147,7 +150,8 @@ export class BatchRun implements State {
     })
     for (const line of this.#asked) {
       this.#asked.delete(line)
-      this.#start(this.#end(line, line.failure ?? error))
+      const answer = line.call.getPartialAnswer?.()
+      this.#start(this.#end(line, line.failure ?? (answer ? error.with({ answer }) : error)))
     }
   }
 
@@ -178,11 +182,13 @@ export class BatchRun implements State {
       const ticket = this.gate.pause.number
       this.#asked.add(line)
       const start = this.#options.timers.now()
-      const { tokens } = line.spent
-      const came = await line.call.ask(line).catch((error: unknown) => ({ error }))
+      line.failure = undefined
+      const came = await line.call
+        .ask(line, () => this.#requireNext(line))
+        .catch((error: unknown) => ({ error }))
       // The deadline may have cut it meanwhile.
       if (!this.#asked.delete(line)) return
-      this.tally.tokens += line.spent.tokens - tokens
+      this.#tallyTokens(line)
       this.#tellUnmetered(line)
       const now = this.#options.timers.now()
       line.seconds = (now - start) / 1000
@@ -196,13 +202,28 @@ export class BatchRun implements State {
         this.#asked.add(line)
         await this.#options.timers.wait(next)
         if (!this.#asked.delete(line)) return
-        line.failure = undefined
       }
       const isPaused = this.gate.outage !== undefined || this.#options.timers.now() < this.gate.pause.until
-      if (next === 'wait' || isPaused) break
+      if (next !== 'wait' && !isPaused) continue
+      // It becomes the result, with what was paid for, if the line is not asked again.
+      line.failure = line.spent.answers > 0 && came.error instanceof CliError ? came.error : undefined
+      break
     }
     this.waiting.push(line)
     this.gate = leave(this.gate)
+  }
+
+  #tallyTokens(line: BatchLine): void {
+    const { tokens } = line.spent
+    this.tally.tokens += tokens - (line.talliedTokens ?? 0)
+    line.talliedTokens = tokens
+  }
+
+  /** Throws if an answer that is not whole is not continued. */
+  #requireNext(line: BatchLine): void {
+    this.#tallyTokens(line)
+    if (!this.#asked.has(line)) throw new CliError('stopped', 'the deadline passed', { deadline: true })
+    if (this.tally.tokens >= this.limits.mostTokens) throw limitReached(this.tally, this.limits)
   }
 
   /** What becomes of a line whose request failed: its failure, or it waits with all others, or for so many milliseconds. */

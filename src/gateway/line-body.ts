@@ -10,9 +10,9 @@ import { createSecretRenewal } from '../http/credentials.ts'
 import { pathSegment } from '../http/request.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { endpoints } from '../wire/endpoints.ts'
-import type { HttpResponse } from '../wire/exchange.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { type BodyFlags, readBodyFlags } from './body-flags.ts'
+import type { SendPart } from './long-answer.ts'
 
 /** What one line of a batch asks for: a prompt, or a whole body. */
 export type LineQuestion = { model?: string } & ({ prompt: string } | { body: string })
@@ -42,6 +42,9 @@ export interface AskedLine {
   index: number
   spent: Spent
 }
+
+/** Throws a `CliError` if the batch sends no further request for an unfinished answer. */
+export type RequireNext = () => void
 
 /** What is told while an answer is read. */
 export interface LineEvents {
@@ -88,20 +91,18 @@ export async function createLineCaller(
       if (line.model !== undefined) pathSegment('model', line.model)
       return { model: line.model ?? model(), body: await bodyOf(line) }
     },
-    /** Sends the request of a line, and counts what it spends. */
-    send: <T>(
-      request: LineRequest,
-      { index, spent }: AskedLine,
-      read: (response: HttpResponse, events: LineEvents) => Promise<T>,
-    ): Promise<T> => {
-      const events: LineEvents = {
-        onSummary: (summary) => countAnswer(spent, context.summary, summary),
-        onAssumed: () => warnAssumed(index),
-      }
-      return withFreshSecret(() => {
-        spent.attempts++
-        return caller.call(endpoint, requestOf(request), (response) => read(response, events))
-      })
-    },
+    /** Counts what the answers to a line spend. */
+    createEvents: ({ index, spent }: AskedLine): LineEvents => ({
+      onSummary: (summary) => countAnswer(spent, context.summary, summary),
+      onAssumed: () => warnAssumed(index),
+    }),
+    /** Returns a function that sends the requests of a line. */
+    createSend:
+      (model: string, { spent }: AskedLine): SendPart =>
+      (body, read) =>
+        withFreshSecret(() => {
+          spent.attempts++
+          return caller.call(endpoint, requestOf({ model, body }), read)
+        }),
   }
 }

@@ -1,4 +1,4 @@
-import { cutOf, lackOf } from '../../content/footer.ts'
+import { cutOf, type Demand, lackOf } from '../../content/footer.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
@@ -8,6 +8,7 @@ import type { Timers } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
+import type { Holding } from '../../wire/gateway/answer-forms.ts'
 import { notUnderstoodError } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { readAnswerBody } from '../answer-body.ts'
@@ -17,7 +18,9 @@ import {
   type LineEvents,
   type LineQuestion,
   type LineRequest,
+  type RequireNext,
 } from '../line-body.ts'
+import { type AnswerPart, LongAnswer } from '../long-answer.ts'
 import { type ChatOptions, chooseModel, readSchema } from './chat.ts'
 
 /** Makes what asks a model for each line of a batch. Throws a usage error. */
@@ -32,18 +35,28 @@ export async function readChatLines(
   const model = () => chooseModel(options.model, values)
   const common = { endpoint: endpoints.chat, options, words, model, schema }
   const caller = await createLineCaller(context, settings, common)
-  const reading = { isRaw: flags.raw, failOnCut: options.failOnCut ?? values.failOnCut, schema, timers }
+  const { raw: isRaw } = flags
+  const failOnCut = options.failOnCut ?? values.failOnCut
+  const demand = failOnCut ? 'uncut' : isRaw || schema ? 'anything' : 'text'
 
-  /** `misfits` are the answers that did not fit the schema: a retry of the line continues after them. */
-  async function ask(request: LineRequest, misfits: Mismatch[], line: AskedLine) {
-    const earlier = misfits.values()
+  async function ask(request: LineRequest, state: LineState, line: AskedLine, requireNext: RequireNext) {
+    const earlier = state.mismatches.values()
+    const { onSummary, onAssumed } = caller.createEvents(line)
+    const send = caller.createSend(request.model, line)
     const askOnce = async (body: Uint8Array, isLast: boolean) => {
       const known = earlier.next()
       if (!known.done) return known.value
-      const answer = await caller.send({ ...request, body }, line, (response, events) =>
-        readLine(response, { ...reading, ...events, isLast }),
-      )
-      if ('failure' in answer) misfits.push(answer)
+      state.parts ??= new ReceivedParts(body)
+      const { parts } = state
+      const read = (response: HttpResponse) => parts.read(response, { isRaw, onSummary, timers })
+      const finish = () => parts.finish({ demand, schema, isLast, onAssumed })
+      const answer = await parts.answer
+        .receive(send, { read, finish }, { requireNext, isRepeated: true })
+        .catch((error: unknown) => {
+          throw parts.addTo(error)
+        })
+      state.parts = undefined
+      if ('failure' in answer) state.mismatches.push(answer)
       return answer
     }
     const answer = await (schema
@@ -57,67 +70,119 @@ export async function readChatLines(
     ...caller,
     async prepare(question: LineQuestion) {
       const request = await caller.build(question)
-      const misfits: Mismatch[] = []
-      return { ...request, ask: (line: AskedLine) => ask(request, misfits, line) }
+      const state: LineState = { mismatches: [], parts: undefined }
+      return {
+        ...request,
+        ask: (line: AskedLine, requireNext: RequireNext) => ask(request, state, line, requireNext),
+        getPartialAnswer: () => state.parts?.text,
+      }
     },
   }
 }
 
-interface LineReading extends LineEvents {
+/** Answers that a line has received: a retry of the line continues after them. */
+interface LineState {
+  /** Answers that did not match the schema. */
+  mismatches: Mismatch[]
+  /** The answer that is not whole yet. */
+  parts: ReceivedParts | undefined
+}
+
+interface PartReading extends Pick<LineEvents, 'onSummary'> {
   isRaw: boolean | undefined
-  failOnCut: boolean
-  schema: AnswerSchema | undefined
-  /** An answer that does not fit is a failure. */
-  isLast: boolean
   timers: Timers
 }
 
-/** Reads a whole answer as the result of a line. Throws a `CliError`, with what came of an answer that is not whole. */
-async function readLine(
-  response: HttpResponse,
-  { isRaw, failOnCut, schema, isLast, onSummary, onAssumed, timers }: LineReading,
-) {
-  const contentType = response.headers['content-type'] ?? ''
-  const pieces: string[] = []
-  const body = isRaw ? collectBody() : undefined
-  const decoder = createAnswerDecoder(contentType, { text: (text) => void pieces.push(text), raw: undefined })
-  const { summary } = decoder
-  function take(chunk: Uint8Array): void {
-    body?.add(chunk)
-    decoder.push(chunk)
-  }
-  let end: { isAssumed: boolean }
-  try {
-    end = await readAnswerBody(response, decoder, { take, takesRest: () => true, timers })
-    decoder.end()
-  } catch (error) {
-    if (usageOf(summary)) onSummary(summary)
-    // An error of the service's is a body of its own.
-    const hasBody = error instanceof CliError && error.details.body !== undefined
-    throw withPart(error, pieces.join('') || (hasBody ? '' : startOf(decoder.unread())))
-  }
-  onSummary(summary)
-  const text = pieces.join('')
-  const cut = cutOf({ summary, ...end })
-  const isBlank = text.trim() === ''
-  const demand = failOnCut ? 'uncut' : isRaw || schema ? 'anything' : 'text'
-  const lack = lackOf({ summary, isBlank, holds: decoder.holds, ...end }, demand)
-  // What has no text may hold something else that was paid for.
-  if (lack !== undefined)
-    throw notUnderstoodError(lack).with({ answer: isBlank ? startOf(decoder.unread()) : text })
-  if (end.isAssumed) onAssumed()
-  const checked = await schema?.check(text, cut)
-  const { model, stopReason } = summary
-  const known = { model, stopReason }
-  if (checked && 'failure' in checked) {
-    if (isLast) throw checked.failure
-    return { ...known, ...checked }
-  }
-  const content = body ? { response: readJson(body.bytes(), contentType) } : (checked ?? { text })
-  return { ...known, content }
+interface AnswerJudging extends Pick<LineEvents, 'onAssumed'> {
+  demand: Demand
+  schema: AnswerSchema | undefined
+  /** A mismatch is a failure. */
+  isLast: boolean
 }
 
-const withPart = (error: unknown, answer: string): unknown =>
+/** Parts of one answer, which become the result of a line. */
+class ReceivedParts {
+  readonly answer: LongAnswer
+  /** Text of all parts that are whole. */
+  text = ''
+  /** With `--raw`. */
+  readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
+  readonly #holds = new Set<Holding>()
+  #isAssumed = false
+  #unread: () => Uint8Array = () => new Uint8Array()
+
+  constructor(body: Uint8Array) {
+    this.answer = new LongAnswer(body)
+  }
+
+  /** Throws a `CliError`, with the received text, if the part is not whole. */
+  async read(response: HttpResponse, { isRaw, onSummary, timers }: PartReading): Promise<AnswerPart> {
+    const contentType = response.headers['content-type'] ?? ''
+    const pieces: string[] = []
+    const body = isRaw ? collectBody() : undefined
+    const decoder = createAnswerDecoder(contentType, {
+      text: (text) => void pieces.push(text),
+      raw: undefined,
+    })
+    const { summary, holds, received } = decoder
+    this.#unread = decoder.unread
+    function take(chunk: Uint8Array): void {
+      body?.add(chunk)
+      decoder.push(chunk)
+    }
+    try {
+      const { isAssumed } = await readAnswerBody(response, decoder, { take, takesRest: () => true, timers })
+      decoder.end()
+      this.#isAssumed ||= isAssumed
+    } catch (error) {
+      if (usageOf(summary)) onSummary(summary)
+      // An error of the service's is a body of its own.
+      const hasBody = error instanceof CliError && error.details.body !== undefined
+      const text = this.text + pieces.join('')
+      throw withAnswer(error, text || (hasBody ? '' : startOf(decoder.unread())))
+    }
+    onSummary(summary)
+    this.text += pieces.join('')
+    for (const what of holds) this.#holds.add(what)
+    if (body) this.#bodies.push({ bytes: body.bytes(), contentType })
+    return { summary, hasContent: received() > 0 || [...holds].some((what) => what !== 'thoughts') }
+  }
+
+  /** Throws a `CliError`, with the text, if the answer is less than what is demanded. */
+  async finish({ demand, schema, isLast, onAssumed }: AnswerJudging) {
+    const { text } = this
+    const { summary } = this.answer
+    const end = { summary, holds: this.#holds, isAssumed: this.#isAssumed, isBlank: text.trim() === '' }
+    const lack = lackOf(end, demand)
+    // What has no text may hold something else that was paid for.
+    if (lack !== undefined)
+      throw notUnderstoodError(lack).with({ answer: end.isBlank ? startOf(this.#unread()) : text })
+    if (this.#isAssumed) onAssumed()
+    const checked = await schema?.check(text, cutOf(end))
+    const { model, stopReason } = summary
+    const known = { model, stopReason }
+    if (checked && 'failure' in checked) {
+      if (isLast) throw checked.failure
+      return { ...known, ...checked }
+    }
+    return { ...known, content: this.#readResponse() ?? checked ?? { text } }
+  }
+
+  /** Several responses are a list. */
+  #readResponse(): { response: string } | undefined {
+    const [first, ...more] = this.#bodies.map(readJson)
+    if (first === undefined) return undefined
+    return { response: more.length === 0 ? first : `[${[first, ...more].join(',')}]` }
+  }
+
+  /** Adds the text of the whole parts to a failure that has none. */
+  addTo(error: unknown): unknown {
+    const hasAnswer = error instanceof CliError && error.details.answer !== undefined
+    return hasAnswer ? error : withAnswer(error, this.text)
+  }
+}
+
+const withAnswer = (error: unknown, answer: string): unknown =>
   error instanceof CliError && answer !== '' ? error.with({ answer }) : error
 
 /** A longer body would not fit into a result, whose line is one text. Bytes. */
@@ -126,12 +191,12 @@ const longestKept = 64 * 1024 * 1024
 const startOf = (body: Uint8Array): string => new TextDecoder().decode(body.subarray(0, longestKept))
 
 /** Throws a `CliError`, with the answer, if it cannot stand in a line of JSON. */
-function readJson(bytes: Uint8Array, contentType: string): string {
+function readJson({ bytes, contentType }: { bytes: Uint8Array; contentType: string }): string {
   const text = new TextDecoder().decode(bytes)
   try {
     parseReceivedBody(text, contentType)
   } catch (error) {
-    throw withPart(error, text)
+    throw withAnswer(error, text)
   }
   return text
 }

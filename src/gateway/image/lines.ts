@@ -41,7 +41,8 @@ export async function readImageLines(
           const destination = context.flags.raw
             ? undefined
             : await chooseDestination(quiet, { output: folder, name, replaces: options.force ?? false })
-          return caller.send(request, line, (response, events) =>
+          const events = caller.createEvents(line)
+          return caller.createSend(request.model, line)(request.body, (response) =>
             destination ? readLine(quiet, response, destination, events) : readRaw(quiet, response, events),
           )
         },

@@ -1,0 +1,183 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { CliError } from '../../src/errors.ts'
+import type { Exchange } from '../../src/wire/exchange.ts'
+import { continued, events, inTurn, piece, used, whole } from '../gateway/parts.ts'
+import { createPatientClock } from '../harness/clock.ts'
+import { answering, run, temporaryFolder } from '../harness/run.ts'
+
+const noAnswer: Exchange = async (_, onSent) => {
+  onSent?.()
+  throw new CliError('unknown', 'the connection was closed before an answer')
+}
+
+const noConnection: Exchange = async () => {
+  throw new CliError('not-sent', 'the connection was refused')
+}
+
+/** Runs a batch of these prompts, one after the other. */
+async function runBatch(
+  prompts: string[],
+  flags: string[],
+  exchange: Exchange,
+  files: Record<string, string> = {},
+) {
+  const cwd = temporaryFolder()
+  const input = prompts.map((prompt) => `${JSON.stringify(prompt)}\n`).join('')
+  for (const [name, content] of Object.entries({ in: input, ...files }))
+    writeFileSync(join(cwd, name), content)
+  const argv = [
+    'chat',
+    '--batch',
+    'in',
+    '--results',
+    'r',
+    '--concurrency',
+    '1',
+    '--report',
+    'report',
+    ...flags,
+  ]
+  const ended = await run(argv, { cwd, exchange, timers: createPatientClock() })
+  const read = (name: string) => readFileSync(join(cwd, name), 'utf8')
+  const results = read('r')
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line))
+  const tokens = ended.requests.map(({ text }) => JSON.parse(text).continuationToken)
+  return { ...ended, cwd, results, tokens, report: JSON.parse(read('report')) }
+}
+
+describe('a line whose answer ends with CONTINUATION', () => {
+  test('is continued, with usage summed and requests counted', async () => {
+    const exchange = inTurn(
+      piece('One, ', continued('t1'), used(10, 100)),
+      events(piece('two, ', continued('t2'), used(10, 200))),
+      piece('three.', whole, used(10, 3)),
+    )
+    const { code, results, tokens, report } = await runBatch(['count'], [], exchange)
+    expect([code, tokens]).toEqual([0, [undefined, 't1', 't2']])
+    expect(results).toMatchObject([
+      {
+        ok: true,
+        text: 'One, two, three.',
+        stopReason: 'STOP',
+        attempts: 3,
+        usage: { inputTokens: 30, outputTokens: 303, totalTokens: 333 },
+      },
+    ])
+    expect(report).toMatchObject({ attempts: 3, usage: { totalTokens: 333 } })
+  })
+
+  test('has a list of all responses with --raw, and the summed usage', async () => {
+    const bodies = [
+      piece('a', continued('t1'), used(10, 1)),
+      piece('b', whole, used(10, 2)),
+      piece('c', whole, used(1, 1)),
+    ]
+    const { code, results } = await runBatch(['x', 'y'], ['--raw'], inTurn(...bodies))
+    const [first, second, third] = bodies.map((body) => JSON.parse(body))
+    expect(code).toBe(0)
+    expect(results).toMatchObject([
+      { ok: true, response: [first, second], usage: { totalTokens: 23 }, attempts: 2 },
+      { ok: true, response: third, attempts: 1 },
+    ])
+  })
+
+  test('is checked against a schema as a whole', async () => {
+    const exchange = inTurn(piece('{"n":', continued('t1')), piece('1}', whole))
+    const { code, results } = await runBatch(['x'], ['--schema', 's'], exchange, {
+      s: '{"required":["n"]}',
+    })
+    expect([code, results]).toMatchObject([0, [{ ok: true, json: { n: 1 } }]])
+  })
+
+  test.each([
+    ['a rate limit', answering('{}', { status: 429, headers: { 'retry-after': '1' } })],
+    ['a refused connection', noConnection],
+    ['a failure of the service', answering('{}', { status: 500 })],
+  ])('continues after %s, and does not request the first part again', async (_, failure) => {
+    const exchange = inTurn(
+      piece('One, ', continued('t1'), used(10, 1)),
+      failure,
+      piece('two.', whole, used(10, 2)),
+    )
+    const { code, results, tokens } = await runBatch(['x'], [], exchange)
+    expect([code, tokens]).toEqual([0, [undefined, 't1', 't1']])
+    expect(results).toMatchObject([
+      { ok: true, text: 'One, two.', attempts: 3, usage: { inputTokens: 20, outputTokens: 3 } },
+    ])
+  })
+})
+
+describe('half an answer of a line is a failure, with its text in error.body, if its continuation', () => {
+  test.each<[what: string, answer: string | Exchange, code: number, body: string]>([
+    ['gets no answer', noAnswer, 10, 'Half'],
+    ['is refused', answering('{"error":{"message":"no"}}', { status: 400 }), 4, 'Half'],
+    ['has neither text nor a new token', piece('', continued('t1')), 8, 'Half'],
+    ['is cut', events(piece(' and more')), 8, 'Half and more'],
+    ['is an error', answering('{"error":{"status":"INTERNAL"}}'), 7, 'Half'],
+  ])('%s', async (_, answer, code, body) => {
+    const first = piece('Half', continued('t1'), used(10, 20))
+    const ended = await runBatch(['x'], ['--retries', '0'], inTurn(first, answer))
+    expect(ended.code).toBe(code)
+    expect(ended.results).toMatchObject([
+      { ok: false, error: { exit: code, attempts: 2, body }, usage: { totalTokens: 30 } },
+    ])
+  })
+
+  test('is not sent because the batch ends while all wait', async () => {
+    let count = 0
+    const exchange: Exchange = (...call) =>
+      ++count === 1 ? answering(piece('Half', continued('t1'), used(10, 20)))(...call) : noConnection(...call)
+    const ended = await runBatch(['x'], [], exchange)
+    expect(ended.code).toBe(9)
+    expect(ended.results).toMatchObject([{ ok: false, error: { body: 'Half' }, usage: { totalTokens: 30 } }])
+  })
+})
+
+test.each([
+  ['only with --retry-unknown', [], 10, 2],
+  ['with --retry-unknown', ['--retry-unknown'], 0, 3],
+])('a continuation that got no answer is repeated %s', async (_, flags, code, count) => {
+  const exchange = inTurn(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
+  const ended = await runBatch(['x'], flags, exchange)
+  expect([ended.code, ended.tokens]).toEqual([code, [undefined, 't1', 't1'].slice(0, count)])
+})
+
+test('--resume requests a line with half an answer again, from its start', async () => {
+  const { cwd, code } = await runBatch(['x'], [], inTurn(piece('Half', continued('t1')), noAnswer))
+  expect(code).toBe(10)
+  const argv = ['chat', '--batch', 'in', '--results', 'r', '--resume']
+  const ended = await run(argv, { cwd, exchange: inTurn(piece('Whole', whole)) })
+  expect([ended.code, ended.requests.length]).toEqual([0, 1])
+  expect(JSON.parse(ended.requests[0]?.text ?? '')).not.toHaveProperty('continuationToken')
+})
+
+test.each([
+  ['and stops the batch', ['x', 'y']],
+  ['also that of the last line', ['x']],
+])('--max-total-tokens ends an answer that is not whole: exit 15, %s', async (_, prompts) => {
+  const exchange = inTurn(
+    piece('One, ', continued('t1'), used(10, 40)),
+    piece('two, ', continued('t2'), used(10, 40)),
+  )
+  const ended = await runBatch(prompts, ['--max-total-tokens', '100'], exchange)
+  expect([ended.code, ended.requests.length]).toEqual([15, 2])
+  expect(ended.results).toMatchObject([
+    { ok: false, error: { exit: 15, body: 'One, two, ', attempts: 2 }, usage: { totalTokens: 100 } },
+  ])
+  expect(ended.err).toContain('--max-total-tokens is 100')
+})
+
+test('a line that the deadline cuts keeps the parts that it has received', async () => {
+  let count = 0
+  const exchange: Exchange = (...call) =>
+    ++count === 1 ? answering(piece('Half', continued('t1'), used(10, 20)))(...call) : new Promise(() => {})
+  const ended = await runBatch(['x'], ['--deadline', '5'], exchange)
+  expect(ended.code).toBe(15)
+  expect(ended.results).toMatchObject([
+    { ok: false, error: { exit: 10, deadline: true, body: 'Half' }, usage: { totalTokens: 30 } },
+  ])
+})
