@@ -5,13 +5,28 @@ import { type CliError, describeFileError } from '../errors.ts'
 import { type SavedPart, withSavedPart } from '../io/file-output.ts'
 import { writeFileAtomically } from '../io/temporary-file.ts'
 
-/** Keeps in the temporary folder what was paid for and could not be saved. Returns the failure, which then says where. */
-export const rescue = (
-  { host }: Context,
+/**
+ * Saves a paid answer in the temporary folder if it could not be saved elsewhere. Returns the failure with the file's name,
+ * or with the answer itself, images in base64, if it could not be saved there either.
+ */
+export function rescue(
+  { host }: Pick<Context, 'host'>,
   failure: CliError,
   bytes: Uint8Array,
   extension = 'bin',
-): CliError => withSavedPart(failure, keep(host, bytes, extension))
+): CliError {
+  const part = keep(host, bytes, extension)
+  const rescued = withSavedPart(failure, part)
+  if (part.name !== undefined || failure.details.answer !== undefined || bytes.length > longestInFailure)
+    return rescued
+  const encoding = ['json', 'txt'].includes(extension) ? 'utf8' : 'base64'
+  return rescued.with({
+    answer: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString(encoding),
+  })
+}
+
+/** The longest answer that a failure can have, in bytes: the failure becomes one line of JSON. */
+const longestInFailure = 64 * 1024 * 1024
 
 /** Keeps there the text of an answer that was not printed, all of it or the part that came; nothing if it is blank. */
 export const keepText = ({ host }: Pick<Context, 'host'>, text: string): SavedPart | undefined =>

@@ -55,10 +55,11 @@ async function createNetwork(
 ): Promise<Exchange> {
   const { host, cleanups, timers, warn, limit } = context
   const { values } = settings
-  const [{ createHttpExchange }, { createConnections }] = await Promise.all([
+  const [{ createHttpExchange }, { createConnections, loadClient }] = await Promise.all([
     import('./exchange.ts'),
     import('./connections.ts'),
   ])
+  if (isOneOfMany) await loadClient()
   if (host.env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
     warn('NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the check of TLS certificates: others may read everything')
   }

@@ -225,6 +225,8 @@ const passing = new Map([
   ['ETIMEDOUT', 'the connection timed out'],
   ['EHOSTUNREACH', 'no route to the host'],
   ['ENETUNREACH', 'the network is unreachable'],
+  ['EMFILE', 'too many files and connections are open (ulimit -n says how many may be)'],
+  ['ENFILE', 'too many files and connections are open on this machine'],
   ['EAI_AGAIN', 'the name cannot be looked up at the moment'],
 ])
 

@@ -8,6 +8,8 @@ export interface Connection extends PausableSocket {
   client: Client
   /** It has carried a request before, and the server may be about to close it. */
   isUsed: boolean
+  /** Number of failures before it was opened. After another failure it is not kept. */
+  failuresBefore?: number
 }
 
 export type Connections = ReturnType<typeof createConnections>
@@ -18,6 +20,18 @@ export type Connections = ReturnType<typeof createConnections>
  */
 export function createConnections(options: ConnectOptions, open?: ActiveSet<() => void>) {
   const idle = new Map<string, { connection: Connection; drop(): void }[]>()
+
+  /** Counts failures to open a connection. */
+  let failures = 0
+
+  function closeIdle(): void {
+    for (const { drop } of [...idle.values()].flat()) {
+      open?.delete(drop)
+      drop()
+    }
+    idle.clear()
+  }
+
   return {
     /** Throws as `openConnection` does; `signal` stops one that has to be opened. */
     async take(url: URL, signal: AbortSignal): Promise<Connection> {
@@ -31,11 +45,19 @@ export function createConnections(options: ConnectOptions, open?: ActiveSet<() =
         if (!isClosing(connection)) return connection
         close(connection)
       }
-      return connect(url, options, signal)
+      const failuresBefore = failures
+      try {
+        return { ...(await connect(url, options, signal)), failuresBefore }
+      } catch (error) {
+        // Too many may be open. Idle ones would hold descriptors that other requests, and files of images, need.
+        failures++
+        closeIdle()
+        throw error
+      }
     },
     /** Takes back one whose response is whole. */
     giveBack(url: URL, connection: Connection): void {
-      if (!open) {
+      if (!open || connection.failuresBefore !== failures) {
         close(connection)
         return
       }
@@ -68,4 +90,5 @@ async function connect(url: URL, options: ConnectOptions, signal: AbortSignal): 
   return { ...opened, client: createClient(url, opened.socket), isUsed: false }
 }
 
-const loadClient = () => import('./undici-client.ts')
+/** Loads undici. Call it before many connections are opened: while no descriptor is free, no code can be loaded. */
+export const loadClient = () => import('./undici-client.ts')

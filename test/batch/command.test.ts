@@ -1123,6 +1123,23 @@ describe('images', () => {
     expect(await run([...images, '-o', 'x.png', '-m', 'm'], { cwd })).toMatchObject({ code: 2, requests: [] })
   })
 
+  test('that no file can take are in their results, in base64', async () => {
+    const cwd = folderWith(1)
+    mkdirSync(join(cwd, 'o'))
+    const image = Buffer.from('89504e470d0a1a0a0000000d', 'hex').toString('base64')
+    const data = { inlineData: { mimeType: 'image/png', data: image } }
+    const body = JSON.stringify({ candidates: [{ content: { parts: [data] }, finishReason: 'STOP' }] })
+    const exchange: Exchange = async (request) => {
+      rmSync(join(cwd, 'o'), { recursive: true })
+      writeFileSync(join(cwd, 'o'), '')
+      return answering(body)(request)
+    }
+    const argv = ['image', '--batch', 'in.ndjson', '-m', 'painter', '-o', 'o/']
+    const { code, out } = await run(argv, { cwd, exchange, env: { TMPDIR: join(cwd, 'none') } })
+    expect(code).toBe(11)
+    expect(parse(out)).toMatchObject([{ ok: false, error: { kind: 'file', status: 200, body: image } }])
+  })
+
   test('a folder that cannot be written ends the batch', async () => {
     const cwd = folderWith(30)
     mkdirSync(join(cwd, 'pics'))

@@ -5,8 +5,16 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { makeCertificate } from '../faults/certificates.ts'
 import { createSteadyClock } from '../harness/clock.ts'
+import { start } from '../harness/process.ts'
 import { hurried, message, run, temporaryFolder } from '../harness/run.ts'
-import { response, type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
+import {
+  pointedAt,
+  response,
+  type Script,
+  type ScriptedServer,
+  type ServeOptions,
+  serve,
+} from '../harness/server.ts'
 
 interface Line {
   index: number
@@ -206,3 +214,44 @@ test('1,000 requests over 16 places leave nothing behind', async () => {
   process.off('warning', listen)
   expect([code, seen.size, server.sockets.size, warnings]).toEqual([0, 16, 0, []])
 })
+
+const picture = Buffer.from('89504e470d0a1a0a0000000d', 'hex').toString('base64')
+const withPicture = JSON.stringify({
+  candidates: [
+    { content: { parts: [{ inlineData: { mimeType: 'image/png', data: picture } }] }, finishReason: 'STOP' },
+  ],
+})
+
+test.each([
+  ['chat', [], undefined],
+  ['image', ['-m', 'painter', '-o', 'images/'], withPicture],
+])(
+  'a batch of %s with more slots than free descriptors waits, halves its concurrency and finishes (needs sh)',
+  async (command, flags, body) => {
+    const held: (() => void)[] = []
+    const server = await serve((socket, request) => {
+      // The answers wait until the process can open no more connections.
+      held.push(() => socket.write(body ? response(body) : answerTo(request)))
+      if (isScarce) answerHeld()
+    })
+    onTestFinished(() => server.close())
+    let isScarce = false
+    const answerHeld = () => {
+      for (const answer of held.splice(0)) answer()
+    }
+    const cwd = temporaryFolder()
+    const prompts = Array.from({ length: 100 }, (_, at) => JSON.stringify(`p ${at + 1} of it`))
+    writeFileSync(join(cwd, 'in.ndjson'), prompts.join('\n'))
+    const argv = [command, '--batch', 'in.ndjson', '--results', 'r.ndjson', '--concurrency', '64', ...flags]
+    const { child, ended } = start(argv, { cwd, env: pointedAt(server), before: 'ulimit -n 44' })
+    child.stderr?.on('data', (chunk) => {
+      isScarce ||= String(chunk).includes('too many files and connections are open')
+      if (isScarce) answerHeld()
+    })
+    const { code, err } = await ended
+    expect(code, err).toBe(0)
+    expect(err).toMatch(/too many files and connections are open .*; all wait [\d.]+ s, then 32 at a time/)
+    expect(err).toContain('100 ok · 0 failed')
+    expect([server.requests.length, timesAsked(server)]).toEqual([100, [1]])
+  },
+)

@@ -4,6 +4,7 @@ import type { Context } from '../../context.ts'
 import { asFileError, CliError, hasCode, usageError } from '../../errors.ts'
 import { absolutePath, findReplaceProblem, findTarget, isFolderName } from '../../io/paths.ts'
 import { createFileAtomically } from '../../io/temporary-file.ts'
+import type { Timers } from '../../timers.ts'
 import { disagrees } from './format.ts'
 
 /** Where images are saved. */
@@ -51,7 +52,7 @@ function toStdout({ output }: Context): Destination {
 
 /** Files named from the prompt, each with the next free number. */
 async function toFolder(
-  { host, cleanups }: Context,
+  { host, cleanups, timers }: Context,
   folder: string,
   name: string,
   replaces: boolean,
@@ -68,8 +69,8 @@ async function toFolder(
           const file = `${numbered(name, ++count)}.${extension}`
           const target = resolve(path, file)
           if (findReplaceProblem(target, host.uid, replaces)) continue
-          if (await createFileAtomically(target, { bytes, replaces, uid: host.uid, cleanups }))
-            return folder + file
+          const create = () => createFileAtomically(target, { bytes, replaces, uid: host.uid, cleanups })
+          if (await retryWhileOutOfDescriptors(timers, create)) return folder + file
         }
       }),
   }
@@ -112,6 +113,20 @@ async function requireFolder(path: string, mayBeMade: boolean): Promise<void> {
     const isLast = !mayBeMade || above === path
     if (isLast || !hasCode(error, 'ENOENT')) throw error
     await requireFolder(above, true)
+  }
+}
+
+const maxRetries = 100
+
+/** Many requests of a batch may hold all descriptors for a moment. */
+async function retryWhileOutOfDescriptors<T>(timers: Timers, work: () => Promise<T>): Promise<T> {
+  for (let retries = 0; ; retries++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (retries === maxRetries || !hasCode(error, 'EMFILE', 'ENFILE')) throw error
+      await timers.wait(100)
+    }
   }
 }
 

@@ -49,6 +49,7 @@ function summarize(failures: CliError[], count: number): CliError {
     sent: 'yes',
     problems,
     kept: failures.flatMap(({ details: { kept } }) => kept ?? []),
+    answer: failures.flatMap(({ details: { answer } }) => answer ?? []).join('\n') || undefined,
   })
 }
 
