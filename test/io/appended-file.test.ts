@@ -10,7 +10,7 @@ function open(text: string): AppendedFile {
   return new AppendedFile({ path, name: 'file' })
 }
 
-test('a file that is read piece by piece is read whole', async () => {
+test('reads a whole file in pieces', async () => {
   const text = 'line\n'.repeat(150_000)
   const file = open(text)
   const pieces: Uint8Array[] = []
@@ -20,7 +20,7 @@ test('a file that is read piece by piece is read whole', async () => {
   file.close()
 })
 
-test('one that is left early stays open, and is closed by whoever opened it', async () => {
+test('keeps a file open if reading stops early, until its owner closes it', async () => {
   const file = open('text')
   for await (const _ of file.read()) break
   // A stream would close it by now.

@@ -6,8 +6,8 @@ import { often } from '../harness/often.ts'
 const text = fc.string({ unit: 'binary' })
 const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/
 
-describe('escaping', () => {
-  test('lets no control character through, and keeps all else in its place', () => {
+describe('escapeControls and oneLine', () => {
+  test('lets no control character through and keeps all other characters in place', () => {
     const property = fc.property(fc.array(text), (pieces) => {
       const escaped = escapeControls(pieces.join(''))
       expect(escaped).not.toMatch(unsafe)
@@ -21,7 +21,7 @@ describe('escaping', () => {
     fc.assert(property, often(100))
   })
 
-  test('makes one line, of no more than it may have', () => {
+  test('returns one line within the maximum length', () => {
     const property = fc.property(text, fc.integer({ min: 1, max: 60 }), (value, length) => {
       const line = oneLine(value, length)
       expect(line).not.toMatch(/[\n\t]/)

@@ -1,22 +1,22 @@
 import { describe, expect, test } from 'vitest'
 import { breakRunnerCommands, escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
 
-/** Each character that could control a terminal, and those beside it that may pass. */
+/** Characters that can control a terminal, and their neighbours that are harmless. */
 test.each([
   ['C0', '\0\x07\x08\x0b\r\x1b\x1f', '^@^G^H^K^M^[^_'],
   ['DEL and C1', '\x7f\x80\x85\x9f', '^?\\u0080\\u0085\\u009f'],
   ['what reorders text', '\u202a\u202e\u2066\u2069', '\\u202a\\u202e\\u2066\\u2069'],
   ['what may pass', '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀', '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀'],
-])('%s is shown as it is written', (_, text, shown) => {
+])('shows %s as text', (_, text, shown) => {
   expect(escapeControls(text)).toBe(shown)
   expect(escapeControls(`${text}a${text}`)).toBe(`${shown}a${shown}`)
 })
 
-test('in JSON all of it is written as four digits', () => {
+test('escapes every control character of JSON with four digits', () => {
   expect(escapeJson('"\x1b\x7f\x9f\u202e\t\n~"')).toBe('"\\u001b\\u007f\\u009f\\u202e\t\n~"')
 })
 
-describe('one line', () => {
+describe('oneLine', () => {
   test.each<[text: string, length: number, shown: string]>([
     [' \r\n a \t\n b\u2028c \n', 9, 'a b c'],
     ['abcde', 5, 'abcde'],
@@ -24,16 +24,16 @@ describe('one line', () => {
     ['😀😀😀😀😀', 5, '😀😀😀😀😀'],
     ['😀😀😀😀😀😀', 5, '😀😀😀😀…'],
     ['ab\x1b[31m', 8, 'ab^[[31m'],
-    // What is cut off unread is told, whatever it is.
+    // An unread rest always shortens the text, even if it is blank.
     [`ab${' '.repeat(18)}`, 5, 'ab'],
     [`ab${' '.repeat(19)}`, 5, 'ab…'],
-    // Half a character is none.
+    // Half a character is dropped.
     [`${' '.repeat(19)}😀`, 5, '…'],
-  ])('%j in at most %i characters is %j', (text, length, shown) => {
+  ])('shortens %j to %i characters: %j', (text, length, shown) => {
     expect(oneLine(text, length)).toBe(shown)
   })
 
-  test('has at most 500 characters', () => {
+  test('returns at most 500 characters by default', () => {
     expect([500, 501].map((length) => oneLine('x'.repeat(length)))).toEqual([
       'x'.repeat(500),
       `${'x'.repeat(499)}…`,
@@ -46,6 +46,6 @@ test.each([
   ['##vso[task.complete]##VSO[x]', '# #vso[task.complete]# #VSO[x]'],
   ['##[[x]', '# #[[x]'],
   ['## [x] #[x] ##vso.x[y] ##1[x] ##vso', '## [x] #[x] ##vso.x[y] ##1[x] ##vso'],
-])('a runner reads no command in %j', (text, shown) => {
+])('breaks the runner command in %j', (text, shown) => {
   expect(breakRunnerCommands(text)).toBe(shown)
 })

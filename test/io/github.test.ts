@@ -12,11 +12,11 @@ const refusal = (text: string) =>
     headers: { 'request-id': '::add-mask::x' },
   })
 
-/** What a runner would obey: V2 commands at the start of a line, V1 anywhere. */
+/** Commands of the runner: version 2 at the start of a line, version 1 anywhere. */
 const commandsIn = (text: string) =>
   text.split(/\r\n|\r|\n/).filter((line) => line.trimStart().startsWith('::') || /##(vso)?\[/.test(line))
 
-test('a failure is text, each line marked, and one annotation', async () => {
+test('--errors github prints a failure as marked lines and one annotation', async () => {
   const { code, err, out } = await github(['chat', 'hi'], {
     exchange: refusal('100% wrong, you: see\nbelow'),
   })
@@ -42,33 +42,36 @@ const hostile = [
   '%0A::error::x',
 ]
 
-test.each(hostile)('%j in a refusal starts no command of its own', async (text) => {
+test.each(hostile)('%j in a refusal starts no runner command', async (text) => {
   const { err } = await github(['chat', 'hi'], { exchange: refusal(text) })
   expect(commandsIn(err)).toHaveLength(1)
   expect(commandsIn(err)[0]).toMatch(/^::error title=parley chat%3A refused \(exit 4\)::/)
-  // To Azure's runner the annotation is a line like any other.
+  // Azure's runner reads the annotation as a plain line.
   expect(err).not.toMatch(/##(vso)?\[/)
 })
 
-test.each(hostile)('%j in heads, notes, warnings, and texts beside an image starts none', async (text) => {
-  const image = { inlineData: { mimeType: 'image/png', data: 'aGVsbG8=' } }
-  const parts = [{ text }, image, { fileData: { fileUri: `https://x.test/${text}` } }]
-  const head = { 'x-said': text.replace(/[\r\n\u2028]/g, ' ') }
-  const native = { candidates: [{ content: { parts }, finishReason: text }], modelVersion: text }
-  const pictures = await github(['image', 'a fox', '-m', 'm', '-v', '--usage'], {
-    exchange: answering(JSON.stringify(native), { headers: head }),
-  })
-  const cut = await github(['chat', 'hi', '-v', '--usage'], {
-    exchange: answering(message('x', { stop_reason: text, model: text }), { headers: head }),
-  })
-  expect(cut.err).toContain('the answer was stopped')
-  for (const { err } of [pictures, cut]) {
-    expect(commandsIn(err).filter((line) => !line.startsWith('::error title=parley '))).toEqual([])
-    expect(err.split('\n').filter((line) => !/^(\| |::error |$)/.test(line))).toEqual([])
-  }
-})
+test.each(hostile)(
+  '%j in headers, notes, warnings and texts next to an image starts no runner command',
+  async (text) => {
+    const image = { inlineData: { mimeType: 'image/png', data: 'aGVsbG8=' } }
+    const parts = [{ text }, image, { fileData: { fileUri: `https://x.test/${text}` } }]
+    const head = { 'x-said': text.replace(/[\r\n\u2028]/g, ' ') }
+    const native = { candidates: [{ content: { parts }, finishReason: text }], modelVersion: text }
+    const pictures = await github(['image', 'a fox', '-m', 'm', '-v', '--usage'], {
+      exchange: answering(JSON.stringify(native), { headers: head }),
+    })
+    const cut = await github(['chat', 'hi', '-v', '--usage'], {
+      exchange: answering(message('x', { stop_reason: text, model: text }), { headers: head }),
+    })
+    expect(cut.err).toContain('the answer was stopped')
+    for (const { err } of [pictures, cut]) {
+      expect(commandsIn(err).filter((line) => !line.startsWith('::error title=parley '))).toEqual([])
+      expect(err.split('\n').filter((line) => !/^(\| |::error |$)/.test(line))).toEqual([])
+    }
+  },
+)
 
-test('lines of retries and batches are guarded', async () => {
+test('guards the lines of retries and batches against runner commands', async () => {
   const ended = await github(['chat', '--batch', '-', '--retries', '1'], {
     exchange: answering('{"error":{"message":"##[group] ::error::"}}', { status: 500 }),
     stdin: '"a"\n"b"\n',
@@ -78,7 +81,7 @@ test('lines of retries and batches are guarded', async () => {
   expect(commandsIn(ended.err)).toHaveLength(1)
 })
 
-test('usage errors are annotated, also those of the grammar', async () => {
+test('annotates usage errors, including those of the parser', async () => {
   const unknown = await run(['--errors=github', 'chat', '--bogus::x'])
   expect(unknown.code).toBe(2)
   expect(unknown.err).toMatch(/^\| parley: .*\n::error title=parley chat%3A usage \(exit 2\)::unknown flag/)
@@ -86,14 +89,14 @@ test('usage errors are annotated, also those of the grammar', async () => {
   expect(none.err).toMatch(/\n::error title=parley%3A usage \(exit 2\)::/)
 })
 
-test('a run without a failure has no annotation, and notes as ever', async () => {
+test('a run without a failure prints notes and no annotation', async () => {
   const { code, err } = await github(['chat', 'hi', '-v'], { env: { TRACEPARENT: 'x' } })
   expect(code).toBe(0)
   expect(err).toMatch(/^\| parley: TRACEPARENT is left out: .*\n\| > POST /)
   expect(err).not.toContain('::error')
 })
 
-test('in a process lines are guarded, and the last words of a signal are marked (needs signals)', async () => {
+test('guards the lines and the last words of a signal in a process (needs signals)', async () => {
   const cwd = temporaryFolder()
   const failed = await execute(['chat', 'hi', '--errors', 'github', '-i', 'nowhere'], { cwd })
   expect(failed).toMatchObject({ code: 11 })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { ActiveSet } from '../../src/active-set.ts'
 import { createPrompter, InputEnded } from '../../src/io/question.ts'
 
-/** A terminal: what is typed on it, what it shows, and whether it is raw. */
+/** Creates a terminal with its typed keys, its output and its raw state. */
 function createTerminal() {
   const keys = new PassThrough()
   const screen = { text: '', isRaw: false }
@@ -29,7 +29,7 @@ function createTerminal() {
   return { keys, screen, cleanups, questioner, shows }
 }
 
-test('a question that is withdrawn is answered by nothing, nor is the next one by what was typed', async () => {
+test('a withdrawn question gets no answer, and its typed text does not answer the next one', async () => {
   const { keys, screen, cleanups, questioner, shows } = createTerminal()
   const withdrawal = new AbortController()
   const asked = questioner.prompt('one? ', { signal: withdrawal.signal })
@@ -50,7 +50,7 @@ test('a question that is withdrawn is answered by nothing, nor is the next one b
   expect(await next).toBe('no')
 })
 
-test('a question that was withdrawn before it could be asked is not shown', async () => {
+test('a question that was withdrawn early is never shown', async () => {
   const { screen, questioner } = createTerminal()
   const reason = new Error('answered elsewhere')
   await expect(questioner.prompt('one? ', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
@@ -70,7 +70,7 @@ test('closing withdraws the open question at once', async () => {
   await expect(asked).rejects.toBeInstanceOf(InputEnded)
 })
 
-test('a line that the end of the input cuts off is no answer', async () => {
+test('an unfinished line at the end of the input is not an answer', async () => {
   const { keys, questioner, shows } = createTerminal()
   const asked = questioner.prompt('one? ')
   await shows('one? ')

@@ -2,7 +2,7 @@ import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { StatusLine } from '../../src/io/status-line.ts'
 
-test('a line that a narrower terminal shows on several rows is removed from all of them', () => {
+test('removes all rows of a line after the terminal became narrower', () => {
   let written = ''
   const stream = {
     isTerminal: true,

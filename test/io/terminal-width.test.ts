@@ -3,7 +3,7 @@ import { answering, message, run } from '../harness/run.ts'
 
 const half = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|\ufffd/
 
-/** As a terminal counts them, for the few characters that are used here. */
+/** Returns the terminal columns of the few characters used here. */
 const columnsOf = (text: string) =>
   [...text.replaceAll('\u200d', '')].reduce((sum, char) => sum + (/[日本語🦊]/u.test(char) ? 2 : 1), 0)
 
@@ -23,7 +23,7 @@ const list = async (columns: number) => {
 }
 
 test.each([79, 80, 81, 120])(
-  'a table of %i columns with emoji and CJK is aligned, fits, and cuts no character',
+  'aligns a table of %i columns with emoji and CJK and cuts no character',
   async (columns) => {
     const { out, code } = await list(columns)
     const rows = out.split('\n').slice(0, -1)
@@ -42,7 +42,7 @@ test.each([79, 80, 81, 120])(
   },
 )
 
-test.each([20, 41, 60])('two lines an event of %i columns fit, and cut no character', async (columns) => {
+test.each([20, 41, 60])('fits two lines per event into %i columns and cuts no character', async (columns) => {
   const { out, code } = await list(columns)
   const rows = out.split('\n').slice(0, -1)
   expect({ code, count: rows.length }).toEqual({ code: 0, count: 8 })
@@ -50,7 +50,7 @@ test.each([20, 41, 60])('two lines an event of %i columns fit, and cut no charac
   for (const row of rows) expect(columnsOf(row)).toBeLessThanOrEqual(columns)
 })
 
-test('the settings on a terminal are aligned below wide values', async () => {
+test('aligns the settings on a terminal below wide values', async () => {
   const env = { PARLEY_CHAT_MODEL: '日本語🦊', PARLEY_IMAGE_MODEL: 'plain' }
   const { out } = await run(['config', 'list', '--effective'], { tty: ['stdout'], env })
   const rows = out.split('\n').filter((row) => /PARLEY_(CHAT|IMAGE)_MODEL/.test(row))
@@ -59,7 +59,7 @@ test('the settings on a terminal are aligned below wide values', async () => {
   expect(first).toBe(second)
 })
 
-test('a message of emoji is cut between two of them', async () => {
+test('cuts a message of emoji between characters', async () => {
   for (const before of ['', 'x']) {
     const text = before + '🦊'.repeat(5000)
     const body = JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: text } })
@@ -69,13 +69,13 @@ test('a message of emoji is cut between two of them', async () => {
   }
 })
 
-test('a text that is cut says so, also where its beginning is blank', async () => {
+test('marks a cut text, also if it starts with blanks', async () => {
   const stopped = message('Hi', { stop_reason: `a${' '.repeat(1000)}b` })
   const { err } = await run(['chat', 'hi'], { exchange: answering(stopped) })
   expect(err).toContain('the answer was stopped: a…')
 })
 
-test('the emulator repeats a prompt, and a limit cuts its answer, between two characters', async () => {
+test('the emulator cuts a repeated prompt between two characters', async () => {
   for (const before of ['', 'x']) {
     const prompt = before + '🦊'.repeat(100)
     for (const limit of ['1', '2', '14', '15', '16', '17', '1000']) {

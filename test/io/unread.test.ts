@@ -9,7 +9,7 @@ import { type AgentScript, createAgentService } from '../sessions/run/agent-serv
 
 type World = NonNullable<Parameters<typeof run>[1]>
 
-/** Takes nothing of what is written. */
+/** A stdout that takes no bytes. */
 const unread = () => asEnd(new Writable({ write() {} }))
 
 const asEnd = (stream: Writable) => ({ isTerminal: false, open: () => stream, writeSync: () => 0 })
@@ -24,7 +24,7 @@ const picture = JSON.stringify({
   candidates: [{ content: { parts: [{ inlineData: { mimeType: 'image/png', data: pixel } }] } }],
 })
 
-/** Runs parley up to a deadline, with a stdout that takes nothing. */
+/** Runs parley until a deadline with a stdout that takes no bytes. */
 async function runUnread(argv: string[], world: World) {
   const ended = await run([...argv, '--deadline', '60', '--errors', 'json'], {
     stdout: unread(),
@@ -38,13 +38,13 @@ async function runUnread(argv: string[], world: World) {
 
 const words = 'stdout: the deadline passed before all of it was written'
 
-describe('O11: a stdout that takes nothing ends at the deadline', () => {
+describe('O11: a stdout that nothing reads ends the run at the deadline', () => {
   test.each<[string, string[], string]>([
     ['any body', ['api', 'gateway', '/v1/models'], long],
     ['the items of pages', ['api', 'agents', '/v1/sessions', '--paginate'], page],
     ['a list', ['events', 'list', '-s', 's1'], page],
     ['the ids of a list', ['events', 'list', '-s', 's1', '--ids'], page],
-  ])('%s: 11', async (_, argv, body) => {
+  ])('exits with 11: %s', async (_, argv, body) => {
     const failure = await runUnread(argv, { exchange: answering(body) })
     expect(failure).toMatchObject({ code: 11, kind: 'file', message: words, deadline: true })
   })
@@ -54,7 +54,7 @@ describe('O11: a stdout that takes nothing ends at the deadline', () => {
     ['a short answer', [], message('hi'), 'application/json', 'hi'],
     ['an answer with --raw', ['--raw'], message(long), 'application/json', message(long)],
     ['a stream', ['--stream'], `data: ${chunk}\n\n`, 'text/event-stream', long],
-  ])('%s: 11, and it is kept', async (_, flags, body, type, kept) => {
+  ])('exits with 11 and saves the answer: %s', async (_, flags, body, type, kept) => {
     const cwd = temporaryFolder()
     const exchange = answering(body, { headers: { 'content-type': type } })
     const failure = await runUnread(['chat', 'hi', ...flags], { cwd, exchange, env: { TMPDIR: cwd } })
@@ -63,7 +63,7 @@ describe('O11: a stdout that takes nothing ends at the deadline', () => {
     expect(readFileSync(failure.kept, 'utf8')).toBe(kept)
   })
 
-  test('O15: a pipe that -o names, too: 11, and the answer is kept (needs FIFOs)', async () => {
+  test('O15: exits with 11 and saves the answer if -o names a full pipe (needs FIFOs)', async () => {
     const cwd = temporaryFolder()
     spawnSync('mkfifo', ['pipe'], { cwd })
     const reader = openSync(join(cwd, 'pipe'), constants.O_RDONLY | constants.O_NONBLOCK)
@@ -80,20 +80,20 @@ describe('O11: a stdout that takes nothing ends at the deadline', () => {
     }
   })
 
-  test('an image: 11, and it is kept', async () => {
+  test('exits with 11 and saves the image', async () => {
     const argv = ['image', 'a fox', '-m', 'painter', '-o', '-']
     const failure = await runUnread(argv, { exchange: answering(picture) })
     expect(failure).toMatchObject({ code: 11, sent: 'yes', kept: expect.any(String) })
     expect(readFileSync(failure.kept).toString('base64')).toBe(pixel)
   })
 
-  test('sent events: 11, and that they were accepted', async () => {
+  test('exits with 11 after sending events and reports that they were accepted', async () => {
     const receipt = JSON.stringify({ data: [{ id: 'e1', type: 'user.message' }] })
     const failure = await runUnread(['events', 'send', 'hi', '-s', 's1'], { exchange: answering(receipt) })
     expect(failure).toMatchObject({ code: 11, sent: 'yes', retry: 'never', deadline: true })
   })
 
-  test('a batch: 15, and nothing more is asked', async () => {
+  test('exits a batch with 15 and sends no further request', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'in'), '"p"\n'.repeat(100))
     const asked: string[] = []
@@ -107,7 +107,7 @@ describe('O11: a stdout that takes nothing ends at the deadline', () => {
   })
 })
 
-describe('O12: a session whose events nobody takes is followed to the deadline: 15', () => {
+describe('O12: a follower whose output nothing reads exits with 15 at the deadline', () => {
   const withSession = (script: Partial<AgentScript> = {}) => {
     const timers = createPatientClock()
     return { service: createAgentService({ rounds: [[says(long)]], timers, ...script }), timers }
@@ -115,7 +115,7 @@ describe('O12: a session whose events nobody takes is followed to the deadline: 
   const stopped = { code: 15, kind: 'stopped', message: words, sent: 'yes', deadline: true }
 
   test.each([[['--history']], [['--history', '--raw']], [['--history', '--ids']]])(
-    'follow %j',
+    'of follow %j',
     async (flags) => {
       const history = [
         { id: 't1', type: 'user.message', content: [{ type: 'text', text: 'do it' }] },
@@ -132,7 +132,7 @@ describe('O12: a session whose events nobody takes is followed to the deadline: 
     },
   )
 
-  test('send --follow', async () => {
+  test('of send --follow', async () => {
     const { service, timers } = withSession()
     const failure = await runUnread(['events', 'send', 'hi', '-s', 's1', '--follow'], {
       exchange: service.exchange,
@@ -143,7 +143,7 @@ describe('O12: a session whose events nobody takes is followed to the deadline: 
   })
 
   test.each([[[]], [['--raw']], [['--last']]])(
-    'run %j: how to go on, and a task that is not done',
+    'of run %j, with the resume command and an unfinished task',
     async (flags) => {
       const { service, timers } = withSession()
       const cwd = temporaryFolder()
@@ -160,7 +160,7 @@ describe('O12: a session whose events nobody takes is followed to the deadline: 
   )
 })
 
-test('O13: a reader that is slow, but there before the deadline, gets everything', async () => {
+test('O13: a slow reader that finishes before the deadline gets everything', async () => {
   let out = ''
   const timers = createPatientClock()
   const slow = new Writable({
@@ -178,7 +178,7 @@ test('O13: a reader that is slow, but there before the deadline, gets everything
   expect(out).toBe(`${long}\n`)
 })
 
-test('O14: a stderr that takes nothing does not keep a run longer than its deadline', async () => {
+test('O14: an unread stderr does not delay the end after the deadline', async () => {
   const ended = await run(['chat', 'hi', '--deadline', '60'], {
     exchange: answering(message(long)),
     stdout: unread(),

@@ -6,7 +6,7 @@ const latin1 = (text: string) => Buffer.from(text, 'latin1')
 const toLatin1 = 'if it is text, iconv -f latin1 -t utf-8 converts it'
 const toUtf16 = 'if it is text, iconv -f utf-16 -t utf-8 converts it'
 
-/** The offset of the first byte at which no whole character begins. */
+/** Returns the offset of the first byte that does not start a whole character. */
 function firstInvalid(bytes: Buffer): number {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const isCharacter = (start: number, length: number) => {
@@ -24,7 +24,7 @@ function firstInvalid(bytes: Buffer): number {
   return at
 }
 
-/** The bytes of characters of each length, whole and not. */
+/** Bytes of characters of each length, whole and cut. */
 const pieces = [
   'a',
   '\n',
@@ -48,7 +48,7 @@ const failure = (bytes: Uint8Array) => {
 }
 
 test.each([0, 64 * 1024 - 2, 64 * 1024 - 1, 2 * 64 * 1024 - 3])(
-  'after %i bytes of text the first bad byte is told, whatever stands there',
+  'names the first invalid byte after %i bytes of text',
   (length) => {
     const start = latin1(`\n${'\xc3\xa9'.repeat(length)}`.slice(0, length).replace(/\xc3$/, 'x'))
     for (const end of smallTexts(pieces, length > 0 ? 2 : 4)) {
@@ -64,7 +64,7 @@ test.each([0, 64 * 1024 - 2, 64 * 1024 - 1, 2 * 64 * 1024 - 3])(
   },
 )
 
-test('a byte order mark is not a part of the text', () => {
+test('drops a byte order mark', () => {
   expect(decodeUtf8(Buffer.from('\ufeffa\ufeff'), 'x')).toBe('a\ufeff')
 })
 
@@ -77,9 +77,9 @@ test.each<[title: string, bytes: Uint8Array, told: string]>([
   ['UTF-16 of the other order', utf16('a\0').swap16(), `${place}; ${toUtf16}`],
   ['half a mark', latin1('\xffa'), `${place}; ${toLatin1}`],
   ['the other half', latin1('\xfea'), `${place}; ${toLatin1}`],
-])('%s in place of text is told', (_, bytes, told) => expect(failure(bytes)).toBe(told))
+])('names %s if it is given instead of text', (_, bytes, told) => expect(failure(bytes)).toBe(told))
 
-test('text may have control characters', () => {
+test('accepts control characters in text', () => {
   expect(decodeUtf8(Buffer.from('\ufeffa\0\x01'), 'x')).toBe('a\0\x01')
 })
 
@@ -91,4 +91,4 @@ test.each([
   ['\x0e ', false],
   ['\n\n!', false],
   ['\u00a0', false],
-])('%j is nothing but blanks: %j', (text, is) => expect(isBlank(Buffer.from(text))).toBe(is))
+])('%j is blank: %j', (text, is) => expect(isBlank(Buffer.from(text))).toBe(is))

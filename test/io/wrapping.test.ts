@@ -5,10 +5,10 @@ import { answering, message, run } from '../harness/run.ts'
 const columns = 44
 const terminal = { tty: ['stdout', 'stderr'] as ('stdout' | 'stderr')[], columns, env: { NO_COLOR: '1' } }
 
-/** The messages again, as they were before they were broken. */
+/** Joins the wrapped lines of messages. */
 const joined = (err: string) => err.replace(/\n {2,4}(?=\S)/g, ' ')
 
-test('V69: a message on a terminal is broken between words, and its next lines are indented', async () => {
+test('V69: wraps a message on a terminal between words and indents continuation lines', async () => {
   const argv = ['chat', 'hi', '--timeout', 'soon', '--temperature', 'warm']
   const { err } = await run(argv, terminal)
   const plain = await run(argv)
@@ -20,12 +20,12 @@ test('V69: a message on a terminal is broken between words, and its next lines a
     if (line.length > columns) expect(line).not.toContain(' is ')
 })
 
-test('a message in a pipe is one line, however narrow the terminal is', async () => {
+test('prints a message in a pipe on one line, whatever the width', async () => {
   const { err } = await run(['chat', 'hi', '--temperature', 'warm', '--color', 'never'], { columns })
   expect(err).toMatch(/^parley: [^\n]*\n$/)
 })
 
-test('V69: a command that is to be pasted stays whole', async () => {
+test('V69: keeps a command to copy on one line', async () => {
   const env = { NO_COLOR: '1', PARLEY_ACCESS_TOKEN: '' }
   const { err } = await run(['chat', 'hi'], { ...terminal, env })
   expect(err).toMatch(/^ *.*'--profile demo'/m)
@@ -33,14 +33,14 @@ test('V69: a command that is to be pasted stays whole', async () => {
   for (const line of err.trimEnd().split('\n')) expect(line.length).toBeLessThanOrEqual(columns)
 })
 
-test('V69: what a service says is not broken: parley alone begins a line', async () => {
+test("V69: does not wrap the service's message, so only parley begins a line", async () => {
   const said = `it is so ${'very '.repeat(30)}late`
   const exchange = answering(JSON.stringify({ error: { message: said } }), { status: 400 })
   const { err } = await run(['chat', 'hi'], { ...terminal, exchange })
   expect(err).toContain(`\n  the service says: ${said}\n`)
 })
 
-test('a note is broken as a failure is, and wide characters count as two', async () => {
+test('wraps a note like a failure, and counts wide characters as two columns', async () => {
   const env = { NO_COLOR: '1', PARLEY_PROFILE: '漢字漢字' }
   const { err } = await run(['config', 'use', 'default'], { ...terminal, env })
   expect(joined(err)).toBe('parley: PARLEY_PROFILE (漢字漢字) overrides it\n')
@@ -48,7 +48,7 @@ test('a note is broken as a failure is, and wide characters count as two', async
   expect(narrow.err).toBe('parley: PARLEY_PROFILE (漢字漢\n  字) overrides it\n')
 })
 
-test('a footer is broken between words, too', async () => {
+test('wraps a footer between words', async () => {
   const answer = message('Hi', { usage: { input_tokens: 17, output_tokens: 23, cache_read_input_tokens: 5 } })
   const wide = await run(['chat', 'hi'], { ...terminal, columns: 200, exchange: answering(answer) })
   const { err } = await run(['chat', 'hi'], { ...terminal, columns: 32, exchange: answering(answer) })
@@ -59,7 +59,7 @@ test('a footer is broken between words, too', async () => {
   expect(undated(joined(err))).toBe(undated(wide.err))
 })
 
-test('a line that the message breaks itself is a line: a command to go on with comes right after it', async () => {
+test('keeps the line breaks of a message, such as before a resume command', async () => {
   const wrap = await createLineWrapper({
     isTerminal: true,
     columns,

@@ -10,7 +10,7 @@ const exchange = answering(message(source))
 const onTerminal = { exchange, tty: ['stdout' as const], columns: 80 }
 
 describe('an answer in Markdown', () => {
-  test('is laid out on a terminal, in colours', async () => {
+  test('is laid out in colours on a terminal', async () => {
     const { code, out } = await run(['chat', 'hi'], onTerminal)
     expect(code).toBe(0)
     expect(out).toContain('\x1b[1;4;35mTitle\x1b[0m')
@@ -20,7 +20,7 @@ describe('an answer in Markdown', () => {
   test.each([
     ['--no-markdown', {}],
     ['', { PARLEY_MARKDOWN: 'false' }],
-  ])('is printed as it is on a terminal with %j and %j', async (flag, env) => {
+  ])('is printed verbatim on a terminal with %j and %j', async (flag, env) => {
     const argv = ['chat', 'hi', ...(flag ? [flag] : [])]
     expect(await run(argv, { ...onTerminal, env })).toMatchObject({ code: 0, out: `${source}\n` })
   })
@@ -30,37 +30,37 @@ describe('an answer in Markdown', () => {
     expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ code: 0, out: laidOut })
   })
 
-  test('is not wrapped on a terminal that does not tell its width', async () => {
+  test('is not wrapped on a terminal of unknown width', async () => {
     const long = 'word '.repeat(100).trimEnd()
     const world = { ...onTerminal, columns: 0, exchange: answering(message(long)) }
     expect(await run(['chat', 'hi'], world)).toMatchObject({ code: 0, out: `${long}\n` })
   })
 
-  test('is printed as it is in a pipe, whatever the setting is', async () => {
+  test('is printed verbatim in a pipe, whatever the setting', async () => {
     const world = { exchange, env: { PARLEY_MARKDOWN: 'true' } }
     expect(await run(['chat', 'hi'], world)).toMatchObject({ code: 0, out: `${source}\n` })
   })
 
-  test('is laid out in a pipe where that is asked for, in colours only with --color always', async () => {
+  test('is laid out in a pipe with --markdown, in colours only with --color always', async () => {
     expect(await run(['chat', 'hi', '--markdown'], { exchange })).toMatchObject({ code: 0, out: laidOut })
     const { out } = await run(['chat', 'hi', '--markdown', '--color', 'always'], { exchange })
     expect(out).toContain('\x1b[1m')
     expect(withoutColours(out)).toBe(laidOut)
   })
 
-  test('has its controls escaped in a pipe', async () => {
+  test('has its control characters escaped in a pipe', async () => {
     const world = { exchange: answering(message('a\x1b[2J\u202eb')) }
     expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ out: 'a^[[2J\\u202eb\n' })
   })
 
-  test('keeps references to characters as they came: none becomes a control', async () => {
+  test('keeps character references such as &#27; as text', async () => {
     const text = '&#27;]0;x&#7; **&#x202e;a** &amp; [b&#155;](https://e.f)'
     const world = { exchange: answering(message(text)) }
     const { out } = await run(['chat', 'hi', '--markdown'], world)
     expect(out).toBe('&#27;]0;x&#7; &#x202e;a &amp; b&#155; (https://e.f)\n')
   })
 
-  test('goes into a file and a thread as it is', async () => {
+  test('is saved verbatim to a file and a thread', async () => {
     const cwd = temporaryFolder()
     await run(['chat', 'hi', '-o', 'answer.md'], { ...onTerminal, cwd })
     expect(readFileSync(join(cwd, 'answer.md'), 'utf8')).toBe(`${source}\n`)
@@ -69,17 +69,17 @@ describe('an answer in Markdown', () => {
     expect(readFileSync(join(cwd, 'talk.json'), 'utf8')).toContain(JSON.stringify(source))
   })
 
-  test.each([['--raw'], ['-o', 'file']])('--markdown does not go with %s', async (...flags) => {
+  test.each([['--raw'], ['-o', 'file']])('rejects --markdown with %s', async (...flags) => {
     const { code, err, requests } = await run(['chat', 'hi', '--markdown', ...flags], { exchange })
     expect({ code, requests }).toEqual({ code: 2, requests: [] })
     expect(err).toContain('--markdown')
   })
 
-  test('--raw on a terminal is what the service sent', async () => {
+  test("--raw prints the service's bytes on a terminal", async () => {
     expect((await run(['chat', 'hi', '--raw'], onTerminal)).out).toContain('"# Title\\n')
   })
 
-  test('a stream that breaks off shows what was kept back as it came', async () => {
+  test('prints the unfinished block verbatim if the stream is cut', async () => {
     const delta = (text: string) =>
       `event: content_block_delta\ndata: ${JSON.stringify({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } })}\n\n`
     const body = ['**one', ' two\n\n|a|b|\n', '|-|-|\n|1|', '2'].map(delta)

@@ -2,7 +2,7 @@ import { describe, test } from 'vitest'
 import { growsWithItsText } from '../../harness/steps.ts'
 import { print, printPieces } from './print.ts'
 
-describe('the work that a text takes grows as it does', () => {
+describe('Markdown layout takes time linear in the text', () => {
   const units = [
     '*',
     '**a ',
@@ -42,7 +42,7 @@ describe('the work that a text takes grows as it does', () => {
   const inCode = ['<a', '"', '`', '/*', '[', '${', '<a\n', '/*\n'].map((unit) => ['```html\n', unit] as const)
 
   test.each([...[...units, ...more].map((unit) => ['', unit] as const), ...inCode])(
-    '%j and %j',
+    'of %j and %j',
     (start, unit) =>
       growsWithItsText((size) => print(start.padEnd(size, unit), { columns: 80, isColoured: true })),
   )

@@ -35,7 +35,7 @@ function cut(text: string, where: number[]): string[] {
 
 const anything = fc.oneof(textOf(words, marks, controls), fc.string({ unit: 'binary', maxLength: 100 }))
 
-test('a text cut anywhere prints the same', async () => {
+test('prints the same for any split of a text', async () => {
   const property = fc.asyncProperty(
     anything,
     places,
@@ -51,17 +51,17 @@ test('a text cut anywhere prints the same', async () => {
   await fc.assert(property, often(300))
 })
 
-test('no control of the text passes', async () => {
+test('lets no control character of the text through', async () => {
   const property = fc.asyncProperty(anything, columns, async (text, columns) => {
     const shown = await print(text, { columns, isColoured: true })
     expect(withoutColours(shown)).not.toMatch(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
-    // Each colour is over before the next one, and before its line is.
+    // Each colour ends before the next one and before the line end.
     expect(shown.replace(/\x1b\[\d[\d;]*m[^\x1b\n]+\x1b\[0m/g, '')).not.toContain('\x1b')
   })
   await fc.assert(property, often(300))
 })
 
-test('without colours it is the same text', async () => {
+test('prints the same text without colours', async () => {
   const property = fc.asyncProperty(anything, columns, async (text, columns) => {
     const shown = await print(text, { columns, isColoured: true })
     expect(withoutColours(shown)).toBe(await print(text, { columns }))
@@ -70,12 +70,12 @@ test('without colours it is the same text', async () => {
 })
 
 const lettersOf = (text: string) => text.replace(/[^\p{L}\p{N}]/gu, '')
-/** A fence's language is not shown. */
+/** A fence's language is not printed. */
 const unnamed = marks.filter((mark) => !mark.includes('js'))
 const isPlain = (text: string) =>
   !/(```|~~~)[^\n]*[\p{L}\p{N}]/u.test(text) && !/\[([^\]\n]*)\]\(\1\)/.test(text)
 
-describe('no letter is lost, and none changes its place', () => {
+describe('no letter is lost or moved', () => {
   test('in any layout', async () => {
     const property = fc.asyncProperty(
       textOf(words, unnamed).filter(isPlain),
@@ -87,7 +87,7 @@ describe('no letter is lost, and none changes its place', () => {
     await fc.assert(property, often(1000))
   })
 
-  test('in code, where blanks stay too', async () => {
+  test('in code, including blanks', async () => {
     const line = fc.array(
       fc.constantFrom(...words, ' ', '"', "'", '/*', '//', '<', '{', '#', 'r#', '${', '\\', '='),
       {

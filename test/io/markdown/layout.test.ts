@@ -27,28 +27,28 @@ test.each([
   ['<https://a.b/_c_> and https://d.e/_f.', '<2;4>https://a.b/_c_</> and <2;4>https://d.e/_f</>.\n'],
   ['***a** b* **a *b* c**', '<3;1>a</><3> b</> <1>a </><1;3>b</><1> c</>\n'],
   ['- one *two three* four', '<36>• </>one <3>two three</> four\n'],
-])('words: %j', async (text, shown) => {
+])('lays out the words of %j', async (text, shown) => {
   expect(await coloured(text)).toBe(shown)
 })
 
-describe('what is not a mark stays', () => {
+describe('keeps characters that are not Markdown', () => {
   test.each([
     ...['2 * 3 and a_b', 'The value of 2**10 is 1024.', 'Pass *args on.', 'The ```$HOME variable.', 'it`s'],
     ...['Call f(*args, **kwargs).', '**/*.js', '~5 to ~6, a~b~c, ~/x', '**', '`', 'a ** b', '5 * 3 * 2'],
     ...['if a<b and c>d', 'a <b>c</b> &lt; &amp; AT&T', 'a<br>b', '#1 -1 +1 1.5', '[x] (y) ![', '*.js'],
     ...['a [b][c] d', 'snake_case_name', '{"a": [1]}', '|a|b|'],
-  ])('%j', async (text) => {
+  ])('in %j', async (text) => {
     expect(await print(`a ${text}\nb`)).toBe(`a ${text}\nb\n`)
     expect(await print(text)).toBe(`${text}\n`)
   })
 
-  test('nor is any of what has no layout', async () => {
+  test('keeps constructs without a layout, such as HTML', async () => {
     const text = '<div>\n  a\n</div>\n\n[a]: https://b.c "d"\n'
     expect(await print(text, { columns: 10 })).toBe(text)
   })
 })
 
-describe('blocks', () => {
+describe('lays out blocks', () => {
   const rule = '─'.repeat(80)
   test.each([
     ['- a\n- b\n  - c\n    - d\n+ e\n* f', '• a\n• b\n  ◦ c\n    ▪ d\n• e\n• f\n'],
@@ -78,16 +78,16 @@ describe('blocks', () => {
       '1. a\n   ◦ b\n       c\n     d\n   ◦ e\n\n2. f\n',
     ],
     ['> ```\n> a\n> ```\nb', '│   a\nb\n'],
-  ])('%j', async (text, shown) => {
+  ])('of %j', async (text, shown) => {
     expect(await print(text)).toBe(shown)
   })
 
-  test('a block of code that has no end goes on to the end of the text', async () => {
+  test('an unclosed code block extends to the end of the text', async () => {
     expect(await print('```\nnever closed\n- b')).toBe('  never closed\n  - b\n')
   })
 })
 
-describe('text is wrapped at words', () => {
+describe('wraps text between words', () => {
   test.each([
     ['one two three', 7, 'one two\nthree\n'],
     ['one  two three', 8, 'one  two\nthree\n'],
@@ -101,22 +101,22 @@ describe('text is wrapped at words', () => {
     ['ab🎉 cd', 5, 'ab🎉\ncd\n'],
     ['```\none two three\n```', 5, '  one two three\n'],
     ['1. a\n   ```\n   b\n   ```\n   one two', 8, '1. a\n     b\n   one\n   two\n'],
-  ])('%j in %j columns', async (text, columns, shown) => {
+  ])('of %j in %j columns', async (text, columns, shown) => {
     expect(await print(text, { columns })).toBe(shown)
   })
 
-  test('in colours that do not count', async () => {
+  test('colours do not count as columns', async () => {
     expect(await coloured('**one two** three', 7)).toBe('<1>one two</>\nthree\n')
   })
 
-  test('as wide as the terminal is by then', async () => {
+  test("uses the terminal's current width", async () => {
     const widths = [80, 7]
     const options = { columns: () => widths.shift() ?? 7 }
     expect(await print('one two three\n\none two three', options)).toBe('one two three\n\none two\nthree\n')
   })
 })
 
-describe('tables', () => {
+describe('lays out tables', () => {
   const wide = '|a|b|\n|-|-|\n|one two three|four five six|\n'
   test.each([
     ['|a|bb|\n|-|-:|\n|ccc|d|\n\nend', undefined, 'a   │ bb\n────┼───\nccc │  d\n\nend\n'],
@@ -143,22 +143,22 @@ describe('tables', () => {
       'a       │ b\n────────┼──────────────\none two │ x\n        │ averylongword\n',
     ],
     ['|a|b|\n|-|-|\n|one two|averylongword|\n', 22, '|a|b|\n|-|-|\n|one two|averylongword|\n'],
-  ])('%j in %j columns', async (text, columns, shown) => {
+  ])('of %j in %j columns', async (text, columns, shown) => {
     expect(await print(text, { columns })).toBe(shown)
   })
 
-  test('a row with more cells than columns is not lost', async () => {
+  test('keeps a row with more cells than columns', async () => {
     const table = '|a|b|\n|-|-|\n|1|2|3|\n'
     expect(await print(table)).toBe(table)
   })
 })
 
-describe("a link is the terminal's own if it takes that", () => {
+describe("prints a link as the terminal's own hyperlink if it supports them", () => {
   const options = { isColoured: true, links: 'hyperlink' as const }
   const link = (address: string, text: string) => `\x1b]8;;${address}\x1b\\${text}\x1b]8;;\x1b\\`
   const shown = (address: string) => `\x1b[2;4m (${address})\x1b[0m`
 
-  test('and the address is one that it may be told', async () => {
+  test('only for addresses that are safe for a terminal', async () => {
     expect(await print('[a b](https://a.b/c?d=e) c', options)).toBe(`${link('https://a.b/c?d=e', 'a b')} c\n`)
     expect(await print('[a](javascript:x) [b](https://ä.b)', options)).toBe(
       `a${shown('javascript:x')} b${shown('https://ä.b')}\n`,
@@ -185,7 +185,7 @@ describe("a link is the terminal's own if it takes that", () => {
     expect(await print(`[${text}](${address})`, options)).toBe(`${link(address, text)}${shown(address)}\n`)
   })
 
-  test('whatever looks it has', async () => {
+  test('also if the text has a style', async () => {
     expect(await print('[bank.**example**](https://evil.example)', options)).toContain(
       '(https://evil.example)',
     )
@@ -200,18 +200,18 @@ describe("a link is the terminal's own if it takes that", () => {
     ['a@b.example', 'mailto:a@b.example'],
     ['bank。exam\ufe0fple', 'https://bank.example'],
     ['don’t ask, and/or read-me', 'https://bank.example'],
-  ])('one that looks like its own does not: %s, %s', async (text, address) => {
+  ])("a text that looks like the link's own address stands alone: %s, %s", async (text, address) => {
     expect(await print(`[${text}](${address})`, options)).toBe(`${link(address, text)}\n`)
   })
 
-  test('nor does an address without a text of its own', async () => {
+  test('a bare address is printed once', async () => {
     expect(await print('<https://a.b/c> www.d.example', options)).toBe(
       `${link('https://a.b/c', 'https://a.b/c')} ${link('http://www.d.example', 'www.d.example')}\n`,
     )
   })
 })
 
-describe('what is whole is shown', () => {
+describe('prints a block as soon as it is complete', () => {
   test.each([
     [
       ['one', ' two\n', '\n', 'three'],
@@ -268,11 +268,11 @@ describe('what is whole is shown', () => {
   })
 })
 
-describe('what is too long is printed as it came', () => {
+describe('prints blocks over the maximum length verbatim', () => {
   const long = `${'word '.repeat(799)}word`
   const options = { columns: 20, isColoured: true }
 
-  test('a paragraph of 4,000 characters is laid out', async () => {
+  test('lays out a paragraph of 4,000 characters', async () => {
     expect(long).toHaveLength(3999)
     const shown = await print(`**a**\n\n${long}`, options)
     expect(
@@ -290,36 +290,36 @@ describe('what is too long is printed as it came', () => {
     ['a quote', `> ${long}\n> **x**\n`],
     ['a table', `|a|\n|-|\n${'|b|\n'.repeat(1000)}`],
     ['a lot of quotes', `${'> '.repeat(60)}*x*\n`],
-  ])('%s', async (_, text) => {
+  ])('prints %s verbatim', async (_, text) => {
     expect(await print(`${text}\n*z*`, options)).toBe(`${text}\n\x1b[3mz\x1b[0m\n`)
     const pieces = `${text}\n*z*`.match(/.{1,700}/gs) ?? []
     expect((await printPieces(pieces, options)).join('')).toBe(`${text}\n\x1b[3mz\x1b[0m\n`)
   })
 
-  test('a line without an end', async () => {
+  test('prints an unfinished long line verbatim', async () => {
     const written = await printPieces(Array.from({ length: 100 }, () => long))
     expect(written).toEqual([`${long.repeat(100)}\n`])
   })
 
-  test('a line of code, which has no colours then', async () => {
+  test('prints a long line of code without colours', async () => {
     const code = 'x if '.repeat(900).trimEnd()
     const shown = await print(`\`\`\`py\n${code}\nif x\n\`\`\``, options)
     expect(shown).toBe(`  \x1b[36m${code}\x1b[0m\n  \x1b[35mif\x1b[0m x\n`)
   })
 
-  test('code in it is code again', async () => {
+  test('colours code after the long line', async () => {
     expect(await print(`${long}\nabc\n\`\`\`\n*x*\n\`\`\`\n`)).toBe(`${long}\nabc\n  *x*\n`)
   })
 })
 
-describe('a cut prints what is kept back as it came', () => {
+describe('prints an unfinished block verbatim at a cut', () => {
   test.each([
     ['a\n\n**one', 'a\n', '\n**one\n'],
     ['- a\n- b\n  - c *d', '• a\n', '- b\n  - c *d\n'],
     ['|a|\n|-|\n|b', '', '|a|\n|-|\n|b\n'],
     ['```\na\nb', '  a\n', 'b\n'],
     ['```\na\n', '  a\n', ''],
-  ])('%j', async (text, before, rest) => {
+  ])('in %j', async (text, before, rest) => {
     const written: string[] = []
     const output = {
       isTerminal: true,
@@ -342,7 +342,7 @@ describe('a cut prints what is kept back as it came', () => {
   })
 })
 
-describe('code is coloured', () => {
+describe('colours code', () => {
   test.each([
     [
       'js',
@@ -354,7 +354,7 @@ describe('code is coloured', () => {
     ['json', '{"a": 1}', ['{<36>"a"</>: <33>1</>}']],
     ['diff', '+a\n-b\n c', ['<32>+a</>', '<31>-b</>', ' c']],
     ['__proto__', 'a', ['<36>a</>']],
-  ])('%s', async (language, code, lines) => {
+  ])('in %s', async (language, code, lines) => {
     const shown = lines.map((line) => `  ${line.replace(/^ /, ' ')}\n`).join('')
     expect(await coloured(`\`\`\`${language}\n${code}\n\`\`\`\n`)).toBe(shown)
   })

@@ -6,7 +6,7 @@ interface PrintOptions extends Partial<Omit<MarkdownOptions, 'columns'>> {
   columns?: number | (() => number) | undefined
 }
 
-/** What a terminal would get, piece by piece as it was written. */
+/** Returns the pieces that are written to a terminal. */
 export async function printPieces(
   pieces: readonly string[],
   { columns = Infinity, ...options }: PrintOptions = {},
@@ -36,5 +36,5 @@ export async function printPieces(
 export const print = async (text: string, options?: PrintOptions) =>
   (await printPieces([text], options)).join('')
 
-/** A text without the colours that we put into it. */
+/** Removes the colours from a text. */
 export const withoutColours = (text: string) => text.replace(/\x1b\[[\d;]*m/g, '')
