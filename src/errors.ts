@@ -64,8 +64,6 @@ interface Advice {
   pending?: string[]
   /** The command that resumes the work, without `parley`. */
   resume?: string[]
-  /** Such a command for a person alone: a program that followed it would spend without an end. */
-  suggestedCommand?: string[]
   /** The text of an answer that is not as it was asked for. */
   answer?: string
   /** The file, or the files, that keep what was paid for and could not be put where it was wanted. */

@@ -12,6 +12,8 @@ interface ToolUseCounts {
   allowed: number
   denied: number
   run: number
+  /** The --tool commands since the task that failed, also in earlier runs. */
+  failedCommands: number
   open: number
 }
 

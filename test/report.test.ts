@@ -84,9 +84,9 @@ test('a run says how many tool uses ended how, also if it fails', async () => {
     return ['events', 'run', 'use a tool', '-s', 's1', '--policy', 'p.json', '--report', 'r.json']
   }
   for (const [decision, code, counts] of [
-    ['allow', 0, { allowed: 1, denied: 0, run: 0, open: 0 }],
-    ['deny', 14, { allowed: 0, denied: 1, run: 0, open: 0 }],
-    ['ask', 12, { allowed: 0, denied: 0, run: 0, open: 1 }],
+    ['allow', 0, { allowed: 1, denied: 0, run: 0, failedCommands: 0, open: 0 }],
+    ['deny', 14, { allowed: 0, denied: 1, run: 0, failedCommands: 0, open: 0 }],
+    ['ask', 12, { allowed: 0, denied: 0, run: 0, failedCommands: 0, open: 1 }],
   ] as const) {
     const ended = await run(policy(decision), { cwd, stdinKind: 'none', exchange: createEmulator({}) })
     expect(ended.code, ended.err).toBe(code)
@@ -435,7 +435,7 @@ test('what a run came to is in it, field by field', async () => {
     figures: {
       run: { cost: { amount: 12345678901234567890n, currency: 'USD' } },
       session: { tokens: { outputTokens: 7, totalTokens: 7 }, cost: { amount: 0n, currency: 'EUR' } },
-      toolUses: () => ({ allowed: 1, denied: 2, run: 3, open: 4 }),
+      toolUses: () => ({ allowed: 1, denied: 2, run: 3, failedCommands: 5, open: 4 }),
     },
     counts: () => ({ counts: { total: 2 }, failures: { service: 1 } }),
   })
@@ -452,7 +452,7 @@ test('what a run came to is in it, field by field', async () => {
     kind: 'payment',
     retry: null,
     deadline: false,
-    toolUses: { allowed: 1, denied: 2, run: 3, open: 4 },
+    toolUses: { allowed: 1, denied: 2, run: 3, failedCommands: 5, open: 4 },
     sent: 'unknown',
     id: `${'i'.repeat(199)}…`,
     model: 'model ^[[31m \\u202e [redacted]',

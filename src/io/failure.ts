@@ -17,8 +17,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   const left = problems.length - maxShownProblems
   if (left > 0) lines.push(`  and ${problems.length > maxCountedProblems ? 'many' : left} more`)
   for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
-  const command = resume ?? error.details.suggestedCommand
-  if (command) lines.push(...formatResumeCommand(command).map((line) => `  ${line}`))
+  if (resume) lines.push(...formatResumeCommand(resume).map((line) => `  ${line}`))
   // The service's text never begins a line, so it cannot pass for parley's.
   if (serviceMessage) lines.push(`  ${style.dim('the service says:')} ${oneLine(serviceMessage)}`)
   if (requestId) lines.push(`  ${style.dim('request id:')} ${oneLine(requestId, 200)}`)
@@ -34,7 +33,7 @@ export function formatResumeCommand(resume: readonly string[]): string[] {
 
 /** Formats a failure as one GitHub Actions annotation. */
 export function renderAnnotation({ kind, exitCode, message, details }: CliError, command: string): string {
-  const { problems = [], consequence, resume = details.suggestedCommand, serviceMessage } = details
+  const { problems = [], consequence, resume, serviceMessage } = details
   const said = serviceMessage && `the service says: ${oneLine(serviceMessage)}`
   const lines = [oneLine(message, 2000), ...problems.slice(0, maxShownProblems).map((each) => oneLine(each))]
   const text = [...lines, consequence, ...(resume ? formatResumeCommand(resume) : []), said]

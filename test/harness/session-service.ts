@@ -105,6 +105,8 @@ interface StreamRule extends Rule {
 
 /** A session and the service that has it: all that happens, and what the service shows of it. */
 export interface SessionScript {
+  /** For a command that is to time out; by default time stops while a command runs. */
+  timers?: Timers
   /** What happened before the command. */
   history?: readonly Step[]
   posts?: readonly PostRule[]
@@ -151,11 +153,12 @@ interface Happened extends Visibility {
  * seconds takes none. The history is true: it has what happened, in its order, whatever list and stream show of it.
  */
 export function createSessionService(script: SessionScript) {
-  const timers: Timers = createPatientClock()
+  const { timers = createPatientClock() } = script
   const cwd = temporaryFolder()
   const start = timers.now()
   const history: Happened[] = []
   const requests: RecordedRequest[] = []
+  const [events, posts]: [Event[], Event[][]] = [[], []]
   const counts = new Map<string, number>()
   const streams = new Set<(happened: Happened) => void>()
   /** What the pages of lists show, by the cursor of the next page. */
@@ -177,6 +180,7 @@ export function createSessionService(script: SessionScript) {
     const whole = { id, processed_at: new Date(timers.wallTime()).toISOString(), ...event }
     const happened = { ...script.usually, ...how, event: whole, at: timers.now() }
     history.push(happened)
+    events.push(whole)
     for (const offer of streams) offer(happened)
     return happened
   }
@@ -327,7 +331,7 @@ export function createSessionService(script: SessionScript) {
 
   const exchange: Exchange = async (request, onSent) => {
     const { pathname, searchParams: query } = new URL(request.url)
-    const events = readPosted(request)
+    const posted = readPosted(request)
     const [, id = '', rest = ''] = /\/v1\/sessions\/([^/]+)(.*)$/.exec(pathname) ?? []
     const kind =
       request.method === 'POST'
@@ -337,11 +341,12 @@ export function createSessionService(script: SessionScript) {
           : rest === '/events/stream'
             ? 'stream'
             : 'session'
-    requests.push({ kind, at: timers.now() - start, query, events })
+    requests.push({ kind, at: timers.now() - start, query, events: posted })
+    if (kind === 'post') posts.push(posted)
     if (requests.length > mostRequests) throw new Error('the program queries the service without end')
     onSent?.()
     await timers.wait(latency)
-    if (kind === 'post') return takePost(events)
+    if (kind === 'post') return takePost(posted)
     if (kind === 'list') return takeList(query)
     return kind === 'stream' ? takeStream() : takeSession(id)
   }
@@ -355,13 +360,9 @@ export function createSessionService(script: SessionScript) {
     exchange,
     requests,
     /** All that happened, in its order. */
-    get events(): Event[] {
-      return history.map(({ event }) => event)
-    },
+    events,
     /** The events of each request that posted some. */
-    get posts(): Event[][] {
-      return requests.filter(({ kind }) => kind === 'post').map(({ events }) => events)
-    },
+    posts,
     /** Lets events happen now, such as those of another client. */
     add: (...steps: Step[]) => void add(steps),
     /** Writes a file into the folder of the command: a text, or JSON. */

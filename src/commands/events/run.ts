@@ -18,6 +18,7 @@ export default {
       'carry out a tool by a command, which ends when its stdout is closed; repeatable',
     ).argParser(appendValue),
     new Option('--tool-timeout <seconds>', 'the longest time for a command (default 600)'),
+    new Option('--fail-on-tool-error', 'exit 14 if a command failed or timed out'),
     new Option('--max-total-tokens <n>', 'interrupt the agent once the run used N tokens').argParser(
       parsePositiveCount,
     ),
@@ -35,13 +36,14 @@ export default {
     'The answer is the last message of the main thread after the task, once the session is at rest (exit 0 or 14). --schema tells the agent which form it must have, and checks only the answer, nothing that came before.',
     'Let only one run at a time work on a session. On one machine a second one waits by itself. After a kill, run the same line again, with --audit: a task that the file shows as sent is not sent again before it was done.',
     '--max-total-tokens and --max-cost interrupt the agent, at least one model request too late: the service tells only afterwards what a request used. They hold for each run anew: as in its footer and --report, only what came since it began counts. The command that goes on is printed.',
-    "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer. 14: something was denied. 15: the deadline or a bound stopped it. If the deadline passes before the task is sent, it is 9: run the same line again.",
+    "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer. 14: something was denied, or with --fail-on-tool-error a command failed. 15: the deadline or a bound stopped it. If the deadline passes before the task is sent, it is 9: run the same line again.",
   ],
 
   printsLines: true,
 
   companions: {
     '--tool-timeout': { needs: ['--tool'] },
+    '--fail-on-tool-error': { needs: ['--tool'] },
   },
 
   examples: [

@@ -66,6 +66,8 @@ export class Follower {
   readonly state = this.#seen.state
   /** The turn of what was sent last; if nothing was sent, the session's last one. */
   readonly turn = this.#seen.turn
+  /** Why the list could not be read at the end. Then the stream may have omitted events, such as the answer. */
+  unreadEnd: CliError | undefined
   #patience: Patience
   #stream: EventStream | undefined
   #isWoken = false
@@ -256,6 +258,7 @@ export class Follower {
   async #lookAtRest(look: number): Promise<void> {
     const { timers, warn } = this.#access.context
     const late = new AbortController()
+    this.unreadEnd = undefined
     await this.#wait(lagWaits[look] ?? 0)
     const cancel = schedule(timers, longestLook, () => late.abort())
     try {
@@ -266,6 +269,7 @@ export class Follower {
       if (isEnded) return this.#seen.trustStop()
       if (look < lagWaits.length - 1 && timeLeft(this.#access) > 0) return
       warn(`the list could not be read at the end: ${error.message}; the stream may have left out events`)
+      this.unreadEnd = error
       this.#seen.trustStop()
     } finally {
       cancel()

@@ -53,6 +53,7 @@ export class Actor {
       allowed: countOf('allow'),
       denied: countOf('deny'),
       run: this.#ran,
+      failedCommands: run.audit.failedCommands.size,
       open: follower.state.asked.length,
     })
   }
@@ -243,7 +244,7 @@ export class Actor {
       this.#ran++
       // The agent gets the whole result.
       const [what, first = ''] = result.text.split('\n', 2)
-      if (result.isError) this.#run.context.note(describeFailure(use, oneLine(`${what} ${first}`, 500)))
+      if (result.isError) this.#run.context.warn(describeFailure(use, oneLine(`${what} ${first}`, 500)))
     }
     if (isLate)
       throw new CliError('stopped', `the deadline passed while the command for ${use.name} ran`, {

@@ -10,7 +10,7 @@ import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { markOf } from '../session-state.ts'
 import type { entryOf, Use } from './judgement.ts'
-import { type JournalLine, type Reply, step } from './replying.ts'
+import { interrupted, type JournalLine, type Reply, step } from './replying.ts'
 import { hashOf, type JournalTask, Known, stepTask } from './task.ts'
 
 /** What a run works on. */
@@ -57,6 +57,11 @@ export class Audit {
   readonly earlier = new Map<string, Reply>()
   /** The tool uses that earlier runs denied, or saw run though they are denied: by id, in words. */
   readonly denied = new Map<string, string>()
+  /**
+   * The --tool commands since the last task that failed, or started and did not end, in this run or in earlier ones: by the
+   * id of the tool use, in words.
+   */
+  readonly failedCommands = new Map<string, string>()
   #file: AppendedFile | undefined
   /** The last task of the session, if it is not done. */
   task: JournalTask | undefined
@@ -134,6 +139,7 @@ export class Audit {
     if (this.#isClosed) throw new CliError('file', `the run that worked on ${this.#session} is over`)
     const lost = this.#locks.find((lock) => !lock.isHeld())
     if (lost) throw new CliError('file', `${lost.name}: its lock is gone, so another run may use it`)
+    this.#noteCommand({ ...entry })
     if (!this.#file) return
     const time = new Date(this.#context.timers.wallTime()).toISOString()
     this.#file.append(`${toLine(entry, this.#session, time)}\n`)
@@ -151,6 +157,7 @@ export class Audit {
   async #read(file: AppendedFile, name: string): Promise<void> {
     for await (const { entry, text } of readEntries(file.read(), name)) {
       if (entry.session !== this.#session) continue
+      this.#noteCommand(entry)
       this.#step(entry)
       const { toolUse: id } = entry
       if (typeof id !== 'string') continue
@@ -170,6 +177,15 @@ export class Audit {
     if (event === 'interrupt') this.interrupt = Date.parse(String(time))
     // A new task begins another turn.
     if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.interrupt = undefined
+  }
+
+  #noteCommand({ event, toolUse, task, name, result }: Record<string, unknown>): void {
+    if (event === 'sent' && typeof task === 'string') this.failedCommands.clear()
+    if (typeof toolUse !== 'string') return
+    const hasFailed = isObject(result) && result.is_error === true
+    if (event === 'start' || (event === 'end' && hasFailed))
+      this.failedCommands.set(toolUse, `${name} ${toolUse}: ${hasFailed ? 'failed' : interrupted.text}`)
+    else if (event === 'end') this.failedCommands.delete(toolUse)
   }
 
   #noteMark(id: string, entry: Record<string, unknown>, text: string): void {

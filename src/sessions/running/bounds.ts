@@ -243,10 +243,12 @@ export class Bounds {
     const { wayOn } = this.#run
     // A session that waits for a reply resumes by the reply, and not by a message.
     const waits = wayOn.interrupt === 'wanted' && this.#follower?.state.stop?.kind === 'waiting'
-    const nextCommand = waits ? wayOn.asItStands() : wayOn.byMessage()
+    const resume = waits ? wayOn.asItStands() : wayOn.byMessage()
+    // A program that resumed at once would spend without an end.
     return new CliError('stopped', `${this.#excess}${more}`, {
       sent: 'yes',
-      suggestedCommand: nextCommand,
+      retry: 'never',
+      resume,
       ...details,
     })
   }

@@ -8,7 +8,7 @@ import { createPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionOptions, sessionParts } from '../session.ts'
-import { type BoundFlags, hasBounds } from './budget.ts'
+import type { BoundFlags } from './budget.ts'
 import { hashOf } from './task.ts'
 import { type AnswerOptions, askForSchema, readAnswerFlags } from './wanted-answer.ts'
 
@@ -17,6 +17,7 @@ export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions
   audit?: string
   tool?: string[]
   toolTimeout?: string
+  failOnToolError?: boolean
 }
 
 /** Events that a run sends once, before it follows the session. */
@@ -54,7 +55,7 @@ export async function readPlan(context: Context, options: RunOptions, words: str
     rules,
     wanted,
     isAudited: options.audit !== undefined,
-    isBounded: hasBounds(options),
+    failsOnToolError: options.failOnToolError === true,
   }
 }
 

@@ -20,7 +20,7 @@ import { describeUse, entryOf } from './judgement.ts'
 import { type Plan, type RunOptions, readPlan } from './plan.ts'
 import { endTask, findSent, sendTask } from './posting.ts'
 import { marksOf, TaskCounter } from './task.ts'
-import { answerKeeper, checkAnswer, deliverAnswer } from './wanted-answer.ts'
+import { answerKeeper, checkAnswer, deliverAnswer, isWanted, unprovedAnswer } from './wanted-answer.ts'
 import { accepted, nameOther, type SessionRun, WayOn } from './way-on.ts'
 
 /**
@@ -123,11 +123,20 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
       return undefined
     })
     if (failure) return withSavedPart(failure, keeper.savePart())
-    return denials.failure(followed.parts.params.session, turn)
+    return denials.failure(followed.parts.params.session, turn) ?? failedCommands(followed)
   } finally {
     const used = bounds.describe()
     if (context.host.stderr.isTerminal && used !== '') context.printFooter(used)
   }
+}
+
+/** Why --fail-on-tool-error does not count the turn as a success. */
+function failedCommands({ audit, parts, plan }: Followed): CliError | undefined {
+  const problems = [...audit.failedCommands.values()]
+  if (!plan.failsOnToolError || problems.length === 0) return undefined
+  const count = `${problems.length} --tool command${problems.length === 1 ? '' : 's'}`
+  const message = `${parts.params.session} ended its turn, but ${count} failed`
+  return new CliError('denied', message, { sent: 'yes', problems })
 }
 
 /** Follows the session until it rests with nothing left to reply to. Throws a `CliError` if its work was not done. */
@@ -171,6 +180,8 @@ async function followToRest(followed: Followed): Promise<void> {
   } while (failure === undefined && !follower.state.stop)
   failure = await bounds.end(failure)
   if (failure !== undefined) throw failure
+  if (follower.unreadEnd && isWanted(followed.plan.wanted))
+    throw unprovedAnswer(follower.unreadEnd, wayOn.command())
   const { foreign, isInterrupted } = follower.turn
   if (foreign?.isInterrupted) throw wayOn.endedByOther(foreign)
   if (foreign) return

@@ -3,7 +3,7 @@ import { createPrinter } from '../../content/layout.ts'
 import { keepText } from '../../content/rescue.ts'
 import { type AnswerSchema, openSchema } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
-import { type CliError, usageError } from '../../errors.ts'
+import { CliError, usageError } from '../../errors.ts'
 import type { PartSaver } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { createAppending, editJson } from '../../wire/json/edit.ts'
@@ -64,19 +64,36 @@ export function askForSchema(
 const takesBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>
   event?.type === 'user.message' && Array.isArray(event.content)
 
+/** Whether the answer has a place of its own, where another text would pass for it. */
+export const isWanted = ({ schema, file, isAlone }: WantedAnswer): boolean =>
+  schema !== undefined || file !== undefined || isAlone
+
+/** The failure if only a stream has shown the end of the turn: it may have omitted the last message. */
+export const unprovedAnswer = (unreadEnd: CliError, resume: string[]): CliError =>
+  new CliError(
+    'response',
+    `no answer was proved, as the list could not be read at the end: ${unreadEnd.message}`,
+    {
+      ...unreadEnd.details,
+      sent: 'yes',
+      retry: 'later',
+      resume,
+    },
+  )
+
 /**
  * The text of the answer as it is printed, or why it does not count as one. Throws a `CliError` if the check takes too long.
  */
 export async function checkAnswer(
-  { schema, file, isAlone }: WantedAnswer,
+  wanted: WantedAnswer,
   { answer }: FollowedTurn,
 ): Promise<{ text: string } | { failure: CliError }> {
   const text = textOf(answer)
-  if (text.trim() === '' && (schema || file || isAlone)) {
+  if (text.trim() === '' && isWanted(wanted)) {
     const lack = answer ? 'the answer has no text' : 'the agent gave no answer'
     return { failure: notUnderstoodError(lack).with({ sent: 'yes' }) }
   }
-  const checked = await schema?.check(text, undefined)
+  const checked = await wanted.schema?.check(text, undefined)
   return checked && 'failure' in checked ? checked : { text: checked?.json ?? text }
 }
 

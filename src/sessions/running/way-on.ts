@@ -56,8 +56,7 @@ export class WayOn {
   /** There is nothing to send any more. */
   begin(task: 'accepted' | 'taken-up'): void {
     this.#task = task
-    // After a bound a program that resumed would spend without an end.
-    this.#context.summary.resume = () => (this.isBounded ? undefined : this.command())
+    this.#context.summary.resume = () => this.command()
     if (task === 'accepted') this.#context.calls.sayInstead(() => this.words(), accepted)
   }
 
@@ -108,9 +107,7 @@ export class WayOn {
 
   /** The failure of a run whose task was interrupted before there was an answer. */
   interrupted(why: string): CliError {
-    const isBound = this.#plan.isBounded || this.#audit.interrupt !== undefined
-    const way = isBound ? 'suggestedCommand' : 'resume'
-    return new CliError('stopped', why, { sent: 'yes', [way]: this.byMessage() })
+    return new CliError('stopped', why, { sent: 'yes', retry: 'never', resume: this.byMessage() })
   }
 
   /** Another client sent a task of its own before there was an answer to this one. */
@@ -150,7 +147,7 @@ export class WayOn {
               ? error.details.retry
               : 'never',
         consequence: undefined,
-        resume: error.details.suggestedCommand ? undefined : (error.details.resume ?? resume),
+        resume: error.details.resume ?? resume,
       })
     if (error.kind === 'waiting')
       return error.with({ resume, retry: isAudited ? 'later' : error.details.retry })

@@ -155,7 +155,19 @@ describe('a run that reaches a bound', () => {
       exit: 15,
       kind: 'stopped',
       sent: 'yes',
-      resume: null,
+      retry: 'never',
+      resume: [
+        'events',
+        'run',
+        'Go on',
+        '-s',
+        's',
+        '--no-stdin',
+        '--report',
+        'report.json',
+        '--max-total-tokens',
+        '100',
+      ],
       usage: { inputTokens: 110, outputTokens: null, totalTokens: 110 },
       cost: null,
       sessionUsage: null,
@@ -207,8 +219,8 @@ describe('a run that reaches a bound', () => {
     const line = JSON.parse(before.trimEnd().split('\n').at(-1) ?? '')
     expect(line).toMatchObject({ session: 's', toolUse: null, event: 'interrupt' })
     expect(lines().match(/"interrupt"/g)).toHaveLength(1)
-    // The same line again takes the session up, and finds it interrupted.
-    expect(ended.report.resume).toBeNull()
+    expect(ended.report.retry).toBe('never')
+    expect(ended.report.resume.slice(0, 5)).toEqual(['events', 'run', 'Go on', '-s', 's'])
   })
 
   /** A run without a task, whose audit says that an earlier one began to interrupt the session `ago` milliseconds before. */
@@ -243,14 +255,13 @@ describe('a run that reaches a bound', () => {
   test.each<[string, Event[]]>([
     ['lists leave out what clients send', [running, r0, running, says, rest]],
     ['the list shows the interrupt', [asks, running, r0, asks, running, says, interrupt, rest]],
-  ])(
-    'was interrupted by an earlier run: exit 15, no answer, and no program goes on: %s',
-    async (_, history) => {
-      const { code, out, err, counts } = await afterInterrupt(history, { flags: ['--last'] })
-      expect({ code, out, interrupts: counts.interrupts }).toEqual({ code: 15, out: '', interrupts: 0 })
-      expect(JSON.parse(err).error.resume).toBeUndefined()
-    },
-  )
+  ])('was interrupted by an earlier run: exit 15, no answer, and retry is never: %s', async (_, history) => {
+    const { code, out, err, counts } = await afterInterrupt(history, { flags: ['--last'] })
+    expect({ code, out, interrupts: counts.interrupts }).toEqual({ code: 15, out: '', interrupts: 0 })
+    const { retry, resume } = JSON.parse(err).error
+    expect(retry).toBe('never')
+    expect(resume.slice(0, 5)).toEqual(['events', 'run', 'Go on', '-s', 's'])
+  })
 
   test.each<[string, Event[]]>([
     ['the list shows what clients send, and no interrupt', [asks, running, r0, asks, running, says, rest]],
@@ -437,7 +448,7 @@ describe('a run that reaches a bound', () => {
     expect(err.trimEnd().split('\n')).toHaveLength(1)
     const { error } = JSON.parse(err)
     expect(error.message).toBe('s was interrupted, and nothing was sent since')
-    expect(error.resume).toBeUndefined()
+    expect(error).toMatchObject({ retry: 'never', resume: ['events', 'run', 'Go on', ...argv.slice(2)] })
   })
 
   test('is interrupted if the session works again after a rest', async () => {
@@ -529,9 +540,9 @@ describe('a run that reaches a bound', () => {
     expect(stopped.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
     const { error } = JSON.parse(stopped.err)
     expect(error).toMatchObject({ kind: 'stopped', pending: [expect.stringMatching(/^toolu_/)] })
-    expect(error.resume).toBeUndefined()
     // A message would not answer what waits; the bounds hold for the next run anew.
     const next = ['events', 'run', '-s', 's', '--no-stdin', '--policy', 'p.json']
+    expect(error).toMatchObject({ retry: 'never', resume: [...next, ...bounds, '--errors', 'json'] })
     const told = await run([...argv, ...bounds], { ...world, exchange: createEmulator({}) })
     expect(told.err).toContain(`parley ${next.join(' ')} ${bounds.join(' ')}\n`)
     const replies: string[] = []
@@ -600,9 +611,9 @@ describe('a run that reaches a bound', () => {
         clean = act
       },
     })
-    const { message, resume } = JSON.parse(said).error
-    expect(report).toMatchObject({ kind: 'signal', resume: resume ?? null })
-    return { message, resume }
+    const { message, resume, retry } = JSON.parse(said).error
+    expect(report).toMatchObject({ kind: 'signal', retry, resume: resume ?? null })
+    return { message, resume, retry }
   }
 
   test.each([
@@ -610,12 +621,16 @@ describe('a run that reaches a bound', () => {
     ['as it is sent', 'to resume:'],
     ['after it', 'the session was sent an interrupt; to resume:'],
   ] as const)(
-    'tells a person how to go on within the same bounds, and no program, if a signal ends it %s',
+    'names the command that resumes within the same bounds, and retry is never, if a signal ends it %s',
     async (moment, words) => {
-      const { message, resume } = await signalled(moment)
+      const { message, resume, retry } = await signalled(moment)
       expect(message).toContain(words)
       expect(message).toContain('--max-total-tokens 100')
-      expect(resume).toBeUndefined()
+      expect({ moment, retry, resume }).toEqual({
+        moment,
+        retry: 'never',
+        resume: expect.arrayContaining(['--max-total-tokens', '100']),
+      })
     },
   )
 })

@@ -1,0 +1,129 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { createSteadyClock } from '../../harness/clock.ts'
+import {
+  createSessionService,
+  type Event,
+  endTurn,
+  running,
+  type SessionScript,
+  says,
+  shown,
+  waitsFor,
+} from '../../harness/session-service.ts'
+
+const audited = ['--audit', 'audit.ndjson', '--report', 'report.json']
+
+describe('a list that cannot be read at the end proves no answer', () => {
+  /** The stream omits the last message, and each list after the task fails until the first run is over. */
+  function open() {
+    let isAway = true
+    const service = createSessionService({
+      posts: [{ next: [running, says('"half"'), shown(says('"whole"'), { streamed: 'never' }), endTurn] }],
+      lists: [{ when: () => isAway && service.posts.length > 0, fault: { status: 503 } }],
+    })
+    service.write('schema.json', { type: 'string' })
+    const comeBack = () => {
+      isAway = false
+    }
+    return { ...service, comeBack }
+  }
+
+  test.each([
+    ['--last', ['--last']],
+    ['-o', ['-o', 'answer.txt']],
+    ['--schema', ['--schema', 'schema.json']],
+  ])('%s exits with 8, and the command that it names prints the answer', async (_, flags) => {
+    const { run, comeBack, posts, cwd, lines } = open()
+    const { code, out, err } = await run(['events', 'run', 'go', ...flags, ...audited])
+    expect({ code, out: flags.includes('-o') ? '' : out }, err).toEqual({ code: 8, out: '' })
+    expect(err).toContain('no answer was proved, as the list could not be read at the end: ')
+    expect(existsSync(join(cwd, 'answer.txt'))).toBe(false)
+    const [{ retry, resume }] = lines('report.json') as [{ retry: string; resume: string[] }]
+    expect(retry).toBe('later')
+
+    comeBack()
+    const again = await run(resume)
+    expect(again.code, again.err).toBe(0)
+    const printed = flags.includes('-o') ? readFileSync(join(cwd, 'answer.txt'), 'utf8') : again.out
+    expect(printed).toBe('"whole"\n')
+    expect(posts).toHaveLength(1)
+  })
+
+  test('without a place for the answer it is a warning', async () => {
+    const { run } = open()
+    const { code, out, err } = await run(['events', 'run', 'go'])
+    expect(code, err).toBe(0)
+    expect(out).toContain('"half"\n')
+    expect(err).toContain('the list could not be read at the end: ')
+  })
+})
+
+describe('a --tool command that fails (needs sh)', () => {
+  const use: Event = { id: 'c1', type: 'agent.custom_tool_use', name: 'count', input: {} }
+  const open = (timers?: SessionScript['timers']) =>
+    createSessionService({
+      timers,
+      posts: [
+        { of: 'user.message', nth: 1, next: [running, use, waitsFor('c1')] },
+        { of: 'user.custom_tool_result', next: [running, shown(says('done'), { after: 10_000 }), endTurn] },
+        { of: 'user.message', next: [running, says('done too'), endTurn] },
+      ],
+    })
+  const line = (command: string) => [
+    ...['events', 'run', 'go', '--last', '--tool', `count=${command}`],
+    ...audited,
+  ]
+  const report = ({ lines }: ReturnType<typeof open>) => lines('report.json')[0]?.toolUses
+
+  test.each([
+    ['fails', 'exit 3', []],
+    ['prints more than 1 MiB', 'head -c 1100000 /dev/zero', []],
+  ])('is a warning with -q, and counted in the report: it %s', async (_, command, flags) => {
+    const service = open()
+    const { code, out, err } = await service.run([...line(command), ...flags, '-q'])
+    expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
+    expect(err).toContain('the tool use c1 failed (count): ')
+    expect(report(service)).toEqual({ allowed: 1, denied: 0, run: 1, failedCommands: 1, open: 0 })
+  })
+
+  test('counts if it times out', async () => {
+    const service = open(createSteadyClock(50))
+    const { code, err } = await service.run([
+      ...line('sleep 60'),
+      '--tool-timeout',
+      '1',
+      '--fail-on-tool-error',
+    ])
+    expect(code, err).toBe(14)
+    expect(err).toContain('the command did not end within 1 s')
+    expect(report(service)).toMatchObject({ run: 1, failedCommands: 1 })
+  })
+
+  test('ends a run with --fail-on-tool-error with 14, after its answer', async () => {
+    const service = open()
+    const { code, out, err } = await service.run([...line('exit 3'), '--fail-on-tool-error'])
+    expect({ code, out }, err).toEqual({ code: 14, out: 'done\n' })
+    expect(err).toContain('s1 ended its turn, but 1 --tool command failed\n  count c1: failed\n')
+  })
+
+  test('counts in a later run that resumes its task, and not for the next task', async () => {
+    const service = open()
+    const flags = [...line('exit 3'), '--fail-on-tool-error']
+    expect((await service.run([...flags, '--deadline', '5s'])).code).toBe(15)
+    const { code, out, err } = await service.run(flags)
+    expect({ code, out }, err).toEqual({ code: 14, out: 'done\n' })
+    expect(report(service)).toMatchObject({ run: 0, failedCommands: 1 })
+    const next = await service.run(flags.map((word) => (word === 'go' ? 'next' : word)))
+    expect({ code: next.code, out: next.out }, next.err).toEqual({ code: 0, out: 'done too\n' })
+    expect(report(service)).toMatchObject({ failedCommands: 0 })
+  })
+
+  test('a command that works is not counted, and --fail-on-tool-error exits with 0', async () => {
+    const service = open()
+    const { code, err } = await service.run([...line('echo 1'), '--fail-on-tool-error'])
+    expect(code, err).toBe(0)
+    expect(report(service)).toMatchObject({ run: 1, failedCommands: 0 })
+  })
+})
