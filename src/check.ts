@@ -17,6 +17,7 @@ import {
   type ResolvedSettings,
   readSettings,
 } from './settings/resolve.ts'
+import { decodeBodyText } from './wire/charset.ts'
 import { endpoints } from './wire/endpoints.ts'
 import { readBody } from './wire/exchange.ts'
 import { isObject } from './wire/json/parse.ts'
@@ -144,8 +145,8 @@ async function tryList(
     ? // As without a session, the service judges the betas.
       sessionParts(context, settings, { session, validate: false })
     : { params: {}, headers: agentHeaders(values, values.betas) }
-  await caller.call(endpoint, { ...parts, query: 'limit=1' }, async ({ body }) =>
-    readPage(new TextDecoder().decode(await readBody(body)), 'the list'),
+  await caller.call(endpoint, { ...parts, query: 'limit=1' }, async ({ body, headers }) =>
+    readPage(decodeBodyText(await readBody(body), headers['content-type']), 'the list'),
   )
 }
 

@@ -1,5 +1,6 @@
 import { CliError } from '../errors.ts'
 import { serviceNames } from '../settings/resolve.ts'
+import { decodeBodyText } from '../wire/charset.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { collectBody, type HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
@@ -56,7 +57,7 @@ export async function readErrorResponse(
 ): Promise<CliError> {
   const { status, statusText, headers } = response
   const rawBody = await collectStart(response)
-  const body = jsonOrText(rawBody)
+  const body = jsonOrText(rawBody, headers['content-type'])
   const problem = readProblem(body)
   // Without the user name and the password of the target.
   const target = headers.location?.replace(/(?<![^/\\])[^/\\]*@/g, '')
@@ -86,8 +87,8 @@ async function collectStart(response: HttpResponse): Promise<Uint8Array> {
   return start.bytes()
 }
 
-function jsonOrText(bytes: Uint8Array): unknown {
-  const text = new TextDecoder().decode(bytes)
+function jsonOrText(bytes: Uint8Array, contentType: string | undefined): unknown {
+  const text = decodeBodyText(bytes, contentType)
   const value = tryParseJson(text)
   return value === undefined ? text : value
 }

@@ -1,4 +1,5 @@
 import { schedule } from '../timers.ts'
+import { decodeBodyText } from '../wire/charset.ts'
 import { endpoints } from '../wire/endpoints.ts'
 import { readBody } from '../wire/exchange.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
@@ -17,7 +18,9 @@ export async function readSession({
   const cancel = schedule(context.timers, longestWait, () => late.abort())
   return caller
     .call(endpoints.readSession, { ...parts, once: late.signal }, async (response) => {
-      const session = tryParseJson(Buffer.from(await readBody(response.body, longestAnswer)).toString())
+      const session = tryParseJson(
+        decodeBodyText(await readBody(response.body, longestAnswer), response.headers['content-type']),
+      )
       return isObject(session) ? session : undefined
     })
     .catch(() => undefined)

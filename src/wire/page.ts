@@ -1,3 +1,4 @@
+import { decodeBodyText } from './charset.ts'
 import { collectBody } from './exchange.ts'
 import { isObject } from './json/parse.ts'
 import { createWalk, readKey } from './json/scanner.ts'
@@ -36,6 +37,7 @@ export async function readList<T>(
   body: AsyncIterable<Uint8Array>,
   read: (bytes: Uint8Array) => T,
   keep: (start: T) => void,
+  contentType?: string,
 ): Promise<T> {
   const collected = collectBody()
   try {
@@ -43,7 +45,7 @@ export async function readList<T>(
     return read(collected.bytes())
   } catch (error) {
     try {
-      const elements = readWholeElements(new TextDecoder().decode(collected.bytes()))
+      const elements = readWholeElements(decodeBodyText(collected.bytes(), contentType))
       if (elements.length > 0) keep(read(Buffer.from(`[${elements.join(',')}]`)))
     } catch {
       // The text is not the start of such a list.

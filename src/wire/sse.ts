@@ -1,4 +1,5 @@
 import { CliError } from '../errors.ts'
+import type { BodyTextDecoder } from './charset.ts'
 import { createSequenceSplitter } from './json/splitter.ts'
 
 /** A server-sent event: its `event:` line, or `''`, and its `data:` lines joined by newlines. */
@@ -14,8 +15,7 @@ const maxEventLength = 64 * 1024 * 1024
  * Decodes server-sent events from chunks of bytes. As the standard says, an event without a blank line at its
  * end is dropped. JSON objects on lines without `data:` are events too (recorded, 3).
  */
-export function createSseDecoder() {
-  const utf8 = new TextDecoder()
+export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new TextDecoder()) {
   const bare = createSequenceSplitter()
   const events: SseEvent[] = []
   /** Parts of the incomplete line, and their length. */
@@ -91,7 +91,7 @@ export function createSseDecoder() {
   return {
     /** Returns the completed events. */
     push(bytes: Uint8Array): SseEvent[] {
-      readLines(utf8.decode(bytes, { stream: true }))
+      readLines(text.decode(bytes, { stream: true }))
       return events.splice(0)
     },
     /** Last `id:` line of a complete event. A new connection can resume there. */
@@ -100,7 +100,7 @@ export function createSseDecoder() {
     isBetween: () => waiting === 0 && size === 0,
     /** Returns the events that the last line completes, and the incomplete one. */
     end(): { events: SseEvent[]; torn: SseEvent | undefined } {
-      readLines(utf8.decode())
+      readLines(text.decode())
       const last = kept.join('')
       if (last !== '') takeLine(last)
       const isTorn = size > 0 || (/^[^:]/.test(last) && events.length === 0)

@@ -238,7 +238,7 @@ faultsInside('E: what streams were seen to send', [
     }),
   ),
   {
-    ...early,
+    ...whole,
     name: 'E38 Latin-1 that says so',
     script: closing(
       Buffer.from(
@@ -246,8 +246,7 @@ faultsInside('E: what streams were seen to send', [
         'latin1',
       ),
     ),
-    out: 'plain, ',
-    err: ['ISO-8859-1'],
+    out: 'plain, schön\n',
   },
   {
     ...early,

@@ -5,6 +5,7 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Timers } from '../../timers.ts'
+import { decodeBodyText } from '../../wire/charset.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
@@ -109,7 +110,7 @@ class ReceivedParts {
   readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
   readonly #holds = new Set<Holding>()
   #isAssumed = false
-  #unread: () => Uint8Array = () => new Uint8Array()
+  #readUnread = () => ''
 
   constructor(body: Uint8Array) {
     this.answer = new LongAnswer(body)
@@ -125,7 +126,7 @@ class ReceivedParts {
       raw: undefined,
     })
     const { summary, holds, received } = decoder
-    this.#unread = decoder.unread
+    this.#readUnread = () => decodeBodyText(decoder.unread().subarray(0, longestKept), contentType)
     function take(chunk: Uint8Array): void {
       body?.add(chunk)
       decoder.push(chunk)
@@ -139,7 +140,7 @@ class ReceivedParts {
       // An error of the service's is a body of its own.
       const hasBody = error instanceof CliError && error.details.body !== undefined
       const text = this.text + pieces.join('')
-      throw withAnswer(error, text || (hasBody ? '' : startOf(decoder.unread())))
+      throw withAnswer(error, text || (hasBody ? '' : this.#readUnread()))
     }
     onSummary(summary)
     this.text += pieces.join('')
@@ -156,7 +157,7 @@ class ReceivedParts {
     const lack = lackOf(end, demand)
     // What has no text may hold something else that was paid for.
     if (lack !== undefined)
-      throw notUnderstoodError(lack).with({ answer: end.isBlank ? startOf(this.#unread()) : text })
+      throw notUnderstoodError(lack).with({ answer: end.isBlank ? this.#readUnread() : text })
     if (this.#isAssumed) onAssumed()
     const checked = await schema?.check(text, cutOf(end))
     const { model, stopReason } = summary
@@ -188,11 +189,9 @@ const withAnswer = (error: unknown, answer: string): unknown =>
 /** A longer body would not fit into a result, whose line is one text. Bytes. */
 const longestKept = 64 * 1024 * 1024
 
-const startOf = (body: Uint8Array): string => new TextDecoder().decode(body.subarray(0, longestKept))
-
 /** Throws a `CliError`, with the answer, if it cannot stand in a line of JSON. */
 function readJson({ bytes, contentType }: { bytes: Uint8Array; contentType: string }): string {
-  const text = new TextDecoder().decode(bytes)
+  const text = decodeBodyText(bytes, contentType)
   try {
     parseReceivedBody(text, contentType)
   } catch (error) {

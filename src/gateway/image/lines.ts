@@ -5,6 +5,7 @@ import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
 import { absolutePath, isFolderName } from '../../io/paths.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
+import { decodeBodyText } from '../../wire/charset.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
@@ -120,7 +121,7 @@ async function readRaw(
   const { summary, bytes, broken, isAssumed } = await readImages(context, response, { isOneOfMany: true })
   if (isAssumed) onAssumed()
   const contentType = response.headers['content-type'] ?? ''
-  const text = new TextDecoder().decode(bytes)
+  const text = decodeBodyText(bytes, contentType)
   try {
     if (broken) throw broken
     const value = parseReceivedBody(text, contentType)

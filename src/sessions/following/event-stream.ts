@@ -2,6 +2,7 @@ import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { schedule, type Timers } from '../../timers.ts'
+import { createBodyTextDecoder, decodeBodyText } from '../../wire/charset.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import { tryParseJson } from '../../wire/json/parse.ts'
@@ -18,7 +19,7 @@ const mostWaiting = 2 ** 20
 export class EventStream {
   readonly #response: OpenResponse
   readonly #timers: Timers
-  readonly #decoder = createSseDecoder()
+  readonly #decoder: SseDecoder
   readonly #lastId: string | undefined
   #arrived: EventItem[] = []
   /** How many of those were taken. */
@@ -30,6 +31,7 @@ export class EventStream {
   #goOn = () => {}
 
   constructor(response: OpenResponse, timers: Timers, lastId: string | undefined) {
+    this.#decoder = createSseDecoder(createBodyTextDecoder(response.headers['content-type'] ?? ''))
     this.#response = response
     this.#timers = timers
     this.#lastId = lastId
@@ -168,7 +170,7 @@ async function explainWrongAnswer(response: HttpResponse, timers: Timers): Promi
   const { status, headers } = response
   const cancel = schedule(timers, longestReading, () => response.close())
   const bytes = await readBody(response.body, longestWrongAnswer).finally(cancel)
-  const text = new TextDecoder().decode(bytes)
+  const text = decodeBodyText(bytes, headers['content-type'])
   response.close()
   const what = status === 204 ? 'empty (204)' : headers['content-type']
   const failure = unexpectedBodyFailure(

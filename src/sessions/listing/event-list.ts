@@ -1,6 +1,7 @@
 import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
+import { decodeBodyText } from '../../wire/charset.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type Cursor, createPageHistory, readList } from '../../wire/page.ts'
 import { notUnderstoodError } from '../../wire/problem/problem.ts'
@@ -152,10 +153,16 @@ async function* readPages(
   /** Of a page that breaks off. */
   let came: EventItem[] = []
   const readPage = (asked: ListQuery, cursor?: Cursor) =>
-    caller.call(endpoints.listEvents, { ...parts, query: toQuery(asked, cursor) || undefined }, ({ body }) =>
-      readList(body, readEvents, ({ items }) => {
-        came = items
-      }),
+    caller.call(
+      endpoints.listEvents,
+      { ...parts, query: toQuery(asked, cursor) || undefined },
+      ({ body, headers: { 'content-type': contentType } }) => {
+        const readEvents = (bytes: Uint8Array) => readEventsPage(decodeBodyText(bytes, contentType))
+        const keep = ({ items }: ReturnType<typeof readEvents>) => {
+          came = items
+        }
+        return readList(body, readEvents, keep, contentType)
+      },
     )
   const trail = createPageHistory('the list of events')
   /** How many of a page were given before it is asked for again, whole. */
@@ -194,8 +201,6 @@ async function* readPages(
     throw error
   }
 }
-
-const readEvents = (bytes: Uint8Array) => readEventsPage(new TextDecoder().decode(bytes))
 
 /** A service that knows no such limit has given all. */
 function refusal(error: unknown): undefined {

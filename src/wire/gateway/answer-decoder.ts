@@ -1,3 +1,4 @@
+import { type BodyTextDecoder, createBodyTextDecoder, decodeBodyText, toUtf8 } from '../charset.ts'
 import { type CollectedBody, collectBody } from '../exchange.ts'
 import { createArraySplitter, createSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
 import { notUnderstoodError } from '../problem/problem.ts'
@@ -13,7 +14,7 @@ import type { ImageFinder } from './found-images.ts'
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
-  const utf8 = new TextDecoder()
+  const startText = createBodyTextDecoder(contentType)
   /** The first characters, until they are enough to know the body's form. */
   let start = ''
   let unread: CollectedBody | undefined = collectBody()
@@ -24,7 +25,8 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     const whole = isStreamed ? undefined : unread
     // --raw has printed it.
     if (isStreamed && sink.raw) unread = undefined
-    decoder = chooseDecoder(start, { reader, contentType, sink, whole })
+    const text = createBodyTextDecoder(contentType)
+    decoder = chooseDecoder(start, { reader, contentType, text, sink, whole })
     take(decoder, bytes)
     return decoder
   }
@@ -56,7 +58,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
       if (!isUnread()) unread = undefined
       const size = unread?.add(bytes) ?? 0
       if (!decoder) {
-        start = (start + utf8.decode(bytes, { stream: true })).trimStart().slice(0, longestField + 1)
+        start = (start + startText.decode(bytes, { stream: true })).trimStart().slice(0, longestField + 1)
         if (start.length > longestField || !/^[a-z]*$/.test(start) || size > longestBlank) open()
       } else take(decoder, bytes)
     },
@@ -103,6 +105,7 @@ export interface AnswerSink {
 interface BodyReading {
   reader: AnswerReader
   contentType: string
+  text: BodyTextDecoder
   sink: AnswerSink
   /** All bytes that were pushed: of a body that was not asked for as a stream. */
   whole: CollectedBody | undefined
@@ -119,11 +122,10 @@ interface BodyDecoder {
   end(): void
 }
 
-/** A body that says that it is not UTF-8 most often is UTF-8 all the same (recorded, 3). Throws a `CliError` for one that is not. */
-function requireUtf8(text: string, contentType: string): void {
-  if (!text.includes('\ufffd')) return
-  const charset = /charset\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1] ?? 'utf-8'
-  if (!/^utf-?8$/i.test(charset))
+/** Throws a `CliError` if the charset that a body declares was not used, and the body is not UTF-8. */
+function requireText(piece: string, { text }: BodyReading): void {
+  const charset = text.ignoredCharset()
+  if (charset !== undefined && piece.includes('\ufffd'))
     throw notUnderstoodError(`the answer is in the character set ${charset}, and not in UTF-8`)
 }
 
@@ -135,7 +137,7 @@ const brokenOff = () =>
 /** Server-sent events: those of a message stream, or native chunks. */
 function createEventsDecoder(reading: BodyReading): BodyDecoder {
   const { reader, sink } = reading
-  const decoder = createSseDecoder()
+  const decoder = createSseDecoder(reading.text)
   const readAll = (events: SseEvent[]) =>
     readPieces(reading, events, 'an event of the stream', (data) => {
       if (data.trim() !== '') sink.raw?.(`${data.replaceAll('\n', '')}\n`)
@@ -172,14 +174,14 @@ function readPieces(
   what: string,
   print?: (data: string) => void,
 ): void {
-  const { reader, sink, contentType } = reading
+  const { reader, sink } = reading
   let text = ''
   try {
     for (const { event, data } of pieces) {
       const isError = event.toLowerCase() === 'error'
       if (!isError && isStreamEnd(data)) reader.end()
       if (hasEnded(reader)) return
-      requireUtf8(data, contentType)
+      requireText(data, reading)
       print?.(data)
       if (!isError && isKeepAlive(data, event)) continue
       const parse = isError ? readErrorEvent : parseReceived
@@ -213,8 +215,7 @@ function addValue(
  * was not asked for as a stream wait for its end, because its text would take up as much memory once more.
  */
 function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
-  const { reader, contentType, sink, whole } = reading
-  const utf8 = new TextDecoder()
+  const { reader, contentType, text, sink, whole } = reading
   let isStream = isArray || /ndjson|jsonl|json-lines/i.test(contentType)
   const waiting = isStream ? undefined : whole
   /** The only value so far: the whole body, or the first of several. */
@@ -238,12 +239,15 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
     isVerbatim: true,
     mayEndHere: () => isStream && !splitter.isInside(),
     push(bytes) {
-      if (!waiting && !hasEnded(reader)) take(splitter.push(utf8.decode(bytes, { stream: true })))
+      if (!waiting && !hasEnded(reader)) take(splitter.push(text.decode(bytes, { stream: true })))
     },
     end() {
       if (hasEnded(reader)) return
-      const bytes = waiting?.bytes() ?? new Uint8Array()
-      take(splitter.push(utf8.decode(sink.images?.strings.cutOut(bytes) ?? bytes)))
+      const bytes = waiting && toUtf8(waiting.bytes(), contentType)
+      const last = bytes
+        ? new TextDecoder().decode(sink.images?.strings.cutOut(bytes) ?? bytes)
+        : text.decode()
+      take(splitter.push(last))
       const rest = splitter.rest()
       if (!isStream) return addBody(reading, (first ?? '') + rest)
       if (isStreamEnd(rest)) reader.end()
@@ -258,7 +262,7 @@ const longestUnknown = 1024 * 1024
 /** A body that is not an answer; it may say why. */
 function createUnknownDecoder(reading: BodyReading): BodyDecoder {
   const body = collectBody(longestUnknown)
-  const end = () => addBody(reading, new TextDecoder().decode(body.bytes()))
+  const end = () => addBody(reading, decodeBodyText(body.bytes(), reading.contentType))
   let isFull = false
   return {
     isVerbatim: true,
@@ -274,7 +278,7 @@ function createUnknownDecoder(reading: BodyReading): BodyDecoder {
 
 function addBody(reading: BodyReading, body: string): void {
   const { reader, sink, contentType } = reading
-  requireUtf8(body, contentType)
+  requireText(body, reading)
   const text = addValue(reading, () => parseReceivedBody(body, contentType))
   if (text === undefined) return
   sink.text(text)

@@ -53,7 +53,7 @@ const chunk = (text: string, more: object = {}) =>
 const last = chunk('b', { finishReason: 'STOP' })
 const message = '{"content":"a"}'
 const tooEarly = 'the stream ended early: the answer is not complete'
-const otherSet = 'the answer is in the character set latin1, and not in UTF-8'
+const otherSet = 'the answer is in the character set klingon, and not in UTF-8'
 const json = 'application/json'
 const sse = 'text/event-stream'
 const ndjson = 'application/x-ndjson'
@@ -102,9 +102,14 @@ const events: [type: string, body: string, reading: Reading][] = [
   ],
   [sse, `event: message_stop\n${data('{}')}`, { raw: '{}\n', progress: 'ended' }],
   [
-    'Text/Event-Stream; charset=latin1',
+    'Text/Event-Stream; charset=klingon',
     data(message, '{"content":"\xe9"}', '[DONE]'),
     { text: 'a', raw: lines(message), failure: otherSet },
+  ],
+  [
+    'Text/Event-Stream; charset=latin1',
+    data(message, '{"content":"\xe9"}', '[DONE]'),
+    { text: 'aé', raw: lines(message, '{"content":"\xc3\xa9"}'), progress: 'ended' },
   ],
   [sse, lines(chunk('a'), last), { text: 'ab', raw: lines(chunk('a'), last), progress: 'settled' }],
   [sse, `\xef\xbb\xbf \n${data(message, '[DONE]')}`, { text: 'a', raw: lines(message), progress: 'ended' }],
@@ -136,7 +141,8 @@ const arrays: [type: string, body: string, reading: Reading][] = [
   [json, `[${chunk('a')},{"type":"message_stop"},{`, { text: 'a', progress: 'ended' }],
   [json, `[${chunk('a')},words`, { text: 'a', failure: tooEarly }],
   [json, `[${chunk('a')},words,`, { text: 'a', failure: 'a chunk of the stream is not JSON' }],
-  [`${json}; charset=latin1`, `[${chunk('a')},{"content":"\xe9"}]`, { text: 'a', failure: otherSet }],
+  [`${json}; charset=klingon`, `[${chunk('a')},{"content":"\xe9"}]`, { text: 'a', failure: otherSet }],
+  [`${json}; charset=latin1`, '[{"content":"\xe9"}]', { text: 'é', progress: 'ended' }],
   [`${json}; charset=latin1`, '[{"content":"\xc3\xa9"}]', { text: 'é', progress: 'ended' }],
 ]
 
@@ -166,8 +172,9 @@ const sequences: [type: string, body: string, reading: Reading][] = [
       [type, `${message}\n"[DONE]"`, { text: 'a', progress: 'open' }],
     ],
   ),
-  [`${ndjson}; charset=latin1`, '{"content":"\xe9","stop_reason":"s"}', { failure: otherSet }],
-  [`${json}; charset=latin1`, '{"content":"\xe9"}', { failure: otherSet }],
+  [`${ndjson}; charset=klingon`, '{"content":"\xe9","stop_reason":"s"}', { failure: otherSet }],
+  [`${json}; charset=klingon`, '{"content":"\xe9"}', { failure: otherSet }],
+  [`${json}; charset=latin1`, '{"content":"\xe9"}', { text: 'é', progress: 'open' }],
 ]
 
 const others: [type: string, body: string, reading: Reading][] = [
