@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { childEnvironment } from '../harness/environment.ts'
 import { binary, execute, home, nobody } from '../harness/process.ts'
 import { configFolder, credentials, message, run, temporaryFolder } from '../harness/run.ts'
@@ -337,6 +337,8 @@ describe('where it lies', () => {
     const world = { cwd, env: pointedAt(server), isNobody: true }
     await execute(['config', 'set', 'timeout', '5'], world)
     const path = join(cwd, configFolder, 'config.json')
+    // Only root can remove a folder that its owner may not read.
+    onTestFinished(() => chmodSync(join(cwd, '.config'), 0o700))
     for (const [place, mode] of [
       [path, 0],
       [join(cwd, '.config'), 0],
