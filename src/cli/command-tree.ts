@@ -22,7 +22,7 @@ export const entries: Record<string, CommandEntry> = {
   events: {
     summary: 'send events to an agent session, and read them',
     notes: [
-      "No command here makes a session: -s ID or PARLEY_SESSION names one that exists. 'parley api agents /v1/sessions' lists the sessions, and with -i FILE it makes one, if the service offers that. The documents of the service say what the file has to hold. With '--profile demo' any name is a session.",
+      "-s ID or PARLEY_SESSION names a session: 'parley sessions list' lists them, and 'parley sessions create' creates one. With '--profile demo' any name is a session.",
     ],
     group: {
       send: {
@@ -49,6 +49,26 @@ export const entries: Record<string, CommandEntry> = {
         summary: "print a session's events as they happen",
         requests: 'reads',
         load: () => import('../commands/events/follow.ts'),
+      },
+    },
+  },
+  sessions: {
+    summary: 'list agent sessions, create one, show one',
+    group: {
+      list: {
+        summary: 'list the sessions',
+        requests: 'reads',
+        load: () => import('../commands/sessions/list.ts'),
+      },
+      create: {
+        summary: 'create a session',
+        requests: 'changes',
+        load: () => import('../commands/sessions/create.ts'),
+      },
+      show: {
+        summary: 'show the status and usage of a session, and what it waits for',
+        requests: 'reads',
+        load: () => import('../commands/sessions/show.ts'),
       },
     },
   },

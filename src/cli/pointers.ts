@@ -7,8 +7,7 @@ import { isTopic, topics } from './topics.ts'
 
 const models = `-m NAME or 'parley config set chatModel NAME' chooses one, imageModel the one for images; documented for chat: ${documentedModels.join(', ')}`
 
-const sessions =
-  "'parley api agents /v1/sessions' lists the sessions, and with -i FILE makes one, if the service has that"
+const sessions = "'parley sessions list' lists the sessions, 'parley sessions create' creates one"
 
 const noFlag = 'secrets have no flag, for arguments are seen by others:'
 const token = `'parley config set accessToken', or PARLEY_ACCESS_TOKEN`
@@ -23,7 +22,7 @@ const pointers: readonly (readonly [names: string, says: string])[] = [
   ['logout', "'parley config unset accessToken' and 'parley config unset apiKey' remove the credentials"],
   ['models, model', models],
   ['ask', "'parley chat PROMPT' asks a model"],
-  ['session, sessions, events create, events new, events sessions', sessions],
+  ['session, events create, events new, events sessions', sessions],
   ['events wait', "'parley events follow' ends once the session is at rest"],
   ['version', "'parley --version'"],
   ['flags', "'parley help settings'"],

@@ -8,19 +8,26 @@ import { formatProfileFlag, type ResolvedSettings, readSettings } from '../setti
 import { betaForm, findUndocumentedBeta } from '../wire/sessions/betas.ts'
 import { sessionCommand } from './session-command.ts'
 
-export interface SessionOptions {
-  session?: string
+export interface BetaOptions {
   /** `--beta`; false with `--no-beta`. */
   beta?: string[] | false
   /** False with `--no-validate`. */
   validate?: boolean
 }
 
+export interface SessionOptions extends BetaOptions {
+  session?: string
+}
+
 export const sessionFlags = ({
   session = 'the session (environment PARLEY_SESSION)',
-  unchecked = 'accept undocumented betas',
-} = {}): Option[] => [
-  new Option('-s, --session <id>', session),
+  unchecked,
+}: {
+  session?: string
+  unchecked?: string
+} = {}): Option[] => [new Option('-s, --session <id>', session), ...betaFlags(unchecked)]
+
+export const betaFlags = (unchecked = 'accept undocumented betas'): Option[] => [
   new Option('--beta <id>', 'one more beta of the service, repeatable').argParser(appendValue),
   new Option('--no-beta', 'send no betas'),
   new Option('--no-validate', unchecked),
@@ -52,13 +59,25 @@ export async function accessSession(context: Context, options: SessionOptions) {
 export function sessionParts(
   context: Context,
   settings: ResolvedSettings,
-  { session = context.host.env.PARLEY_SESSION, beta, validate = true }: SessionOptions,
+  { session = context.host.env.PARLEY_SESSION, ...options }: SessionOptions,
 ): SessionParts {
-  const { values, origins } = settings
   if (!session)
     throw usageError(
-      `no session: give it by -s ID or PARLEY_SESSION; 'parley api${formatProfileFlag(settings)} agents /v1/sessions' lists them`,
+      `no session: give it by -s ID or PARLEY_SESSION; 'parley sessions list${formatProfileFlag(settings)}' lists them`,
     )
+  return {
+    params: { session },
+    headers: createServiceHeaders(context, settings, options),
+    look: sessionCommand(context, 'list', session),
+  }
+}
+
+/** Returns the session service's own headers, with the betas. Throws a `CliError` for a beta that is not allowed. */
+export function createServiceHeaders(
+  context: Context,
+  { values, origins }: ResolvedSettings,
+  { beta, validate = true }: BetaOptions,
+): Record<string, string> {
   const isGiven = (name: string) => context.flags.given.some(({ flag }) => flag === name)
   if (isGiven('--beta') && isGiven('--no-beta')) throw usageError('--beta and --no-beta exclude each other')
   const given = beta === undefined || beta === false ? [] : beta
@@ -73,12 +92,7 @@ export function sessionParts(
     if (problem !== undefined) throw usageError(`--beta: ${problem}`)
     requireDocumented(own, origins.betas)
   }
-  const all = [...new Set([...own, ...given])]
-  return {
-    params: { session },
-    headers: agentHeaders(values, all),
-    look: sessionCommand(context, 'list', session),
-  }
+  return agentHeaders(values, [...new Set([...own, ...given])])
 }
 
 /**

@@ -241,7 +241,7 @@ test('help on a terminal has bold headings; in a pipe it is the same text', asyn
 
 test.each([
   [['image', 'x'], 200, "'parley config set --profile work imageModel NAME'"],
-  [['events', 'list'], 200, "'parley api --profile work agents /v1/sessions' lists them"],
+  [['events', 'list'], 200, "'parley sessions list --profile work' lists them"],
   [['events', 'send', 'x', '-s', 's1'], 502, "look with 'parley events list --profile work -s s1' before"],
   [['chat', 'x'], 401, "'parley config set --profile work accessToken' replaces it"],
   [['config', 'check', '-s', 's1'], 400, "'parley config list --profile work --effective' shows"],
@@ -266,16 +266,16 @@ test.each([
   },
 )
 
-test.each(['session', 'sessions', 'events create', 'events sessions'])(
+test.each(['session', 'events create', 'events sessions'])(
   'whoever looks for sessions is told what lists them and makes one: %s',
   async (line) => {
     expect(await refusal(line.split(' '))).toBe(
-      `there is no command '${line}': 'parley api agents /v1/sessions' lists the sessions, and with -i FILE makes one, if the service has that`,
+      `there is no command '${line}': 'parley sessions list' lists the sessions, 'parley sessions create' creates one`,
     )
   },
 )
 
 test('the help of events says where sessions come from', async () => {
   const { out } = await run(['events', '--help'])
-  expect(out.replaceAll('\n', ' ')).toContain("'parley api agents /v1/sessions' lists the sessions")
+  expect(out.replaceAll('\n', ' ')).toContain("'parley sessions list' lists them")
 })

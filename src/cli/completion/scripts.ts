@@ -83,6 +83,7 @@ export const suggestedValues = new Map<string, readonly string[]>([
   ['config use name', ['<profiles>']],
   ['config delete name', ['<profiles>']],
   ['chat --model', documentedModels],
+  ['sessions show session', ['<sessions>']],
   ['--beta', ['<betas>']],
   ['--betas', ['<betas>']],
   ['events list --type', eventTypes],

@@ -1,0 +1,21 @@
+import { Option } from 'commander'
+import { FileFlag } from '../../argv/flags.ts'
+import { betaFlags } from '../../sessions/session.ts'
+import { type CreateOptions, createSession } from '../../sessions/sessions.ts'
+import type { CommandModule } from '../command.ts'
+
+export default {
+  parameters: () => [
+    new Option('--agent <id>', 'the agent'),
+    new Option('--environment <id>', 'the environment'),
+    new Option('--title <text>', 'a title'),
+    new FileFlag('-i, --input <file>', 'a request body, from a file or - for stdin; flags set fields of it'),
+    ...betaFlags(),
+  ],
+  notes: ['It prints the id of the new session. The specification does not show this request.'],
+  examples: [
+    'parley sessions create --agent agent_1 --environment env_1',
+    'parley sessions create --agent agent_1 --environment env_1 --title Nightly',
+  ],
+  run: (context, options: CreateOptions) => createSession(context, options),
+} satisfies CommandModule

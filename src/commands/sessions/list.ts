@@ -1,0 +1,12 @@
+import { Option } from 'commander'
+import { betaFlags } from '../../sessions/session.ts'
+import { type ListOptions, listSessions } from '../../sessions/sessions.ts'
+import type { CommandModule } from '../command.ts'
+
+export default {
+  parameters: () => [new Option('--ids', 'print ids only'), ...betaFlags()],
+  notes: ['In a pipe each line has id, status, title and time of the last change, separated by tabs.'],
+  printsLines: true,
+  examples: ['parley sessions list', 'parley sessions list --ids'],
+  run: (context, options: ListOptions) => listSessions(context, options),
+} satisfies CommandModule

@@ -1,0 +1,191 @@
+import type { Context } from '../context.ts'
+import { usageError, usageErrorOfProblems } from '../errors.ts'
+import { createCaller } from '../http/call.ts'
+import { createTable } from '../io/columns.ts'
+import { toLocalTime } from '../io/local-time.ts'
+import { createRawPrinter, printRaw } from '../io/raw-printer.ts'
+import { toTsv } from '../io/tsv.ts'
+import { readSettings } from '../settings/resolve.ts'
+import { endpoints } from '../wire/endpoints.ts'
+import { readBody } from '../wire/exchange.ts'
+import { createBodyText } from '../wire/json/body-text.ts'
+import { createAssignment, editJson } from '../wire/json/edit.ts'
+import { describeIssues, isObject, parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
+import { type Cursor, createPageHistory, readPage } from '../wire/page.ts'
+import { notUnderstoodError, unexpectedBodyFailure } from '../wire/problem/problem.ts'
+import { readUsage } from '../wire/sessions/usage.ts'
+import { listOldestFirst } from './listing/event-list.ts'
+import { printIds } from './listing/rows.ts'
+import { accessSession, type BetaOptions, createServiceHeaders } from './session.ts'
+import { SessionState } from './session-state.ts'
+import { describeUsage } from './usage-text.ts'
+
+type SessionRecord = Record<string, unknown> & { id: string }
+
+// A session has `title` and `status`, as a problem report has, so only its id tells them apart.
+const isSession = (value: unknown): value is SessionRecord =>
+  isObject(value) && typeof value.id === 'string' && value.id !== '' && value.type !== 'error'
+
+const asText = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+export interface ListOptions extends BetaOptions {
+  ids?: boolean
+}
+
+/** Prints every session of the service, page by page. */
+export async function listSessions(context: Context, options: ListOptions): Promise<void> {
+  const { flags, output, host, note } = context
+  const settings = await readSettings(context)
+  const caller = createCaller(context, settings)
+  const parts = { params: {}, headers: createServiceHeaders(context, settings, options) }
+  if (await caller.preview(endpoints.listSessions, parts)) return
+  const name = 'the list of sessions'
+  const raw = createRawPrinter(output)
+  const layOut = output.isTerminal
+    ? createTable({ width: host.stdout.columns || 80, most: [1024, 12, 20] })
+    : undefined
+  const history = createPageHistory(name)
+  let count = 0
+  let cursor: Cursor | undefined
+  do {
+    const query = cursor && `${cursor.name}=${encodeURIComponent(cursor.value)}`
+    const page = await caller.call(endpoints.listSessions, { ...parts, query }, async ({ body }) =>
+      readPage(new TextDecoder().decode(await readBody(body)), name),
+    )
+    const sessions = page.data.map((session, index) => {
+      if (!isSession(session)) throw notUnderstoodError(`${name}: data[${index}] has no id`)
+      return session
+    })
+    history.addMark(sessions[0]?.id, 'its pages repeat')
+    history.addPage(sessions.length)
+    if (options.ids) await printIds(context, sessions)
+    else if (flags.raw) {
+      for (const text of page.texts) raw.add(`${text}\n`)
+      await raw.write()
+    } else if (layOut) {
+      const head = count === 0 && sessions.length > 0 ? [['ID', 'STATUS', 'CHANGED', 'TITLE']] : []
+      for (const line of layOut([...head, ...sessions.map(toTableRow)])) await output.write(`${line}\n`)
+    } else await output.write(sessions.map((session) => toTsv(toRow(session))).join(''))
+    count += sessions.length
+    cursor = page.next()
+  } while (cursor)
+  await output.flush()
+  if (count === 0) note('no sessions')
+}
+
+/** A session as id, status, title and time of the last change. */
+const toRow = ({ id, status, title, updated_at: updated, created_at: created }: SessionRecord): string[] => [
+  id,
+  asText(status),
+  asText(title),
+  asText(updated) || asText(created),
+]
+
+/** The title comes last, because a terminal cuts the last cell. */
+function toTableRow(session: SessionRecord): string[] {
+  const [id = '', status = '', title = '', timestamp = ''] = toRow(session)
+  const local = toLocalTime(timestamp)
+  return [id, status, local ? `${local.date} ${local.time}` : timestamp, title]
+}
+
+export interface CreateOptions extends BetaOptions {
+  agent?: string
+  environment?: string
+  title?: string
+  input?: string
+}
+
+/** Creates a session and prints its id. */
+export async function createSession(context: Context, options: CreateOptions): Promise<void> {
+  const { flags, output } = context
+  const settings = await readSettings(context)
+  const caller = createCaller(context, settings)
+  const headers = createServiceHeaders(context, settings, options)
+  const body = await readCreateBody(context, options)
+  const parts = { params: {}, headers, body }
+  if (await caller.preview(endpoints.createSession, parts)) return
+  await caller.call(endpoints.createSession, parts, async (response) => {
+    const bytes = await readBody(response.body)
+    const text = new TextDecoder().decode(bytes)
+    const session = tryParseJson(text)
+    if (flags.raw) await printRaw(output, bytes)
+    if (!isSession(session))
+      throw unexpectedBodyFailure(session ?? text, `the response (${response.status}) is not a session`)
+    if (!flags.raw) await printIds(context, [session])
+  })
+  await output.flush()
+}
+
+/** Returns the body of `-i` with the fields of the flags. Throws a usage error. */
+async function readCreateBody(
+  { input }: Context,
+  { agent, environment, title, input: path }: CreateOptions,
+): Promise<Uint8Array> {
+  const fields: [field: string, value: string | undefined][] = [
+    ['agent', agent],
+    ['environment_id', environment],
+    ['title', title],
+  ]
+  const given = path === undefined ? '{}' : await input.readText(path, '-i -')
+  const name = path === undefined ? 'the session' : path === '-' ? 'stdin' : path
+  if (!isObject(parseGivenJson(given, name))) throw usageError(`${name}: must be an object`)
+  const assignments = fields.flatMap(([field, value]) =>
+    value === undefined ? [] : [createAssignment([field], JSON.stringify(value))],
+  )
+  const text = createBodyText(() => editJson(given, assignments))
+  const body = JSON.parse(text) as Record<string, unknown>
+  const missing = [
+    ...(body.agent === undefined ? ['--agent ID'] : []),
+    ...(body.environment_id === undefined ? ['--environment ID'] : []),
+  ]
+  if (missing.length > 0)
+    throw usageError(`${missing.join(' and ')} must be given, or -i FILE with the field`)
+  const { CreateSession } = await import('../wire/sessions/session-requests.ts')
+  const parsed = CreateSession.safeParse(body)
+  if (!parsed.success) throw usageErrorOfProblems(name, describeIssues(parsed.error))
+  return Buffer.from(text)
+}
+
+/** Prints a session's status and usage, and what it waits for. */
+export async function showSession(context: Context, options: BetaOptions, id: string): Promise<void> {
+  const { flags, output } = context
+  const { caller, parts } = await accessSession(context, { ...options, session: id })
+  if (await caller.preview(endpoints.readSession, parts)) return
+  const session = await caller.call(endpoints.readSession, parts, async (response) => {
+    const bytes = await readBody(response.body)
+    const text = new TextDecoder().decode(bytes)
+    const value = tryParseJson(text)
+    if (flags.raw) await printRaw(output, bytes)
+    if (!isSession(value))
+      throw unexpectedBodyFailure(value ?? text, `the response (${response.status}) is not a session`)
+    return value
+  })
+  if (flags.raw) return output.flush()
+  const [, status = '', title = '', changed = ''] = toRow(session)
+  const usage = describeUsage(readUsage(session.usage) ?? {})
+  const known = [
+    ['id', session.id],
+    ['status', status],
+    ['title', title],
+    ['changed', changed],
+    ['usage', usage],
+  ].filter(([, value]) => value !== '')
+  const layOut = output.isTerminal ? createTable({ width: Infinity }) : undefined
+  const print = async (rows: string[][]) => {
+    const lines = layOut ? layOut(rows).map((line) => `${line}\n`) : rows.map(toTsv)
+    await output.write(lines.join(''))
+  }
+  await print(known)
+  const state = new SessionState()
+  for await (const items of listOldestFirst(caller, parts))
+    for (const { event, text } of items) state.add(event, text)
+  const describe = (toolUse: string) => {
+    const use = state.toolUse(toolUse)
+    return use ? `${toolUse} ${use.name} ${JSON.stringify(use.input ?? {})}` : toolUse
+  }
+  await print([
+    ...state.asked.map((toolUse) => ['waits for', describe(toolUse)]),
+    ...(state.isAtRest ? state.unlisted : []).map((toolUse) => ['may wait for', describe(toolUse)]),
+  ])
+  await output.flush()
+}
