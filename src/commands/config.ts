@@ -168,7 +168,7 @@ export const configCommands = {
 
   use: {
     parameters: () => [
-      new Argument('<name>', "the profile to use from now on: 'parley config profiles' generatedLists them"),
+      new Argument('<name>', "the profile to use from now on: 'parley config profiles' lists them"),
     ],
     examples: ['parley config use work'],
     async run(context, _, [name = '']) {
@@ -205,10 +205,7 @@ export const configCommands = {
 
   delete: {
     parameters: () => [
-      new Argument(
-        '<name>',
-        "the profile to delete, with its secrets: 'parley config profiles' generatedLists them",
-      ),
+      new Argument('<name>', "the profile to delete, with its secrets: 'parley config profiles' lists them"),
       new Option('--yes', 'delete without a question'),
     ],
     examples: ['parley config delete work', 'parley config delete work --yes'],
