@@ -93,6 +93,22 @@ export class CliError extends Error {
   }
 }
 
+/** The name and place of a bug. Its message may quote anything, so it is left out. */
+export function describeBug(error: unknown): string {
+  const { name, message, stack = '' } = error instanceof Error ? error : new Error('no error')
+  const frames = stack.slice(stack.indexOf(message) + message.length)
+  const place = /^\s+at .*?([^\s()/\\]+:\d+:\d+)\)?$/m.exec(frames)?.[1] ?? 'an unknown place'
+  return `${name} at ${place}`
+}
+
+/** Returns a `CliError` as it is, and makes any other error, which is a bug, one that an answer can be added to. */
+export const asFailure = (error: unknown): CliError =>
+  error instanceof CliError
+    ? error
+    : new CliError('unexpected', `a bug in parley: ${describeBug(error)}`, {
+        consequence: 'please report this line, with the command but without its secrets',
+      })
+
 /** The reader of stdout went away (`| head -1`): an end, not a failure. */
 export class OutputClosed extends Error {}
 

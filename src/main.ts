@@ -3,7 +3,7 @@ import { ActiveSet } from './active-set.ts'
 import { findFlagValue } from './argv/bare-flags.ts'
 import type { Host, RunContext } from './context.ts'
 import { Calls } from './delivery-state.ts'
-import { CliError, describeFileError, hasCode, OutputClosed } from './errors.ts'
+import { CliError, describeBug, describeFileError, hasCode, OutputClosed } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { type StdStream, writeText } from './io/output.ts'
 import { Report } from './report.ts'
@@ -165,10 +165,7 @@ function cleanUp(cleanups: ActiveSet<() => unknown>): boolean {
 function unexpectedFailure(error: unknown, state: string | undefined): CliError {
   if (error instanceof Error && hasCode(error, 'EMFILE', 'ENFILE'))
     return new CliError('file', describeFileError(error), { sent: 'unknown', consequence: state })
-  const { name, message, stack = '' } = error instanceof Error ? error : new Error('no error')
-  const frames = stack.slice(stack.indexOf(message) + message.length)
-  const place = /^\s+at .*?([^\s()/\\]+:\d+:\d+)\)?$/m.exec(frames)?.[1] ?? 'an unknown place'
-  return new CliError('unexpected', `a bug in parley ${version}: ${name} at ${place}`, {
+  return new CliError('unexpected', `a bug in parley ${version}: ${describeBug(error)}`, {
     sent: 'unknown',
     // A state may end with a command to be copied.
     consequence: `please report this line, with the command but without its secrets${state ? `; ${state}` : ''}`,

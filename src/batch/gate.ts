@@ -79,6 +79,8 @@ export const limitReached = ({ tokens }: State['tally'], { mostTokens }: BatchLi
  */
 export function effectOf(failure: CliError): 'refused' | 'outage' | 'line' | 'all' | 'not asked' {
   const { kind, details } = failure
+  // A bug may fail every answer, and each of them is paid for.
+  if (kind === 'unexpected') return 'all'
   const outlook = outlookOf(failure)
   if (outlook === 'wait') return 'refused'
   if ((details.sent ?? 'no') === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'not asked'

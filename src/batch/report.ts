@@ -80,9 +80,15 @@ export class BatchReport {
     this.#context.note(message)
   }
 
-  /** A failure as it stands in a result, secrets redacted. */
+  /** A failure as JSON for a result, secrets redacted except in a paid answer that is saved nowhere else. */
   describe(error: CliError): object {
-    return toFailureJson(this.#context.secrets.redactFailure(error))
+    const { status = 0, answer, body, kept } = error.details
+    const isPaid = answer !== undefined || (status >= 200 && status < 300)
+    const { secrets } = this.#context
+    if (!isPaid || kept !== undefined) return toFailureJson(secrets.redactFailure(error))
+    // The result is the only copy of the answer.
+    const shown = secrets.redactFailure(error.with({ answer: undefined, body: undefined }))
+    return { ...toFailureJson(shown), body: answer ?? body }
   }
 
   /** The line with this number has its result. */

@@ -949,6 +949,71 @@ describe('a paid answer that is not understood is whole in its result', () => {
     expect(readdirSync(cwd)).toEqual(['in.ndjson'])
   })
 
+  test.each([
+    ['of an unknown shape', '{"output":"canary-token-0123456789"}', 8],
+    ['with an error envelope', '{"error":{"type":"api_error","message":"canary-token-0123456789"}}', 7],
+  ])('%s, also what looks like a secret', async (_, body, exit) => {
+    const ended = await run(batch, { cwd: folderWith(1), exchange: answering(body) })
+    expect(ended.code).toBe(exit)
+    expect(parse(ended.out)[0]?.error).toMatchObject({ status: 200, body: JSON.parse(body) })
+    expect(ended.err).not.toContain('canary')
+  })
+
+  test('but the body of another status has no secret', async () => {
+    const exchange = answering('{"error":{"message":"canary-token-0123456789"}}', { status: 400 })
+    const ended = await run(batch, { cwd: folderWith(1), exchange })
+    expect(parse(ended.out)[0]?.error).toMatchObject({ body: { error: { message: '[redacted]' } } })
+  })
+
+  /** A response whose body throws an error that parley does not expect. */
+  const throwing =
+    (start: string): Exchange =>
+    async (request) => {
+      const response = await answering(start)(request)
+      async function* body() {
+        yield* response.body
+        throw new TypeError('a bug')
+      }
+      return { ...response, body: body() }
+    }
+
+  test('also if a bug in parley ends the reading: the batch stops with 1', async () => {
+    const text =
+      'event: content_block_delta\ndata: {"type":"content_block_delta","delta":{"type":"text_delta","text":"paid"}}\n\n'
+    for (const [start, body] of [
+      ['{"content":"paid', '{"content":"paid'],
+      [text, 'paid'],
+    ] as const) {
+      const exchange = byPrompt({ 1: throwing(start) })
+      const ended = await run([...batch, '--concurrency', '1'], { cwd: folderWith(3), exchange })
+      expect([ended.code, ended.requests.length]).toEqual([1, 1])
+      expect(parse(ended.out)).toMatchObject([
+        { ok: false, error: { kind: 'unexpected', status: 200, body } },
+      ])
+      expect(ended.err).toContain('a bug in parley: TypeError at ')
+    }
+  })
+
+  test('a bug while the answer with an image is read saves the received part', async () => {
+    const cwd = folderWith(1)
+    const argv = ['image', '--batch', 'in.ndjson', '-m', 'painter', '-o', 'o/']
+    const ended = await run(argv, { cwd, exchange: throwing('{"output":"paid'), env: { TMPDIR: cwd } })
+    expect(ended.code).toBe(1)
+    const [line] = parse(ended.out) as unknown as [{ error: { kind: string; kept: string } }]
+    expect(line.error.kind).toBe('unexpected')
+    expect(readFileSync(line.error.kept, 'utf8')).toBe('{"output":"paid')
+  })
+
+  test('and a MIME type that has no text form is no bug', async () => {
+    const parts = [
+      { text: 'paid' },
+      { inlineData: { mimeType: { toString: null, valueOf: null }, data: 'AAAA' } },
+    ]
+    const body = JSON.stringify({ candidates: [{ content: { parts }, finishReason: 'STOP' }] })
+    const ended = await run(batch, { cwd: folderWith(1), exchange: answering(body) })
+    expect([ended.code, parse(ended.out)[0]?.text]).toEqual([0, 'paid'])
+  })
+
   test('with --raw an answer without text is ok', async () => {
     const ended = await run([...batch, '--raw'], { cwd: folderWith(1), exchange: answering(message('')) })
     expect([ended.code, parse(ended.out)[0]?.ok]).toEqual([0, true])

@@ -2,7 +2,7 @@ import { cutOf, type Demand, lackOf } from '../../content/footer.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
-import { CliError } from '../../errors.ts'
+import { asFailure, CliError } from '../../errors.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Timers } from '../../timers.ts'
 import { decodeBodyText } from '../../wire/charset.ts'
@@ -140,7 +140,7 @@ class ReceivedParts {
       // An error of the service's is a body of its own.
       const hasBody = error instanceof CliError && error.details.body !== undefined
       const text = this.text + pieces.join('')
-      throw withAnswer(error, text || (hasBody ? '' : this.#readUnread()))
+      throw withAnswer(asFailure(error), text || (hasBody ? '' : this.#readUnread()))
     }
     onSummary(summary)
     this.text += pieces.join('')
@@ -178,8 +178,10 @@ class ReceivedParts {
 
   /** Adds the text of the whole parts to a failure that has none. */
   addTo(error: unknown): unknown {
-    const hasAnswer = error instanceof CliError && error.details.answer !== undefined
-    return hasAnswer ? error : withAnswer(error, this.text)
+    // Without an answer a bug has nothing to save.
+    if (this.text === '') return error
+    const failure = asFailure(error)
+    return failure.details.answer === undefined ? withAnswer(failure, this.text) : failure
   }
 }
 

@@ -1,7 +1,7 @@
 import { rescue } from '../../content/rescue.ts'
 import { usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
-import { CliError } from '../../errors.ts'
+import { asFailure, CliError, OutputClosed } from '../../errors.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
@@ -114,9 +114,9 @@ export async function readImages(
     ;({ isAssumed } = await readAnswerBody(response, decoder, { take, takesRest, timers }))
     await printer?.end()
   } catch (error) {
-    if (!(error instanceof CliError)) throw error
+    if (error instanceof OutputClosed) throw error
     printer?.breakLine()
-    broken = error
+    broken = asFailure(error)
   }
   finder.attempt(decoder.end)
   finder.finish()

@@ -1,6 +1,6 @@
 import { rescue } from '../../content/rescue.ts'
 import type { Context } from '../../context.ts'
-import { CliError, OutputClosed } from '../../errors.ts'
+import { asFailure, CliError, OutputClosed } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { decodeBase64 } from '../../wire/gateway/base64.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
@@ -60,7 +60,9 @@ async function saveImage(
 ): Promise<void> {
   const { mimeType } = found
   const bytes = await decode(context, found)
-  const { extension, isMislabelled } = await recognizeFormat(bytes, mimeType)
+  const { extension, isMislabelled } = await recognizeFormat(bytes, mimeType).catch((error: unknown) => {
+    throw rescue(context, asFailure(error), bytes)
+  })
   if (count > destination.capacity) throw rescue(context, tooMany(count), bytes, extension)
   if (extension === undefined) {
     const claim = mimeType ? ` (it is called ${mimeType})` : ''
@@ -68,7 +70,7 @@ async function saveImage(
   }
   if (isMislabelled) context.note(`the service calls an image ${mimeType}, but its bytes are ${extension}`)
   const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
-    throw error instanceof CliError ? rescue(context, error, bytes, extension) : error
+    throw error instanceof OutputClosed ? error : rescue(context, asFailure(error), bytes, extension)
   })
   if (path === undefined) return
   context.summary.files?.push(path)

@@ -228,7 +228,7 @@ function holdingsOf(part: Record<string, unknown>): Holding[] {
   return names.map((name) => {
     const data = part[name]
     const mimeType = isObject(data) ? (data.mimeType ?? data.mime_type) : undefined
-    return holdingOf(String(mimeType ?? name))
+    return holdingOf(typeof mimeType === 'string' ? mimeType : name)
   })
 }
 

@@ -1,4 +1,4 @@
-import { CliError } from '../../errors.ts'
+import { asFailure, type CliError } from '../../errors.ts'
 import { isObject } from '../json/parse.ts'
 import { isErrorEnvelope } from '../problem/problem.ts'
 import { LongStrings } from './long-strings.ts'
@@ -70,9 +70,10 @@ export class ImageFinder {
   }
 
   /** Takes the failure of a value, which is `undefined` if there is none. Only in a stream it has an event. */
-  refuse(failure: unknown, value: unknown, event?: string): void {
-    if (!(failure instanceof CliError)) throw failure
-    if (value !== undefined) this.failure ??= failure
+  refuse(error: unknown, value: unknown, event?: string): void {
+    const failure = asFailure(error)
+    // A failure to understand a value is hidden if the value has an image, a bug is not.
+    if (value !== undefined && failure.kind !== 'unexpected') this.failure ??= failure
     else if (failure.details.isCutOff) this.broken ??= failure
     else this.unread ??= failure
     if (event?.toLowerCase() === 'error' || (event !== undefined && isErrorEnvelope(value)))
