@@ -96,7 +96,7 @@ function describeRun(
   seconds: number,
 ): object {
   const { command, id, model, stopReason, session, usage, attempts, files, counts } = summary
-  const { run, session: whole, toolUses } = summary.figures
+  const { run, session: whole, toolUses, warnings } = summary.figures
   const requestId = failure?.details.requestId ?? summary.requestId
   const { retry = 'never', deadline = false, sent = calls.sent } = failure?.details ?? {}
   return {
@@ -121,9 +121,15 @@ function describeRun(
     sessionUsage: whole?.tokens ? pickUsage(whole.tokens) : null,
     sessionCost: formatCost(whole),
     toolUses: toolUses?.() ?? null,
+    warnings: countWarnings(warnings),
     resume: (isSignal ? summary.resume?.() : failure?.details.resume) ?? null,
     ...counts?.(),
   }
+}
+
+function countWarnings(counters: Record<string, () => number>): Record<string, number> | null {
+  const counts = Object.entries(counters).map(([name, count]) => [name, count()])
+  return counts.length > 0 ? Object.fromEntries(counts) : null
 }
 
 const pickUsage = (tokens: { [Name in (typeof usageFields)[number]]?: number | null } = {}) =>

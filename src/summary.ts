@@ -17,6 +17,16 @@ interface ToolUseCounts {
   open: number
 }
 
+/** Count the failures of a followed turn that may end well all the same, and the open workflow runs. */
+type WarningCounts = {
+  [Name in
+    | 'deniedButRan'
+    | 'refusedToolUses'
+    | 'failedServers'
+    | 'failedWorkflowRuns'
+    | 'openWorkflowRuns']?: () => number
+}
+
 /** What only a run of a session can tell. */
 interface SessionFigures {
   run?: UsageFigures
@@ -24,6 +34,7 @@ interface SessionFigures {
   session?: UsageFigures
   /** Counts the tool uses of the run by outcome, so far. */
   toolUses?(): ToolUseCounts
+  readonly warnings: WarningCounts
 }
 
 /** The facts of a run, as its rooms add to them: `--report` shows them. */
@@ -43,7 +54,7 @@ export class Summary {
   resume: (() => string[] | undefined) | undefined
   /** Sums of the answers that say it; `null` if that of one cannot be read. */
   readonly usage: Record<string, number | null> = {}
-  readonly figures: SessionFigures = {}
+  readonly figures: SessionFigures = { warnings: {} }
   /** Files that results were written to; `undefined` if they are too many to be kept. */
   files: string[] | undefined = []
   /** Of a batch: the number of lines for each outcome, and of the failed ones for each kind of failure. */

@@ -55,6 +55,7 @@ test('a run writes what it came to, and null where that is not known', async () 
     sessionUsage: null,
     sessionCost: null,
     toolUses: null,
+    warnings: null,
     resume: null,
   })
 })
@@ -436,6 +437,7 @@ test('what a run came to is in it, field by field', async () => {
       run: { cost: { amount: 12345678901234567890n, currency: 'USD' } },
       session: { tokens: { outputTokens: 7, totalTokens: 7 }, cost: { amount: 0n, currency: 'EUR' } },
       toolUses: () => ({ allowed: 1, denied: 2, run: 3, failedCommands: 5, open: 4 }),
+      warnings: { failedServers: () => 1, openWorkflowRuns: () => 2 },
     },
     counts: () => ({ counts: { total: 2 }, failures: { service: 1 } }),
   })
@@ -453,6 +455,7 @@ test('what a run came to is in it, field by field', async () => {
     retry: null,
     deadline: false,
     toolUses: { allowed: 1, denied: 2, run: 3, failedCommands: 5, open: 4 },
+    warnings: { failedServers: 1, openWorkflowRuns: 2 },
     sent: 'unknown',
     id: `${'i'.repeat(199)}…`,
     model: 'model ^[[31m \\u202e [redacted]',

@@ -15,11 +15,13 @@ import {
   isStop,
   isToolUse,
   isWork,
+  readError,
   readStopDetails,
   readStopReason,
   type SessionEvent,
 } from '../wire/sessions/session-event.ts'
 import { type Money, readBudget } from '../wire/sessions/usage.ts'
+import { Background, type WorkflowRun } from './background.ts'
 
 /** How a session stopped. `why` is the last error of its turn. */
 type Stop =
@@ -77,6 +79,9 @@ class Fold {
   readonly open = new Set<string>()
   /** Tool uses that wait for a result after an allow, with the permission that they had before. */
   readonly forResult = new Map<string, unknown>()
+  readonly background = new Background()
+  /** The last event of a client that had an effect was an interrupt of the whole session. */
+  isHalted = false
   isEmpty = true
   isAtRest = false
   /** The session resource was idle, and no event has shown it. */
@@ -144,22 +149,28 @@ export class SessionState {
     if (fold.isIdleByResource) fold.isAtRest = fold.isIdleByResource = false
     if (isToolUse(event)) this.#open(event)
     const hasEffect = !isAnswer(type) || this.#addAnswer(event, !isAssumed)
+    const isForThread = hasEffect && this.#answerThread(answeredId(event))
     // A new turn does not wait for the tool uses of the last one.
     if (type === 'user.message' || type === 'user.interrupt')
       for (const id of fold.open) if (this.#isAbout(event, id)) fold.open.delete(id)
-    if (type === 'user.interrupt')
+    if (type === 'user.interrupt') {
       for (const id of this.pending.filter((each) => this.#isAbout(event, each))) fold.interrupted.add(id)
+      for (const id of fold.background.interrupt(event)) fold.interrupted.add(id)
+    }
+    if (type === 'user.interrupt' ? isOfMainThread(event) : type.startsWith('user.') && hasEffect)
+      fold.isHalted = type === 'user.interrupt'
+    fold.background.add(event)
     if (type === 'user.message' || type === 'user.define_outcome') {
       fold.error = undefined
       fold.missed = undefined
     }
     if (type === 'span.outcome_evaluation_end') fold.missed = readMissedOutcome(event)
-    if (type === 'session.error') fold.error = readErrorMessage(event)
+    if (type === 'session.error') fold.error = readError(event.error).message
     if (type === 'session.usage') fold.budget = readBudget(event.budget)
     if (isStop(event)) {
       this.#addStop(event)
-      fold.showsRests ||= this.stop?.kind === 'done'
-    } else if (isWork(event) && hasEffect) fold.isAtRest = false
+      fold.showsRests ||= this.stop?.kind === 'done' || fold.idle?.type === 'end_turn'
+    } else if (isWork(event) && hasEffect && !isForThread) fold.isAtRest = false
     return hasEffect
   }
 
@@ -204,22 +215,35 @@ export class SessionState {
 
   /** `undefined` while the agent works, or has received something to work on. */
   get stop(): Stop | undefined {
-    const { isAtRest, end, error, idle, interrupted, missed, budget, details } = this.#fold
+    const { isAtRest, end, error, idle, interrupted, missed, budget, details, background } = this.#fold
     if (!isAtRest) return undefined
     if (end !== undefined) return { kind: 'ended', reason: end, why: error }
     const { type, eventIds } = idle ?? {}
-    const ids = eventIds ? this.pending : this.unlisted
+    const ids = [...new Set([...this.unlisted, ...this.pending])]
     // The specification shows `event_ids` without a type, so the ids wait whatever the type is.
-    if (!isStuck(type) && ids.length > 0) return this.#isAttended ? undefined : { kind: 'waiting', ids }
+    if (!isStuck(type) && ids.length > 0)
+      return this.#isAttended || background.canContinue ? undefined : { kind: 'waiting', ids }
     if (type === 'requires_action' && eventIds?.some((id) => interrupted.has(id)))
       return { kind: 'done', reason: 'interrupted' }
     // Everything that it waited for is answered: the agent continues.
     if (type === 'requires_action' && eventIds?.length) return undefined
+    if (this.#continuesWithoutInput(type)) return undefined
     if (type === undefined || type === 'end_turn')
       return missed ?? { kind: 'done', reason: type ?? 'no reason given' }
     if (type === 'budget_reached') return { kind: 'stuck', reason: type, budget }
     const { category, explanation } = details
     return { kind: 'stuck', reason: type, category, why: explanation ?? error }
+  }
+
+  /** The workflow runs that have not ended. */
+  get openRuns(): WorkflowRun[] {
+    return this.#fold.background.openRuns
+  }
+
+  /** The session idles without an end of its turn: the agent answers once its workflow runs have ended. */
+  get isBetweenRuns(): boolean {
+    const { isAtRest, end, idle } = this.#fold
+    return isAtRest && end === undefined && this.#continuesWithoutInput(idle?.type)
   }
 
   /** The reason of the stop, as the service spells it. */
@@ -228,9 +252,21 @@ export class SessionState {
     return isAtRest ? (end ?? idle?.type) : undefined
   }
 
-  /** The tool uses that the last `session.status_idle` lists and that still wait. parley answers only these. */
+  /**
+   * The tool uses that the last `session.status_idle` or the last idle event of a child thread lists, and that still wait.
+   * parley answers only these.
+   */
   get pending(): string[] {
-    return this.#fold.idle?.eventIds?.filter((id) => this.#whyDone(id) === undefined) ?? []
+    const { idle, background } = this.#fold
+    const ids = new Set([...(idle?.eventIds ?? []), ...background.waiting])
+    return [...ids].filter((id) => this.#whyDone(id) === undefined)
+  }
+
+  /** The pending tool uses that only child threads list. They wait also while the session works. */
+  get pendingInThreads(): string[] {
+    const { idle, background } = this.#fold
+    const listed = new Set(idle?.eventIds)
+    return background.waiting.filter((id) => !listed.has(id) && this.#whyDone(id) === undefined)
   }
 
   /** Entries of the last idle event's `event_ids` that are not ids. */
@@ -238,18 +274,19 @@ export class SessionState {
     return this.#fold.idle?.oddIds ?? []
   }
 
-  /** The pending tool uses, if the session has stopped for them. */
+  /** The pending tool uses, if the session or their threads have stopped for them. */
   get asked(): string[] {
     const { isAtRest, end, idle } = this.#fold
-    return !isAtRest || end !== undefined || isStuck(idle?.type) ? [] : this.pending
+    if (!isAtRest) return this.pendingInThreads
+    return end !== undefined || isStuck(idle?.type) ? [] : this.pending
   }
 
   /** Returns why a tool use needs no reply any more, or `undefined` while the session waits for it. */
   whyOver(id: string): string | undefined {
-    const { end, idle } = this.#fold
+    const { end, idle, background } = this.#fold
     if (end !== undefined) return `the session is ${end}`
     const why = this.#whyDone(id)
-    if (why !== undefined || idle?.eventIds?.includes(id)) return why
+    if (why !== undefined || idle?.eventIds?.includes(id) || background.waiting.includes(id)) return why
     return 'the session does not wait for it any more'
   }
 
@@ -261,7 +298,8 @@ export class SessionState {
   /** The unanswered tool uses, if the session stopped without a list: some of them may wait. */
   get unlisted(): string[] {
     const { idle, open } = this.#fold
-    return idle && !idle.eventIds && isWaiting(idle.type) ? [...open] : []
+    const isUnlisted = idle !== undefined && !idle.eventIds && isWaiting(idle.type)
+    return isUnlisted ? [...open].filter((id) => !this.#hasThreadEnded(id)) : []
   }
 
   toolUse(id: string): ToolUse | undefined {
@@ -287,7 +325,31 @@ export class SessionState {
     const answer = this.#fold.answers.get(id)
     if (answer?.decision !== undefined) return `it is answered: ${answer.decision}`
     if (answer) return 'it has a result'
+    if (this.#hasThreadEnded(id)) return 'its thread has ended'
     return this.#fold.interrupted.has(id) ? 'it was interrupted' : undefined
+  }
+
+  /**
+   * Adds the answer to a tool use of a child thread. Returns whether the main thread stays idle: the thread belongs to a
+   * workflow run, or the main thread waits for an answer of its own.
+   */
+  #answerThread(id = ''): boolean {
+    const { background, idle } = this.#fold
+    const thread = background.answer(id)
+    const listed = idle?.eventIds ?? []
+    if (!thread || listed.includes(id)) return false
+    return thread.run !== undefined || listed.some((each) => this.#whyDone(each) === undefined)
+  }
+
+  #hasThreadEnded(id: string): boolean {
+    return this.#fold.background.hasEnded(id, this.#toolUses.get(id)?.thread)
+  }
+
+  /** After an interrupt the workflow runs may never end. */
+  #continuesWithoutInput(reason: string | undefined): boolean {
+    const { background, isHalted } = this.#fold
+    const isPaused = reason === undefined || reason === 'end_turn' || reason === 'retries_exhausted'
+    return isPaused && background.isOpen && !isHalted
   }
 
   /** An idle event that lists an allowed tool use waits for its result: the service does not run it. */
@@ -336,10 +398,10 @@ export class SessionState {
   }
 
   #isWaitedFor(id: string): boolean {
-    const { answers, idle, isAtRest } = this.#fold
-    if (answers.has(id)) return false
+    const { answers, isAtRest } = this.#fold
+    if (answers.has(id) || this.#hasThreadEnded(id)) return false
     if (!isAtRest || !this.#toolUses.has(id)) return true
-    return idle?.eventIds ? this.pending.includes(id) : this.unlisted.includes(id)
+    return this.pending.includes(id) || this.unlisted.includes(id)
   }
 
   #addStop(event: SessionEvent): void {
@@ -354,6 +416,7 @@ export class SessionState {
     fold.idle = readStopReason(event)
     fold.details = readStopDetails(event)
     fold.interrupted.clear()
+    fold.background.addIdle()
     const listed = fold.idle.eventIds ?? []
     // Some services list answered tool uses next to the waiting ones.
     if (listed.every((id) => fold.answers.has(id))) for (const id of listed) this.#waitForResult(id)
@@ -365,11 +428,6 @@ function readMissedOutcome({ result, explanation }: SessionEvent): Stop | undefi
   if (result !== 'failed' && result !== 'max_iterations_reached') return undefined
   const why = typeof explanation === 'string' ? explanation : undefined
   return { kind: 'stuck', reason: 'the outcome was not reached', category: result, why }
-}
-
-function readErrorMessage({ error }: SessionEvent): string | undefined {
-  const { message } = (typeof error === 'object' && error ? error : {}) as { message?: unknown }
-  return typeof message === 'string' && message !== '' ? message : undefined
 }
 
 function readToolUse(event: SessionEvent, text = JSON.stringify(event)): ToolUse {

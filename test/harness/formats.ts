@@ -59,6 +59,7 @@ export const forms: Record<'failure' | 'report' | 'line' | 'audit', Fields> = {
     sessionUsage: orNull(anObject),
     sessionCost: orNull(anObject),
     toolUses: orNull(anObject),
+    warnings: orNull(anObject),
     resume: orNull(resume),
     counts: z.optional(anObject),
     failures: z.optional(anObject),

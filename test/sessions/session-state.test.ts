@@ -185,7 +185,7 @@ test.each<[error: unknown, why: string | undefined]>([
   [{ message: '' }, undefined],
   [{ message: 5 }, undefined],
   [null, undefined],
-  ['broken', undefined],
+  ['broken', 'broken'],
 ])('the error %j says why it is stuck: %j', (error, why) => {
   const state = after('')
   state.add({ type: 'session.error', error })

@@ -18,7 +18,7 @@ export default {
   ],
 
   notes: [
-    'Without ids it reads events from stdin or -i, and answers the tool uses that the last session.status_idle there lists. If no session.status_idle is there, all of them have to be user.tool_confirmation events, which are sent as they are.',
+    'Without ids it reads events from stdin or -i, and answers the tool uses that the last session.status_idle there lists, and those of child threads. Without an idle event all of them have to be user.tool_confirmation events, which are sent as they are.',
     "Without --allow and --deny it shows each tool use on a terminal, as the session's list has it, and asks: y allows it, n denies it, n REASON also tells the agent why, s leaves it open. q or Ctrl-D stops asking: the answers before are sent, and the rest stays open. The exit code is 12 if anything stays open.",
     "Right before the answers are sent the list is read again. A tool use that somebody else has answered, or that was interrupted, is left alone; one that has another input by then stays open. With --allow or --deny no list is read. 'parley events run' without a task decides by rules: see 'parley help policy'.",
   ],

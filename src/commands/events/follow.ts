@@ -22,7 +22,7 @@ export default {
   ],
 
   notes: [
-    "It ends when the session stops. Exit 0: the turn ended. 12: tool uses wait for an answer ('parley events confirm'). 13: the session was terminated or is stuck. 15: the --deadline passed, also if nothing had come by then.",
+    "It ends when the session stops and every workflow run has ended. Exit 0: the turn ended. 12: tool uses wait for an answer ('parley events confirm'). 13: the session was terminated or is stuck. 15: the --deadline passed, also if nothing had come by then.",
   ],
 
   examples: [

@@ -68,7 +68,7 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
     )
   const given = await readGiven(context.input, path ?? '-')
   const items = [...recordedEvents(given)]
-  if (items.some(({ event }) => event.type === 'session.status_idle')) {
+  if (items.some(({ event }) => /^session\.(thread_)?status_idle$/.test(event.type))) {
     const record = new SessionRecord()
     for (const item of items) record.add(item)
     return { record }

@@ -164,9 +164,9 @@ export class Follower {
     if (isForced || this.#isListOld()) await this.#takeList()
   }
 
-  /** Adds a reply that the service accepted. */
-  addReply(event: SessionEvent): void {
-    this.#seen.addReply(event)
+  /** Adds a reply or an interrupt that the service accepted. */
+  addAccepted(event: SessionEvent): void {
+    this.#seen.addAccepted(event)
   }
 
   /** Adds a whole list that somebody else has read. `news` emits its new events later. */

@@ -41,8 +41,8 @@ export class SeenEvents {
     for (const event of events) this.#log.assume(event)
   }
 
-  /** Adds a reply that the service accepted. */
-  addReply(event: SessionEvent): void {
+  /** Adds a reply or an interrupt that the service accepted. */
+  addAccepted(event: SessionEvent): void {
     this.#log.assume(event)
   }
 

@@ -214,6 +214,10 @@ function reduce(event: SessionEvent): SessionEvent {
   const { id, type, session_thread_id } = event
   if (isMessage(event) || isStop(event) || /^(session\.error|span\.outcome_evaluation_end)$/.test(type))
     return event
+  if (/^(session\.thread_|workflow_run\.)/.test(type)) {
+    const { workflow_run_id, name, stop_reason } = event
+    return { id, type, session_thread_id, workflow_run_id, name, stop_reason }
+  }
   if (type === 'session.usage') return { type, budget: event.budget }
   if (isToolUse(event))
     return { id, type, session_thread_id, evaluated_permission: event.evaluated_permission }

@@ -6,10 +6,13 @@ import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { toTsv } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { readMarkedText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { printIds, toRow } from '../listing/rows.ts'
+import { briefly } from '../plain-name.ts'
+import { sessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Follower } from './follower.ts'
+import { describeRun, Incidents } from './incidents.ts'
 import { budgetReached, stillWaiting } from './stop-text.ts'
 
 export interface TranscriptOptions {
@@ -26,6 +29,8 @@ export interface TranscriptOptions {
   sent?: readonly SessionEvent[]
   /** Called after each part of news, and waited for; may reply to what waits. */
   react?: ((items: readonly EventItem[]) => Promise<void>) | undefined
+  /** By default those of the new events. */
+  incidents?: Incidents
   /** The command of a run that goes on. */
   resume?: () => readonly string[]
 }
@@ -42,6 +47,9 @@ export async function followAndPrint(
 ): Promise<void> {
   const { session, ids = false, markdown, isAside = ids, stays = false, sent, react, resume } = options
   const { state } = follower
+  const { incidents = new Incidents(context) } = options
+  context.summary.figures.warnings.openWorkflowRuns = () => state.openRuns.length
+  const named = new Set<string>()
   const printEvents = createEventPrinter(context, { isAside, markdown })
   const printed = new Set<string>()
   let hasBegun = false
@@ -52,6 +60,8 @@ export async function followAndPrint(
       if (!hasBegun && (context.host.stderr.isTerminal || (state.isEmpty && !sent)))
         context.note(describeStart(state, options, context.timers.now()))
       hasBegun = true
+      incidents.add(items)
+      nameBackground(context, state, { session, named, isAnswered: react !== undefined })
       await react?.(items)
       if (ids && stays) await printWaiting(context, state, printed)
     }
@@ -75,6 +85,27 @@ export async function followAndPrint(
     sent: 'yes',
     serviceMessage: stop.why,
   })
+}
+
+/**
+ * Prints once what keeps a session from its end that no idle event shows: open workflow runs, and tool uses of child threads
+ * that wait while the session works.
+ */
+function nameBackground(
+  context: Context,
+  state: SessionState,
+  { session, named, isAnswered }: { session: string; named: Set<string>; isAnswered: boolean },
+): void {
+  for (const run of state.isBetweenRuns ? state.openRuns : []) {
+    if (!named.has(run.id)) context.note(`waiting for the workflow run ${describeRun(run)} to end`)
+    named.add(run.id)
+  }
+  if (isAnswered || state.stop) return
+  for (const id of state.asked) {
+    const command = `${sessionCommand(context, 'confirm', session)} --pending`
+    if (!named.has(id)) context.note(`${briefly(id)} waits for an answer, to give it: ${command}`)
+    named.add(id)
+  }
 }
 
 /** What a person sees before the first event: what is followed, or since when and why the session is idle. */
@@ -132,7 +163,7 @@ export function createEventPrinter(
         context.printLine(await toDimLine(`— ${describe(item, state)}`, host.stderr))
       return
     }
-    const said = event.type === 'agent.message' ? readText(event) : ''
+    const said = event.type === 'agent.message' ? readMarkedText(event) : ''
     if (said !== '') return output.isTerminal ? show(said) : output.write(`${said}\n`)
     if (!output.isTerminal) return output.write(toTsv(toRow(event)))
     return output.write(`${await toDimLine(`· ${describe(item, state)}`, host.stdout)}\n`)

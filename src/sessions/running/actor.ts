@@ -185,6 +185,9 @@ export class Actor {
     const isLeft = this.#replyAtOnce(judgement).length === 0 && !this.#isForCommand(judgement)
     this.#replies.decide(judgement, isLeft)
     this.#tell(judgement, isLeft)
+    // Another part of the session may work for long until the run ends with what waits.
+    if (isLeft && !this.#follower.state.isAtRest)
+      this.#run.context.note(`${use.id} of a child thread stays open: nothing here answers it`)
     if (isLeft && use.isContradicted)
       this.#run.context.note(`${use.id} is not answered: the service showed it with two inputs`)
   }

@@ -6,15 +6,22 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import type { Follower } from '../following/follower.ts'
+import { describeRun } from '../following/incidents.ts'
 import { patiently } from '../patience.ts'
 import { readSession } from '../read-session.ts'
 import { readReceipt } from '../sending/receipt.ts'
+import { budgetCommand } from '../session-command.ts'
 import { describeUsage } from '../usage-text.ts'
 import { type BoundFlags, Budget, hasBounds } from './budget.ts'
 import type { SessionRun } from './way-on.ts'
 
 /** How often a session that works is asked what it costs. Milliseconds. */
 const interval = 30_000
+
+/** How many open workflow runs a warning names. */
+const mostNamedRuns = 10
+
+const interrupt = { type: 'user.interrupt' }
 
 /** How long a session may take to come to rest: by itself, and after an interrupt. Milliseconds. */
 const [grace, longestEnd] = [1000, 30_000]
@@ -79,7 +86,22 @@ export class Bounds {
     if (this.#isAtRest && this.#isShown && !this.#budget.isTold) await this.#askAndCheck()
     const { lack } = this.#budget
     if (!this.#run.wayOn.isBounded && lack !== undefined) this.#run.context.warn(lack)
+    if (this.#run.wayOn.isBounded) this.#warnOfOpenRuns()
     return this.#stopOf(error)
+  }
+
+  /** An interrupt ends no workflow run (public clients, 10). */
+  #warnOfOpenRuns(): void {
+    const { context, parts } = this.#run
+    const runs = this.#follower?.state.openRuns ?? []
+    if (runs.length === 0) return
+    const { cost } = this.#budget.session
+    const command = cost ? `: ${budgetCommand(context, parts.params.session, cost)}` : ''
+    const names = runs.slice(0, mostNamedRuns).map(describeRun)
+    const more = runs.length > names.length ? ` and ${runs.length - names.length} more` : ''
+    context.warn(
+      `these workflow runs are open and may continue to spend: ${names.join(', ')}${more}; only the session's budget pauses them${command}`,
+    )
   }
 
   /** The turn ended by itself: warns of the bound. */
@@ -203,11 +225,13 @@ export class Bounds {
   /** Posts until the service may have taken it, or the session rests. Returns why the service certainly did not take it. */
   async #post(end: AbortSignal): Promise<CliError | undefined> {
     const { context, caller, parts } = this.#run
-    const body = Buffer.from('{"events":[{"type":"user.interrupt"}]}')
+    const body = Buffer.from(JSON.stringify({ events: [interrupt] }))
     const request = { ...parts, body, once: end }
     const post = async () => {
       try {
         await caller.call(endpoints.sendEvents, request, (response) => readReceipt(context, response))
+        this.#follower?.addAccepted(interrupt)
+        this.#follower?.wake()
       } catch (error) {
         // If it may have arrived, the session's rest shows it.
         if (!(error instanceof CliError) || isCertainlyUnaccepted(error.details.delivery)) throw error

@@ -43,7 +43,9 @@ export class Denials {
   takeUnasked(state: SessionState, turn: FollowedTurn, isListed: boolean): Judgement[] {
     if (this.#ran.length === 0) return []
     const uses = readToolUseIds(turn)
-    const isKnown = ({ use }: Judgement) => isListed || use.permission === 'allow'
+    // A child thread may wait for the result of an allowed tool use while the session is idle.
+    const pending = new Set(state.pendingInThreads)
+    const isKnown = ({ use }: Judgement) => !pending.has(use.id) && (isListed || use.permission === 'allow')
     const unasked = this.#ran.filter(
       (judgement) =>
         isKnown(judgement) && uses.has(judgement.use.id) && !state.answerTo(judgement.use.id)?.isReply,
@@ -55,6 +57,11 @@ export class Denials {
 
   addDenied(judgement: Judgement): void {
     this.#byThisRun.set(judgement.use.id, describeJudgement(judgement))
+  }
+
+  /** The number of tool uses that the policy denies, and that ran unasked. */
+  get countOfUnasked(): number {
+    return this.#unasked.size
   }
 
   /** The run did not send the denial. */

@@ -161,11 +161,21 @@ export class Replies {
   }
 
   /**
+   * Posts replies: confirmations in one request, and each result in a request of its own, because a service refuses a whole
+   * request if it refuses one event of it. Throws a `CliError`, as `#postTogether` does.
+   */
+  async post(replies: readonly GivenReply[]): Promise<void> {
+    const isConfirmation = ({ event }: GivenReply) => event.type === 'user.tool_confirmation'
+    await this.#postTogether(replies.filter(isConfirmation))
+    for (const reply of replies) if (!isConfirmation(reply)) await this.#postTogether([reply])
+  }
+
+  /**
    * Posts those replies in one request that the session still waits for, and finds out whether the service took each.
    * Sends the request again if it was certainly not taken and its failure may pass, until the run is stopped. Throws a
    * `CliError`: the last such failure, or one of kind `unknown` that names the replies in doubt.
    */
-  async post(replies: readonly GivenReply[]): Promise<void> {
+  async #postTogether(replies: readonly GivenReply[]): Promise<void> {
     const { context } = this.#run
     const patience = new Patience(this.#run, endpoints.sendEvents.repeat)
     if (this.isStopped) return
@@ -229,7 +239,7 @@ export class Replies {
     const isWhole = named.length === 0 || named.length >= replies.length
     for (const { use, event } of replies) {
       this.take(use, { event: isWhole ? 'accepted' : 'unknown' })
-      if (isWhole) this.#follower.addReply(event)
+      if (isWhole) this.#follower.addAccepted(event)
     }
     if (!isWhole) this.#doubt(replies, 'the receipt names only some of the replies')
   }
@@ -306,9 +316,11 @@ export class Replies {
       else this.take(use, { event: 'accepted' })
       return
     }
+    // An idle event of the session says nothing about a tool use that only a child thread lists.
+    const isUnsaid = seen.unlisted.length > 0 || !seen.isAtRest || seen.pendingInThreads.includes(use.id)
     const shown = {
       isAnswered: false,
-      isListed: seen.unlisted.length > 0 || !seen.isAtRest ? undefined : seen.asked.includes(use.id),
+      isListed: isUnsaid ? undefined : seen.asked.includes(use.id),
       showsClients: this.#follower.turn.showsClients,
       rests: seen.stops,
       restedAt: Date.parse(seen.stoppedAt ?? ''),

@@ -5,10 +5,11 @@ import { savingPartOnFailure, withSavedPart } from '../../io/file-output.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isRedacted, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { Asker } from '../confirming/asker.ts'
 import { isTask } from '../following/followed-turn.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
+import { Incidents } from '../following/incidents.ts'
 import { followAndPrint } from '../following/transcript.ts'
 import { openBefore, sentEvents } from '../sending/delivery.ts'
 import type { SessionState } from '../session-state.ts'
@@ -65,10 +66,13 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
   const own = plan.task && shown
   const bounds = new Bounds(run, options)
   const denials = new Denials(plan.rules, audit.denied)
+  context.summary.figures.warnings.deniedButRan = () => denials.countOfUnasked
+  const incidents = new Incidents(context)
   const before = new TaskCounter(task && marksOf(sentEvents(task.body, [])))
   const showPast = async (items: readonly EventItem[], state: SessionState) => {
     bounds.addPast(items)
     if (!task) await denials.add(items, state)
+    if (!task) incidents.addPast(items, own)
     for (const item of items) before.add(item)
   }
   const bounded = { ...run, caller: bounds.caller }
@@ -82,7 +86,7 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
       context.warn("the session's last user.message is this very task: it is sent once more")
     const sent = task && (await wayOn.explain(sendTask(run, task, before.known)))
     bounds.follow(follower)
-    const failure = await finish({ ...run, plan, follower, actor, denials, bounds, sent })
+    const failure = await finish({ ...run, plan, follower, actor, denials, bounds, incidents, sent })
     await context.output.flush()
     context.lastSteps.push(() => endTask(audit, follower))
     if (failure) throw failure
@@ -99,6 +103,7 @@ interface Followed extends SessionRun {
   actor: Actor
   denials: Denials
   bounds: Bounds
+  incidents: Incidents
   /** The events of the task, if this run has sent one. */
   sent: SessionEvent[] | undefined
 }
@@ -119,6 +124,9 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
       if (turn.foreign) context.note(`${nameOther(turn.foreign)}: what follows that is not the answer`)
       const answer = await checkAnswer(wanted, turn)
       if ('failure' in answer) return answer.failure
+      const isMarked = !wanted.isAlone && !wanted.file
+      if (turn.answer && isRedacted(turn.answer) && !isMarked)
+        context.warn('the service has redacted a part of the answer')
       await wayOn.explain(deliverAnswer(context, wanted, answer.text))
       return undefined
     })
@@ -141,7 +149,7 @@ function failedCommands({ audit, parts, plan }: Followed): CliError | undefined 
 
 /** Follows the session until it rests with nothing left to reply to. Throws a `CliError` if its work was not done. */
 async function followToRest(followed: Followed): Promise<void> {
-  const { context, audit, wayOn, follower, actor, denials, bounds } = followed
+  const { context, audit, wayOn, follower, actor, denials, bounds, incidents } = followed
   const { session } = followed.parts.params
   const { ids, markdown, isAlone: isAside } = followed.plan.wanted
   const tellUnasked = (isListed: boolean) => {
@@ -162,6 +170,7 @@ async function followToRest(followed: Followed): Promise<void> {
         markdown,
         isAside,
         sent,
+        incidents,
         async react(items) {
           bounds.add(items)
           await denials.add(items, follower.state)

@@ -101,11 +101,21 @@ export const readText = (event: SessionEvent): string =>
     .map(({ text }) => filled(text) ?? '')
     .join('')
 
+/** The same, with a mark for each part that the service has removed. */
+export const readMarkedText = (event: SessionEvent): string =>
+  blocksOf(event)
+    .map(({ type, text }) => (type === 'redacted' ? '[redacted]' : (filled(text) ?? '')))
+    .join('')
+
 /** The same for a row of a table: texts are parted by a blank, and a block of another kind is named, such as `[image]`. */
 export const describeContent = (event: SessionEvent): string =>
   blocksOf(event)
     .map(({ type, text }) => (typeof text === 'string' ? text : `[${filled(type) ?? 'unknown'}]`))
     .join(' ')
+
+/** Returns whether the service has removed a part of an event's content (public clients, 10). */
+export const isRedacted = (event: SessionEvent): boolean =>
+  blocksOf(event).some(({ type }) => type === 'redacted')
 
 /** A piece of an event that follows whole (recorded, 6): it has no id, and is not an event of its own. */
 export const isPiece = ({ id, type }: SessionEvent): boolean =>

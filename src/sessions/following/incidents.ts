@@ -1,0 +1,110 @@
+import type { Context } from '../../context.ts'
+import { oneLine } from '../../io/escape.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import {
+  readError,
+  readRefusal,
+  readRunResult,
+  type SessionEvent,
+} from '../../wire/sessions/session-event.ts'
+import type { WorkflowRun } from '../background.ts'
+import { briefly } from '../plain-name.ts'
+import { isTask } from './followed-turn.ts'
+
+type Kind = 'refusedToolUses' | 'failedServers' | 'failedWorkflowRuns'
+
+/** Maximum length of a service's own words in a warning, in characters. */
+const longestReason = 500
+
+/**
+ * Failures of a turn that may end well all the same: tool uses that the service refused, MCP servers that failed for good,
+ * and workflow runs that did not complete. Each is one warning, and counted in the report.
+ */
+export class Incidents {
+  readonly #context: Context
+  /** By what failed. */
+  readonly #found = new Map<string, { kind: Kind; warning: string; isReported: boolean }>()
+  /** Names of the workflow runs, by id. */
+  readonly #names = new Map<string, string>()
+
+  constructor(context: Context) {
+    this.#context = context
+    const count = (kind: Kind) => [...this.#found.values()].filter((each) => each.kind === kind).length
+    const { warnings } = context.summary.figures
+    warnings.refusedToolUses = () => count('refusedToolUses')
+    warnings.failedServers = () => count('failedServers')
+    warnings.failedWorkflowRuns = () => count('failedWorkflowRuns')
+  }
+
+  /** Adds earlier events. Only the last turn counts; `ownIds` are those of its task, if they are known. */
+  addPast(items: readonly EventItem[], ownIds: ReadonlySet<string> = new Set()): void {
+    for (const { event } of items) {
+      if (isTask(event) && (ownIds.size === 0 || ownIds.has(event.id ?? ''))) this.#found.clear()
+      this.#add(event)
+    }
+  }
+
+  /** Adds new events, and prints the warnings that are new. */
+  add(items: readonly EventItem[]): void {
+    for (const { event } of items) this.#add(event)
+    for (const incident of this.#found.values()) {
+      if (!incident.isReported) this.#context.warn(incident.warning)
+      incident.isReported = true
+    }
+  }
+
+  #add(event: SessionEvent): void {
+    const { type, id = '', name, workflow_run_id: run } = event
+    const refusal = readRefusal(event)
+    if (refusal !== undefined) {
+      const tool = briefly(typeof name === 'string' && name !== '' ? name : '(no name)')
+      const why = refusal === '' ? '' : `: ${briefly(refusal)}`
+      this.#find('refusedToolUses', id, `the service refused the tool use ${briefly(id)} (${tool})${why}`)
+    }
+    if (type === 'session.error') this.#addServer(event)
+    if (typeof run !== 'string' || run === '') {
+      if (type === 'workflow_run.error')
+        this.#find(
+          'failedWorkflowRuns',
+          id,
+          `a workflow run was not created${inWords(readError(event.error).message)}`,
+        )
+      return
+    }
+    if (type === 'workflow_run.created' && typeof name === 'string') this.#names.set(run, name)
+    if (type === 'workflow_run.status_ended') this.#addEnd(event, run)
+  }
+
+  #addServer({ error }: SessionEvent): void {
+    const { server, message, isFinal } = readError(error)
+    if (server === undefined || !isFinal) return
+    this.#find(
+      'failedServers',
+      server,
+      `the MCP server ${briefly(server)} failed for good${inWords(message)}`,
+    )
+  }
+
+  #addEnd(event: SessionEvent, id: string): void {
+    const { type = 'no result', message } = readRunResult(event)
+    if (type === 'completed') return
+    const which = describeRun({ id, name: this.#names.get(id) })
+    this.#find(
+      'failedWorkflowRuns',
+      id,
+      `the workflow run ${which} did not complete: ${briefly(type)}${inWords(message)}`,
+    )
+  }
+
+  #find(kind: Kind, what: string, warning: string): void {
+    const key = `${kind} ${what}`
+    if (!this.#found.has(key)) this.#found.set(key, { kind, warning, isReported: false })
+  }
+}
+
+const inWords = (message: string | undefined) =>
+  message === undefined ? '' : `: ${oneLine(message, longestReason)}`
+
+/** Returns the name and the id of a workflow run. */
+export const describeRun = ({ id, name }: WorkflowRun): string =>
+  name === undefined ? briefly(id) : `${briefly(name)} (${briefly(id)})`

@@ -1,0 +1,389 @@
+import { describe, expect, test } from 'vitest'
+import {
+  asks,
+  bash,
+  createSessionService,
+  type Event,
+  endTurn,
+  running,
+  type SessionScript,
+  says,
+  shown,
+  waitsFor,
+} from '../../harness/session-service.ts'
+
+type Steps = NonNullable<SessionScript['history']>
+
+const inThread = { session_thread_id: 'th1' }
+const threadStatus = (status: string, more: object = {}): Event => ({
+  type: `session.thread_status_${status}`,
+  ...inThread,
+  agent_name: 'helper',
+  ...more,
+})
+const threadWaits = (...ids: string[]) =>
+  threadStatus('idle', { stop_reason: { type: 'requires_action', event_ids: ids } })
+const terminated = threadStatus('terminated')
+const custom = (id: string, more: object = {}): Event => ({
+  id,
+  type: 'agent.custom_tool_use',
+  name: 'deploy',
+  input: {},
+  ...more,
+})
+const allow = (id: string): Event => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
+const interrupt: Event = { type: 'user.interrupt' }
+
+/** A child thread asks for a tool use while the session runs. */
+const childAsks: Steps = [
+  running,
+  { type: 'session.thread_created', ...inThread, agent_name: 'helper', workflow_run_id: null },
+  threadStatus('running'),
+  bash('t1', inThread),
+  threadWaits('t1'),
+]
+const done: Steps = [
+  threadStatus('running'),
+  threadStatus('idle', { stop_reason: { type: 'end_turn' } }),
+  says('done'),
+  endTurn,
+]
+
+function open(script: SessionScript) {
+  const service = createSessionService(script)
+  service.write('allow.json', { rules: [], default: { decision: 'allow' } })
+  const report = () => service.lines('report.json')[0]
+  const journal = (id: string) =>
+    service.lines('audit.ndjson').flatMap(({ toolUse, event }) => (toolUse === id ? [event] : []))
+  return { ...service, report, journal, posts: () => service.posts, replies: () => service.posts.slice(1) }
+}
+const task = (next: Steps) => ({ of: 'user.message', next })
+const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.json', '--audit', 'audit.ndjson']
+
+describe('a tool use of a child thread waits while the session runs', () => {
+  test('run answers it at once, by its id alone', async () => {
+    const service = open({ posts: [task(childAsks), { of: 'user.tool_confirmation', next: done }] })
+    const { code, out, err } = await service.run([...runArguments, '--deadline', '1h'])
+    expect({ code, out, replies: service.replies() }, err).toEqual({
+      code: 0,
+      out: 'done\n',
+      replies: [[allow('t1')]],
+    })
+  })
+
+  test.each<[string, { isTaken: boolean; next?: Steps }, number]>([
+    ['is accepted although the response is a 500', { isTaken: true, next: done }, 0],
+    ['may have been lost in a 500', { isTaken: false, next: [] }, 10],
+  ])('run does not post a reply again that %s', async (_, fate, expected) => {
+    const fails = { of: 'user.tool_confirmation', fault: { status: 500 }, ...fate } as const
+    const service = open({ posts: [task([...childAsks, shown(endTurn, { after: 20_000 })]), fails] })
+    const { code, err } = await service.run([...runArguments, '--deadline', '1h'])
+    expect({ code, replies: service.replies() }, err).toEqual({ code: expected, replies: [[allow('t1')]] })
+  })
+
+  test('run answers it together with one of the main thread', async () => {
+    const service = open({
+      posts: [
+        task([...childAsks, bash('t2'), waitsFor('t2')]),
+        { when: () => service.replies().flat().length === 2, next: done },
+      ],
+    })
+    const { code, err } = await service.run(runArguments)
+    expect(
+      {
+        code,
+        ids: service
+          .replies()
+          .flat()
+          .map((event) => event.tool_use_id)
+          .sort(),
+      },
+      err,
+    ).toEqual({
+      code: 0,
+      ids: ['t1', 't2'],
+    })
+  })
+
+  test('run starts a command for it', async () => {
+    const service = open({
+      posts: [
+        task([running, custom('t1', inThread), threadWaits('t1')]),
+        { of: 'user.custom_tool_result', next: done },
+      ],
+    })
+    const { code, err } = await service.run([...runArguments, '--tool', 'deploy=echo out'])
+    expect({ code, replies: service.replies() }, err).toMatchObject({
+      code: 0,
+      replies: [[{ custom_tool_use_id: 't1', content: [{ text: 'out\n' }] }]],
+    })
+  })
+
+  test('confirm --pending answers it', async () => {
+    const service = open({ history: [asks('x'), ...childAsks] })
+    const { code, err } = await service.run(['events', 'confirm', '--pending', '--allow'])
+    expect({ code, posts: service.posts() }, err).toEqual({ code: 0, posts: [[allow('t1')]] })
+  })
+
+  test('confirm takes it from a record without an idle event of the session', async () => {
+    const service = open({ history: [asks('x'), ...childAsks] })
+    const { out } = await service.run(['events', 'list', '--raw'])
+    const { code, err } = await service.run(['events', 'confirm', '--allow'], {
+      stdin: out,
+      stdinKind: 'pipe',
+    })
+    expect({ code, posts: service.posts() }, err).toEqual({ code: 0, posts: [[allow('t1')]] })
+  })
+
+  test('follow says that it waits, and continues', async () => {
+    const service = open({ history: [asks('x'), ...childAsks] })
+    void service.timers.wait(60_000).then(() => service.add(allow('t1'), ...(done as Event[])))
+    const { code, out, err } = await service.run(['events', 'follow'])
+    expect({ code }, err).toEqual({ code: 0 })
+    expect(out).toContain('done\n')
+    expect(err).toContain('t1')
+    expect(err).toContain('events confirm')
+  })
+
+  test('follow exits with 12 if the session is idle and nothing else can continue', async () => {
+    const service = open({ history: [asks('x'), ...childAsks] })
+    void service.timers.wait(60_000).then(() => service.add(says('one more'), endTurn))
+    const { code, out, err } = await service.run(['events', 'follow', '--ids'])
+    expect({ code, out }, err).toEqual({ code: 12, out: 't1\n' })
+  })
+
+  test('run leaves it open if nobody decides, and exits with 12 when nothing else can continue', async () => {
+    const service = open({
+      posts: [task([...childAsks, shown(says('x'), { after: 60_000 }), waitsFor('t2')])],
+    })
+    const { code, err } = await service.run(['events', 'run', 'do it'])
+    expect({ code, replies: service.replies() }, err).toEqual({ code: 12, replies: [] })
+    expect(err).toContain('t1 of a child thread stays open')
+  })
+
+  test.each<[string, Steps]>([
+    ['the thread works again', [threadStatus('running')]],
+    ['an interrupt of the thread', [{ ...interrupt, ...inThread }]],
+    ['an interrupt of all threads', [interrupt]],
+    ['the end of the thread', [terminated]],
+    ['an answer of another client', [allow('t1')]],
+  ])('nothing is answered after %s', async (_, next) => {
+    const service = open({ posts: [task([...childAsks, ...next, says('done'), endTurn])] })
+    await service.run(runArguments)
+    expect(service.replies()).toEqual([])
+    const pending = await service.run(['events', 'confirm', '--pending', '--allow'])
+    expect(pending).toMatchObject({ code: 2, err: expect.stringContaining('nothing waits') })
+  })
+
+  test('only a thread of a workflow run that is idle as well ends follow with 12', async () => {
+    const ofRun: Steps = [
+      asks('x'),
+      running,
+      { type: 'workflow_run.created', workflow_run_id: 'w1', name: 'review' },
+      { type: 'session.thread_created', ...inThread, workflow_run_id: 'w1' },
+      threadStatus('running'),
+      bash('t1', inThread),
+      endTurn,
+    ]
+    const waiting = open({ history: [...ofRun, threadWaits('t1')] })
+    expect((await waiting.run(['events', 'follow', '--deadline', '1h'])).code).toBe(12)
+    const other = { session_thread_id: 'th2' }
+    const working = open({
+      history: [
+        ...ofRun,
+        { type: 'session.thread_created', ...other, workflow_run_id: 'w1' },
+        { type: 'session.thread_status_running', ...other },
+        threadWaits('t1'),
+      ],
+    })
+    void working.timers
+      .wait(60_000)
+      .then(() => working.add({ type: 'session.thread_status_terminated', ...other }))
+    const { code, out } = await working.run(['events', 'follow', '--deadline', '1h'])
+    expect({ code }).toEqual({ code: 12 })
+    expect(out).toContain('session.thread_status_terminated')
+  })
+})
+
+describe('after the end of a thread', () => {
+  test('no command starts for it', async () => {
+    const service = open({
+      posts: [task([running, custom('t1', inThread), threadWaits('t1'), terminated, says('done'), endTurn])],
+    })
+    const { code, out, err } = await service.run([...runArguments, '--tool', 'deploy=echo ran > ran'])
+    expect({ code, out, replies: service.replies() }, err).toEqual({ code: 0, out: 'done\n', replies: [] })
+    expect(() => service.lines('ran')).toThrow('ENOENT')
+  })
+
+  test('the result of a command is not posted that ran meanwhile', async () => {
+    const service = open({ posts: [task([running, custom('t1', inThread), threadWaits('t1')])] })
+    const ran = service.run([
+      ...runArguments,
+      '--tool',
+      'deploy=touch started; while [ ! -e go ]; do sleep 0.01; done',
+    ])
+    const started = async () => {
+      for (;;) {
+        try {
+          return service.lines('started')
+        } catch {
+          await new Promise((resolve) => setTimeout(resolve, 5))
+        }
+      }
+    }
+    await started()
+    service.add(terminated, says('done'), endTurn)
+    service.write('go', '')
+    const { code, err } = await ran
+    expect({ code, replies: service.replies() }, err).toEqual({ code: 0, replies: [] })
+    expect(service.journal('t1')).toEqual(['decision', 'start', 'end', 'answered-elsewhere'])
+    expect(err).toContain('its thread has ended')
+  })
+
+  test('a result that is refused because its thread has ended is dropped with a note, also if the list lags', async () => {
+    const service = open({
+      posts: [
+        task([running, custom('t1', inThread), threadWaits('t1')]),
+        {
+          of: 'user.custom_tool_result',
+          fault: { status: 400, error: 'invalid_request_error' },
+          before: [shown(terminated, { listed: 2000, streamed: 'never' })],
+          act: () => void service.timers.wait(6000).then(() => service.add(says('done'), endTurn)),
+        },
+      ],
+    })
+    const { code, out, err } = await service.run([...runArguments, '--tool', 'deploy=echo out'])
+    expect({ code, out, replies: service.replies().length }, err).toEqual({
+      code: 0,
+      out: 'done\n',
+      replies: 1,
+    })
+    expect(err).toContain('its thread has ended')
+    expect(service.journal('t1')).toContain('answered-elsewhere')
+  })
+
+  test('confirm names the reason', async () => {
+    const service = open({ history: [asks('x'), ...childAsks, terminated] })
+    const typed = await service.run(['events', 'confirm', 't1'], {
+      stdinKind: 'terminal',
+      tty: ['stdout', 'stderr'],
+      typed: 'y\n',
+    })
+    expect(typed).toMatchObject({ code: 2, err: expect.stringContaining('its thread has ended') })
+  })
+})
+
+test('run posts each tool result as a request of its own, and confirmations together', async () => {
+  const service = open({
+    posts: [
+      task([running, custom('t1'), custom('t2'), bash('t3'), bash('t4'), waitsFor('t1', 't2', 't3', 't4')]),
+      {
+        when: () => service.replies().flat().length === 4,
+        next: [running, says('done'), endTurn],
+      },
+    ],
+  })
+  const rules = [{ tool: 'deploy', decision: 'deny', reason: 'no' }]
+  service.write('allow.json', { rules, default: { decision: 'allow' } })
+  const { err } = await service.run(runArguments)
+  const types = service.replies().map((events) => events.map(({ type }) => type))
+  expect(
+    types.toSorted((a, b) => a.length - b.length),
+    err,
+  ).toEqual([
+    ['user.custom_tool_result'],
+    ['user.custom_tool_result'],
+    ['user.tool_confirmation', 'user.tool_confirmation'],
+  ])
+})
+
+describe('what the service refuses or loses is a warning, also with -q, and counted', () => {
+  const refused = bash('t1', {
+    evaluated_permission: 'deny',
+    evaluation: { type: 'auto', evaluated_permission: { type: 'deny', reason_code: 'high_risk' } },
+  })
+  const fails = (server: string, status: string): Event => ({
+    type: 'session.error',
+    error: {
+      type: 'mcp_connection_failed_error',
+      mcp_server_name: server,
+      message: 'cannot be reached',
+      retry_status: { type: status },
+    },
+  })
+  const argv = [...runArguments, '-q', '--report', 'report.json']
+
+  test('a tool use that the service refused', async () => {
+    const service = open({ posts: [task([running, refused, says('done'), endTurn])] })
+    const { code, err } = await service.run(argv)
+    expect({ code, replies: service.replies() }, err).toEqual({ code: 0, replies: [] })
+    expect(err).toMatch(/warning.*refused.*bash.*t1|refused.*t1/)
+    expect(err).toContain('high_risk')
+    expect(service.report()).toMatchObject({ warnings: { refusedToolUses: 1 } })
+  })
+
+  test('an MCP server that failed for good is named once; one that is tried again is not', async () => {
+    const service = open({
+      posts: [
+        task([
+          running,
+          fails('jira', 'retrying'),
+          fails('github', 'retrying'),
+          fails('github', 'exhausted'),
+          fails('github', 'exhausted'),
+          says('done'),
+          endTurn,
+        ]),
+      ],
+    })
+    const { code, err } = await service.run(argv)
+    expect({ code }, err).toEqual({ code: 0 })
+    expect(err.match(/github/g)).toHaveLength(1)
+    expect(err).not.toContain('jira')
+    expect(err).toContain('cannot be reached')
+    expect(service.report()).toMatchObject({ warnings: { failedServers: 1 } })
+  })
+
+  test('with --errors json each is a line of its own', async () => {
+    const service = open({
+      posts: [task([running, refused, fails('github', 'terminal'), says('done'), endTurn])],
+    })
+    const { err } = await service.run([...argv, '--errors', 'json'])
+    const lines = err
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).warning)
+    expect(lines).toEqual([expect.stringContaining('t1'), expect.stringContaining('github')])
+  })
+
+  test('nothing of an earlier turn counts', async () => {
+    const service = open({
+      history: [asks('x'), running, refused, fails('github', 'exhausted'), endTurn],
+      posts: [task([running, says('done'), endTurn])],
+    })
+    const { code, err } = await service.run(argv)
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(service.report()).toMatchObject({ warnings: { refusedToolUses: 0, failedServers: 0 } })
+  })
+})
+
+test('the code of an error is shown with why the session stopped', async () => {
+  const error = { type: 'billing_error', message: 'no', details: { error_code: 'ramp_limit_exceeded' } }
+  const stopped = { type: 'session.status_idle', stop_reason: { type: 'retries_exhausted' } }
+  const service = open({ posts: [task([running, { type: 'session.error', error }, stopped])] })
+  const { code, err } = await service.run(runArguments)
+  expect(code).toBe(13)
+  expect(err).toContain('no (ramp_limit_exceeded)')
+})
+
+test('a redacted part of the answer is marked where events are shown, and a warning where only the answer is', async () => {
+  const answer = {
+    type: 'agent.message',
+    content: [{ type: 'redacted' }, { type: 'text', text: 'the rest' }],
+  }
+  const service = open({ posts: [task([running, answer, endTurn])] })
+  const shownAll = await service.run(['events', 'run', 'do it'])
+  expect(shownAll.out).toContain('[redacted]the rest\n')
+  const last = await service.run([...runArguments, '-q'])
+  expect(last).toMatchObject({ code: 0, out: 'the rest\n', err: expect.stringContaining('redacted') })
+})

@@ -1,0 +1,234 @@
+import { describe, expect, test } from 'vitest'
+import {
+  asks,
+  bash,
+  createSessionService,
+  type Event,
+  endTurn,
+  running,
+  type SessionScript,
+  says,
+  shown,
+  waitsFor,
+} from '../../harness/session-service.ts'
+
+type Steps = NonNullable<SessionScript['history']>
+
+const created = (id: string, more: object = {}): Event => ({
+  type: 'workflow_run.created',
+  workflow_run_id: id,
+  name: `review-${id}`,
+  phases: [],
+  ...more,
+})
+const pauses = (id: string): Event => ({ type: 'workflow_run.status_idle', workflow_run_id: id })
+const ended = (id: string, type = 'completed', more: object = {}): Event => ({
+  type: 'workflow_run.status_ended',
+  workflow_run_id: id,
+  result: { type, ...more },
+})
+const stops = (type: string): Event => ({ type: 'session.status_idle', stop_reason: { type } })
+const interrupt: Event = { type: 'user.interrupt' }
+
+/** Two minutes after the event before. */
+const later = (event: Event) => shown(event, { after: 120_000 })
+
+const starts: Steps = [running, created('w1'), says('I started a run'), endTurn]
+
+function open(next: Steps, more: SessionScript = {}) {
+  const service = createSessionService({ posts: [{ of: 'user.message', next }], ...more })
+  service.write('allow.json', { rules: [], default: { decision: 'allow' } })
+  const report = () => service.lines('report.json')[0] as Record<string, never>
+  return { ...service, report, replies: () => service.posts.slice(1) }
+}
+const runArguments = ['events', 'run', 'do it', '--last', '--report', 'report.json']
+const followed = [
+  ['send --follow', ['events', 'send', 'do it', '--follow']],
+  ['run', ['events', 'run', 'do it']],
+] as const
+
+describe('a turn is not done while a workflow run is open', () => {
+  test('run prints the answer that comes when the workflow run has ended', async () => {
+    const service = open([...starts, later(ended('w1')), running, says('all is well'), endTurn])
+    const { code, out, err } = await service.run(runArguments)
+    expect({ code, out }, err).toEqual({ code: 0, out: 'all is well\n' })
+    expect(err).toContain('review-w1 (w1)')
+    expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 0, openWorkflowRuns: 0 } })
+  })
+
+  test.each(followed)('%s ends at the idle event after the end of the last workflow run', async (_, argv) => {
+    const service = open([
+      running,
+      created('w1'),
+      says('one'),
+      endTurn,
+      later(ended('w1')),
+      created('w2'),
+      endTurn,
+      later(ended('w2')),
+      says('two'),
+      endTurn,
+    ])
+    const { code, out, err } = await service.run([...argv])
+    expect({ code }, err).toEqual({ code: 0 })
+    expect(out).toMatch(/^two$/m)
+    expect(err.match(/review-w1 \(w1\)/g)).toHaveLength(1)
+    expect(err.match(/review-w2 \(w2\)/g)).toHaveLength(1)
+  })
+
+  test('a workflow run that ends while the session works needs no further idle event than the next', async () => {
+    const service = open([running, created('w1'), ended('w1'), says('done'), endTurn])
+    expect(await service.run(runArguments)).toMatchObject({ code: 0, out: 'done\n' })
+  })
+
+  test('follow takes open workflow runs from the whole list, and names them at once', async () => {
+    const service = createSessionService({ history: [asks('x'), ...starts, ended('w0')] })
+    void service.timers
+      .wait(60_000)
+      .then(() => service.add(ended('w1'), running, says('late answer'), endTurn))
+    const { code, out, err } = await service.run(['events', 'follow'])
+    expect({ code }, err).toEqual({ code: 0 })
+    expect(out).toContain('late answer\n')
+    expect(err).toContain('review-w1 (w1)')
+  })
+
+  test('a workflow run of which the stream shows only a later event is open', async () => {
+    const hidden = shown(created('w1'), { streamed: 'never' })
+    const service = open([running, hidden, says('one'), endTurn, later(ended('w1')), says('two'), endTurn])
+    expect(await service.run(runArguments)).toMatchObject({ code: 0, out: 'two\n' })
+  })
+
+  test('an open workflow run that never ends ends a run at its deadline with 15', async () => {
+    const service = open(starts)
+    const { code, out, err } = await service.run([...runArguments, '--deadline', '10m'])
+    expect({ code, out }, err).toEqual({ code: 15, out: '' })
+    expect(service.report()).toMatchObject({ warnings: { openWorkflowRuns: 1 } })
+  })
+
+  test('retries_exhausted is no end while a workflow run is open', async () => {
+    const next = [running, created('w1'), stops('retries_exhausted'), later(ended('w1')), says('x'), endTurn]
+    expect(await open(next).run(runArguments)).toMatchObject({ code: 0, out: 'x\n' })
+    const stuck = await open([running, stops('retries_exhausted')]).run(runArguments)
+    expect(stuck.code).toBe(13)
+  })
+})
+
+describe('an open workflow run is not waited for', () => {
+  const terminated = { type: 'session.status_terminated' }
+  test.each<[string, Steps, number]>([
+    ['after the end of the session', [running, created('w1'), terminated], 13],
+    ['after an interrupt', [...starts, interrupt], 15],
+    ['after an interrupt of a session that worked', [running, created('w1'), interrupt, endTurn], 15],
+    ['if the session is over its budget', [running, created('w1'), stops('budget_reached')], 13],
+    ['after a refusal', [running, created('w1'), stops('refusal')], 13],
+  ])('%s', async (_, next, expected) => {
+    const { code, err } = await open(next).run([...runArguments, '--deadline', '1h'])
+    expect({ code }, err).toEqual({ code: expected })
+    expect(err).not.toContain('deadline passed')
+  })
+
+  test('a message after an interrupt has the session wait for it again', async () => {
+    const service = open([...starts, later(ended('w1')), says('two'), endTurn], {
+      history: [asks('x'), ...starts, interrupt],
+    })
+    expect(await service.run(runArguments)).toMatchObject({ code: 0, out: 'two\n' })
+  })
+})
+
+describe('a workflow run that did not complete is a warning, also with -q, and counted', () => {
+  const error = { type: 'program_error', message: 'its plan failed' }
+  test.each<[string, Steps, string]>([
+    ['that failed', [ended('w1', 'error', { error })], 'its plan failed'],
+    ['that was stopped', [ended('w1', 'stopped')], 'stopped'],
+    ['with a result that is not known', [ended('w1', 'odd')], 'odd'],
+  ])('%s', async (_, end, says_) => {
+    const service = open([...starts, ...end, says('done'), endTurn])
+    const { code, out, err } = await service.run([...runArguments, '-q'])
+    expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
+    expect(err).toContain('review-w1 (w1)')
+    expect(err).toContain(says_)
+    expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 1 } })
+  })
+
+  test('one that could not be created', async () => {
+    const service = open([
+      running,
+      { type: 'workflow_run.error', workflow_run_id: null, error: { type: 'x', message: 'too many runs' } },
+      says('done'),
+      endTurn,
+    ])
+    const { code, err } = await service.run([...runArguments, '-q', '--errors', 'json'])
+    expect(code).toBe(0)
+    expect(JSON.parse(err).warning).toContain('too many runs')
+    expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 1 } })
+  })
+
+  test('follow and send --follow warn and count too', async () => {
+    const end: Steps = [ended('w1', 'error', { error }), says('done'), endTurn]
+    const sends = open([...starts, ...end])
+    const sent = await sends.run(['events', 'send', 'x', '--follow', '-q', '--report', 'report.json'])
+    expect(sent).toMatchObject({ code: 0, err: expect.stringContaining('its plan failed') })
+    expect(sends.report()).toMatchObject({ warnings: { failedWorkflowRuns: 1 } })
+    const service = createSessionService({ history: [asks('x'), ...starts] })
+    void service.timers.wait(5000).then(() => service.add(...(end as Event[])))
+    const follows = await service.run(['events', 'follow', '-q'])
+    expect(follows).toMatchObject({ code: 0, err: expect.stringContaining('its plan failed') })
+  })
+})
+
+describe('a limit interrupts the session, and open workflow runs may continue to spend', () => {
+  const spent = (tokens: number): Event => ({
+    type: 'session.usage',
+    usage: { input_tokens: tokens, output_tokens: 0 },
+  })
+  const says_ = ['review-w1 (w1)', 'may continue to spend', 'budget']
+
+  test('run says so, and counts the workflow runs', async () => {
+    const service = open([running, created('w1'), spent(1000)], {
+      posts: [
+        { of: 'user.message', next: [running, created('w1'), spent(1000)] },
+        { of: 'user.interrupt', next: [endTurn] },
+      ],
+    })
+    const { code, err } = await service.run([...runArguments, '-q', '--max-total-tokens', '10'])
+    expect({ code, replies: service.replies() }, err).toEqual({ code: 15, replies: [[interrupt]] })
+    for (const words of says_) expect(err).toContain(words)
+    expect(service.report()).toMatchObject({ exit: 15, warnings: { openWorkflowRuns: 1 } })
+  })
+
+  test.each([true, false])(
+    'a session that is idle is interrupted once and not waited for (interrupts are shown: %s)',
+    async (isShown) => {
+      const hidden = { listed: 'never', streamed: 'never' } as const
+      const service = open([], {
+        posts: [
+          { of: 'user.message', next: [...starts, later(spent(1000))] },
+          { of: 'user.interrupt', posted: isShown ? {} : hidden },
+        ],
+      })
+      const { code, err } = await service.run([...runArguments, '-q', '--max-total-tokens', '10'])
+      expect({ code, replies: service.replies() }, err).toEqual({ code: 15, replies: [[interrupt]] })
+      for (const words of says_) expect(err).toContain(words)
+      expect(err).not.toContain('has not come to rest')
+    },
+  )
+})
+
+describe('a tool use that waits is no end while a workflow run can continue', () => {
+  test('follow goes on until the run has ended, then exits with 12', async () => {
+    const service = createSessionService({
+      history: [asks('x'), running, created('w1'), bash('t1'), waitsFor('t1')],
+    })
+    void service.timers.wait(60_000).then(() => service.add(says('of the run'), ended('w1')))
+    const { code, out, err } = await service.run(['events', 'follow'])
+    expect({ code }, err).toEqual({ code: 12 })
+    expect(out).toContain('of the run')
+  })
+
+  test('follow exits with 12 at once if the workflow run is idle', async () => {
+    const service = createSessionService({
+      history: [asks('x'), running, created('w1'), bash('t1'), waitsFor('t1'), pauses('w1')],
+    })
+    expect((await service.run(['events', 'follow', '--deadline', '1h'])).code).toBe(12)
+  })
+})
