@@ -22,17 +22,16 @@ interface MaxFailed {
 
 /** The flags of `--batch`, which `parley help batch` lists. */
 export const batchFlags = (): Option[] => [
-  new Option('--concurrency <n>', 'the most requests at a time (default 8)').argParser(parsePositiveCount),
-  new FileFlag('--results <file>', 'write each result to a file as it comes, and none to stdout', 'keeps'),
-  new Option('--resume', 'go on where an earlier run with these --results stopped'),
+  new Option('--concurrency <n>', 'maximum concurrent requests (default 8)').argParser(parsePositiveCount),
+  new FileFlag('--results <file>', 'append results to a file instead of printing them', 'keeps'),
+  new Option('--resume', 'continue an earlier run with these --results'),
   new Option(
     '--share <i/n>',
-    'only every Nth line from the Ith; numbers and names are those of the whole file',
+    'only every Nth line, starting at the Ith, with the numbers of the whole file',
   ).argParser(parseShare),
-  new Option(
-    '--max-failed <n>',
-    'exit 0 if no more lines failed, a number or a percentage (5%) of all, or of the share; stop once more have',
-  ).argParser(parseMaxFailed),
+  new Option('--max-failed <n>', 'tolerate up to N or N% failed lines (exit 0), stop at more').argParser(
+    parseMaxFailed,
+  ),
   new Option('--max-total-tokens <n>', 'stop starting requests after this many tokens').argParser(
     parsePositiveCount,
   ),
@@ -40,10 +39,7 @@ export const batchFlags = (): Option[] => [
 
 /** `--batch`, and those, which the help of a command leaves out. */
 export const allBatchFlags = (): Option[] => [
-  new FileFlag(
-    '--batch <file>',
-    "many requests, one a line, from a file or - for stdin: 'parley help batch'",
-  ),
+  new FileFlag('--batch <file>', "one request per line of a file, or - for stdin: 'parley help batch'"),
   ...batchFlags().map((flag) => flag.hideHelp()),
 ]
 

@@ -10,17 +10,17 @@ const ofConfig = (name: keyof typeof configCommands, summary: string): CommandEn
 /** Every command by its words. A command's module is loaded when the command is called. */
 export const entries: Record<string, CommandEntry> = {
   chat: {
-    summary: 'ask a model, print the answer',
+    summary: 'ask a model and print the answer',
     requests: 'changes',
     load: () => import('../commands/chat.ts'),
   },
   image: {
-    summary: 'make images, save them as files',
+    summary: 'generate images and save them',
     requests: 'changes',
     load: () => import('../commands/image.ts'),
   },
   events: {
-    summary: 'send events to an agent session, and read them',
+    summary: 'send events to an agent session and read them',
     notes: [
       "-s ID or PARLEY_SESSION names a session: 'parley sessions list' lists them, and 'parley sessions create' creates one. With '--profile demo' any name is a session.",
     ],
@@ -31,12 +31,12 @@ export const entries: Record<string, CommandEntry> = {
         load: () => import('../commands/events/send.ts'),
       },
       confirm: {
-        summary: 'allow or deny tool uses that a session waits on',
+        summary: 'allow or deny waiting tool uses',
         requests: 'changes',
         load: () => import('../commands/events/confirm.ts'),
       },
       run: {
-        summary: 'send a task, answer what the agent asks for by a policy, end when it is done',
+        summary: 'send a task, answer tool uses by a policy, exit when the work is done',
         requests: 'changes',
         load: () => import('../commands/events/run.ts'),
       },
@@ -78,10 +78,10 @@ export const entries: Record<string, CommandEntry> = {
     load: () => import('../commands/api.ts'),
   },
   policy: {
-    summary: 'try rules that decide about tool uses',
+    summary: 'try rules for tool uses',
     group: {
       check: {
-        summary: 'say what a policy would do about the tool uses of a session',
+        summary: 'try a policy on recorded or live tool uses',
         requests: 'reads',
         load: () => import('../commands/policy/check.ts'),
       },
@@ -90,7 +90,7 @@ export const entries: Record<string, CommandEntry> = {
   config: {
     summary: 'manage profiles and credentials',
     group: {
-      init: ofConfig('init', 'ask for everything a profile needs'),
+      init: ofConfig('init', 'prompt for everything a profile needs'),
       check: {
         ...ofConfig('check', 'try the addresses and credentials of a profile'),
         requests: 'reads',
@@ -111,7 +111,7 @@ export const entries: Record<string, CommandEntry> = {
     load: () => import('../commands/serve.ts'),
   },
   completion: {
-    summary: 'print a script that makes TAB complete the words of parley',
+    summary: 'print a script for TAB completion',
     load: () => import('./completion.ts'),
   },
   help: { summary: 'print help on a command or a topic', load: () => import('./help.ts') },
@@ -122,7 +122,7 @@ export const rootEntry: CommandEntry = {
   summary: 'one command for a model gateway and an agent session service',
   group: entries,
   notes: [
-    "Then 'parley config init' asks for your own addresses and credentials.",
+    "'parley config init' sets up your own addresses and credentials.",
     `Each command has --help. Topics: settings (shared flags), ${topics.filter((name) => name !== 'settings').join(', ')}.`,
   ],
 }

@@ -16,7 +16,7 @@ export const generalFlags = () => [
   new Option('-q, --quiet', 'print only errors and important warnings on stderr'),
   new Option(
     '--errors <form>',
-    'json: print a failure as one line of JSON on stderr; github: also as an annotation of GitHub Actions',
+    'json: print failures as one JSON line on stderr; github: also as GitHub Actions annotations',
   ).choices(['json', 'github']),
   new Option('--color <when>', 'auto, always or never').choices(['auto', 'always', 'never']),
 ]
@@ -29,10 +29,10 @@ export const requestFlags = () => [
   new HeaderFlag('-H, --header <line>', "extra request header 'NAME: VALUE' or @FILE, repeatable").argParser(
     appendValue,
   ),
-  new Option('--retry-unknown', 'chat, image, api: also try again if a request was sent and no answer came'),
+  new Option('--retry-unknown', 'chat, image, api: also retry a request that was sent but not answered'),
   new Option('--no-stdin', 'never read stdin'),
-  new FileFlag('--report <file>', 'write a report of the run as JSON, however it ends', 'writes'),
-  new Option('-v, --verbose', 'show request and response heads, timings and retries on stderr'),
+  new FileFlag('--report <file>', 'write a JSON report of the run, whatever its end', 'writes'),
+  new Option('-v, --verbose', 'show request and response headers, timings and retries on stderr'),
 ]
 
 /** Flags of the settings for one call. */

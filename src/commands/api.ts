@@ -7,18 +7,18 @@ const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 export default {
   parameters: () => [
-    new Argument('<service>', 'the service that is called').choices(['gateway', 'agents']),
-    new Argument('<path>', 'the path, with its query, as it is sent'),
+    new Argument('<service>', 'the service').choices(['gateway', 'agents']),
+    new Argument('<path>', 'the path and query'),
     new Option('-X, --method <method>', 'the method (default: GET, or POST with a body)').choices(methods),
     new FileFlag('-i, --input <file>', 'the body, from a file or - for stdin'),
     new Option('--set <path=value>', 'set any field of the JSON body, repeatable').argParser(appendValue),
     new FileFlag('-o, --output <file>', 'write a complete answer to a file, replacing the file', 'writes'),
     new Option('--include', 'print the status line and headers before the body'),
-    new Option('--paginate', 'GET: print the items of all pages, one a line'),
+    new Option('--paginate', 'GET: print the items of all pages, one per line'),
   ],
 
   notes: [
-    'It prints the body of the answer as it came, whatever the status. The exit code says how the call ended. On a terminal JSON of up to 1 MiB is laid out, unless --raw is given. A GET is tried again if that may help. Another method is tried again only if nothing was sent, or with --retry-unknown.',
+    'Prints the body of the answer byte for byte, whatever its status; the exit code reflects the status. On a terminal, JSON up to 1 MiB is formatted unless you add --raw. parley retries a GET after transient failures, other methods only if nothing was sent, or with --retry-unknown.',
   ],
 
   examples: [

@@ -11,7 +11,7 @@ const unspecified = '(not in the specification)'
 
 export default {
   parameters: () => [
-    new Argument('[prompt...]', 'the question; stdin follows it, or replaces -'),
+    new Argument('[prompt...]', 'the prompt; stdin follows it or replaces the word -'),
     new Option('-m, --model <name>', 'the model (default: chatModel, else alpha-2.5-pro)'),
     new TextFlag('--system <text>', `instructions, or @FILE ${unspecified}`),
     ...promptFlags('add a text, image, audio, video or PDF file', `sampling temperature ${unspecified}`),
@@ -20,20 +20,20 @@ export default {
     new Option('--fail-on-cut', 'exit 8 if the answer is cut or stopped'),
     new FileFlag('-o, --output <file>', 'write the complete answer to a file, replacing it', 'writes'),
     new FileFlag('--thread <file>', 'keep the conversation, with --system, in a file', 'keeps'),
-    new FileFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8'),
-    new Option('--schema-retries <n>', 'ask again up to N times if the answer does not fit').argParser(
+    new FileFlag('--schema <file>', 'print JSON that matches this JSON Schema, or exit 8'),
+    new Option('--schema-retries <n>', 'ask again up to N times if the answer does not match').argParser(
       parseWholeNumber,
     ),
     new Option('--markdown', 'lay out Markdown (default: on a terminal)'),
-    new Option('--no-markdown', 'print the text as it is'),
-    new Option('--usage', 'show model, tokens and seconds also in a pipe'),
+    new Option('--no-markdown', 'print the text verbatim'),
+    new Option('--usage', 'show model, tokens and seconds, even in a pipe'),
     ...allBatchFlags(),
   ],
 
   notes: [
-    `Documented models: ${documentedModels.join(', ')}. Their first word is the setting family (default alpha). Any other name is sent as it is.`,
-    'A long answer can take several requests, each billed with the prompt (finish reason CONTINUATION). parley sends them by itself, at most 64, and sums up their usage.',
-    'With --thread or --report parley reads an answer to its end, even if the reader of stdout has gone (| head -1).',
+    `Documented models: ${documentedModels.join(', ')}. Their first word is the setting family (default alpha). parley accepts any other name.`,
+    'A long answer can take several requests (finish reason CONTINUATION), and each bills the prompt. parley sends up to 64 requests and sums their usage.',
+    'With --thread or --report, parley reads the whole answer even if the reader of stdout ends early (| head -1).',
   ],
 
   companions: {
@@ -57,9 +57,9 @@ export default {
       return ask(context, options, words)
     }
     if (options.thread !== undefined)
-      throw usageError('--thread keeps one conversation, --batch has many requests')
+      throw usageError('--thread works with one conversation, --batch with many requests')
     if (options.output !== undefined)
-      throw usageError('-o is for one answer: --batch prints results, --results FILE keeps them')
+      throw usageError('-o is for one answer: use --results FILE with --batch')
     const { answerBatch } = await import('../batch/batch.ts')
     const { readChatLines } = await import('../gateway/chat/lines.ts')
     await answerBatch(context, options, (told, settings) => readChatLines(told, settings, { options, words }))

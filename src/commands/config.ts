@@ -35,12 +35,14 @@ import type { CommandModule } from './command.ts'
 export const configCommands = {
   init: {
     notes: [
-      "It asks on a terminal. In a script use 'parley config set'. At the end it offers to check the profile, as 'parley config check' does. If the gateway streams, it offers to make every chat stream.",
+      "Prompts on a terminal; in a script use 'parley config set'. At the end, parley offers to run 'parley config check' and, if the gateway streams, to stream every chat.",
     ],
     examples: ['parley config init', 'parley config init --profile work'],
     async run(context) {
       if (context.input.stdinKind !== 'terminal')
-        throw usageError("config init asks on a terminal, and stdin is not one: use 'parley config set'")
+        throw usageError(
+          "config init prompts on a terminal, but stdin is not a terminal: use 'parley config set'",
+        )
       const [{ withPrompter }, { setUpProfile }] = await Promise.all([
         import('../io/question.ts'),
         import('../settings/setup.ts'),
@@ -55,11 +57,11 @@ export const configCommands = {
 
   check: {
     parameters: () => [
-      new Option('--ask', 'also ask the model two short questions, which cost a few tokens'),
+      new Option('--ask', 'also send two short prompts to the model, which cost a few tokens'),
       new Option('-s, --session <id>', 'a session to try the key with (environment PARLEY_SESSION)'),
     ],
     notes: [
-      'It prints one line for each service: ok, failed, or not tried, and why. It asks the session service for one event of the session that -s names; that session need not exist. Without -s it asks for one session. It asks the gateway only with --ask, or after a yes on a terminal: one short chat, and one that streams. The exit code is 0 if nothing failed, else that of the first failure. A service may be silent for 30 s, or as long as --timeout says. --raw, --dry-run and --curl do not apply.',
+      'Prints one line per service: ok, failed, or not tried, with the reason. From the session service, parley requests one event of the session -s, which need not exist, or one session without -s. To the gateway, parley sends two short prompts, one of them streamed, only with --ask or after your confirmation on a terminal. The exit code is that of the first failure. A service may be silent for 30 s, or for --timeout. --raw, --dry-run and --curl do not apply.',
     ],
     examples: ['parley config check', 'parley config check -s sesn_1 --ask'],
     async run(context, options: { ask?: boolean; session?: string }) {

@@ -7,19 +7,19 @@ import type { CommandModule } from './command.ts'
 
 export default {
   parameters: () => [
-    new Argument('[prompt...]', 'what to draw; piped text comes after it, or in place of -'),
+    new Argument('[prompt...]', 'the prompt; stdin follows it or replaces the word -'),
     new Option('-m, --model <name>', 'the model (default: the setting imageModel)'),
     ...promptFlags('add a reference image or a text'),
     new FileFlag('-o, --output <file>', 'a file, a folder (ending in /), or - for stdout', 'writes'),
     new Option('--force', 'replace files that exist'),
-    new Option('--preview', 'show the images, on a terminal'),
-    new Option('--no-preview', 'do not show them'),
-    new Option('--usage', 'show model, tokens and seconds also in a pipe'),
+    new Option('--preview', 'show the images on a terminal'),
+    new Option('--no-preview', 'do not show the images'),
+    new Option('--usage', 'show model, tokens and seconds, even in a pipe'),
     ...allBatchFlags(),
   ],
 
   notes: [
-    "Files are named after the prompt, and no file is overwritten: the next free number is added to the name. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
+    "parley names files after the prompt. It never overwrites a file: it adds the next free number to the name. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
   ],
 
   companions: {

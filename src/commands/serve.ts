@@ -28,9 +28,9 @@ export default {
   parameters: () => [
     new Option('--port <n>', 'port; 0 takes a free one').argParser(parseWholeNumber).default(0),
     new Option('--host <address>', 'address to listen on').default('127.0.0.1'),
-    new Option('--access-token <token>', 'the token to ask for (default: made up)'),
-    new Option('--api-key <key>', 'the API key to ask for (default: made up)'),
-    new Option('--strict', 'refuse what is not documented, such as an unknown beta'),
+    new Option('--access-token <token>', 'the required token (default: random)'),
+    new Option('--api-key <key>', 'the required API key (default: random)'),
+    new Option('--strict', 'refuse undocumented input, such as an unknown beta'),
     new Option(
       '--fault <spec>',
       `fail on request, repeatable: 429x2, chat:500, 402, ${faultKinds.join(', ')}, or rate:10`,
@@ -38,16 +38,15 @@ export default {
     new Option('--latency <ms>', 'wait before each answer, or 500ms, 2s')
       .argParser(parseMilliseconds)
       .default(0),
-    new TextFlag('--answer <text>', 'what the model says to everything; @FILE reads a file'),
-    new FileFlag('--session <file>', "play a session that 'events list --raw' printed"),
+    new TextFlag('--answer <text>', 'the answer to every prompt, or @FILE'),
+    new FileFlag('--session <file>', "replay a session recorded with 'events list --raw'"),
   ],
 
   notes: [
-    'It prints one line of JSON when it listens. A fault without xN happens every time. With chat:, image:, events:, list:, follow: or session: before it, it happens at that endpoint only. rate:10 answers ten requests a second, and any more with 429.',
-    `In a message "a tool", "two tools" or lines such as these make the agent ask for tool uses, and wait for the answers.\n${taskForms}`,
-    'Each step of a workflow run takes as long as --latency. A message to a session that waits or is over its budget, and a result for a thread that ended, are answered with 400.',
-    'With --session every session plays the recorded one. An event that you send brings the events that followed the same event in the record. A reply is the same if its tool use and its decision are. Any message is the same as another. Any other event is answered with 409, which names what is expected.',
-    'Sessions live as long as the process.',
+    'Prints one JSON line with its addresses and credentials. A fault without xN happens every time. The prefix chat:, image:, events:, list:, follow: or session: limits a fault to that endpoint. rate:10 refuses more than ten requests per second with 429.',
+    `A message with "a tool", "two tools" or such lines makes the agent request tool uses and wait for the answers.\n${taskForms}`,
+    'Each step of a workflow run takes the time of --latency. The emulator refuses a message to a session that waits or is over its budget, and a result for a thread that ended, with 400.',
+    'With --session, every session replays the recorded one. After an event of yours, the emulator plays the events that followed the same event in the record. Replies are the same if tool use and decision are equal; all messages count as the same. For any other event the emulator answers 409 and names the expected event. Sessions end with the process.',
   ],
 
   examples: [

@@ -28,7 +28,7 @@ export const sessionFlags = ({
 } = {}): Option[] => [new Option('-s, --session <id>', session), ...betaFlags(unchecked)]
 
 export const betaFlags = (unchecked = 'accept undocumented betas'): Option[] => [
-  new Option('--beta <id>', 'one more beta of the service, repeatable').argParser(appendValue),
+  new Option('--beta <id>', 'add a beta of the service, repeatable').argParser(appendValue),
   new Option('--no-beta', 'send no betas'),
   new Option('--no-validate', unchecked),
 ]

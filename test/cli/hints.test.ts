@@ -122,7 +122,7 @@ test.each([
   [['completion'], 'the argument <shell> is missing: bash, zsh or fish'],
   [['api'], 'the argument <service> is missing: gateway or agents'],
   [['api', '/v1/models'], 'the argument <service> is missing: gateway or agents'],
-  [['api', 'agents'], 'the argument <path> is missing: the path, with its query, as it is sent'],
+  [['api', 'agents'], 'the argument <path> is missing: the path and query'],
   [['config', 'get'], "the argument <key> is missing: a setting: 'parley help settings' lists them"],
   [['config', 'use'], /^the argument <name> is missing: .*'parley config profiles' lists them$/],
   [['config', 'delete'], /^the argument <name> is missing: .*'parley config profiles' lists them$/],

@@ -8,19 +8,19 @@ export default {
   parameters: () => [
     new Argument('[tool-use-id...]', 'the tool uses to answer'),
     ...sessionFlags(),
-    new Option('--allow', 'allow them'),
-    new Option('--deny', 'deny them'),
-    new TextFlag('--message <text>', 'why they are denied, or @FILE'),
-    new Option('--pending', 'answer those that the service says are waiting; the default on a terminal'),
+    new Option('--allow', 'allow the tool uses'),
+    new Option('--deny', 'deny the tool uses'),
+    new TextFlag('--message <text>', 'reason for the denial, or @FILE'),
+    new Option('--pending', 'answer all waiting tool uses; the default on a terminal'),
     new FileFlag('-i, --input <file>', 'recorded events, or confirmations, from a file or - for stdin'),
-    new Option('--ids', 'print ids only; with --follow the ids of the tool uses that wait'),
+    new Option('--ids', 'print ids only; with --follow, ids of waiting tool uses'),
     new Option('--follow', 'then follow the session until it stops'),
   ],
 
   notes: [
-    'Without ids it reads events from stdin or -i, and answers the tool uses that the last session.status_idle there lists, and those of child threads. Without an idle event all of them have to be user.tool_confirmation events, which are sent as they are.',
-    "Without --allow and --deny it shows each tool use on a terminal, as the session's list has it, and asks: y allows it, n denies it, n REASON also tells the agent why, s leaves it open. q or Ctrl-D stops asking: the answers before are sent, and the rest stays open. The exit code is 12 if anything stays open.",
-    "Right before the answers are sent the list is read again. A tool use that somebody else has answered, or that was interrupted, is left alone; one that has another input by then stays open. With --allow or --deny no list is read. 'parley events run' without a task decides by rules: see 'parley help policy'.",
+    'Without ids, parley reads events from stdin or -i and answers the tool uses of the last session.status_idle and of child threads. If there is no idle event, all events must be user.tool_confirmation events, which parley sends unchanged.',
+    'Without --allow and --deny, parley shows each tool use on a terminal as the service lists it and prompts you: y allows, n denies, n REASON denies with a reason for the agent, s skips. q or Ctrl-D stops: parley sends the answers so far. If a tool use stays open, the exit code is 12.',
+    "Before parley sends your answers, it lists the events again. It skips tool uses that were answered or interrupted meanwhile; a tool use whose input changed stays open. With --allow or --deny parley reads no list. To answer by rules, use 'parley events run' without a task: see 'parley help policy'.",
   ],
 
   companions: { '--message': { needs: ['--deny'] } },

@@ -16,13 +16,13 @@ interface FollowFlags extends SessionOptions {
 export default {
   parameters: () => [
     ...sessionFlags(),
-    new Option('--history', 'also print what happened before'),
-    new Option('--stay', 'go on when the session stops, until it is terminated'),
-    new Option('--ids', 'print only the ids of the tool uses that wait for an answer'),
+    new Option('--history', 'also print earlier events'),
+    new Option('--stay', 'continue when the session stops, until it is terminated'),
+    new Option('--ids', 'print only the ids of waiting tool uses'),
   ],
 
   notes: [
-    "It ends when the session stops and every workflow run has ended. Exit 0: the turn ended. 12: tool uses wait for an answer ('parley events confirm'). 13: the session was terminated or is stuck. 15: the --deadline passed, also if nothing had come by then.",
+    "Ends when the session stops and every workflow run has ended. Exit 0: the turn ended. 12: tool uses are waiting ('parley events confirm'). 13: the session was terminated or is stuck. 15: the --deadline passed.",
   ],
 
   examples: [

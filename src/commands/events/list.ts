@@ -22,7 +22,7 @@ export default {
     new Option('--order <order>', 'oldest or newest first').choices(['asc', 'desc']),
     new Option(
       '--limit <n>',
-      'only the newest N events, oldest first; with --order the first N in it',
+      'only the newest N events, oldest first; with --order, the first N in that order',
     ).argParser(parsePositiveCount),
     new Option('--ids', 'print ids only'),
   ],

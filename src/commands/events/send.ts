@@ -15,9 +15,9 @@ type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
 
 export default {
   parameters: () => [
-    new Argument('[message...]', 'a message; piped text comes after it, or in place of -'),
+    new Argument('[message...]', 'a message; piped text follows it or replaces the word -'),
     ...sessionFlags({ unchecked: 'accept any events that are JSON, and undocumented betas' }),
-    new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one a line'),
+    new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one per line'),
     ...eventFlags(),
     failOnEmptyFlag(),
     new Option('--ids', 'print ids only; with --follow, ids of waiting tool uses'),

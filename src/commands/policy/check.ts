@@ -9,14 +9,14 @@ const asking = { needs: ['--session'] }
 export default {
   parameters: () => [
     new FileArgument('<file>', 'the policy'),
-    new FileArgument('[events]', 'a recorded session, as events, or - for stdin'),
-    ...sessionFlags({ session: 'in place of EVENTS: a session, which is read' }),
+    new FileArgument('[events]', 'recorded events of a session, or - for stdin'),
+    ...sessionFlags({ session: 'read this session instead of EVENTS' }),
     new Option('--fail-on-deny', 'exit 14 if a tool use would be denied or asked about'),
   ],
 
   notes: [
-    "It checks the file and its examples. For each tool use in EVENTS it prints what the policy would do and by which rule; if an allow rule names the tool and does not match, it also prints why. EVENTS is what 'parley events list --raw' or 'follow --raw' printed, or a page of the service's list.",
-    "--raw prints a line of JSON for each. stderr names the rules that matched nothing. 'parley help policy' describes the rules.",
+    "Checks the file and its examples. For each tool use in EVENTS, prints the decision and its rule; if an allow rule names the tool and does not match, also the reason. EVENTS is the output of 'parley events list --raw' or 'follow --raw', or a page of the service's list.",
+    "--raw prints one JSON line per tool use. stderr names the rules that matched nothing. 'parley help policy' describes the rules.",
   ],
 
   printsLines: true,

@@ -33,11 +33,11 @@ const examples = ['use bash {"command":"ls -l"}', 'use web_search {"query":"parl
 
 /** What `readTask` understands, as a page of help says it. */
 export const taskForms = [
-  `  use bash {"command":"git status"}           a tool of the agent's own`,
-  '  use mcp github create_issue {"title":"x"}   one of an MCP server',
-  '  use custom deploy {"env":"test"}            one that the client carries out',
-  '  say {"text":"{\\"verdict\\":\\"ok\\"}"}           no tool, but just these words',
-  '"run" for "use" asks nobody; "then" before it waits.',
+  `  use bash {"command":"git status"}           a built-in tool`,
+  '  use mcp github create_issue {"title":"x"}   a tool of an MCP server',
+  '  use custom deploy {"env":"test"}            a custom tool, run by the client',
+  '  say {"text":"{\\"verdict\\":\\"ok\\"}"}           no tool, only this answer',
+  '"run" instead of "use" needs no answer; "then" before it waits for one.',
   '  thread use bash {}                          in a child thread; "lose": it ends',
   '  refuse bash {}                              the service refuses it',
   '  fail github {}                              an MCP server fails for good',

@@ -13,18 +13,18 @@ export interface EventFlag {
 }
 
 const flags: [name: string, value: string, about: string][] = [
-  ['message', '<text>', 'a message, like the words, or @FILE'],
+  ['message', '<text>', 'a message, like the words; or @FILE'],
   ['interrupt', '', 'interrupt every thread'],
   ['interrupt-thread', '<id>', 'interrupt one thread'],
   ['tool-result', '<id=text>', 'the result of a tool use, or ID=@FILE'],
-  ['tool-error', '<id=text>', 'why a tool use failed, or ID=@FILE'],
+  ['tool-error', '<id=text>', 'the error of a tool use, or ID=@FILE'],
   ['custom-tool-result', '<id=text>', 'the result of a custom tool use, or ID=@FILE'],
-  ['custom-tool-error', '<id=text>', 'why a custom tool use failed, or ID=@FILE'],
-  ['outcome', '<text>', 'what to work toward, or @FILE'],
-  ['rubric', '<text>', 'how that outcome is judged, or @FILE (form not in the specification)'],
-  ['max-iterations', '<n>', 'the most attempts at that outcome'],
+  ['custom-tool-error', '<id=text>', 'the error of a custom tool use, or ID=@FILE'],
+  ['outcome', '<text>', 'an outcome to work toward, or @FILE'],
+  ['rubric', '<text>', 'criteria for the outcome, or @FILE (form not in the specification)'],
+  ['max-iterations', '<n>', 'maximum attempts at the outcome'],
   ['system', '<text>', 'privileged context, sent last, or @FILE'],
-  ['event', '<json>', 'any event, as it is, or @FILE'],
+  ['event', '<json>', 'any event, sent unchanged, or @FILE'],
 ]
 
 /** The names of all event flags. */
