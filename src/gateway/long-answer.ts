@@ -49,6 +49,10 @@ export class LongAnswer {
     return this.#parts > 0
   }
 
+  get isWhole(): boolean {
+    return this.#isWhole
+  }
+
   /**
    * Requests and reads parts until the answer is whole. `requireNext` throws if no further request may be sent. Throws a
    * `CliError`, which is `response` also if the connection for a further request fails: something was answered. With

@@ -12,13 +12,14 @@ import { showSpinner } from '../../io/spinner.ts'
 import { formatProfileFlag, type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
-import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
+import { type AnswerSummary, hasContinuation } from '../../wire/gateway/answer-forms.ts'
 import { notUnderstoodError } from '../../wire/problem/problem.ts'
 import { type BodyFlags, readBodyFlags } from '../body-flags.ts'
-import { type ImageAnswer, readImageAnswer } from './answer.ts'
+import { type AnswerPart, createDeadlineCheck, LongAnswer, type SendPart } from '../long-answer.ts'
+import { openImageAnswer } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { nameFrom, promptOf } from './name.ts'
-import { printLine, printPath, saveImages } from './saving.ts'
+import { printLine, printPath, type SaveOptions, saveImages } from './saving.ts'
 
 export interface ImageOptions extends BodyFlags {
   output?: string
@@ -39,36 +40,68 @@ export async function makeImages(context: Context, given: ImageOptions, words: s
   const caller = createCaller(context, settings)
   const parts = { params: { family: values.family, model }, body }
   if (await caller.preview(endpoints.image, parts)) return
-  await caller.call(endpoints.image, parts, async (response) => {
-    const answer = await receive(context, response)
-    const { texts, summary, isAssumed, failure } = answer
+  let show: ReturnType<typeof createShow> | undefined
+  const onSaved: SaveOptions['onSaved'] = async (path, { bytes, extension }) => {
+    await printPath(context, path)
+    show ??= createShow(context, options.preview)
+    await show(bytes, extension)
+  }
+  let summary: AnswerSummary = {}
+  /** As far as it is known of a part that fails. */
+  let known: AnswerSummary = {}
+  const reading = openImageAnswer(context, {
+    onSummary(told) {
+      known = told
+    },
+    async save(images, earlier) {
+      if (destination) await saveImages(context, images, { destination, earlier, onSaved })
+    },
+  })
+  const { texts } = reading.findings
+  const answer = new LongAnswer(body)
+
+  async function read(response: HttpResponse): Promise<AnswerPart> {
+    // With --raw the output itself shows that the answer comes.
+    const stop = context.flags.raw ? undefined : showSpinner(context, 'waiting for the image')
+    known = {}
+    try {
+      const part = await reading.read(response)
+      summary = part.summary
+      if (hasContinuation(summary)) recordAnswer(context.summary, summary)
+      return part
+    } catch (error) {
+      countPart(context.summary, known)
+      throw error
+    } finally {
+      stop?.()
+    }
+  }
+
+  async function finish(): Promise<void> {
+    const { links, isAssumed, failure } = await reading.finish().catch((error: unknown) => {
+      countPart(context.summary, known)
+      throw error
+    })
     recordAnswer(context.summary, summary)
     try {
-      if (destination) await saveAnswer(context, answer, { options, destination })
+      if (destination) await saveAnswer(context, { links, reading, output: options.output })
     } finally {
-      printTexts(context, texts)
-      printEnd(context, { summary, isBlank: false, isDamaged: false, isAssumed }, options.usage)
+      printTexts(context, texts.splice(0))
+      const end = { summary: answer.summary, isBlank: false, isDamaged: false, isAssumed }
+      printEnd(context, end, options.usage)
     }
     if (failure) throw failure
-  })
-}
+  }
 
-/** An image is large, and may be made while its answer comes. */
-async function receive(context: Context, response: HttpResponse): Promise<ImageAnswer> {
-  // With --raw the output itself shows that the answer comes.
-  const stop = context.flags.raw ? undefined : showSpinner(context, 'waiting for the image')
-  let known: AnswerSummary = {}
+  const send: SendPart = (nextBody, take) => caller.call(endpoints.image, { ...parts, body: nextBody }, take)
   try {
-    return await readImageAnswer(context, response, {
-      onSummary(summary) {
-        known = summary
-      },
-    })
+    await answer.receive(send, { read, finish }, { requireNext: createDeadlineCheck(context) })
   } catch (error) {
-    countPart(context.summary, known)
+    if (answer.isBegun && !answer.isWhole) {
+      await reading.saveRest()
+      printTexts(context, texts)
+    }
     throw error
-  } finally {
-    stop?.()
   }
 }
 
@@ -102,31 +135,21 @@ async function openDestination(
 }
 
 interface Saving {
-  options: ImageOptions
-  destination: Destination
+  links: string[]
+  reading: Pick<ReturnType<typeof openImageAnswer>, 'findings' | 'saveFound'>
+  output: string | undefined
 }
 
 /** Saves the images of an answer. Its links are printed, and never fetched. */
-async function saveAnswer(
-  context: Context,
-  { images, links }: Pick<ImageAnswer, 'images' | 'links'>,
-  { options: { output, preview }, destination }: Saving,
-): Promise<void> {
+async function saveAnswer(context: Context, { links, reading, output }: Saving): Promise<void> {
   context.calls.sayInstead(() => 'the answer had come; an image whose path was not printed is lost')
   for (const uri of links) context.note(`an image is only linked to, and is not fetched: ${uri}`)
-  if (images.length === 0 && output === '-') {
+  if (reading.findings.images.length === 0 && output === '-') {
     // A message may cut a link, or redact what looks like a secret in it.
     const text = Buffer.from(links.map((uri) => `${uri}\n`).join(''))
     throw rescue(context, notUnderstoodError('the answer has only links to images'), text, 'txt')
   }
-  const show = createShow(context, preview)
-  await saveImages(context, images, {
-    destination,
-    async onSaved(path, { bytes, extension }) {
-      await printPath(context, path)
-      await show(bytes, extension)
-    },
-  })
+  await reading.saveFound()
   // After the images: a stdout that cannot be written must not cost one.
   if (output !== '-') for (const uri of links) await printLine(context, uri)
   await context.output.flush()

@@ -7,12 +7,19 @@ import { absolutePath, isFolderName } from '../../io/paths.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { decodeBodyText } from '../../wire/charset.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import type { HttpResponse } from '../../wire/exchange.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
+import { ImageFinder } from '../../wire/gateway/found-images.ts'
 import { isErrorEnvelope, readFailureInBody } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
-import { type AskedLine, createLineCaller, type LineEvents, type LineQuestion } from '../line-body.ts'
-import { readImageAnswer, readImages } from './answer.ts'
+import {
+  type AskedLine,
+  createLineCaller,
+  type LineEvents,
+  type LineQuestion,
+  type RequireNext,
+} from '../line-body.ts'
+import { LongAnswer, type PartReader } from '../long-answer.ts'
+import { openImageAnswer, readPart } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { chooseModel, type ImageOptions } from './image.ts'
 import { nameFrom, promptOf } from './name.ts'
@@ -34,18 +41,29 @@ export async function readImageLines(
     async prepare(question: LineQuestion) {
       const request = await caller.build(question)
       const prompt = 'prompt' in question ? question.prompt : await promptOf(request.body)
+      const answer = new LongAnswer(request.body)
+      let reader: LineReader | undefined
       return {
         ...request,
-        async ask(line: AskedLine) {
+        async ask(line: AskedLine, requireNext: RequireNext) {
           const name = `${String(line.index).padStart(6, '0')}-${nameFrom(prompt)}`
-          // Before anything is sent for it: an answer is paid for, and has to have a place.
-          const destination = context.flags.raw
-            ? undefined
-            : await chooseDestination(quiet, { output: folder, name, replaces: options.force ?? false })
           const events = caller.createEvents(line)
-          return caller.createSend(request.model, line)(request.body, (response) =>
-            destination ? readLine(quiet, response, destination, events) : readRaw(quiet, response, events),
-          )
+          // Before anything is sent for it: an answer is paid for, and has to have a place.
+          const choose = () =>
+            chooseDestination(quiet, { output: folder, name, replaces: options.force ?? false })
+          reader ??= context.flags.raw
+            ? openRawReader(quiet, answer, events)
+            : openReader(quiet, answer, { destination: await choose(), ...events })
+          const { read, finish, addReceived } = reader
+          return answer
+            .receive(
+              caller.createSend(request.model, line),
+              { read, finish },
+              { requireNext, isRepeated: true },
+            )
+            .catch((error: unknown) => {
+              throw error instanceof CliError && !answer.isWhole ? addReceived(error) : error
+            })
         },
       }
     },
@@ -78,32 +96,50 @@ interface ImageLineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
   content: { files: string[]; links: string[] | undefined; text: string | undefined } | { response: string }
 }
 
-/** Reads a whole answer, and saves its images. Throws a `CliError`. */
-async function readLine(
+interface LineReader extends PartReader<ImageLineAnswer> {
+  /** Adds what was received of an answer to the failure of one of its parts. */
+  addReceived(failure: CliError): CliError
+}
+
+/** Reads an answer, and saves the images of each part. */
+function openReader(
   context: Context,
-  response: HttpResponse,
-  destination: Destination,
-  { onSummary, onAssumed }: LineEvents,
-): Promise<ImageLineAnswer> {
-  const { images, links, texts, summary, failure, isAssumed } = await readImageAnswer(context, response, {
-    onSummary,
-    isOneOfMany: true,
-  })
-  if (isAssumed) onAssumed()
+  answer: LongAnswer,
+  { destination, onSummary, onAssumed }: LineEvents & { destination: Destination },
+): LineReader {
   const files: string[] = []
   const onSaved = async (path: string) => void files.push(path)
-  await saveImages(context, images, { destination, onSaved }).catch((error: unknown) => {
-    throw error instanceof CliError ? withPlaces(error, [...files, ...links]) : error
+  const reading = openImageAnswer(context, {
+    onSummary,
+    save: (images, earlier) => saveImages(context, images, { destination, earlier, onSaved }),
+    isOneOfMany: true,
   })
-  if (failure) throw withPlaces(failure, [...files, ...links])
-  const text = texts.join('\n')
-  const content = {
-    files,
-    links: links.length > 0 ? links : undefined,
-    text: text === '' ? undefined : text,
+  const { links, texts } = reading.findings
+  const addPlaces = (failure: CliError) => withPlaces(failure, [...files, ...links])
+  return {
+    read: reading.read,
+    addReceived(failure) {
+      const text = texts.join('\n')
+      const { answer: own = text === '' ? undefined : text } = failure.details
+      return addPlaces(own === undefined ? failure : failure.with({ answer: own }))
+    },
+    async finish() {
+      const { failure, isAssumed } = await reading.finish()
+      if (isAssumed) onAssumed()
+      await reading.saveFound().catch((error: unknown) => {
+        throw error instanceof CliError ? addPlaces(error) : error
+      })
+      if (failure) throw addPlaces(failure)
+      const text = texts.join('\n')
+      const content = {
+        files,
+        links: links.length > 0 ? links : undefined,
+        text: text === '' ? undefined : text,
+      }
+      const { model, stopReason } = answer.summary
+      return { content, model, stopReason }
+    },
   }
-  const { model, stopReason } = summary
-  return { content, model, stopReason }
 }
 
 /** What there is of an answer that is not whole. */
@@ -112,24 +148,41 @@ const withPlaces = (failure: CliError, places: string[]): CliError =>
     ? failure
     : new CliError(failure.kind, `${failure.message}; there is ${places.join(', ')}`, failure.details)
 
-/** With `--raw` nothing is saved. Throws a `CliError`, with what came of an answer that is not whole. */
-async function readRaw(
+/** With `--raw` nothing is saved. Several responses are a list. */
+function openRawReader(
   context: Context,
-  response: HttpResponse,
+  answer: LongAnswer,
   { onSummary, onAssumed }: LineEvents,
-): Promise<ImageLineAnswer> {
-  const { summary, bytes, broken, isAssumed } = await readImages(context, response, { isOneOfMany: true })
-  if (isAssumed) onAssumed()
-  const contentType = response.headers['content-type'] ?? ''
-  const text = decodeBodyText(bytes, contentType)
-  try {
-    if (broken) throw broken
-    const value = parseReceivedBody(text, contentType)
-    if (isErrorEnvelope(value)) throw readFailureInBody(value)
-    onSummary(summary)
-  } catch (error) {
-    if (usageOf(summary)) onSummary(summary)
-    throw error instanceof CliError && error.details.body === undefined ? error.with({ answer: text }) : error
+): LineReader {
+  const bodies: string[] = []
+  return {
+    addReceived(failure) {
+      const { answer: own = bodies.join('\n') } = failure.details
+      return answer.isBegun ? failure.with({ answer: own }) : failure
+    },
+    /** Throws a `CliError`, with what came of an answer that is not whole. */
+    async read(response) {
+      const part = await readPart(context, response, new ImageFinder(), { isOneOfMany: true })
+      const { summary, bytes, broken, isAssumed } = part
+      if (isAssumed) onAssumed()
+      const contentType = response.headers['content-type'] ?? ''
+      const text = decodeBodyText(bytes, contentType)
+      bodies.push(text)
+      try {
+        if (broken) throw broken
+        const value = parseReceivedBody(text, contentType)
+        if (isErrorEnvelope(value)) throw readFailureInBody(value)
+        onSummary(summary)
+      } catch (error) {
+        if (usageOf(summary)) onSummary(summary)
+        const isOwn = error instanceof CliError && (error.details.body === undefined || answer.isBegun)
+        throw isOwn ? error.with({ answer: bodies.join('\n') }) : error
+      }
+      return part
+    },
+    async finish() {
+      const [first = '', ...more] = bodies
+      return { content: { response: more.length === 0 ? first : `[${bodies.join(',')}]` } }
+    },
   }
-  return { content: { response: text } }
 }

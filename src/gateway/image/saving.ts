@@ -10,6 +10,8 @@ import { recognizeFormat } from './format.ts'
 
 export interface SaveOptions {
   destination: Destination
+  /** Number of the answer's images that were saved before. */
+  earlier?: number
   /** Called with each image that was saved as a file. */
   onSaved(path: string, image: { bytes: Uint8Array; extension: string }): Promise<void>
 }
@@ -27,7 +29,7 @@ export async function saveImages(
   let closed: OutputClosed | undefined
   for (const found of images) {
     try {
-      await saveImage(context, found, { ...options, count: images.length })
+      await saveImage(context, found, { ...options, count: images.length + (options.earlier ?? 0) })
     } catch (error) {
       if (error instanceof CliError) failures.push(error)
       else if (error instanceof OutputClosed) closed = error

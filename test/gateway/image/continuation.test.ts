@@ -1,0 +1,115 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { CliError } from '../../../src/errors.ts'
+import type { Exchange } from '../../../src/wire/exchange.ts'
+import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { continued, inTurn, piece, used, whole } from '../parts.ts'
+
+const png =
+  'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAAA1BMVEUuoG6RpKaGAAAADElEQVR42mNgGNwAAACgAAGO+7G0AAAAAElFTkSuQmCC'
+const picture = (end: object, more: object = {}) =>
+  JSON.stringify({
+    candidates: [
+      {
+        content: { parts: [{ text: 'Here.' }, { inlineData: { mimeType: 'image/png', data: png } }] },
+        ...end,
+      },
+    ],
+    ...more,
+  })
+
+const noAnswer: Exchange = async (_, onSent) => {
+  onSent?.()
+  throw new CliError('unknown', 'the connection was closed before an answer')
+}
+
+async function runIn(argv: string[], exchange: Exchange, files: Record<string, string> = {}) {
+  const cwd = temporaryFolder()
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content)
+  const ended = await run(['image', '-m', 'm', ...argv], { cwd, exchange, env: { TMPDIR: cwd } })
+  const images = readdirSync(cwd).filter((name) => name.endsWith('.png'))
+  const tokens = ended.requests.map(({ text }) => JSON.parse(text).continuationToken)
+  return { ...ended, images, tokens, read: (name: string) => readFileSync(join(cwd, name), 'utf8') }
+}
+
+describe('an answer with images that ends with CONTINUATION', () => {
+  test('is continued, and the images of all parts are saved', async () => {
+    const exchange = inTurn(
+      piece('First, ', continued('t1'), used(10, 100)),
+      picture(continued('t2'), used(10, 200)),
+      picture(whole, used(10, 3)),
+    )
+    const ended = await runIn(['fox', '--usage', '--report', 'r'], exchange)
+    expect(ended).toMatchObject({ code: 0, out: 'fox.png\nfox-2.png\n', tokens: [undefined, 't1', 't2'] })
+    expect(ended.err).toMatch(/\| First, Here\.\n[\s\S]*30 tokens in · 303 out/)
+    expect(JSON.parse(ended.read('r'))).toMatchObject({
+      attempts: 3,
+      files: ['fox.png', 'fox-2.png'],
+      usage: { totalTokens: 333 },
+    })
+  })
+
+  test('prints the bytes of every answer in order with --raw', async () => {
+    const parts = [picture(continued('t1')), picture(whole)]
+    const ended = await runIn(['fox', '--raw'], inTurn(...parts))
+    expect(ended).toMatchObject({ code: 0, out: parts.join(''), images: [] })
+  })
+
+  test('has room for one image in stdout', async () => {
+    const ended = await runIn(['fox', '-o', '-'], inTurn(picture(continued('t1')), picture(whole)))
+    expect([ended.code, ended.images.length]).toEqual([11, 1])
+    expect(Buffer.from(ended.outBytes).toString('base64')).toBe(png)
+  })
+})
+
+describe('half an answer with images is a failure, and its images and texts are kept, if its continuation', () => {
+  test.each<[what: string, answer: string | Exchange, code: number]>([
+    ['gets no answer', noAnswer, 10],
+    ['is refused', answering('{}', { status: 400 }), 4],
+    ['is an error', answering('{"error":{"status":"INTERNAL"}}'), 7],
+    ['is not JSON', answering('{"candidates":'), 8],
+    ['has neither text nor a new token', piece('', continued('t1')), 8],
+  ])('%s', async (_, answer, code) => {
+    const first = picture(continued('t1'), used(10, 20))
+    const ended = await runIn(['fox', '--retries', '0', '--report', 'r'], inTurn(first, answer))
+    expect(ended).toMatchObject({ code, out: 'fox.png\n', images: ['fox.png'] })
+    expect(ended.err).toContain('| Here.')
+    expect(JSON.parse(ended.read('r'))).toMatchObject({ attempts: 2, usage: { totalTokens: 30 } })
+
+    const batch = ['--batch', 'in', '-o', './', '--results', 'out', '--retries', '0']
+    const line = await runIn(batch, inTurn(first, answer), { in: '"fox"\n' })
+    const result = JSON.parse(line.read('out'))
+    expect([line.code, line.images]).toEqual([code, ['000001-fox.png']])
+    expect(result).toMatchObject({ ok: false, error: { attempts: 2 }, usage: { totalTokens: 30 } })
+    expect(result.error.message).toContain('there is ./000001-fox.png')
+  })
+})
+
+test('a line with images is continued after a failure, and saves no image twice', async () => {
+  const exchange = inTurn(
+    picture(continued('t1'), used(1, 2)),
+    answering('{}', { status: 500 }),
+    picture(whole, used(1, 2)),
+  )
+  const argv = ['--batch', 'in', '-o', './', '--force', '--results', 'out']
+  const ended = await runIn(argv, exchange, { in: '"fox"\n' })
+  expect([ended.code, ended.tokens]).toEqual([0, [undefined, 't1', 't1']])
+  expect(JSON.parse(ended.read('out'))).toMatchObject({
+    ok: true,
+    files: ['./000001-fox.png', './000001-fox-2.png'],
+    attempts: 3,
+    usage: { totalTokens: 6 },
+  })
+})
+
+test('a line with images has a list of all responses with --raw', async () => {
+  const parts = [picture(continued('t1'), used(1, 2)), picture(whole, used(1, 2))]
+  const argv = ['--batch', 'in', '--raw', '--results', 'out']
+  const ended = await runIn(argv, inTurn(...parts), { in: '"fox"\n' })
+  expect(JSON.parse(ended.read('out'))).toMatchObject({
+    ok: true,
+    response: parts.map((part) => JSON.parse(part)),
+    usage: { totalTokens: 6 },
+  })
+})
