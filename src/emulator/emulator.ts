@@ -22,6 +22,7 @@ import {
   imageResponse,
   messageEventsResponse,
   messageResponse,
+  nativeResponse,
   nativeStreamResponse,
 } from './gateway.ts'
 import { deliver, type EmulatedResponse, errorResponse } from './response.ts'
@@ -62,12 +63,19 @@ type Handlers = Record<EndpointName, (call: Call) => EmulatedResponse | Promise<
 function createHandlers({ sessions: given = {}, latency = 0, answer }: EmulatorOptions): Handlers {
   const sessions = new Sessions(given, latency)
   const compose = ({ body, model }: Call) => composeAnswer(body, model, answer)
+  const wrongToken = () => errorResponse(400, 'continuationToken continues no answer to this prompt')
   return {
     chat(call) {
       const isStream = call.query.get('alt') === 'sse' || call.body.stream === true
-      return isStream ? messageEventsResponse(compose(call)) : messageResponse(compose(call))
+      const composed = compose(call)
+      if (composed.hasWrongToken) return wrongToken()
+      if (composed.isPart) return isStream ? nativeStreamResponse(composed) : nativeResponse(composed)
+      return isStream ? messageEventsResponse(composed) : messageResponse(composed)
     },
-    streamChat: (call) => nativeStreamResponse(compose(call)),
+    streamChat(call) {
+      const composed = compose(call)
+      return composed.hasWrongToken ? wrongToken() : nativeStreamResponse(composed)
+    },
     image: ({ model, body }) => imageResponse(body, model),
     createSession: ({ body }) => sessions.create(body),
     readSession: ({ session }) => sessions.describe(session),

@@ -35,16 +35,39 @@ export function composeAnswer(request: GenerateRequest, model: string, said?: st
   const { responseJsonSchema: schema } = (request.generationConfig ?? {}) as { responseJsonSchema?: unknown }
   const whole = said ?? (isObject(schema) ? sampleOf(schema) : sampleFor(texts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
-  const text = takeStart(whole, limit)
+  const limited = takeStart(whole, limit)
+  const part = choosePart(limited, asked, request)
   return {
     id: newId('msg'),
     model,
-    text,
-    isCut: text.length < whole.length,
+    isCut: limited.length < whole.length,
+    ...part,
     inputTokens,
-    outputTokens: Math.max(1, tokensIn(text)),
+    outputTokens: Math.max(1, tokensIn(part.text)),
   }
 }
+
+/** Chooses the part of an answer that a request is for: `in 3 parts` in the prompt divides the answer. */
+function choosePart(whole: string, prompt: string, request: GenerateRequest) {
+  const [, number = '1'] = /\bin (\d{1,2}) parts\b/i.exec(prompt) ?? []
+  const all = number === '1' ? [whole] : words(whole)
+  const count = Math.max(1, Math.min(Number(number), maxParts, all.length))
+  const tokenOf = (index: number) => (index === 0 ? undefined : `part-${index + 1}-of-${count}`)
+  const { continuationToken: given } = request as { continuationToken?: string }
+  const index = Array.from({ length: count }, (_, at) => tokenOf(at)).indexOf(given)
+  const startOf = (at: number) => Math.floor((all.length * at) / count)
+  return {
+    text: all.slice(startOf(index), startOf(index + 1)).join(''),
+    /** The token continues no part. */
+    hasWrongToken: index < 0,
+    /** Only the native form has parts. */
+    isPart: count > 1,
+    /** Token for the next part. */
+    next: index + 1 < count ? tokenOf(index + 1) : undefined,
+  }
+}
+
+const maxParts = 64
 
 /** An answer as models write long ones, in Markdown. */
 const layOut = (said: { quoted: string; model: string; inputTokens: number }): string => `# ${greeting}
@@ -96,21 +119,30 @@ export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse 
   return eventsResponse(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
 }
 
+/** The family's native form of a whole body. */
+export const nativeResponse = (answer: EmulatedAnswer): EmulatedResponse =>
+  jsonResponse(nativeChunk(answer, answer.text, true))
+
 /** The family's native stream, as server-sent events. */
 export function nativeStreamResponse(answer: EmulatedAnswer): EmulatedResponse {
   const pieces = words(answer.text)
-  const usageMetadata = {
-    promptTokenCount: answer.inputTokens,
-    candidatesTokenCount: answer.outputTokens,
-    totalTokenCount: answer.inputTokens + answer.outputTokens,
-  }
-  const end = answer.isCut ? 'MAX_TOKENS' : 'STOP'
-  const chunks = pieces.map((text, index) => {
-    const finishReason = index === pieces.length - 1 ? end : undefined
-    const candidates = [{ content: { role: 'model', parts: [{ text }] }, index: 0, finishReason }]
-    return { candidates, usageMetadata, modelVersion: answer.model }
-  })
+  const chunks = pieces.map((text, index) => nativeChunk(answer, text, index === pieces.length - 1))
   return eventsResponse(chunks.map((chunk) => ({ event: '', data: JSON.stringify(chunk) })))
+}
+
+function nativeChunk(answer: EmulatedAnswer, text: string, isLast: boolean) {
+  const { inputTokens, outputTokens, isCut, next, model } = answer
+  const reason = next === undefined ? (isCut ? 'MAX_TOKENS' : 'STOP') : 'CONTINUATION'
+  const end = isLast ? { finishReason: reason, continuationToken: next } : {}
+  return {
+    candidates: [{ content: { role: 'model', parts: [{ text }] }, index: 0, ...end }],
+    usageMetadata: {
+      promptTokenCount: inputTokens,
+      candidatesTokenCount: outputTokens,
+      totalTokenCount: inputTokens + outputTokens,
+    },
+    modelVersion: model,
+  }
 }
 
 /** A text as the pieces that a stream sends: words with the blanks before them. */

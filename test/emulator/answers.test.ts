@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { sampleOf } from '../../src/emulator/sample.ts'
 import { realTimers } from '../../src/timers.ts'
@@ -14,6 +14,33 @@ test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])(
     expect(await run(argv, { exchange })).toMatchObject({ code: 0, out: '{"verdict":"pass"}\n' })
   },
 )
+
+describe('a prompt with "in 3 parts" is answered in 3 responses', () => {
+  test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])('%j', async (flags) => {
+    const exchange = createEmulator({ answer: 'One two three four five.' })
+    const ended = await run(['chat', 'Count in 3 parts', ...flags], { exchange })
+    expect(ended).toMatchObject({ code: 0, out: 'One two three four five.\n', err: '' })
+    const tokens = ended.requests.map(({ text }) => JSON.parse(text).continuationToken)
+    expect(tokens).toEqual([undefined, 'part-2-of-3', 'part-3-of-3'])
+  })
+
+  test('also by the demo profile, with an output limit of the whole answer', async () => {
+    const argv = ['chat', '--profile', 'demo', 'Count in 2 parts', '--max-output-tokens', '5', '--usage']
+    const { code, out, err } = await run(argv)
+    expect([code, out]).toEqual([0, "Hello from parley's \n"])
+    expect(err).toMatch(/MAX_TOKENS · 8 tokens in · 6 out/)
+  })
+
+  test('but a token of another prompt is answered with 400', async () => {
+    const argv = ['chat', 'Count in 2 parts', '--set', 'continuationToken=part-2-of-3']
+    expect(await run(argv)).toMatchObject({
+      code: 4,
+      out: '',
+      err: expect.stringContaining('continuationToken'),
+    })
+    expect((await run(['chat', 'Hi', '--set', 'continuationToken=part-1-of-1'])).code).toBe(4)
+  })
+})
 
 test('--answer answers each line of a batch', async () => {
   const exchange = createEmulator({ answer: 'yes' })
