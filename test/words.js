@@ -129,6 +129,9 @@ const args = process.argv.slice(2)
 const isListing = args.includes('--list')
 const paths = args.filter((arg) => arg !== '--list')
 
+// `| head` may close stdout.
+process.stdout.on('error', () => process.exit())
+
 for (const path of paths.length > 0 ? paths : Object.keys(limits)) {
   const limit = paths.length > 0 ? {} : limits[path]
   for (const [kind, { texts, words, phrases: hits, fragments }] of Object.entries(measure(path, isListing))) {
