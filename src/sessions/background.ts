@@ -1,9 +1,9 @@
 import { isOfMainThread, readStopReason, type SessionEvent } from '../wire/sessions/session-event.ts'
 
 interface Thread {
-  /** Id of the workflow run that it belongs to. */
+  /** Id of the workflow run of the thread. */
   run: string | undefined
-  /** Ids of the tool uses that its last idle event lists. */
+  /** Ids of the tool uses in the thread's last idle event. */
   waiting: readonly string[]
   isRunning: boolean
 }

@@ -5,10 +5,13 @@ import { readBody } from '../wire/exchange.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { SessionAccess } from './session.ts'
 
-/** How long an answer may take, in milliseconds, and how long it may be, in bytes. */
+/** Maximum wait in milliseconds, and maximum size of the answer in bytes. */
 const [longestWait, longestAnswer] = [5000, 2 ** 20]
 
-/** What the service says of a session. It need not know, is not waited for long, and nothing is said of a failure. */
+/**
+ * Returns the service's description of a session, or `undefined`: the service may not have this endpoint.
+ * Failures are not reported.
+ */
 export async function readSession({
   context,
   caller,

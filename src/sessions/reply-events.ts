@@ -1,6 +1,6 @@
 import type { SessionEvent } from '../wire/sessions/session-event.ts'
 
-/** The fields that the specification's page shows, and no other: the service finds the thread by the id. */
+/** Has only the fields of the specification. The service finds the thread by the id. */
 export const confirmation = (id: string, result: 'allow' | 'deny', reason?: string): SessionEvent => ({
   type: 'user.tool_confirmation',
   tool_use_id: id,
@@ -8,13 +8,13 @@ export const confirmation = (id: string, result: 'allow' | 'deny', reason?: stri
   deny_message: result === 'deny' ? reason : undefined,
 })
 
-/** What a command gave, for the agent. */
+/** Result of a command, for the agent. */
 export interface ToolResult {
   text: string
   isError: boolean
 }
 
-/** The result of a tool use that was carried out here, or was not because it is denied. */
+/** Returns the result of a tool use that parley executed, or did not execute because it is denied. */
 export const toolResult = (
   { id, type }: { id: string; type: string },
   { text, isError }: ToolResult,

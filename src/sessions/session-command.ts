@@ -5,7 +5,7 @@ import { getFlag, isRequestFlag, settingNames } from '../settings/table.ts'
 import type { Money } from '../wire/sessions/usage.ts'
 import { eventFlagNames } from './sending/event-flags.ts'
 
-/** The flags that say where a session is and how it is reached: they hold for any command of the same session. */
+/** Flags that locate a session: they apply to every command of this session. */
 const placing = new Set([
   '--profile',
   '--header',
@@ -15,7 +15,7 @@ const placing = new Set([
   ...settingNames.filter(isRequestFlag).map(getFlag),
 ])
 
-/** The flags that also say how a session is followed. */
+/** Flags that also control how a session is followed. */
 const following = new Set([
   ...placing,
   ...['--history', '--stay', '--ids', '--raw'],
@@ -23,8 +23,8 @@ const following = new Set([
 ])
 
 /**
- * The flags of `events run` whose events or files were sent, those that are about what was sent, and those that stand first
- * in any case.
+ * Flags of `events run` whose events or files were sent, or that describe them, and flags that every resume
+ * command starts with.
  */
 const spent = new Set([
   '--input',
@@ -37,7 +37,7 @@ const spent = new Set([
 
 type Flags = Pick<Context, 'flags'>
 
-/** A command for the same session that a person can paste; arguments of its own may be added. */
+/** Returns a command for the same session that a person can paste. `more` are its own arguments. */
 export function sessionCommand(
   { flags }: Flags,
   verb: 'confirm' | 'follow' | 'list' | 'send',
@@ -48,7 +48,7 @@ export function sessionCommand(
   return quoteWords(['parley', 'events', verb, ...place.flatMap(toWords), ...nameSession(session)])
 }
 
-/** The command that gives a session another budget; without one it takes it away. */
+/** Returns the command that changes a session's budget, or removes it. */
 export function budgetCommand({ flags }: Flags, session: string, budget?: Money): string {
   const place = flags.given.filter(({ flag }) => placing.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag))
   const cap = budget && { amount: String(budget.amount), currency: budget.currency }
@@ -58,8 +58,8 @@ export function budgetCommand({ flags }: Flags, session: string, budget?: Money)
 }
 
 /**
- * The command that goes on with a run, without `parley`: every flag that was given, but what was sent. `words` are sent
- * first, if the session does not go on without.
+ * Returns the command that resumes a run, without `parley`: every given flag except the sent events. `words`
+ * are sent first if the session needs input to continue.
  */
 export function resumption(
   { flags, input }: Pick<Context, 'flags' | 'input'>,
@@ -67,16 +67,16 @@ export function resumption(
   words: readonly string[] = [],
 ): string[] {
   const kept = flags.given.filter(({ flag }) => !spent.has(flag))
-  // A terminal is not read for words, and there a person can be asked.
+  // A terminal is not read for words, and a person can be prompted there.
   const stdin = input.stdinKind === 'terminal' ? [] : ['--no-stdin']
   return ['events', 'run', ...words, ...nameSession(session), ...stdin, ...kept.flatMap(toWords)]
 }
 
-/** What becomes of a session that is no longer followed. */
+/** Describes a session that is no longer followed. */
 export const goesOn = (context: Flags, session: string): string =>
   `the session goes on; to follow it again: ${sessionCommand(context, 'follow', session)}`
 
-/** A separate value that begins with a hyphen would be taken for a flag. */
+/** A separate value that begins with a hyphen would be read as a flag. */
 const nameSession = (session: string) =>
   session.startsWith('-') ? [`--session=${session}`] : ['-s', session]
 
@@ -86,7 +86,7 @@ function toWords({ flag, value }: TypedFlag): string[] {
   return shown.startsWith('-') ? [`${flag}=${shown}`] : [flag, shown]
 }
 
-/** A header that was read from stdin cannot be read again. */
+/** A header that came from stdin cannot be read again. */
 function hideCredential(line: string): string {
   if (line === '@-') return 'NAME: [redacted]'
   const colon = line.indexOf(':')

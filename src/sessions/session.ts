@@ -33,15 +33,15 @@ export const betaFlags = (unchecked = 'accept undocumented betas'): Option[] => 
   new Option('--no-validate', unchecked),
 ]
 
-/** What every request to a session has: its path's values, and the service's own headers. */
+/** Parts of every request to a session: the values of its path, and the service's headers. */
 export interface SessionParts {
   params: { session: string }
   headers: Record<string, string>
-  /** The command that shows what became of what was sent. */
+  /** Command that shows whether sent events arrived. */
   look: string
 }
 
-/** A session, and the way to it. Each part of a run adds what it needs besides. */
+/** A session, its caller and its settings. */
 export interface SessionAccess {
   context: Context
   caller: Caller
@@ -96,8 +96,8 @@ export function createServiceHeaders(
 }
 
 /**
- * Throws a usage error if PARLEY_SESSION names the session, and the first word looks like another one: it would go as
- * something else. `asText` says how it can go as a text all the same.
+ * Throws a usage error if PARLEY_SESSION names the session and the first word looks like another session: the
+ * word would be sent as a message. `asText` explains how to send it anyway.
  */
 export function refuseSessionWord(
   { host }: Context,

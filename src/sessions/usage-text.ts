@@ -2,7 +2,7 @@ import { groupDigits, inAndOut } from '../content/tokens.ts'
 import { formatMoney } from '../io/money.ts'
 import type { SessionUsage } from '../wire/sessions/usage.ts'
 
-/** What was used, as a person reads it: `12,282 tokens in · 408 out · $1.87`. Empty if nothing of it is known. */
+/** Formats usage for a person: `12,282 tokens in · 408 out · $1.87`. Empty if nothing is known. */
 export function describeUsage({ tokens = {}, cost }: Partial<SessionUsage>): string {
   const { cacheReadInputTokens: cached } = tokens
   return [

@@ -29,8 +29,8 @@ export interface PolicyCheckOptions extends SessionOptions {
 }
 
 /**
- * Checks a policy's file, and says what it would do about each tool use of a record, or of a session. Throws a `CliError`:
- * with `failOnDeny` one of kind `denied` if it would not allow all of them.
+ * Checks a policy file and prints its decision about each tool use of recorded events or of a session. Throws
+ * a `CliError`, with `failOnDeny` of kind `denied` if a tool use is not allowed.
  */
 export async function checkPolicy(
   context: Context,
@@ -41,7 +41,7 @@ export async function checkPolicy(
   const { session, failOnDeny } = options
   if (events !== undefined && session !== undefined)
     throw usageError('EVENTS and --session exclude each other')
-  // The deadline is one of them.
+  // The settings include the deadline.
   const settings = await readSettings(context)
   const policy = await readPolicy(await input.readText(file, 'the policy'), file)
   if (events === undefined && session === undefined) {
@@ -57,7 +57,7 @@ export async function checkPolicy(
     const given = await readGiven(input, events, { hint: 'a record is events as JSON' })
     for (const item of recordedEvents(given)) uses.add(item)
   } else if (!(await addListed(uses, context, settings, options))) return
-  // Else a check of nothing would be a good one.
+  // Without events, the check would always pass.
   if (uses.isEmpty) throw usageError('there is no event to check the policy on')
   const { counts, idle, problems } = await judgeAndPrint(context, policy, uses)
   const stopped = counts.ask + counts.deny
@@ -70,7 +70,7 @@ export async function checkPolicy(
     throw new CliError('denied', `${file} does not allow ${stopped} of ${count} tool uses`, { problems })
 }
 
-/** Adds what the service's list shows. Returns false if the request was only shown. */
+/** Adds the events of the service's list. Returns false if the request was only previewed. */
 async function addListed(
   uses: RecordedUses,
   context: Context,
@@ -84,7 +84,7 @@ async function addListed(
   return true
 }
 
-/** The tool uses of a session's events, which are added in their order. Keeps no more of each than its text. */
+/** The tool uses of a session, from its events in their order. Keeps only the text of each. */
 class RecordedUses {
   readonly #texts = new Map<string, string>()
   readonly #contradicted = new Set<string>()
@@ -108,7 +108,7 @@ class RecordedUses {
   }
 }
 
-/** Whether two events show one tool use: a session says so of those that have one id. */
+/** Returns whether two events show the same tool use. A session shows them with one id. */
 function isSame(earlier: string, { event, text }: EventItem): boolean {
   if (earlier === text) return true
   const state = new SessionState()
@@ -116,10 +116,10 @@ function isSame(earlier: string, { event, text }: EventItem): boolean {
   return !state.addAgain(event, text)
 }
 
-/** How many tool uses are printed at once: to keep more would take memory, but a table is laid out by its first rows. */
+/** Number of tool uses per page: the first page determines the table's layout, and more would take memory. */
 const most = 100
 
-/** Judges each tool use by the policy, and prints that. Keeps what it counts, and no tool use. */
+/** Judges and prints each tool use. Keeps counts only. */
 async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Use>) {
   const { output, limit, timers } = context
   const pace = createPauser(async () => {
@@ -129,9 +129,9 @@ async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Us
   })
   const layOut = createLayout(context)
   const counts = { allow: 0, ask: 0, deny: 0 }
-  /** The rules that matched nothing yet, by number. */
+  /** Numbers of the rules that have matched nothing yet. */
   const idle = new Set(policy.rules.keys())
-  /** What is not allowed: not more than are counted. */
+  /** Tool uses that are not allowed, at most `maxCountedProblems` and one. */
   const problems: string[] = []
   let group: Judgement[] = []
   for (const use of uses) {
@@ -140,7 +140,7 @@ async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Us
     counts[decision]++
     if (decision !== 'allow' && problems.length <= maxCountedProblems)
       problems.push(describeJudgement(judgement))
-    // Without a rule that decides all were tried.
+    // If no rule decided, all rules were tried.
     for (const index of rule === undefined ? [] : idle) {
       const pause = pace(use)
       if (pause) await pause
@@ -155,7 +155,10 @@ async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Us
   return { counts, idle, problems }
 }
 
-/** On a terminal a table, with `--raw` a line of JSON each, else a line of tab-separated fields each. */
+/**
+ * Returns a function that formats judgements: a table on a terminal, JSON lines with `--raw`, otherwise
+ * tab-separated lines.
+ */
 function createLayout(context: Context): (group: readonly Judgement[]) => string {
   const { output, flags } = context
   if (flags.raw) {
@@ -190,7 +193,7 @@ function createJudgementTable({ host, style }: Context): (group: readonly Judgem
   }
 }
 
-/** The reason of the rule that decided, then why none allowed it. */
+/** Returns the reason of the deciding rule, otherwise why no rule allowed the tool use. */
 const reasonOf = ({ reason, why }: Judgement): string | undefined =>
   [reason, why].filter((each) => each !== undefined).join('; ') || undefined
 
@@ -199,7 +202,7 @@ const toRow = (judgement: Judgement): string[] => {
   return [decision, deciderOf(judgement), use.id, use.name, use.inputText, reasonOf(judgement) ?? '']
 }
 
-/** The input as it is spelled. */
+/** Includes the input's source text. */
 function toJson(judgement: Judgement): string {
   const { use, decision, rule = null } = judgement
   const head = JSON.stringify({ toolUse: use.id, name: use.name }).slice(0, -1)

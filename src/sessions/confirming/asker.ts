@@ -6,42 +6,42 @@ import { DenyMessage, longestDenyMessage } from '../../wire/sessions/send-events
 import { briefly, columnsOf } from '../plain-name.ts'
 import { showToolUse } from './shown-use.ts'
 
-/** A tool use that a person is asked about. */
+/** A tool use that a person must decide about. */
 export interface AskedUse {
   id: string
   name: string
-  /** The whole event as it is spelled. */
+  /** Source text of the whole event. */
   text: string
-  /** Why no rule allowed it. */
+  /** Why no rule allowed the tool use. */
   why?: string | undefined
 }
 
 interface ShownUse extends AskedUse {
-  /** All that is known of it. */
+  /** The rows that show all of it. */
   rows: string
 }
 
-/** What a person says about a tool use. A reason is for the agent. */
+/** A person's decision. The reason is for the agent. */
 export interface Verdict {
   decision: 'allow' | 'deny'
   reason?: string
 }
 
-/** Whether there is somebody to ask. */
+/** Returns whether a person can be prompted. */
 export const canAsk = ({ input, host }: Context): boolean =>
   input.stdinKind === 'terminal' && host.stderr.isTerminal
 
-/** Asks a person about tool uses, and shows all that is known of them. */
+/** Prompts a person about tool uses and shows each of them completely. */
 export class Asker {
   readonly #context: Context
-  /** The command that shows the session. */
+  /** Command that shows the session. */
   readonly #look: string
   #questioner: Prompter | undefined
-  /** What was said about the tool uses of this round, by id. */
+  /** Decisions of this round, by id. */
   #verdicts = new Map<string, Verdict>()
-  /** Why a tool use is no longer asked about, until a person was told. */
+  /** Reasons of withdrawn questions that the person has not seen yet. */
   readonly #withdrawn = new Map<string, string>()
-  /** The question that waits for its answer. */
+  /** The open question. */
   #open: { id: string; end: AbortController } | undefined
 
   constructor(context: Context, look: string) {
@@ -50,9 +50,9 @@ export class Asker {
   }
 
   /**
-   * Asks about each tool use in turn and returns the verdicts, by id. There is none for a tool use that is left open, was
-   * withdrawn, cannot be shown whole, or comes after the end of the input (Ctrl-D) or q. A signal says that the verdicts so
-   * far are lost.
+   * Prompts for each tool use in turn. Returns the decisions by id. A tool use has none if it was skipped or
+   * withdrawn, cannot be shown completely, or comes after q or the end of the input (Ctrl-D). If a signal
+   * ends the run, the message says that the decisions are lost.
    */
   async ask(uses: readonly AskedUse[]): Promise<ReadonlyMap<string, Verdict>> {
     const verdicts = new Map<string, Verdict>()
@@ -64,7 +64,7 @@ export class Asker {
     try {
       await this.#context.calls.sayFirst(lost, () => this.#askEach(shown))
     } catch (error) {
-      // The next message must not begin beside an open question.
+      // The next message must not begin next to an open question.
       this.#questioner?.close()
       const words = lost()
       throw error instanceof CliError && words !== undefined
@@ -74,14 +74,17 @@ export class Asker {
     return verdicts
   }
 
-  /** Takes a question back, and its verdict if `ask` has not returned yet. `why` is a sentence about the tool use. */
+  /**
+   * Withdraws a question, or its decision if `ask` has not returned yet. `why` is a sentence about the tool
+   * use.
+   */
   withdraw(id: string, why: string): void {
     this.#withdrawn.set(id, why)
     this.#verdicts.delete(id)
     if (this.#open?.id === id) this.#open.end.abort()
   }
 
-  /** Whether a person was told that the question is taken back. */
+  /** Returns whether the person has seen that the question was withdrawn. */
   hasWithdrawn(id: string): boolean {
     return this.#withdrawn.get(id) === ''
   }
@@ -138,7 +141,7 @@ export class Asker {
     }
   }
 
-  /** Between two questions: a line beside an open one would look like what was typed. */
+  /** Printed between two questions: next to an open one, the line would look like typed text. */
   #tellWithdrawn(): void {
     for (const [id, why] of this.#withdrawn) {
       if (why !== '') this.#context.warn(`${id} is not answered: ${why}`)
@@ -163,7 +166,7 @@ const keys = '[y/n/s/q]'
 
 const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking'
 
-/** `undefined` if it is not an answer. */
+/** Returns `undefined` for text that is not an answer. */
 function readVerdict(typed: string): Verdict | 'open' | 'quit' | 'too long' | undefined {
   const [, word = '', reason = ''] = /^(\S+)\s*(.*)$/s.exec(typed) ?? []
   if (/^no?$/i.test(word)) {
@@ -176,10 +179,13 @@ function readVerdict(typed: string): Verdict | 'open' | 'quit' | 'too long' | un
   return /^(q|quit)$/i.test(word) ? 'quit' : undefined
 }
 
-/** A tool use in its question. If the terminal wrapped the question, a row would begin with the service's text. */
+/**
+ * Returns the name of a tool use in its question. The name is short, because a wrapped row would begin with
+ * the service's text.
+ */
 function nameBriefly({ id, name }: AskedUse, columns: number): string {
   const room = columns - `  allow  ()? ${keys} yes`.length
-  // Both need room for a character and the sign that something is left out.
+  // Both names need space for one character and the ellipsis.
   if (room < 8) return 'it'
   const shownId = briefly(id, room >> 1)
   return `${briefly(name, room - columnsOf(shownId))} (${shownId})`

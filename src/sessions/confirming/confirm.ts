@@ -21,7 +21,7 @@ export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
   input?: string
 }
 
-/** Confirms tool uses that wait: by their ids, from `-i` or stdin, or with `--pending` those that the service lists. */
+/** Confirms waiting tool uses: by ids, from `-i` or stdin, or with `--pending` all that the service lists. */
 export async function confirmToolUses(
   context: Context,
   options: ConfirmOptions,
@@ -53,12 +53,12 @@ export async function confirmToolUses(
   await send(toBody(uses.map(({ id }) => confirmation(id, allow ? 'allow' : 'deny', reason))))
 }
 
-/** The body of confirmations that are sent as they were given, or a record that shows what waits. */
+/** Confirmations to send unchanged, or recorded events that show which tool uses wait. */
 type ConfirmInput = { body: Uint8Array } | { record: SessionRecord }
 
 /**
- * Reads the events of a file or of stdin. If a `session.status_idle` is among them they are a record, and all else is
- * context. Throws a usage error.
+ * Reads the events of a file or of stdin. If there is a `session.status_idle`, they are a recorded session.
+ * Throws a usage error.
  */
 async function readConfirmInput(context: Context, path: string | undefined): Promise<ConfirmInput> {
   const { stdinKind } = context.input
@@ -85,7 +85,7 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
     items.map(({ event }) => event),
     given,
   )
-  // The events of a page of the service are not in a body that could be sent.
+  // The events of a page are not in a body that could be sent.
   const isBody = 'body' in given && textsOf(given).every((text, index) => text === items[index]?.text)
   const body = isBody ? given.body : `{"events":[${items.map(({ text }) => text).join(',')}]}`
   return { body: Buffer.from(body) }
@@ -97,8 +97,8 @@ function toBody(events: SessionEvent[]): Uint8Array {
 }
 
 /**
- * Asks a person about the named tool uses, or about all that wait, and sends the answers that are still asked for. Throws
- * a `CliError` of kind `waiting` if some stay open.
+ * Prompts a person about the named tool uses, or all that wait, and sends the answers that are still needed.
+ * Throws a `CliError` of kind `waiting` if some stay open.
  */
 async function askAndSend(
   access: SessionAccess,
@@ -116,7 +116,7 @@ async function askAndSend(
   const asker = new Asker(context, parts.look)
   const questions = uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text }))
   const verdicts = await asker.ask(questions).finally(() => asker.close())
-  // What --pending cannot ask about stays open, too.
+  // Tool uses that --pending cannot prompt for stay open, too.
   const open = new Set([...uses.map(({ id }) => id), ...(pending ? shown.state.pending : [])])
   const answers: SessionEvent[] = []
   let latest = shown
@@ -144,7 +144,7 @@ async function askAndSend(
   }
 
   if (verdicts.size > 0) await send(toLatestBody)
-  // Who follows the session has seen whether it still waits.
+  // The follower has seen whether the session still waits.
   if (answers.length > 0 && follow) return
   if (open.size > 0) {
     const failure = await stillWaiting(context, parts.params.session, latest.state, [...open])
@@ -164,7 +164,10 @@ async function readRecord({ context, caller, parts }: SessionAccess): Promise<Se
   return record
 }
 
-/** What waits by the service's list. Of a rest that lists nothing a person names what is to be answered. */
+/**
+ * Returns the tool uses that wait by the service's list. If an idle event lists none, the user must name
+ * them.
+ */
 async function requireListed(
   access: SessionAccess,
   record: SessionRecord,
@@ -188,7 +191,10 @@ function requirePending(
   )
 }
 
-/** The named tool uses as the session shows them. Throws a usage error that names each that cannot be asked about. */
+/**
+ * Returns the named tool uses as the session shows them. Throws a usage error that names each tool use for
+ * which nobody can be prompted.
+ */
 function requireShown(
   { context, parts }: SessionAccess,
   record: SessionRecord,
@@ -207,20 +213,20 @@ function requireShown(
   return uses
 }
 
-/** Nobody knows what an allowance would allow if the session shows a tool use with two inputs. */
+/** If the session shows a tool use with two inputs, it is unclear which of them an allow would run. */
 function requireSingle(uses: readonly PendingUse[]): void {
   const ids = uses.filter(({ isContradicted }) => isContradicted).map(({ id }) => id)
   if (ids.length > 0)
     throw usageError(`${ids.join(', ')}: shown twice with different inputs, so it can only be denied`)
 }
 
-/** A tool use that may be confirmed; all but its id may be unknown. */
+/** A tool use that may be confirmed. All fields except its id may be unknown. */
 type PendingUse = { id: string } & Partial<ToolUse>
 
-/** The tool uses of a session, by its events in their order. */
+/** The tool uses of a session, from its events in their order. */
 class SessionRecord {
   readonly state = new SessionState()
-  /** The types of events that are not tool uses, by id. */
+  /** Types of events that are not tool uses, by id. */
   readonly #others = new Map<string, string>()
 
   add({ event, text }: EventItem): void {
@@ -232,7 +238,10 @@ class SessionRecord {
     return this.state.toolUse(id) ?? { id, type: this.#others.get(id) }
   }
 
-  /** The tool uses that wait and can be confirmed, or of which nothing is known; the others are named on stderr. */
+  /**
+   * Returns the waiting tool uses that can be confirmed, or of which nothing is known. Names the others on
+   * stderr.
+   */
   pending(context: Context, session: string, { isAsked }: { isAsked: boolean }): PendingUse[] {
     for (const line of describeOddIds(this.state)) context.warn(line)
     return this.state.pending.flatMap((id) => {
@@ -243,19 +252,21 @@ class SessionRecord {
     })
   }
 
-  /** Why a tool use needs no reply any more, if an earlier record does not say so too. */
+  /** Returns why a tool use no longer needs a reply, if the earlier record does not say so. */
   whyClosed(id: string, earlier: SessionRecord): string | undefined {
     if (this.use(id).type === undefined) return 'the session no longer shows it'
     const why = this.whyOver(id)
     return why === earlier.whyOver(id) ? undefined : why
   }
 
-  /** Why a tool use needs no reply any more. A rest that lists nothing waits for all that is open. */
+  /**
+   * Returns why a tool use no longer needs a reply. An idle event without ids waits for all open tool uses.
+   */
   whyOver(id: string): string | undefined {
     return this.state.unlisted.includes(id) ? undefined : this.state.whyOver(id)
   }
 
-  /** Whether a tool use is the same as in an earlier record: its tool, its server and its whole input. */
+  /** Returns whether a tool use equals the one of an earlier record in tool, server and whole input. */
   isSame({ id, text = '{}' }: PendingUse): boolean {
     this.state.addAgain(SessionEvent.parse(JSON.parse(text)), text)
     return this.state.toolUse(id)?.isContradicted !== true
@@ -263,8 +274,8 @@ class SessionRecord {
 }
 
 /**
- * Returns why a tool use cannot be confirmed, and what it needs instead. A question has to name the tool; a verdict of the
- * command line does not.
+ * Returns why a tool use cannot be confirmed, and what it needs instead. A question must name the tool; a
+ * decision from the command line need not.
  */
 function whyUnconfirmable(
   context: Context,

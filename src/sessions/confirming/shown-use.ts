@@ -9,16 +9,16 @@ const longest = 2 ** 20
 
 const deepest = 100
 
-/** If a tool use takes more rows, its tool and the beginning of its fields are repeated right above the keys. */
+/** If a tool use takes more rows, its tool and the start of its fields are repeated right above the keys. */
 const mostRows = 20
 
-/** Begins a row, and a row that continues the one above it. */
+/** Marks of a row and of its continuation rows. */
 const marks = { row: '  | ', more: '  : ' }
 
 /**
- * All that is known about a tool use, for a person who decides on it. Nothing is cut or hidden, not even a key that is
- * there twice. Each row begins with a mark, also one that the terminal would have wrapped, so that no text can look like
- * a row of parley's own. Throws a usage error if the tool has no name, or the event is too long or nested too deep for that.
+ * Formats all of a tool use for the person who decides. Nothing is cut or hidden, not even a duplicate key.
+ * Each row begins with a mark, even one that the terminal would wrap, so no text can pass for parley's own
+ * row. Throws a usage error if the tool has no name, or the event is too long or nested too deep.
  */
 export function showToolUse(id: string, event: string, columns: number): string {
   if (!namesTool(event)) throw usageError('its tool has no name')
@@ -57,10 +57,10 @@ export function showToolUse(id: string, event: string, columns: number): string 
   return rows.join('')
 }
 
-/** How much of a field stands in a summary, in characters. */
+/** Maximum length of a field in a summary, in characters. */
 const briefField = 40
 
-/** The short fields first: a path tells more than the beginning of a content. */
+/** Short fields first: a path tells more than the start of a long text. */
 function summarize(fields: readonly Field[]): string[] {
   const isShort = ({ json }: Field) => json.length <= briefField
   const ordered = [...fields.filter(isShort), ...fields.filter((field) => !isShort(field))]
@@ -70,7 +70,7 @@ function summarize(fields: readonly Field[]): string[] {
   })
 }
 
-/** Whether a tool use says, as a text, which tool it is for. */
+/** Returns whether a tool use names its tool, as a text. */
 export function namesTool(event: string): boolean {
   const fields = readFields(event)
   const names = fields.filter(({ name }) => name === 'name')
@@ -79,7 +79,7 @@ export function namesTool(event: string): boolean {
 
 interface Field {
   name: string | undefined
-  /** The value as it is spelled. */
+  /** Source text of the value. */
   json: string
 }
 
@@ -89,13 +89,16 @@ const readFields = (json: string): Field[] =>
     json: json.slice(start, end),
   }))
 
-/** The values of a field that are texts. */
+/** Returns the values of a field that are texts. */
 const textsOf = (fields: readonly Field[], wanted: string): string[] =>
   fields
     .filter(({ name, json }) => name === wanted && json.startsWith('"'))
     .map(({ json }) => JSON.parse(json) as string)
 
-/** A line break in a text begins a row here too, after its `\n`. */
+/**
+ * A line break in a text begins a new row, after its `
+ * `.
+ */
 function breakTexts(line: string): string[] {
   const indent = `${/^ */.exec(line)?.[0]}    `
   return line

@@ -8,26 +8,26 @@ import { notUnderstoodError } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
 import { isPiece, SessionEvent } from '../../wire/sessions/session-event.ts'
 
-/** What a list is asked for; a service may ignore any of it (recorded, 6). */
+/** Query of a list. A service may ignore any part of it (recorded, 6). */
 export interface ListQuery {
   types?: string[]
   order?: string
   limit?: number
 }
 
-/** Pages that parley may have to choose from itself are not made smaller than this by a limit. */
+/** Minimum page size when parley may have to filter pages itself. */
 const smallestPage = 100
 
-/** A list of as many events that does not say whether there is more may have more. */
+/** If a list of exactly this size does not say whether there is more, there may be more. */
 const usualPages = [100, 200, 250, 500, 1000]
 
-/** As many events are the most that a service gives at once (public clients, 2). */
+/** Maximum page size of a service (public clients, 2). */
 const largestPage = 1000
 
-/** How many events are held back until their times tell the order. */
+/** Maximum number of events held back until their times show the order. */
 const mostHeld = 1000
 
-/** How long a list may take to show what a stream has brought: the waits before each look, 5 s in all. Milliseconds. */
+/** Waits before each reading of a list that lags behind the stream, in milliseconds: 5 s in total. */
 export const lagWaits = [0, 250, 250, 500, 1_000, 1_500, 1_500]
 
 export function toQuery({ types = [], order, limit }: ListQuery, cursor?: Cursor): string {
@@ -40,14 +40,14 @@ export function toQuery({ types = [], order, limit }: ListQuery, cursor?: Cursor
   ].join('&')
 }
 
-/** A session's events in the order in which they happened, which may not be the service's default. */
+/** Lists a session's events in the order in which they happened, which may not be the service's default. */
 export const listOldestFirst = (caller: Caller, parts: RequestParts): AsyncGenerator<EventItem[]> =>
   listEvents(caller, parts, { order: 'asc' })
 
 /**
- * A session's events, page by page, as they were asked for, also if the service ignored it: only these types, at most
- * so many, in this order. A list in the other order is read to its end before any of it is given. What a list that
- * breaks off had brought is given before its `CliError` is thrown.
+ * Lists a session's events page by page: only these types, at most this number, in this order, even if the
+ * service ignores the query. A list in the other order is read completely before it is yielded. If a list is
+ * cut, its received events are yielded before the `CliError` is thrown.
  */
 export async function* listEvents(
   caller: Caller,
@@ -57,10 +57,10 @@ export async function* listEvents(
 ): AsyncGenerator<EventItem[]> {
   const { types, order, limit = Infinity } = query
   const isWanted = ({ event }: EventItem) => !types || types.includes(event.type)
-  /** Whether the list is in the other order; not known as long as its times do not tell it. */
+  /** The list has the other order. Unknown until its times show it. */
   let isTurned = order === undefined ? false : undefined
   let held: EventItem[] = []
-  /** Of a list in the other order, which is held to its end: what is wanted, as it is spelled. */
+  /** Source texts of the wanted events of a list in the other order. */
   let texts: string[] = []
   let left = limit
 
@@ -142,15 +142,16 @@ export async function* listNewest(
 const readItem = (text: string): EventItem => ({ event: SessionEvent.parse(JSON.parse(text)), text })
 
 /**
- * The pages as the service gives them. Of a list that does not say that it is all more is asked for. Throws a `CliError`,
- * also if nobody can say whether the list is all; what had come of a page that breaks off is given before.
+ * Yields pages as the service sends them. If a list does not say that it is complete, the next page is
+ * requested. Throws a `CliError` if it stays unclear whether the list is complete. The received events of a
+ * cut page are yielded before.
  */
 async function* readPages(
   caller: Caller,
   parts: RequestParts,
   query: ListQuery,
 ): AsyncGenerator<EventItem[]> {
-  /** Of a page that breaks off. */
+  /** Events of a cut page. */
   let came: EventItem[] = []
   const readPage = (asked: ListQuery, cursor?: Cursor) =>
     caller.call(
@@ -165,7 +166,7 @@ async function* readPages(
       },
     )
   const trail = createPageHistory('the list of events')
-  /** How many of a page were given before it is asked for again, whole. */
+  /** Number of events of a page that were yielded before the page is requested again. */
   let known = 0
   /** The source texts of the last page's events by their ids: two pages may share an event. */
   let last = new Map<string, string>()
@@ -202,15 +203,16 @@ async function* readPages(
   }
 }
 
-/** A service that knows no such limit has given all. */
+/** A service that rejects the parameter has sent the whole list. */
 function refusal(error: unknown): undefined {
   if (error instanceof CliError && error.kind === 'refused') return
   throw error
 }
 
 /**
- * Whether a list is in the other order than was asked for: in the one in which most of its times are. `undefined` if
- * the times do not show it: in a few events one that is out of line shows nothing, for the clocks of a service differ.
+ * Returns whether a list has the other order than requested, by the majority of its times. Returns
+ * `undefined` if the times do not show it: in a short list, one event out of order proves nothing, because
+ * the service's clocks differ.
  */
 function findTurn(items: readonly EventItem[], order: string | undefined): boolean | undefined {
   const times = items
@@ -223,9 +225,9 @@ function findTurn(items: readonly EventItem[], order: string | undefined): boole
   return order === 'desc' ? up > down : down > up
 }
 
-/** How many of the numbers can be left standing at most so that each is larger than the one before. */
+/** Returns the length of the longest increasing subsequence. */
 function longestRise(numbers: readonly number[]): number {
-  /** The smallest last number of a rise of each length. */
+  /** Smallest last number of an increasing subsequence of each length. */
   const ends: number[] = []
   for (const number of numbers) {
     const place = ends.findIndex((end) => end >= number)

@@ -5,18 +5,18 @@ import type { Style } from '../../io/style.ts'
 import { clip, measureColumns, pad } from '../../io/width.ts'
 import { takeStart } from '../../wire/text-start.ts'
 
-/** An event's cells, and how its text begins, which is not to be cut if that can be helped. */
+/** An event's cells, and the start of its text, which should not be cut. */
 export type EventRow = [id: string, type: string, time: string, text: string, begin?: string]
 
 const timeWidth = '00:00:00'.length
 
-/** A longer type is cut. */
+/** Longer types are cut. */
 const longestType = 'agent.thread_context_compacted'.length
 
-/** A text that would get less room stands on a line of its own. */
+/** A text with less space gets its own line. */
 const shortestText = 10
 
-/** Ids are never shortened, but a service could send a page of it. */
+/** Ids are never shortened, except absurdly long ones. */
 const longestId = 1024
 
 /**
@@ -27,7 +27,7 @@ const longestId = 1024
 export function createEventTable(width: number, style: Style): (rows: readonly EventRow[]) => string[] {
   let form: Form | undefined
   let lastDay: string | undefined
-  // Measuring takes far longer than showing, and no cell can show more than this.
+  // Measuring a cell takes far longer than printing it, and no cell can show more than this.
   const brief = (cell: string) => takeStart(cell, 4 * width)
   return (rows) => {
     if (rows.length === 0) return []
@@ -51,7 +51,7 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
   }
 }
 
-/** Lays out rows; later pages look as the first one. */
+/** Lays out rows. Later pages look like the first one. */
 type Form = (rows: readonly EventRow[]) => string[]
 
 function chooseForm(width: number, rows: readonly EventRow[]): Form {
@@ -64,7 +64,7 @@ function chooseForm(width: number, rows: readonly EventRow[]): Form {
   return (page) => layOut(page.map(([id, type, time, text]) => [id, type, time, text]))
 }
 
-/** The id and the time on one line, if they have room there, and all else below. */
+/** Puts id and time on one line if they fit, and everything else below. */
 function stack([id, type, time, text]: EventRow, width: number, idWidth: number): string {
   const moment = clip(time, timeWidth)
   const isBeside = idWidth + columnGap.length + timeWidth <= width

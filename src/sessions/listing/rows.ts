@@ -16,7 +16,7 @@ import { takeStart } from '../../wire/text-start.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { EventRow } from './event-table.ts'
 
-/** An event as id, type, time and what it says. */
+/** Returns an event as id, type, time and text. */
 export const toRow = (event: SessionEvent): [id: string, type: string, time: string, text: string] => [
   event.id ?? '',
   event.type,
@@ -64,11 +64,11 @@ function describeWorkflowRun(event: SessionEvent): string {
 
 const join = (parts: string[], gap: string) => parts.filter((part) => part !== '').join(gap)
 
-/** A field that should be text: not every value of a service's can be turned into one. */
+/** Formats a field that should be text. Some values of a service cannot be converted to a string. */
 const shown = (value: unknown): string =>
   typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
 
-/** What is not told of an event that was sent by its other columns, and by its text. */
+/** Describes the fields of a sent event that its other columns and its text do not show. */
 function describeOthers(event: SessionEvent, text: string): string[] {
   const told = new Set(['id', 'type', 'processed_at', 'tool_use_id', 'custom_tool_use_id', 'is_error'])
   if (text !== '') told.add('content')
@@ -79,13 +79,13 @@ function describeOthers(event: SessionEvent, text: string): string[] {
     .map(([name, value]) => `${name} ${shown(value)}`)
 }
 
-/** The names of so many tool uses are known at most, and so much of each. */
+/** Maximum number of remembered tool names, and their maximum length. */
 const [mostNames, longestName] = [1000, 100]
 
 /**
- * Makes what prints events that come page by page: a table under one header on a terminal, else a line of tab-separated
- * fields each. In the table the text of an answer begins with what was answered, and how: by the name of the tool, or its
- * id if no event named it. An echo, of events that were sent, shows their other fields there, too.
+ * Returns a function that prints events page by page: on a terminal as a table with one header, otherwise as
+ * tab-separated lines. In the table, the text of an answer begins with the tool's name, or its id, and the
+ * decision. `isEcho`: sent events also show their other fields.
  */
 export function createRowPrinter(
   { output, host, style }: Context,
@@ -122,7 +122,7 @@ export function createRowPrinter(
   }
 }
 
-/** Prints only the ids, one a line. */
+/** Prints the ids, one per line. */
 export function printIds({ output }: Context, events: readonly { id?: string }[]): Promise<void> {
   const text = events.map(({ id }) => toTsv([id ?? ''])).join('')
   return output.write(output.isTerminal ? escapeControls(text) : text)

@@ -13,12 +13,15 @@ export interface DeliveryOptions {
   follow?: boolean
 }
 
-/** A body of events, or what makes it right before it is sent: nothing is sent if that returns nothing. */
+/**
+ * A body of events, or a function that creates it right before sending. If it returns nothing, nothing is
+ * sent.
+ */
 export type EventsBody = Uint8Array | (() => Promise<Uint8Array | undefined>)
 
 const accepted = 'the event was accepted'
 
-/** Sends events once, and prints them as the service returns them, or follows the session. */
+/** Sends events once. Prints the events that the service returns, or follows the session. */
 export async function deliverEvents(
   access: SessionAccess,
   given: EventsBody,
@@ -49,7 +52,7 @@ export async function deliverEvents(
       await followAndPrint(context, follower, { session, ids, markdown, sent })
     } else {
       await printReceipt(context, events, ids)
-      // After an answer to a question other tool uses may wait.
+      // After an answer, other tool uses may wait.
       if (context.output.isTerminal && isReady && !ids && !context.flags.raw && eventsOf(body).some(isWork))
         context.note(`to see the answer: ${sessionCommand(context, 'follow', session)} --history`)
     }
@@ -64,19 +67,19 @@ export async function deliverEvents(
 
 const loadTranscript = () => import('../following/transcript.ts')
 
-/** Opens a follower before anything is sent. A failure says that nothing was. */
+/** Opens a follower before anything is sent, so a failure is reported as "nothing was sent". */
 export async function openBefore(access: SessionAccess, options?: FollowOptions): Promise<Follower> {
-  // All that follows the session is loaded before anything is sent: a file may be missing.
+  // All modules of the follower are loaded before sending, because a file may be missing.
   const [{ openFollower }] = await Promise.all([import('../following/follower.ts'), loadTranscript()])
   try {
     return await openFollower(access, options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    // No request was made yet, so that the session is not to blame.
+    // If no request was made, the session service is not the cause.
     if (error.details.delivery === undefined && !error.details.deadline) throw error
     const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
     const { status, consequence } = error.details
-    // It says where the refused secret came from.
+    // The consequence names the source of the refused secret.
     const origin = refusesSecret(status) ? consequence : undefined
     const isLate = error.kind === 'stopped' && error.details.deadline
     const message = isLate
@@ -91,8 +94,9 @@ export async function openBefore(access: SessionAccess, options?: FollowOptions)
 }
 
 /**
- * What was sent, as a session will show it: what a body says, with the ids of the receipt. What is not an event is left out.
- * If the receipt names other events than the body, those of the receipt count.
+ * Returns the sent events in the form in which a session will show them: the events of the body with the ids
+ * of the receipt. Values that are not events are dropped. If the receipt lists other events than the body,
+ * the receipt counts.
  */
 export function sentEvents(body: Uint8Array, receipt: readonly SessionEvent[]): SessionEvent[] {
   const given = eventsOf(body)
@@ -106,20 +110,20 @@ function eventsOf(body: Uint8Array): SessionEvent[] {
   return (Array.isArray(events) ? events : []).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
 }
 
-/** A failure that came after the events were accepted must not look like a reason to send them again. */
+/** A failure after acceptance must not look like a reason to send the events again. */
 function afterAcceptance(error: CliError, command: string): CliError {
   const known = { sent: 'yes', retry: 'never' } as const
   if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
   if (error.kind === 'file')
     return error.with({ ...known, consequence: `${accepted}, only the output failed` })
-  // The session is gone.
+  // The session no longer exists.
   if (error.details.status === 404) return error.with({ ...known, consequence: accepted })
   const way = `${accepted}; to follow the session: ${command}`
   const { rawBody: __, retryAfter: ___, consequence = way, ...details } = error.details
   if (error.kind === 'stopped') return error.with({ ...known, consequence })
   const doubtful = { sent: 'yes', retry: 'look-first' } as const
   if (error.kind === 'response' || isToldForGood(error)) return error.with({ ...doubtful, consequence })
-  // Any other kind would mean that the command can be run again, now or after a fix.
+  // Any other kind would mean that the command may be run again.
   const message = `the session could not be followed: ${error.message}`
   return new CliError('response', message, { ...details, ...doubtful, consequence: way })
 }

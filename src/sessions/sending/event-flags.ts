@@ -6,7 +6,7 @@ import { usageError } from '../../errors.ts'
 import type { Input } from '../../io/input.ts'
 import { parseGivenJson } from '../../wire/json/parse.ts'
 
-/** An event flag as it was given. */
+/** An event flag from the command line. */
 export interface EventFlag {
   name: string
   value: string
@@ -27,14 +27,14 @@ const flags: [name: string, value: string, about: string][] = [
   ['event', '<json>', 'any event, sent unchanged, or @FILE'],
 ]
 
-/** The names of all event flags. */
+/** Names of all event flags. */
 export const eventFlagNames: readonly string[] = flags.map(([name]) => name)
 
-/** Whether the flag's value is stdin's text. */
+/** Returns whether the flag reads stdin. */
 export const asksForStdin = ({ name, value }: EventFlag): boolean =>
   value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))
 
-/** The flags for events, and `-f`. A command with many others does not list them in its help. */
+/** The event flags and `-f`. Commands with many other flags hide them in their help. */
 export const eventFlags = ({ isListed = true } = {}): Option[] => [
   ...flags.map(([name, value, about]) => {
     const spelled = `--${name}${value ? ` ${value}` : ''}`
@@ -44,7 +44,7 @@ export const eventFlags = ({ isListed = true } = {}): Option[] => [
   new FileFlag('-f, --file <file>', 'add a text, image or PDF file, or - for stdin').argParser(appendValue),
 ]
 
-/** Those for events that were given, in the order written. */
+/** Returns the event flags of the command line, in the order written. */
 export const givenEventFlags = ({ flags: { given } }: Pick<Context, 'flags'>): EventFlag[] =>
   given
     .map(({ flag, value = '' }) => ({ name: flag.slice(2), value }))
@@ -57,7 +57,7 @@ export type EventBlock =
 
 const fileKinds: FileKinds = { mimeTypes: /^image\/|^application\/pdf$/, description: 'an image or PDF file' }
 
-/** Reads files into blocks of a message: text with the file's name before it, any other with its bytes as base64. */
+/** Reads files as blocks of a message: text with the file's name before it, other types as base64. */
 export async function readFileBlocks(input: Input, paths: readonly string[] = []): Promise<EventBlock[]> {
   const blocks: EventBlock[] = []
   for (const path of paths) {
@@ -71,15 +71,15 @@ export async function readFileBlocks(input: Input, paths: readonly string[] = []
 }
 
 /**
- * The events of the flags, each as JSON, in the order they were written, then a message of these blocks, then `--system`.
- * Throws a usage error.
+ * Returns the events of the flags in the order written, each as JSON, then a message of these blocks, then
+ * `--system`. Throws a usage error.
  */
 export async function readEventFlags(
   input: Input,
   given: EventFlag[],
   content: readonly EventBlock[],
 ): Promise<string[]> {
-  /** Of an outcome the fields, each as JSON: other flags may add to it. */
+  /** An outcome is a map of its fields to JSON, because later flags may add fields. */
   const events: (string | Map<string, string>)[] = []
   for (const flag of given.filter(({ name }) => name !== 'system')) {
     const { name, value } = flag
@@ -112,7 +112,7 @@ function requireDigits(value: string): string {
   throw usageError(`--max-iterations must be a whole number, not '${value}'`)
 }
 
-/** As JSON; one that was given as JSON as it was spelled. */
+/** Returns the event as JSON. `--event` keeps its source text. */
 async function toEvent(input: Input, { name, value }: EventFlag): Promise<string> {
   const read = (text: string) => input.readFlagValue(text, `--${name}`)
   if (name === 'event') return checkJson(await read(value))

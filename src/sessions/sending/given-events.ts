@@ -6,30 +6,32 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { createEventsCheck, type EventProblem } from '../../wire/sessions/send-events.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 
-/** Events as they were given, each spelled as it was: one a line, or as one body. */
+/** Events from the user with their source texts: one per line, or in one body. */
 export type GivenEvents = {
-  /** What it was read from, for messages. */
+  /** Name of the source, for messages. */
   name: string
-  /** The place of a field of `events[index]`: by its line, if they came one a line. */
+  /** Returns the place of a field of `events[index]`, by its line if there is one event per line. */
   placeOf(index: number, field: string): string
 } & ({ lines: string[] } | EventsOfBody)
 
-/** A body `{"events": […]}`, with all its other fields. `isList` says whether its `events` are a list, as they have to be. */
+/** A body `{"events": […]}` with its other fields. `isList`: its `events` are a list, as required. */
 interface EventsOfBody {
   body: string
   isList: boolean
 }
 
-/** Is given each event's value as it is read: to keep them all would take several times the memory of their text. */
+/**
+ * Receives each event while it is read. Keeping all values would take several times the memory of their text.
+ */
 export type Visit = (event: unknown) => void
 
 interface EventsReading {
   visit?: Visit | undefined
-  /** What is said of a text that is not JSON at all. */
+  /** Hint for a text that is not JSON. */
   hint?: string
 }
 
-/** Reads the events of a file, or for `-` of stdin. Throws a usage error if there are none. */
+/** Reads the events of a file, or of stdin for `-`. Throws a usage error if there are none. */
 export async function readGiven(
   input: Context['input'],
   path: string,
@@ -42,8 +44,8 @@ export async function readGiven(
 }
 
 /**
- * Reads events in any form in which they are given: `{"events":[…]}`, a list, one event, or one event a line. Throws
- * a usage error that names the line of a text that is not JSON.
+ * Parses events in any accepted form: `{"events":[…]}`, a list, one event, or one event per line. Throws a
+ * usage error that names the line of a text that is not JSON.
  */
 export async function parseGiven(
   text: string,
@@ -58,7 +60,7 @@ export async function parseGiven(
     return { name, body, isList, placeOf: placeInList }
   }
   const lines: string[] = []
-  /** Of each line, from 1; blank ones are left out. */
+  /** Line numbers of the events, from 1. Blank lines are skipped. */
   const numbers: number[] = []
   for (const [index, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue
@@ -76,19 +78,19 @@ export async function parseGiven(
     const problem = `${name}: not valid JSON: ${describeJsonError(text)}`
     throw usageError(hint === undefined ? problem : `${problem}; ${hint}`)
   }
-  // What flags add comes after the lines.
+  // Events from flags follow the lines.
   const placeOf = (index: number, field: string) =>
     index < lines.length ? `line ${numbers[index]}${field ? `: ${field}` : ''}` : placeInList(index, field)
   return { name, lines, placeOf }
 }
 
-/** The text of each event, on one line. */
+/** Returns the source text of each event, on one line. */
 export const textsOf = (given: GivenEvents): string[] =>
   'lines' in given ? given.lines : listElements(given.body, 'events')
 
 /**
- * The events of a record. Those of a page of the service, which has no type, are one level deeper. Throws a usage error that
- * names what is not an event.
+ * Yields recorded events. A page of the service has no `type`; its events are one level deeper. Throws a
+ * usage error that names a value that is not an event.
  */
 export function* recordedEvents(given: GivenEvents): Generator<EventItem> {
   for (const [index, text] of textsOf(given).entries()) {
@@ -104,7 +106,10 @@ export function* recordedEvents(given: GivenEvents): Generator<EventItem> {
   }
 }
 
-/** Whether the first line is a value by itself, with more after it: then the text as a whole is not one. */
+/**
+ * Returns whether the first line is a complete value and more lines follow. Then the text as a whole is not
+ * JSON.
+ */
 function hasOneEachLine(text: string): boolean {
   const newline = text.indexOf('\n')
   return (
@@ -116,7 +121,7 @@ function hasOneEachLine(text: string): boolean {
 
 const placeInList = (index: number, field: string): string => `events[${index}]${field ? `.${field}` : ''}`
 
-/** The body of events that are one JSON text, and its `events`. */
+/** Returns the body of events in one JSON text, and its `events`. */
 function bodyOf(text: string, value: unknown): { body: string; events: unknown } {
   if (Array.isArray(value)) return { body: `{"events":${text.trim()}}`, events: value }
   if (isObject(value) && Object.hasOwn(value, 'events')) return { body: text, events: value.events }
@@ -154,7 +159,7 @@ export function createReview() {
   }
 }
 
-/** The same for events that are all there. Throws a usage error. */
+/** Checks a complete list of events. Throws a usage error. */
 export function checkEvents(events: Iterable<unknown>, given?: GivenEvents): void {
   const review = createReview()
   for (const event of events) review.add(event)

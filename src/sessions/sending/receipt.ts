@@ -10,15 +10,15 @@ import { EventsReceipt, type SessionEvent } from '../../wire/sessions/session-ev
 import { createRowPrinter, printIds } from '../listing/rows.ts'
 
 export interface ReceiptOptions {
-  /** With `--raw` it is printed as it is. */
+  /** With `--raw` the receipt is printed unchanged. */
   isPrinted?: boolean
-  /** Called once it is certain, before anything else can fail. */
+  /** Called as soon as acceptance is certain, before anything else can fail. */
   onAccepted?(): void
 }
 
 /**
- * Reads the response to events that were sent. An empty one with any 2xx is enough; any other has to be a receipt, since a
- * login page has status 200 too. Throws a `CliError`.
+ * Reads the response to sent events. With any 2xx, an empty body counts as accepted. Any other body must be a
+ * receipt, because a login page has status 200, too. Throws a `CliError`.
  */
 export async function readReceipt(
   { flags, output }: Context,
@@ -56,7 +56,7 @@ export async function readReceipt(
   return parsed.data?.data ?? []
 }
 
-/** Prints the accepted events, but with `--raw` nothing more. */
+/** Prints the accepted events. With `--raw` they were printed before. */
 export async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
   const { flags, output } = context
   if (ids) await printIds(context, events)
@@ -69,13 +69,16 @@ const incomplete = ({ status }: HttpResponse, why: string) =>
     consequence: 'do not send it again',
   })
 
-/** What came instead of a receipt: nobody knows whether the service got the event, unless the response says it. */
+/**
+ * Returns the failure for a response that is not a receipt. Unless the response says so, it does not prove
+ * whether the service accepted the events.
+ */
 const notReceipt = ({ status }: HttpResponse, body: unknown, why: string): CliError =>
   unexpectedBodyFailure(body, `the response (${status}) is not a receipt: it ${why}`)
 
-/** A response without a type counts as JSON. */
+/** A response without a content type counts as JSON. */
 const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>
   type === '' || /\bjson\b/i.test(type)
 
-/** Whether a text that is not JSON, or was cut, begins like a receipt. */
+/** Returns whether a text that is not valid JSON, or was cut, begins like a receipt. */
 const beginsAsReceipt = (text: string) => /^\s*\{\s*"data"\s*:\s*\[/.test(text)

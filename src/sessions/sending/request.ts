@@ -14,8 +14,8 @@ export interface EventsOptions {
 }
 
 /**
- * Makes the request's body: the events of `-i` or stdin, then those of flags and words, each spelled as it was given.
- * Returns nothing if no event is given at all. Throws a usage error that names every problem.
+ * Builds the request's body from the events of `-i` or stdin, then of flags and words, each with its source
+ * text. Returns nothing if there is no event at all. Throws a usage error that lists every problem.
  */
 export async function readEvents(
   context: Context,
@@ -47,7 +47,9 @@ export async function readEvents(
   return Buffer.from(createBodyText(() => join(given, added)))
 }
 
-/** The same; without anything else the events are stdin's. Throws a usage error if there are none. */
+/**
+ * Like `readEvents`, but reads stdin if there is no other input. Throws a usage error if there are no events.
+ */
 export async function requireEvents(
   context: Context,
   options: EventsOptions,
@@ -95,7 +97,7 @@ function looksLikeEvents(text: string): boolean {
   return isObject(first) && (typeof first.type === 'string' || Array.isArray(first.events))
 }
 
-/** The body with all of the events. */
+/** Returns the body with all events. */
 function join(given: GivenEvents | undefined, added: readonly string[]): string {
   if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...added].join(',\n')}]}`
   return editJson(

@@ -1,6 +1,6 @@
 import { didYouMean } from '../../argv/spelling.ts'
 
-/** The beta identifiers of the session service (session events, 9.3). */
+/** Documented beta identifiers (session events, 9.3). */
 export const betas = [
   'message-batches-2024-09-24',
   'prompt-caching-2024-07-31',
@@ -50,14 +50,14 @@ export const betas = [
   'compact-2026-09-04',
 ]
 
-/** The characters of a beta: a comma would divide it in the header. */
+/** Characters of a beta. A comma would split it in the header. */
 export const betaForm = /^[!-+\--~]+$/
 
-/** Returns a message about the first beta that the specification does not list. */
+/** Returns a message about the first undocumented beta. */
 export function findUndocumentedBeta(ids: readonly string[]): string | undefined {
   const id = ids.find((each) => !betas.includes(each))
   if (id === undefined) return undefined
-  // Users remember a beta's name and have to look up its date.
+  // Users often remember a beta's name without its date.
   const latest = betas.findLast((known) => known.replace(/-\d{4}-\d\d-\d\d$/, '') === id)
   const meant = latest ? ` (did you mean ${latest}?)` : didYouMean(id, betas)
   return `there is no documented beta '${id}'${meant}; --no-validate accepts it`

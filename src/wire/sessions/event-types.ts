@@ -1,6 +1,6 @@
 import { didYouMean } from '../../argv/spelling.ts'
 
-/** The types of events that a client may send (session events, 2.2). */
+/** Types of events that a client may send (session events, 2.2). */
 export const sentTypes = [
   'user.message',
   'user.interrupt',
@@ -13,7 +13,7 @@ export const sentTypes = [
 
 export type SentType = (typeof sentTypes)[number]
 
-/** The documented types of events that a service makes (public clients, 4 and 10). A service may have others. */
+/** Documented types of events from the service (public clients, 4 and 10). A service may have others. */
 const madeTypes = [
   'agent.message',
   'agent.thinking',
@@ -52,7 +52,10 @@ const madeTypes = [
 
 export const eventTypes: readonly string[] = [...sentTypes, ...madeTypes]
 
-/** The known type that an unknown one most likely means, as `didYouMean` says it; it may lack words of the known one. */
+/**
+ * Suggests the known type closest to an unknown one, in the form of `didYouMean`. The unknown type may lack
+ * words of the known one.
+ */
 export function nearestType(type: string): string {
   const words = type.toLowerCase().split(/[._]/)
   const fuller = eventTypes.find((known) => words.every((word) => known.split(/[._]/).includes(word)))

@@ -11,7 +11,10 @@ export interface EventItem {
   text: string
 }
 
-/** Reads one page of a list, or a list without pages, up to the first element that is not an event. Throws a `CliError`. */
+/**
+ * Reads one page of a list, or a list without pages, up to the first element that is not an event. Throws a
+ * `CliError`.
+ */
 export function readEventsPage(text: string) {
   const { data, texts, statesNext, next } = readPage(text, 'the list of events')
   const items: EventItem[] = []
@@ -22,7 +25,7 @@ export function readEventsPage(text: string) {
       const refuse = (): Cursor | undefined => {
         throw failure
       }
-      // What is whole is given first.
+      // The complete events come first.
       return { items, statesNext: true, next: refuse }
     }
   }
@@ -30,8 +33,8 @@ export function readEventsPage(text: string) {
 }
 
 /**
- * Reads one event of a stream, which may be named `error` instead of saying so. Throws a `CliError`: for an error that
- * does not pass one of its type, else one of kind `response`.
+ * Reads one event of a stream. The event's `event:` line may say `error` instead of its JSON. Throws a
+ * `CliError`: for a permanent error by its type, otherwise of kind `response`.
  */
 export function readEventItem(data: string, name = ''): EventItem {
   const value = name === 'error' ? readErrorEvent(data) : parseReceived(data, 'an event of the stream')
@@ -47,7 +50,10 @@ function readEvent(value: unknown, what: string): SessionEvent {
 
 const permanent: readonly FailureKind[] = ['credentials', 'refused', 'payment']
 
-/** Whether a service told an error that does not pass in a stream, or in place of one: its kind says why following ended. */
+/**
+ * Returns whether a service sent a permanent error in a stream or instead of one. The error's kind says why
+ * following ended.
+ */
 export const isToldForGood = ({ kind, details: { isPermanent, status = 200 } }: CliError): boolean =>
   isPermanent === true && status < 300 && permanent.includes(kind)
 
@@ -57,7 +63,7 @@ function streamFailure(value: unknown): CliError {
   const message = 'the stream of events ended with an error'
   return new CliError(isPermanent ? kind : 'response', message, {
     ...details,
-    // The message says that already.
+    // The message already says so.
     isErrorInSuccess: false,
     sent: 'yes',
     isPermanent,

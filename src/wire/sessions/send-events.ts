@@ -3,18 +3,20 @@ import { maxCountedProblems } from '../../errors.ts'
 import * as z from '../zod.ts'
 import { type SentType, sentTypes } from './event-types.ts'
 
-// zod counts characters, as the page does: an emoji is one.
+// zod counts characters, as the specification does: an emoji counts as one.
 const filled = z.lazily(() => z.minLength(1, 'must not be empty'))
 
-/** The id of a tool use (session events, 8). */
+/** Id of a tool use (session events, 8). */
 export const ToolUseId = z.lazily(() => z.string().check(filled(), z.maxLength(128)))
 
 export const longestDenyMessage = 10_000
 
-/** Why a tool use is denied (session events, 8). */
+/** Reason for a denial (session events, 8). */
 export const DenyMessage = z.lazily(() => z.string().check(z.maxLength(longestDenyMessage)))
 
-/** A text block is checked; a block of another type, which the specification does not show, is accepted. */
+/**
+ * Text blocks are checked. Blocks of other types are accepted, because the specification does not show them.
+ */
 const ContentBlock = z.lazily(() =>
   z.looseObject({ type: z.string(), text: z.optional(z.unknown()) }).check(
     z.check(({ value, issues }) => {
@@ -32,7 +34,7 @@ const TextBlock = z.lazily(() =>
   }),
 )
 
-/** For a check that runs even if the value itself is wrong, so that all problems are shown at once. */
+/** Runs a check even if the value itself is invalid, so all problems are listed at once. */
 const always = () => true
 
 const event = <T extends SentType, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
@@ -77,7 +79,10 @@ const EventParameters = z.lazily(() =>
 )
 type EventParameters = z.infer<ReturnType<typeof EventParameters>>
 
-/** Whether it is a valid event of the most frequent kind. It needs no schema, which would copy it. */
+/**
+ * Returns whether an event is a valid plain text message, the most frequent kind. Needs no schema, which
+ * would copy the event.
+ */
 function isPlainMessage(event: unknown): boolean {
   const { type, content } = (event ?? {}) as { type?: unknown; content?: unknown }
   if (type !== 'user.message' || !Array.isArray(content) || content.length !== 1) return false
@@ -103,16 +108,16 @@ const documentedRanges = z.lazily(
 const allowedBefore = ['user.message', 'user.tool_result', 'user.custom_tool_result']
 
 export interface EventProblem {
-  /** Begins with the event's index; empty for the whole list. */
+  /** Begins with the event's index. Empty for the whole list. */
   path: PropertyKey[]
   message: string
-  /** The service may have the type all the same. */
+  /** The service may know the type. */
   isUnknownType?: boolean
 }
 
 /**
- * Checks the events of one request by every rule of session events, 2.2, 4.1 and 8: one by one, so that none has to be
- * kept.
+ * Checks the events of one request by every rule of session events, 2.2, 4.1 and 8. One event at a time, so
+ * none must be kept in memory.
  */
 export function createEventsCheck() {
   const problems: EventProblem[] = []
@@ -147,7 +152,7 @@ export function createEventsCheck() {
       type = (event as { type?: unknown } | null | undefined)?.type
       count++
     },
-    /** All problems, or one more than `maxCountedProblems`. */
+    /** Returns all problems, or `maxCountedProblems` plus one. */
     end(): EventProblem[] {
       if (count === 0) return [{ path: [], message: 'must have at least one event' }]
       if (type === 'system.message' && !allowedBefore.includes(typeBefore as string)) {

@@ -2,7 +2,7 @@ import { isObject } from '../json/parse.ts'
 import { describeError } from '../problem/problem.ts'
 import * as z from '../zod.ts'
 
-/** An event as the service sends it. Only fields that are printed or followed are read, and any type is accepted. */
+/** An event from the service. The schema lists only fields that parley reads, and accepts any type. */
 export const SessionEvent = z.looseObject({
   id: z.catch(z.optional(z.string()), undefined),
   type: z.string(),
@@ -10,10 +10,10 @@ export const SessionEvent = z.looseObject({
 })
 export type SessionEvent = z.infer<typeof SessionEvent>
 
-/** The answer to sending events (session events, 2.3; public clients, 1). */
+/** The response to sent events (session events, 2.3; public clients, 1). */
 export const EventsReceipt = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
 
-/** A text that says something. */
+/** Returns a text that is not empty. */
 const filled = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined
 
@@ -21,7 +21,7 @@ const fieldsOf = (value: unknown): Record<string, unknown> => (isObject(value) ?
 
 interface StopReason {
   type?: string
-  /** The events that wait. */
+  /** Ids of the tool uses that wait. */
   eventIds?: string[]
   /** Entries of the list that are not ids. */
   oddIds?: unknown[]
@@ -44,7 +44,7 @@ export function readStopReason({ stop_reason: reason }: SessionEvent): StopReaso
   }
 }
 
-/** What a service says of a stop, such as a refusal, beside the reason or in it (public clients, 4). */
+/** Reads details of a stop, such as a refusal, next to the reason or inside of it (public clients, 4). */
 export function readStopDetails({ stop_details: beside, stop_reason: reason }: SessionEvent): {
   category?: string
   explanation?: string
@@ -53,13 +53,16 @@ export function readStopDetails({ stop_details: beside, stop_reason: reason }: S
   return { category: filled(category), explanation: filled(explanation) }
 }
 
-/** The error of a `session.error`, a `workflow_run.error` or a workflow run's result (public clients, 4 and 10). */
+/**
+ * Reads the error of a `session.error`, a `workflow_run.error` or a workflow run's result (public clients, 4
+ * and 10).
+ */
 export function readError(error: unknown): {
   type?: string
   message?: string
-  /** The MCP server that the error is about. */
+  /** The MCP server of the error. */
   server?: string
-  /** The service does not retry by itself any more. */
+  /** The service no longer retries by itself. */
   isFinal: boolean
 } {
   const { type, mcp_server_name: server, retry_status: retry } = fieldsOf(error)
@@ -73,7 +76,7 @@ export function readError(error: unknown): {
   }
 }
 
-/** How a workflow run ended, as `workflow_run.status_ended` shows it (public clients, 10). */
+/** Reads the result of a workflow run from `workflow_run.status_ended` (public clients, 10). */
 export function readRunResult({ result }: SessionEvent): { type?: string; message?: string } {
   if (typeof result === 'string') return { type: filled(result) }
   const { type, error } = fieldsOf(result)
@@ -81,66 +84,77 @@ export function readRunResult({ result }: SessionEvent): { type?: string; messag
 }
 
 /**
- * Why the service itself refused a tool use (public clients, 10). Absent if it did not refuse the tool use; empty if it
- * gives no reason.
+ * Returns why the service itself refused a tool use (public clients, 10): `undefined` if it did not refuse
+ * it, empty without a reason.
  */
 export function readRefusal(event: SessionEvent): string | undefined {
   if (!isToolUse(event) || event.evaluated_permission !== 'deny') return undefined
   return filled(fieldsOf(fieldsOf(event.evaluation).evaluated_permission).reason_code) ?? ''
 }
 
-/** The blocks of an event's content, which is a list of them or a text. */
+/** Returns the blocks of an event's content, which is a list of blocks or a text. */
 function blocksOf({ content }: SessionEvent): Record<string, unknown>[] {
   if (typeof content === 'string') return [{ text: content }]
   return Array.isArray(content) ? content.filter(isObject) : []
 }
 
-/** The text in an event's content. */
+/** Returns the text of an event's content. */
 export const readText = (event: SessionEvent): string =>
   blocksOf(event)
     .map(({ text }) => filled(text) ?? '')
     .join('')
 
-/** The same, with a mark for each part that the service has removed. */
+/** Returns the text of an event's content with a mark for each redacted block. */
 export const readMarkedText = (event: SessionEvent): string =>
   blocksOf(event)
     .map(({ type, text }) => (type === 'redacted' ? '[redacted]' : (filled(text) ?? '')))
     .join('')
 
-/** The same for a row of a table: texts are parted by a blank, and a block of another kind is named, such as `[image]`. */
+/**
+ * Returns an event's content for a table row: texts separated by a blank, other blocks by name, such as
+ * `[image]`.
+ */
 export const describeContent = (event: SessionEvent): string =>
   blocksOf(event)
     .map(({ type, text }) => (typeof text === 'string' ? text : `[${filled(type) ?? 'unknown'}]`))
     .join(' ')
 
-/** Returns whether the service has removed a part of an event's content (public clients, 10). */
+/** Returns whether an event's content has a redacted block (public clients, 10). */
 export const isRedacted = (event: SessionEvent): boolean =>
   blocksOf(event).some(({ type }) => type === 'redacted')
 
-/** A piece of an event that follows whole (recorded, 6): it has no id, and is not an event of its own. */
+/**
+ * Returns whether an event is a preview of an event that follows whole (recorded, 6). A preview has no id.
+ */
 export const isPiece = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')
 
-/** Whether it is about the session itself, and not about one of its further threads. */
+/** Returns whether an event belongs to the main thread. */
 export const isOfMainThread = ({ session_thread_id: thread }: SessionEvent): boolean =>
   thread === undefined || thread === null || thread === ''
 
-/** Whether the session stops with this event, for now or for good. */
+/** Returns whether the session stops with this event, temporarily or permanently. */
 export const isStop = (event: SessionEvent): boolean =>
   /^session\.(status_idle|status_terminated|deleted)$/.test(event.type) && isOfMainThread(event)
 
-/** Whether an agent works from this event on: it was sent by a client, or says so. An interrupt starts no work. */
+/**
+ * Returns whether an agent works after this event: a client sent it, or it says so. An interrupt starts no
+ * work.
+ */
 export const isWork = ({ type }: SessionEvent): boolean =>
   type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
 
-/** Fields with which an answer or a result names its tool use. */
+/** Fields by which an answer or a result names its tool use. */
 export const answerFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
 
-/** Types of events after which a tool use needs no answer: what a client says, and what the service says ran. */
+/**
+ * Returns whether after events of this type a tool use needs no answer: a client's decision or result, or the
+ * service's own result.
+ */
 export const isAnswer = (type: string) =>
   /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^agent\.(mcp_)?tool_result$/.test(type)
 
-/** The tool use whose decision or result an event is. */
+/** Returns the id of the tool use to which an event is the decision or result. */
 export function answeredId(event: SessionEvent): string | undefined {
   const ids = isAnswer(event.type) ? answerFields.map((field) => event[field]) : []
   return ids.find((each): each is string => typeof each === 'string')

@@ -1,7 +1,7 @@
 import * as z from '../zod.ts'
 import { EventList } from './send-events.ts'
 
-/** Whole minor units of a currency, as text: `"187"` and `"USD"` are $1.87 (public clients, 9). */
+/** Amount in minor units of a currency, as text: `"187"` and `"USD"` mean $1.87 (public clients, 9). */
 const Money = z.looseObject({
   amount: z.string().check(z.refine((text) => /^\d{1,18}$/.test(text), 'must be whole minor units, as text')),
   currency: z.string(),
@@ -9,10 +9,10 @@ const Money = z.looseObject({
 
 const SessionBudget = z.looseObject({ type: z.literal('limit'), max_list_cost: Money })
 
-/** The most events that a session is made with. */
+/** Maximum number of events with which a session can be created. */
 const mostEvents = 50
 
-/** The body that makes a session (public clients, 9). */
+/** The body that creates a session (public clients, 9). */
 export const CreateSession = z.looseObject({
   budget: z.nullish(SessionBudget),
   initial_events: z.optional(

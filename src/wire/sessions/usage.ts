@@ -1,19 +1,22 @@
 import { isObject } from '../json/parse.ts'
 import { readTokenCounts, type TokenCounts } from '../token-count.ts'
 
-/** Whole minor units of a currency: 187 of `USD` are $1.87. */
+/** Amount in minor units of a currency: 187 and `USD` mean $1.87. */
 export interface Money {
   amount: bigint
   currency: string
 }
 
-/** What a session, or one request of its agent, has used, as far as the service tells (public clients, 9). */
+/** Reported usage of a session, or of one model request (public clients, 9). */
 export interface SessionUsage {
   tokens: TokenCounts
   cost?: Money | undefined
 }
 
-/** Reads the `usage` of a session or of a `session.usage`, or a `model_usage`; `undefined` if it tells nothing. */
+/**
+ * Reads the `usage` of a session or a `session.usage`, or a `model_usage`. Returns `undefined` if it has no
+ * known field.
+ */
 export function readUsage(value: unknown): SessionUsage | undefined {
   if (!isObject(value)) return undefined
   const told = Object.entries(readTokenCounts(value)).filter(([, count]) => count !== undefined)
@@ -21,7 +24,7 @@ export function readUsage(value: unknown): SessionUsage | undefined {
   return told.length > 0 || cost ? { tokens: Object.fromEntries(told), cost } : undefined
 }
 
-/** Reads `{"amount":"187","currency":"USD"}`; an amount that is not whole is unknown. */
+/** Reads `{"amount":"187","currency":"USD"}`. An amount that is not whole counts as unknown. */
 function readMoney(value: unknown): Money | undefined {
   if (!isObject(value)) return undefined
   const { amount, currency } = value
@@ -30,6 +33,6 @@ function readMoney(value: unknown): Money | undefined {
   return isAmount && isCurrency ? { amount: BigInt(amount), currency: currency.toUpperCase() } : undefined
 }
 
-/** The cap of a session's `budget`. */
+/** Reads the maximum list cost of a session's `budget`. */
 export const readBudget = (value: unknown): Money | undefined =>
   isObject(value) ? readMoney(value.max_list_cost) : undefined
