@@ -27,7 +27,7 @@ test('what was measured takes the place of the table, a column for each Node; wh
       '|---|---|---|---|---|',
       '| `chat` | a script | 1.6 x; 1.4 x | 1.50 x | **1.70 x** |',
       '',
-      'What is over',
+      'Bold rows',
     ].join('\n'),
   )
   expect(written).toContain(' On 2027-01-02, with curl $& and jq 2, ')
