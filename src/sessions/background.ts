@@ -27,7 +27,7 @@ export class Background {
   readonly #runs = new Map<string, WorkflowRun & { isIdle: boolean }>()
   readonly #endedRuns = new Set<string>()
   /** A workflow run has ended, and the session was not idle since: the agent is going to read the result. */
-  #hasUnreadResult = false
+  hasUnreadResult = false
 
   add(event: SessionEvent): void {
     const { type } = event
@@ -37,7 +37,7 @@ export class Background {
 
   /** The session is idle: none of its own threads works. A thread of a workflow run may. */
   addIdle(): void {
-    this.#hasUnreadResult = false
+    this.hasUnreadResult = false
     for (const [id, thread] of this.#threads) {
       if (thread.run === undefined) thread.isRunning = false
       this.#forgetIdle(id, thread)
@@ -80,7 +80,7 @@ export class Background {
 
   /** The agent answers later without input: a workflow run is open, or the agent has not read its result. */
   get isOpen(): boolean {
-    return this.#hasUnreadResult || this.#runs.size > 0
+    return this.hasUnreadResult || this.#runs.size > 0
   }
 
   /**
@@ -126,7 +126,7 @@ export class Background {
     if (type === 'workflow_run.status_ended') {
       this.#runs.delete(id)
       this.#endedRuns.add(id)
-      this.#hasUnreadResult = true
+      this.hasUnreadResult = true
       for (const [thread, { run }] of this.#threads) if (run === id) this.#threads.delete(thread)
       return
     }

@@ -215,14 +215,14 @@ export class SessionState {
 
   /** `undefined` while the agent works, or has received something to work on. */
   get stop(): Stop | undefined {
-    const { isAtRest, end, error, idle, interrupted, missed, budget, details, background } = this.#fold
+    const { isAtRest, end, error, idle, interrupted, missed, budget, details } = this.#fold
     if (!isAtRest) return undefined
     if (end !== undefined) return { kind: 'ended', reason: end, why: error }
     const { type, eventIds } = idle ?? {}
     const ids = [...new Set([...this.unlisted, ...this.pending])]
     // The specification shows `event_ids` without a type, so the ids wait whatever the type is.
     if (!isStuck(type) && ids.length > 0)
-      return this.#isAttended || background.canContinue ? undefined : { kind: 'waiting', ids }
+      return this.#isAttended || this.#continuesBesides(type) ? undefined : { kind: 'waiting', ids }
     if (type === 'requires_action' && eventIds?.some((id) => interrupted.has(id)))
       return { kind: 'done', reason: 'interrupted' }
     // Everything that it waited for is answered: the agent continues.
@@ -343,6 +343,12 @@ export class SessionState {
 
   #hasThreadEnded(id: string): boolean {
     return this.#fold.background.hasEnded(id, this.#toolUses.get(id)?.thread)
+  }
+
+  /** Returns whether something else continues while tool uses wait. */
+  #continuesBesides(reason: string | undefined): boolean {
+    const { background, isHalted } = this.#fold
+    return background.canContinue || (background.hasUnreadResult && reason !== 'requires_action' && !isHalted)
   }
 
   /** After an interrupt the workflow runs may never end. */

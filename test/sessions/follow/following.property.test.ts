@@ -72,8 +72,10 @@ async function followByList(exchange: Exchange, timers: Timers, isSent: boolean)
           JSON.stringify(event.content) === JSON.stringify(content)
         : event.id === sent
     const start = isSent ? all.findIndex(isSame) : -1
-    const isOver = /idle$|terminated$|deleted$/.test(all.at(-1)?.type ?? '')
-    if (isOver && !(isSent && start < 0)) {
+    const isOver = /^session\.(status_idle|status_terminated|deleted)$/.test(all.at(-1)?.type ?? '')
+    const runs = all.filter(({ type }) => type === 'workflow_run.created').length
+    const ended = all.filter(({ type }) => type === 'workflow_run.status_ended').length
+    if (isOver && runs === ended && !(isSent && start < 0)) {
       return all
         .slice(start + 1)
         .map(({ id }) => id)

@@ -34,6 +34,8 @@ const doings = fc.array(
     'says in a thread',
     'thinks',
     'uses a tool',
+    'uses a tool in a thread',
+    'runs a workflow',
     'is rescheduled',
     'fails',
     'is new',
@@ -52,6 +54,24 @@ function act(doing: Doing, id: string): Event[] {
   if (doing === 'is rescheduled') return [{ id, type: 'session.status_rescheduled' }]
   if (doing === 'fails')
     return [{ id, type: 'session.error', error: { message: 'once', retry_status: { type: 'retrying' } } }]
+  if (doing === 'uses a tool in a thread') {
+    const thread = { session_thread_id: `${id}th` }
+    const waits = { stop_reason: { type: 'requires_action', event_ids: [id] } }
+    return [
+      { id: `${id}c`, type: 'session.thread_created', ...thread },
+      { id, type: 'agent.tool_use', name: 'bash', input: {}, ...thread },
+      { id: `${id}w`, type: 'session.thread_status_idle', ...thread, ...waits },
+      { id: `${id}t`, type: 'session.thread_status_terminated', ...thread },
+    ]
+  }
+  if (doing === 'runs a workflow') {
+    const run = { workflow_run_id: `${id}run` }
+    return [
+      { id, type: 'workflow_run.created', ...run },
+      { id: `${id}i`, ...idle({ stop_reason: { type: 'end_turn' } }) },
+      { id: `${id}e`, type: 'workflow_run.status_ended', ...run, result: { type: 'completed' } },
+    ]
+  }
   if (doing === 'is new') return [{ id, type: 'brand.new', [`__proto__`]: 1, id_of: 'nothing' }]
   return [
     { id, type: 'agent.tool_use', name: 'bash', input: { command: 'ls' } },
