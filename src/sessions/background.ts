@@ -1,13 +1,5 @@
 import { isOfMainThread, readStopReason, type SessionEvent } from '../wire/sessions/session-event.ts'
 
-interface Thread {
-  /** Id of the workflow run of the thread. */
-  run: string | undefined
-  /** Ids of the tool uses in the thread's last idle event. */
-  waiting: readonly string[]
-  isRunning: boolean
-}
-
 /** A workflow run that has not ended. */
 export interface WorkflowRun {
   id: string
@@ -19,13 +11,19 @@ export interface WorkflowRun {
  * wait independently of the main thread.
  */
 export class Background {
-  /** Threads that work or wait, and all of open workflow runs, by id. */
-  readonly #threads = new Map<string, Thread>()
+  /** Ids of the tool uses that the last idle event of each thread lists, by the thread's id. */
+  readonly #listed = new Map<string, readonly string[]>()
+  /** The thread of each listed tool use without an answer. */
+  readonly #waiting = new Map<string, string>()
   readonly #endedThreads = new Set<string>()
   /** Tool uses that waited when their thread ended. */
   readonly #abandoned = new Set<string>()
   readonly #runs = new Map<string, WorkflowRun & { isIdle: boolean }>()
   readonly #endedRuns = new Set<string>()
+  /** The workflow run of each thread that has one. */
+  readonly #runOfThread = new Map<string, string>()
+  /** Threads of workflow runs that work. */
+  readonly #working = new Set<string>()
   /** A workflow run has ended, and the session was not idle since: the agent is going to read the result. */
   hasUnreadResult = false
 
@@ -35,38 +33,42 @@ export class Background {
     if (type.startsWith('workflow_run.')) this.#addRunEvent(event)
   }
 
-  /** The session is idle: none of its own threads works. A thread of a workflow run may. */
   addIdle(): void {
     this.hasUnreadResult = false
-    for (const [id, thread] of this.#threads) {
-      if (thread.run === undefined) thread.isRunning = false
-      this.#forgetIdle(id, thread)
-    }
   }
 
   /** Interrupts a thread, or all of them. Returns the ids of the tool uses that waited. */
   interrupt(event: SessionEvent): string[] {
-    const threads = [...this.#threads].filter(
-      ([id]) => isOfMainThread(event) || id === event.session_thread_id,
+    const isAll = isOfMainThread(event)
+    const ids = [...this.#waiting].flatMap(([id, thread]) =>
+      isAll || thread === event.session_thread_id ? [id] : [],
     )
-    const ids = threads.flatMap(([, { waiting }]) => waiting)
-    for (const [, thread] of threads) thread.waiting = []
+    for (const id of ids) this.#waiting.delete(id)
     return ids
   }
 
-  /** A waiting tool use has an answer, so its thread works again. Returns the open workflow run of the thread, if any. */
+  /**
+   * A tool use has an answer, so its thread works again. Returns the open workflow run of the thread, if it has one;
+   * `undefined` if no thread waited.
+   */
   answer(id: string): { run: string | undefined } | undefined {
-    const thread = [...this.#threads.values()].find(({ waiting }) => waiting.includes(id))
-    if (!thread) return undefined
-    thread.isRunning = true
-    const run = this.#runs.get(thread.run ?? '')
-    if (run) run.isIdle = false
-    return { run: run?.id }
+    const thread = this.#waiting.get(id)
+    if (thread === undefined) return undefined
+    this.#waiting.delete(id)
+    const run = this.#runs.get(this.#runOfThread.get(thread) ?? '')
+    if (!run) return { run: undefined }
+    this.#working.add(thread)
+    run.isIdle = false
+    return { run: run.id }
   }
 
-  /** The ids of the tool uses for which a thread is idle. They may have answers. */
-  get waiting(): string[] {
-    return [...this.#threads.values()].flatMap(({ waiting }) => waiting)
+  /** The ids of the tool uses for which a thread waits. */
+  get waiting(): Iterable<string> {
+    return this.#waiting.keys()
+  }
+
+  isWaitingFor(toolUse: string): boolean {
+    return this.#waiting.has(toolUse)
   }
 
   /** Returns whether the thread of a tool use has ended, so that no reply to the tool use has an effect. */
@@ -88,36 +90,33 @@ export class Background {
    * them works.
    */
   get canContinue(): boolean {
-    return [...this.#runs.values()].some(({ id, isIdle }) => {
-      const threads = [...this.#threads.values()].filter(({ run }) => run === id)
-      return (
-        !isIdle &&
-        (threads.some(({ isRunning }) => isRunning) || threads.every((each) => each.waiting.length === 0))
-      )
-    })
+    const runsOf = (threads: Iterable<string>) =>
+      new Set([...threads].map((thread) => this.#runOfThread.get(thread)))
+    const waiting = runsOf(this.#waiting.values())
+    const working = runsOf(this.#working)
+    return this.openRuns.some(
+      ({ id }) => !this.#runs.get(id)?.isIdle && (working.has(id) || !waiting.has(id)),
+    )
   }
 
   #addThreadEvent(event: SessionEvent): void {
     const { type, session_thread_id: id, workflow_run_id: run } = event
     if (typeof id !== 'string' || id === '' || this.#endedThreads.has(id)) return
-    const thread = this.#threads.get(id) ?? { run: undefined, waiting: [], isRunning: false }
-    this.#threads.set(id, thread)
-    if (typeof run === 'string' && run !== '') thread.run = run
-    if (type === 'session.thread_status_idle')
-      Object.assign(thread, { waiting: readStopReason(event).eventIds ?? [], isRunning: false })
-    else if (/^session\.thread_status_(running|rescheduled)$/.test(type))
-      Object.assign(thread, { waiting: [], isRunning: true })
-    else if (type === 'session.thread_status_terminated') {
-      for (const each of thread.waiting) this.#abandoned.add(each)
-      this.#threads.delete(id)
+    if (typeof run === 'string' && run !== '') this.#runOfThread.set(id, run)
+    const status = /^session\.thread_status_(.+)/.exec(type)?.[1]
+    if (status === undefined) return
+    const before = (this.#listed.get(id) ?? []).filter((each) => this.#waiting.get(each) === id)
+    for (const each of before) this.#waiting.delete(each)
+    this.#listed.delete(id)
+    this.#working.delete(id)
+    if (status === 'terminated') {
+      for (const each of before) this.#abandoned.add(each)
       this.#endedThreads.add(id)
-    }
-    this.#forgetIdle(id, thread)
-  }
-
-  /** A session may have many threads, one after the other. */
-  #forgetIdle(id: string, { run, waiting, isRunning }: Thread): void {
-    if (run === undefined && waiting.length === 0 && !isRunning) this.#threads.delete(id)
+    } else if (status === 'idle') {
+      const listed = readStopReason(event).eventIds ?? []
+      if (listed.length > 0) this.#listed.set(id, listed)
+      for (const each of listed) this.#waiting.set(each, id)
+    } else if (this.#runs.has(this.#runOfThread.get(id) ?? '')) this.#working.add(id)
   }
 
   #addRunEvent(event: SessionEvent): void {
@@ -127,7 +126,6 @@ export class Background {
       this.#runs.delete(id)
       this.#endedRuns.add(id)
       this.hasUnreadResult = true
-      for (const [thread, { run }] of this.#threads) if (run === id) this.#threads.delete(thread)
       return
     }
     // An event of a run whose creation was omitted shows that the run is open.

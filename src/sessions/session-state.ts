@@ -160,6 +160,7 @@ export class SessionState {
     if (type === 'user.interrupt' ? isOfMainThread(event) : type.startsWith('user.') && hasEffect)
       fold.isHalted = type === 'user.interrupt'
     fold.background.add(event)
+    if (type === 'session.thread_status_idle') this.#waitForResults(readStopReason(event).eventIds)
     if (type === 'user.message' || type === 'user.define_outcome') {
       fold.error = undefined
       fold.missed = undefined
@@ -266,7 +267,7 @@ export class SessionState {
   get pendingInThreads(): string[] {
     const { idle, background } = this.#fold
     const listed = new Set(idle?.eventIds)
-    return background.waiting.filter((id) => !listed.has(id) && this.#whyDone(id) === undefined)
+    return [...background.waiting].filter((id) => !listed.has(id) && this.#whyDone(id) === undefined)
   }
 
   /** Entries of the last idle event's `event_ids` that are not ids. */
@@ -283,10 +284,10 @@ export class SessionState {
 
   /** Returns why a tool use needs no reply any more, or `undefined` while the session waits for it. */
   whyOver(id: string): string | undefined {
-    const { end, idle, background } = this.#fold
+    const { end } = this.#fold
     if (end !== undefined) return `the session is ${end}`
     const why = this.#whyDone(id)
-    if (why !== undefined || idle?.eventIds?.includes(id) || background.waiting.includes(id)) return why
+    if (why !== undefined || this.#isListed(id)) return why
     return 'the session does not wait for it any more'
   }
 
@@ -358,7 +359,14 @@ export class SessionState {
     return isPaused && background.isOpen && !isHalted
   }
 
-  /** An idle event that lists an allowed tool use waits for its result: the service does not run it. */
+  /** An idle event that lists only answered tool uses waits for the results of the allowed ones. */
+  #waitForResults(listed: readonly string[] = []): void {
+    // Some services list answered tool uses next to the waiting ones: these wait for nothing.
+    if (!listed.every((id) => this.#fold.answers.has(id))) return
+    for (const id of listed) this.#waitForResult(id)
+  }
+
+  /** An allowed tool use that the service does not run waits for its result. */
   #waitForResult(id: string): void {
     const { answers, forResult } = this.#fold
     const { isShown, decision, isResult } = answers.get(id) ?? {}
@@ -403,11 +411,16 @@ export class SessionState {
     return hasEffect
   }
 
+  #isListed(id: string): boolean {
+    const { idle, background } = this.#fold
+    return background.isWaitingFor(id) || (idle?.eventIds ?? []).includes(id)
+  }
+
   #isWaitedFor(id: string): boolean {
     const { answers, isAtRest } = this.#fold
     if (answers.has(id) || this.#hasThreadEnded(id)) return false
     if (!isAtRest || !this.#toolUses.has(id)) return true
-    return this.pending.includes(id) || this.unlisted.includes(id)
+    return (this.#isListed(id) && this.#whyDone(id) === undefined) || this.unlisted.includes(id)
   }
 
   #addStop(event: SessionEvent): void {
@@ -423,9 +436,7 @@ export class SessionState {
     fold.details = readStopDetails(event)
     fold.interrupted.clear()
     fold.background.addIdle()
-    const listed = fold.idle.eventIds ?? []
-    // Some services list answered tool uses next to the waiting ones.
-    if (listed.every((id) => fold.answers.has(id))) for (const id of listed) this.#waitForResult(id)
+    this.#waitForResults(fold.idle.eventIds)
     if (!isWaiting(fold.idle.type)) fold.open.clear()
   }
 }

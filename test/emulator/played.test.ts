@@ -141,3 +141,41 @@ test.each([
 test('serve --session of a file that is not there is exit 11', async () => {
   expect((await run(['serve', '--session', 'none.ndjson'])).code).toBe(11)
 })
+
+test('a recorded session with threads and workflow runs ends as it did', async () => {
+  const cwd = folder()
+  const all = [
+    'thread use bash {"command":"ls"}',
+    'then start review {"phases":["read"],"use":"bash {}"}',
+    'then refuse bash {}',
+    'then fail github {}',
+    'then say {"text":"all is well"}',
+  ].join('\n')
+  const { ended, out } = await record(cwd, all)
+  expect(ended, ended.err).toMatchObject({ code: 0 })
+  const again = await run([...runIt, 'the same', '--last'], { cwd, exchange: play(out) })
+  expect(again, again.err).toMatchObject({ code: 0, out: 'all is well\n' })
+  expect(again.err).toContain('waiting for the workflow run review')
+  expect(again.err).toContain('the service refused the tool use')
+  expect(again.err).toContain('the MCP server github failed for good')
+})
+
+test('a played thread that ended takes no result, and a confirmation without effect', async () => {
+  const cwd = folder()
+  const exchange = createEmulator({})
+  const agent = { cwd, exchange, env: { PARLEY_SESSION: 's1' } }
+  await run(['events', 'send', 'thread lose bash {}', '--follow'], agent)
+  const { out } = await run(['events', 'list', '--raw'], agent)
+  const world = { ...agent, exchange: play(out) }
+  await run(['events', 'send', 'hello'], world)
+  const { id } = linesOf(out).find(({ type }) => type === 'agent.tool_use')
+  const result = await run(['events', 'send', '--tool-result', `${id}=x`], world)
+  expect(result).toMatchObject({
+    code: 4,
+    err: expect.stringMatching(/its thread sthr_\w+ has ended/),
+  })
+  expect(await run(['events', 'confirm', id, '--allow'], world)).toMatchObject({ code: 0 })
+  const listed = linesOf((await run(['events', 'list', '--raw'], world)).out)
+  expect(listed.length).toBe(linesOf(out).length + 1)
+  expect(listed.at(-1)).toMatchObject({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
+})

@@ -1,7 +1,7 @@
 import { usageError } from '../../errors.ts'
 import { formatPath, tryParseJson } from '../../wire/json/parse.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { type EmulatedResponse, errorResponse } from '../response.ts'
+import { type EmulatedResponse, errorResponse, newId } from '../response.ts'
 import { replies } from './agent.ts'
 import { isSent, type ListedEvent, type Parameters, Session } from './session.ts'
 
@@ -41,6 +41,16 @@ export class PlayedSession extends Session {
     for (const [index, parameter] of parameters.entries()) {
       const next = nextSent(record, end)
       const found = findPlace(record, parameter, next)
+      const thread = found === undefined ? findEndedThread(record.slice(0, end), parameter) : undefined
+      if (thread !== undefined) {
+        if (parameter.type !== 'user.tool_confirmation')
+          return errorResponse(400, `${formatPath(['events', index])}: its thread ${thread} has ended`)
+        // It is accepted, and has no effect (public clients, 10).
+        const id = newId('sevt')
+        const event = { id, processed_at: timeOf(record[end - 1]), ...parameter }
+        record.splice(end++, 0, { id, type: parameter.type, text: JSON.stringify(event) })
+        continue
+      }
       if (found === undefined) {
         const problem = `${formatPath(['events', index])}: ${describeExpected(record, next)}`
         return errorResponse(409, problem)
@@ -102,6 +112,17 @@ function isSame(parameter: Parameters, { type, text }: ListedEvent): boolean {
   const recorded = JSON.parse(text)
   const sent = parameter as Parameters & Record<string, unknown>
   return sent[field] === recorded[field] && sent.result === recorded.result
+}
+
+/** The thread of the tool use that a reply names, if the events show its end. */
+function findEndedThread(events: readonly ListedEvent[], parameter: Parameters): string | undefined {
+  const field = replies.get(parameter.type)?.field
+  const id = field && (parameter as Parameters & Record<string, unknown>)[field]
+  const use = events.find((event) => event.id === id)
+  const thread = use && JSON.parse(use.text).session_thread_id
+  const isEnd = ({ type, text }: ListedEvent) =>
+    type === 'session.thread_status_terminated' && JSON.parse(text).session_thread_id === thread
+  return typeof thread === 'string' && events.some(isEnd) ? thread : undefined
 }
 
 /** The recorded event, in place of its own content with that which was sent. */

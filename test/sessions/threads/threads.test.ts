@@ -119,6 +119,22 @@ describe('a tool use of a child thread waits while the session runs', () => {
     })
   })
 
+  test('run gives the result of an allowed tool use that the thread waits for again', async () => {
+    const service = open({
+      posts: [
+        task(childAsks),
+        { of: 'user.tool_confirmation', next: [threadStatus('running'), threadWaits('t1')] },
+        { of: 'user.tool_result', next: done },
+      ],
+    })
+    const { code, out, err } = await service.run([...runArguments, '--tool', 'bash=echo out'])
+    expect({ code, out, replies: service.replies() }, err).toMatchObject({
+      code: 0,
+      out: 'done\n',
+      replies: [[allow('t1')], [{ tool_use_id: 't1', content: [{ text: 'out\n' }] }]],
+    })
+  })
+
   test('confirm --pending answers it', async () => {
     const service = open({ history: [asks('x'), ...childAsks] })
     const { code, err } = await service.run(['events', 'confirm', '--pending', '--allow'])

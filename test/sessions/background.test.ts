@@ -1,0 +1,117 @@
+import { expect, test } from 'vitest'
+import { Background } from '../../src/sessions/background.ts'
+import { SessionState } from '../../src/sessions/session-state.ts'
+import { SessionEvent } from '../../src/wire/sessions/session-event.ts'
+
+const thread = (status: string, id: unknown, ids?: string[], run?: string) => ({
+  type: `session.thread_${status}`,
+  session_thread_id: id,
+  ...(ids ? { stop_reason: { type: 'requires_action', event_ids: ids } } : {}),
+  ...(run === undefined ? {} : { workflow_run_id: run }),
+})
+const created = (id: unknown, status = 'created') => ({ type: `workflow_run.${status}`, workflow_run_id: id })
+
+const read = (events: object[]) => {
+  const background = new Background()
+  for (const event of events) background.add(SessionEvent.parse(event))
+  return background
+}
+
+test.each<[title: string, events: object[], waiting: string[]]>([
+  ['an idle event lists what waits', [thread('status_idle', 'a', ['t1', 't2'])], ['t1', 't2']],
+  ['the last one counts', [thread('status_idle', 'a', ['t1']), thread('status_idle', 'a', ['t2'])], ['t2']],
+  [
+    'each thread counts',
+    [thread('status_idle', 'a', ['t1']), thread('status_idle', 'b', ['t2'])],
+    ['t1', 't2'],
+  ],
+  [
+    'one id in two threads waits once',
+    [thread('status_idle', 'a', ['t1']), thread('status_idle', 'b', ['t1'])],
+    ['t1'],
+  ],
+  [
+    'it waits as long as the last of these threads does',
+    [thread('status_idle', 'a', ['t1']), thread('status_idle', 'b', ['t1']), thread('status_running', 'a')],
+    ['t1'],
+  ],
+  [
+    'a thread that works waits for nothing',
+    [thread('status_idle', 'a', ['t1']), thread('status_running', 'a')],
+    [],
+  ],
+  [
+    'a thread that is rescheduled waits for nothing',
+    [thread('status_idle', 'a', ['t1']), thread('status_rescheduled', 'a')],
+    [],
+  ],
+  [
+    'a thread that has ended never waits again',
+    [thread('status_terminated', 'a'), thread('status_idle', 'a', ['t1'])],
+    [],
+  ],
+  [
+    'an id that is no text names no thread',
+    [thread('status_idle', 5, ['t1']), thread('status_idle', '', ['t1'])],
+    [],
+  ],
+  [
+    'names of the prototype are names',
+    [thread('status_idle', '__proto__', ['constructor'])],
+    ['constructor'],
+  ],
+])('%s', (_, events, waiting) => {
+  expect([...read(events).waiting]).toEqual(waiting)
+})
+
+test.each<[title: string, events: object[], open: string[], canContinue: boolean]>([
+  ['a run that was created can continue', [created('w')], ['w'], true],
+  ['a run whose creation was omitted is open', [created('w', 'phase_started')], ['w'], true],
+  ['a run that has ended is never open again', [created('w', 'status_ended'), created('w')], [], false],
+  ['a run that is idle cannot continue', [created('w', 'status_idle')], ['w'], false],
+  ['an error does not wake it', [created('w', 'status_idle'), created('w', 'error')], ['w'], false],
+  ['it works again', [created('w', 'status_idle'), created('w', 'status_running')], ['w'], true],
+  [
+    'a run whose only thread waits cannot continue',
+    [created('w'), thread('created', 'a', undefined, 'w'), thread('status_idle', 'a', ['t1'])],
+    ['w'],
+    false,
+  ],
+  [
+    'another thread of it works',
+    [
+      created('w'),
+      thread('created', 'a', undefined, 'w'),
+      thread('created', 'b', undefined, 'w'),
+      thread('status_running', 'b'),
+      thread('status_idle', 'a', ['t1']),
+    ],
+    ['w'],
+    true,
+  ],
+  ['a thread of no run does not hold it up', [created('w'), thread('status_idle', 'a', ['t1'])], ['w'], true],
+  ['an id that is no text names no run', [created(null), created(''), created({})], [], false],
+  ['one of two runs can continue', [created('v', 'status_idle'), created('w')], ['v', 'w'], true],
+])('%s', (_, events, open, canContinue) => {
+  const background = read(events)
+  expect(background.openRuns.map(({ id }) => id)).toEqual(open)
+  expect(background.canContinue).toBe(canContinue)
+})
+
+test('a session with 20,000 waiting threads and open runs is read', () => {
+  const state = new SessionState()
+  const add = (event: object) => state.add(SessionEvent.parse(event))
+  const count = 20_000
+  for (let i = 0; i < count; i++) {
+    add(created(`w${i}`))
+    add(thread('created', `a${i}`, undefined, `w${i}`))
+    add({ id: `t${i}`, type: 'agent.tool_use', session_thread_id: `a${i}` })
+    add(thread('status_idle', `a${i}`, [`t${i}`]))
+  }
+  add({ type: 'session.status_idle', stop_reason: { type: 'end_turn' } })
+  expect(state.stop).toMatchObject({ kind: 'waiting', ids: { length: count } })
+  for (let i = 0; i < count; i++)
+    add({ type: 'user.tool_confirmation', tool_use_id: `t${i}`, result: 'allow' })
+  expect(state.stop).toBeUndefined()
+  expect(state.openRuns).toHaveLength(count)
+})
