@@ -425,7 +425,7 @@ test('help names each character that a narrow star does not match, and no other'
 })
 
 test('help tells the topic from the command', async () => {
-  expect((await run(['help', 'policy'])).out).toContain('## How rules count'.slice(3))
+  expect((await run(['help', 'policy'])).out).toContain('## How rules match'.slice(3))
   expect((await run(['help', 'policy', 'check'])).out).toContain('Usage: parley policy check')
   expect((await run(['policy', '--help'])).out).toContain('Usage: parley policy <command>')
 })
