@@ -98,7 +98,7 @@ test.each<[title: string, events: object[], open: string[], canContinue: boolean
   expect(background.canContinue).toBe(canContinue)
 })
 
-test('a session with 20,000 waiting threads and open runs is read', () => {
+test('reads a session with 20,000 waiting threads and open runs', () => {
   const state = new SessionState()
   const add = (event: object) => state.add(SessionEvent.parse(event))
   const count = 20_000

@@ -12,7 +12,10 @@ const tooLate = {
   details: { sent: 'yes', retry: 'later', deadline: true },
 }
 
-/** Someone who is patient until a deadline, by a clock that only waits move; with what was waited and told. */
+/**
+ * Creates a reconnect policy with a deadline and a clock that only waits advance, and records waits and
+ * notes.
+ */
 function patientUntil(deadline: number, hasNewSecrets = false) {
   const waited: number[] = []
   const told: string[] = []
@@ -32,7 +35,7 @@ function patientUntil(deadline: number, hasNewSecrets = false) {
   return { patient, patience: new Patience(patient, 'always'), pass, waited, told }
 }
 
-/** Endures a failure so many times, the last of them at a time. */
+/** Passes a failure to the policy several times, the last time at `now`. */
 function endure(error: CliError, { times = 1, now = 0, repeat = 'always' as 'always' | 'not-taken' } = {}) {
   const { patient, pass } = patientUntil(Infinity, true)
   const patience = new Patience(patient, repeat)
@@ -68,13 +71,13 @@ test.each<[string, CliError, Parameters<typeof endure>[1], boolean]>([
   ['a second 401', failure('credentials', { status: 401 }), { times: 2 }, false],
   ['a 403', failure('credentials', { status: 403 }), {}, false],
   ['a 404', failure('refused', { status: 404 }), {}, false],
-])('patience with %s', (_, error, circumstances, isLeft) => {
+])('waits for a service with %s', (_, error, circumstances, isLeft) => {
   const check = expect(() => endure(error, circumstances))
   if (isLeft) check.not.toThrow()
   else check.toThrow(error)
 })
 
-test('each response is a beginning of five minutes', () => {
+test('each response starts another five minutes of waiting', () => {
   const { patience, pass } = patientUntil(Infinity)
   pass(4 * minutes)
   patience.addResponse()
@@ -89,13 +92,13 @@ test.each<[string, CliError]>([
   ['a 429 that asks for a wait', failure('rate-limited', { status: 429, retryAfter: 1.5 })],
   ['an answer that is not understood', failure('response')],
   ['a 401, if there are new secrets', failure('credentials', { status: 401 })],
-])('%s is told', (_, error) => {
+])('reports %s', (_, error) => {
   const { patience, told } = patientUntil(start + 1, true)
   patience.endure(error)
   expect(told).toEqual(['x; trying again'])
 })
 
-test('each kind of failure takes only its own part of the patience, and waits and responses give none back', async () => {
+test('counts each kind of failure separately; waits and responses restore nothing', async () => {
   const { patience } = patientUntil(Infinity, true)
   patience.endure(failure('credentials', { status: 401 }))
   for (let i = 0; i < 5; i++) {
@@ -108,7 +111,7 @@ test('each kind of failure takes only its own part of the patience, and waits an
   expect(() => patience.endure(failure('credentials', { status: 401 }))).toThrow('x')
 })
 
-test('what the service says of a failure is told on one line', () => {
+test("prints the service's message of a failure on one line", () => {
   const { patience, told } = patientUntil(Infinity)
   patience.endure(failure('service', { status: 503, serviceMessage: 'a\nb\u001b' }))
   expect(told).toEqual(['x: a b^[; trying again'])
@@ -120,13 +123,13 @@ test.each<[string, unknown]>([
   ['a 401 without new secrets', failure('credentials', { status: 401 })],
   ['a failure at a deadline that was not cut by it', failure('refused', { deadline: true })],
   ['one that is for good', failure('refused', { isPermanent: true })],
-])('%s is thrown as it is', (_, error) => {
+])('rethrows %s unchanged', (_, error) => {
   const { patience, told } = patientUntil(start + 1)
   expect(() => patience.endure(error)).toThrow(error as Error)
   expect(told).toEqual([])
 })
 
-test('after the deadline it is the deadline that ends it, but for a bug', () => {
+test('after the deadline, fails with the deadline unless there is a bug', () => {
   const passing = failure('not-sent')
   const cut = failure('not-sent', { deadline: true, isPermanent: true })
   for (const [deadline, error] of [
@@ -148,7 +151,7 @@ test.each([
   [start, true],
   [start - 1, true],
   [Infinity, false],
-])('the deadline %f is over: %j', (deadline, isOver) => {
+])('the deadline %f has passed: %j', (deadline, isOver) => {
   const check = expect(() => requireTime(patientUntil(deadline).patient))
   if (isOver) check.toThrow(expect.objectContaining(tooLate))
   else check.not.toThrow()
@@ -156,7 +159,7 @@ test.each([
 
 const busy = (seconds: number) => failure('rate-limited', { status: 429, retryAfter: seconds })
 
-test('the waits double up to 8 s, unless the service asks for more', async () => {
+test('waits double up to 8 s, unless the service requests more', async () => {
   const { patience, waited } = patientUntil(Infinity)
   for (let i = 0; i < 7; i++) await patience.wait()
   patience.endure(busy(20))
@@ -172,7 +175,7 @@ test.each([
   [9.999, [9999], true],
   [10, [10_000], false],
   [10.001, [10_000], false],
-])('a wait of %f s of the last 10 s: %j', async (askedWait, wait, isInTime) => {
+])('a wait of %f s in the last 10 s: %j', async (askedWait, wait, isInTime) => {
   const { patience, waited } = patientUntil(start + 10_000)
   patience.endure(busy(askedWait))
   if (isInTime) await patience.wait()
@@ -180,13 +183,13 @@ test.each([
   expect(waited).toEqual(wait)
 })
 
-test('after the deadline nothing is waited', async () => {
+test('does not wait after the deadline', async () => {
   const { patience, waited } = patientUntil(start - 5)
   await expect(patience.wait()).rejects.toMatchObject(tooLate)
   expect(waited).toEqual([0])
 })
 
-test('an attempt is made again as long as its failure may pass, and somebody wants it', async () => {
+test('repeats an attempt while its failure is transient and the run continues', async () => {
   const { patient, waited } = patientUntil(Infinity)
   const failing =
     (...errors: CliError[]) =>

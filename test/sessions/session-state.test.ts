@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { needsResult, SessionState } from '../../src/sessions/session-state.ts'
 import type { SessionEvent } from '../../src/wire/sessions/session-event.ts'
 
-/** `run1` is an event of this id; what it answers, or the tool uses for which it waits, stand behind a colon. */
+/** Creates an event: `run1` has the id 1. After a colon follow the tool uses that it answers or waits for. */
 function toEvent(word: string): SessionEvent {
   const [id = '', listed] = word.split(':')
   const ids = listed?.split(',').filter(Boolean)
@@ -70,7 +70,7 @@ const stuck = (reason: string, more: object = {}) => ({ kind: 'stuck', reason, .
 const missed = (category: string, more: object = {}) =>
   stuck('the outcome was not reached', { category, ...more })
 const isDone = { kind: 'done', reason: 'end_turn' }
-/** It rests, and waits for nothing that anybody knows. */
+/** Idle, waiting for unknown tool uses. */
 const forNothing = stuck('requires_action')
 
 test.each<[words: string, stop: object | undefined]>([
@@ -89,7 +89,7 @@ test.each<[words: string, stop: object | undefined]>([
   ['done1 confirm2 done3 confirm4', undefined],
   ['done1 confirm2:use1 done3 both4:use1,use1', isDone],
   ['done1 confirm2:use1 done3 both4:use1,use2', undefined],
-  // What a rest lists waits until it is answered.
+  // Tool uses in an idle event wait until they are answered.
   ['use1 wait1:use1', waiting('use1')],
   ['use1 use2 wait1:use1,use2 ran1:use1', waiting('use2')],
   ['use1 confirm1:use1 wait1:use1', undefined],
@@ -104,7 +104,7 @@ test.each<[words: string, stop: object | undefined]>([
   ['use1 wait1:', forNothing],
   ['use1 exhausted1:use1', stuck('retries_exhausted')],
   ['use1 refusal1:use1', stuck('refusal')],
-  // If it lists nothing, what may wait is what has no answer in this turn.
+  // If an idle event lists none, all tool uses of the turn without an answer may wait.
   ['use1 wait1', waiting('use1')],
   ['use1 idle1', waiting('use1')],
   ['custom1 mcp1 wait1', waiting('custom1', 'mcp1')],
@@ -121,7 +121,7 @@ test.each<[words: string, stop: object | undefined]>([
   ['use1 done1 wait1', forNothing],
   ['use1 tomorrow1 wait1', forNothing],
   ['use1 tomorrow1', stuck('a_reason_of_tomorrow')],
-  // What names a thread is about that thread alone.
+  // An event with a thread id affects that thread only.
   ['use1 stopthem1 wait1', waiting('use1')],
   ['use1 theirs1 stopthem1 wait1', waiting('use1')],
   ['use1 theirs1 interrupt1 wait1', forNothing],
@@ -135,7 +135,7 @@ test.each<[words: string, stop: object | undefined]>([
   ['outcome1 missed1 message1 done1', isDone],
   ['outcome1 missed1 outcome2 done1', isDone],
   ['outcome1 tired1 gone1', { kind: 'ended', reason: 'terminated' }],
-  // Why it is stuck, or at its end.
+  // Reasons of a stuck or ended session.
   ['error1 run1 exhausted1', stuck('retries_exhausted', { why: 'out of order' })],
   ['error1 message1 exhausted1', stuck('retries_exhausted')],
   ['error1 budget1', stuck('budget_reached')],
@@ -146,11 +146,11 @@ test.each<[words: string, stop: object | undefined]>([
   ['gone1', { kind: 'ended', reason: 'terminated' }],
   ['error1 deleted1', { kind: 'ended', reason: 'deleted', why: 'out of order' }],
   ['gone1 done1', isDone],
-])('after %s it has stopped as %j', (words, stop) => {
+])('stops after %s as %j', (words, stop) => {
   expect(after(words).stop).toEqual(stop)
 })
 
-test('a budget that is reached is what the service told last', () => {
+test('reports the last budget of the service if it is reached', () => {
   const budget = { amount: 250n, currency: 'USD' }
   expect(after('usage1 say1 budget1').stop).toEqual(stuck('budget_reached', { budget }))
 })
@@ -162,7 +162,7 @@ test.each<[words: string, reason: string | undefined]>([
   ['use1 wait1:use1', 'requires_action'],
   ['done1 gone1', 'terminated'],
   ['deleted1', 'deleted'],
-])('after %s the service says that it stopped for %s', (words, reason) => {
+])('after %s reports the stop reason %s', (words, reason) => {
   expect(after(words).stopReason).toBe(reason)
 })
 
@@ -186,7 +186,7 @@ test.each<[error: unknown, why: string | undefined]>([
   [{ message: 5 }, undefined],
   [null, undefined],
   ['broken', 'broken'],
-])('the error %j says why it is stuck: %j', (error, why) => {
+])('the error %j explains why the session is stuck: %j', (error, why) => {
   const state = after('')
   state.add({ type: 'session.error', error })
   state.add(toEvent('exhausted1'))
@@ -200,15 +200,15 @@ test.each([
   ['agent.tool_use', 'ask', false],
   ['agent.tool_use', undefined, false],
   ['agent.mcp_tool_use', 'allow', false],
-])('of %s, which the service decides as %s, the client gives a result: %s', (type, permission, isNeeded) => {
+])("for %s with the service's decision %s, the client gives a result: %s", (type, permission, isNeeded) => {
   expect(needsResult({ type, permission })).toBe(isNeeded)
 })
 
-test('of no tool use the client gives a result', () => {
+test('for an unknown tool use the client gives no result', () => {
   expect(needsResult()).toBe(false)
 })
 
-test('an answer is a reply if a client gave it, and belongs to the tool use that it names', () => {
+test('an answer counts as a reply if a client gave it, for the tool use that it names', () => {
   const state = after('use1 use2 mcp1 confirm1:use1 ran1:use2 run2')
   expect(['use1', 'use2', 'mcp1'].map((id) => state.answerTo(id) !== undefined)).toEqual([true, true, false])
   expect(['use1', 'use2', 'mcp1'].map((id) => state.answerTo(id)?.isReply ?? false)).toEqual([
@@ -236,11 +236,11 @@ test.each<[words: string, showsRests: boolean]>([
   ['use1 idle1', false],
   ['use1 wait1:use1 confirm1:use1', false],
   ['message1 gone1', false],
-])('after %s it shows its rests: %s', (words, showsRests) => {
+])('after %s shows its idle events: %s', (words, showsRests) => {
   expect(after(words).showsRests).toBe(showsRests)
 })
 
-test('it rests if the service says so, until something comes or is sent', () => {
+test('is idle if the service says so, until the next event or request', () => {
   const state = after('message1 run1 say1')
   const done = { kind: 'done', reason: 'no reason given' }
   const tell = () => {
@@ -258,7 +258,7 @@ test('it rests if the service says so, until something comes or is sent', () => 
   tell()
   state.addReduced({ type: 'user.message' }, true)
   tell()
-  // A rest that an event showed is none that something takes back but work.
+  // Only work ends an idle state that an event showed.
   state.add(toEvent('done1'))
   state.add(toEvent('say3'))
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
@@ -267,7 +267,7 @@ test('it rests if the service says so, until something comes or is sent', () => 
   expect(open.stop).toEqual(waiting('use1'))
 })
 
-test('it knows when it stopped, at which events, and whether anything has happened', () => {
+test('records when and at which events it stopped, and whether anything happened', () => {
   const state = after('')
   expect(state.isEmpty).toBe(true)
   state.add({ ...toEvent('done1'), processed_at: '2026-01-01T00:00:00Z' })
@@ -279,7 +279,7 @@ test('it knows when it stopped, at which events, and whether anything has happen
   expect(state.stop).toBeUndefined()
 })
 
-test('a tool use without an id is answered by nobody, and one without a name has an empty one', () => {
+test('a tool use without an id gets no answer, and one without a name has an empty name', () => {
   const state = after('')
   state.add({ type: 'agent.tool_use', name: 'bash', input: {} })
   state.add({ id: 'use1', type: 'agent.tool_use', name: 5, input: {} })
@@ -296,7 +296,7 @@ test.each<[string, object, boolean]>([
   ['another input', { input: { a: 1 } }, true],
   ['another id', { id: 'use2', name: 'other' }, false],
   ['no id', { id: undefined, name: 'other' }, false],
-])('a tool use that comes again with %s is contradicted: %s', (_, changes, isContradicted) => {
+])('a tool use that is repeated with %s is contradicted: %s', (_, changes, isContradicted) => {
   for (const come of ['add', 'addAgain'] as const) {
     const state = after('use1')
     state[come]({ ...toEvent('use1'), ...changes })
@@ -305,7 +305,7 @@ test.each<[string, object, boolean]>([
   }
 })
 
-test('texts are compared only as far as the inputs go', () => {
+test('compares the texts of tool uses only up to the end of the input', () => {
   const text = (more: string) => `{"id":"use1",${more}"input":{"a":1},"name":"b"}`
   const state = new SessionState()
   const event = { ...toEvent('use1'), input: { a: 1 } }
@@ -317,7 +317,7 @@ test('texts are compared only as far as the inputs go', () => {
   expect(state.toolUse('use1')?.isContradicted).toBe(true)
 })
 
-test('what comes again after nobody decides on it any more is not compared, and no input is an empty one', () => {
+test('does not compare a tool use that is repeated after its decision, and accepts a missing input', () => {
   const state = after('use1 use2 ran1:use1')
   for (const id of ['use1', 'use2']) state.addAgain({ ...toEvent(id), input: { a: 1 } })
   expect(['use1', 'use2'].map((id) => state.toolUse(id)?.isContradicted ?? false)).toEqual([false, true])
@@ -330,7 +330,7 @@ const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
 const answer = { id: 'a1', type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' }
 const done = { id: 'i2', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
-test('an answer that is shown again, after what came of it, starts no work', () => {
+test('an answer that is shown again after its effects starts no work', () => {
   const state = new SessionState()
   for (const event of [use, answer, done, answer]) state.add(event)
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
@@ -348,7 +348,7 @@ test('an answer starts work only if the session waits for it', () => {
   }
 })
 
-test('the text of a tool use is kept until nobody decides on it, or carries it out, any more', () => {
+test('keeps the text of a tool use until it is decided and executed', () => {
   const state = new SessionState()
   state.add(use, 'text')
   state.add(answer)
@@ -389,13 +389,13 @@ test.each<[what: string, since: SessionEvent[], t1: string | undefined, t2: stri
     'the session is terminated',
   ],
   ['another rest', [waits('i2', 't2')], 'the session does not wait for it any more', undefined],
-])('after %s it is known why a tool use needs no reply', (_, since, t1, t2) => {
+])('after %s explains why a tool use needs no reply', (_, since, t1, t2) => {
   const state = new SessionState()
   for (const event of [use, other, waits('i1', 't1', 't2'), ...since]) state.add(event)
   expect([state.whyOver('t1'), state.whyOver('t2')]).toEqual([t1, t2])
 })
 
-test('what was allowed, and is listed alone after that, waits for its result', () => {
+test('an allowed tool use that is listed alone afterwards waits for its result', () => {
   const state = new SessionState()
   for (const event of [use, waits('i1', 't1'), answer, waits('i2', 't1')]) state.add(event, 'text')
   expect(state.asked).toEqual(['t1'])
@@ -406,7 +406,7 @@ test('what was allowed, and is listed alone after that, waits for its result', (
   expect(state.asked).toEqual([])
 })
 
-test('a rest for what is being replied to is not a stop', () => {
+test('an idle event for tool uses that are being answered is not a stop', () => {
   const state = new SessionState()
   for (const event of [use, waits('i1', 't1')]) state.add(event)
   state.attend(true)
@@ -420,7 +420,7 @@ test.each([
   ['a_reason_of_tomorrow', ['t1'], { kind: 'waiting', ids: ['t1'] }],
   ['end_turn', [], { kind: 'done', reason: 'end_turn' }],
   ['budget_reached', ['t1'], { kind: 'stuck', reason: 'budget_reached' }],
-])('the ids that a rest lists wait, whatever its type says: %s and %j', (type, event_ids, stop) => {
+])('the ids of an idle event wait, whatever its type: %s and %j', (type, event_ids, stop) => {
   const state = new SessionState()
   for (const event of [use, { ...done, stop_reason: { type, event_ids } }]) state.add(event)
   expect(state.stop).toMatchObject(stop)
@@ -461,7 +461,7 @@ test.each([
     `${'['.repeat(1e5)} ${']'.repeat(1e5)}`,
     true,
   ],
-])('one id with two inputs is contradicted: %s', (_, one, other, isContradicted) => {
+])('an id with two inputs is contradicted: %s', (_, one, other, isContradicted) => {
   const state = new SessionState()
   for (const input of [one, other]) {
     const text = `{"id":"t1","type":"agent.tool_use","name":"bash","input":${input}}`

@@ -13,7 +13,7 @@ const first = {
 }
 const second = { id: 'sesn_2', status: 'running', title: null, created_at: '2026-11-03T00:00:00Z' }
 
-/** An exchange that gives one answer after the other. */
+/** Creates an exchange that returns the answers one after the other. */
 function inTurn(...bodies: unknown[]) {
   let calls = 0
   return (...request: Parameters<ReturnType<typeof answering>>) =>

@@ -9,7 +9,7 @@ const message = { id: 'm', type: 'user.message', content: 'go on' }
 const idle = (fields: object = {}) => ({ id: 'i', type: 'session.status_idle', ...fields })
 const use = (id: string, input: object) => ({ id, type: 'agent.tool_use', name: 'bash', input })
 
-/** Follows a session that is at rest, or that its stream brings to rest. */
+/** Follows a session that is idle, or becomes idle on its stream. */
 async function follow(
   { listed, live = [] }: { listed: object[]; live?: object[] },
   { argv = [], ...world }: { argv?: string[] } & Parameters<typeof run>[1] = {},
@@ -71,7 +71,7 @@ describe('the first line of follow', () => {
       [],
       `${session} ended at ${clock} \\(terminated\\)\\n`,
     ],
-  ])('V57 says %s', async (_, listed, live, said) => {
+  ])('V57: %s', async (_, listed, live, said) => {
     const { err } = await follow({ listed, live }, { env: { PARLEY_SESSION: session, NO_COLOR: '1' } })
     expect(err).toMatch(new RegExp(`^parley: ${said}`))
     const piped = await follow({ listed, live }, { tty: [] })
@@ -81,7 +81,7 @@ describe('the first line of follow', () => {
 
 const long = { command: 'x y '.repeat(2000), more: '日本語' }
 
-test('V58 an event that is no text is one dim line of the width of the terminal', async () => {
+test('V58: an event without text is one dim line with the width of the terminal', async () => {
   const listed = [use('toolu_1', long), { id: 'a', type: 'agent.message', content: 'two\nlines' }, idle()]
   const shown = await follow({ listed }, { argv: ['--history'], columns: 60 })
   const [first = '', ...rest] = shown.out.split('\n')
@@ -96,7 +96,7 @@ test('V58 an event that is no text is one dim line of the width of the terminal'
   expect(piped.out).toContain(`bash ${JSON.stringify(long)}`)
 })
 
-test('V59 what waits is a line each on a terminal, and so is the command', async () => {
+test('V59: waiting tool uses and the command are one line each on a terminal', async () => {
   const ids = [1, 2, 3].map((number) => `toolu_011CZkZAtmR3yMPDzynEDxu${number}`)
   const reason = { stop_reason: { type: 'requires_action', event_ids: ids } }
   const listed = [...ids.map((id) => use(id, long)), idle(reason)]
@@ -113,7 +113,7 @@ test('V59 what waits is a line each on a terminal, and so is the command', async
   expect(JSON.parse(json.err).error).toMatchObject({ pending: ids })
 })
 
-describe('V60 events list says of a type that nobody has', () => {
+describe('V60: events list reports a type that no event has', () => {
   const exchange = answering(JSON.stringify({ data: [message, { id: 'n', type: 'brand.new' }] }))
   const list = (...argv: string[]) =>
     run(['events', 'list', ...argv], { exchange, env: { PARLEY_SESSION: session } })
@@ -130,7 +130,7 @@ describe('V60 events list says of a type that nobody has', () => {
     expect(out).toMatch(/^m\tuser\.message\t/)
   })
 
-  test('but nothing of one that is documented, that it has, or that the limit may have left out', async () => {
+  test('but not a documented type that an event has, or that the limit may have hidden', async () => {
     for (const argv of [
       ['agent.message'],
       ['brand.new'],
@@ -140,27 +140,27 @@ describe('V60 events list says of a type that nobody has', () => {
   })
 })
 
-describe('what an agent says', () => {
+describe('a message of the agent', () => {
   const source = '# Result\n\n- **all good** and `code`\n\n|a|b|\n|-|-|\n|1|2|'
   const laidOut = 'Result\n\n• all good and code\n\na │ b\n──┼──\n1 │ 2\n'
   const said = { id: 'a', type: 'agent.message', content: [{ type: 'text', text: source }] }
   const live = [message, said, idle({ stop_reason: 'end_turn' })]
   const env = { PARLEY_SESSION: session, NO_COLOR: '1' }
 
-  test('is laid out as Markdown on a terminal, with --history too', async () => {
+  test('is laid out as Markdown on a terminal, also with --history', async () => {
     expect((await follow({ listed: [], live }, { env })).out).toContain(`\n${laidOut}`)
     expect((await follow({ listed: live }, { env, argv: ['--history'] })).out).toContain(`\n${laidOut}`)
     const { out } = await follow({ listed: [], live })
     expect(out).toContain('\x1b[1;4;35mResult\x1b[0m')
   })
 
-  test('is printed as it came in a pipe, or where the profile says so', async () => {
+  test('is printed verbatim in a pipe, or with markdown=false in the profile', async () => {
     const plain = await follow({ listed: [], live }, { env: { ...env, PARLEY_MARKDOWN: 'false' } })
     expect(plain.out).toContain(`\n${source}\n`)
     expect((await follow({ listed: [], live }, { env, tty: [] })).out).toContain(`\n${source}\n`)
   })
 
-  test('has its controls shown, whichever way', async () => {
+  test('has its control characters escaped in each case', async () => {
     const hostile = { ...said, content: 'a\x1b[2J\u202eb' }
     for (const PARLEY_MARKDOWN of ['true', 'false']) {
       const world = { env: { ...env, PARLEY_MARKDOWN } }
@@ -170,7 +170,7 @@ describe('what an agent says', () => {
   })
 })
 
-test('G20 Ctrl-C at a question says that nothing was sent (needs script)', async () => {
+test('G20: Ctrl-C at a question reports that nothing was sent (needs script)', async () => {
   const waiting = [
     use('toolu_1', {}),
     idle({ stop_reason: { type: 'requires_action', event_ids: ['toolu_1'] } }),

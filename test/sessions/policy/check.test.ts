@@ -31,7 +31,7 @@ const rest = (...ids: string[]): Event => ({
   stop_reason: ids.length > 0 ? { type: 'requires_action', event_ids: ids } : { type: 'end_turn' },
 })
 
-/** Tool uses that were answered, denied, given a result, and some that wait. */
+/** Tool uses that were answered or denied, that have a result, and some that wait. */
 const session: Event[] = [
   bash('t1', 'git status'),
   { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' },
@@ -83,13 +83,13 @@ const inPipe = (out: string) =>
     .slice(0, -1)
     .map((line) => line.split('\t').slice(0, 3))
 
-describe('a policy over a recorded session', () => {
+describe('policy check of recorded events', () => {
   test.each<[string, string]>([
     ['events one a line', lines(session)],
     ['a page', JSON.stringify({ data: session, next_page: null })],
     ['a list', JSON.stringify(session)],
     ['a body', JSON.stringify({ events: session })],
-  ])('says of each tool use what it would do and by which rule: %s', async (_, text) => {
+  ])('prints the decision and the deciding rule of each tool use: %s', async (_, text) => {
     const { code, out, err, requests } = await check(['p.json', 'e.json'], { files: { 'e.json': text } })
     expect({ code, err, requests }).toEqual({ code: 0, err: '', requests: [] })
     expect(inPipe(out)).toEqual(verdicts)
@@ -99,7 +99,7 @@ describe('a policy over a recorded session', () => {
     expect(piped.out).toBe(out)
   })
 
-  test('--raw prints a line of JSON each, with the input as it is spelled', async () => {
+  test("--raw prints one JSON line per tool use with the input's source text", async () => {
     const spelled = '{ "n" : 1.0e2, "long": 12345678901234567890 }'
     const text = `{"id":"t1","type":"agent.tool_use","name":"read_x","input":${spelled}}\n${lines([bash('t2', 'rm a')])}`
     const { out } = await check(['p.json', 'e.ndjson', '--raw'], { files: { 'e.ndjson': text } })
@@ -109,7 +109,7 @@ describe('a policy over a recorded session', () => {
     )
   })
 
-  test('a terminal gets a table and the sums, and remote text cannot control it', async () => {
+  test('prints a table and the sums on a terminal, and escapes remote text', async () => {
     const text = lines([
       bash('t1', 'git status'),
       bash('t2', 'rm \u001b[2J\u202e x'),
@@ -136,7 +136,7 @@ describe('a policy over a recorded session', () => {
     expect(err).toContain('parley: 1 allowed, 0 asked about, 2 denied of 3\n')
   })
 
-  test('--fail-on-deny is 14 if one would be denied or asked about, and names these', async () => {
+  test('--fail-on-deny exits with 14 if a tool use would be denied or asked about, and names it', async () => {
     const { code, out, err } = await check(['p.json', 'e.ndjson', '--fail-on-deny'])
     expect({ code, rows: inPipe(out).length }).toEqual({ code: 14, rows: 8 })
     expect(err).toContain('parley: p.json does not allow 5 of 8 tool uses\n')
@@ -147,7 +147,7 @@ describe('a policy over a recorded session', () => {
     expect((await check(['p.json', 'e.ndjson', '--fail-on-deny'], { files: allowing })).code).toBe(0)
   })
 
-  test('names on stderr a rule that matched nothing, and says if there is no tool use', async () => {
+  test('names on stderr each rule that matched nothing, and reports if there is no tool use', async () => {
     const text = lines([bash('t1', 'git status')])
     const { err } = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': text } })
     expect(err).toBe(
@@ -174,7 +174,7 @@ describe('a policy over a recorded session', () => {
     ['cat ../x', "'command' is not 'git *'"],
     ['git a/../b', '* does not stand for ".." in \'command\''],
     [7, "'command' is not a text"],
-  ])('why an allow rule that names the tool does not match %j', async (command, why) => {
+  ])('explains why an allow rule that names the tool does not match %j', async (command, why) => {
     const files = {
       'p.json': JSON.stringify({
         rules: [
@@ -213,7 +213,7 @@ describe('a policy over a recorded session', () => {
       { input: { command: 'x'.repeat(100_001 - '{"command":""}'.length) } },
       'the input has a key twice, is nested too deep, is longer than 100,000 characters, or is one of two',
     ],
-  ])('why an allow rule does not match: %s', async (_, rule, use, why) => {
+  ])('explains why an allow rule does not match: %s', async (_, rule, use, why) => {
     const files = {
       'p.json': JSON.stringify({ rules: [{ tool: 'bash', decision: 'allow', ...rule }] }),
       'e.ndjson': lines([{ ...bash('t1', 'ls'), ...use }]),
@@ -226,7 +226,7 @@ describe('a policy over a recorded session', () => {
     })
   })
 
-  test('an input of 100,000 characters may be allowed, and a longer one denied', async () => {
+  test('can allow an input of 100,000 characters and denies a longer one', async () => {
     const ofLength = (length: number) => ({ command: 'x'.repeat(length - '{"command":""}'.length) })
     const allow = { tool: 'bash', input: { command: '**' }, decision: 'allow' }
     const files = {
@@ -247,7 +247,7 @@ describe('a policy over a recorded session', () => {
     ])
   })
 
-  test('an id with two inputs, and an input with a key twice, are never allowed', async () => {
+  test('never allows an id with two inputs, or an input with a duplicate key', async () => {
     const twice = `${lines([bash('t1', 'git status'), bash('t1', 'rm x'), bash('t1', 'git status')])}`
     const key =
       '{"id":"t2","type":"agent.tool_use","name":"bash","input":{"command":"git status","command":"git status"}}\n'
@@ -259,7 +259,7 @@ describe('a policy over a recorded session', () => {
   })
 })
 
-test('a policy over a session asks the service for its list alone', async () => {
+test('requests only the list of a session', async () => {
   const exchange = answering(JSON.stringify({ data: session, next_page: null }))
   const { code, out, requests } = await check(['p.json', '-s', 's1'], { exchange })
   expect({ code, rows: inPipe(out) }).toEqual({ code: 0, rows: verdicts })
@@ -271,7 +271,7 @@ test('a policy over a session asks the service for its list alone', async () => 
   expect(JSON.parse(shown.out).method).toBe('GET')
 })
 
-test('without events it checks the file and its examples, and leaves stdin and PARLEY_SESSION alone', async () => {
+test('without events, checks the file and its examples and ignores stdin and PARLEY_SESSION', async () => {
   const world = { stdin: 'no events', env: { PARLEY_SESSION: 's1' } }
   const { code, out, err, requests } = await check(['p.json'], world)
   expect({ code, out, err, requests }).toEqual({
@@ -282,7 +282,7 @@ test('without events it checks the file and its examples, and leaves stdin and P
   })
 })
 
-describe('what cannot be checked is 2', () => {
+describe('policy check exits with 2', () => {
   const example = { tool: 'bash', decision: 'allow', examples: { match: [{ name: 'sh' }] } }
   test.each<[string, string[], Record<string, string>, string]>([
     [
@@ -314,14 +314,14 @@ describe('what cannot be checked is 2', () => {
     ],
     ['a request to show without one', ['p.json', '--curl'], {}, '--curl works only with --session'],
     ['one stdin for both', ['-', '-'], {}, 'stdin'],
-  ])('%s', async (_, words, files, said) => {
+  ])('for %s', async (_, words, files, said) => {
     const { code, out, err, requests } = await check(words, { files, stdin: '{"rules":[]}' })
     expect({ code, out, requests }, err).toEqual({ code: 2, out: '', requests: [] })
     expect(err).toContain(said)
   })
 })
 
-test('an allow that names a field with the name of what objects inherit from does not allow an input without it', async () => {
+test('an allow that names a field like an inherited property does not allow an input without that field', async () => {
   const text = `{"rules":[
     {"tool":"bash","input":{"command":"ls *","__proto__":"x"},"decision":"allow"},
     {"tool":"bash","input":{"__proto__":"x"},"decision":"allow"}],"default":{"decision":"deny"}}`
@@ -369,7 +369,7 @@ const toolUse = fc.record({
   ),
 })
 
-test('policy check decides as events run does, over its events', async () => {
+test('policy check decides like events run', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(rule, { maxLength: 5 }),
@@ -406,7 +406,7 @@ test('policy check decides as events run does, over its events', async () => {
           each.toolUse,
           each.decision,
           each.rule,
-          // Beside the policy's own reason it has why no rule allowed it.
+          // The reason contains the policy's reason and why no rule allowed the tool use.
           (each.reason as string | null)?.replace(/(^|; )rules\[\d\] does not match: .*/s, '') || null,
         ]
         expect(events.map(toDecision)).toEqual(decisions)
@@ -416,7 +416,7 @@ test('policy check decides as events run does, over its events', async () => {
   )
 }, 120_000)
 
-test('help names each character that a narrow star does not match, and no other', async () => {
+test('help lists exactly the characters that a narrow star does not match', async () => {
   const { out } = await run(['help', 'policy'])
   const [, line = ''] = /^ {2}(; .*)$/m.exec(out) ?? []
   const printable = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index))
@@ -424,7 +424,7 @@ test('help names each character that a narrow star does not match, and no other'
   expect(line.split(' ').sort()).toEqual(printable.filter((char) => !isMatched(char)).sort())
 })
 
-test('help tells the topic from the command', async () => {
+test('help distinguishes the topic policy from the command', async () => {
   expect((await run(['help', 'policy'])).out).toContain('## How rules match'.slice(3))
   expect((await run(['help', 'policy', 'check'])).out).toContain('Usage: parley policy check')
   expect((await run(['policy', '--help'])).out).toContain('Usage: parley policy <command>')

@@ -22,13 +22,13 @@ const call = (name: string, input: unknown = {}, more: Partial<ToolCall> = {}): 
 
 const bash = (command: unknown) => call('bash', { command })
 
-/** What a policy of one rule that allows, and whose default is to deny, says of a call. */
+/** Returns whether a policy with one allow rule, which denies by default, allows a call. */
 async function isAllowed(rule: object, about: ToolCall): Promise<boolean> {
   const policy = await read({ rules: [{ ...rule, decision: 'allow' }], default: { decision: 'deny' } })
   return (await decideByPolicy(policy, about)).decision === 'allow'
 }
 
-/** The call as an example of a rule, which has to match it or to miss it. */
+/** Returns the call as an example that the rule must match or miss. */
 const exampleOf = ({ name, input, server }: ToolCall, isMatch: boolean) => ({
   examples: { [isMatch ? 'match' : 'miss']: [{ name, input, server }] },
 })
@@ -125,7 +125,7 @@ describe('an allow does not match', () => {
     ['an MCP tool of an unknown server', { tool: '*', server: '**' }, call('x', {}, { isMcp: true })],
     ['an unclear input', { tool: '**' }, call('x', {}, { isUnclear: true })],
   ])('%s', async (_, rule, about) => {
-    // An example is never unclear, and of an MCP tool if it has a server.
+    // An example is never unclear, and belongs to an MCP tool only if it has a server.
     const isExample = !about.isUnclear && about.isMcp === (about.server !== undefined)
     expect(await isAllowed(isExample ? { ...rule, ...exampleOf(about, false) } : rule, about)).toBe(false)
   })
@@ -187,7 +187,7 @@ describe('a deny is wide', () => {
   })
 })
 
-test('a default that allows does not allow an unclear input', async () => {
+test('an allow by default does not allow an unclear input', async () => {
   const policy = await read({ rules: [], default: { decision: 'allow' } })
   expect(await decideByPolicy(policy, call('x'))).toEqual({ decision: 'allow' })
   expect(await decideByPolicy(policy, call('x', {}, { isUnclear: true }))).toEqual({
@@ -197,7 +197,7 @@ test('a default that allows does not allow an unclear input', async () => {
   })
 })
 
-test('a default that denies denies an unclear input, too, and says why', async () => {
+test('a deny by default denies an unclear input and gives the reason', async () => {
   const policy = await read({ rules: [], default: { decision: 'deny', reason: 'not here' } })
   expect(await decideByPolicy(policy, call('x', {}, { isUnclear: true }))).toEqual({
     decision: 'deny',
@@ -205,7 +205,7 @@ test('a default that denies denies an unclear input, too, and says why', async (
   })
 })
 
-test('what is decided names its rule and the reason of that', async () => {
+test("a decision names its rule and the rule's reason", async () => {
   const rules = [
     { tool: 'y', decision: 'deny' },
     { tool: 'x', decision: 'deny', reason: 'no' },
@@ -217,11 +217,11 @@ test('what is decided names its rule and the reason of that', async () => {
   })
 })
 
-test('without a default it asks', async () => {
+test('without a default, the decision is ask', async () => {
   expect(await decideByPolicy(await read({ rules: [] }), call('x'))).toEqual({ decision: 'ask' })
 })
 
-/** Slow and plain: what a pattern means, as a regular expression. */
+/** A slow reference implementation: the pattern as a regular expression. */
 function isPlainMatch(pattern: string, text: string, isNarrow: boolean): boolean {
   const expression = pattern
     .split(/(\*+)/)
@@ -233,7 +233,10 @@ function isPlainMatch(pattern: string, text: string, isNarrow: boolean): boolean
   return new RegExp(`^${expression}$`).test(text)
 }
 
-/** A pattern, and a text that it matches, or nearly: what its stars stand for, and one thing put in somewhere. */
+/**
+ * A pattern and a text that matches or nearly matches: the stars are filled in, and one character may be
+ * added.
+ */
 const nearly = fc
   .tuple(
     fc.array(fc.string({ unit: fc.constantFrom('a', 'b', '*'), maxLength: 4 }), { maxLength: 4 }),
@@ -248,7 +251,7 @@ const nearly = fc
   })
 
 test.each(['any', 'narrow'] as const)(
-  'a pattern whose stars reach %s matches what it says, whatever it repeats',
+  'a pattern with %s stars matches the same texts, whatever it repeats',
   (reach) => {
     fc.assert(
       fc.property(nearly, ({ pattern, text }) => {
@@ -259,7 +262,7 @@ test.each(['any', 'narrow'] as const)(
   },
 )
 
-test('what no star crosses is looked for once in each part of a text', () => {
+test('searches a text for the stops of stars once per part', () => {
   const matches = createMatcher('**a;*b*x', 'narrow')
   const { exec } = RegExp.prototype
   const readOf = (size: number) => {
@@ -288,7 +291,7 @@ const rules = fc.record({
   decision: fc.constantFrom('allow' as const, 'ask' as const, 'deny' as const),
 })
 
-test('the strictest rule that matches counts, in any order', async () => {
+test('the strictest matching rule wins in any order', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(rules, { maxLength: 6 }),
@@ -326,7 +329,7 @@ const anything = fc.string({
   maxLength: 12,
 })
 
-test('whatever the text, a star of an allow does not cross an operator, a control character or a ..', async () => {
+test('a star of an allow never crosses an operator, a control character or a .. segment', async () => {
   const policy = await read({ rules: [{ tool: 'x', input: { t: 'git *' }, decision: 'allow' }] })
   await fc.assert(
     fc.asyncProperty(anything, async (text) => {
@@ -348,7 +351,7 @@ const values = fc.letrec((tie) => ({
   ),
 })).value
 
-/** The places of all that is in a value and has nothing in it, as paths of a rule. */
+/** Returns the paths of all leaves of a value, as a rule writes them. */
 const leaves = (value: unknown, place: string): string[] => {
   const entries = typeof value === 'object' && value !== null ? Object.entries(value) : []
   if (entries.length === 0) return [place]
@@ -359,7 +362,7 @@ const leaves = (value: unknown, place: string): string[] => {
 
 const names = fc.constantFrom('o', '__proto__')
 
-test('an allow matches where it names all that is in an input, and no more where it leaves one out', async () => {
+test('an allow matches if it names every field of an input, and not if it omits one', async () => {
   await fc.assert(
     fc.asyncProperty(values, names, fc.nat(), async (value, name, which) => {
       const input = Object.fromEntries([[name, value]])
@@ -444,13 +447,13 @@ test.each([
     '{"rules":[{"tool":"x*","decision":"allow","examples":{"miss":[{"name":"xy"}]}}]}',
     'rules[0].examples.miss[0]: the rule matches it',
   ],
-])('%s in a policy is refused', async (_, text, problem) => {
+])('refuses %s in a policy', async (_, text, problem) => {
   await expect(readPolicy(text, 'policy.json')).rejects.toMatchObject({ kind: 'usage' })
   const failure = await readPolicy(text, 'policy.json').catch((error) => error)
   expect([failure.message, ...(failure.details.problems ?? [])].join('\n')).toContain(problem)
 })
 
-test('a pattern may have as many stars as that, where ** is one, and be as long', async () => {
+test('accepts a pattern with the maximum length and number of stars, where ** counts as one', async () => {
   const stars = 'a**'.repeat(maxStars)
   const tool = stars + 'x'.repeat(maxPatternLength - stars.length)
   expect(await isAllowed({ tool, server: tool }, call(tool, {}, { isMcp: true, server: tool }))).toBe(true)

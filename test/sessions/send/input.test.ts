@@ -13,13 +13,13 @@ async function send(argv: string[], world: Parameters<typeof run>[1] = {}) {
   return { ...ended, body, types: body && JSON.parse(body).events.map(({ type }: { type: string }) => type) }
 }
 
-describe('stdin beside event flags', () => {
+describe('stdin next to event flags', () => {
   test.each([
     ['one event', given],
     ['a list', `[${given}]`],
     ['a body', `{"events":[${given}],"more":1.0}`],
     ['one a line', `${given}\n`],
-  ])('Q20 holds events, which come first: %s', async (_, stdin) => {
+  ])('Q20: events of stdin come first: %s', async (_, stdin) => {
     const { code, body, types } = await send(['--tool-result', 't1=ok', '--system', 's'], { stdin })
     expect({ code, types }).toEqual({
       code: 0,
@@ -32,7 +32,7 @@ describe('stdin beside event flags', () => {
     ['text', 'the log'],
     ['broken JSON', '{"type":'],
     ['a broken line', `${given}\n{`],
-  ])('Q21 that is %s is exit 2, and nothing is sent', async (_, stdin) => {
+  ])('Q21: exits with 2 and sends nothing if stdin is %s', async (_, stdin) => {
     const { code, err, requests } = await send(['--message', 'hi'], { stdin })
     expect({ code, requests }).toEqual({ code: 2, requests: [] })
     expect(err).toContain('stdin: ')
@@ -41,7 +41,7 @@ describe('stdin beside event flags', () => {
   test.each([
     ['empty', ''],
     ['blank', ' \n'],
-  ])('Q22 that is %s adds nothing', async (_, stdin) => {
+  ])('Q22: adds nothing if stdin is %s', async (_, stdin) => {
     const { code, types, err } = await send(['--message', 'hi'], { stdin })
     expect({ code, types, err }).toEqual({
       code: 0,
@@ -54,7 +54,7 @@ describe('stdin beside event flags', () => {
     [['--interrupt', '--no-stdin']],
     [['--message', 'hi', '--no-stdin']],
     [['--message', 'hi', '-i', 'events.json']],
-  ])('Q23 is left alone with %j', async (argv) => {
+  ])('Q23: stdin is not read with %j', async (argv) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'events.json'), given)
     const { code, body } = await send(argv, { stdin: '{"type":"user.message","content":[]}', cwd })
@@ -63,7 +63,7 @@ describe('stdin beside event flags', () => {
   })
 
   test.each([[['--interrupt']], [['--interrupt-thread', 't']]])(
-    'Q20 events from a pipe are sent before those of %j',
+    'Q20: events of a pipe are sent before the events of %j',
     async (argv) => {
       const piped = '{"type":"user.message","content":[]}'
       expect(await send(argv, { stdin: piped })).toMatchObject({ types: ['user.message', 'user.interrupt'] })
@@ -73,7 +73,7 @@ describe('stdin beside event flags', () => {
     },
   )
 
-  test('Q24 is read once: a flag that asks for it takes it', async () => {
+  test('Q24: stdin is read once, by the flag that names it', async () => {
     const { code, types } = await send(['--message', '@-'], { stdin: 'the text' })
     expect({ code, types }).toEqual({ code: 0, types: ['user.message'] })
     expect(await send(['--message', '@-', '-i', '-'], { stdin: given })).toMatchObject({
@@ -82,7 +82,7 @@ describe('stdin beside event flags', () => {
     })
   })
 
-  test('Q25 run takes the same', async () => {
+  test('Q25: events run accepts the same input', async () => {
     const world = { env, exchange: answering('{"data":[]}'), stdin: given }
     const ended = await run(['events', 'run', '--message', 'hi', '--dry-run'], world)
     expect(JSON.parse(ended.out).body.events).toMatchObject([
@@ -94,8 +94,8 @@ describe('stdin beside event flags', () => {
   })
 })
 
-describe('stdin beside words', () => {
-  test('Q26 that looks like events goes as text, which a note says', async () => {
+describe('stdin next to words', () => {
+  test('Q26: sends stdin that looks like events as text, with a note', async () => {
     for (const stdin of [given, `[${given}]`, `${given}\n${given}`, `{"events":[]}`]) {
       const { code, err, body } = await send(['what is this?'], { stdin })
       expect(code).toBe(0)
@@ -113,7 +113,7 @@ describe('stdin beside words', () => {
     expect((await send(['x'], { stdin: '{"a":1}' })).err).not.toContain('looks like')
   })
 
-  test('Q27 that is empty is said', async () => {
+  test('Q27: reports an empty stdin', async () => {
     expect((await send(['hi'], { stdin: '' })).err).toContain('stdin is empty')
     expect((await send(['hi'])).err).not.toContain('stdin is empty')
     expect((await send(['hi', '--no-stdin'], { stdin: '' })).err).not.toContain('stdin is empty')
@@ -150,12 +150,12 @@ describe('files of a message', () => {
     return JSON.parse(body ?? '{}').events
   }
 
-  test('Q28 they stand before the words, in the order that was given', async () => {
+  test('Q28: files precede the words in the given order', async () => {
     const argv = ['-f', 'notes.md', 'What is', 'this?', '--file', 'fox.png', '-f', 'paper.pdf']
     expect(await contents(argv)).toEqual([{ type: 'user.message', content: [notes, image, document, words] }])
   })
 
-  test('Q28 a pipe comes after the words, and - is stdin as a file', async () => {
+  test('Q28: a pipe follows the files, and - reads stdin as a file', async () => {
     expect(await contents(['What is this?', '-f', 'notes.md'], { stdin: 'a log' })).toEqual([
       { type: 'user.message', content: [notes, words, { type: 'text', text: 'a log' }] },
     ])
@@ -167,7 +167,7 @@ describe('files of a message', () => {
     ])
   })
 
-  test('Q28 without words they are a message of their own, after the events of flags and before --system', async () => {
+  test('Q28: without words, files are a message after the events of flags and before --system', async () => {
     const argv = ['-f', 'fox.png', '--system', 'Be brief', '--interrupt']
     const events = await contents(argv, { stdin: given })
     expect(events).toEqual([
@@ -178,7 +178,7 @@ describe('files of a message', () => {
     ])
   })
 
-  test('Q28 a table shows an image by its type, never by its bytes', async () => {
+  test('Q28: a table shows the type of an image and never its bytes', async () => {
     const event = { id: 'sevt_1', type: 'user.message', content: [image] }
     const exchange = answering(JSON.stringify({ data: [event] }))
     for (const tty of [[], ['stdout']] as 'stdout'[][]) {
@@ -200,13 +200,13 @@ describe('files of a message', () => {
     ['that is not UTF-8', ['latin1.txt'], 2, 'latin1.txt: not UTF-8 text: byte 3, on line 1, is not valid'],
     ['that is stdin, with --no-stdin', ['-', '--no-stdin'], 2, '--no-stdin forbids'],
     ['that is stdin, and so is a value', ['-', '--message', '@-'], 2, 'stdin can be read only once'],
-  ])('Q29 a file %s: nothing is sent', async (_, argv, code, said) => {
+  ])('Q29: a file %s is refused before anything is sent', async (_, argv, code, said) => {
     const ended = await send(['hi', '-f', ...argv], { cwd, stdin: 'x' })
     expect(ended).toMatchObject({ code, out: '', requests: [] })
     expect(ended.err).toContain(said)
   })
 
-  test('Q28 run sends the same, and its command to go on has no file', async () => {
+  test('Q28: events run sends the same files, and its resume command omits them', async () => {
     const argv = ['events', 'run', '-f', 'notes.md', '-f', 'fox.png', '--fail-on-empty']
     const preview = await run([...argv, '--dry-run'], { cwd, env })
     expect(JSON.parse(preview.out).body.events).toEqual([{ type: 'user.message', content: [notes, image] }])

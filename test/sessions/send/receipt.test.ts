@@ -7,9 +7,9 @@ import { run } from '../../harness/run.ts'
 
 interface Response {
   body: string
-  /** By default it has no type. */
+  /** Content type. If omitted, the response has none. */
   type?: string
-  /** Why the body breaks off. */
+  /** Reason why the body is cut. */
   cut?: Error
 }
 
@@ -40,7 +40,7 @@ test.each<[body: string, type: string | undefined, out: string, note: string]>([
   ['', undefined, '', none],
   ['', 'text/html', '', none],
   [' \n', 'text/html', '', none],
-])('the response %j of type %s is a receipt', async (body, type, out, note) => {
+])('accepts %j of type %s as a receipt', async (body, type, out, note) => {
   const ended = await send({ body, ...(type === undefined ? {} : { type }) })
   expect(ended).toMatchObject({ code: 0, out, err: note })
 })
@@ -50,7 +50,7 @@ const other = 'the response (202) is not a receipt: it'
 
 test.each<[response: Response, message: string, body?: unknown]>([
   [{ body: '{"data":[{"id":', cut: reset }, `${accepted} is incomplete: the connection was reset`],
-  // Nothing came, but what was to come.
+  // Empty bodies with a content length.
   ...['application/json', 'text/json; x', 'application/problem+JSON', undefined].flatMap(
     (type): [Response, string][] =>
       ['', ' \n'].map((body) => [
@@ -62,7 +62,7 @@ test.each<[response: Response, message: string, body?: unknown]>([
   [{ body: '', type: 'text/jsonx', cut: reset }, `${other} is incomplete: the connection was reset`, ''],
   [{ body: 'w', cut: reset }, `${other} is incomplete: the connection was reset: w`, 'w'],
   [{ body: '{}', cut: reset }, `${other} is incomplete: the connection was reset: {}`, '{}'],
-  // What begins as a receipt is one.
+  // A text that begins like a receipt counts as one.
   [{ body: '{"data":[{' }, `${accepted} is not JSON`],
   [{ body: '\n { "data" : [ ' }, `${accepted} is not JSON`],
   [{ body: '{"data":[{}]}' }, `${accepted} has another shape: data[0].type: is missing`],
@@ -83,7 +83,7 @@ test.each<[response: Response, message: string, body?: unknown]>([
     'the service answered 202 with an error: no',
     { data: [], error: 'no' },
   ],
-])('the response %j is a failure: %s', async (response, message, body) => {
+])('fails for the response %j: %s', async (response, message, body) => {
   const isAccepted = message.startsWith(accepted)
   const { code, out, err } = await send(response, '--errors', 'json')
   expect([code, out]).toEqual([8, ''])
@@ -102,13 +102,13 @@ test.each<[response: Response, message: string, body?: unknown]>([
   expect((await send(response)).err.includes('  do not send it again\n')).toBe(isAccepted)
 })
 
-test('a bug while it is read is a bug', async () => {
+test('reports a bug while the receipt is read as a bug', async () => {
   const { code, err } = await send({ body: '{"data":[', cut: new TypeError('x') })
   expect(code).toBe(1)
   expect(err).toContain('TypeError at receipt.test.ts:')
 })
 
-test('what is printed of a receipt is its events, its ids, or all of it', async () => {
+test('prints the events, the ids, or all of a receipt', async () => {
   const body = '{"data":[ {"id":"e1","type":"user.message"}]}'
   expect((await send({ body }, '--ids')).out).toBe('e1\n')
   expect((await send({ body }, '--raw')).out).toBe(body)
@@ -116,7 +116,7 @@ test('what is printed of a receipt is its events, its ids, or all of it', async 
   expect((await run(['events', 'send', 'x', '-s', 's'], terminal)).out).toBe('')
 })
 
-/** What happens, in its order, and the failure. */
+/** Returns the steps in their order, and the failure. */
 async function read(response: Response, flags: { raw?: boolean } = {}) {
   const steps: string[] = []
   const output = { isTerminal: false, write: async (text: unknown) => void steps.push(`out ${text}`) }
@@ -131,13 +131,13 @@ async function read(response: Response, flags: { raw?: boolean } = {}) {
   return { steps, failure }
 }
 
-test('that it was accepted is said before anything else can fail', async () => {
+test('reports acceptance before anything else can fail', async () => {
   expect((await read({ body: '{"data":[{}]}' })).steps).toEqual(['accept', 'accepted'])
   expect((await read({ body: '' })).steps).toEqual(['accept', 'accepted'])
   expect((await read({ body: '{"data":5}' })).steps).toEqual([])
 })
 
-test('of a receipt that the deadline cuts off the deadline is known', async () => {
+test('reports the deadline if it cuts the receipt', async () => {
   const late = reset.with({ deadline: true })
   for (const body of ['{"data":[', 'w'])
     expect((await read({ body, cut: late })).failure).toMatchObject({ details: { deadline: true } })

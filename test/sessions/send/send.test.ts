@@ -7,14 +7,14 @@ import { type ScriptedServer, serve } from '../../harness/server.ts'
 const send = (argv: string[], world: Parameters<typeof run>[1] = {}) =>
   run(['events', 'send', '-s', 'sesn_1', ...argv], world)
 
-/** The body that a run sent, as text. */
+/** Returns the sent body as text. */
 const bodyOf = (ended: Awaited<ReturnType<typeof run>>) => ended.requests[0]?.text ?? ''
 const eventsOf = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(bodyOf(ended)).events
 
 const text = (text: string) => [{ type: 'text', text }]
 
-describe('building the request', () => {
-  test('words are one message, with the headers of the service', async () => {
+describe('events send builds the request', () => {
+  test('from words as one message, with the headers of the service', async () => {
     const ended = await send(['Hello', 'agent'])
     expect(ended.code).toBe(0)
     expect(ended.requests[0]).toMatchObject({
@@ -31,7 +31,7 @@ describe('building the request', () => {
     expect(ended.requests[0]?.headers).not.toHaveProperty('vendor-workspace-id')
   })
 
-  test('flags become events in the order written, then the words, then --system', async () => {
+  test('from flags in the order written, then the words, then --system', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'out.txt'), 'from a file')
     const argv = [
@@ -104,13 +104,13 @@ describe('building the request', () => {
       '{"type":"user.interrupt","x":1.10}\r\n\n{"type":"user.interrupt","z":0}\n',
       '{"events":[{"type":"user.interrupt","x":1.10},\n{"type":"user.interrupt","z":0}]}',
     ],
-  ])('stdin may hold %s, sent as it is spelled', async (_, stdin, sent) => {
+  ])('from stdin with %s, which keeps its source text', async (_, stdin, sent) => {
     const ended = await send([], { stdin })
     expect(ended.code).toBe(0)
     expect(bodyOf(ended)).toBe(sent ?? stdin)
   })
 
-  test('input comes first, flags and words are added to it', async () => {
+  test('from input first, then flags and words', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'e.json'), '{"events":[{"type":"user.interrupt","x":1.10}],"more":1.0}')
     const ended = await send(['hello', '-i', 'e.json', '--system', 's'], { cwd, stdin: 'not read' })
@@ -123,7 +123,7 @@ describe('building the request', () => {
     expect(bodyOf(ended)).toContain('"more":1.0')
   })
 
-  test('betas are joined once each; the vendor word, version and workspace come from the settings', async () => {
+  test('with each beta once, and vendor word, version and workspace from the settings', async () => {
     const env = {
       PARLEY_VENDOR: 'acme',
       PARLEY_AGENTS_VERSION: '2024-01-01',
@@ -139,7 +139,7 @@ describe('building the request', () => {
     expect((await send(['x', '--no-beta'])).requests[0]?.headers).not.toHaveProperty('vendor-beta')
   })
 
-  test('the session comes from the environment too, and is one segment of the path', async () => {
+  test('for the session of the environment, encoded as one path segment', async () => {
     const ended = await run(['events', 'send', 'x'], { env: { PARLEY_SESSION: 'a/b?c' } })
     expect(ended.requests[0]?.url).toBe('https://agents.test/v1/sessions/a%2Fb%3Fc/events')
     expect(await run(['events', 'send', 'x'])).toMatchObject({ code: 2, requests: [] })
@@ -157,7 +157,7 @@ const message = { type: 'user.message', content: text('x') }
 const system = { type: 'system.message', content: text('x') }
 const systemWith = (block: object) => [message, { type: 'system.message', content: [block] }]
 
-describe('every rule of the specification, at its boundary', () => {
+describe('events send checks every rule of the specification at its limits', () => {
   test.each<[string, object[]]>([
     ['an id of 1 character', [confirmation({ tool_use_id: 'a' })]],
     ['an id of 128 characters', [confirmation({ tool_use_id: '👍'.repeat(128) })]],
@@ -178,7 +178,7 @@ describe('every rule of the specification, at its boundary', () => {
     ['a system message after a message', [message, system]],
     ['a system message after a tool result', [{ type: 'user.tool_result' }, system]],
     ['a system message after a custom tool result', [{ type: 'user.custom_tool_result' }, system]],
-  ])('passes: %s', async (_, events) => {
+  ])('and accepts %s', async (_, events) => {
     const ended = await send([], { stdin: JSON.stringify(events) })
     expect(ended).toMatchObject({ code: 0 })
     expect(eventsOf(ended)).toEqual(events)
@@ -273,13 +273,13 @@ describe('every rule of the specification, at its boundary', () => {
     ['no type', [{}], 'events[0].type: is missing'],
     ['no object', [5], 'events[0]: must be an object'],
     ['events that are no list', { events: {} }, 'events: must be a list'],
-  ])('refuses, and sends nothing: %s', async (_, events, said) => {
+  ])('and refuses %s without sending anything', async (_, events, said) => {
     const ended = await send([], { stdin: JSON.stringify(events) })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain(said)
   })
 
-  test('all problems are told at once', async () => {
+  test('and reports all problems together', async () => {
     const ended = await send([], {
       stdin: JSON.stringify([{ type: 'x' }, confirmation({ tool_use_id: '' }), system]),
     })
@@ -289,7 +289,7 @@ describe('every rule of the specification, at its boundary', () => {
     )
   })
 
-  test('what a flag adds to events of a line each is told by its place among all', async () => {
+  test('and names an event of a flag by its place among all events', async () => {
     const stdin = '{"type":"user.interrupt"}\n\n{"type":"user.message"}\n'
     const { code, err } = await send(['--event', '{"type":"user.message"}'], { stdin })
     expect(code).toBe(2)
@@ -297,7 +297,7 @@ describe('every rule of the specification, at its boundary', () => {
     expect(err).toContain('  events[2].content: ')
   })
 
-  test('an event that lacks a field is checked for what it has', async () => {
+  test('and checks the other fields of an event that lacks one', async () => {
     const stdin = '{"type":"user.tool_confirmation","result":"allow","deny_message":"x"}'
     const ended = await send([], { stdin })
     expect(ended.err).toMatch(/tool_use_id: is missing\n.*deny_message: is allowed only when/)
@@ -305,7 +305,7 @@ describe('every rule of the specification, at its boundary', () => {
     expect((await send([], { stdin: strange })).err).toMatch(/deny_message: must be text/)
   })
 
-  test('--no-validate sends what it was given, as long as it is JSON', async () => {
+  test('--no-validate sends any JSON unchanged', async () => {
     const ended = await send(['--no-validate'], { stdin: '[{"type":"user.future"}]' })
     expect(bodyOf(ended)).toBe('{"events":[{"type":"user.future"}]}')
     expect(await send(['--no-validate'], { stdin: '[{' })).toMatchObject({ code: 2, requests: [] })
@@ -360,7 +360,7 @@ describe('every rule of the specification, at its boundary', () => {
     expect({ code, err }).toEqual({ code: 0, err: '' })
   })
 
-  test('warns about ten values out of range by their lines, and that more follow', async () => {
+  test('warns about ten values out of range by their lines, and reports that more follow', async () => {
     const line = '{"type":"user.define_outcome","max_iterations":99}\n'
     const { code, err } = await send([], { stdin: line.repeat(12) })
     expect(code).toBe(0)
@@ -380,7 +380,7 @@ describe('every rule of the specification, at its boundary', () => {
     expect(ended).toMatchObject({ code: 2, requests: [], err: 'parley: --message is empty\n' })
   })
 
-  test('refuses an undocumented beta, names the nearest one and --no-validate', async () => {
+  test('refuses an undocumented beta and names the nearest one and --no-validate', async () => {
     const ended = await send(['x', '--beta', 'skils-2025-10-02'])
     expect(ended).toMatchObject({ code: 2, requests: [] })
     expect(ended.err).toBe(
@@ -436,7 +436,7 @@ describe('every rule of the specification, at its boundary', () => {
     expect(await send(['x', '--no-validate', ...flags])).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('a printed follow command keeps --no-validate, so that it works with the same betas', async () => {
+  test('a printed follow command keeps --no-validate, so it works with the same betas', async () => {
     const exchange = answering('{"data":[]}')
     const { err } = await send(['x', '--beta', 'new-1', '--no-validate'], { exchange, tty: ['stdout'] })
     expect(err).toContain('parley events follow --beta new-1 --no-validate -s sesn_1')
@@ -465,7 +465,7 @@ describe('every rule of the specification, at its boundary', () => {
     expect(ended.err).toContain(said)
   })
 
-  test('10,000 events in NDJSON are sent; an error in line 9,999 names it, and nothing is sent', async () => {
+  test('sends 10,000 events in NDJSON; an error in line 9,999 names the line and sends nothing', async () => {
     const lines = Array.from(
       { length: 10_000 },
       (_, i) => `{"type":"user.message","content":[{"type":"text","text":"${i}"}]}`,
@@ -486,7 +486,7 @@ describe('every rule of the specification, at its boundary', () => {
   })
 })
 
-describe('the receipt', () => {
+describe('the receipt of events send', () => {
   const data = [
     { id: 'sevt_1', type: 'user.message', content: text('a\tb\nc\\'), processed_at: '2026-01-01T00:00:00Z' },
     { id: 'sevt_2', type: 'user.interrupt', processed_at: null },
@@ -508,7 +508,7 @@ describe('the receipt', () => {
     expect((await send(['x', '--raw'], { exchange })).out).toBe(JSON.stringify({ data }))
   })
 
-  test('Q30 shows on a terminal all that it holds, and in a pipe the text', async () => {
+  test('Q30: shows all fields on a terminal and the text in a pipe', async () => {
     const content = text('no')
     const data = [
       { id: 's1', type: 'user.interrupt', session_thread_id: 'th_1', processed_at: null },
@@ -550,13 +550,13 @@ describe('the receipt', () => {
     [204, ''],
     [200, '{}'],
     [200, '{"data":null}'],
-  ])('may say nothing: %i %s', async (status, body) => {
+  ])('may be empty: %i %s', async (status, body) => {
     const ended = await send(['x'], { exchange: answering(body, { status }) })
     expect(ended).toMatchObject({ code: 0, out: '' })
     expect(ended.err).toContain('parley: events accepted; the response ')
   })
 
-  test('that was cut is exit 8: accepted, do not resend', async () => {
+  test('exits with 8 if it is cut, and reports that the events were accepted', async () => {
     const ended = await send(['x'], { exchange: answering('{"data":[{"id"') })
     expect(ended).toMatchObject({ code: 8, out: '' })
     expect(ended.err).toContain('the event was accepted (200)')
@@ -564,7 +564,7 @@ describe('the receipt', () => {
   })
 
   test.each(['ok', '{"data":5}', '{"type":"error"', '5', '{"data":[],"error":{"message":"no"}}'])(
-    "that is not the service's is exit 8, and proves nothing: %s",
+    "exits with 8 if it is not the service's, and proves nothing: %s",
     async (body) => {
       const ended = await send(['x'], { exchange: answering(body) })
       expect(ended).toMatchObject({ code: 8, out: '' })
@@ -574,7 +574,7 @@ describe('the receipt', () => {
   )
 })
 
-describe('at most once', () => {
+describe('events send posts at most once', () => {
   let server: ScriptedServer
   afterEach(() => server.close())
 
@@ -585,7 +585,7 @@ describe('at most once', () => {
     ['answers 500', (socket) => socket.end('HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\n{}'), 7],
     ['answers 503', (socket) => socket.end('HTTP/1.1 503 No\r\ncontent-length: 2\r\n\r\n{}'), 7],
     ['answers 504', (socket) => socket.end('HTTP/1.1 504 No\r\ncontent-length: 2\r\n\r\n{}'), 7],
-  ])('a server that reads the request and %s sees it once', async (_, script, code) => {
+  ])('if a server reads the request and %s', async (_, script, code) => {
     server = await serve(script)
     const ended = await send(['x', '--timeout', '0.3'], {
       exchange: 'network',
@@ -598,12 +598,12 @@ describe('at most once', () => {
     )
   })
 
-  test('--retry-unknown is refused', async () => {
+  test('and refuses --retry-unknown', async () => {
     server = await serve(() => {})
     expect(await send(['x', '--retry-unknown'])).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('a 429 was not taken, and is sent again with the same bytes', async () => {
+  test('but sends the same bytes again after a 429', async () => {
     server = await serve((socket, _, count) =>
       socket.end(
         count === 1
@@ -623,11 +623,8 @@ test.each([
   [['send', 'x', '--follow', '-s', 's'], { PARLEY_API_KEY: '' }, 3, 'no API key for the session service'],
   [['run', 'x', '-s', '..'], {}, 2, "the session id must not be '..'"],
   [['send', 'x', '--follow', '-s', '..'], {}, 2, "the session id must not be '..'"],
-])(
-  'what is wrong before a session is asked for is not said to be its fault: %j',
-  async (argv, env, code, said) => {
-    const ended = await run(['events', ...argv], { env })
-    expect(ended).toMatchObject({ code, out: '', requests: [] })
-    expect(ended.err.startsWith(`parley: ${said}`)).toBe(true)
-  },
-)
+])('does not blame the session for a failure before its first request: %j', async (argv, env, code, said) => {
+  const ended = await run(['events', ...argv], { env })
+  expect(ended).toMatchObject({ code, out: '', requests: [] })
+  expect(ended.err.startsWith(`parley: ${said}`)).toBe(true)
+})
