@@ -10,23 +10,21 @@ import { unexpectedBodyFailure } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventItem } from '../../wire/sessions/events-page.ts'
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseDecoder } from '../../wire/sse.ts'
 
-/** Reading stops while so many characters of events have not been taken. More would outlive V8's young space. */
+/** Reading pauses while events of this many characters are unread. More would leave V8's young generation. */
 const mostWaiting = 2 ** 20
 
-/**
- * A session's events as they happen, over one connection. It is read as they come, whether or not anybody takes them.
- */
+/** A session's events over one connection, while they happen. Reading does not wait for a consumer. */
 export class EventStream {
   readonly #response: OpenResponse
   readonly #timers: Timers
   readonly #decoder: SseDecoder
   readonly #lastId: string | undefined
   #arrived: EventItem[] = []
-  /** How many of those were taken. */
+  /** Number of consumed events. */
   #taken = 0
   #size = 0
   #end: { error?: unknown } | undefined
-  /** Somebody waits for an event, or the reading waits for room. */
+  /** Wakes the consumer that waits for an event, or the reader that waits for space. */
   #wake = () => {}
   #goOn = () => {}
 
@@ -39,8 +37,9 @@ export class EventStream {
   }
 
   /**
-   * The next event; `silence` if none comes within so many milliseconds, or others were taken meanwhile, `end` if the
-   * connection ended, however it did. Throws a `CliError` for what is not an event, and when the deadline has passed.
+   * Returns the next event; `silence` if none arrives within `wait` milliseconds or `wake` is called, `end`
+   * if the connection ended for any reason. Throws a `CliError` for data that is not an event, and when the
+   * deadline has passed.
    */
   async next(wait: number): Promise<EventItem | 'silence' | 'end'> {
     if (this.#arrived.length === this.#taken && !this.#end) await this.#comes(wait)
@@ -56,14 +55,14 @@ export class EventStream {
     this.#wake()
   }
 
-  /** All events that have come. */
+  /** Returns all unread events. */
   takeAll(): EventItem[] {
     const items = this.#take(this.#arrived.length)
     if (items.length > 0) this.#wake()
     return items
   }
 
-  /** The id after which another connection may go on, if the service gave one. */
+  /** Id after which another connection may resume, if the service sent one. */
   get lastId(): string | undefined {
     return this.#decoder.lastId() ?? this.#lastId
   }
@@ -76,7 +75,7 @@ export class EventStream {
   #take(count: number): EventItem[] {
     const items = this.#arrived.slice(this.#taken, this.#taken + count)
     this.#taken += items.length
-    // To move all others up for each one would cost as much as there are.
+    // Shifting the array for each event would be quadratic.
     if (this.#taken * 2 >= this.#arrived.length) {
       this.#arrived = this.#arrived.slice(this.#taken)
       this.#taken = 0
@@ -117,7 +116,7 @@ export class EventStream {
 
 type OpenResponse = Awaited<ReturnType<Caller['open']>>
 
-/** The request for a session's stream. */
+/** Returns the request for a session's stream. */
 export const streamParts = (parts: RequestParts): RequestParts => ({
   ...parts,
   headers: { ...parts.headers, Accept: 'text/event-stream' },
@@ -137,7 +136,7 @@ export async function openEventStream(
   return new EventStream(answer, timers, lastId)
 }
 
-/** A header that could not be sent is left out: an event stream may say anything. */
+/** An event stream may send any id. An id that is not a valid header is dropped. */
 const withLastId = (parts: RequestParts, lastId: string | undefined): RequestParts =>
   lastId !== undefined && /^[\x21-\x7e]{1,1000}$/.test(lastId)
     ? { ...parts, headers: { ...parts.headers, 'Last-Event-ID': lastId } }
@@ -156,16 +155,22 @@ async function* readItems(response: HttpResponse, decoder: SseDecoder): AsyncGen
   }
 }
 
-/** A cut or a silence ends a stream; a deadline that has passed ends the run. */
+/** A cut or silent stream counts as ended. A passed deadline ends the run. */
 function ignoreCut(error: unknown): { done: true; value: undefined } {
   if (error instanceof CliError && !error.details.isPermanent) return { done: true, value: undefined }
   throw error
 }
 
-/** How much is read of an answer that is not a stream of events, in bytes, and for how long, in milliseconds. */
+/**
+ * Maximum size of an answer that is not an event stream, in bytes, and maximum time to read it, in
+ * milliseconds.
+ */
 const [longestWrongAnswer, longestReading] = [256 * 1024, 5000]
 
-/** What came in place of a stream of events, which may never end: an error of its type, else an error that names what it is. */
+/**
+ * Returns the failure for an answer that is not an event stream, which may never end: its error by type,
+ * otherwise an error that describes the answer.
+ */
 async function explainWrongAnswer(response: HttpResponse, timers: Timers): Promise<CliError> {
   const { status, headers } = response
   const cancel = schedule(timers, longestReading, () => response.close())

@@ -13,18 +13,18 @@ import { isTask } from './followed-turn.ts'
 
 type Kind = 'refusedToolUses' | 'failedServers' | 'failedWorkflowRuns'
 
-/** Maximum length of a service's own words in a warning, in characters. */
+/** Maximum length of the service's message in a warning, in characters. */
 const longestReason = 500
 
 /**
- * Failures of a turn that may end well all the same: tool uses that the service refused, MCP servers that failed for good,
- * and workflow runs that did not complete. Each is one warning, and counted in the report.
+ * Failures in a turn that may still end well: tool uses that the service refused, MCP servers that failed for
+ * good, and workflow runs that did not complete. Each is printed once as a warning and counted in the report.
  */
 export class Incidents {
   readonly #context: Context
-  /** By what failed. */
+  /** By the failed part. */
   readonly #found = new Map<string, { kind: Kind; warning: string; isReported: boolean }>()
-  /** Names of the workflow runs, by id. */
+  /** Names of workflow runs, by id. */
   readonly #names = new Map<string, string>()
 
   constructor(context: Context) {
@@ -36,7 +36,7 @@ export class Incidents {
     warnings.failedWorkflowRuns = () => count('failedWorkflowRuns')
   }
 
-  /** Adds earlier events. Only the last turn counts; `ownIds` are those of its task, if they are known. */
+  /** Adds earlier events. Only the last turn counts. `ownIds` are the ids of its task, if known. */
   addPast(items: readonly EventItem[], ownIds: ReadonlySet<string> = new Set()): void {
     for (const { event } of items) {
       if (isTask(event) && (ownIds.size === 0 || ownIds.has(event.id ?? ''))) this.#found.clear()
@@ -44,7 +44,7 @@ export class Incidents {
     }
   }
 
-  /** Adds new events, and prints the warnings that are new. */
+  /** Adds new events and prints new warnings. */
   add(items: readonly EventItem[]): void {
     for (const { event } of items) this.#add(event)
     for (const incident of this.#found.values()) {
@@ -105,6 +105,6 @@ export class Incidents {
 const inWords = (message: string | undefined) =>
   message === undefined ? '' : `: ${oneLine(message, longestReason)}`
 
-/** Returns the name and the id of a workflow run. */
+/** Returns the name and id of a workflow run. */
 export const describeRun = ({ id, name }: WorkflowRun): string =>
   name === undefined ? briefly(id) : `${briefly(name)} (${briefly(id)})`

@@ -7,12 +7,12 @@ import { briefly } from '../plain-name.ts'
 import { budgetCommand, sessionCommand } from '../session-command.ts'
 import { needsResult, type SessionState } from '../session-state.ts'
 
-/** How far the lines below a failure are indented. */
+/** Indentation of the lines below a failure. */
 const indent = 2
 
 /**
- * The failure with which following ends while tool uses wait. On a terminal each has one line, and the command to answer
- * them asks about each.
+ * Returns the failure of following while tool uses wait. On a terminal each has one line, and the printed
+ * command prompts for each of them.
  */
 export async function stillWaiting(
   context: Context,
@@ -38,9 +38,9 @@ export async function stillWaiting(
         : `answer with: ${command} ${nameUses(named)} --allow\n${orDeny}`
   const ways = [
     ...(named.length > 0 ? [way] : []),
-    // A question shows the input that the session shows then, and a flag allows whatever that is.
+    // A question shows the current input of the tool use. A flag would allow it unseen.
     ...(changed.length > 0 ? [`to be asked, on a terminal: ${command} ${nameUses(changed)}`] : []),
-    // Nobody knows what an allowance would allow.
+    // Without a name it is unclear which tool would run.
     ...(unnamed.length > 0
       ? [`to deny ${unnamed.length === 1 ? 'it' : 'them'}: ${command} ${nameUses(unnamed)} --deny`]
       : []),
@@ -59,7 +59,10 @@ export async function stillWaiting(
   })
 }
 
-/** The failure with which following ends at the session's own budget: it goes on by itself once that allows more. */
+/**
+ * Returns the failure of following at the session's own budget. The session continues when the budget is
+ * raised.
+ */
 export function budgetReached(context: Context, session: string, budget: Money | undefined): CliError {
   const cap = budget ? ` of ${formatMoney(budget)}` : ''
   const more = budget && { ...budget, amount: budget.amount * 2n }
@@ -73,10 +76,10 @@ export function budgetReached(context: Context, session: string, budget: Money |
   })
 }
 
-/** On a line of its own, so that the command can be pasted to the end of its line. */
+/** On its own line, so the command can be copied to the end of its line. */
 const orDeny = '(or --deny in its place)'
 
-/** The command that gives the result of tool uses of a type. */
+/** Returns the command that sends the results of tool uses of a type. */
 export function resultCommand(context: Context, session: string, type: string, ids: string[]): string {
   const [id = ''] = ids
   const value = ids.length === 1 && isSafeWord(id) ? `${shellQuote(id)}=TEXT` : 'ID=TEXT'
@@ -84,7 +87,7 @@ export function resultCommand(context: Context, session: string, type: string, i
   return `${sessionCommand(context, 'send', session)} ${flag} ${value}`
 }
 
-/** Ids that could be cut, or be read as flags, are left to `--pending`. */
+/** Ids that may be cut, or that look like flags, are left to `--pending`. */
 function nameUses(ids: string[]): string {
   const words = ids.map((id) => shellQuote(id)).join(' ')
   return words.length > 1000 || !ids.every(isSafeWord) ? '--pending' : words

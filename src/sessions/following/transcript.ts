@@ -17,28 +17,28 @@ import { budgetReached, stillWaiting } from './stop-text.ts'
 
 export interface TranscriptOptions {
   session: string
-  /** stdout is for the ids of the tool uses that wait. */
+  /** stdout prints only the ids of waiting tool uses. */
   ids?: boolean
-  /** On a terminal, what the agent says is laid out as Markdown. */
+  /** On a terminal, messages of the agent are laid out as Markdown. */
   markdown: boolean
-  /** stdout is for the answer: what happens is shown on a terminal's stderr only. */
+  /** stdout is reserved for the answer. Events are shown only on a terminal's stderr. */
   isAside?: boolean
-  /** The session is followed until it is terminated or deleted; absent if the command has no `--stay`. */
+  /** Follows the session until it is terminated or deleted. Absent if the command has no `--stay`. */
   stays?: boolean
-  /** Events that were sent: only what comes after them is printed. */
+  /** Events that were sent. Only later events are printed. */
   sent?: readonly SessionEvent[]
-  /** Called after each part of news, and waited for; may reply to what waits. */
+  /** Called and awaited after each batch of new events. It may reply to waiting tool uses. */
   react?: ((items: readonly EventItem[]) => Promise<void>) | undefined
-  /** By default those of the new events. */
+  /** Default: the incidents of the new events. */
   incidents?: Incidents
-  /** The command of a run that goes on. */
+  /** Returns the command that resumes the run. */
   resume?: () => readonly string[]
 }
 
 /**
- * Follows a session until it stops, and prints its events. It drives a run: what waits is replied to by `react`, after each
- * part of news, and only then is there more to follow. Throws a `CliError` if the session stopped before its work was done:
- * kinds `waiting` and `stuck`; or of kind `stopped`.
+ * Follows a session until it stops, and prints its events. It also drives a run: `react` replies to waiting
+ * tool uses after each batch of new events, before following continues. Throws a `CliError` of kind `waiting`
+ * or `stuck` if the session stopped before its work was done, or `stopped`.
  */
 export async function followAndPrint(
   context: Context,
@@ -56,7 +56,7 @@ export async function followAndPrint(
   try {
     for await (const items of follower.news(sent)) {
       await printEvents(items, state)
-      // Outside of a terminal, too, it is said that nothing has happened yet.
+      // A pipe also gets a line if nothing has happened yet.
       if (!hasBegun && (context.host.stderr.isTerminal || (state.isEmpty && !sent)))
         context.note(describeStart(state, options, context.timers.now()))
       hasBegun = true
@@ -88,8 +88,8 @@ export async function followAndPrint(
 }
 
 /**
- * Prints once what keeps a session from its end that no idle event shows: open workflow runs, and tool uses of child threads
- * that wait while the session works.
+ * Prints once what keeps the session from its end without an idle event: open workflow runs, and tool uses of
+ * child threads that wait while the session works.
  */
 function nameBackground(
   context: Context,
@@ -108,7 +108,7 @@ function nameBackground(
   }
 }
 
-/** What a person sees before the first event: what is followed, or since when and why the session is idle. */
+/** Describes the session before the first event: its id, or since when and why it is idle. */
 function describeStart(
   { stop, stoppedAt, isEmpty }: SessionState,
   { session, sent, stays }: TranscriptOptions,
@@ -126,7 +126,7 @@ function describeStart(
   return `${idle}${hasStay ? '; --stay waits for more events' : ''}`
 }
 
-/** Prints the ids of the tool uses that wait and were not printed yet. */
+/** Prints the ids of waiting tool uses that were not printed yet. */
 async function printWaiting(context: Context, { stop }: SessionState, printed: Set<string>): Promise<void> {
   if (stop?.kind !== 'waiting') return
   const fresh = stop.ids.filter((id) => !printed.has(id))
@@ -138,8 +138,8 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
 }
 
 /**
- * Prints events as they come: what an agent says as text, any other event as one line, and with `--raw` each as one
- * line of JSON. If stdout is for something else, a terminal's stderr shows each event as one dim line.
+ * Returns a function that prints events: messages of the agent as text, other events as one line, with
+ * `--raw` as one JSON line each. If stdout is reserved, a terminal's stderr shows each event as one dim line.
  */
 export function createEventPrinter(
   context: Context,
@@ -177,7 +177,10 @@ export function createEventPrinter(
   }
 }
 
-/** For a terminal. What happened to a tool use names its tool, which no other line beside it may show. */
+/**
+ * Describes an event on a terminal. A line about a tool use names its tool, because the lines around it may
+ * not.
+ */
 function describe({ event }: EventItem, state: SessionState): string {
   const [, type = '', , text = ''] = toRow(event)
   const tool = state.toolUseOf(event)?.name

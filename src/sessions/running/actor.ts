@@ -16,19 +16,19 @@ import { type GivenReply, Replies } from './replies.ts'
 import { interrupted } from './replying.ts'
 import type { SessionRun } from './way-on.ts'
 
-/** What decides about the tool uses of a session, and carries them out. */
+/** Rules for the tool uses of a session, and the commands that execute them. */
 export interface ReplyRules extends Rules {
-  /** How long a command may take. Milliseconds. */
+  /** Maximum time of a command, in milliseconds. */
   toolTimeout: number
   asker: Asker
 }
 
-/** Why only a person may reply to an id. */
+/** Reason why only a person may reply to an id. */
 const answeredIds = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
 
 /**
- * Replies to the pending tool uses of a session: by rules, by commands and by a person, one step at a time. It works beside
- * the loop that reads the session, and never keeps that waiting. Before each step it asks for the newest state.
+ * Replies to the pending tool uses of a session by rules, commands and a person, one step at a time. It runs
+ * next to the loop that reads the session and never blocks it. Before each step it reads the newest state.
  */
 export class Actor {
   readonly #run: SessionRun
@@ -39,7 +39,7 @@ export class Actor {
   #failure: { error: unknown } | undefined
   /** The open questions. */
   #asking: readonly Use[] = []
-  /** How many commands gave a result here. */
+  /** Number of commands that returned a result in this run. */
   #ran = 0
 
   constructor(run: SessionRun, follower: Follower, rules: ReplyRules, denials: Denials) {
@@ -58,7 +58,10 @@ export class Actor {
     })
   }
 
-  /** The state has changed. Starts to reply, and withdraws questions that are over. Throws an earlier failure. */
+  /**
+   * Handles a change of the state: starts to reply and withdraws outdated questions. Throws an earlier
+   * failure.
+   */
   see(): void {
     if (this.#failure) throw this.#failure.error
     this.#withdraw()
@@ -76,7 +79,7 @@ export class Actor {
       })
   }
 
-  /** Withdraws the questions that the session no longer asks. */
+  /** Withdraws the questions whose tool uses no longer wait. */
   #withdraw(): void {
     this.#asking = this.#asking.filter((use) => {
       const why = this.#replies.whyOver(use)
@@ -85,14 +88,17 @@ export class Actor {
     })
   }
 
-  /** The run no longer follows the session: no step begins, and open questions are withdrawn. */
+  /**
+   * Ends the work when the run no longer follows the session: no step starts, and open questions are
+   * withdrawn.
+   */
   dismiss(): void {
     this.#replies.isDismissed = true
     for (const { id } of this.#asking) this.#rules.asker.withdraw(id, 'the session is not followed any more')
     this.#asking = []
   }
 
-  /** Waits until all replies under way are done. Throws a failure of one. */
+  /** Waits until all replies in progress are done. Throws their failure. */
   async settle(): Promise<void> {
     do {
       await this.#work
@@ -103,7 +109,7 @@ export class Actor {
     this.#replies.leaveOver(judgements.filter(({ use }) => this.#replies.dutyOf(use.id) !== undefined))
   }
 
-  /** The ids of the pending tool uses with a next step. */
+  /** Returns the ids of the pending tool uses with a next step. */
   #asked(): string[] {
     return this.#replies.isStopped
       ? []
@@ -132,7 +138,7 @@ export class Actor {
     await this.#replies.settle(doubts)
   }
 
-  /** The pending tool uses with a next step. Those that cannot be answered stay open. */
+  /** Returns the pending tool uses with a next step. Tool uses that cannot be answered stay open. */
   async #due(): Promise<Use[]> {
     await this.#lookForUnknown()
     return this.#asked().flatMap((id) => {
@@ -146,7 +152,7 @@ export class Actor {
     })
   }
 
-  /** The list may show a tool use that the stream left out. */
+  /** The list may show a tool use that the stream omitted. */
   async #lookForUnknown(): Promise<void> {
     for (const wait of lagWaits) {
       if (this.#asked().every((id) => !isPlain(id) || this.#replies.read(id))) return
@@ -155,7 +161,10 @@ export class Actor {
     }
   }
 
-  /** Rules decide, or a person if they say so and somebody is there. Without a decision a tool use stays open. */
+  /**
+   * Decides by the rules, or prompts a person if a rule demands it and a person is there. Tool uses without a
+   * decision stay open.
+   */
   async #decide(uses: readonly Use[]): Promise<Judgement[]> {
     const judged: Judgement[] = []
     for (const use of uses) judged.push(await judge(use, this.#rules))
@@ -179,20 +188,20 @@ export class Actor {
     }
   }
 
-  /** Writes the decision into the journal, and tells a person. */
+  /** Writes the decision to the audit and prints it. */
   #take(judgement: Judgement): void {
     const { use } = judgement
     const isLeft = this.#replyAtOnce(judgement).length === 0 && !this.#isForCommand(judgement)
     this.#replies.decide(judgement, isLeft)
     this.#tell(judgement, isLeft)
-    // Another part of the session may work for long until the run ends with what waits.
+    // Other threads may work for long before the run ends with the tool uses that wait.
     if (isLeft && !this.#follower.state.isAtRest)
       this.#run.context.note(`${use.id} of a child thread stays open: nothing here answers it`)
     if (isLeft && use.isContradicted)
       this.#run.context.note(`${use.id} is not answered: the service showed it with two inputs`)
   }
 
-  /** Leaves out the input, which the transcript has shown. */
+  /** Omits the input, which the transcript has shown. */
   #tell(judgement: Judgement, isLeft: boolean): void {
     const { use, by, decision, reason } = judgement
     const { host, style, printLine, wrap } = this.#run.context
@@ -211,7 +220,7 @@ export class Actor {
     printLine(wrap(`${what}${said}${who}`))
   }
 
-  /** The reply, if the decision alone makes it. */
+  /** Returns the reply if the decision alone determines it. */
   #replyAtOnce({ use, decision, reason }: Judgement): GivenReply[] {
     if (decision === 'ask') return []
     if (carrierOf(use, this.#rules.tools) === 'service')
@@ -225,13 +234,13 @@ export class Actor {
     return decision === 'allow' && carrierOf(use, this.#rules.tools) === 'command'
   }
 
-  /** The reply, if a command has carried the tool use out, in this run or in one that was killed. */
+  /** Returns the reply if a command executed the tool use, in this run or in a killed one. */
   #result(use: Use): GivenReply[] {
     const result = this.#replies.resultFor(use.id)
     return result ? [{ use, event: toolResult(use, result) }] : []
   }
 
-  /** Runs the command for a tool use. Throws a `CliError` if the deadline passes meanwhile. */
+  /** Runs the command of a tool use. Throws a `CliError` if the deadline passes meanwhile. */
   async #carryOut(use: Use): Promise<void> {
     const { tools, toolTimeout } = this.#rules
     requireTime(this.#run)
@@ -239,7 +248,7 @@ export class Actor {
     const limit = Math.min(toolTimeout, timeLeft(this.#run))
     const result = await runTool(this.#run, use, tools.get(use.name) ?? '', limit)
     const isLate = timeLeft(this.#run) <= 0
-    // The deadline comes earlier than the command was told once the session is interrupted.
+    // After an interrupt, the deadline is earlier than the command's timeout.
     const isCut = isLate && limit < toolTimeout && result.isError
     if (!isCut) {
       const reason = result.isError ? result.text : undefined
@@ -256,7 +265,7 @@ export class Actor {
       })
   }
 
-  /** Nobody was told before that a command was killed with its run. */
+  /** The killed run could not report that its command was killed, too. */
   #tellInterrupted(use: Use): void {
     if (this.#replies.resultFor(use.id) !== interrupted) return
     this.#ran++
@@ -270,16 +279,19 @@ const describeFailure = ({ id, name }: Use, what: string): string =>
 
 const isPlain = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 
-/** Nobody is asked if a y could not be a reply: nothing here carries the tool use out, or it has two inputs. */
+/**
+ * Returns whether a person is prompted: only if an allow could be sent. Nothing executes the other tool uses
+ * here, or they have two inputs.
+ */
 const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
   decision === 'ask' && !use.isContradicted && carrierOf(use, tools) !== 'other'
 
-/** How many lines of stderr are shown. */
+/** Maximum number of printed stderr lines. */
 const mostLines = 20
 
 /**
- * Runs a command in the shell for a tool use: its input is on stdin, and stdout is the result. `limit` is how long it may take,
- * in milliseconds.
+ * Runs a shell command for a tool use, with the input on stdin. stdout is the result. `limit` is the maximum
+ * time in milliseconds.
  */
 async function runTool(
   { context, parts }: SessionAccess,
@@ -287,7 +299,7 @@ async function runTool(
   command: string,
   limit: number,
 ): Promise<ToolResult> {
-  // Anything of parley's own may be a secret.
+  // Every variable of parley may be a secret.
   const others = Object.entries(context.host.env).filter(([variable]) => !/^parley_/i.test(variable))
   const env = {
     ...Object.fromEntries(others),

@@ -13,64 +13,71 @@ import type { entryOf, Use } from './judgement.ts'
 import { interrupted, type JournalLine, type Reply, step } from './replying.ts'
 import { hashOf, type JournalTask, Known, stepTask } from './task.ts'
 
-/** What a run works on. */
+/** The session of a run, and its deadline. */
 interface Workplace {
-  /** The service's address. */
+  /** Address of the service. */
   address: string | undefined
   session: string
-  /** When the run has to be over, by the forward clock, Infinity for no deadline. */
+  /** Monotonic time in milliseconds, or Infinity. */
   deadline: number
 }
 
-/** A line of the audit; `session` and `time` are added. A decision has the fields of its judgement. */
+/** A line of the audit without `session` and `time`. A decision has the fields of its judgement. */
 export interface AuditEntry extends Partial<Omit<ReturnType<typeof entryOf>, 'toolUse'>> {
   /** Null if the line is not about a tool use. */
   toolUse: string | null
   event: AuditEvent
-  /** What a task is known by. */
+  /** Hash of the task. */
   task?: string
-  /** What the list showed before a task was sent. */
+  /** State of the list before a task was sent. */
   known?: Known
-  /** The result that a command gave, as it will be sent. */
+  /** Result of a command, in the form in which it is sent. */
   result?: SessionEvent
-  /** The id of the last rest that was known when a reply was sent. */
+  /** Id of the last known idle event when a reply was sent. */
   rest?: string | undefined
 }
 
-/** Steps of a reply of which a line says no more. */
+/** Steps of a reply whose lines have no further fields. */
 const steps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answered-elsewhere'] as const
 
-/** A step of a reply or of a task, a denied tool use that ran unasked, or an interrupt that is about to be posted. */
+/**
+ * Steps of a reply or of a task, a denied tool use that ran without a question, or an interrupt before it is
+ * posted.
+ */
 const events = [...steps, 'end', 'sent', 'done', 'not-asked', 'interrupt'] as const
 type AuditEvent = (typeof events)[number]
 
 /**
- * A record of decisions and acts, and a journal that says after a kill how far a run got. With it comes the right to work on
- * the session, which one run has at a time. Without a file it is only that.
+ * The record of decisions and acts. After a kill it shows how far a run got. It also holds the lock of the
+ * session, which one run has at a time; without a file it is only the lock.
  */
 export class Audit {
   readonly #context: Context
   readonly #session: string
   readonly #locks: Lock[] = []
   #isClosed = false
-  /** How far earlier runs got with each tool use of this session, by id. */
+  /** The state in which earlier runs left the reply to each tool use, by id. */
   readonly earlier = new Map<string, Reply>()
-  /** The tool uses that earlier runs denied, or saw run though they are denied: by id, in words. */
+  /**
+   * Descriptions of the tool uses that earlier runs denied, or that ran although the policy denies them, by
+   * id.
+   */
   readonly denied = new Map<string, string>()
   /**
-   * The --tool commands since the last task that failed, or started and did not end, in this run or in earlier ones: by the
-   * id of the tool use, in words.
+   * Descriptions of the --tool commands since the last task that failed or did not finish, in this run or
+   * earlier ones, by the id of the tool use.
    */
   readonly failedCommands = new Map<string, string>()
   #file: AppendedFile | undefined
-  /** The last task of the session, if it is not done. */
+  /** The last task of the session, unless it is done. */
   task: JournalTask | undefined
   /**
-   * When a run began to interrupt the session, if one did since the last task and was not refused: the interrupt may have
-   * arrived. In milliseconds since the epoch by this machine's clock, NaN if it is not known.
+   * Time when a run started to interrupt the session, if that happened since the last task and was not
+   * refused: the interrupt may have arrived. In milliseconds since the epoch by this machine's wall clock;
+   * NaN if unknown.
    */
   interrupt: number | undefined
-  /** By id. Empty if earlier runs decided about two tool uses of that id. */
+  /** Fingerprints of the tool uses, by id. Empty if earlier runs decided about two tool uses of that id. */
   readonly #marks = new Map<string, string>()
 
   private constructor(context: Context, session: string) {
@@ -80,8 +87,9 @@ export class Audit {
   }
 
   /**
-   * Waits until no other run of this user on this machine works on the session, and no run that has the same audit file,
-   * which several machines may share. Reads the file at `path`. Throws a `CliError` of kind `file`, also at the deadline.
+   * Waits until no other run of this user on this machine works on the session, and no run, on any machine,
+   * uses the same audit file. Reads the file at `path`. Throws a `CliError` of kind `file`, also at the
+   * deadline.
    */
   static async open(context: Context, workplace: Workplace, path: string | undefined): Promise<Audit> {
     const audit = new Audit(context, workplace.session)
@@ -98,7 +106,7 @@ export class Audit {
     }
   }
 
-  /** A container may have no folder for the lock. Then the run goes on without it, and says so. */
+  /** A container may have no folder for the lock. Then the run continues without it and prints a note. */
   async #lockSession({ address = '', session, deadline }: Workplace): Promise<void> {
     const { host, note } = this.#context
     try {
@@ -125,15 +133,18 @@ export class Audit {
     this.#locks.push(await lockForRun(path, { ...this.#context, name, deadline }))
   }
 
-  /** Whether earlier runs decided about another tool use of this id: of another type, server, name or input. */
+  /**
+   * Returns whether earlier runs decided about another tool use of this id: with another type, server, name
+   * or input.
+   */
   hasOther(use: Use): boolean {
     const mark = this.#marks.get(use.id)
     return mark !== undefined && mark !== markOf(use, use.text)
   }
 
   /**
-   * Writes a line, which is on the disk before this returns. The act that it announces comes after it. Throws a
-   * `CliError` of kind `file`, also if another run may work on the session by now.
+   * Writes a line to the disk before the act that it announces. Throws a `CliError` of kind `file`, also if
+   * another run may have taken over the session.
    */
   add(entry: AuditEntry): void {
     if (this.#isClosed) throw new CliError('file', `the run that worked on ${this.#session} is over`)
@@ -170,7 +181,10 @@ export class Audit {
     file.completeLastLine()
   }
 
-  /** A step of the task or of the interrupt: of this one a line names neither a tool use nor a task. */
+  /**
+   * Applies a step of the task or of the interrupt. A line of an interrupt names neither a tool use nor a
+   * task.
+   */
   #step({ event, time, toolUse, task, known }: Record<string, unknown>): void {
     const isOfTask = typeof task === 'string'
     if (isOfTask) this.task = stepTask(this.task, { event, hash: task, known: Known().safeParse(known).data })
@@ -205,13 +219,13 @@ export class Audit {
   }
 }
 
-/** The same for each spelling of an address. */
+/** Normalizes an address, so all its forms get the same lock. */
 const spell = (address: string) =>
   (URL.canParse(address) ? new URL(address).href : address).replace(/\/+$/, '')
 
 const digest = (text: string) => hashOf(Buffer.from(text)).slice(0, 16)
 
-/** The input stands as it is spelled, before the event. */
+/** Inserts the input's source text before the event. */
 function toLine(entry: AuditEntry, session: string, time: string): string {
   const { toolUse, task, type, server, name, input, event, ...more } = entry
   const head = JSON.stringify({ time, session, toolUse, task, type, server, name }).slice(0, -1)
@@ -219,12 +233,12 @@ function toLine(entry: AuditEntry, session: string, time: string): string {
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
 
-/** The longest line, in bytes. No event that the service shows is longer. */
+/** Maximum length of a line, in bytes. No event of a service is longer. */
 const longestLine = 2 ** 27
 
 /**
- * Reads an audit, entry by entry, each with its line; messages call it `name`. Throws a `CliError` if a line is not one of
- * an audit: then the file belongs to something else.
+ * Reads an audit line by line. `name` is its name in messages. Throws a `CliError` if a line does not belong
+ * to an audit, because the file is something else.
  */
 export async function* readEntries(
   chunks: AsyncIterable<Uint8Array>,
@@ -234,7 +248,7 @@ export async function* readEntries(
   for await (const lines of splitLines(chunks, longestLine)) {
     for (const { bytes } of lines) {
       const text = bytes && Buffer.from(bytes).toString()
-      // If two runs both ended a torn line, there is an empty one.
+      // An empty line appears if two runs both completed a torn line.
       if (text === '' && !isFirst) continue
       isFirst = false
       const entry = text === undefined ? undefined : tryParseJson(text)
@@ -251,10 +265,12 @@ const isEntry = (entry: unknown): boolean =>
   typeof entry.session === 'string' &&
   (events as readonly unknown[]).includes(entry.event)
 
-/** Every line of an audit begins so, with its own digits. */
+/** Start of every line, with other digits. */
 const opening = '{"time":"0000-00-00T00:00:00.000Z","session":"'
 
-/** Whether a line that is not JSON was cut off while a run wrote it. A later run ended the line. */
+/**
+ * Returns whether a line is not JSON because it was cut while a run wrote it. A later run completed the line.
+ */
 function isTorn(text: string | undefined): boolean {
   const head = text?.slice(0, opening.length).replace(/\d/g, '0')
   return head !== undefined && head !== '' && opening.startsWith(head)
@@ -263,7 +279,7 @@ function isTorn(text: string | undefined): boolean {
 function readLine({ event, time, rest, result }: Record<string, unknown>): JournalLine | undefined {
   if (event === 'end') {
     const sent = SessionEvent.safeParse(result).data
-    // Earlier versions did not write the result, so it is not known.
+    // Earlier versions did not write the result, so it is unknown.
     return sent && { event, result: { text: readText(sent), isError: sent.is_error === true } }
   }
   if (event === 'sent') {

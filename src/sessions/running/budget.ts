@@ -5,52 +5,53 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
 
-/** The most that a run may use. */
+/** Limits of a run. */
 export interface BoundFlags {
   maxTotalTokens?: number
-  /** As it was given, in major units. */
+  /** The user's amount, in major currency units. */
   maxCost?: string
 }
 
-/** Whether a run may use only so much. */
+/** Returns whether the run has a limit. */
 export const hasBounds = ({ maxTotalTokens, maxCost }: BoundFlags): boolean =>
   maxTotalTokens !== undefined || maxCost !== undefined
 
-/** The usage of a new session. */
+/** Usage of a new session. */
 const unused = 'unused'
 
 /**
- * What a run and its session have used, by the session's events, and whether the run is over its bounds. Of these two the
- * first counts that the service tells:
+ * Usage of a run and its session from the session's events, and whether the run is over its limits. The usage
+ * of the run is the first of these two that the service reports:
  *
- *   - the difference of two usages of the whole session: the last one before the run, and the newest. A new session had
- *     used nothing. If an older session told no usage before the run, the run's figures are unknown
- *   - the sum of the usages of the run's model requests, if each request tells its own
+ * - the difference between the newest usage of the session and the last one before the run. A new session
+ *   starts with no usage. If an older session reported no usage before the run, the usage of the run is
+ *   unknown
+ * - the sum of the usages of the run's model requests
  */
 export class Budget {
   readonly #flags: BoundFlags
-  /** The newest usage of the whole session. */
+  /** Newest usage of the whole session. */
   #session: SessionUsage | undefined
-  /** The agent has worked since the run began or, before it does, ever. */
+  /** The agent has worked since the run began or, before the run begins, at any time. */
   #hasWorked = false
-  /** The agent has worked since the service told the newest usage. */
+  /** The agent has worked since the newest usage was reported. */
   #isBehind = false
   readonly #currencies = new Set<string>()
-  /** The session's usage when the run began; `undefined` if it is not known. */
+  /** Usage of the session when the run began; `undefined` if unknown. */
   #base: SessionUsage | typeof unused | undefined = unused
-  /** The service has told a total usage of the session since the run began. */
+  /** The service has reported a total usage since the run began. */
   isTold = false
-  /** The sum of the run's requests. */
+  /** Sum of the usages of the run's requests. */
   #requests: SessionUsage | undefined
   #lacksRequest = false
-  /** The tokens of the run's requests, as far as they can be read. */
+  /** Tokens of the run's requests that could be read. */
   #readTokens: number | undefined
 
   constructor(flags: BoundFlags = {}) {
     this.#flags = flags
   }
 
-  /** The run begins: nothing that came before counts for it. */
+  /** Starts the run: earlier usage does not count. */
   begin(hasTask: boolean): void {
     const isKnown = hasTask || !this.#isBehind
     this.#base = isKnown ? (this.#session ?? (this.#hasWorked ? undefined : unused)) : undefined
@@ -71,7 +72,7 @@ export class Budget {
     if (type === 'span.model_request_end') this.#addRequest(readUsage(event.model_usage))
   }
 
-  /** Adds the session's total usage. A total that is older than the newest one is ignored. */
+  /** Adds the total usage of the session. Ignores a total below the newest one. */
   addSession(usage: SessionUsage | undefined): void {
     if (!usage || (this.#session && isOlder(usage, this.#session))) return
     this.#noteCurrency(usage)
@@ -80,13 +81,13 @@ export class Budget {
     this.isTold = true
   }
 
-  /** Adds the session's total usage at the beginning of the run. */
+  /** Adds the total usage of the session at the start of the run. */
   addBase(usage: SessionUsage | undefined): void {
     this.addSession(usage)
     if (usage) this.begin(false)
   }
 
-  /** The session's usage at the beginning of the run is not known. */
+  /** The usage at the start of the run is unknown. */
   get lacksBase(): boolean {
     return this.#base === undefined
   }
@@ -99,7 +100,7 @@ export class Budget {
     return this.#inFigures(this.#session)
   }
 
-  /** Why the run is over its bounds, in words; absent if it is within them. */
+  /** Returns why the run is over its limits; `undefined` if it is not. */
   exceeded(): string | undefined {
     const { maxTotalTokens = Infinity, maxCost } = this.#flags
     const tokens = this.#leastTokens ?? -1
@@ -112,7 +113,7 @@ export class Budget {
     return `the run cost ${atLeast}${formatMoney(cost)}, and --max-cost is ${maxCost}`
   }
 
-  /** What `--max-cost` counts as, in words, if the currency has fewer decimals. */
+  /** Returns how `--max-cost` is rounded, if the currency has fewer decimals. */
   get rounding(): string | undefined {
     const { maxCost } = this.#flags
     const { cost } = this.#told
@@ -121,7 +122,7 @@ export class Budget {
     return isExact ? undefined : `--max-cost ${maxCost} counts as ${formatMoney({ ...cost, amount })}`
   }
 
-  /** Which bounds cannot be kept although the session has worked, in words. */
+  /** Returns which limits cannot be enforced although the session has worked. */
   get lack(): string | undefined {
     if (!this.#hasWorked) return undefined
     const { tokens, cost } = this.run
@@ -132,13 +133,13 @@ export class Budget {
     return `${flags.join(' and ')} cannot be kept: the service does not tell what the run uses`
   }
 
-  /** The tokens that the run has used at least. */
+  /** Minimum number of tokens that the run has used. */
   get #leastTokens(): number | undefined {
     const { tokens } = this.#told
     return this.isTold ? tokens && readable(tokens) : this.#readTokens
   }
 
-  /** A request has not told its usage, and no total tells it. */
+  /** A request has reported no usage, and no total contains it. */
   get #lacksSome(): boolean {
     return !this.isTold && this.#lacksRequest
   }
@@ -163,7 +164,7 @@ export class Budget {
     if (cost) this.#currencies.add(cost.currency)
   }
 
-  /** The total is the sum of the counts that are told. Two currencies have no sum. */
+  /** A total is the sum of the reported counts. Two currencies have no sum. */
   #inFigures(usage: SessionUsage | undefined): UsageFigures {
     if (!usage) return {}
     const { tokens, cost } = usage
@@ -187,8 +188,8 @@ const readable = (tokens: TokenCounts): number =>
   names.reduce((total, name) => total + (tokens[name] ?? 0), 0)
 
 /**
- * The sum or the difference of what both tell: null if one of two counts cannot be read. What is less than nothing is not of
- * one session.
+ * Returns the sum or difference of the counts that both have; null if one of them cannot be read. A negative
+ * difference means different sessions.
  */
 function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionUsage {
   const tokens: TokenCounts = {}
@@ -196,7 +197,7 @@ function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionU
     const [count, more] = [one.tokens[name], other.tokens[name]]
     if (count === null || more === null) tokens[name] = null
     else {
-      // What only one of them tells is not known, and neither is their sum.
+      // If only one of them reports a count, the result is unknown.
       const sum = (count ?? Number.NaN) + sign * (more ?? Number.NaN)
       if (sum >= 0) tokens[name] = sum
     }

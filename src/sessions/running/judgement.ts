@@ -16,19 +16,19 @@ import { deepestInput, needsResult, type ToolUse } from '../session-state.ts'
 /** A tool use whose whole event is known. */
 export interface Use extends ToolCall {
   id: string
-  /** Of the event. */
+  /** Type of the event. */
   type: string
-  /** The whole event as it is spelled. */
+  /** Source text of the whole event. */
   text: string
   /** The service showed two inputs for its id. */
   isContradicted: boolean
-  /** What the service itself decided. */
+  /** The service's own decision. */
   permission?: unknown
 }
 
 type KnownUse = Pick<ToolUse, 'id' | 'type' | 'text' | 'isContradicted' | 'wantsResult' | 'permission'>
 
-/** Reads it from its event; nothing if the event is not known as it is spelled. */
+/** Reads a tool use from its event. Returns `undefined` if the source text of the event is unknown. */
 export function readUse(toolUse: KnownUse | undefined): Use | undefined {
   if (toolUse?.text === undefined) return undefined
   const { id, type, text, isContradicted = false } = toolUse
@@ -56,27 +56,27 @@ export function readUse(toolUse: KnownUse | undefined): Use | undefined {
   }
 }
 
-/** What decides about tool uses. */
+/** Policy and commands that decide about tool uses. */
 export interface Rules {
   policy: Policy
-  /** Commands that carry out tool uses here, by the tool's name. */
+  /** Commands that execute tool uses, by tool name. */
   tools: ReadonlyMap<string, string>
   pace?: Pauser
 }
 
-/** What was decided about a tool use, and by whom. */
+/** A decision about a tool use, and its author. */
 export interface Judgement {
   use: Use
   decision: Decision
   by: 'rule' | 'default' | 'tool' | 'person'
-  /** From 0. */
+  /** Index of the rule, from 0. */
   rule?: number
   reason?: string
-  /** Why no rule allowed it, if an allow rule names its tool. */
+  /** Why no rule allowed the tool use, if an allow rule names its tool. */
   why?: string | undefined
 }
 
-/** A command for a tool counts as a rule that allows it. A stricter rule wins. */
+/** Decides about a tool use. A command for a tool counts as an allow rule; a stricter rule wins. */
 export async function judge(use: Use, { policy, tools, pace }: Rules): Promise<Judgement> {
   const { decision, reason, rule } = await decideByPolicy(policy, use, pace)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
@@ -85,7 +85,7 @@ export async function judge(use: Use, { policy, tools, pace }: Rules): Promise<J
   return { use, decision, by: 'default', reason, why }
 }
 
-/** The fields of a decision in the audit. */
+/** Returns the fields of a decision in the audit. */
 export const entryOf = ({ use, decision, by, rule, reason }: Judgement) => ({
   toolUse: use.id,
   type: use.type,
@@ -98,38 +98,38 @@ export const entryOf = ({ use, decision, by, rule, reason }: Judgement) => ({
   reason,
 })
 
-/** Who carries out a tool use that is allowed: the service, a command here, or another client. */
+/** Returns who executes an allowed tool use: the service, a command, or another client. */
 export function carrierOf(use: Use, tools: Rules['tools']): 'service' | 'command' | 'other' {
   const hasCommand = tools.has(use.name)
   if (needsResult(use)) return hasCommand ? 'command' : 'other'
   return hasCommand && use.type === 'agent.tool_use' && use.permission !== 'ask' ? 'command' : 'service'
 }
 
-/** A tool use and what was decided about it, for a person. */
+/** Describes a tool use and its decision for a person. */
 export function describeJudgement(judgement: Judgement): string {
   const { use, decision, reason } = judgement
   const why = reason === undefined ? '' : `: ${reason}`
   return `${decision} ${describeUse(use)} (${deciderOf(judgement)}${why})`
 }
 
-/** Who decided, for a person. */
+/** Names the author of a decision for a person. */
 export const deciderOf = ({ by, rule }: Judgement): string =>
   ({ rule: `rules[${rule}]`, default: 'default', tool: '--tool', person: 'you' })[by]
 
-/** How much of an input is shown, in characters. */
+/** Maximum length of a printed input, in characters. */
 const longestInput = 400
 
 export const describeUse = ({ id, name, inputText }: Use): string =>
   `${briefly(name)} ${inputText.length > longestInput ? `${inputText.slice(0, longestInput)}…` : inputText} ${id}`
 
-/** Tool uses that a policy denies, and that have not been seen to run, by id. */
+/** Tool uses that a policy denies and that have not run yet, by id. */
 export interface NotRun {
   /** The service itself allowed them. */
   allowed: Map<string, Judgement>
   others: Map<string, Judgement>
 }
 
-/** Finds the tool uses that a policy denies, but that the service ran; changes `notRun`. */
+/** Finds tool uses that a policy denies and the service ran. Changes `notRun`. */
 export async function findUnasked(
   notRun: NotRun,
   { event, text }: EventItem,
@@ -153,8 +153,8 @@ export async function findUnasked(
 }
 
 /**
- * The tool uses that the service itself allowed ran before a rest that does not list them. A rest without a list may wait for
- * any of them.
+ * A tool use that the service allowed ran before an idle event that does not list it. An idle event without a
+ * list may wait for any of them.
  */
 function ranBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>): string[] {
   const { type, eventIds } = readStopReason(stop)
@@ -163,7 +163,7 @@ function ranBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>):
   return [...allowed.keys()].filter((id) => !waiting.has(id))
 }
 
-/** The id of the tool use whose result an event is, if it is one. */
+/** Returns the ids of the tool uses whose result the event is. */
 function resultsOf({ type, tool_use_id, mcp_tool_use_id }: SessionEvent): string[] {
   const id = tool_use_id ?? mcp_tool_use_id
   return /^agent\.(mcp_)?tool_result$/.test(type) && typeof id === 'string' ? [id] : []

@@ -20,17 +20,17 @@ export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions
   failOnToolError?: boolean
 }
 
-/** Events that a run sends once, before it follows the session. */
+/** Events that a run sends once before it follows the session. */
 export interface Task {
   body: Uint8Array
-  /** The journal knows it by this. */
+  /** Identifies the task in the audit. */
   hash: string
 }
 
-/** What a run is to do, by its flags, words and files. */
+/** The work of a run, from its flags, words and files. */
 export type Plan = Awaited<ReturnType<typeof readPlan>>
 
-/** Throws a `CliError`: a flag or a file is wrong. */
+/** Throws a `CliError` for a wrong flag or file. */
 export async function readPlan(context: Context, options: RunOptions, words: string[]) {
   const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
   const settings = await readSettings(context)
@@ -46,7 +46,7 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const { dryRun, curl } = context.flags
   if ((dryRun || curl) && !body)
     throw usageError('there is no task: --dry-run and --curl have nothing to show')
-  /** Absent if the run takes the session up as it stands. */
+  /** Absent if the run continues the session. */
   const task: Task | undefined = body && { body, hash: hashOf(body) }
   return {
     settings,
@@ -59,20 +59,20 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   }
 }
 
-/** The body of a task that says this, with what the plan adds to any task. */
+/** Returns the body of a task with this text and with the parts that the plan adds to every task. */
 export function messageBody(context: Context, { wanted: { schema } }: Plan, text: string): Uint8Array {
   const message = { type: 'user.message', content: [{ type: 'text', text }] }
   const body = Buffer.from(JSON.stringify({ events: [message] }))
   return schema ? askForSchema(context, body, schema) : body
 }
 
-/** Without a file a person decides. Throws a `CliError`: a usage error that names every problem. */
+/** Without a file, a person decides. Throws a usage error that lists every problem. */
 async function readPolicyFlag({ input }: Context, path: string | undefined): Promise<Policy> {
   if (path === undefined) return { rules: [], fallback: { decision: 'ask' } }
   return readPolicy(await input.readText(path, '--policy'), path)
 }
 
-/** The commands by the names of their tools. Throws a usage error. */
+/** Returns the commands by tool name. Throws a usage error. */
 function readToolFlags(given: readonly string[] = []): Map<string, string> {
   const tools = new Map<string, string>()
   for (const text of given) {
@@ -85,7 +85,7 @@ function readToolFlags(given: readonly string[] = []): Map<string, string> {
   return tools
 }
 
-/** In milliseconds. Throws a usage error. */
+/** Returns milliseconds. Throws a usage error. */
 function readToolTimeout(text = '600'): number {
   const limit = parseDuration(text, 's')
   if (limit === undefined)
