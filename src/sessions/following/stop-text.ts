@@ -77,7 +77,7 @@ export function budgetReached(context: Context, session: string, budget: Money |
 }
 
 /** On its own line, so the command can be copied to the end of its line. */
-const orDeny = '(or --deny in its place)'
+const orDeny = '(or --deny)'
 
 /** Returns the command that sends the results of tool uses of a type. */
 export function resultCommand(context: Context, session: string, type: string, ids: string[]): string {

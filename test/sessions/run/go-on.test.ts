@@ -152,7 +152,7 @@ test('Y159 stands beside the one to confirm, if tool uses wait', async () => {
   expect(err).toBe(`parley: s1 waits for an answer
   t1: bash {}
   answer with: parley events confirm -s s1 t1 --allow
-  (or --deny in its place)
+  (or --deny)
   to resume:
   parley events run -s s1 --no-stdin --last --report r.json
 `)
