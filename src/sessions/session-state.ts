@@ -171,7 +171,8 @@ export class SessionState {
     if (isStop(event)) {
       this.#addStop(event)
       fold.showsRests ||= this.stop?.kind === 'done' || fold.idle?.type === 'end_turn'
-    } else if (isWork(event) && hasEffect && !isForThread) fold.isAtRest = false
+    } else if (isWork(event) && hasEffect && !isForThread && !(isAnswer(type) && this.#stillWaits))
+      fold.isAtRest = false
     return hasEffect
   }
 
@@ -414,6 +415,12 @@ export class SessionState {
   #isListed(id: string): boolean {
     const { idle, background } = this.#fold
     return background.isWaitingFor(id) || (idle?.eventIds ?? []).includes(id)
+  }
+
+  /** Tool uses of the last list still wait. Some services send no further idle event after an answer to one of them. */
+  get #stillWaits(): boolean {
+    const { type, eventIds = [] } = this.#fold.idle ?? {}
+    return !isStuck(type) && eventIds.some((id) => this.#whyDone(id) === undefined)
   }
 
   #isWaitedFor(id: string): boolean {

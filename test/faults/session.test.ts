@@ -856,7 +856,7 @@ faultsInside('Y: a session in which nothing has happened', [
     argv: ['events', 'run'],
     script: session({ lists: [list(), list(done('i1'))] }),
     code: 0,
-    reqs: 4,
+    reqs: 5,
   },
 ])
 

@@ -169,6 +169,14 @@ export class Follower {
     this.#seen.addAccepted(event)
   }
 
+  /** Queries the session resource. If it works, a list that shows a stop lags, and the stop does not count. */
+  async doubtStop(): Promise<void> {
+    if (this.state.stop?.kind !== 'done') return
+    const session = await readSession(this.#access)
+    if (session?.status === 'running' || session?.status === 'rescheduling')
+      this.#seen.addAccepted({ type: 'session.status_running' })
+  }
+
   /** Adds a whole list that somebody else has read. `news` emits its new events later. */
   addList(list: readonly EventItem[]): void {
     // Spreading a list of over 100,000 events exceeds the maximum number of call arguments.

@@ -87,16 +87,19 @@ const settling = 200
 const quiet = 30_000
 
 /**
- * How long the follower looks for events that were sent: by the ids of the receipt alone, and at all. After that, all that
- * comes counts as later than they are.
+ * Time limits for finding the sent events: by the receipt's ids only, if no older event is equal and otherwise, and at all. After
+ * the last limit, every new event counts as later.
  */
-const [longestSearchOfIds, longestSearch] = [3_000, 10_000]
+const [shortestSearchOfIds, longestSearchOfIds, longestSearch] = [1_000, 3_000, 10_000]
 
 /** How long after a stop the service may still begin to work on an event that was sent. */
 const longestTurn = 5_000
 
 /** The pauses between two readings of the list, while the follower looks for something in it. */
 const polls = [100, 250, 500, 1_000]
+
+/** The same while the sent task waits for the end of another turn. */
+const longestPoll = 5_000
 
 /** How long the list may lag behind the stream: the wait before each further reading. */
 const lookWaits = [250, 500, 1_000]
@@ -188,7 +191,8 @@ function listen(before: FollowState, now: number): Advance {
   const { settlesAt = now + settling, looks, ...others } = watch(before, now)
   const { seen, searchingSince = now, stoppedSince } = others
   const state = { ...others, settlesAt, looks }
-  if (now - searchingSince > (seen.seeksIds ? longestSearchOfIds : longestSearch)) {
+  const longest = readSearchLimit(seen)
+  if (now - searchingSince > longest) {
     seen.giveUp()
     return { state, effect: readList }
   }
@@ -196,9 +200,19 @@ function listen(before: FollowState, now: number): Advance {
   const pause = (state.is === 'joining' && state.pauses[0]) || quiet
   const isLooking = seen.isSearching || stoppedSince !== undefined
   if (!isLooking) return { state, effect: { do: 'listen', atMost: pause } }
-  const lookAt = state.lookAt ?? now + (polls[looks % polls.length] ?? quiet)
+  const wait = seen.isQueued ? longestPoll : (polls[looks % polls.length] ?? quiet)
+  const lookAt = state.lookAt ?? now + wait
   if (lookAt <= now) return { state, effect: readList }
-  return { state: { ...state, lookAt }, effect: { do: 'listen', atMost: Math.min(lookAt - now, pause) } }
+  const searchLeft = seen.isSearching ? longest - (now - searchingSince) + 1 : Infinity
+  return {
+    state: { ...state, lookAt },
+    effect: { do: 'listen', atMost: Math.min(lookAt - now, pause, searchLeft) },
+  }
+}
+
+function readSearchLimit({ seeksIds, isAmbiguous }: SeenEvents): number {
+  if (!seeksIds) return longestSearch
+  return isAmbiguous ? longestSearchOfIds : shortestSearchOfIds
 }
 
 /** Takes from what was seen since when the session has stopped, and since when something is searched for. */
@@ -214,5 +228,6 @@ function watch(state: FollowState, now: number): FollowState {
 
 function isOver({ seen, stoppedSince = Infinity }: FollowState, now: number): boolean {
   if (seen.state.stop?.kind === 'ended') return true
+  if (seen.isQueued) return false
   return now - stoppedSince >= (seen.isUndone ? longestTurn : 0)
 }

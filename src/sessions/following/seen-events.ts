@@ -20,12 +20,15 @@ export class SeenEvents {
   #early: EventItem[] | undefined
   /** New events of the stream that `addStreamed` has not returned, by key: a list may show others before them. */
   readonly #held = new Map<string, EventItem>()
+  /** Digests of the contents of all events that clients sent. */
+  readonly #contents = new Set<string>()
   /** The keys of the last two events of the last list. While the sent events are not worked on, of the list before. */
   #listEnd: string[] = []
 
   /** Adds a page of the first list. */
   addPast(items: readonly EventItem[]): void {
     for (const item of withKeys(items, this.#pastCounts)) {
+      if (isOfClient(item.event)) this.#contents.add(digestOf(item.event))
       if (this.#log.has(item.key)) this.addAgain(item)
       else this.#log.append(item, { isListed: true })
     }
@@ -34,14 +37,16 @@ export class SeenEvents {
 
   /** From now on only events after these are new. They have ids if the service returned some. */
   addSent(events: readonly SessionEvent[]): void {
-    this.#sent = new SentEvents(events)
+    const { isAtRest, isEmpty } = this.state
+    const isKnown = events.some((event) => this.#contents.has(digestOf(event)))
+    this.#sent = new SentEvents(events, { isBusy: !isAtRest && !isEmpty, isKnown })
     this.#unplaced.clear()
     this.#early = []
     this.turn.begin(events)
     for (const event of events) this.#log.assume(event)
   }
 
-  /** Adds a reply or an interrupt that the service accepted. */
+  /** Adds an event that the service accepted, or that only the session resource shows. */
   addAccepted(event: SessionEvent): void {
     this.#log.assume(event)
   }
@@ -130,16 +135,18 @@ export class SeenEvents {
   addList(items: readonly EventItem[]): EventItem[] {
     const keyed = withKeys(items)
     const news = this.#withHeld(keyed, this.#addListed(keyed))
-    const isPlaced = this.#sent === undefined || this.#sent.isListed
+    const isPlaced = !this.#sent || this.#sent.isListed || this.#sent.isAwaited
     if (isPlaced && !this.isUndone) this.#listEnd = keyed.slice(-2).map(({ key }) => key)
     const early = this.#early?.splice(0) ?? []
+    // The stream shows where they are among the events after the sent ones.
+    for (const item of early) this.#unplaced.delete(keyOf(item))
     return [...news, ...early.flatMap((item) => this.addStreamed(item))]
   }
 
   #addListed(keyed: readonly KeyedItem[]): KeyedItem[] {
     const sent = this.#sent
     for (const { event } of keyed) sent?.addProgress(event)
-    if (!sent || sent.isListed) return this.#place(keyed)
+    if (!sent || sent.isListed || sent.isAwaited) return this.#place(keyed)
     const start = keyed.findIndex((item) => sent.isFirst(item, !this.#log.has(item.key)))
     const hasLater = keyed.some(({ key }) => key === sent.firstAfter)
     if (start < 0 && !hasLater) {
@@ -169,10 +176,14 @@ export class SeenEvents {
 
   /**
    * Ends the search for the sent events by their ids, and continues by their content. If it was by content already, it ends:
-   * all events received meanwhile are new when the next list is read.
+   * all events received meanwhile are new when the next list is read. A task behind another turn may be shown later.
    */
   giveUp(): void {
-    if (!this.#sent?.forgetIds()) this.#sent = undefined
+    const sent = this.#sent
+    if (sent && !sent.forgetIds()) {
+      if (sent.isBusy && this.turn.showsClients) sent.isAwaited = true
+      else this.#sent = undefined
+    }
     this.#unplaced.clear()
   }
 
@@ -194,6 +205,22 @@ export class SeenEvents {
   /** The service has not shown all sent events, or has not begun to work on them: a stop may be that of the turn before. */
   get isUndone(): boolean {
     return this.#sent?.isUndone ?? false
+  }
+
+  /** The same content was sent before, so the search for the ids takes longer. */
+  get isAmbiguous(): boolean {
+    return this.#sent?.isKnown ?? false
+  }
+
+  /**
+   * The sent task waits for the end of another turn: it arrived while the session worked, and no event shows that the
+   * session has worked on it.
+   */
+  get isQueued(): boolean {
+    const sent = this.#sent
+    if (!sent?.isUndone || this.state.stop?.kind !== 'done') return false
+    if (sent.isMissing) return sent.isBusy && this.turn.showsClients && !sent.hasLike
+    return this.#log.isSentQueued
   }
 
   /** A list has shown the last stop, and therefore all events before it. */
@@ -282,6 +309,14 @@ class SentEvents {
   isListed = false
   /** The first event that a stream brought after them: a list may leave them out. */
   firstAfter: string | undefined
+  /** No longer searched for, but may still be shown. */
+  isAwaited = false
+  /** Another client has sent an event of the same type since. It may be a changed form of the sent one. */
+  hasLike = false
+  /** The session worked when they were sent. */
+  readonly isBusy: boolean
+  /** Events with the same content are older. */
+  readonly isKnown: boolean
   readonly #sent: readonly SessionEvent[]
   /** How many are still to be found by each id or, if that is not known, by what they say. */
   readonly #wanted = new Map<string, number>()
@@ -290,15 +325,22 @@ class SentEvents {
   /** The ids of those that were found, but that the service has not started to work on. */
   readonly #queued = new Set<string | undefined>()
 
-  constructor(sent: readonly SessionEvent[]) {
+  constructor(sent: readonly SessionEvent[], { isBusy, isKnown }: { isBusy: boolean; isKnown: boolean }) {
     this.#sent = sent
+    this.isBusy = isBusy
+    this.isKnown = isKnown
     for (const event of sent) this.#count(event.id ?? contentOf(event), 1)
     this.#missingWork = sent.filter(isWork).length
   }
 
   /** Nothing has shown any of them. */
   get isLost(): boolean {
-    return !this.isStreamed && !this.isListed
+    return !this.isStreamed && !this.isListed && !this.isAwaited
+  }
+
+  /** Some of them, interrupts aside, are not found yet. */
+  get isMissing(): boolean {
+    return this.#missingWork > 0
   }
 
   /** Whether some of them, interrupts aside, are not found yet, or wait for their turn. */
@@ -309,7 +351,10 @@ class SentEvents {
   /** Whether it is one of them. Each is found once. */
   find({ event, key }: KeyedItem): boolean {
     const name = this.#nameOf(event)
-    if (name === undefined) return false
+    if (name === undefined) {
+      this.hasLike ||= isWork(event) && this.#sent.some(({ type }) => type === event.type)
+      return false
+    }
     this.#count(name, -1)
     this.#first ??= key
     if (!isWork(event)) return true
@@ -350,6 +395,10 @@ class SentEvents {
     else this.#wanted.delete(name)
   }
 }
+
+const isOfClient = ({ type }: SessionEvent) => /^(user|system)\./.test(type)
+
+const digestOf = (event: SessionEvent) => createHash('sha256').update(contentOf(event)).digest('base64')
 
 /** What an event says: a service may add fields to it, but not change these. */
 export const contentOf = (event: SessionEvent): string =>

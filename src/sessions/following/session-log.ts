@@ -44,6 +44,23 @@ export class SessionLog {
     return this.#lastStop === undefined || this.#lastStop.listedBy > 0
   }
 
+  /**
+   * The last sent event is shown, and the session worked on another turn when it arrived: it has not stopped and worked again
+   * since. Only a service that shows when it processed the events of other clients can have a queue.
+   */
+  get isSentQueued(): boolean {
+    const ours = this.#entries.findLastIndex(({ isOurs, isAssumed }) => isOurs && !isAssumed)
+    const before = this.#entries.slice(0, Math.max(ours, 0))
+    const since = this.#entries.slice(ours + 1)
+    const isBusy = before.findLast(({ event }) => isStop(event) || event.type === runs)?.event.type === runs
+    const stop = since.findIndex(({ event }) => isStop(event))
+    return (
+      isBusy &&
+      before.some(({ event, isOurs }) => !isOurs && isTask(event) && event.processed_at) &&
+      !(stop >= 0 && since.slice(stop).some(({ event }) => event.type === runs))
+    )
+  }
+
   /** Treats the last stop as listed. */
   trustStop(): void {
     if (this.#lastStop) this.#lastStop.listedBy ||= this.#lists || 1
@@ -205,6 +222,8 @@ const createEntry = (
   isAssumed = false,
 ): Entry => ({ key, event: reduce(event), isOurs, isAssumed, hasEffect: true, listedBy, index: -1 })
 
+const runs = 'session.status_running'
+
 /** Shared by all events of which only the order counts. */
 const work: SessionEvent = { type: 'agent.thinking' }
 const other: SessionEvent = { type: '' }
@@ -225,7 +244,8 @@ function reduce(event: SessionEvent): SessionEvent {
     const { tool_use_id, custom_tool_use_id, mcp_tool_use_id, result } = event
     return { id, type, session_thread_id, tool_use_id, custom_tool_use_id, mcp_tool_use_id, result }
   }
-  if (/^(user|system)\.|^session\.status_running$/.test(type)) return { id, type, session_thread_id }
+  if (/^(user|system)\.|^session\.status_running$/.test(type))
+    return { id, type, session_thread_id, processed_at: event.processed_at }
   return /^(agent\.|session\.status_)/.test(type) ? work : other
 }
 

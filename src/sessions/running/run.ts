@@ -82,6 +82,7 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
   const actor = new Actor(bounded, follower, { ...plan.rules, asker }, denials)
   try {
     await bounds.begin(task !== undefined)
+    if (!task && !own?.size) await follower.doubtStop()
     if (before.endsAlike && !plan.isAudited)
       context.warn("the session's last user.message is this very task: it is sent once more")
     const sent = task && (await wayOn.explain(sendTask(run, task, before.known)))

@@ -14,8 +14,8 @@ import { contentOf } from '../following/seen-events.ts'
  *     accepted  -- done -----> (none)       the run ended its turn, and all its output is written
  *
  * A run that is given this very task does not send it, but takes the session up. Before that the session's list has to show
- * the task: a list without it does not prove that it never arrived. If the task was accepted, anything is enough that the
- * list did not show before the task, for some lists leave out what clients send. Otherwise the run ends. Any other task is
+ * the task: a list without it does not prove that it never arrived. Some lists leave out all events of clients. If the task
+ * was accepted, any event is enough there that the list did not show before the task. Otherwise the run ends. Any other task is
  * sent, and takes the place of this one.
  */
 export interface JournalTask {
@@ -60,6 +60,8 @@ export class TaskCounter {
   readonly #types: ReadonlySet<string>
   /** Whether the last message that a client sent is like one of the task's. */
   endsAlike = false
+  /** The list shows events of clients. */
+  showsClients = false
 
   constructor(marks: string[] = []) {
     this.known = { alike: 0, last: undefined, marks }
@@ -72,6 +74,7 @@ export class TaskCounter {
     const { known } = this
     const isAlike = this.#types.has(event.type) && this.#marks.has(markOf(event))
     if (isAlike) known.alike++
+    this.showsClients ||= event.type.startsWith('user.')
     if (event.type === 'user.message') this.endsAlike = isAlike
     known.last = event.id
     return isAlike
@@ -98,5 +101,7 @@ export async function findTask(
       isPast ||= isLater
       isLater ||= item.event.id === known.last
     }
-  return counter.known.alike > known.alike || (is === 'accepted' && isPast) ? ids : undefined
+  // Earlier versions wrote no marks.
+  const isHidden = !counter.showsClients || (!events && !known.marks)
+  return counter.known.alike > known.alike || (is === 'accepted' && isPast && isHidden) ? ids : undefined
 }

@@ -289,7 +289,7 @@ describe('what is printed of a session', () => {
     [
       'all that came, 10 s after something was sent that is never shown',
       { past: 'done0', sent: 'ask1', stream: 'say1 done1' },
-      'say1 done1 end at 11000',
+      'say1 done1 end at 10001',
     ],
     [
       'what lists show that leave out what was sent',

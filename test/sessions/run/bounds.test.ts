@@ -751,7 +751,7 @@ describe('what a run took', () => {
     const { exchange } = service({
       history,
       work: [],
-      asked: (count) => ({ usage: count === 1 ? session : undefined }),
+      asked: (count) => ({ usage: count <= 2 ? session : undefined }),
       onStream: (add) => add(...since),
     })
     const cwd = temporaryFolder()

@@ -45,6 +45,11 @@ describe('a search for a task', () => {
     { ...said('before'), id: 'e1' },
     { ...said('other'), id: 'e2' },
   ]
+  // Lists without events of clients.
+  const [said1, said2] = [
+    { type: 'agent.message', id: 'e1' },
+    { type: 'agent.message', id: 'e2' },
+  ]
   test.each<[JournalTask['is'], string | undefined, alike: number, SessionEvent[], boolean]>([
     ['posting', 'e1', 0, [], false],
     ['posting', 'e1', 0, [old], false],
@@ -54,11 +59,13 @@ describe('a search for a task', () => {
     ['posting', 'e1', 1, [task, old, task], true],
     ['posting', undefined, 0, [other], false],
     ['accepted', 'e1', 0, [old], false],
-    ['accepted', 'e1', 0, [old, other], true],
+    ['accepted', 'e1', 0, [old, other], false],
+    ['accepted', 'e1', 0, [said1, said2], true],
     ['accepted', 'e1', 0, [other], false],
     ['accepted', 'e1', 0, [other, other], false],
     ['accepted', undefined, 0, [], false],
-    ['accepted', undefined, 0, [other], true],
+    ['accepted', undefined, 0, [other], false],
+    ['accepted', undefined, 0, [said2], true],
   ])('%s, after %s, with %i like it before: %j', async (is, last, alike, events, isShown) => {
     const known = { alike, last, marks: marksOf([task]) }
     for (const given of [[task], undefined]) {

@@ -1,0 +1,200 @@
+import { describe, expect, test } from 'vitest'
+import {
+  asks,
+  bash,
+  createSessionService,
+  createSignal,
+  type Event,
+  endTurn,
+  running,
+  type SessionScript,
+  says,
+  shown,
+  waitsFor,
+} from '../../harness/session-service.ts'
+
+const allow = { rules: [], default: { decision: 'allow' } }
+const confirms = (id: string): Event => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
+const task = ['events', 'run', 'do it', '--last', '--deadline', '300']
+
+function createService(script: SessionScript) {
+  const service = createSessionService(script)
+  service.write('allow.json', allow)
+  return service
+}
+
+describe('a tool use that is allowed and then waits for its result', () => {
+  const results = [{ type: 'agent.tool_result', tool_use_id: 't1' }, says('the answer'), endTurn]
+  const begins = { of: 'user.message', next: [running, bash('t1'), waitsFor('t1')] }
+  const ends = { of: 'user.tool_result', next: results }
+  const withCommand = [...task, '--policy', 'allow.json', '--tool', 'bash=echo done']
+
+  test.each<[string, NonNullable<SessionScript['posts']>[number]]>([
+    ['the stream shows the confirmation before its receipt', { before: [confirms('t1'), waitsFor('t1')] }],
+    ['the receipt is lost', { fault: 'reset', isTaken: true, next: [waitsFor('t1')] }],
+    ['the stream shows the next idle event after the receipt', { next: [waitsFor('t1')] }],
+  ])('gets its result if %s', async (_, rule) => {
+    const service = createService({ posts: [begins, { of: 'user.tool_confirmation', ...rule }, ends] })
+    const { code, out, err } = await service.run(withCommand)
+    expect([code, out], err).toEqual([0, 'the answer\n'])
+    expect(service.posts.map(([event]) => event?.type)).toEqual([
+      'user.message',
+      'user.tool_confirmation',
+      'user.tool_result',
+    ])
+  })
+})
+
+describe('a task that is queued behind the turn of another client', () => {
+  const history = [asks('theirs'), running, says('working')]
+  const theirs = [says('their answer'), endTurn]
+  const ours = [running, says('our answer'), endTurn]
+
+  test.each([6_000, 20_000, 120_000])('is waited for, %i ms after the end of that turn', async (after) => {
+    const begun = createSignal()
+    const [first = running, ...others] = ours
+    const service = createService({
+      history,
+      posts: [
+        {
+          posted: { processed: begun },
+          next: [shown(theirs[0] as Event, { after: 1_000 }), endTurn, shown(first, { after }), ...others],
+        },
+      ],
+      lists: [
+        {
+          act: () => {
+            if (service.events.filter(({ type }) => type === running.type).length > 1) begun.give()
+          },
+        },
+      ],
+    })
+    const { code, out, err } = await service.run(task)
+    expect([code, out], err).toEqual([0, 'our answer\n'])
+  })
+
+  test('is waited for if its time never shows that it was processed', async () => {
+    const service = createService({
+      history,
+      posts: [
+        {
+          posted: { processed: 'never' },
+          next: [...theirs, shown(running, { after: 20_000 }), ...ours.slice(1)],
+        },
+      ],
+    })
+    const { code, out, err } = await service.run(task)
+    expect([code, out], err).toEqual([0, 'our answer\n'])
+  })
+
+  test('is waited for if the session shows it only when its turn begins', async () => {
+    const service = createService({
+      history,
+      posts: [
+        {
+          posted: { listed: 40_000, streamed: 40_000 },
+          next: [...theirs, shown(running, { after: 41_000 }), ...ours.slice(1)],
+        },
+      ],
+    })
+    const { code, out, err } = await service.run(task)
+    expect([code, out], err).toEqual([0, 'our answer\n'])
+  })
+
+  test('ends at the deadline if it has no turn', async () => {
+    const service = createService({ history, posts: [{ posted: { processed: 'never' }, next: theirs }] })
+    const { code, out } = await service.run(task)
+    expect([code, out]).toEqual([15, ''])
+  })
+})
+
+describe('a run that is resumed while the list lags', () => {
+  const before = [asks('before'), running, says('the answer before'), endTurn]
+  const now = [running, says('the answer'), endTurn]
+  const lag = { listed: 3_000 }
+
+  test('with an audit, prints the answer to its own task', async () => {
+    const service = createService({
+      history: before.map((event, i) => (i > 1 ? shown(event, { listed: 1_500 }) : event)),
+      posts: [{ next: [shown(running, { after: 5_000 }), ...now.slice(1)] }],
+      usually: lag,
+    })
+    const audited = [...task.slice(0, 4), '--audit', 'audit', '--deadline']
+    const cut = await service.run([...audited, '0.05'])
+    expect([cut.code, service.posts.length]).toEqual([15, 1])
+    const { code, out, err } = await service.run([...audited, '300'])
+    expect([code, out], err).toEqual([0, 'the answer\n'])
+  })
+
+  test('without an audit, prints no answer of an earlier turn while the session works', async () => {
+    const service = createService({
+      history: [...before, shown(asks('do it'), lag), shown(running, lag)],
+      lists: [
+        {
+          nth: 1,
+          act: () => service.add(shown(says('the answer'), lag), shown(endTurn, { ...lag, streamed: 2_000 })),
+        },
+      ],
+      usually: lag,
+      session: () => ({ id: 's1', type: 'session', status: 'running' }),
+    })
+    const { code, out, err } = await service.run(['events', 'run', '--last', '--deadline', '300'])
+    expect([code, out], err).toEqual([0, 'the answer\n'])
+  })
+})
+
+test('a session with partly answered tool uses waits for the others without another idle event', async () => {
+  const history = [asks('before'), running, bash('t1'), bash('t2'), waitsFor('t1', 't2'), confirms('t1')]
+  const service = createService({
+    history,
+    posts: [{ next: [running, says('the answer'), endTurn] }],
+  })
+  const followed = await service.run(['events', 'follow', '--deadline', '60'])
+  expect([followed.code, followed.err]).toEqual([12, expect.stringContaining('t2')])
+  const { code, out } = await service.run([
+    'events',
+    'run',
+    '--last',
+    '--policy',
+    'allow.json',
+    '--deadline',
+    '60',
+  ])
+  expect([code, out]).toEqual([0, 'the answer\n'])
+  expect(service.posts.flat().map((event) => event.tool_use_id)).toEqual(['t2'])
+})
+
+describe('a session that lists no client events and has receipts with other ids', () => {
+  test.each<[number | 'never', string[]]>([
+    ['never', ['run', 'do it', '--last']],
+    ['never', ['send', 'do it', '--follow']],
+    [0, ['run', 'do it', '--last']],
+    [0, ['send', 'do it', '--follow']],
+  ])('comes to its end, with client events in the stream after %s ms: %j', async (streamed, argv) => {
+    const service = createService({
+      history: [running, says('before'), endTurn],
+      posts: [
+        {
+          receipt: 'other ids',
+          posted: { listed: 'never', streamed },
+          next: [running, says('the answer'), endTurn],
+        },
+      ],
+    })
+    const { code, out, err } = await service.run(['events', ...argv, '--deadline', '120'])
+    expect([code, out], err).toEqual([0, expect.stringContaining('the answer\n')])
+  })
+})
+
+test.each([
+  ['an equal event is older', 4.5, 'do it'],
+  ['no equal event is older', 1.5, 'something else'],
+])('output begins in time if receipts have other ids and %s: %d s', async (_, seconds, asked) => {
+  const service = createService({
+    history: [asks(asked), running, says('before'), endTurn],
+    posts: [{ receipt: 'other ids', next: [running, says('first'), shown(endTurn, { after: 60_000 })] }],
+  })
+  const argv = ['events', 'send', 'do it', '--follow', '--deadline', `${seconds}`]
+  const { code, out } = await service.run(argv)
+  expect([code, out]).toEqual([15, expect.stringContaining('first')])
+})
