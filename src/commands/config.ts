@@ -254,7 +254,9 @@ async function mayDelete({ input, host, note, cleanups }: Context, name: string)
   const file = await readProfiles(host, note)
   if (findProfileValues(file, name) === undefined) throw unknownProfileError(file, name)
   if (input.stdinKind !== 'terminal')
-    throw usageError(`config delete asks on a terminal, and stdin is not one: --yes deletes '${name}'`)
+    throw usageError(
+      `config delete prompts on a terminal, but stdin is not a terminal: add --yes to delete '${name}'`,
+    )
   const { withPrompter } = await import('../io/question.ts')
   const answer = await withPrompter({ ...host, cleanups }, (prompter) =>
     prompter.prompt(`Delete the profile '${oneLine(name, 100)}' and its secrets? [y/N] `),

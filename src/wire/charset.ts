@@ -1,16 +1,17 @@
 import { collectBody } from './exchange.ts'
 
-/** Decodes the text of a body, whose bytes may be cut anywhere. */
+/** Decodes the text of a body that arrives in chunks. */
 export interface BodyTextDecoder {
-  /** Without `stream` these are the last bytes, or all. */
+  /** Decodes a chunk. Without `stream` it is the last chunk, or the whole body. */
   decode(bytes?: Uint8Array, options?: { stream?: boolean }): string
-  /** The declared charset, if it is unknown or a stream was read as UTF-8 instead: then U+FFFD shows other bytes. */
+  /** Returns the declared charset if it is unknown, or if a stream was decoded as UTF-8 instead. Invalid bytes became U+FFFD. */
   ignoredCharset(): string | undefined
 }
 
 /**
- * Decodes a body by the charset of its content type. That charset is often wrong, so bytes that are valid UTF-8 are read
- * as UTF-8. Of a stream the first character beyond ASCII decides, because its text is printed as it arrives.
+ * Creates a decoder for the charset of a content type. That charset is often wrong, so bytes that are valid UTF-8 are
+ * decoded as UTF-8. In a stream, the first run of bytes beyond ASCII decides: text is printed while it arrives, and the
+ * result must not depend on the chunks.
  */
 export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
   const charset = findCharset(contentType)
@@ -18,6 +19,7 @@ export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
   let chosen = declared ? undefined : createUtf8Decoder()
   let ignored = declared ? undefined : charset
   let pending: Uint8Array = new Uint8Array()
+  let hasText = false
   return {
     decode(bytes = new Uint8Array(), { stream = false } = {}) {
       if (chosen) return chosen.decode(bytes, { stream })
@@ -26,7 +28,14 @@ export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
       const choice = choose(all, declared, stream)
       if (typeof choice === 'number') {
         pending = all.subarray(choice)
+        hasText ||= choice > 0
         return createUtf8Decoder().decode(all.subarray(0, choice))
+      }
+      // Only at the start of a body is U+FEFF a byte order mark.
+      if (hasText && choice.encoding === 'utf-8') {
+        chosen = new TextDecoder('utf-8', { ignoreBOM: true })
+        ignored = stream ? charset : ignored
+        return chosen.decode(all, { stream })
       }
       chosen = choice
       if (stream && choice.encoding === 'utf-8') ignored = charset
@@ -36,11 +45,11 @@ export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
   }
 }
 
-/** The text of a whole body. */
+/** Decodes a whole body. */
 export const decodeBodyText = (bytes: Uint8Array, contentType = ''): string =>
   createBodyTextDecoder(contentType).decode(bytes)
 
-/** A whole body in UTF-8: the same bytes if they are UTF-8. A text of all of it would take up more memory. */
+/** Converts a whole body to UTF-8, piece by piece to save memory. Returns the same bytes if they are UTF-8. */
 export function toUtf8(bytes: Uint8Array, contentType: string): Uint8Array {
   const charset = findCharset(contentType)
   const declared = charset === undefined ? undefined : findDecoder(charset)
@@ -62,7 +71,7 @@ interface CharsetDecoder {
 
 const createUtf8Decoder = (): CharsetDecoder => new TextDecoder()
 
-/** The charset that a content type names, unless it is UTF-8. */
+/** Returns the charset of a content type, unless it is UTF-8. */
 function findCharset(contentType: string): string | undefined {
   const name = /charset\s*=\s*["']?([^"';\s]+)/i.exec(contentType)?.[1]
   return name === undefined || /^utf-?8$/i.test(name) ? undefined : name
@@ -77,7 +86,7 @@ function findDecoder(charset: string): CharsetDecoder | undefined {
   }
 }
 
-/** The characters of the bytes 0x80 to 0x9f. */
+/** Characters of the bytes 0x80 to 0x9f. */
 const windows1252 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ'
 
 /** Some versions of Node decode Latin-1 instead, which has control characters there. */
@@ -89,9 +98,12 @@ const createWindows1252Decoder = (decoder: CharsetDecoder): CharsetDecoder => ({
       .replace(/[\x80-\x9f]/g, (char) => windows1252.charAt(char.charCodeAt(0) - 0x80)),
 })
 
+/** Maximum length of the run of bytes that decides about a stream. */
+const maxRunBytes = 4096
+
 /**
- * Chooses between UTF-8 and the declared charset by the first bytes. If these are ASCII and more may come, returns the
- * number of bytes that are certain.
+ * Chooses between UTF-8 and the declared charset. Returns the number of leading ASCII bytes if a stream has not delivered
+ * the whole first run of bytes beyond ASCII yet.
  */
 function choose(
   bytes: Uint8Array,
@@ -99,7 +111,7 @@ function choose(
   isMoreExpected: boolean,
 ): CharsetDecoder | number {
   const { encoding } = declared
-  // All of its bytes are ASCII.
+  // Its bytes are all ASCII.
   if (encoding === 'iso-2022-jp') return declared
   if (encoding.startsWith('utf-16')) {
     if (bytes.length < 2) return isMoreExpected ? 0 : createUtf8Decoder()
@@ -107,10 +119,13 @@ function choose(
     if (order) return new TextDecoder(order)
   }
   const asciiBytes = countAscii(bytes)
-  if (asciiBytes === bytes.length) return isMoreExpected ? asciiBytes : createUtf8Decoder()
-  const characters = countUtf8(bytes.subarray(asciiBytes), isMoreExpected)
-  if (characters === undefined) return declared
-  return characters === 0 ? asciiBytes : createUtf8Decoder()
+  const rest = bytes.subarray(asciiBytes)
+  if (!isMoreExpected) return isUtf8(rest) ? createUtf8Decoder() : declared
+  const run = rest.subarray(0, maxRunBytes)
+  const length = run.findIndex((byte) => byte < 0x80)
+  if (length >= 0) return isUtf8(run.subarray(0, length)) ? createUtf8Decoder() : declared
+  if (run.length < maxRunBytes) return asciiBytes
+  return isUtf8(run, true) ? createUtf8Decoder() : declared
 }
 
 /** Finds the order by a byte order mark, or by the zero byte in a first character of ASCII. */
@@ -120,23 +135,22 @@ function findByteOrder([first, second]: Uint8Array): 'utf-16le' | 'utf-16be' | u
   return undefined
 }
 
-/** The number of bytes before the first one that is not ASCII. */
+/** Returns the number of leading ASCII bytes. */
 function countAscii(bytes: Uint8Array): number {
   let count = 0
   while (count < bytes.length && (bytes[count] as number) < 0x80) count++
   return count
 }
 
-/** Counts complete characters, or returns `undefined` if the bytes are not UTF-8. The last one may be incomplete in a stream. */
-function countUtf8(bytes: Uint8Array, isMoreExpected: boolean): number | undefined {
-  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-  let count = 0
+/** Returns whether bytes are valid UTF-8. With `isCut`, the last character may be incomplete. */
+function isUtf8(bytes: Uint8Array, isCut = false): boolean {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
   try {
     for (let start = 0; start < bytes.length; start += pieceBytes)
-      count += decoder.decode(bytes.subarray(start, start + pieceBytes), { stream: true }).length
-    if (!isMoreExpected) decoder.decode()
+      decoder.decode(bytes.subarray(start, start + pieceBytes), { stream: true })
+    if (!isCut) decoder.decode()
+    return true
   } catch {
-    return undefined
+    return false
   }
-  return count
 }

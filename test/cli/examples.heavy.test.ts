@@ -62,11 +62,12 @@ describe('every example runs as printed (needs sh)', () => {
     return { status, stderr }
   }
 
-  /** The one example that asks a person. */
-  const asks = (example: string) => example.startsWith('parley config init')
+  /** Examples that prompt a person. */
+  const prompts = (example: string) =>
+    example.startsWith('parley config init') || example === 'parley config delete work'
 
-  /** The emulated agent answers in words, whatever schema it is shown. */
-  const codeOf = (example: string) => (asks(example) ? 2 : 0)
+  /** Exit code of an example without a terminal. */
+  const codeOf = (example: string) => (prompts(example) ? 2 : 0)
 
   test.each([...names.filter((name) => name !== 'serve'), 'settings', 'input', 'policy'])(
     '%s',
@@ -77,7 +78,7 @@ describe('every example runs as printed (needs sh)', () => {
           sh(`parley events send -s sesn_1 hi --follow; printf %s '${event}' > events.ndjson`)
         const { status, stderr } = sh(example)
         expect(status, `${example}: ${stderr}`).toBe(codeOf(example))
-        if (asks(example)) expect(stderr).toContain('asks on a terminal')
+        if (prompts(example)) expect(stderr).toContain('prompts on a terminal')
       }
     },
   )

@@ -60,13 +60,15 @@ faultsOnce('V: what a person sees beside the answer', [
       }),
     ),
   ),
-  ...['--allow', '--deny', ''].flatMap((verdict): Row[] => [
-    {
+  ...['--allow', '--deny'].map(
+    (verdict): Row => ({
       name: `V43 confirm ${verdict} without ids, on a terminal`,
       shell: onTerminal(`NO_COLOR=1 parley events confirm ${verdict} 2>&1`),
       code: 2,
       out: `${nothingGiven}\r\n`,
-    },
+    }),
+  ),
+  ...['--allow', '--deny', ''].flatMap((verdict): Row[] => [
     ...['</dev/null', '<&-', '--no-stdin'].map(
       (stdin): Row => ({
         name: `V43 confirm ${verdict} without ids, ${stdin}`,

@@ -63,7 +63,11 @@ function dues(argv: readonly string[], { code, err, error, requests }: Attempt):
       if (mayHaveArrived) return ['look-first']
       // By its type.
       if (err.includes('ended with an error')) return ['later', 'never']
-      return [/broke off|ended early|is not JSON|is empty/.test(err) ? 'later' : 'never']
+      return [
+        /broke off|ended early|the answer( \([^)]*\))? is not JSON|the answer is empty/.test(err)
+          ? 'later'
+          : 'never',
+      ]
     case 15:
       return [argv.includes('follow') || argv.includes('--batch') ? 'later' : 'never']
     default:

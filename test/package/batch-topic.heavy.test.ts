@@ -291,7 +291,7 @@ describe('Kubernetes', () => {
 test.each([
   ['400 No', '503 Away', 7],
   ['503 Away', '400 No', 7],
-  ['200 OK', '503 Away', 7],
+  ['200 OK', '503 Away', 8],
 ])(
   'Kubernetes: an index with a line that may succeed later is not given up: %s, then %s (needs sh)',
   async (first, others, exit) => {

@@ -288,7 +288,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
       [/“Say hello”/, /^a-red-fox/m, /The emulated agent is done/].map((sign) => expect.stringMatching(sign)),
     )
     expect(await shown('events list')).toContain('agent.message  ')
-    expect(await shown('events list --limit 1')).toContain('user.message')
+    expect(await shown('events list --order asc --limit 1')).toContain('user.message')
     const answers: [string, string][] = [
       ['  baseUrl: ', 'https://a.test\n'],
       ['  accessToken (not shown): ', 'canary-1\r'],

@@ -156,7 +156,7 @@ describe('what it holds', () => {
       ['set', 'timeout', '5'],
       ['unset', 'baseUrl'],
       ['use', 'default'],
-      ['delete', 'default'],
+      ['delete', 'default', '--yes'],
     ]) {
       const ended = await run(['config', ...argv], world)
       expect(ended).toMatchObject({ code: 3, out: '' })

@@ -279,7 +279,7 @@ describe('profiles', () => {
     const refused = await run(['config', 'delete', 'work'], { env, stdin: 'y\n' })
     expect(refused.code).toBe(2)
     expect(refused.err).toBe(
-      "parley: config delete asks on a terminal, and stdin is not one: --yes deletes 'work'\n",
+      "parley: config delete prompts on a terminal, but stdin is not a terminal: add --yes to delete 'work'\n",
     )
     expect(file().profiles).toEqual({ work })
     expect((await run(['config', 'delete', 'work', '--yes'], { env, stdin: '' })).code).toBe(0)

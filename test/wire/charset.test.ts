@@ -49,18 +49,18 @@ test.each(rows)('a stream is decoded the same if it is cut anywhere: %s %j', (ch
   }
 })
 
-test('a stream whose first character beyond ASCII is UTF-8 stays UTF-8', () => {
+test('a stream whose first run beyond ASCII is UTF-8 stays UTF-8', () => {
   const decoder = createBodyTextDecoder('text/event-stream; charset=gbk')
-  expect(decoder.decode(Buffer.from('aé'), { stream: true })).toBe('aé')
+  expect(decoder.decode(Buffer.from('aéb'), { stream: true })).toBe('aéb')
   expect(decoder.ignoredCharset()).toBe('gbk')
   expect(decoder.decode(hex('c4 e3'), { stream: true }) + decoder.decode()).toBe('\ufffd\ufffd')
 })
 
-test('ASCII is decoded at once', () => {
+test('decodes ASCII at once, and the first other run when it ends', () => {
   const decoder = createBodyTextDecoder('text/event-stream; charset=gbk')
   expect(decoder.decode(Buffer.from('data: x\n'), { stream: true })).toBe('data: x\n')
   expect(decoder.decode(hex('c4'), { stream: true })).toBe('')
-  expect(decoder.decode(hex('e3'), { stream: true })).toBe('你')
+  expect(decoder.decode(hex('e3 0a'), { stream: true })).toBe('你\n')
   expect(decoder.ignoredCharset()).toBeUndefined()
 })
 
