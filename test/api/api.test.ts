@@ -13,7 +13,7 @@ const hash = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).
 
 const api = (words: string[], world?: Parameters<typeof run>[1]) => run(['api', ...words], world)
 
-describe('the request', () => {
+describe('builds the request', () => {
   test.each([
     [['gateway', '/v1/m'], 'GET https://gateway.test/v1/m'],
     [['agents', 'v1/x?limit=2&a=%2F'], 'GET https://agents.test/v1/x?limit=2&a=%2F'],
@@ -23,13 +23,13 @@ describe('the request', () => {
     [['agents', '/v1/x', '-X', 'DELETE'], 'DELETE https://agents.test/v1/x'],
     [['gateway', '/v1/m', '--set', 'a.b=1'], 'POST https://gateway.test/v1/m'],
     [['gateway', '/v1/m?q={x}', '-X', 'PUT', '--set', 'a=1'], 'PUT https://gateway.test/v1/m?q={x}'],
-  ])('%j is %s', async (words, expected) => {
+  ])('resolves %j to %s', async (words, expected) => {
     const { code, requests } = await api(words, { exchange: answering('{}') })
     expect(code).toBe(0)
     expect(requests.map(({ method, url }) => `${method} ${url}`)).toEqual([expected])
   })
 
-  test('has the credential and the headers of its service', async () => {
+  test('sends the credential and the headers of its service', async () => {
     const agents = await api(['agents', '/v1/x', '-H', 'x-a: b'], { exchange: answering('{}') })
     expect(agents.requests[0]?.headers).toMatchObject({
       'x-api-key': 'canary-key-0123456789',
@@ -41,7 +41,7 @@ describe('the request', () => {
     expect(gateway.requests[0]?.headers).not.toHaveProperty('vendor-version')
   })
 
-  test('has the body as it is spelled, and flags merged over it', async () => {
+  test('sends the body as it is written, with flags merged over it', async () => {
     const body = '{"n":1.10, "b":12345678901234567890,\n "__proto__":1}'
     const plain = await api(['gateway', '/v1/m', '-i', '-'], { stdin: body, exchange: answering('{}') })
     expect(plain.requests[0]?.text).toBe(body)
@@ -52,7 +52,7 @@ describe('the request', () => {
     expect(changed.requests[0]?.text).toBe(body.replace('1.10', '2'))
   })
 
-  test('has any body if a header says what it is', async () => {
+  test('sends a body of any type if a header declares the type', async () => {
     const stdin = Uint8Array.from([0, 255, 10])
     const words = ['gateway', '/v1/files', '-i', '-', '-H', 'Content-Type: application/octet-stream']
     const { requests } = await api(words, { stdin, exchange: answering('{}') })
@@ -65,14 +65,14 @@ describe('the request', () => {
     ['no service', ['gatewai', '/v1/m'], "'gatewai' is not one of gateway, agents"],
     ['paging with POST', ['gateway', '/v1/m', '-X', 'POST', '--paginate'], '--paginate is for GET only'],
     ['paging with heads', ['gateway', '/v1/m', '--paginate', '--include'], 'exclude each other'],
-  ])('with %s is refused', async (_, words, problem) => {
+  ])('refuses %s', async (_, words, problem) => {
     const ended = await api(words, { stdin: '{"a":' })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain(problem)
   })
 
   test.each(['GE T', 'GET\r\nX: y', 'get', 'CONNECT', 'TRACE', ''])(
-    'A05 the method %j is refused',
+    'A05: refuses the method %j',
     async (method) => {
       const ended = await api(['agents', '/v1/x', '-X', method])
       expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
@@ -107,12 +107,12 @@ describe('the request', () => {
     'https://user@agents.test/v1/x',
     'https://evil.test/v1/x',
     'file:///etc/passwd',
-  ])('A07 the path %j is refused', async (path) => {
+  ])('A07: refuses the path %j', async (path) => {
     const ended = await api(['agents', path])
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
   })
 
-  test('is shown and not sent with --dry-run and --curl', async () => {
+  test('shows the request with --dry-run and --curl, and sends nothing', async () => {
     const shown = await api(['gateway', '/v1/m', '--set', 'a=1', '--dry-run'])
     expect(shown).toMatchObject({ code: 0, requests: [] })
     expect(JSON.parse(shown.out)).toMatchObject({ method: 'POST', body: { a: 1 } })
@@ -131,16 +131,16 @@ describe('the request', () => {
   })
 })
 
-describe('the answer', () => {
+describe('prints the answer', () => {
   const odd = Buffer.concat([Buffer.from([0, 255, 254, 13, 10]), Buffer.from('{"n":1.10,"n":-0,"b":1e400}')])
 
-  test.each([200, 201, 404, 500])('A01 any body is printed to the byte, under status %i', async (status) => {
+  test.each([200, 201, 404, 500])('A01: prints any body byte for byte with status %i', async (status) => {
     const ended = await api(['gateway', '/v1/m', '--retries', '0'], { exchange: answering(odd, { status }) })
     expect(hash(ended.outBytes)).toBe(hash(odd))
     expect(ended.code).toBe({ 200: 0, 201: 0, 404: 4, 500: 7 }[status])
   })
 
-  test('that is an error under a 200 ends by its type, and replaces no file', async () => {
+  test('exits with the code of an error in a 200 response, and replaces no file', async () => {
     const body = '{"type":"error","error":{"type":"overloaded_error"}}'
     expect(await api(['agents', '/v1/x'], { exchange: answering(body) })).toMatchObject({
       code: 7,
@@ -158,19 +158,19 @@ describe('the answer', () => {
     }
   })
 
-  test('that is an error under a 200 is printed once if -o is a device (needs /dev/full)', async () => {
+  test('prints an error in a 200 response once if -o is a device (needs /dev/full)', async () => {
     const exchange = answering('{"type":"error","error":{"type":"overloaded_error"}}')
     const ended = await api(['agents', '/v1/x', '-o', '/dev/null'], { exchange })
     expect(ended).toMatchObject({ code: 7, out: '' })
   })
 
-  test.each([200, 404])('has its head before it with --include, under status %i', async (status) => {
+  test.each([200, 404])('prints the response head first with --include and status %i', async (status) => {
     const exchange = answering('{}', { status, headers: { 'x-a': 'b' } })
     const ended = await api(['agents', '/v1/x', '--include'], { exchange })
     expect(ended.out).toBe(`HTTP/1.1 ${status}\ncontent-type: application/json\nx-a: b\n\n{}`)
   })
 
-  test('goes to a file only when it is whole and a 2xx', async () => {
+  test('writes a file only for a complete 2xx response', async () => {
     const cwd = temporaryFolder()
     const file = join(cwd, 'a.json')
     writeFileSync(file, 'old')
@@ -186,7 +186,7 @@ describe('the answer', () => {
     expect(readFileSync(file, 'utf8')).toBe('new')
   })
 
-  test('that is no text is not printed on a terminal', async () => {
+  test('does not print a binary body on a terminal', async () => {
     const ended = await api(['agents', '/v1/x'], { tty: ['stdout'], exchange: answering(odd) })
     expect(ended).toMatchObject({ code: 11, out: '' })
     expect(ended.err).toContain('the answer is not text: redirect stdout, or give -o FILE')
@@ -198,7 +198,7 @@ describe('the answer', () => {
     expect(refused.err).toContain('404')
   })
 
-  describe('on a terminal', () => {
+  describe('prints JSON on a terminal', () => {
     const odd =
       '{"b":12345678901234567890.10, "a":"\\u00e9\u009b2J\\u001b","b":1e2,"e":[{},[ ]],\n "o":{"x":null}}'
     const onTerminal = (
@@ -211,7 +211,7 @@ describe('the answer', () => {
         env: { NO_COLOR: '1' },
       })
 
-    test('A20 is JSON that is indented: numbers, order and repeated keys as they are spelled, controls escaped', async () => {
+    test('A20: indents JSON, keeps numbers, order and repeated keys as written, and escapes control characters', async () => {
       const page = [
         '{',
         '  "b": 12345678901234567890.10,',
@@ -235,7 +235,7 @@ describe('the answer', () => {
       expect(piped.out).toBe(odd)
     })
 
-    test('A20 is coloured where colours are', async () => {
+    test('A20: colors JSON if colors are on', async () => {
       const { out } = await api(['agents', '/v1/x'], {
         tty: ['stdout'],
         exchange: answering('{"a":["x",1]}'),
@@ -243,7 +243,7 @@ describe('the answer', () => {
       expect(out).toBe('{\n  \x1b[1m"a"\x1b[0m: [\n    \x1b[32m"x"\x1b[0m,\n    \x1b[36m1\x1b[0m\n  ]\n}\n')
     })
 
-    test('A21 is what came but for controls, with --raw and where it is not JSON, or too much to be laid out', async () => {
+    test('A21: escapes only control characters with --raw, for other types, and for large bodies', async () => {
       expect((await onTerminal(odd, { words: ['--raw'] })).out).toBe(`${odd.replace('\u009b', '\\u009b')}\n`)
       const long = `["${'x'.repeat(2 ** 20)}"]`
       const deep = `${'['.repeat(101)}${']'.repeat(101)}`
@@ -254,7 +254,7 @@ describe('the answer', () => {
       expect((await onTerminal('[1, 2]', other)).out).toBe('[1, 2]\n')
     })
 
-    test('A22 is in a file as it came', async () => {
+    test('A22: writes a file byte for byte', async () => {
       const cwd = temporaryFolder()
       await api(['agents', '/v1/x', '-o', 'a'], { cwd, tty: ['stdout'], exchange: answering(odd) })
       expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe(odd)
@@ -262,7 +262,7 @@ describe('the answer', () => {
   })
 })
 
-describe('over the network', () => {
+describe('sends requests over the network', () => {
   let server: ScriptedServer
   let answers: ((count: number) => Buffer | undefined)[] = []
   beforeAll(async () => {
@@ -280,7 +280,7 @@ describe('over the network', () => {
     return api(words, { env: pointedAt(server), exchange: 'network' })
   }
 
-  test('A03 a body that is cut is printed as far as it came', async () => {
+  test('A03: prints the received part of a body that breaks off', async () => {
     const cut = () => response('{"a":"whole"}').subarray(0, -4)
     const ended = await call(['agents', '/v1/x'], [cut])
     expect(ended).toMatchObject({ code: 8, out: '{"a":"who' })
@@ -295,7 +295,7 @@ describe('over the network', () => {
 
   const failing = [() => response('', '500 Oops'), () => undefined, () => response('{"ok":1}')]
 
-  test('T23 a GET is tried again after a 500 and a reset', async () => {
+  test('T23: retries a GET after a 500 and a reset', async () => {
     expect(await call(['agents', '/v1/x'], failing)).toMatchObject({ code: 0, out: '{"ok":1}' })
     expect(server.requests).toHaveLength(3)
   })
@@ -304,7 +304,7 @@ describe('over the network', () => {
     ['POST', ['--set', 'a=1']],
     ['PATCH', ['--set', 'a=1', '-X', 'PATCH']],
     ['DELETE', ['-X', 'DELETE']],
-  ])('T23 a %s is not', async (_, flags) => {
+  ])('T23: does not retry a %s', async (_, flags) => {
     expect(await call(['agents', '/v1/x', ...flags], failing)).toMatchObject({ code: 7 })
     expect(server.requests).toHaveLength(1)
     const reset = await call(['agents', '/v1/x', ...flags], failing.slice(1))
@@ -313,13 +313,13 @@ describe('over the network', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  test('T23 a POST is where the caller says that a repeat does no harm', async () => {
+  test('T23: retries a POST if the caller marks it as repeatable', async () => {
     const ended = await call(['agents', '/v1/x', '--set', 'a=1', '--retry-unknown'], failing)
     expect(ended).toMatchObject({ code: 0, out: '{"ok":1}' })
     expect(new Set(server.requests).size).toBe(1)
   })
 
-  test('O08 200 MiB to a slow reader: all of it, in little memory (needs sh)', async () => {
+  test('O08: prints 200 MiB to a slow reader completely, in little memory (needs sh)', async () => {
     const size = 200 * 2 ** 20
     const piece = Buffer.alloc(2 ** 20, 'x')
     const big = await serve((socket) => {
@@ -348,7 +348,7 @@ describe('over the network', () => {
   })
 })
 
-describe('pages', () => {
+describe('follows pages', () => {
   /** Answers each request with the next page. */
   function paging(...pages: object[]) {
     let count = 0
@@ -356,7 +356,7 @@ describe('pages', () => {
       answering(JSON.stringify(pages[count++] ?? {}))(request)
   }
 
-  test('are asked for until there is none, and each item is a line', async () => {
+  test('requests pages until the last one, and prints each item as a line', async () => {
     const exchange = paging(
       { data: [{ id: 1 }, { id: 2 }], next_page: 'p 2' },
       { data: [], next_page: 3 },
@@ -374,7 +374,7 @@ describe('pages', () => {
     ])
   })
 
-  test('may be named by their whole address, if that is the service', async () => {
+  test('follows a full URL as page token if it belongs to the service', async () => {
     const own = paging({ data: [1], next_page: 'https://agents.test/v1/y?z=1' }, { data: [2] })
     const ended = await api(['agents', '/v1/x', '--paginate'], { exchange: own })
     expect(ended).toMatchObject({ code: 0, out: '1\n2\n' })
@@ -385,7 +385,7 @@ describe('pages', () => {
     expect(refused.requests).toHaveLength(1)
   })
 
-  test('that break off, or come with what is not JSON, are printed up to their last whole item', async () => {
+  test('prints pages up to the last whole item if one breaks off or is not JSON', async () => {
     for (const cut of ['{"data":[{"id":2},{"n":1.0},{"id":', '[ {"id":2},\n{"n":1.0} , 3']) {
       let count = 0
       const { code, out, err } = await api(['agents', '/v1/x', '--paginate'], {
@@ -421,7 +421,7 @@ describe('pages', () => {
       Array.from({ length: 30 }, (_, page) => ({ data: [], next_page: `p${page}` })),
       'pages in a row are empty',
     ],
-  ])('%s are an error', async (_, pages, problem) => {
+  ])('refuses %s', async (_, pages, problem) => {
     const ended = await api(['agents', '/v1/x', '--paginate'], { exchange: paging(...pages) })
     expect(ended.code).toBe(8)
     expect(ended.err).toContain(problem)

@@ -7,7 +7,7 @@ import { realTimers } from '../../src/timers.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
 test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])(
-  '--answer is what the model says to everything: %j',
+  '--answer replaces every answer of the model: %j',
   async (flags) => {
     const exchange = createEmulator({ answer: '{"verdict":"pass"}' })
     const argv = ['chat', 'Review this', ...flags]
@@ -16,22 +16,25 @@ test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])(
 )
 
 describe('a prompt with "in 3 parts" is answered in 3 responses', () => {
-  test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])('%j', async (flags) => {
-    const exchange = createEmulator({ answer: 'One two three four five.' })
-    const ended = await run(['chat', 'Count in 3 parts', ...flags], { exchange })
-    expect(ended).toMatchObject({ code: 0, out: 'One two three four five.\n', err: '' })
-    const tokens = ended.requests.map(({ text }) => JSON.parse(text).continuationToken)
-    expect(tokens).toEqual([undefined, 'part-2-of-3', 'part-3-of-3'])
-  })
+  test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])(
+    'answers in parts with %j',
+    async (flags) => {
+      const exchange = createEmulator({ answer: 'One two three four five.' })
+      const ended = await run(['chat', 'Count in 3 parts', ...flags], { exchange })
+      expect(ended).toMatchObject({ code: 0, out: 'One two three four five.\n', err: '' })
+      const tokens = ended.requests.map(({ text }) => JSON.parse(text).continuationToken)
+      expect(tokens).toEqual([undefined, 'part-2-of-3', 'part-3-of-3'])
+    },
+  )
 
-  test('also by the demo profile, with an output limit of the whole answer', async () => {
+  test('the demo profile answers in parts too, each with the whole output limit', async () => {
     const argv = ['chat', '--profile', 'demo', 'Count in 2 parts', '--max-output-tokens', '5', '--usage']
     const { code, out, err } = await run(argv)
     expect([code, out]).toEqual([0, "Hello from parley's \n"])
     expect(err).toMatch(/MAX_TOKENS · 8 tokens in · 6 out/)
   })
 
-  test('but a token of another prompt is answered with 400', async () => {
+  test('refuses the token of another prompt with 400', async () => {
     const argv = ['chat', 'Count in 2 parts', '--set', 'continuationToken=part-2-of-3']
     expect(await run(argv)).toMatchObject({
       code: 4,
@@ -73,7 +76,7 @@ const schemas: [string, object, unknown][] = [
   ],
 ]
 
-test.each(schemas)('a chat with --schema gets JSON that fits: %s', async (_, schema, fitting) => {
+test.each(schemas)('a chat with --schema gets matching JSON: %s', async (_, schema, fitting) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 's.json'), JSON.stringify(schema))
   for (const via of ['prompt', 'native']) {
@@ -84,7 +87,7 @@ test.each(schemas)('a chat with --schema gets JSON that fits: %s', async (_, sch
   }
 })
 
-test('an agent that is asked for JSON says it last', async () => {
+test('an agent that is prompted for JSON sends it last', async () => {
   const cwd = temporaryFolder()
   writeFileSync(
     join(cwd, 's.json'),
@@ -97,7 +100,7 @@ test('an agent that is asked for JSON says it last', async () => {
   })
 })
 
-test('a schema that asks for more than there is memory, or for itself, gets little', () => {
+test('a schema that is recursive, or needs too much memory, gets a small value', () => {
   const huge = { type: 'array', minItems: 1e9, items: { type: 'string', minLength: 1e9 } }
   expect(sampleOf({ ...huge, items: { ...huge } }).length).toBeLessThan(2e7)
   const twice = { type: 'object', required: ['a', 'b'], properties: { a: { $ref: '#' }, b: { $ref: '#' } } }

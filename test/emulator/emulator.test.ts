@@ -12,7 +12,7 @@ const prompt = '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}'
 const message = (text: string) =>
   JSON.stringify({ events: [{ type: 'user.message', content: [{ type: 'text', text }] }] })
 
-/** An emulator, and what asks it in this process. */
+/** Starts an emulator and returns a client in the same process. */
 function emulate(options: EmulatorOptions = {}) {
   const exchange = createEmulator(options)
   const send = (method: string, path: string, body?: string | Uint8Array, headers: object = {}) => {
@@ -25,7 +25,7 @@ function emulate(options: EmulatorOptions = {}) {
       const { status, headers, body } = await send(...request)
       return { status, headers, text: Buffer.from(await readBody(body)).toString() }
     },
-    /** What a stream brings until a text has come, and what does meanwhile. */
+    /** Reads a stream until a text arrives; calls `meanwhile` after opening it. */
     async watch(path: string, until: string | RegExp, meanwhile?: () => unknown) {
       const { body, close } = await send('GET', path)
       let text = ''
@@ -42,8 +42,8 @@ function emulate(options: EmulatorOptions = {}) {
 
 const typesOf = (text: string) => (JSON.parse(text).data as { type: string }[]).map(({ type }) => type)
 
-describe('W: what such services do', () => {
-  test('W20 an interrupt of an idle session is followed by nothing', async () => {
+describe('W: emulates service behavior', () => {
+  test('W20: an interrupt of an idle session has no effect', async () => {
     const { ask, watch } = emulate()
     const interrupt = '{"events":[{"type":"user.interrupt"}]}'
     await ask('POST', events, interrupt)
@@ -61,7 +61,7 @@ describe('W: what such services do', () => {
     expect(after).toContain('user.interrupt')
   })
 
-  test('W21 a stream goes on after the event that the reader had last', async () => {
+  test("W21: a stream continues after the reader's last event", async () => {
     const { ask, send, watch } = emulate()
     const first = await watch(`${events}/stream`, 'end_turn', () => ask('POST', events, message('one')))
     const ids = [...first.matchAll(/^id: (.*)$/gm)].map(([, id]) => id ?? '')
@@ -82,7 +82,7 @@ describe('W: what such services do', () => {
     ['GET', '/nowhere', 404],
     ['DELETE', events, 404],
     ['POST', chat, 400],
-  ])('W24 an error has its request id in the body and the head: %s %s', async (method, path, code) => {
+  ])('W24: an error has its request id in the body and in a header: %s %s', async (method, path, code) => {
     const { status, headers, text } = await emulate().ask(method, path, '[]')
     expect(status).toBe(code)
     expect(JSON.parse(text)).toMatchObject({ type: 'error', request_id: headers['request-id'] })
@@ -90,7 +90,7 @@ describe('W: what such services do', () => {
   })
 
   test.each(['Bearer', 'bearer', 'BEARER', 'bearer '])(
-    'W28 the scheme is the same in any case: %s',
+    'W28: the authentication scheme is case-insensitive: %s',
     async (scheme) => {
       const { ask } = emulate({ credentials: { accessToken: 't' } })
       expect((await ask('POST', chat, prompt, { authorization: `${scheme} t` })).status).toBe(200)
@@ -104,7 +104,7 @@ describe('W: what such services do', () => {
     ['GET', '/v1/sessions/sesn%5F1/events', 200],
     ['GET', '/v1/sessions%2Fsesn_1/events', 404],
     ['GET', '/v1/sessions//events', 404],
-  ])('W29 paths may be encoded: %s %s', async (method, path, code) => {
+  ])('W29: decodes encoded paths: %s %s', async (method, path, code) => {
     expect((await emulate().ask(method, path, method === 'POST' ? prompt : undefined)).status).toBe(code)
   })
 
@@ -125,13 +125,13 @@ describe('W: what such services do', () => {
     ['an endless text', events, `{"events":["${'\\"'.repeat(1_000_000)}`],
     ['an event of a name from the prototype', events, '{"events":[{"type":"constructor"}]}'],
     ['an event named __proto__', events, '{"events":[{"type":"__proto__"}]}'],
-  ])('W30 a short 400: %s', async (_, path, body) => {
+  ])('W30: explains a 400 briefly: %s', async (_, path, body) => {
     const { status, text } = await emulate().ask('POST', path, body)
     expect(status).toBe(400)
     expect(text.length).toBeLessThan(10_000)
   })
 
-  test('W30 what is long, and not wrong, passes', async () => {
+  test('W30: accepts long and valid requests', async () => {
     const { ask } = emulate()
     const one = '{"type":"user.interrupt","note":"[[[,,,{{{\\""}'
     expect((await ask('POST', events, `{"events":[${times(one, 10_000)}]}`)).status).toBe(200)
@@ -142,7 +142,7 @@ describe('W: what such services do', () => {
   })
 })
 
-describe('what no schema checks', () => {
+describe('accepts values that no schema checks', () => {
   const odd: unknown[] = [{ toString: 1 }, { valueOf: 1, toString: null }, null, 5, [[]]]
   const kinds: [string, (value: unknown) => object][] = [
     ['an outcome', (description) => ({ type: 'user.define_outcome', description })],
@@ -152,7 +152,7 @@ describe('what no schema checks', () => {
     ['an id and a time', (value) => ({ type: 'user.interrupt', id: value, processed_at: value, is: 'kept' })],
   ]
 
-  test.each(kinds)('%s may be of any kind, and the service gives the id and the time', async (_, make) => {
+  test.each(kinds)('%s may have any type, and the service adds the id and the time', async (_, make) => {
     const { ask } = emulate()
     for (const value of odd) {
       const { status, text } = await ask('POST', events, JSON.stringify({ events: [make(value)] }))
@@ -166,28 +166,25 @@ describe('what no schema checks', () => {
     expect((await ask('GET', events)).status).toBe(200)
   })
 
-  test('a conversation of any length is answered', async () => {
+  test('answers a conversation of any length', async () => {
     const turns = Array.from({ length: 130_000 }, (_, i) => ({ parts: [{ text: `${i}` }] }))
     expect(composeAnswer({ contents: turns }, 'alpha-2.5-pro').text).toContain('“129999”')
     expect(imageResponse({ contents: turns }, 'painter').status).toBe(200)
   })
 })
 
-test.each([['query'], ['path'], ['body']])(
-  'a stream is cut when some of its text was sent: %s',
-  async (via) => {
-    const argv = ['chat', 'Say hello', '--stream', '--stream-via', via]
-    const whole = await run(argv, { exchange: createEmulator({}) })
-    const exchange = createEmulator({ faults: parseFaults(['chat:cutx1'], faultEndpoints) })
-    const ended = await run(argv, { exchange })
-    expect(ended.code).toBe(8)
-    expect(ended.out).toMatch(/^Hello from/)
-    expect(ended.out.length).toBeLessThan(whole.out.length)
-    expect(whole.out.startsWith(ended.out.trimEnd())).toBe(true)
-  },
-)
+test.each([['query'], ['path'], ['body']])('cuts a stream after part of its text: %s', async (via) => {
+  const argv = ['chat', 'Say hello', '--stream', '--stream-via', via]
+  const whole = await run(argv, { exchange: createEmulator({}) })
+  const exchange = createEmulator({ faults: parseFaults(['chat:cutx1'], faultEndpoints) })
+  const ended = await run(argv, { exchange })
+  expect(ended.code).toBe(8)
+  expect(ended.out).toMatch(/^Hello from/)
+  expect(ended.out.length).toBeLessThan(whole.out.length)
+  expect(whole.out.startsWith(ended.out.trimEnd())).toBe(true)
+})
 
-test.each([['reset'], ['RESET'], ['Chat:Reset']])('a fault happens as it is spelled: %s', async (spec) => {
+test.each([['reset'], ['RESET'], ['Chat:Reset']])('a fault happens as specified: %s', async (spec) => {
   const exchange = createEmulator({ faults: parseFaults([spec], faultEndpoints) })
   const ended = await run(['chat', 'Say hello', '--retries', '0'], { exchange })
   expect(ended.code).toBe(10)

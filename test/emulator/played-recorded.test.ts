@@ -9,9 +9,9 @@ import { run, temporaryFolder } from '../harness/run.ts'
 type Event = Record<string, unknown> & { type: string }
 
 /**
- * A service as such services were recorded: its list is one read behind and a bare array, its receipt is empty, its stream
- * begins with the whole history and has pieces and comments, an idle session says why in odd ways, and it is listed as
- * running before the message that woke it.
+ * Emulates the behavior of recorded services. The list is one read late and a bare array. The receipt is
+ * empty. The stream starts with the whole history, deltas and comments. An idle session has unusual stop
+ * reasons, and is listed as running before the message that woke it.
  */
 function createService(): Exchange {
   const events: Event[] = []
@@ -95,7 +95,7 @@ function createService(): Exchange {
   }
 }
 
-/** A folder with a policy that allows everything, and one that denies bash. */
+/** Creates a folder with a policy that allows everything, and one that denies bash. */
 function createFolder(): string {
   const cwd = temporaryFolder()
   const write = (name: string, policy: object) => writeFileSync(join(cwd, name), JSON.stringify(policy))
@@ -124,9 +124,9 @@ async function record(kept: 'list' | 'follow') {
 }
 
 describe.each(['list', 'follow'] as const)(
-  'a session that %s --raw kept of a service as recorded (needs sh)',
+  'plays a recorded session that %s --raw saved from a service (needs sh)',
   (kept) => {
-    test('ends under the same policy as it did: decisions, code and answer', async () => {
+    test('the same policy leads to the same decisions, exit code and answer', async () => {
       const { cwd, ended, exchange } = await record(kept)
       expect(ended).toMatchObject({ code: 0 })
       const again = await run([...task, 'allow.json', '--audit', 'second.ndjson'], { cwd, exchange })
@@ -146,7 +146,7 @@ describe.each(['list', 'follow'] as const)(
       expect(answer).toMatchObject({ code: 0, out: 'It is done.\n' })
     })
 
-    test('names what was recorded to a stricter policy', async () => {
+    test('a stricter policy fails with the recorded event in the message', async () => {
       const { cwd, exchange } = await record(kept)
       const strict = await run([...task, 'strict.json'], { cwd, exchange })
       expect(strict.code).toBe(4)
@@ -156,7 +156,7 @@ describe.each(['list', 'follow'] as const)(
       )
     })
 
-    test('is answered by hand', async () => {
+    test('a person can answer a recorded session with separate commands', async () => {
       const { cwd, exchange } = await record(kept)
       const world = { cwd, exchange, env: { PARLEY_SESSION: 's1' } }
       const hand = async (...argv: string[]) => (await run(['events', ...argv, '--follow'], world)).code

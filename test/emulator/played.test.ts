@@ -8,7 +8,7 @@ import { run, temporaryFolder } from '../harness/run.ts'
 
 const policyOf = (decision: string) => `{"rules":[],"default":{"decision":"${decision}"}}`
 
-/** A folder with a policy that allows everything, and one that denies it. */
+/** Creates a folder with a policy that allows everything, and one that denies it. */
 function folder(): string {
   const cwd = temporaryFolder()
   for (const decision of ['allow', 'deny']) writeFileSync(join(cwd, `${decision}.json`), policyOf(decision))
@@ -19,7 +19,7 @@ const task =
   'use bash {"command":"ls"}\nuse read_file {"path":"a"}\nthen use custom deploy {}\nthen say {"text":"{\\"verdict\\":\\"pass\\"}"}'
 const runIt = ['events', 'run', '-s', 's1', '--no-stdin', '--policy', 'allow.json', '--tool', 'deploy=cat']
 
-/** Records a session of the emulator's agent, and how its run ended. */
+/** Records a session of the emulated agent, and the result of its run. */
 async function record(cwd: string, text = task) {
   const exchange = createEmulator({})
   const ended = await run([...runIt, text], { cwd, exchange })
@@ -36,7 +36,7 @@ const linesOf = (out: string) =>
     .split('\n')
     .map((line) => JSON.parse(line))
 
-test('a run that was recorded ends as it did: the same answer, the same code, the same decisions (needs sh)', async () => {
+test('a replayed run ends like the recorded one: same answer, code and decisions (needs sh)', async () => {
   const cwd = folder()
   const { ended, out } = await record(cwd)
   expect(ended.code).toBe(0)
@@ -50,7 +50,7 @@ test('a run that was recorded ends as it did: the same answer, the same code, th
   expect(judged).toMatchObject({ code: 0, out: '{"verdict":"pass"}\n' })
 })
 
-test('a stricter policy is told what was recorded (needs sh)', async () => {
+test('a stricter policy is refused with the recorded event in the message (needs sh)', async () => {
   const cwd = folder()
   const { out } = await record(cwd)
   const argv = runIt.map((word) => (word === 'allow.json' ? 'deny.json' : word))
@@ -61,7 +61,7 @@ test('a stricter policy is told what was recorded (needs sh)', async () => {
   )
 })
 
-test('a session is listed up to what a client sent, and confirmed by hand, in any order of one rest (needs sh)', async () => {
+test('lists a replay up to the next sent event, and accepts manual confirmations in any order (needs sh)', async () => {
   const cwd = folder()
   const { out } = await record(cwd)
   const exchange = play(out)
@@ -91,7 +91,7 @@ test('a session is listed up to what a client sent, and confirmed by hand, in an
   })
 })
 
-test('nothing is taken if one of several events does not fit', async () => {
+test('accepts no event if one of several does not fit the record', async () => {
   const { out } = await record(folder(), 'hello')
   const world = { exchange: play(out), env: { PARLEY_SESSION: 's1' } }
   const both = await run(['events', 'send', '--message', 'one', '--interrupt'], world)
@@ -102,7 +102,7 @@ test('nothing is taken if one of several events does not fit', async () => {
   expect((await run(['events', 'list', '--ids'], world)).out).toBe('')
 })
 
-test('each session plays from the beginning, and tells its status and usage', async () => {
+test('each session plays from the beginning, with its status and usage', async () => {
   const { out } = await record(folder(), 'hello')
   const exchange = play(out)
   const ask = async (path: string, body?: object) => {
@@ -120,7 +120,7 @@ test('each session plays from the beginning, and tells its status and usage', as
   expect((await ask('b/events')).data).toEqual([])
 })
 
-test('numbers and names of a record are shown as they are spelled', async () => {
+test('keeps the source text of recorded numbers and names', async () => {
   const line = '{"type":"agent.message","id":"e1","big":123456789012345678901,"__proto__":{"a":1.0}}'
   const { out } = await run(['events', 'list', '-s', 's', '--raw'], { exchange: play(`${line}\n${line}\n`) })
   expect(out).toBe(`${line}\n`)
@@ -130,7 +130,7 @@ test.each([
   ['', 'no event is in it'],
   ['{"type":"user.message"}\n{"type":', "line 2 is not an event, as 'events list --raw' prints it"],
   ['5', 'line 1 is not an event'],
-])('serve --session of %j is exit 2', async (text, said) => {
+])('serve --session refuses %j with exit code 2', async (text, said) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 's.ndjson'), text)
   const { code, err } = await run(['serve', '--session', 's.ndjson', '--port', '65536'], { cwd })
@@ -138,11 +138,11 @@ test.each([
   expect(err).toContain(`s.ndjson: ${said}`)
 })
 
-test('serve --session of a file that is not there is exit 11', async () => {
+test('serve --session refuses a missing file with exit code 11', async () => {
   expect((await run(['serve', '--session', 'none.ndjson'])).code).toBe(11)
 })
 
-test('a recorded session with threads and workflow runs ends as it did', async () => {
+test('a replay with threads and workflow runs ends like the recorded session', async () => {
   const cwd = folder()
   const all = [
     'thread use bash {"command":"ls"}',
@@ -160,7 +160,7 @@ test('a recorded session with threads and workflow runs ends as it did', async (
   expect(again.err).toContain('the MCP server github failed for good')
 })
 
-test('a played thread that ended takes no result, and a confirmation without effect', async () => {
+test('an ended thread of a replay accepts no result, and a confirmation has no effect', async () => {
   const cwd = folder()
   const exchange = createEmulator({})
   const agent = { cwd, exchange, env: { PARLEY_SESSION: 's1' } }

@@ -11,15 +11,15 @@ const codes = (ended: { code: number }[]) => ended.map(({ code }) => code)
 const emulate = (specs: string[], now: () => number) =>
   createEmulator({ faults: parseFaults(specs, faultEndpoints) }, now)
 
-/** Runs one after the other. */
+/** Runs the requests one after the other. */
 async function inTurn<T>(count: number, ask: () => Promise<T>): Promise<T[]> {
   const all: T[] = []
   for (let i = 0; i < count; i++) all.push(await ask())
   return all
 }
 
-describe('a limit of requests a second', () => {
-  test('as many at once as a second has, then 429 with Retry-After, then again what time has brought', async () => {
+describe('limits requests per second', () => {
+  test("accepts a second's worth of requests at once, then sends 429 with Retry-After, then refills with time", async () => {
     let now = 0
     const exchange = emulate(['rate:4'], () => now)
     const ask = () => run(once, { exchange })
@@ -33,7 +33,7 @@ describe('a limit of requests a second', () => {
     expect(codes(await inTurn(5, ask))).toEqual([0, 0, 0, 0, 6])
   })
 
-  test('is one for all: both services, every credential', async () => {
+  test('the limit is shared by both services and all credentials', async () => {
     const exchange = emulate(['rate:3'], () => 0)
     const others = [
       ['events', 'send', '-s', 's1', 'hi', '--retries', '0'],
@@ -44,7 +44,7 @@ describe('a limit of requests a second', () => {
     expect(codes(ended)).toEqual([0, 0, 0, 6])
   })
 
-  test('who waits as long as told is answered', async () => {
+  test('answers a client that waits as long as Retry-After asks', async () => {
     const timers = createClock()
     const exchange = emulate(['rate:1'], timers.now)
     const ended = await inTurn(2, () => run(['chat', 'hi', '--retries', '1'], { exchange, timers }))
@@ -52,7 +52,7 @@ describe('a limit of requests a second', () => {
     expect(ended.at(-1)?.err).toContain('429')
   })
 
-  test('what is beyond it uses up no fault', async () => {
+  test('a request over the limit uses up no fault', async () => {
     let now = 0
     const exchange = emulate(['402x3', 'rate:2'], () => now)
     const ask = () => run(once, { exchange })
@@ -61,7 +61,7 @@ describe('a limit of requests a second', () => {
     expect(codes(await inTurn(3, ask))).toEqual([5, 0, 6])
   })
 
-  test('never lets more through than it says, nor less to who keeps to it', () => {
+  test('never allows more than the limit, nor less to a client that respects it', () => {
     const rates = fc.integer({ min: 1, max: 200 })
     const steps = fc.array(fc.integer({ min: 0, max: 2000 }), { maxLength: 200 })
     fc.assert(
@@ -87,7 +87,7 @@ describe('a limit of requests a second', () => {
 })
 
 test.each(['rate:0', 'rate:-1', 'rate:0.5', 'rate:x', 'rate', 'rate:'])(
-  'serve --fault=%s is exit 2',
+  'serve --fault=%s exits with 2',
   async (spec) => {
     const ended = await run(['serve', `--fault=${spec}`, '--port', '65536'])
     expect(ended).toMatchObject({ code: 2, out: '' })

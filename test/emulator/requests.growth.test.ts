@@ -14,7 +14,7 @@ test.each([
   ['wrong turns', chat, '{"contents":[', '5,', '5]}'],
   ['levels', events, '{"events":[{"type":"user.interrupt","a":', '[', ''],
   ['an endless text', events, '{"events":["', '\\"', ''],
-])('W30 a request full of %s is refused by work that grows as it does', async (_, path, start, unit, end) => {
+])('W30: refuses a request full of %s in linear time', async (_, path, start, unit, end) => {
   const exchange = createEmulator({})
   await growsWithItsText(async (size) => {
     const body = Buffer.from(start + unit.repeat(size / unit.length) + end)

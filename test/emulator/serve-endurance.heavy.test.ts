@@ -17,7 +17,7 @@ async function serve(...argv: string[]) {
   return { child, ended, port: Number(new URL(JSON.parse(line.toString()).baseUrl).port) }
 }
 
-test('many requests over few connections, which are kept', async () => {
+test('serves many requests over few kept-alive connections', async () => {
   const { port, child, ended } = await serve()
   const agent = new Agent({ keepAlive: true, maxSockets: 8 })
   const used = new Set<unknown>()
@@ -32,17 +32,17 @@ test('many requests over few connections, which are kept', async () => {
   const statuses = await Promise.all(Array.from({ length: 1000 }, ask))
   expect(new Set(statuses)).toEqual(new Set([200]))
   expect(used.size).toBe(8)
-  // Closed while nothing is asked over them.
+  // The agent closes idle connections.
   agent.destroy()
   expect(await ask()).toBe(200)
   child.kill('SIGTERM')
   const { err } = await ended
-  // A request is logged once its answer has left, which may be after it has come.
+  // The server logs a request after sending the answer, so the log may be later than the client.
   expect(err.match(/ POST .* 200$/gm)?.length).toBeGreaterThanOrEqual(1000)
   expect(err).not.toContain('broken off')
 })
 
-test('an answer that is known whole has its length, one that comes in pieces has none', async () => {
+test('an answer that is complete has a content length, a streamed one has none', async () => {
   const ask = async (target: string, method = 'POST') =>
     createEmulator({})({ method, url: `http://emulator${target}`, headers, body: Buffer.from(body) })
   const whole = await ask(path)
@@ -50,7 +50,7 @@ test('an answer that is known whole has its length, one that comes in pieces has
   expect((await ask(`${path}?alt=sse`)).headers).not.toHaveProperty('content-length')
 })
 
-test('goes on when the reader of its log has gone', async () => {
+test("keeps serving after its log's reader closes the pipe", async () => {
   const { port, child } = await serve()
   child.stderr?.destroy()
   for (let i = 0; i < 3; i++) {

@@ -21,7 +21,7 @@ interface Served {
   log: string[]
 }
 
-/** Starts the built `parley serve` and reads the line that it prints. */
+/** Starts the built `parley serve` and reads its startup line. */
 async function serve(...argv: string[]): Promise<Served> {
   const child = spawn(process.execPath, [parley, 'serve', ...argv], {
     env: { ...childEnvironment, HOME: temporaryFolder() },
@@ -50,7 +50,7 @@ const chat = ({ baseUrl, accessToken }: Served, ...argv: string[]) =>
     env: { PARLEY_BASE_URL: baseUrl, PARLEY_ACCESS_TOKEN: accessToken },
   })
 
-test('a plain HTTP client and parley get the same answer, --raw byte for byte but for its id', async () => {
+test('curl and parley get the same answer, byte for byte with --raw except for its id', async () => {
   const served = await serve()
   const plain = await (await call(served)).text()
   const withoutId = (body: string) => body.replace(/"id":"msg_\w{20}"/, '')
@@ -65,7 +65,7 @@ test('a plain HTTP client and parley get the same answer, --raw byte for byte bu
   expect(served.log.join()).not.toContain(served.accessToken)
 })
 
-test('checks what the specification says, and answers in an error envelope', async () => {
+test('checks requests against the specification and answers with an error envelope', async () => {
   const served = await serve('--access-token', 'right')
   const cases: [number, Parameters<typeof call>[1]][] = [
     [401, { headers: { authorization: 'Bearer wrong' } }],
@@ -88,7 +88,7 @@ test('checks what the specification says, and answers in an error envelope', asy
   }
 })
 
-test('W12: fails as it is told to, as often as asked', async () => {
+test('W12: fails as often as --fault says', async () => {
   const served = await serve(
     '--fault',
     '429x1',
@@ -110,7 +110,7 @@ test('W12: fails as it is told to, as often as asked', async () => {
 })
 
 test.each(['429x0', 'chat:resetx0', 'cutx00', 'x1', '429x'])(
-  'a fault that never happens is refused: %s',
+  'refuses a fault that can never happen: %s',
   async (fault) => {
     const { code, err } = await run(['serve', '--fault', fault, '--port', '65536'])
     expect(code).toBe(2)
@@ -121,7 +121,7 @@ test.each(['429x0', 'chat:resetx0', 'cutx00', 'x1', '429x'])(
 test.each([
   ['127.0.0.1', []],
   ['0.0.0.0', ['parley: listening on 0.0.0.0: other machines may reach it']],
-])('says whether other machines may reach it: %s', async (host, said) => {
+])('prints whether other machines can reach it: %s', async (host, said) => {
   const served = await serve('--host', host)
   expect(served.baseUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
   expect((await chat(served)).code).toBe(0)
@@ -129,26 +129,26 @@ test.each([
   expect(served.log.filter((line) => line.includes('machines'))).toEqual(said)
 })
 
-test('an address that it cannot listen on is not said to be reached', async () => {
+test('does not print an address on which it cannot listen', async () => {
   const { code, err } = await run(['serve', '--host', '203.0.113.1'])
   expect(code).toBe(11)
   expect(err).toMatch(/^parley: cannot listen on 203.0.113.1:0: it is not an address of this machine\n/)
 })
 
-test('--fault rate:N answers 429 with Retry-After beyond so many a second, and goes on answering', async () => {
+test('--fault rate:N answers 429 with Retry-After over the limit, then continues', async () => {
   const served = await serve('--fault', 'rate:2', '--fault', 'chat:500x1')
   const answers = await Promise.all(Array.from({ length: 40 }, () => call(served)))
   const statuses = answers.map(({ status }) => status)
   expect(statuses.slice().sort()[0]).toBe(200)
   expect(statuses.filter((status) => status === 500)).toHaveLength(1)
   const refused = answers.filter(({ status }) => status === 429)
-  // More than a fraction of them pass only on a machine on which this takes ten seconds.
+  // A higher share passes only if the machine takes ten seconds for the loop.
   expect(refused.length).toBeGreaterThan(20)
   for (const { headers } of refused) expect(headers.get('retry-after')).toBe('1')
   expect((await chat(served)).code).toBe(0)
 })
 
-test('depends on the prompt, and keeps to the output limit', async () => {
+test('the answer depends on the prompt and respects the output limit', async () => {
   const served = await serve()
   const said = await chat(served)
   expect(await chat(served)).toMatchObject({ code: 0, out: said.out })
@@ -158,7 +158,7 @@ test('depends on the prompt, and keeps to the output limit', async () => {
   expect((await run(['chat', 'One', '--profile', 'demo'], {})).out).toContain('“One”')
 })
 
-test('stops on SIGTERM by that signal', async () => {
+test('SIGTERM ends the process by that signal', async () => {
   const { child } = await serve()
   child.kill('SIGTERM')
   expect(await once(child, 'exit')).toEqual([null, 'SIGTERM'])
@@ -185,7 +185,7 @@ test.each([
     { body: '{"events":[{"type":"user.message","content":[]}]}' },
     'events[0].content: must not be empty',
   ],
-])('serve: %s is 400 with --strict, and without it noted on stderr', async (_, wrong, said) => {
+])('serve: %s is 400 with --strict, and a note on stderr without it', async (_, wrong, said) => {
   const ask = async (...flags: string[]) => {
     const served = await serve('--api-key', 'k', ...flags)
     const post = async (path: string, request: { headers: object; body: string }) => {
@@ -209,7 +209,7 @@ test.each([
   expect(lenient.log).toContain(`parley: ${said}: with --strict that is 400\n`)
 })
 
-test('serve --strict: what the gateway gets has no version header', async () => {
+test('serve --strict: a gateway request has no version header', async () => {
   const served = await serve('--strict')
   expect((await chat(served)).code).toBe(0)
 })

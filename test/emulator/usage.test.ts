@@ -32,14 +32,14 @@ const budget = (amount: string, currency = 'USD') => ({
 })
 const make = async (body: object): Promise<string> => (await ask('POST', '/v1/sessions', body)).value.id
 
-/** Waits for the rest of a session. */
+/** Waits until the session is idle. */
 async function rest(session: string): Promise<Event> {
   while ((await ask('GET', `/v1/sessions/${session}`)).value.status !== 'idle')
     await new Promise(setImmediate)
   return (await listed(session)).at(-1) as Event
 }
 
-test('before each rest a session tells its usage, which grows, with its list cost in whole cents as text', async () => {
+test('reports growing usage before each idle event, with its list cost in cents as a string', async () => {
   await task('use a tool')
   await parley('events', 'confirm', '--pending', '--allow', '--follow')
   const events = await listed()
@@ -61,7 +61,7 @@ test('before each rest a session tells its usage, which grows, with its list cos
 })
 
 describe('a session is an object of the service', () => {
-  test('it is made with events that begin at once, and tells its status, usage and budget', async () => {
+  test('a session is created with initial events, and has status, usage and budget', async () => {
     const made = await ask('POST', '/v1/sessions', {
       agent: 'agent_1',
       title: 'Nightly',
@@ -91,7 +91,7 @@ describe('a session is an object of the service', () => {
     expect((await listed(id))[0]).toMatchObject(message('hello'))
   })
 
-  test('all of them are listed, page by page, the newest first', async () => {
+  test('lists all sessions page by page, newest first', async () => {
     const ids = [await make({}), await make({}), await make({})]
     expect(new Set(ids).size).toBe(3)
     const { value } = await ask('GET', '/v1/sessions?limit=2')
@@ -111,19 +111,19 @@ describe('a session is an object of the service', () => {
       "initial_events[0].type: there is no event 'user.mesage'",
     ],
     ['51 events', { initial_events: Array(51).fill(message('x')) }, 'initial_events: must have at most 50'],
-  ])('%s makes none', async (_, body, said) => {
+  ])('%s creates no session', async (_, body, said) => {
     const { status, value } = await ask('POST', '/v1/sessions', body)
     expect([status, value.error?.message]).toEqual([400, expect.stringContaining(said)])
     expect((await ask('GET', '/v1/sessions')).value.data).toEqual([])
   })
 
-  test('has what its maker says, also a field that is named __proto__', async () => {
+  test("a session keeps its creator's fields, also one named __proto__", async () => {
     const fields = JSON.parse('{"__proto__":{"a":1}}')
     const { value } = await ask('GET', `/v1/sessions/${await make(fields)}`)
     expect(Object.getOwnPropertyDescriptor(value, '__proto__')?.value).toEqual({ a: 1 })
   })
 
-  test('with --strict a request about which there are very many doubts is refused', async () => {
+  test('--strict refuses a request with very many doubtful fields', async () => {
     exchange = createEmulator({ strict: { refuses: true, onDoubt() {} } })
     const events = Array.from({ length: 300_000 }, () => ({ type: 'user.message', content: [] }))
     const { status, value } = await ask('POST', '/v1/sessions/s1/events', { events })
@@ -131,7 +131,7 @@ describe('a session is an object of the service', () => {
     expect(value.error.message.length).toBeLessThan(5000)
   })
 
-  test('with --strict only those that were made are there', async () => {
+  test('--strict serves only sessions that were created', async () => {
     exchange = createEmulator({ sessions: { onlyMade: true } })
     const made = await make({})
     const statuses = [made, 'sesn_2'].map(async (id) => ask('GET', `/v1/sessions/${id}`))
@@ -139,7 +139,7 @@ describe('a session is an object of the service', () => {
   })
 })
 
-test('"say" has the agent say just these words, as its last ones', async () => {
+test('"say" makes the agent end with exactly these words', async () => {
   const ended = await task('say {"text":"first"}\nsay {"text":"{\\"a\\":1}"}')
   expect(ended).toMatchObject({ code: 0 })
   const said = (await listed()).filter(({ type }) => type === 'agent.message')
@@ -149,7 +149,7 @@ test('"say" has the agent say just these words, as its last ones', async () => {
 test.each([
   ['GET', '/v1/sessions/s1/events/stream', undefined],
   ['POST', '/alpha_cli/v1beta/models/m:generateContent?alt=sse', { contents: [{ parts: [{ text: 'x' }] }] }],
-])('proxies are told to hold no stream back: %s %s', async (method, path, body) => {
+])('tells proxies not to buffer a stream: %s %s', async (method, path, body) => {
   const json = body && { body: Buffer.from(JSON.stringify(body)) }
   const request = {
     method,

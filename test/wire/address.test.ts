@@ -51,7 +51,7 @@ test.each<[address: string, problem: string | undefined]>([
   ['https://h.test\\@evil.test', 'must not contain a backslash'],
   ['https:\\\\h.test', 'must not contain a backslash'],
   ['https://h.test/a\\b', 'must not contain a backslash'],
-])('the address %j: %s', (address, problem) => expect(findAddressProblem(address)).toBe(problem))
+])('resolves the address %j: %s', (address, problem) => expect(findAddressProblem(address)).toBe(problem))
 
 test.each([
   ['localhost', true],
@@ -78,13 +78,13 @@ test.each([
   ['local[host', false],
   ['local]host', false],
   ['', false],
-])('the host %s is this machine: %j', (host, is) => expect(isLoopback(host)).toBe(is))
+])('the host %s is a loopback address: %j', (host, is) => expect(isLoopback(host)).toBe(is))
 
 test.each([
   ['http://h.test', true],
   ['https://h.test', false],
   ['http://localhost:8080', false],
   ['http://[::1]/', false],
-  // As URL has it, this is 127.0.0.1.
+  // URL parses this host as 127.0.0.1.
   ['http://0x7f.1', false],
-])('requests to %s go out unencrypted: %j', (address, is) => expect(isUnencryptedRemote(address)).toBe(is))
+])('requests to %s are sent unencrypted: %j', (address, is) => expect(isUnencryptedRemote(address)).toBe(is))

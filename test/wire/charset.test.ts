@@ -32,14 +32,14 @@ const rows: [charset: string, bytes: Uint8Array, text: string][] = [
   ['gbk', hex(''), ''],
 ]
 
-test.each(rows)('a whole body is decoded by its charset, or as UTF-8: %s %j', (charset, bytes, text) => {
+test.each(rows)('decodes a whole body by its charset, or as UTF-8: %s %j', (charset, bytes, text) => {
   for (const type of [`application/json; charset=${charset}`, `text/plain;charset = "${charset}"; x=y`]) {
     expect(decodeBodyText(bytes, type)).toBe(text)
     expect(new TextDecoder().decode(toUtf8(bytes, type))).toBe(text)
   }
 })
 
-test.each(rows)('a stream is decoded the same if it is cut anywhere: %s %j', (charset, bytes, text) => {
+test.each(rows)('decodes a stream the same however it is split: %s %j', (charset, bytes, text) => {
   for (const size of [1, 2, 3, 100]) {
     const decoder = createBodyTextDecoder(`text/event-stream; charset=${charset}`)
     let read = ''
@@ -49,14 +49,14 @@ test.each(rows)('a stream is decoded the same if it is cut anywhere: %s %j', (ch
   }
 })
 
-test('a stream whose first run beyond ASCII is UTF-8 stays UTF-8', () => {
+test('a stream whose first non-ASCII character is UTF-8 stays UTF-8', () => {
   const decoder = createBodyTextDecoder('text/event-stream; charset=gbk')
   expect(decoder.decode(Buffer.from('aéb'), { stream: true })).toBe('aéb')
   expect(decoder.ignoredCharset()).toBe('gbk')
   expect(decoder.decode(hex('c4 e3'), { stream: true }) + decoder.decode()).toBe('\ufffd\ufffd')
 })
 
-test('decodes ASCII at once, and the first other run when it ends', () => {
+test('decodes ASCII immediately', () => {
   const decoder = createBodyTextDecoder('text/event-stream; charset=gbk')
   expect(decoder.decode(Buffer.from('data: x\n'), { stream: true })).toBe('data: x\n')
   expect(decoder.decode(hex('c4'), { stream: true })).toBe('')
@@ -64,7 +64,7 @@ test('decodes ASCII at once, and the first other run when it ends', () => {
   expect(decoder.ignoredCharset()).toBeUndefined()
 })
 
-test('a whole body of more than a piece is converted', () => {
+test('converts a whole body that takes several pieces', () => {
   const text = `${'a'.repeat(65_535)}你好`.repeat(3)
   const gbk = Buffer.concat(
     Array.from({ length: 3 }, () => Buffer.concat([Buffer.from('a'.repeat(65_535)), hex('c4 e3 ba c3')])),
@@ -72,7 +72,7 @@ test('a whole body of more than a piece is converted', () => {
   expect(new TextDecoder().decode(toUtf8(gbk, 'text/plain; charset=gbk'))).toBe(text)
 })
 
-test('a body in UTF-8 is not copied', () => {
+test('does not copy a body in UTF-8', () => {
   const bytes = Buffer.from('schön')
   for (const type of ['', 'text/plain', 'text/plain; charset=gbk', 'text/plain; charset=klingon'])
     expect(toUtf8(bytes, type)).toBe(bytes)

@@ -1,12 +1,12 @@
 import { CliError } from '../../src/errors.ts'
 import { createAnswerDecoder } from '../../src/wire/gateway/answer-decoder.ts'
 
-/** Bytes, cut into pieces wherever the numbers say. */
+/** Splits bytes at these offsets. */
 export function cut(bytes: Uint8Array, places: number[]): Uint8Array[] {
   const ends = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
   return [...ends, bytes.length].map((end, i) => bytes.subarray(ends[i - 1] ?? 0, end))
 }
-/** What is told of an answer, read from its bytes as they come. */
+/** Decodes an answer that arrives in these pieces. */
 export function decodeAnswer(contentType: string, pieces: Uint8Array[]) {
   let text = ''
   const raw: Uint8Array[] = []
@@ -26,7 +26,7 @@ export function decodeAnswer(contentType: string, pieces: Uint8Array[]) {
     return { ...told(), failure: '' }
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    // How far the bytes came that are printed as they are is for whoever reads them.
+    // The caller compares the bytes that `--raw` printed before the failure.
     return { ...told(), raw: decoder.isVerbatim() ? '' : told().raw, failure: error.message }
   }
 }

@@ -7,7 +7,7 @@ import { answering, message, run } from '../harness/run.ts'
 const xml =
   '<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Please wait</Message><RequestId>rq9</RequestId></Error>'
 
-/** Every known shape of an error, and what a person is told of it. */
+/** Every known shape of an error, with the message that parley prints. */
 const shapes: [id: string, body: string, said: string][] = [
   ['R70', '{"code":40101,"msg":"bad key"}', 'bad key'],
   ['R71', '{"message":"no such route"}', 'no such route'],
@@ -52,13 +52,13 @@ const endpoints: [name: string, argv: string[]][] = [
 ]
 
 describe.each(shapes)('%s %s', (_, body, said) => {
-  test.each(endpoints)('with status 400 is told: %s', async (__, argv) => {
+  test.each(endpoints)('reports the error in a response with status 400: %s', async (__, argv) => {
     const ended = await run(argv, { exchange: answering(body, { status: 400 }) })
     expect(ended).toMatchObject({ code: 4, out: '' })
     expect(ended.err).toContain(`the service says: ${said}\n`)
   })
 
-  test.each(endpoints)('with status 200 is a failure: %s', async (__, argv) => {
+  test.each(endpoints)('treats an error body with status 200 as a failure: %s', async (__, argv) => {
     const ended = await run(argv, { exchange: answering(body) })
     expect(ended.code).toBeGreaterThan(2)
     expect(ended.out).toBe('')
@@ -77,7 +77,7 @@ test.each([
   ['R85', '{"error":{"type":"constructor"}}', 8],
   ['R85', '{"error":{"type":"__proto__"}}', 8],
   ['R85', '{"error":{"type":"toString_error"}}', 8],
-])('%s the kind of %s under 200 is exit %i', (_, body, exit) => {
+])('%s: kind %s with status 200 exits with %i', (_, body, exit) => {
   expect(isErrorEnvelope(JSON.parse(body))).toBe(true)
   expect(readFailureInBody(JSON.parse(body)).exitCode).toBe(exit)
   expect(unexpectedBodyFailure(JSON.parse(body), 'odd').exitCode).toBe(exit)
@@ -108,12 +108,12 @@ test.each([
   'null',
   '5',
   '"words"',
-])('R86 %s is no error', (body) => {
+])('R86: %s is not an error', (body) => {
   expect(isErrorEnvelope(JSON.parse(body))).toBe(false)
 })
 
 test.each(endpoints.slice(0, 2))(
-  'R87 a 200 of another shape shows its words and its body: %s',
+  'R87: a 200 of another shape shows its message and its body: %s',
   async (_, argv) => {
     const exchange = answering('upstream connect error', { headers: { 'content-type': 'text/plain' } })
     expect((await run(argv, { exchange })).err).toContain('the service says: upstream connect error\n')
@@ -122,7 +122,7 @@ test.each(endpoints.slice(0, 2))(
   },
 )
 
-test('R87 JSON of another shape shows its body too', async () => {
+test('R87: JSON of another shape shows its body too', async () => {
   const { err } = await run(['chat', 'x', '--errors', 'json'], {
     exchange: answering('{"choices":[{"a":1}]}'),
   })
@@ -134,14 +134,14 @@ test.each([
   ['a header of another name', '{}', { 'x-request-id': 'req_1' }],
   ['the body', '{"type":"error","error":{"type":"x","message":"m"},"request_id":"req_1"}', {}],
   ['XML', xml.replace('rq9', 'req_1'), {}],
-])('R88 the request id of a failure is told, from %s', async (_, body, headers) => {
+])('R88: reports the request id of a failure, from %s', async (_, body, headers) => {
   for (const status of [400, 200]) {
     const ended = await run(['chat', 'x'], { exchange: answering(body, { status, headers }) })
     expect(ended.err).toMatch(/\n {2}request id: req_1\n$/)
   }
 })
 
-test('R88 a request id is one escaped line, without the secret', async () => {
+test('R88: prints a request id as one escaped line, without the secret', async () => {
   const headers = { 'request-id': `a\u001b[2J\u009b canary-token-0123456789 ${'x'.repeat(300)}` }
   const ended = await run(['chat', 'x'], { exchange: answering('{}', { status: 400, headers }) })
   expect(ended.err).toMatch(/\n {2}request id: a\^\[\[2J\\u009b \[redacted\] x+…\n$/)
@@ -155,7 +155,7 @@ test.each([
   ['objects', `${'{"error":'.repeat(5000)}"deep"${'}'.repeat(5000)}`],
   ['lists in an error', `{"error":{"message":"m","details":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`],
   ['JSON in JSON', [...Array(12)].reduce<string>((text) => JSON.stringify({ message: text }), 'x')],
-])('R90 deep %s are no bug', async (_, body) => {
+])('R90: deep %s are not reported as a bug', async (_, body) => {
   for (const [, argv] of endpoints) {
     for (const status of [400, 200]) {
       for (const flags of [[], ['--errors', 'json']]) {
@@ -168,7 +168,7 @@ test.each([
   }
 })
 
-test('R91 a body with strange keys is shown with them', () => {
+test('R91: shows a body with unusual keys', () => {
   const body = JSON.parse('{"__proto__":{"x":"canary"},"constructor":1,"a":["canary"],"n":null}')
   const shown = renderFailureAsJson(secrets.redactFailure(readFailureInBody(body)))
   expect(shown).toContain(
@@ -176,7 +176,7 @@ test('R91 a body with strange keys is shown with them', () => {
   )
 })
 
-test('R92 an answer with a message beside it is an answer', async () => {
+test('R92: an answer with a message next to it is an answer', async () => {
   const ended = await run(['chat', 'x'], {
     exchange: answering(message('Hi', { message: 'beside', code: 7 })),
   })

@@ -28,7 +28,7 @@ test.each<[text: string, texts: string[], statesNext: boolean, next: object | un
   ['{"data":[{"id":"a"}],"has_more":true,"last_id":""}', ['{"id":"a"}'], true, after('a')],
   ['{"data":[{"id":"a"}],"has_more":true,"last_id":{}}', ['{"id":"a"}'], true, after('a')],
   ['{"data":[],"next_page":null,"has_more":true,"last_id":"z"}', [], true, after('z')],
-])('the page %s has the items %j, says whether there is more: %j, and goes on by %j', (...row) => {
+])('the page %s has the items %j, has more: %j, and continues with %j', (...row) => {
   const [text, texts, statesNext, next] = row
   const read = page(text)
   expect(read).toMatchObject({ texts, statesNext, data: texts.map((each) => JSON.parse(each)) })
@@ -43,7 +43,7 @@ test.each([
     'the list has more, but does not say how to ask for it',
   ]),
   ['{"data":[],"has_more":true}', 'the list has more, but does not say how to ask for it'],
-])('the page %s does not say what comes next: %s', (text, message) => {
+])('the page %s does not give the next page: %s', (text, message) => {
   const read = page(text)
   expect(read.statesNext).toBe(true)
   expect(() => read.next()).toThrow(message)
@@ -76,14 +76,14 @@ test.each<[text: string, message: string, serviceMessage?: string]>([
 const endless = (why: string) =>
   expect.objectContaining({ kind: 'response', message: `the list does not end: ${why}` })
 
-test('a mark of a page comes once, and none says nothing', () => {
+test('accepts each page token once and refuses a missing one', () => {
   const trail = createPageHistory('the list')
   for (const mark of [undefined, 'a', undefined, 'b', 'A']) trail.addMark(mark, 'it repeats')
   for (const mark of ['a', 'b'])
     expect(() => trail.addMark(mark, 'it repeats')).toThrow(endless('it repeats'))
 })
 
-test('20 pages in a row may be empty', () => {
+test('accepts 20 empty pages in a row', () => {
   const trail = createPageHistory('the list')
   const addEmpty = (count: number) => {
     for (let left = count; left > 0; left--) trail.addPage(0)
@@ -103,15 +103,15 @@ test.each<[text: string, elements: string[]]>([
   ['{"events":"[1]"}', []],
   ['{"other":[1]}', []],
   ['[[1]]', []],
-])('the elements of "events" in %j are %j', (text, elements) => {
+])('lists the elements of "events" in %j: %j', (text, elements) => {
   expect(listElements(text, 'events')).toEqual(elements)
 })
 
-test('every line break is taken out, and nothing else', () => {
+test('removes every line break and nothing else', () => {
   expect(toOneLineJson('\n{\r\n "a":\r1,\n\n\t"b":"\\n"}\r\n')).toBe('{ "a":1,\t"b":"\\n"}')
 })
 
-/** What is kept of a list that breaks off after a text, and the failure. */
+/** Returns the saved part of a list that breaks off after this text, and the failure. */
 async function keptOf(text: string, read = (bytes: Uint8Array) => Buffer.from(bytes).toString()) {
   const body = async function* () {
     for (const byte of Buffer.from(text)) yield Uint8Array.of(byte)
@@ -152,13 +152,13 @@ test.each<[text: string, kept: string | undefined]>([
   ['{"x":1,"data":[', undefined],
   ['{"x":{"y":1,', undefined],
   ['{"x":{"y":1}', undefined],
-])('of a list that breaks off after %s the whole elements are kept: %s', async (text, kept) => {
+])('keeps the whole elements of a list that breaks off after %s: %s', async (text, kept) => {
   const { kept: found, failure } = await keptOf(text)
   expect(found).toEqual(kept === undefined ? [] : [kept])
   expect(failure).toEqual(new Error('cut'))
 })
 
-test('a beginning that cannot be read is left, and a list that comes whole is read', async () => {
+test('drops an unreadable beginning, and reads a list that is received whole', async () => {
   const fail = () => {
     throw new Error('not a list')
   }

@@ -46,10 +46,10 @@ const patterns = [
   ],
   ...['?', '?a', '?key', '?token=', '&secret', '=', '.', '-', '_', 'aA', '0', '\u0000', '\ud800', '\u202e'],
 ]
-/** A text of about that length. */
+/** Returns a text of about this length. */
 const fill = (pattern: string, size: number) => pattern.repeat(Math.ceil(size / pattern.length))
 
-/** Whatever is thrown is told to the user; here it is that it comes to that at all. */
+/** The message does not matter here, only that reading ends. */
 function attempt(read: () => unknown): void {
   try {
     read()
@@ -61,7 +61,7 @@ function attempt(read: () => unknown): void {
 const secrets = new Secrets()
 for (const secret of ['canary-token-0123456789', 'aaaaaaaa', 'canary']) secrets.add(secret)
 
-test.each(patterns)('R89 a refusal full of %j is read by work that grows as it does', async (pattern) => {
+test.each(patterns)('R89: reads an error response full of %j in linear time', async (pattern) => {
   for (const before of ['', '<']) {
     await growsWithItsText((size) => {
       const text = before + fill(pattern, size)
@@ -116,12 +116,12 @@ describe.each(Object.entries(parsers))('%s', (_, parse) => {
       '\r\n',
     ],
     ...['data:', 'event:x\n', 'aA', '\u001b[', '\u202e', '\ud800'],
-  ])('takes work in proportion to its text, full of %j', (pattern) =>
+  ])('reads its text, full of %j, in linear time', (pattern) =>
     growsWithItsText((size) => attempt(() => parse(fill(pattern, size)))),
   )
 })
 
-test('assignments of new keys take work in proportion to their number', () =>
+test('applies assignments of new keys in linear time', () =>
   growsWithItsText((size) => {
     const keys = Array.from({ length: Math.ceil(size / 10) }, (_, index) => `key${index}`)
     editJson(
@@ -134,12 +134,12 @@ test('assignments of new keys take work in proportion to their number', () =>
     )
   }))
 
-test('additions to one list take work in proportion to their number', () =>
+test('applies additions to one list in linear time', () =>
   growsWithItsText((size) =>
     editJson('{"a":[]}', Array(Math.ceil(size / 10)).fill(createAppending(['a'], '1'))),
   ))
 
-describe('an answer takes work in proportion to its size', () => {
+describe('reads an answer in linear time', () => {
   const words = [
     ...['{', '[', '"', '\\', '\n', '\r', ' ', ':', ',', '}', ']', '<', '\0', '\u00ff', 'data:', 'event:x\n'],
     ...['data:x\n', '[]', '{"a":', '{"constructor":{"__proto__":'],
@@ -147,7 +147,7 @@ describe('an answer takes work in proportion to its size', () => {
   const types = ['application/json', 'text/event-stream', 'application/x-ndjson; charset=gbk']
 
   test.each(types.flatMap((type) => words.map((word) => [type, word])))(
-    '%s, full of %j',
+    'reads %s, full of %j, in linear time',
     async (type, word) => {
       for (const start of ['', '{"content":"']) {
         await growsWithItsText((size) => {
@@ -165,7 +165,7 @@ describe('an answer takes work in proportion to its size', () => {
     },
   )
 
-  test('of many small chunks, and of pieces of one byte', () =>
+  test('reads many small chunks, and pieces of one byte, in linear time', () =>
     growsWithItsText((size) => {
       const chunk = '{"candidates":[{"content":{"parts":[{"text":"é🦜"}]}}]}'
       const chunks = Array(Math.ceil(size / chunk.length)).fill(chunk)

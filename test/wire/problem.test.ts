@@ -11,10 +11,10 @@ import { parseReceived, parseReceivedBody, readErrorEvent } from '../../src/wire
 
 const x = (length: number) => 'x'.repeat(length)
 
-/** `message` in so many fields `error`, one in the other. */
+/** Nests `message` in this number of fields `error`. */
 const nested = (depth: number): unknown => (depth === 0 ? 'm' : { error: nested(depth - 1) })
 
-/** The same as JSON in JSON. */
+/** Nests the message as JSON inside JSON strings. */
 const inJson = (depth: number): object => ({
   message: depth === 0 ? 'm' : JSON.stringify(inJson(depth - 1)),
 })
@@ -97,7 +97,7 @@ test.each<[body: unknown, message: string | undefined]>([
   [`<${x(41)}:message>a</message>`, undefined],
   [5, undefined],
   [null, undefined],
-])('of %j the message is %j', (body, message) => {
+])('reads from %j the message %j', (body, message) => {
   expect(readProblem(body).message).toBe(message)
 })
 
@@ -108,7 +108,7 @@ test.each<[title: string, body: unknown, message: string | undefined]>([
   ['a stream that goes on', `data: {"message":"m"}\n\n${x(64 * 1024)}`, 'm'],
   ['the message of XML', `<message>${x(10_001)}</message>`, x(10_000)],
   ['XML that begins late', `<${x(64 * 1024)}><message>a</message>`, undefined],
-])('of much text only the start is read: %s', (_, body, message) => {
+])('reads only the start of a long text: %s', (_, body, message) => {
   expect(readProblem(body).message === message).toBe(true)
 })
 
@@ -251,9 +251,9 @@ test.each<[names: string[], kind: string]>([
   [['5000'], 'response'],
   [['1500'], 'response'],
   [['50x'], 'response'],
-])('an error of the names %j is of kind %s', (names, kind) => expect(findFailureKind(names)).toBe(kind))
+])('an error named %j has the kind %s', (names, kind) => expect(findFailureKind(names)).toBe(kind))
 
-test('a failure in a body has all that the body says', () => {
+test('a failure in a body has every detail of the body', () => {
   const body = [{ error: { type: 'overloaded_error', message: 'm' }, request_id: 'r' }]
   expect(readFailureInBody(body)).toMatchObject({
     kind: 'service',
@@ -284,7 +284,7 @@ test.each<
   ['<title>503</title><code>503</code>', 'response', undefined, '503'],
   [5, 'response', undefined, undefined],
 ])(
-  '%j in place of an answer is a failure of kind %s',
+  'the body %j instead of an answer is a failure of kind %s',
   (body, kind, isErrorInSuccess, serviceMessage, requestId) => {
     const failure = unexpectedBodyFailure(body, 'no answer')
     const message = isErrorInSuccess ? 'the service answered with an error' : 'no answer'
@@ -320,11 +320,11 @@ test.each<[body: string, contentType: string, read: object]>([
   ['"a', '', odd('the answer is not JSON', { body: '"a' })],
   ['words', 'text/plain', odd('the answer (text/plain) is not JSON', { body: 'words', says: 'words' })],
   ['a {', '', odd('the answer is not JSON', { body: 'a {', says: 'a {' })],
-])('the body %s of type %j is read as %j', (body, contentType, read) => {
+])('reads the body %s of type %j as %j', (body, contentType, read) => {
   expect(failureOf(() => parseReceivedBody(body, contentType))).toEqual(read)
 })
 
-test('of a long half JSON text the start is kept', () => {
+test('keeps the start of a long incomplete JSON text', () => {
   const failure = failureOf(() => parseReceivedBody(`{${x(64 * 1024)}`, ''))
   expect(failure.body === `{${x(64 * 1024 - 1)}`).toBe(true)
 })
@@ -335,10 +335,10 @@ test.each<[text: string, read: object]>([
   ['words', odd('the list is not JSON')],
   [' \n<title>Sign in</title>', odd('the list is not JSON', { says: 'Sign in' })],
   ['words <title>Sign in</title>', odd('the list is not JSON')],
-])('%s is read as %j', (text, read) => {
+])('reads %s as %j', (text, read) => {
   expect(failureOf(() => parseReceived(text, 'the list'))).toEqual(read)
 })
 
-test('the data of an error event is JSON, or words', () => {
+test('the data of an error event is JSON or plain text', () => {
   expect(['{"a":1}', 'words', '{"a"'].map(readErrorEvent)).toEqual([{ a: 1 }, 'words', '{"a"'])
 })

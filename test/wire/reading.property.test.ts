@@ -11,7 +11,7 @@ import { cut, decodeAnswer } from './decoding.ts'
 const text = fc.string({ unit: 'binary' })
 const places = fc.array(fc.nat(), { maxLength: 30 })
 
-describe('the decoder of server-sent events', () => {
+describe('decodes server-sent events', () => {
   const line = text.map((value) => value.replace(/[\r\n]/g, ' '))
   const event = fc.record({
     event: line,
@@ -23,7 +23,7 @@ describe('the decoder of server-sent events', () => {
     return pieces.flatMap((piece) => decoder.push(piece))
   }
 
-  test('gives the same events however they are framed and cut', () => {
+  test('decodes the same events for every framing and split', () => {
     const framing = fc.record({
       ending: fc.constantFrom('\n', '\r', '\r\n'),
       hasBlank: fc.boolean(),
@@ -35,7 +35,7 @@ describe('the decoder of server-sent events', () => {
       places,
       (given, { ending, hasBlank, hasMark }, where) => {
         const lines = given.map(([before, each]) => before + encodeSseEvent(each)).join('')
-        // Without its blank a value that begins with one would lose it.
+        // A value that starts with a blank needs the blank after the colon.
         const tight = hasBlank ? lines : lines.replace(/^(data|event): (?! )/gm, '$1:')
         const bytes = Buffer.from((hasMark ? '\ufeff' : '') + tight.replaceAll('\n', ending))
         expect(decode(cut(bytes, where))).toEqual(given.map(([, each]) => each))
@@ -44,7 +44,7 @@ describe('the decoder of server-sent events', () => {
     fc.assert(property, often(500))
   })
 
-  test('survives any bytes, and gives the same for them however they are cut', () => {
+  test('decodes any bytes without a crash, and the same for every split', () => {
     const property = fc.property(fc.uint8Array({ maxLength: 200 }), places, (bytes, where) => {
       expect(decode(cut(bytes, where))).toEqual(decode([bytes]))
     })
@@ -52,13 +52,13 @@ describe('the decoder of server-sent events', () => {
   })
 })
 
-describe('JSON texts', () => {
+describe('edits JSON texts', () => {
   const spaced = fc
     .tuple(fc.dictionary(fc.string(), fc.jsonValue()), fc.constantFrom('', ' ', '\n', '\t'))
     .map(([value, space]) => ({ value, json: JSON.stringify(value, null, space) }))
   const key = fc.string({ minLength: 1 })
 
-  test('an edit sets or adds one value, and leaves the rest', () => {
+  test('an edit sets or adds one value and leaves the other text unchanged', () => {
     const property = fc.property(spaced, key, fc.jsonValue(), ({ value, json }, name, set) => {
       const assignment = { path: [name], appends: false, json: JSON.stringify(set), source: '' }
       const wanted = Object.fromEntries([...Object.entries(value), [name, JSON.parse(JSON.stringify(set))]])
@@ -67,7 +67,7 @@ describe('JSON texts', () => {
     fc.assert(property, often(1000))
   })
 
-  test('elements are those of the list, and additions follow them', () => {
+  test('finds the elements of a list, followed by added ones', () => {
     const property = fc.property(fc.array(fc.jsonValue()), spaced, (list, { json }) => {
       const start = json.slice(0, -1) + (json.length > 2 ? ',' : '')
       const text = `${start}"the list": ${JSON.stringify(list, null, 1)}}`
@@ -81,7 +81,7 @@ describe('JSON texts', () => {
   })
 })
 
-test('the splitter of arrays gives the same elements however they are cut', () => {
+test('splits an array into the same elements however it is cut', () => {
   const property = fc.property(
     fc.array(fc.jsonValue(), { maxLength: 6 }),
     fc.nat(2),
@@ -98,7 +98,7 @@ test('the splitter of arrays gives the same elements however they are cut', () =
   fc.assert(property, often(300))
 })
 
-describe('an answer', () => {
+describe('reads an answer', () => {
   const chunk = (more: object) =>
     JSON.stringify({ candidates: [{ content: { parts: [{ text: 'é🦜' }] }, ...more }] })
   const value = fc.constantFrom(
@@ -153,7 +153,7 @@ describe('an answer', () => {
       return bytes.subarray(0, bytes.length - (torn > 20 ? torn - 20 : 0))
     })
 
-  test('has the same text, raw bytes, facts and end however its bytes are cut', () => {
+  test('reads the same text, raw bytes, facts and end for every split', () => {
     const property = fc.property(type, body, places, (contentType, bytes, where) => {
       const whole = decodeAnswer(contentType, [bytes])
       expect(decodeAnswer(contentType, cut(bytes, where))).toEqual(whole)
@@ -167,7 +167,7 @@ describe('an answer', () => {
     fc.assert(property, often(1500))
   })
 
-  test('prints the same, with the same exit code, however its bytes are cut', async () => {
+  test('prints the same output with the same exit code for every split', async () => {
     const property = fc.asyncProperty(
       type,
       body,
@@ -189,8 +189,8 @@ describe('an answer', () => {
   })
 })
 
-describe('--raw is the identity on bytes', () => {
-  test.each([200, 400])('of an answer of status %i', async (status) => {
+describe('--raw prints the received bytes unchanged', () => {
+  test.each([200, 400])('prints the bytes of an answer with status %i unchanged', async (status) => {
     const property = fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), places, async (rest, where) => {
       const bytes = Buffer.concat([Buffer.from('{'), rest])
       const exchange = answering(cut(bytes, where), { status })

@@ -11,7 +11,7 @@ import {
 interface Reading {
   /** Each event as `NAME DATA`. */
   events?: string[]
-  /** The event that was cut off. */
+  /** The incomplete event at the end. */
   torn?: string
   lastId?: string
 }
@@ -33,7 +33,7 @@ function expectReading(bytes: Buffer, { events = [], torn, lastId }: Reading): v
     expect(read(pieces)).toEqual({ events, torn, lastId })
 }
 
-/** Texts, with a bar at each place but the start where nothing waits for more. */
+/** Texts with a bar at each offset, except the start, at which nothing is buffered. */
 const framed: [text: string, reading: Reading][] = [
   ['', {}],
   ['\n|\n|', {}],
@@ -45,7 +45,7 @@ const framed: [text: string, reading: Reading][] = [
   ['event: x\nevent: y\ndata: a\n\n|', { events: ['y a'] }],
   ['event: x\n\n|data: a\n\n|', { events: [' a'] }],
   [': data: no\n|retry: 1\n|strange\n|Data: no\n| data: no\n|\n|', {}],
-  // As the standard says: the name of the field begins with the blank, and a byte order mark is dropped at the start alone.
+  // By the standard, a blank belongs to the field name, and only a byte order mark at the start is dropped.
   [' data: no\n|data: a\n\n|\ufeffdata: no\n|', { events: [' a'] }],
   ['\ufeff| data: no\n|data: a\n\n|', { events: [' a'] }],
   ['data: a\r\r|data: b\r\n\r|\n|data: c\n\r|data: d\n\n|', { events: [' a', ' b', ' c', ' d'] }],
@@ -64,7 +64,7 @@ const framed: [text: string, reading: Reading][] = [
   ['data: a\n\n|: a comment', { events: [' a'] }],
 ]
 
-/** An object on lines of its own is an event, too. */
+/** An object on its own lines is an event too. */
 const bare: [text: string, reading: Reading][] = [
   ['{"a":1}\n|{"b":2} \t{"c":3}\r|\n|', { events: [' {"a":1}', ' {"b":2}', ' {"c":3}'] }],
   [' \t{"a":\n[{\r\n\n}]}\n|', { events: [' {"a":\n[{\n}]}'] }],
@@ -79,7 +79,7 @@ const bare: [text: string, reading: Reading][] = [
   ['strange {"a":1}\n|"{}"\n|[{}]\n|: {"a":1}\n|data: {}\n\n|', { events: [' {}'] }],
 ]
 
-test.each([...framed, ...bare])('a stream of lines and bare objects: %j', (marked, reading) => {
+test.each([...framed, ...bare])('reads a stream of lines and bare objects: %j', (marked, reading) => {
   const text = marked.replaceAll('|', '')
   expectReading(Buffer.from(text), reading)
   const decoder = createSseDecoder()
@@ -106,7 +106,7 @@ test.each<[string, Buffer, Reading]>([
   ],
 ])('%s', (_, bytes, reading) => expectReading(bytes, reading))
 
-describe('an event of 64 MiB is read, and a longer one is refused', () => {
+describe('accepts an event of 64 MiB and refuses a longer one', () => {
   const mebibyte = 2 ** 20
   const piece = (start: string, end: string) => Buffer.from(start.padEnd(mebibyte - end.length, 'x') + end)
   const refusal = new CliError('response', 'the stream sent an event of more than 64 MiB')
@@ -129,11 +129,11 @@ describe('an event of 64 MiB is read, and a longer one is refused', () => {
 test.each<[text: string, events: string[]]>([
   ['data: a\n\nevent: x\ndata: b', [' a', 'x b']],
   ['data: a\n\n{"a":1}\n{"b":', [' a', ' {"a":1}']],
-])('the events of a whole text, also of one without its end: %j', (text, events) => {
+])('reads the events of a whole text, also without a final line break: %j', (text, events) => {
   expect(readSseEvents(text).map(shown)).toEqual(events)
 })
 
-test('an event is written with each line of its data on a line', () => {
+test("writes each line of an event's data on a line of its own", () => {
   expect(encodeSseEvent({ event: '', data: 'a\nb' })).toBe('data: a\ndata: b\n\n')
   expect(encodeSseEvent({ event: 'x', data: '' })).toBe('event: x\ndata: \n\n')
 })
@@ -174,7 +174,7 @@ test.each([
   ...['{}', '{"a":1}', '[]', '[DONE', '[DONE]x', 'x[DONE]', '"[DONE]x"', '{[DONE]'],
   ...['a1', '1a', '"1"', '1-', 'nullx', 'xnull', 'pingx', 'xping', '"pingx"', 'keep  alive', 'words'],
   ...[blanks('[DONE]', 100), '1'.repeat(100)],
-])('%j is neither an end nor a keep-alive', (data) => {
+])('%j neither ends a stream nor keeps it open', (data) => {
   expect(isStreamEnd(data)).toBe(false)
   expect(isKeepAlive(data, '')).toBe(false)
 })
@@ -189,7 +189,7 @@ test.each([
   ['pings', false],
   ['xping', false],
   ['', false],
-])('an event named %j with words keeps a connection open: %j', (event, isKept) => {
+])('an event named %j with text keeps a connection open: %j', (event, isKept) => {
   expect(isKeepAlive('words', event)).toBe(isKept)
   expect(isKeepAlive('{}', event)).toBe(false)
 })

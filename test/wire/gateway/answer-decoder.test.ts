@@ -5,9 +5,9 @@ import type { Progress } from '../../../src/wire/gateway/answer-reader.ts'
 
 interface Reading {
   text?: string
-  /** What `--raw` prints; without it the body as it is. */
+  /** Output of `--raw`; if omitted, the body unchanged. */
   raw?: string
-  /** Before the body ended. */
+  /** Progress before the body ended. */
   progress?: Progress
   failure?: string
 }
@@ -196,7 +196,7 @@ describe.each([
   ['an array', arrays],
   ['values in a row', sequences],
   ['something else', others],
-])('a body of %s', (_, rows) => {
+])('decodes a body of %s', (_, rows) => {
   test.each(rows)('%s %j', (type, body, { text = '', raw, progress, failure }) => {
     const bytes = Buffer.from(body, 'latin1')
     const cuts = [...bytes.keys()].map((place) => [bytes.subarray(0, place), bytes.subarray(place)])
@@ -220,14 +220,14 @@ test.each<[type: string, body: string, progress: Progress]>([
   [ndjson, `${last}\n`, 'settled'],
   [ndjson, `${last}{`, 'finished'],
   [json, 'words', 'open'],
-])('an answer that may go on is not settled: %s %j', (type, body, progress) => {
+])('an answer that may continue is not settled: %s %j', (type, body, progress) => {
   const decoder = createAnswerDecoder(type, { text: () => undefined })
   expect(decoder.isVerbatim()).toBe(false)
   decoder.push(Buffer.from(body))
   expect(decoder.progress()).toBe(progress)
 })
 
-test('an answer may begin with 64 KiB of blanks, and its form is unknown if more come without it', () => {
+test('accepts 64 KiB of blanks before an answer; after more the form is unknown', () => {
   const blanks = Buffer.alloc(64 * 1024, ' \n')
   const answer = Buffer.from(chunk('a') + last)
   expect(read(json, [blanks, answer])).toMatchObject({ text: 'ab' })
@@ -235,7 +235,7 @@ test('an answer may begin with 64 KiB of blanks, and its form is unknown if more
   expect(read(sse, [blanks, blanks, Buffer.from(data(last))])).toMatchObject({ text: 'b' })
 })
 
-test('of something else no more than 1 MiB is read', () => {
+test('reads at most 1 MiB of a body in an unknown form', () => {
   const decoder = createAnswerDecoder(json, { text: () => undefined })
   decoder.push(Buffer.from('y'))
   for (let pieces = 1; pieces < 16; pieces++) decoder.push(Buffer.alloc(64 * 1024, 'x'))
@@ -255,21 +255,24 @@ test.each<[isStreamed: boolean | undefined, type: string, isWhole: boolean]>([
   [true, '', false],
   [true, 'text/plain', false],
   [true, 'x-application/json', false],
-])('one native value without an end, asked for as a stream: %j, of type %j, is whole: %j', (...row) => {
-  const [isStreamed, type, isWhole] = row
-  const decoder = createAnswerDecoder(type, { text: () => undefined }, isStreamed)
-  decoder.push(Buffer.from(chunk('a')))
-  const { message } = failureOf(() => decoder.end())
-  expect({ message, progress: decoder.progress() }).toEqual(
-    isWhole ? { message: undefined, progress: 'ended' } : { message: tooEarly, progress: 'open' },
-  )
-})
+])(
+  'a single native value without an end, requested as a stream: %j, of type %j, is complete: %j',
+  (...row) => {
+    const [isStreamed, type, isWhole] = row
+    const decoder = createAnswerDecoder(type, { text: () => undefined }, isStreamed)
+    decoder.push(Buffer.from(chunk('a')))
+    const { message } = failureOf(() => decoder.end())
+    expect({ message, progress: decoder.progress() }).toEqual(
+      isWhole ? { message: undefined, progress: 'ended' } : { message: tooEarly, progress: 'open' },
+    )
+  },
+)
 
 test.each([
   ['{"content":', '{"content":'],
   [`${message} words\n`, `${message}\nwords`],
   [`${message} words`, `${message}words`],
-])('of half an answer, %j, what came is told: %j', (given, told) => {
+])('reports the received part of half an answer: %j: %j', (given, told) => {
   const decoder = createAnswerDecoder(json, { text: () => undefined })
   const read = () => {
     decoder.push(Buffer.from(given))
@@ -278,7 +281,7 @@ test.each([
   expect(failureOf(read)).toEqual({ message: 'the answer is not JSON', body: told })
 })
 
-test('what follows the end of a list is not read', () => {
+test('does not read anything after the end of a list', () => {
   let text = ''
   const decoder = createAnswerDecoder(`${json}; charset=klingon`, {
     text: (more) => {
@@ -290,14 +293,14 @@ test('what follows the end of a list is not read', () => {
   expect([text, decoder.progress()]).toEqual(['a', 'ended'])
 })
 
-test('nor is what came with it', () => {
+test('does not read bytes that arrive together with the end of a list', () => {
   const decoder = createAnswerDecoder(`${json}; charset=klingon`, { text: () => undefined })
   decoder.push(Buffer.from(`[${chunk('a')}]\n\xe9`, 'latin1'))
   decoder.end()
   expect(decoder.progress()).toBe('ended')
 })
 
-test('a stream that breaks off is told from an answer that is wrong', () => {
+test('distinguishes a stream that breaks off from a wrong answer', () => {
   const details = (body: string, type = sse) => {
     const decoder = createAnswerDecoder(type, { text: () => undefined })
     try {
@@ -316,7 +319,7 @@ test('a stream that breaks off is told from an answer that is wrong', () => {
   expect([details(data('words')), details('event: error\ndata: no')]).toEqual([undefined, false])
 })
 
-test('words that came in place of an answer are told to their last byte', () => {
+test('reports text received instead of an answer to its last byte', () => {
   const decoder = createAnswerDecoder(json, { text: () => undefined })
   decoder.push(Buffer.from('words '))
   decoder.push(Buffer.from([0xc3]))

@@ -149,7 +149,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
       [5, '', 'finished'],
     ],
   ],
-])('%s', (_, steps, summary = {}) => {
+])('reads %s', (_, steps, summary = {}) => {
   const reader = new AnswerReader()
   let received = 0
   for (const [value, text, progress, event] of steps) {
@@ -165,7 +165,7 @@ test.each([
   ['an image', [{ inlineData: { data: 'x' } }]],
   ['a text', [{ text: 'a' }]],
   ['an image with a text', [{ text: 'a' }, { inlineData: { data: 'x' } }]],
-])('a value that brings %s counts once, and settles an answer with a reason', (_, parts) => {
+])('a value with %s counts once, and a stop reason settles the answer', (_, parts) => {
   const reader = new AnswerReader()
   reader.addEvent(native({ content: { parts }, ...stop }))
   expect([reader.received, reader.progress()]).toEqual([1, 'settled'])
@@ -191,7 +191,7 @@ describe('an error in a stream ends it', () => {
     [{ error: 'beside', response: { content: 'a' } }, '', 'beside', false],
     [{ success: false, message: 'beside', data: { content: 'a' } }, '', 'beside', false],
     [{ data: { error: { message: 'in data' } }, other: 1 }, '', 'in data', false],
-  ])('%j of the name %j', (value, event, serviceMessage, isCutOff) => {
+  ])('the event %j with the name %j is an error', (value, event, serviceMessage, isCutOff) => {
     const reader = new AnswerReader()
     const failure = expect.objectContaining({
       kind: 'response',
@@ -203,18 +203,18 @@ describe('an error in a stream ends it', () => {
     expect(reader.progress()).toBe('open')
   })
 
-  test('what is no error is left', () => {
+  test('a value that is not an error does not end the stream', () => {
     expect(takeOutOfEvent({ type: 'message_stop' }, '')).toEqual({ type: 'message_stop' })
   })
 })
 
-describe('a whole body', () => {
+describe('reads a whole body', () => {
   test.each<[body: unknown, text: string, summary?: AnswerSummary]>([
     [native(candidate('a', stop)), 'a', { stopReason: 'STOP' }],
     [{ content: 'a', usage }, 'a', counted],
     [{ data: { content: 'a' } }, 'a'],
     [{ response: native(candidate('a')) }, 'a'],
-  ])('%j', (body, text, summary = {}) => {
+  ])('reads the whole body %j', (body, text, summary = {}) => {
     const reader = new AnswerReader()
     expect(reader.addBody(body)).toBe(text)
     expect([reader.progress(), reader.received, reader.summary]).toEqual(['ended', 1, summary])
@@ -224,14 +224,14 @@ describe('a whole body', () => {
     [{ error: { type: 'authentication_error', message: 'no' } }, 'credentials'],
     [{ data: { error: { type: 'rate_limit_error', message: 'no' } } }, 'rate-limited'],
     [{ other: 1 }, 'response'],
-  ])('%j is a failure', (body, kind) => {
+  ])('the whole body %j is a failure', (body, kind) => {
     const reader = new AnswerReader()
     expect(() => reader.addBody(body)).toThrow(expect.objectContaining({ kind }))
     expect(reader.received).toBe(0)
   })
 })
 
-describe('what an answer has beside text', () => {
+describe('an answer lists its content other than text', () => {
   test.each<[values: unknown[], holds: string[]]>([
     [[], []],
     [[{ type: 'surprise' }], ['something else']],
@@ -242,7 +242,7 @@ describe('what an answer has beside text', () => {
       [{ content: [{ type: 'x', output: 'a' }] }, native({ content: { parts: [{ output: 'a' }] } })],
       ['something else'],
     ],
-  ])('%j: %j', (values, holds) => {
+  ])('the content of %j: %j', (values, holds) => {
     const reader = new AnswerReader()
     for (const value of values) reader.addEvent(value)
     expect([...reader.holds]).toEqual(holds)

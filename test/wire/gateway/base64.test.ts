@@ -4,7 +4,7 @@ import { smallTexts } from '../json/texts.ts'
 
 const withoutBreaks = (text: string) => text.replace(/[\r\n]/g, '')
 
-/** Decodes a text in the middle of a larger memory; `left` is what became of the text. */
+/** Decodes a text inside a larger buffer; `left` is the text afterwards. */
 function decode(text: string): { decoded: string | undefined; left: string; around: string } {
   const memory = Buffer.from(`<${text}>`, 'latin1')
   const decoded = decodeBase64(memory.subarray(1, -1))
@@ -16,7 +16,7 @@ function decode(text: string): { decoded: string | undefined; left: string; arou
   }
 }
 
-/** The same by the rules: one alphabet, no length that base64 cannot have, padding up to a multiple of four. */
+/** Reference decoder: one alphabet, a possible length, padding up to a multiple of four. */
 function expected(text: string): string | undefined {
   const joined = withoutBreaks(text)
   const data = joined.replace(/={1,2}$/, '')
@@ -26,7 +26,7 @@ function expected(text: string): string | undefined {
   return isWhole && isOfOneAlphabet ? Buffer.from(data, 'base64').toString('latin1') : undefined
 }
 
-/** What is decoded at once. */
+/** Size of the chunks that the decoder handles. */
 const step = 32 * 1024
 const long = 'QUJD'.repeat(step / 4)
 
@@ -34,14 +34,14 @@ test.each([
   ['QQ', '=', '\n'],
   ['A', 'B/', '+', '-', '_', '='],
   ['A', '\r', '\n', '!', ' ', '\xff'],
-])('base64 is decoded, and nothing else: every short text of %j %j %j', (...pieces) => {
+])('decodes valid base64 and rejects everything else: every short text of %j %j %j', (...pieces) => {
   for (const end of smallTexts(pieces, pieces.length > 3 ? 4 : 6)) {
     const { decoded, around } = decode(end)
     expect({ decoded, around }, JSON.stringify(end)).toEqual({ decoded: expected(end), around: '<>' })
   }
 })
 
-describe('of a text of several pieces', () => {
+describe('decodes text that takes several pieces', () => {
   test.each([
     'QQ',
     'QQ==',
@@ -57,7 +57,7 @@ describe('of a text of several pieces', () => {
     'QU!D',
     'QU\xffD',
     'QUJD\nA!QQ',
-  ])('that ends in %j what is not base64 is kept but for its line breaks', (end) => {
+  ])('leaves text that is not base64 and ends in %j unchanged, except for its line breaks', (end) => {
     for (const start of ['', 'QU\nJD\r\n', long, `QU\nJD${long}`, long + long, `${long + long}QUJD`]) {
       const { decoded, left, around } = decode(start + end)
       expect(decoded === expected(start + end), `${start.length}`).toBe(true)
@@ -66,7 +66,7 @@ describe('of a text of several pieces', () => {
     }
   })
 
-  test('one that mixes alphabets is kept', () => {
+  test('leaves text with mixed alphabets unchanged', () => {
     const text = `-_-_${long}+QQQ`
     expect(decode(text)).toMatchObject({ decoded: undefined, left: text })
   })

@@ -11,16 +11,16 @@ const find = (...values: unknown[]) => {
   return { images: [...images.map(shown), ...links.map((link) => `-> ${link}`)], texts, reasons }
 }
 
-/** `TYPE DATA`. */
+/** Formats an image as `TYPE DATA`. */
 const shown = ({ mimeType, base64 }: FoundImage) =>
   `${mimeType ?? '?'} ${Buffer.from(base64).toString('latin1')}`
 
 const png = 'image/png'
-/** The shortest data that counts in a text. */
+/** The shortest base64 data that counts as an image in a text. */
 const data = 'A'.repeat(32)
 const uri = `data:${png};base64,${data}`
 
-describe('a field that has an image', () => {
+describe('finds an image in a field', () => {
   test.each<[value: unknown, images: string[]]>([
     [{ inlineData: { mimeType: png, data: 'x' } }, [`${png} x`]],
     [{ inline_data: { mime_type: png, data: 'x' } }, [`${png} x`]],
@@ -53,10 +53,12 @@ describe('a field that has an image', () => {
     ],
     [null, []],
     ['x', []],
-  ])('%j', (value, images) => expect(find(value)).toEqual({ images, texts: [], reasons: [] }))
+  ])('finds the image in the field %j', (value, images) =>
+    expect(find(value)).toEqual({ images, texts: [], reasons: [] }),
+  )
 })
 
-describe('the texts around images', () => {
+describe('collects texts around images', () => {
   const part = (text: string, more: object = {}) => ({ parts: [{ text, ...more }] })
 
   test.each<[values: unknown[], texts: string[], images?: string[]]>([
@@ -86,9 +88,11 @@ describe('the texts around images', () => {
     [[part(`a ${uri.slice(0, 30)}`), part(`${uri.slice(30)} b`)], ['a  b'], [`${png} ${data}`]],
     [[part(uri, { thought: true })], [], [`${png} ${data}`]],
     [[part(uri, { inlineData: { data: 'x' } })], [], [`${png} ${data}`, '? x']],
-  ])('%j', (values, texts, images = []) => expect(find(...values)).toEqual({ images, texts, reasons: [] }))
+  ])('collects the texts of %j', (values, texts, images = []) =>
+    expect(find(...values)).toEqual({ images, texts, reasons: [] }),
+  )
 
-  test('are not the reasons', () => {
+  test('texts are not reported as stop reasons', () => {
     const value = {
       candidates: [{ finishMessage: 'a' }, { finishMessage: 5 }],
       promptFeedback: { blockReasonMessage: 'b' },
@@ -96,7 +100,7 @@ describe('the texts around images', () => {
     expect(find(value)).toEqual({ images: [], texts: [], reasons: ['a', 'b'] })
   })
 
-  test('keep their byte order mark', () => {
+  test('texts keep their byte order mark', () => {
     expect(find({ content: '\ufeffé', image_url: '\ufeffé' })).toEqual({
       images: ['-> \ufeffé'],
       texts: ['\ufeffé'],
@@ -105,7 +109,7 @@ describe('the texts around images', () => {
   })
 })
 
-describe('what is wrong with an answer', () => {
+describe('reports the failure of an answer', () => {
   const open = { candidates: [] }
   const error = { error: { message: 'gone' } }
   const failure = notUnderstoodError('another shape')
@@ -116,14 +120,14 @@ describe('what is wrong with an answer', () => {
     ['words', 'error', { unread: undefined, failure, error: failure }],
     ['words', 'ERROR', { unread: undefined, failure, error: failure }],
     [error, undefined, { unread: undefined, failure, error: undefined }],
-  ])('of %j after the event %j the first failure is kept as what it is', (value, event, found) => {
+  ])('for %j after the event %j, the first failure keeps its kind', (value, event, found) => {
     const finder = new ImageFinder()
     finder.refuse(failure, value, event)
     finder.refuse(notUnderstoodError('later'), value, event)
     expect(finder).toMatchObject(found)
   })
 
-  test('the first that cannot be read is kept, and a bug is not hidden', () => {
+  test('keeps the first unreadable value and does not hide a bug', () => {
     const finder = new ImageFinder()
     for (const each of [failure, notUnderstoodError('later')])
       finder.attempt(() => {
@@ -136,7 +140,7 @@ describe('what is wrong with an answer', () => {
   })
 })
 
-describe('a data URI in a text', () => {
+describe('finds a data URI in a text', () => {
   const long = `${data}+/=_-`
   test.each<[text: string, rest: string, images?: string[]]>([
     ['', ''],
@@ -178,7 +182,7 @@ describe('a data URI in a text', () => {
   })
 })
 
-test('a large body that is no answer is read once up to its limit, however many pieces come', () => {
+test('reads a large body that is not an answer once, up to its limit, in any number of pieces', () => {
   let refused = 0
   class Counting extends ImageFinder {
     override refuse(...given: Parameters<ImageFinder['refuse']>) {

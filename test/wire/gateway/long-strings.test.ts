@@ -6,9 +6,9 @@ const shorten = (body: string) => {
   return { text: Buffer.from(strings.cutOut(Buffer.from(body))).toString(), bytesOf: strings.bytesOf }
 }
 
-describe('a long string stays as bytes', () => {
+describe('keeps a long string as bytes', () => {
   const cut = 64 * 1024
-  /** The strings of a list, and what they were in the body. */
+  /** Returns the strings of a list with their original bytes. */
   const strings = (body: string) => {
     const { text, bytesOf } = shorten(body)
     return (JSON.parse(text) as string[]).map((each) => ({
@@ -37,17 +37,17 @@ describe('a long string stays as bytes', () => {
     )
   })
 
-  test('also if it is the whole body', () => {
+  test('keeps a string as bytes if it is the whole body', () => {
     const { text, bytesOf } = shorten(`"${x(cut)}"`)
     expect([text.length < cut, bytesOf(JSON.parse(text)).length]).toEqual([true, cut])
   })
 
-  test('one that does not end is left', () => {
+  test('leaves a string without an end in the text', () => {
     const body = `{"a":"${x(cut)}`
     expect(shorten(body).text).toBe(body)
   })
 
-  test('and a text that only looks like a mark is left', () => {
+  test('leaves text that looks like a placeholder unchanged', () => {
     const { bytesOf } = shorten(`["${x(cut)}"]`)
     expect(Buffer.from(bytesOf('0')).toString()).toBe('0')
   })

@@ -36,7 +36,7 @@ const whole = ({ text = '', summary = {}, holds = [] }: Piece) => ({
   holds,
 })
 
-describe('a message', () => {
+describe('reads a message', () => {
   test.each<[fields: object, piece: Piece]>([
     [
       {
@@ -77,7 +77,7 @@ describe('a message', () => {
       },
       { text: 'a', holds: ['a picture'] },
     ],
-  ])('%j', (fields, piece) => expect(readMessage(fields)).toEqual(whole(piece)))
+  ])('reads the message %j', (fields, piece) => expect(readMessage(fields)).toEqual(whole(piece)))
 
   test.each([
     [{}, 'content: is missing'],
@@ -86,7 +86,7 @@ describe('a message', () => {
     [{ content: ['a', 5] }, 'content[1]: must be an object'],
     [{ content: [{ text: 5 }] }, 'content[0].text: must be text'],
     [5, 'the body: must be an object'],
-  ])('%j is not one', (value, problem) => {
+  ])('%j is not a message', (value, problem) => {
     const message = `the answer has another shape than documented: ${problem}`
     expect(() => readMessage(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
   })
@@ -100,12 +100,12 @@ describe('a message', () => {
     [Object.create({ content: [] }), false],
     [['content'], false],
     ['content', false],
-  ])('is told by its fields: %j', (value, is) => expect(isMessage(value)).toBe(is))
+  ])('recognizes a message by its fields: %j', (value, is) => expect(isMessage(value)).toBe(is))
 })
 
 const event = (type: string, fields: object = {}) => ({ type, ...fields })
 
-describe('an event of a message stream', () => {
+describe('reads an event of a message stream', () => {
   test.each<[event: { type: string }, piece: Piece]>([
     [
       event('message_start', {
@@ -150,14 +150,14 @@ describe('an event of a message stream', () => {
       event('content_block_stop', { message: { content: 'a' }, content_block: 'b', delta: 'c' }),
       { text: 'abc' },
     ],
-  ])('%j', (value, piece) => expect(readMessageEvent(value)).toEqual(whole(piece)))
+  ])('reads the stream event %j', (value, piece) => expect(readMessageEvent(value)).toEqual(whole(piece)))
 
   test.each([
     [event('message_start', { message: 5 }), 'message: must be an object'],
     [event('message_start', { message: { content: [5] } }), 'message.content[0]: must be an object'],
     [event('content_block_start', { content_block: 5 }), 'content_block: must be an object'],
     [event('content_block_delta', { delta: { text: 5 } }), 'delta.text: must be text'],
-  ])('%j is not one', (value, problem) => {
+  ])('%j is not a stream event', (value, problem) => {
     expect(() => readMessageEvent(value)).toThrow(`the answer has another shape than documented: ${problem}`)
   })
 
@@ -174,7 +174,7 @@ describe('an event of a message stream', () => {
     [{ type: ['ping'] }, false],
     [['ping'], false],
     [null, false],
-  ])('is told by its type: %j', (value, is) => expect(isMessageEvent(value)).toBe(is))
+  ])('recognizes a stream event by its type: %j', (value, is) => expect(isMessageEvent(value)).toBe(is))
 })
 
 test.each([
@@ -187,7 +187,7 @@ test.each([
   [event('content_block_delta', { delta: null }), undefined],
   [null, undefined],
   ['content_block_delta', undefined],
-])('the most frequent event is read in a short way: %j', (value, text) => {
+])('reads the most frequent event without a schema: %j', (value, text) => {
   expect(textDelta(value)).toBe(text)
   if (text !== undefined) expect(readMessageEvent(value as { type: string })).toEqual(whole({ text }))
 })

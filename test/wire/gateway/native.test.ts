@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { isNative, type NativePiece, readNative } from '../../../src/wire/gateway/answer-forms.ts'
 
 interface Piece extends Partial<Omit<NativePiece, 'isOpen'>> {
-  /** Of all its candidates, if it has any. */
+  /** Applies to all candidates, if the value has any. */
   isFinished?: boolean
 }
 
@@ -13,11 +13,11 @@ function read(value: object, { text = '', summary = {}, holds = [], ...more }: P
   expect({ ...piece, isFinished }).toEqual({ text, summary, holds, ...more })
 }
 
-/** An answer with one candidate, that has these parts. */
+/** Returns an answer with one candidate that has these parts. */
 const parts = (...parts: unknown[]) => ({ candidates: [{ content: { role: 'model', parts } }] })
 const open = { isFinished: false }
 
-test('a whole answer is read', () => {
+test('reads a whole answer', () => {
   const answer = {
     candidates: [
       {
@@ -66,9 +66,9 @@ test.each<[answer: object, piece: Piece]>([
   [{ candidates: [{ content: { parts: 'a' } }] }, { text: 'a', ...open }],
   [{ candidates: [{ content: { parts: { text: 'a' } } }] }, { text: 'a', ...open }],
   [{ candidates: [{ content: null, index: 'x', finishReason: {}, finishMessage: 5 }] }, open],
-])('of %j the text is read, if it has any', (answer, piece) => read(answer, piece))
+])('reads the text of %j if there is one', (answer, piece) => read(answer, piece))
 
-describe('candidates', () => {
+describe('reads candidates', () => {
   const candidate = (text: string, more: object = {}) => ({ content: { parts: [{ text }] }, ...more })
   const finished = { finishReason: 'STOP' }
 
@@ -82,7 +82,7 @@ describe('candidates', () => {
     [[candidate('a'), candidate('b', finished)], { text: 'a', isFinished: false }],
     [[candidate('b', { index: 1, ...finished })], { isFinished: true, holds: ['something else'] }],
     [[{ index: 1, ...finished }], { isFinished: true }],
-  ])('%j', (candidates, piece) => read({ candidates }, piece))
+  ])('reads the candidates of %j', (candidates, piece) => read({ candidates }, piece))
 })
 
 test.each<[reason: unknown, told: string | undefined]>([
@@ -98,7 +98,7 @@ test.each<[reason: unknown, told: string | undefined]>([
   [9, 'MALFORMED_FUNCTION_CALL'],
   [10, '10'],
   [true, undefined],
-])('the reason %j is told as %j', (finishReason, told) => {
+])('maps the finish reason %j to %j', (finishReason, told) => {
   const summary = told === undefined ? {} : { stopReason: told }
   read({ candidates: [{ finishReason }] }, { summary, isFinished: told !== undefined })
 })
@@ -121,7 +121,7 @@ test.each<[answer: object, piece: Piece]>([
     { candidates: [{ finishMessage: 'a' }], promptFeedback: { blockReason: 'x', blockReasonMessage: 'y' } },
     { summary: { stopReason: 'x', stopMessage: 'a' }, isFinished: true },
   ],
-])('what %j says of a blocked prompt is told', (answer, piece) => read(answer, piece))
+])('reports the reason of a blocked prompt: %j', (answer, piece) => read(answer, piece))
 
 test.each<[usageMetadata: object, counts: NativePiece['counts']]>([
   [{}, {}],
@@ -168,7 +168,7 @@ test.each<[usageMetadata: object, counts: NativePiece['counts']]>([
     { inputTokens: 1, outputTokens: 2, totalTokens: 9 },
   ],
   [{ thoughtsTokenCount: 4 }, { outputTokens: 4, reasoningTokens: 4, totalTokens: 4 }],
-])('the counts of %j', (usageMetadata, counts) => read({ usageMetadata }, { counts }))
+])('reads the token counts of %j', (usageMetadata, counts) => read({ usageMetadata }, { counts }))
 
 test.each<[part: object, has: Piece]>([
   [{ functionCall: {} }, { holds: ['a function call'] }],
@@ -184,7 +184,7 @@ test.each<[part: object, has: Piece]>([
   [{ fileData: { fileUri: 'a' } }, { holds: ['a file'] }],
   [{ executableCode: {}, thought: false }, { holds: ['code'] }],
   [{ text: 'a', thought: true, thoughtSignature: 'b' }, { holds: ['thoughts'] }],
-])('the part %j holds something beside text, or may have text', (part, has) =>
+])('the part %j has content other than text, or may have text', (part, has) =>
   read(parts({}, part, {}), { ...open, ...has }),
 )
 
@@ -195,7 +195,7 @@ test.each<[candidate: object, hasOther: boolean]>([
   [{ content: null, output: 'a' }, false],
   [{ content: { role: 'model' }, output: 'a' }, false],
   [{ safetyRatings: [] }, false],
-])('the content of the candidate %j has something else than parts: %j', (candidate, hasOther) =>
+])('the content of candidate %j has something other than parts: %j', (candidate, hasOther) =>
   read({ candidates: [candidate] }, { ...open, holds: hasOther ? ['something else'] : [] }),
 )
 
@@ -220,4 +220,4 @@ test.each([
   [Object.create({ candidates: [] }), false],
   [['candidates'], false],
   [null, false],
-])('a native answer is told by its fields: %j', (value, is) => expect(isNative(value)).toBe(is))
+])('recognizes a native answer by its fields: %j', (value, is) => expect(isNative(value)).toBe(is))

@@ -29,11 +29,11 @@ test.each<[source: string, path: (string | number)[], end?: number]>([
   ['a["x"', ['a'], 1],
   ['a"b', ['a'], 1],
   ['a[0=1', ['a'], 1],
-])('%j begins with the path %j', (source, path, end = source.length) => {
+])('%j starts with the path %j', (source, path, end = source.length) => {
   expect(readFieldPath(source)).toEqual({ path, end })
 })
 
-describe('an assignment', () => {
+describe('parses an assignment', () => {
   test.each([
     ['a=1', ['a'], '1'],
     ['a= [1, 2.50] ', ['a'], ' [1, 2.50] '],
@@ -42,7 +42,7 @@ describe('an assignment', () => {
     ['a=b=c', ['a'], '"b=c"'],
     ['a.b[]=null', ['a', 'b', undefined], 'null'],
     ['a[0]="x"', ['a', 0], '"x"'],
-  ])('%j', (source, path, json) => {
+  ])('parses the assignment %j', (source, path, json) => {
     expect(parseAssignment(source)).toEqual({ path, json, source: `--set ${source}` })
   })
 
@@ -53,21 +53,21 @@ describe('an assignment', () => {
       `--set ${source}: ${form}`,
     ]),
     [`a${'.a'.repeat(1000)}=1`, '--set: its path has more than 1000 steps'],
-  ])('%j is refused', (source, message) => {
+  ])('refuses the assignment %j', (source, message) => {
     expect(() => parseAssignment(source)).toThrow(new CliError('usage', message))
   })
 
-  test('has at most 1000 steps', () => {
+  test('an assignment has at most 1000 path steps', () => {
     expect(parseAssignment(`a${'.a'.repeat(999)}=1`).path).toHaveLength(1000)
   })
 
-  test('of the program is told by its path', () => {
+  test('identifies an assignment of the program by its path', () => {
     expect(createAssignment(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], json: '1', source: 'a.b' })
     expect(createAppending(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
   })
 })
 
-describe('an edit leaves the rest as it is written', () => {
+describe('an edit leaves the other fields as they are written', () => {
   test.each<[text: string, sets: string[], edited: string]>([
     ['{}', [], '{}'],
     [' { "a" : 1.0 , "b":2 }\n', ['a=x'], ' { "a" : "x" , "b":2 }\n'],
@@ -101,7 +101,7 @@ describe('an edit leaves the rest as it is written', () => {
     ['{"a":[1]}', 'a[2]=1', 'a[2] would leave a gap'],
     ['{"a":[]}', 'a[1].b=1', 'a[1] would leave a gap'],
     ['{}', 'a[1]=1', 'a[1] would leave a gap'],
-  ])('%s: %s is refused: %s', (text, set, problem) => {
+  ])('%s: refuses %s: %s', (text, set, problem) => {
     expect(() => editJson(text, [parseAssignment(set)])).toThrow(
       new CliError('usage', `--set ${set}: ${problem}`),
     )

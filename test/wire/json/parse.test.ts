@@ -10,7 +10,7 @@ import * as z from '../../../src/wire/zod.ts'
 
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
 
-test('a text may be nested 1000 deep', () => {
+test('parses text nested 1000 levels deep', () => {
   expect(parseJson(nested(1000))).toHaveLength(1)
   expect(() => parseJson(nested(1001))).toThrow(new SyntaxError('nested more than 1000 deep'))
   expect(tryParseJson(nested(1001))).toBeUndefined()
@@ -32,9 +32,9 @@ test.each([
   [[0, 'a'], '[0].a'],
   [['a.b'], 'a.b'],
   [[], ''],
-])('the path %j is written %s', (path, written) => expect(formatPath(path)).toBe(written))
+])('formats the path %j as %s', (path, written) => expect(formatPath(path)).toBe(written))
 
-test('the problems that a schema finds have their places', () => {
+test('reports the path of each problem that a schema finds', () => {
   const schema = z.looseObject({ a: z.array(z.string()) })
   const problems = (value: unknown) => describeIssues(schema.safeParse(value).error as z.core.$ZodError)
   expect(problems({ a: ['x', 1, null] })).toEqual(['a[1]: must be text', 'a[2]: must be text'])

@@ -10,7 +10,7 @@ import {
 } from '../../../src/wire/json/scanner.ts'
 import { cutsOf, smallTexts } from './texts.ts'
 
-/** Goes over a text in these pieces; each mark as it is found there, with its place in the whole. */
+/** Scans a text in these pieces; returns each token with its offset in the whole text. */
 function walkOver(pieces: string[]): string {
   const walk = createWalk()
   let marks = ''
@@ -24,7 +24,7 @@ function walkOver(pieces: string[]): string {
   return marks
 }
 
-/** The same, character by character. */
+/** Reference scanner that reads character by character. */
 function marksOf(text: string): string {
   let isInString = false
   let isEscaped = false
@@ -37,25 +37,25 @@ function marksOf(text: string): string {
   return marks
 }
 
-describe('a walk', () => {
+describe('scans JSON tokens', () => {
   test.each([
     [6, ['"', '\\', '[', 'x']],
     [3, ['"\\"', '"', '{', '}', ']', ',', '\n', ':']],
-  ])('finds the marks outside of strings, however a text is cut: every text of %i %j', (most, pieces) => {
+  ])('finds the tokens outside of strings, however a text is split: every text of %i %j', (most, pieces) => {
     const wrong = smallTexts(pieces, most).filter((text) =>
       [[...text], ...cutsOf(text)].some((each) => walkOver(each) !== marksOf(text)),
     )
     expect(wrong).toEqual([])
   })
 
-  test('begins where it is told, and ends when a visit says so', () => {
+  test('starts at the given offset and stops if the visitor asks for it', () => {
     const marks: string[] = []
     createWalk()('"[,{"x]}', (mark, place) => marks.push(`${mark}${place}`) === 2, 1)
     expect(marks).toEqual(['[1', ',2'])
   })
 })
 
-/** What JSON.parse makes of a text, by the places of its values. */
+/** Parses each value at its offset with JSON.parse. */
 function read(text: string, start = skipBlanks(text, 0)): unknown {
   const children = () => [...listChildren(text, start)].map(({ name, start }) => [name, read(text, start)])
   if (text[start] === '{') return Object.fromEntries(children())
@@ -63,7 +63,7 @@ function read(text: string, start = skipBlanks(text, 0)): unknown {
   return JSON.parse(text.slice(start, findEndOfValue(text, start)))
 }
 
-/** JSON texts: every value of at most two others, down to a depth, with such blanks between its parts. */
+/** Generates JSON texts: values with at most two children, to a depth, with these blanks between tokens. */
 function jsonTexts(depth: number, blank: string): string[] {
   const leaves = ['-1', '"],\\""']
   if (depth === 0) return leaves
@@ -80,12 +80,12 @@ function jsonTexts(depth: number, blank: string): string[] {
   ]
 }
 
-describe.each(['', ' ', '\n', '\r\n\t'])('of a text with %j between its parts', (blank) => {
-  test('the values are those that JSON.parse finds', () => {
+describe.each(['', ' ', '\n', '\r\n\t'])('finds values with %j between tokens', (blank) => {
+  test('finds the same values as JSON.parse', () => {
     for (const text of jsonTexts(2, blank)) expect(read(blank + text), text).toEqual(JSON.parse(text))
   })
 
-  test('a value ends at the end of the text, or where something else follows', () => {
+  test('a value ends at the end of the text, or before the next token', () => {
     for (const text of jsonTexts(1, blank)) {
       expect(findEndOfValue(text, 0), text).toBe(text.length)
       for (const after of [' ', '\n', '\r', '\t', ',', ']', '}'])
@@ -94,7 +94,7 @@ describe.each(['', ' ', '\n', '\r\n\t'])('of a text with %j between its parts', 
   })
 })
 
-test('a text that is not JSON has an end, too', () => {
+test('finds an end in text that is not JSON', () => {
   const pieces = ['{', '}', '[', ']', ',', ':', '"', '""', '\\', '1', ' ']
   const count = (text: string) => {
     try {
@@ -114,7 +114,7 @@ test.each<[text: string, key: string, found: string | undefined]>([
   ['{"b":{"a":1}}', 'a', undefined],
   ['["a"]', 'a', undefined],
   ['{}', 'constructor', undefined],
-])('in %s at %j is %s', (text, key, found) => {
+])('in %s the value at %j is %s', (text, key, found) => {
   const child = findChild(text, 0, key)
   expect(child && text.slice(child.start, child.end)).toBe(found)
 })
@@ -128,7 +128,7 @@ test.each([
   ['[[[', 3],
   [']]]}[', 0],
   ['"[["   ', 0],
-])('%s is nested %i deep', (text, depth) => {
+])('%s is nested %i levels deep', (text, depth) => {
   expect([0, 1, 2, 3, 4].map((most) => isDeeperThan(text, most))).toEqual(
     [0, 1, 2, 3, 4].map((most) => depth > most),
   )
@@ -149,6 +149,6 @@ test.each([
   ['{"a":{"b":1},"b":{"a":"b"}}', undefined],
   ['["a","a"]', undefined],
   ['"a"', undefined],
-])('in %s the key that is there twice is %j', (text, key) => {
+])('in %s the duplicate key is %j', (text, key) => {
   expect(findRepeatedKey(text)).toBe(key)
 })

@@ -52,8 +52,8 @@ const sequences: [text: string, splitting: Splitting][] = [
 describe.each([
   ['an array', createArraySplitter, arrays],
   ['a sequence', createSequenceSplitter, sequences],
-] as const)('%s is cut into its values, however it comes', (_, create, rows) => {
-  test.each(rows)('%j', (text, { values = [], rest = '', closed = false }) => {
+] as const)('splits %s into its values, however it is cut', (_, create, rows) => {
+  test.each(rows)('splits %j', (text, { values = [], rest = '', closed = false }) => {
     for (const pieces of [[text], [...text], ...cutsOf(text)])
       expect(split(create, pieces), pieces.join('^')).toEqual({
         values,

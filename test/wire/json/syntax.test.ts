@@ -3,7 +3,7 @@ import { describeJsonError } from '../../../src/wire/json/parse.ts'
 import { findSyntaxError } from '../../../src/wire/json/syntax.ts'
 import { isJson, smallTexts } from './texts.ts'
 
-describe('a fault is found if JSON.parse finds one, and else none: every short text of', () => {
+describe('finds a syntax error exactly if JSON.parse does: every short text of', () => {
   test.each([
     ['values', ['{', '}', '[', ']', ',', '"a":', ' 1'], 5],
     ['fields', ['{', '"a"', ':', ',', '}'], 6],
@@ -46,7 +46,7 @@ test.each([
   ['^"\\u00e9\\u00g"', wrongText],
   ['[{"a":^[', 'nested more than 2 deep'],
   ['[[],[],[^{', 'nested more than 2 deep'],
-])('%s: %s', (marked, reason) => {
+])('describes %s: %s', (marked, reason) => {
   expect(findSyntaxError(marked.replace('^', ''), 2)).toEqual({ offset: marked.indexOf('^'), reason })
 })
 
@@ -60,6 +60,6 @@ test.each([
   ['"a\n', 'line 1, column 1: text with a wrong escape, a line break or no end'],
   ['['.repeat(1001), 'line 1, column 1001: nested more than 1000 deep'],
   ['[\n]', 'line 2, column 2'],
-])('the fault of %j is told by its place', (text, told) => {
+])('reports the position of the error in %j', (text, told) => {
   expect(describeJsonError(text)).toBe(told)
 })

@@ -1,4 +1,4 @@
-/** Every text of at most so many of these pieces, the short ones first. */
+/** Returns every concatenation of up to `most` pieces, short ones first. */
 export function smallTexts(pieces: string[], most: number): string[] {
   const byCount: string[][] = [['']]
   for (let count = 0; count < most; count++)
@@ -15,6 +15,6 @@ export function isJson(text: string): boolean {
   }
 }
 
-/** A text in two pieces, with an empty one between them, for each place where it can be cut. */
+/** Splits a text in two at each offset, with an empty piece between them. */
 export const cutsOf = (text: string): string[][] =>
   [...text].map((_, place) => [text.slice(0, place), '', text.slice(place)])

@@ -20,7 +20,7 @@ test.each<[text: string, events: object[], statesNext: boolean, next?: object]>(
   [`{"data":[${first}],"has_more":false}`, [{ id: 'a', type: 'x' }], true],
   [`{"data":[${first}],"next_page":"p"}`, [{ id: 'a', type: 'x' }], true, { name: 'page', value: 'p' }],
   ['{"data":[{"type":"x","id":5,"n":12345678901234567890}]}', [{ type: 'x' }], false],
-])('the page %s has the events %j, says whether there is more: %j, and goes on by %j', (...row) => {
+])('the page %s has the events %j, has more: %j, and continues with %j', (...row) => {
   const [text, events, statesNext, next] = row
   const page = readEventsPage(text)
   expect(page).toMatchObject({ items: events.map((event) => ({ event })), statesNext })
@@ -33,7 +33,7 @@ test.each([
   ['null', 'must be an object'],
   ['{"id":"b"}', 'type: is missing'],
   ['{"id":"b","type":5}', 'type: must be text'],
-])('%s is not an event: those before it count, and then it is a failure', (other, problem) => {
+])('%s is not an event: the events before it count, then the page is a failure', (other, problem) => {
   for (const more of ['', ',"has_more":false', ',"next_page":"p"']) {
     const { items, statesNext, next } = readEventsPage(`{"data":[${first},${other},${first}]${more}}`)
     expect(items).toEqual([{ event: { id: 'a', type: 'x' }, text: first }])
@@ -43,7 +43,7 @@ test.each([
   }
 })
 
-test('what is not a page is called a list of events', () => {
+test('an error names the page a list of events', () => {
   expect(failureOf(() => readEventsPage('{"data":5}'))?.message).toBe(
     'the list of events: data must be a list',
   )
@@ -59,7 +59,7 @@ test.each<[data: string, name: string | undefined, text: string]>([
     '',
     '{"type":"session.error","error":{"message":"m"}}',
   ],
-])('%j under the name %s is an event', (data, name, text) => {
+])('%j with the name %s is an event', (data, name, text) => {
   expect(readEventItem(data, name)).toEqual({ event: JSON.parse(data), text })
 })
 
@@ -72,7 +72,7 @@ test.each([
   expect(failureOf(() => readEventItem(data))).toMatchObject({ kind: 'response', message })
 })
 
-/** An error of the stream, what it is, and whether to open the stream again is of no use. */
+/** A stream error, its kind, and whether reopening the stream is useless. */
 test.each<[data: string, name: string, kind: string, isPermanent: boolean, says: string | undefined]>([
   ['out of order', 'error', 'response', false, 'out of order'],
   ['"out of order"', 'error', 'response', false, 'out of order'],
@@ -83,7 +83,7 @@ test.each<[data: string, name: string, kind: string, isPermanent: boolean, says:
   ['{"error":{"type":"rate_limit_error","message":"m"}}', '', 'response', false, 'm'],
   ['{"error":{"type":"overloaded_error","message":"m"}}', '', 'response', false, 'm'],
   ['{"error":{"type":"odd"},"request_id":"r1"}', 'x', 'response', false, undefined],
-])('%s under the name %j ends the stream: %s, for good: %j', (data, name, kind, isPermanent, says) => {
+])('%s with the name %j ends the stream: %s, permanently: %j', (data, name, kind, isPermanent, says) => {
   const failure = failureOf(() => readEventItem(data, name))
   expect(failure).toMatchObject({
     kind,
@@ -104,7 +104,7 @@ test.each<[kind: FailureKind, status: number | undefined, isPermanent: boolean |
   ['refused', 200, false, false],
   ['service', 200, true, false],
   ['response', 200, true, false],
-])('a failure of kind %s under status %s that is permanent, %s, was told for good: %j', (...row) => {
+])('a failure of kind %s with status %s is permanent (%s), reported as final: %j', (...row) => {
   const [kind, status, isPermanent, is] = row
   expect(isToldForGood(new CliError(kind, 'x', { status, isPermanent }))).toBe(is)
 })

@@ -22,7 +22,7 @@ test.each<[given: unknown, read: unknown]>([
     { id: null, type: '', processed_at: null },
     { type: '', processed_at: null },
   ],
-])('of the event %j only the type must be right', (given, read) => {
+])('an event needs only a valid type: %j', (given, read) => {
   expect(SessionEvent.parse(given)).toEqual(read)
   expect(EventsReceipt.parse({ data: [given] })).toEqual({ data: [read] })
 })
@@ -41,7 +41,7 @@ test('a receipt may have no events', () => {
   expect(EventsReceipt.safeParse({ data: 'x' }).success).toBe(false)
 })
 
-describe('the reason of a stop', () => {
+describe('reads the stop reason', () => {
   test.each<[reason: unknown, read: ReturnType<typeof readStopReason>]>([
     ['end_turn', { type: 'end_turn' }],
     [{ type: 'end_turn' }, { type: 'end_turn' }],
@@ -65,7 +65,9 @@ describe('the reason of a stop', () => {
     [null, {}],
     [undefined, {}],
     [['a'], {}],
-  ])('%j', (reason, read) => expect(readStopReason(event({ stop_reason: reason }))).toEqual(read))
+  ])('reads the stop reason of %j', (reason, read) =>
+    expect(readStopReason(event({ stop_reason: reason }))).toEqual(read),
+  )
 
   test.each<[fields: object, read: ReturnType<typeof readStopDetails>]>([
     [
@@ -83,7 +85,7 @@ describe('the reason of a stop', () => {
     [{ stop_reason: null }, {}],
     [{ stop_reason: 'refusal' }, {}],
     [{}, {}],
-  ])('has details, beside it or in it: %j', (fields, read) =>
+  ])('reads the details of a stop reason, next to it or inside it: %j', (fields, read) =>
     expect(readStopDetails(event(fields))).toEqual(read),
   )
 })
@@ -103,12 +105,12 @@ test.each<[content: unknown, text: string, cell: string]>([
   [[], '', ''],
   [{ type: 'text', text: 'a' }, '', ''],
   [undefined, '', ''],
-])('the content %j has the text %j and the cell %j', (content, text, cell) => {
+])('the content %j has the text %j and the table cell %j', (content, text, cell) => {
   expect(readText(event({ content }))).toBe(text)
   expect(describeContent(event({ content }))).toBe(cell)
 })
 
-test.each(['event_start', 'event_delta'])('%s without an id is a piece', (type) => {
+test.each(['event_start', 'event_delta'])('%s without an id is a text delta', (type) => {
   expect(isPiece(event({ type }))).toBe(true)
   expect(isPiece(event({ type, id: 'i' }))).toBe(false)
 })

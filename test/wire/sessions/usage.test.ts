@@ -36,7 +36,7 @@ test.each<[usage: unknown, tokens: TokenCounts | undefined]>([
   [{}, undefined],
   [null, undefined],
   [[1], undefined],
-])('the usage %j has the tokens %j', (usage, tokens) => {
+])('reads the tokens %j as %j', (usage, tokens) => {
   expect(readUsage(usage)).toStrictEqual(tokens && { tokens, cost: undefined })
 })
 
@@ -61,7 +61,7 @@ test.each<[money: unknown, read: Money | undefined]>([
   ]),
   ['187', undefined],
   [null, undefined],
-])('the money %j is %o', (money, read) => {
+])('reads the amount %j as %o', (money, read) => {
   expect(readUsage({ list_cost: money })).toStrictEqual(read && { tokens: {}, cost: read })
   expect(readBudget({ max_list_cost: money })).toStrictEqual(read)
 })
