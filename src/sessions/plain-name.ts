@@ -15,30 +15,30 @@ export const visible = (text: string): string =>
  * Formats a name or id from outside: as a JSON string if it has blanks or punctuation, so it cannot pass for
  * parley's words.
  */
-export const plainly = (text: string): string =>
+export const formatName = (text: string): string =>
   /^[\p{L}\p{N}_.:/@+-]+$/u.test(text) && visible(text) === text ? text : visible(JSON.stringify(text))
 
 /** Maximum length of a name next to other words, in characters. */
 const briefName = 60
 
 /** Returns the start of a name or id, in at most `columns` columns. */
-export const briefly = (text: string, columns = Infinity): string =>
-  cut(plainly(text.length > briefName ? `${takeStart(text, briefName)}…` : text), columns)
+export const formatBriefName = (text: string, columns = Infinity): string =>
+  cut(formatName(text.length > briefName ? `${takeStart(text, briefName)}…` : text), columns)
 
 /**
  * Returns an upper bound of a text's width: characters beyond ASCII may be two columns wide. A row that is
  * too short is better than a wrapped one.
  */
-export const columnsOf = (text: string): number =>
+export const estimateColumns = (text: string): number =>
   [...text].reduce((sum, char) => sum + (char < '\x7f' ? 1 : 2), 0)
 
 /** Returns the start of a text, in at most `columns` columns. */
 export function cut(text: string, columns: number): string {
-  if (columnsOf(text) <= columns) return text
+  if (estimateColumns(text) <= columns) return text
   let shown = ''
-  let left = columns - columnsOf('…')
+  let left = columns - estimateColumns('…')
   for (const char of text) {
-    left -= columnsOf(char)
+    left -= estimateColumns(char)
     if (left < 0) break
     shown += char
   }

@@ -61,7 +61,7 @@ export function budgetCommand({ flags }: Flags, session: string, budget?: Money)
  * Returns the command that resumes a run, without `parley`: every given flag except the sent events. `words`
  * are sent first if the session needs input to continue.
  */
-export function resumption(
+export function createResumeCommand(
   { flags, input }: Pick<Context, 'flags' | 'input'>,
   session: string,
   words: readonly string[] = [],
@@ -73,7 +73,7 @@ export function resumption(
 }
 
 /** Describes a session that is no longer followed. */
-export const goesOn = (context: Flags, session: string): string =>
+export const describeUnfollowed = (context: Flags, session: string): string =>
   `the session goes on; to follow it again: ${sessionCommand(context, 'follow', session)}`
 
 /** A separate value that begins with a hyphen would be read as a flag. */

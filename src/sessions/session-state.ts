@@ -8,22 +8,22 @@ import {
   skipBlanks,
 } from '../wire/json/scanner.ts'
 import {
-  answeredId,
   answerFields,
-  isAnswer,
+  getAnsweredId,
+  isAnswerType,
   isOfMainThread,
-  isStop,
   isToolUse,
-  isWork,
   readError,
   readStopDetails,
   readStopReason,
   type SessionEvent,
+  startsWork,
+  stopsSession,
 } from '../wire/sessions/session-event.ts'
 import { type Money, readBudget } from '../wire/sessions/usage.ts'
 import { Background, type WorkflowRun } from './background.ts'
 
-/** How a session stopped. `why` is the last error of its turn. */
+/** The stop of a session. `why` is the last error of its turn. */
 type Stop =
   | { kind: 'done'; reason: string }
   /** Tool uses wait for a reply: the listed ones or, without a list, the unanswered ones. */
@@ -117,7 +117,7 @@ export class SessionState {
     return this.addReduced(event)
   }
 
-  /** Adds the description of a tool use, of which `addReduced` gets only the id. */
+  /** Adds the description of a tool use. `addReduced` gets only its id. */
   addToolUse(event: SessionEvent, text: string | undefined): void {
     const { id } = event
     // A reply could not name a tool use without an id.
@@ -148,8 +148,8 @@ export class SessionState {
     // Any later event shows that the session has continued.
     if (fold.isIdleByResource) fold.isAtRest = fold.isIdleByResource = false
     if (isToolUse(event)) this.#open(event)
-    const hasEffect = !isAnswer(type) || this.#addAnswer(event, !isAssumed)
-    const isForThread = hasEffect && this.#answerThread(answeredId(event))
+    const hasEffect = !isAnswerType(type) || this.#addAnswer(event, !isAssumed)
+    const isForThread = hasEffect && this.#answerThread(getAnsweredId(event))
     // A new turn does not wait for the tool uses of the last one.
     if (type === 'user.message' || type === 'user.interrupt')
       for (const id of fold.open) if (this.#isAbout(event, id)) fold.open.delete(id)
@@ -168,10 +168,10 @@ export class SessionState {
     if (type === 'span.outcome_evaluation_end') fold.missed = readMissedOutcome(event)
     if (type === 'session.error') fold.error = readError(event.error).message
     if (type === 'session.usage') fold.budget = readBudget(event.budget)
-    if (isStop(event)) {
+    if (stopsSession(event)) {
       this.#addStop(event)
       fold.showsRests ||= this.stop?.kind === 'done' || fold.idle?.type === 'end_turn'
-    } else if (isWork(event) && hasEffect && !isForThread && !(isAnswer(type) && this.#stillWaits))
+    } else if (startsWork(event) && hasEffect && !isForThread && !(isAnswerType(type) && this.#stillWaits))
       fold.isAtRest = false
     return hasEffect
   }
@@ -284,7 +284,7 @@ export class SessionState {
   }
 
   /** Returns why a tool use needs no reply any more, or `undefined` while the session waits for it. */
-  whyOver(id: string): string | undefined {
+  whyClosed(id: string): string | undefined {
     const { end } = this.#fold
     if (end !== undefined) return `the session is ${end}`
     const why = this.#whyDone(id)
@@ -293,7 +293,7 @@ export class SessionState {
   }
 
   /** Sets whether this run is replying to the waiting tool uses. Until it has finished, waiting is not a stop. */
-  attend(isAttended: boolean): void {
+  setAttended(isAttended: boolean): void {
     this.#isAttended = isAttended
   }
 
@@ -310,7 +310,7 @@ export class SessionState {
 
   /** Returns the tool use that an event answers, if it is known. */
   toolUseOf(event: SessionEvent): ToolUse | undefined {
-    const id = answeredId(event)
+    const id = getAnsweredId(event)
     return id === undefined ? undefined : this.toolUse(id)
   }
 
@@ -332,8 +332,8 @@ export class SessionState {
   }
 
   /**
-   * Adds the answer to a tool use of a child thread. Returns whether the main thread stays idle: the thread belongs to a
-   * workflow run, or the main thread waits for an answer of its own.
+   * Adds the answer to a tool use of a child thread. Returns whether the main thread stays idle: the thread
+   * belongs to a workflow run, or the main thread waits for another answer.
    */
   #answerThread(id = ''): boolean {
     const { background, idle } = this.#fold
@@ -477,18 +477,21 @@ function close(use: ToolUse): void {
   use.isClosed = true
 }
 
-/** Whether two events of one id show the same tool use. Nobody decides on one that is closed. */
+/** Returns whether two events of one id show the same tool use. Closed tool uses are not compared. */
 const isSame = (one: ToolUse, other: ToolUse): boolean =>
-  one.isClosed === true || one.text === other.text || markOf(one, one.text) === markOf(other, other.text)
+  one.isClosed === true ||
+  one.text === other.text ||
+  getToolUseFingerprint(one, one.text) === getToolUseFingerprint(other, other.text)
 
-/** How deep an input may be nested to be read; its event is one level around it. */
-export const deepestInput = 100
+/** Maximum nesting of an input. Its event is one level more. */
+export const maxInputDepth = 100
 
 /**
- * The same for the same tool use, if the keys of its input stand in another order too, in a few bytes. A number that is
- * spelled in another way is another, and so is a key that is there twice. `text` is an object that has the input.
+ * Returns a short fingerprint of a tool use that does not depend on the order of the input's keys. Numbers
+ * with another source text and duplicate keys make another fingerprint. `text` is an object that contains the
+ * input.
  */
-export function markOf(
+export function getToolUseFingerprint(
   { type, server, name }: { [Field in 'type' | 'server' | 'name']?: unknown },
   text = '{}',
 ): string {
@@ -497,7 +500,7 @@ export function markOf(
     .filter((child) => child.name === 'input')
     .map(({ start, end }) => text.slice(start, end))
   const inputs = (given.length > 0 ? given : ['{}']).map((input) =>
-    isDeeperThan(input, deepestInput) ? input : [parseWithSourceTexts(input), [...listTokens(input)].sort()],
+    isDeeperThan(input, maxInputDepth) ? input : [parseWithSourceTexts(input), [...listTokens(input)].sort()],
   )
   const whole = JSON.stringify([type, server ?? null, name, inputs], (_, value) =>
     isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
@@ -505,9 +508,9 @@ export function markOf(
   return createHash('sha256').update(whole).digest('base64')
 }
 
-/** Whether a session that is idle for this reason may wait for answers. */
+/** Returns whether a session that is idle for this reason may wait for answers. */
 const isWaiting = (reason: string | undefined) => reason === undefined || reason === 'requires_action'
 
-/** Reasons after which no answer to a tool use makes the agent go on. */
+/** Returns whether no answer to a tool use continues the session after this reason. */
 const isStuck = (reason: string | undefined) =>
   reason === 'retries_exhausted' || reason === 'budget_reached' || reason === 'refusal'

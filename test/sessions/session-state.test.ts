@@ -392,7 +392,7 @@ test.each<[what: string, since: SessionEvent[], t1: string | undefined, t2: stri
 ])('after %s explains why a tool use needs no reply', (_, since, t1, t2) => {
   const state = new SessionState()
   for (const event of [use, other, waits('i1', 't1', 't2'), ...since]) state.add(event)
-  expect([state.whyOver('t1'), state.whyOver('t2')]).toEqual([t1, t2])
+  expect([state.whyClosed('t1'), state.whyClosed('t2')]).toEqual([t1, t2])
 })
 
 test('an allowed tool use that is listed alone afterwards waits for its result', () => {
@@ -409,9 +409,9 @@ test('an allowed tool use that is listed alone afterwards waits for its result',
 test('an idle event for tool uses that are being answered is not a stop', () => {
   const state = new SessionState()
   for (const event of [use, waits('i1', 't1')]) state.add(event)
-  state.attend(true)
+  state.setAttended(true)
   expect([state.stop, state.asked]).toEqual([undefined, ['t1']])
-  state.attend(false)
+  state.setAttended(false)
   expect(state.stop).toEqual({ kind: 'waiting', ids: ['t1'] })
 })
 

@@ -3,7 +3,7 @@ import { streamParts } from '../../sessions/following/event-stream.ts'
 import { type Follower, openFollower } from '../../sessions/following/follower.ts'
 import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
 import { accessSession, type SessionOptions, sessionFlags } from '../../sessions/session.ts'
-import { goesOn, sessionCommand } from '../../sessions/session-command.ts'
+import { describeUnfollowed, sessionCommand } from '../../sessions/session-command.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { CommandModule } from '../command.ts'
 
@@ -32,23 +32,23 @@ export default {
   ],
 
   async run(context, options: FollowFlags) {
-    const { history: hasHistory, stay: stays = false, ids = false } = options
+    const { history: hasHistory, stay: followsForever = false, ids = false } = options
     const { caller, parts, settings } = await accessSession(context, options)
     if (await caller.preview(endpoints.followEvents, streamParts(parts))) return
     const session = parts.params.session
     const { markdown } = settings.values
     const print = createEventPrinter(context, { isAside: ids, markdown })
-    const following = { showPast: hasHistory ? print : undefined, stays }
+    const following = { showPast: hasHistory ? print : undefined, followsForever }
     let follower: Follower | undefined
     try {
       follower = await openFollower({ context, caller, parts }, following)
       const { state } = follower
       context.calls.sayInstead(() =>
-        stays && state.stop
+        followsForever && state.stop
           ? `the session is idle; to follow it again: ${sessionCommand(context, 'follow', session)}`
-          : goesOn(context, session),
+          : describeUnfollowed(context, session),
       )
-      await followAndPrint(context, follower, { session, ids, markdown, stays })
+      await followAndPrint(context, follower, { session, ids, markdown, followsForever: stays })
     } finally {
       follower?.close()
     }

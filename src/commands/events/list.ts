@@ -5,7 +5,7 @@ import { listEvents, listNewest, toQuery } from '../../sessions/listing/event-li
 import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
 import { accessSession, type SessionOptions, sessionFlags } from '../../sessions/session.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { eventTypes, nearestType } from '../../wire/sessions/event-types.ts'
+import { eventTypes, suggestEventType } from '../../wire/sessions/event-types.ts'
 import type { CommandModule } from '../command.ts'
 
 interface ListFlags extends SessionOptions {
@@ -64,6 +64,6 @@ export default {
     if (count === 0 && !types) note('no events')
     // If the limit ended the list, the service may have more events.
     if (limit !== undefined && count >= limit) return
-    for (const type of missing) note(`no event has the type '${type}'${nearestType(type)}`)
+    for (const type of missing) note(`no event has the type '${type}'${suggestEventType(type)}`)
   },
 } satisfies CommandModule

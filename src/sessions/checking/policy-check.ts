@@ -13,7 +13,7 @@ import { listOldestFirst } from '../listing/event-list.ts'
 import { createPauser, type Decision, matches, type Policy, type Rule } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import {
-  deciderOf,
+  describeDecider,
   describeJudgement,
   type Judgement,
   judge,
@@ -179,7 +179,7 @@ function createJudgementTable({ host, style }: Context): (group: readonly Judgem
   return (group) => {
     const rows = group.map((each) => {
       const said = each.reason === undefined ? '' : ` (${oneLine(each.reason, 200)})`
-      return [each.decision, deciderOf(each), each.use.name, `${each.use.inputText}${said}`]
+      return [each.decision, describeDecider(each), each.use.name, `${each.use.inputText}${said}`]
     })
     const lines = layOut([...head, ...rows])
     const titles = lines.splice(0, head.length).map((title) => style.bold(title))
@@ -199,7 +199,7 @@ const reasonOf = ({ reason, why }: Judgement): string | undefined =>
 
 const toRow = (judgement: Judgement): string[] => {
   const { use, decision } = judgement
-  return [decision, deciderOf(judgement), use.id, use.name, use.inputText, reasonOf(judgement) ?? '']
+  return [decision, describeDecider(judgement), use.id, use.name, use.inputText, reasonOf(judgement) ?? '']
 }
 
 /** Includes the input's source text. */

@@ -4,13 +4,13 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { describeOddIds, resultCommand, stillWaiting } from '../following/stop-text.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
-import { briefly } from '../plain-name.ts'
+import { formatBriefName } from '../plain-name.ts'
 import { confirmation } from '../reply-events.ts'
 import { type DeliveryOptions, deliverEvents, type EventsBody } from '../sending/delivery.ts'
 import { checkEvents, readGiven, recordedEvents, textsOf } from '../sending/given-events.ts'
 import { accessSession, type SessionAccess, type SessionOptions } from '../session.ts'
 import { needsResult, SessionState, type ToolUse } from '../session-state.ts'
-import { Asker, canAsk } from './asker.ts'
+import { ConfirmationPrompt, canPrompt } from './confirmation-prompt.ts'
 import { namesTool } from './shown-use.ts'
 
 export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
@@ -30,7 +30,7 @@ export async function confirmToolUses(
   const { allow, deny, message, input } = options
   if (allow && deny) throw usageError('--allow and --deny exclude each other')
   const isBare = ids.length === 0 && input === undefined && !allow && !deny
-  const pending = options.pending ?? (isBare && canAsk(context))
+  const pending = options.pending ?? (isBare && canPrompt(context))
   const places = [ids.length > 0, pending, input !== undefined]
   if (places.filter(Boolean).length > 1) throw usageError('ids, --pending and -i exclude each other')
   const access = await accessSession(context, options)
@@ -108,12 +108,12 @@ async function askAndSend(
 ): Promise<void> {
   const { context, parts } = access
   const { pending, follow } = options
-  if (!canAsk(context)) throw usageError('give --allow or --deny: there is no terminal to ask on')
+  if (!canPrompt(context)) throw usageError('give --allow or --deny: there is no terminal to ask on')
   const shown = await readRecord(access)
   const uses =
     named.length > 0 ? requireShown(access, shown, named) : await requireListed(access, shown, options)
   requireSingle(uses)
-  const asker = new Asker(context, parts.look)
+  const asker = new ConfirmationPrompt(context, parts.look)
   const questions = uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text }))
   const verdicts = await asker.ask(questions).finally(() => asker.close())
   // Tool uses that --pending cannot prompt for stay open, too.
@@ -124,7 +124,7 @@ async function askAndSend(
   async function toLatestBody(): Promise<Uint8Array | undefined> {
     latest = await readRecord(access).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
-      const ids = [...verdicts.keys()].map((id) => briefly(id)).join(', ')
+      const ids = [...verdicts.keys()].map((id) => formatBriefName(id)).join(', ')
       throw new CliError(error.kind, `${error.message}; your answer to ${ids} was not sent`, error.details)
     })
     for (const id of open) if (latest.whyClosed(id, shown) !== undefined) open.delete(id)
@@ -263,7 +263,7 @@ class SessionRecord {
    * Returns why a tool use no longer needs a reply. An idle event without ids waits for all open tool uses.
    */
   whyOver(id: string): string | undefined {
-    return this.state.unlisted.includes(id) ? undefined : this.state.whyOver(id)
+    return this.state.unlisted.includes(id) ? undefined : this.state.whyClosed(id)
   }
 
   /** Returns whether a tool use equals the one of an earlier record in tool, server and whole input. */

@@ -2,7 +2,7 @@ import { usageError } from '../../errors.ts'
 import { formatJsonLines } from '../../io/json-layout.ts'
 import { isDeeperThan, listChildren, skipBlanks } from '../../wire/json/scanner.ts'
 import { takeStart } from '../../wire/text-start.ts'
-import { columnsOf, cut, plainly, visible } from '../plain-name.ts'
+import { cut, estimateColumns, formatName, visible } from '../plain-name.ts'
 
 /** In characters. */
 const longest = 2 ** 20
@@ -33,12 +33,12 @@ export function showToolUse(id: string, event: string, columns: number): string 
       rows.push(`${index === 0 ? first : marks.more}${row}\n`)
   }
   const fields = readFields(event)
-  show(`id: ${plainly(id)}`)
+  show(`id: ${formatName(id)}`)
   const servers = textsOf(fields, 'mcp_server_name')
-  for (const server of servers) show(`MCP server: ${plainly(server)}`)
+  for (const server of servers) show(`MCP server: ${formatName(server)}`)
   if (servers.length === 0 && textsOf(fields, 'type').includes('agent.mcp_tool_use'))
     show('MCP server: not named')
-  const names = textsOf(fields, 'name').map(plainly)
+  const names = textsOf(fields, 'name').map(formatName)
   for (const name of names) show(`tool: ${name}`)
   const inputs = fields.filter(({ name }) => name === 'input')
   for (const { json } of inputs) {
@@ -112,11 +112,11 @@ function* wrap(text: string, width: number): Generator<string> {
   let at = 0
   let room = width
   for (const char of text) {
-    room -= columnsOf(char)
+    room -= estimateColumns(char)
     if (room < 0) {
       yield text.slice(start, at)
       start = at
-      room = width - columnsOf(char)
+      room = width - estimateColumns(char)
     }
     at += char.length
   }

@@ -2,42 +2,42 @@ import { asStoppedFailure, CliError, usageError } from '../../errors.ts'
 import { formatAgo, printProgressLines } from '../../io/progress-lines.ts'
 import { schedule } from '../../timers.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isStop, isToolUse, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
 import { lagWaits, listEvents, listOldestFirst } from '../listing/event-list.ts'
 import { isCutByDeadline, Patience, requireTime, timeLeft } from '../patience.ts'
 import { readSession } from '../read-session.ts'
 import type { SessionAccess } from '../session.ts'
 import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
-import { begin, type Effect, type FollowInput, step } from './following.ts'
+import { type Effect, type FollowInput, startFollowing, stepFollowState } from './following.ts'
 import { SeenEvents } from './seen-events.ts'
 
 export interface FollowOptions {
-  /** Is given what happened before, page by page. */
+  /** Receives the earlier events page by page. */
   showPast?: ((items: readonly EventItem[], state: SessionState) => Promise<void>) | undefined
-  /** Follow on when the session stops, until it is terminated or deleted. */
-  stays?: boolean
-  /** A session in which nothing has happened is a usage error. */
+  /** Continues when the session stops, until it is terminated or deleted. */
+  followsForever?: boolean
+  /** Throws a usage error for a session without events. */
   needsPast?: boolean
-  /** The ids of a task that an earlier run has sent: no other task begins the turn. */
-  own?: ReadonlySet<string> | undefined
+  /** Ids of a task that an earlier run sent. Then no other task begins a turn. */
+  ownTaskIds?: ReadonlySet<string> | undefined
 }
 
-/** An older list, in milliseconds, may not be acted on. */
-const freshness = 1_000
+/** Maximum age of a list before a reply, in milliseconds. */
+const maxListAgeMs = 1_000
 
-/** How long a list may take to come that is to show a rest. Milliseconds. */
-const longestLook = 10_000
+/** Maximum time to wait for a list that shows an idle event. */
+const maxIdleListWaitMs = 10_000
 
-/** So many new events are looked through at most, from the newest backwards, for what an earlier list has shown. */
-const mostNew = 10_000
+/** Maximum number of new events that are searched, newest first, for the end of the last list. */
+const maxNewEvents = 10_000
 
 /**
- * Reads what there is, before anything is sent, and opens a stream. Throws a `CliError`: of kind `stopped` if the deadline
- * cut a request.
+ * Reads the earlier events and opens a stream before anything is sent. Throws a `CliError`, of kind `stopped`
+ * if the deadline cut a request.
  */
 export async function openFollower(access: SessionAccess, options: FollowOptions = {}): Promise<Follower> {
-  const follower = new Follower(access, options.stays)
+  const follower = new Follower(access, options.followsForever)
   try {
     await follower.open(options)
     return follower
@@ -47,55 +47,58 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
   }
 }
 
-/** What was brought of a session so far. */
+/** Progress of following, for the status line. */
 interface FollowProgress {
   events: number
   toolUses: number
-  /** When the last event was brought, by the forward clock. */
+  /** The last emitted event and its monotonic time. */
   last: { type: string; at: number } | undefined
 }
 
-/** Brings the events of a session as they happen. */
+/** Emits the events of a session while they happen. */
 export class Follower {
   readonly progress: FollowProgress = { events: 0, toolUses: 0, last: undefined }
   readonly #access: SessionAccess
-  readonly #stays: boolean
-  readonly #endLifeSigns: () => void
+  readonly #followsForever: boolean
+  readonly #endProgressLines: () => void
   readonly #seen = new SeenEvents()
-  /** What the events that were brought so far say about the session. */
+  /** State of the session after the received events. */
   readonly state = this.#seen.state
-  /** The turn of what was sent last; if nothing was sent, the session's last one. */
+  /** The turn of the sent task, otherwise the last turn of the session. */
   readonly turn = this.#seen.turn
-  /** Why the list could not be read at the end. Then the stream may have omitted events, such as the answer. */
+  /** Why the list could not be read at the end. The stream may have omitted events, such as the answer. */
   unreadEnd: CliError | undefined
   #patience: Patience
   #stream: EventStream | undefined
   #isWoken = false
-  /** When the list was last asked for, by both clocks: one of them may be set back, the other stands still in a sleep. */
+  /**
+   * Time of the last list by both clocks: the wall clock may be set back, the monotonic clock stops during a
+   * suspend.
+   */
   #listedAt = { now: -Infinity, date: -Infinity }
-  /** The service lists events in the order that it is asked for, as far as is known. */
+  /** The service honours the requested order, as far as known. */
   #hasOrder = true
-  /** What was taken in beside the events that are brought in turn. */
+  /** Events that are in the state but not emitted yet. */
   readonly #unshown: EventItem[] = []
 
-  constructor(access: SessionAccess, stays = false) {
+  constructor(access: SessionAccess, followsForever = false) {
     const { context } = access
     this.#access = access
-    this.#stays = stays
+    this.#followsForever = followsForever
     this.#patience = new Patience(access, 'always')
-    this.#endLifeSigns = stays
+    this.#endProgressLines = followsForever
       ? () => {}
       : printProgressLines(context, () => describeProgress(this.progress, context.timers.now()))
   }
 
-  /** Whether the service never showed that it worked on all that was sent. */
+  /** Returns whether the service never showed that it worked on all sent events. */
   get isUndone(): boolean {
     return this.#seen.isUndone
   }
 
-  async open({ showPast, needsPast = false, own }: FollowOptions): Promise<void> {
+  async open({ showPast, needsPast = false, ownTaskIds }: FollowOptions): Promise<void> {
     const { caller, parts } = this.#access
-    if (own) this.turn.recognize(own)
+    if (ownTaskIds) this.turn.recognize(ownTaskIds)
     for (const wait of lagWaits) {
       await this.#wait(wait)
       requireTime(this.#access)
@@ -110,16 +113,15 @@ export class Follower {
   }
 
   /**
-   * What is new, part by part, until the session stops; of events just sent, what comes after them. A part may be
-   * empty; the first comes before anything is decided. Between two parts more may be sent and be added to the state:
-   * following goes on with what comes of it. Once the session has stopped, it may be sent more, and be followed again.
-   * Throws a `CliError`.
+   * Emits new events in batches until the session stops; with `sent`, only events after the sent ones. A
+   * batch may be empty; the first one precedes every decision. Between two batches the caller may send more
+   * and add it to the state. After a stop the caller may send more and follow again. Throws a `CliError`.
    */
   async *news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#access.context
     this.#patience.addResponse()
-    let { state, effect } = begin(this.#seen, this.#stays, sent)
-    /** How often the list was looked at in this rest. */
+    let { state, effect } = startFollowing(this.#seen, this.#followsForever, sent)
+    /** Number of readings of the list for this idle event. */
     let looks = 0
     for (;;) {
       if (effect.do !== 'show' && (this.#isWoken || this.#unshown.length > 0)) {
@@ -132,7 +134,7 @@ export class Follower {
         await this.#lookAtRest(looks++)
         input = { is: 'shown' }
       } else if (effect.do === 'show') {
-        if (effect.items.some(({ event }) => isStop(event))) looks = 0
+        if (effect.items.some(({ event }) => stopsSession(event))) looks = 0
         if (effect.items.length > 0) this.#patience = new Patience(this.#access, 'always')
         this.#count(effect.items)
         yield effect.items
@@ -141,24 +143,24 @@ export class Follower {
         input = { is: 'shown' }
       } else {
         try {
-          input = await this.#carryOut(effect)
+          input = await this.#execute(effect)
         } catch (error) {
           this.#patience.endure(error)
           input = { is: 'failed' }
         }
       }
-      ;({ state, effect } = step(state, input, timers.now()))
+      ;({ state, effect } = stepFollowState(state, input, timers.now()))
     }
   }
 
   /**
-   * Takes into the state all that the stream has brought by now and, if the last list is older than a second, first of
-   * all what the list shows; with `isForced` in any case. `news` brings it later. May be called at any time. Throws a
-   * `CliError` if the list cannot be read.
+   * Adds to the state everything that the stream has delivered and, if the last list is older than a second
+   * or `isForced` is set, everything that the list shows. `news` emits it later. May be called at any time.
+   * Throws a `CliError` if the list cannot be read.
    */
-  async fresh(isForced = false): Promise<void> {
+  async refresh(isForced = false): Promise<void> {
     requireTime(this.#access)
-    // What lies in the socket is read meanwhile.
+    // Lets Node read the socket.
     await this.#access.context.timers.wait(0)
     this.#takeStreamed()
     if (isForced || this.#isListOld()) await this.#takeList()
@@ -169,7 +171,10 @@ export class Follower {
     this.#seen.addAccepted(event)
   }
 
-  /** Queries the session resource. If it works, a list that shows a stop lags, and the stop does not count. */
+  /**
+   * Queries the session resource. If it is running, a list that shows a stop lags, and the stop does not
+   * count.
+   */
   async doubtStop(): Promise<void> {
     if (this.state.stop?.kind !== 'done') return
     const session = await readSession(this.#access)
@@ -177,20 +182,20 @@ export class Follower {
       this.#seen.addAccepted({ type: 'session.status_running' })
   }
 
-  /** Adds a whole list that somebody else has read. `news` emits its new events later. */
+  /** Adds a list that the caller has read. `news` emits its new events later. */
   addList(list: readonly EventItem[]): void {
     // Spreading a list of over 100,000 events exceeds the maximum number of call arguments.
     for (const item of this.#seen.addList(list)) this.#unshown.push(item)
   }
 
-  /** Has `news` bring an empty part soon, for the state was changed from outside. */
+  /** Makes `news` emit an empty batch soon, because the caller changed the state. */
   wake(): void {
     this.#isWoken = true
     this.#stream?.wake()
   }
 
   close(): void {
-    this.#endLifeSigns()
+    this.#endProgressLines()
     this.#stream?.close()
   }
 
@@ -229,7 +234,7 @@ export class Follower {
     return list
   }
 
-  /** Only what the list has shown since it was last read, if the service's order tells what that is. */
+  /** Returns the events that the list has shown since it was last read, if the service's order allows it. */
   async #readNewest(once?: AbortSignal): Promise<EventItem[] | undefined> {
     if (!this.#hasOrder || !this.#seen.knowsListEnd) return undefined
     const { caller, parts } = this.#access
@@ -237,7 +242,7 @@ export class Follower {
     for await (const page of listEvents(caller, { ...parts, once }, { order: 'desc' })) {
       for (const item of page) newest.push(item)
       if (this.#seen.reachesListEnd(newest)) return newest.reverse()
-      if (newest.length > mostNew) return undefined
+      if (newest.length > maxNewEvents) return undefined
     }
     this.#hasOrder = false
     return undefined
@@ -255,20 +260,21 @@ export class Follower {
   #isListOld(): boolean {
     const { timers } = this.#access.context
     return (
-      timers.now() - this.#listedAt.now > freshness || timers.wallTime() - this.#listedAt.date > freshness
+      timers.now() - this.#listedAt.now > maxListAgeMs ||
+      timers.wallTime() - this.#listedAt.date > maxListAgeMs
     )
   }
 
   /**
-   * Takes in what the stream has left out before a rest: the list shows it. Looks again only if the list does not show
-   * that rest yet.
+   * Adds events that the stream omitted before an idle event. Reads the list again only if it does not show
+   * this idle event yet.
    */
   async #lookAtRest(look: number): Promise<void> {
     const { timers, warn } = this.#access.context
     const late = new AbortController()
     this.unreadEnd = undefined
     await this.#wait(lagWaits[look] ?? 0)
-    const cancel = schedule(timers, longestLook, () => late.abort())
+    const cancel = schedule(timers, maxIdleListWaitMs, () => late.abort())
     try {
       await this.#takeList(late.signal)
     } catch (error) {
@@ -284,8 +290,8 @@ export class Follower {
     }
   }
 
-  /** What comes of what is to be done. Throws a `CliError`. */
-  async #carryOut(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<FollowInput> {
+  /** Executes an effect and returns its result. Throws a `CliError`. */
+  async #execute(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<FollowInput> {
     const { context } = this.#access
     if (effect.do === 'list') {
       if (effect.after > 0) await context.timers.wait(effect.after)

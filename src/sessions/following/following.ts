@@ -1,27 +1,29 @@
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isPiece, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import { keyOf, type SeenEvents } from './seen-events.ts'
+import { isPreview, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { getKey, type SeenEvents } from './seen-events.ts'
 
 /*
- * How a session is followed. A list shows everything, but late. A stream shows everything soon, but only from when it
- * was opened. So that nothing is shown twice, and all in its order, a follower is in one of these states:
+ * Follows a session through two sources. The list contains every event, but late. The stream delivers events
+ * at once, but only those since it was opened. To emit each event once and in order, the follower has three
+ * states:
  *
- *   joining     a stream was opened: what happened before its first event only a list can show
- *   comparing   that event is held until the list shows it too, or was asked often enough
- *   current     list and stream have met: what the stream brings is what happened next
+ * - joining: a stream was opened. Only a list can show the events before its first event.
+ * - comparing: this first event is held back until the list shows it too, or was read often enough.
+ * - current: list and stream have met. Events of the stream are the next events.
  *
- * In any of them something that was sent may be searched for. As long as neither a list nor the stream has shown it, what
- * they bring is held: nobody can say what of it comes after.
+ * While the follower searches for the events that it sent, it holds back new events, because it cannot tell
+ * which of them came later.
  *
- * In any of them the session may have come to rest. A rest is believed when the stream has ended, or has been listened to for
- * a moment and is silent. As long as the service has something left to do of what was sent, a rest is doubted for a while.
+ * The session counts as idle when the stream ended, or stayed silent for `settleMs` after an idle event. If
+ * the service has not yet worked on the sent events, the follower waits up to `maxTurnDelayMs` for it to
+ * start.
  *
- * Some services send no event for the rest of a plain turn (public clients, 4). If the agent has spoken, and nothing came
- * for long after that, the service is asked before the list is read. That it is idle is a rest if the list has nothing new,
- * until something comes.
+ * Some services send no idle event after a plain turn (public clients, 4). If the agent has sent a message
+ * and the stream stays silent, the follower queries the session resource before it reads the list. If the
+ * resource is idle and the list has nothing new, the session counts as idle until the next event.
  *
- * `pauses` is how long the stream is listened to before each look at the list, and `waits` how long nothing is done before
- * each.
+ * `pauses` are the times to listen to the stream before each reading of the list, `waits` the times without
+ * any action.
  */
 export type FollowState = Tracking &
   (
@@ -30,49 +32,48 @@ export type FollowState = Tracking &
     | { is: 'current' }
   )
 
-/** What a follower knows in any state. */
+/** Data of every state. */
 interface Tracking {
-  /** Grows with what is seen. */
+  /** Grows with each received event. */
   readonly seen: SeenEvents
-  /** The session is followed until it is terminated or deleted. */
-  readonly stays: boolean
-  /** Until when a stream is listened to at least before a rest is believed. */
+  /** Follows the session until it is terminated or deleted. */
+  readonly followsForever: boolean
+  /** Monotonic time until which the stream must stay silent before an idle event counts. */
   readonly settlesAt?: number
-  /** When the list is read, if something is searched for, or a rest is doubted; and how often it was read, for pauses grow. */
+  /**
+   * Time of the next reading of the list while the follower searches or doubts an idle event, and the number
+   * of readings, because the pauses grow.
+   */
   readonly lookAt?: number
   readonly looks: number
   readonly stoppedSince?: number
   readonly searchingSince?: number
 }
 
-/** The outcome of an effect. */
+/** Result of an effect. */
 export type FollowInput =
-  /** The list was read to its end; `isIdle` if the service had said that the session is. */
+  /** The whole list. `isIdle`: the session resource was idle before. */
   | { is: 'list'; list: readonly EventItem[]; isIdle?: boolean }
-  /** The stream brought an event. */
+  /** An event of the stream. */
   | { is: 'event'; item: EventItem }
-  /** The stream brought nothing for so many milliseconds. */
+  /** The stream was silent for `of` milliseconds. */
   | { is: 'silence'; of: number }
-  /** The stream ended. */
   | { is: 'ended' }
-  /** Another stream was opened. */
   | { is: 'opened' }
-  /** The effect failed. */
   | { is: 'failed' }
-  /** Events were shown; meanwhile something may have been sent to the session. */
+  /** Events were emitted. Meanwhile the caller may have sent something to the session. */
   | { is: 'shown' }
 
-/** What the follower does next. Times are in milliseconds. */
+/** The next effect. Times are in milliseconds. */
 export type Effect =
-  /** Show these events, or none. */
+  /** Emit these events, which may be none. */
   | { do: 'show'; items: EventItem[] }
-  /** Wait, then read the list; `asks` whether the session is idle before that. */
+  /** Wait, then read the list. `asks`: query the session resource before. */
   | { do: 'list'; after: number; asks?: boolean }
-  /** Wait for the next event of the stream, but no longer than that. */
+  /** Wait for the next event of the stream, at most this time. */
   | { do: 'listen'; atMost: number }
-  /** Open another stream, as the last one ended, or something went wrong. */
+  /** Open another stream, because the last one ended or a request failed. */
   | { do: 'connect'; because: 'ended' | 'failed' }
-  /** The session has stopped. */
   | { do: 'end' }
 
 export interface Advance {
@@ -80,74 +81,81 @@ export interface Advance {
   effect: Effect
 }
 
-/** How long a stream is listened to before a rest that it has not brought is believed: a list may lag. */
-const settling = 200
+/** Time of silence after which an idle event counts, because a list may lag. */
+const settleMs = 200
 
-/** A stream that brings no event for so long may have lost one: the list is read. */
-const quiet = 30_000
+/** A stream that is silent for this time may have lost an event, so the list is read. */
+const maxSilenceMs = 30_000
 
 /**
  * Time limits for finding the sent events: by the receipt's ids only, if no older event is equal and otherwise, and at all. After
  * the last limit, every new event counts as later.
  */
-const [shortestSearchOfIds, longestSearchOfIds, longestSearch] = [1_000, 3_000, 10_000]
+const [minIdSearchMs, maxIdSearchMs, maxSearchMs] = [1_000, 3_000, 10_000]
 
-/** How long after a stop the service may still begin to work on an event that was sent. */
-const longestTurn = 5_000
+/** Maximum time after a stop in which the service may start to work on a sent event. */
+const maxTurnDelayMs = 5_000
 
-/** The pauses between two readings of the list, while the follower looks for something in it. */
-const polls = [100, 250, 500, 1_000]
+/** Pauses between readings of the list during a search. */
+const pollPausesMs = [100, 250, 500, 1_000]
 
-/** The same while the sent task waits for the end of another turn. */
-const longestPoll = 5_000
+/** Pause during a search while the sent task waits for the end of another turn. */
+const maxPollPauseMs = 5_000
 
-/** How long the list may lag behind the stream: the wait before each further reading. */
-const lookWaits = [250, 500, 1_000]
+/** Waits before each reading of a list that lags behind the stream. */
+const listWaitsMs = [250, 500, 1_000]
 
-/** The same after a cut, for events that no stream has brought: until `quiet`. */
-const cutPauses = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000]
+/** Pauses after a cut, for events that no stream delivered. */
+const cutPausesMs = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000]
 
 const readList = { do: 'list', after: 0 } as const
 
 const show = (items: EventItem[]): Effect => ({ do: 'show', items })
 
-/** The beginning, when a first stream is open. `sent` was sent since, so that this stream brings all that follows it. */
-export function begin(seen: SeenEvents, stays: boolean, sent?: readonly SessionEvent[]): Advance {
-  const tracking = { seen, stays, looks: 0 }
+/**
+ * Starts to follow when the first stream is open. `sent` was sent after that, so the stream delivers
+ * everything after it.
+ */
+export function startFollowing(
+  seen: SeenEvents,
+  followsForever: boolean,
+  sent?: readonly SessionEvent[],
+): Advance {
+  const tracking = { seen, followsForever, looks: 0 }
   if (!sent) return { state: { ...tracking, is: 'joining', pauses: [] }, effect: readList }
   seen.addSent(sent)
   return { state: { ...tracking, is: 'current' }, effect: show([]) }
 }
 
-/** Returns the next state and effect. Changes nothing but `SeenEvents`, which take in what came. */
-export function step(before: FollowState, input: FollowInput, now: number): Advance {
-  const state = watch(before, now)
-  const { seen, stays } = state
+/** Returns the next state and effect. Only `SeenEvents` is changed. */
+export function stepFollowState(before: FollowState, input: FollowInput, now: number): Advance {
+  const state = updateTimes(before, now)
+  const { seen, followsForever } = state
   switch (input.is) {
     case 'list':
       return takeList(state, input)
     case 'event':
       return takeEvent(state, input.item, now)
     case 'shown':
-      return goOn(state, now)
+      return continueFollowing(state, now)
     case 'silence': {
       if (isOver(state, now)) return { state, effect: { do: 'end' } }
-      const isLong = input.of >= quiet
-      const effect = isLong ? { ...readList, asks: !stays && seen.mayRest } : readList
+      const isLong = input.of >= maxSilenceMs
+      const effect = isLong ? { ...readList, asks: !followsForever && seen.mayRest } : readList
       return { state: state.is === 'joining' ? { ...state, pauses: state.pauses.slice(1) } : state, effect }
     }
     case 'ended':
       return { state, effect: isOver(state, now) ? { do: 'end' } : { do: 'connect', because: 'ended' } }
     case 'opened':
-      // After a cut something may have happened that no stream brings.
+      // Between two streams, events may have happened that neither delivers.
       seen.addConnection()
       return {
-        state: { ...state, is: 'joining', pauses: cutPauses, settlesAt: undefined, looks: 0 },
+        state: { ...state, is: 'joining', pauses: cutPausesMs, settlesAt: undefined, looks: 0 },
         effect: readList,
       }
     case 'failed':
-      // The stream is still there.
-      if (state.is === 'comparing') return goOn({ ...state, waits: [] }, now)
+      // The stream is still open.
+      if (state.is === 'comparing') return continueFollowing({ ...state, waits: [] }, now)
       return { state, effect: { do: 'connect', because: 'failed' } }
   }
 }
@@ -157,50 +165,50 @@ function takeList(before: FollowState, { list, isIdle }: Extract<FollowInput, { 
   const news = seen.addList(list)
   if (isIdle && news.length === 0 && seen.mayRest) seen.state.addIdleResource()
   const state = { ...before, looks: before.looks + 1, lookAt: undefined }
-  const hasMet = state.is === 'comparing' && list.some((item) => keyOf(item) === keyOf(state.item))
+  const hasMet = state.is === 'comparing' && list.some((item) => getKey(item) === getKey(state.item))
   return { state: hasMet ? { ...state, is: 'current' } : state, effect: show(news) }
 }
 
 function takeEvent(state: FollowState, item: EventItem, now: number): Advance {
   const { seen } = state
-  if (isPiece(item.event) || !seen.isNew(item)) {
-    // Whoever asks about a tool use has to know at once that it was shown with another input.
+  if (isPreview(item.event) || !seen.isNew(item)) {
+    // A person who decides about a tool use must see at once that it was shown with another input.
     if (seen.addAgain(item)) return { state, effect: show([]) }
-    // Without an id it may be another one that says the same: the list shows how many there are.
-    const isUnclear = item.event.id === undefined && !isPiece(item.event) && state.is === 'current'
-    return listen(isUnclear ? { ...state, is: 'joining', pauses: cutPauses } : state, now)
+    // An event without an id may be another one with the same content. The list shows their number.
+    const isUnclear = item.event.id === undefined && !isPreview(item.event) && state.is === 'current'
+    return listen(isUnclear ? { ...state, is: 'joining', pauses: cutPausesMs } : state, now)
   }
   if (state.is === 'joining' && !seen.isLost) {
     seen.hold(item)
-    return { state: { ...state, is: 'comparing', item, waits: lookWaits }, effect: readList }
+    return { state: { ...state, is: 'comparing', item, waits: listWaitsMs }, effect: readList }
   }
   const news = seen.addStreamed(item)
   return seen.isLost ? listen(state, now) : { state, effect: show(news) }
 }
 
-/** All that came was shown. */
-function goOn(state: FollowState, now: number): Advance {
+/** Continues after all events were emitted. */
+function continueFollowing(state: FollowState, now: number): Advance {
   if (state.is !== 'comparing') return listen(state, now)
   const [after, ...waits] = state.waits
   if (after !== undefined) return { state: { ...state, waits }, effect: { do: 'list', after } }
   return { state: { ...state, is: 'current' }, effect: show(state.seen.release()) }
 }
 
-/** Nothing is left to do but to listen, or to look for what does not come. */
+/** Listens to the stream, or reads the list during a search. */
 function listen(before: FollowState, now: number): Advance {
-  const { settlesAt = now + settling, looks, ...others } = watch(before, now)
+  const { settlesAt = now + settleMs, looks, ...others } = updateTimes(before, now)
   const { seen, searchingSince = now, stoppedSince } = others
   const state = { ...others, settlesAt, looks }
   const longest = readSearchLimit(seen)
   if (now - searchingSince > longest) {
-    seen.giveUp()
+    seen.narrowSearch()
     return { state, effect: readList }
   }
   if (isOver(state, now)) return { state, effect: { do: 'listen', atMost: Math.max(0, settlesAt - now) } }
-  const pause = (state.is === 'joining' && state.pauses[0]) || quiet
+  const pause = (state.is === 'joining' && state.pauses[0]) || maxSilenceMs
   const isLooking = seen.isSearching || stoppedSince !== undefined
   if (!isLooking) return { state, effect: { do: 'listen', atMost: pause } }
-  const wait = seen.isQueued ? longestPoll : (polls[looks % polls.length] ?? quiet)
+  const wait = seen.isQueued ? maxPollPauseMs : (pollPausesMs[looks % pollPausesMs.length] ?? maxSilenceMs)
   const lookAt = state.lookAt ?? now + wait
   if (lookAt <= now) return { state, effect: readList }
   const searchLeft = seen.isSearching ? longest - (now - searchingSince) + 1 : Infinity
@@ -211,14 +219,14 @@ function listen(before: FollowState, now: number): Advance {
 }
 
 function readSearchLimit({ seeksIds, isAmbiguous }: SeenEvents): number {
-  if (!seeksIds) return longestSearch
-  return isAmbiguous ? longestSearchOfIds : shortestSearchOfIds
+  if (!seeksIds) return maxSearchMs
+  return isAmbiguous ? maxIdSearchMs : minIdSearchMs
 }
 
-/** Takes from what was seen since when the session has stopped, and since when something is searched for. */
-function watch(state: FollowState, now: number): FollowState {
-  const { seen, stays, stoppedSince = now, searchingSince = now } = state
-  const isStopped = !stays && seen.state.stop !== undefined
+/** Updates the two timestamps: when the session stopped, and when the search for the sent events began. */
+function updateTimes(state: FollowState, now: number): FollowState {
+  const { seen, followsForever, stoppedSince = now, searchingSince = now } = state
+  const isStopped = !followsForever && seen.state.stop !== undefined
   return {
     ...state,
     stoppedSince: isStopped ? stoppedSince : undefined,
@@ -229,5 +237,5 @@ function watch(state: FollowState, now: number): FollowState {
 function isOver({ seen, stoppedSince = Infinity }: FollowState, now: number): boolean {
   if (seen.state.stop?.kind === 'ended') return true
   if (seen.isQueued) return false
-  return now - stoppedSince >= (seen.isUndone ? longestTurn : 0)
+  return now - stoppedSince >= (seen.isUndone ? maxTurnDelayMs : 0)
 }

@@ -8,7 +8,7 @@ import {
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
 import type { WorkflowRun } from '../background.ts'
-import { briefly } from '../plain-name.ts'
+import { formatBriefName } from '../plain-name.ts'
 import { isTask } from './followed-turn.ts'
 
 type Kind = 'refusedToolUses' | 'failedServers' | 'failedWorkflowRuns'
@@ -57,9 +57,13 @@ export class Incidents {
     const { type, id = '', name, workflow_run_id: run } = event
     const refusal = readRefusal(event)
     if (refusal !== undefined) {
-      const tool = briefly(typeof name === 'string' && name !== '' ? name : '(no name)')
-      const why = refusal === '' ? '' : `: ${briefly(refusal)}`
-      this.#find('refusedToolUses', id, `the service refused the tool use ${briefly(id)} (${tool})${why}`)
+      const tool = formatBriefName(typeof name === 'string' && name !== '' ? name : '(no name)')
+      const why = refusal === '' ? '' : `: ${formatBriefName(refusal)}`
+      this.#find(
+        'refusedToolUses',
+        id,
+        `the service refused the tool use ${formatBriefName(id)} (${tool})${why}`,
+      )
     }
     if (type === 'session.error') this.#addServer(event)
     if (typeof run !== 'string' || run === '') {
@@ -81,7 +85,7 @@ export class Incidents {
     this.#find(
       'failedServers',
       server,
-      `the MCP server ${briefly(server)} failed for good${inWords(message)}`,
+      `the MCP server ${formatBriefName(server)} failed for good${inWords(message)}`,
     )
   }
 
@@ -92,7 +96,7 @@ export class Incidents {
     this.#find(
       'failedWorkflowRuns',
       id,
-      `the workflow run ${which} did not complete: ${briefly(type)}${inWords(message)}`,
+      `the workflow run ${which} did not complete: ${formatBriefName(type)}${inWords(message)}`,
     )
   }
 
@@ -107,4 +111,4 @@ const inWords = (message: string | undefined) =>
 
 /** Returns the name and id of a workflow run. */
 export const describeRun = ({ id, name }: WorkflowRun): string =>
-  name === undefined ? briefly(id) : `${briefly(name)} (${briefly(id)})`
+  name === undefined ? formatBriefName(id) : `${formatBriefName(name)} (${formatBriefName(id)})`

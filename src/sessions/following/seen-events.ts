@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isPiece, isWork, readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isPreview, readText, type SessionEvent, startsWork } from '../../wire/sessions/session-event.ts'
 import { type KeyedItem, SessionLog } from './session-log.ts'
 
 /**
@@ -32,7 +32,7 @@ export class SeenEvents {
       if (this.#log.has(item.key)) this.addAgain(item)
       else this.#log.append(item, { isListed: true })
     }
-    this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(keyOf)].slice(-2)
+    this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getKey)].slice(-2)
   }
 
   /** From now on only events after these are new. They have ids if the service returned some. */
@@ -58,7 +58,7 @@ export class SeenEvents {
 
   /** Returns whether an event of a stream is new. Without an id, an equal event may be new or a repetition. */
   isNew(item: EventItem): boolean {
-    const key = keyOf(item)
+    const key = getKey(item)
     return !this.#log.has(key) && !(this.#sent?.isStreamed && this.#unplaced.has(key))
   }
 
@@ -72,11 +72,11 @@ export class SeenEvents {
    * contain each waiting tool use, because its input is compared again.
    */
   reachesListEnd(newest: readonly EventItem[]): boolean {
-    const keys = newest.map(keyOf)
+    const keys = newest.map(getKey)
     const [before, last = ''] = this.#listEnd
     const place = keys.indexOf(last)
     const isEnd = place >= 0 && keys[place + 1] === before
-    return isEnd && this.state.pending.every((id) => keys.includes(id)) && !keys.some(isOfWords)
+    return isEnd && this.state.pending.every((id) => keys.includes(id)) && !keys.some(isContentKey)
   }
 
   /** Adds a known event, or a part of an event, again. Returns whether it contradicts the first one. */
@@ -89,13 +89,13 @@ export class SeenEvents {
   addStreamed(item: EventItem): EventItem[] {
     const fresh = this.#addStreamed(item)
     if (this.#held.size === 0) return fresh
-    for (const each of fresh) this.#held.set(keyOf(each), each)
+    for (const each of fresh) this.#held.set(getKey(each), each)
     return []
   }
 
   /** Adds an event of a stream, and holds it back until a list shows it, or `release` is called. */
   hold(item: EventItem): void {
-    for (const each of this.#addStreamed(item)) this.#held.set(keyOf(each), each)
+    for (const each of this.#addStreamed(item)) this.#held.set(getKey(each), each)
   }
 
   /** Returns the events that were held back. */
@@ -108,7 +108,7 @@ export class SeenEvents {
   #addStreamed(item: EventItem): EventItem[] {
     const sent = this.#sent
     const keyed = withKey(item)
-    if (isPiece(item.event) || !this.isNew(item)) {
+    if (isPreview(item.event) || !this.isNew(item)) {
       this.addAgain(item)
       return []
     }
@@ -131,7 +131,10 @@ export class SeenEvents {
     return []
   }
 
-  /** Adds a list. Returns the events to emit: the new ones in the list's order, then those of the stream. */
+  /**
+   * Adds a list. Returns the events to emit: new listed events in their order, then held events of the
+   * stream.
+   */
   addList(items: readonly EventItem[]): EventItem[] {
     const keyed = withKeys(items)
     const news = this.#withHeld(keyed, this.#addListed(keyed))
@@ -139,7 +142,7 @@ export class SeenEvents {
     if (isPlaced && !this.isUndone) this.#listEnd = keyed.slice(-2).map(({ key }) => key)
     const early = this.#early?.splice(0) ?? []
     // The stream shows where they are among the events after the sent ones.
-    for (const item of early) this.#unplaced.delete(keyOf(item))
+    for (const item of early) this.#unplaced.delete(getKey(item))
     return [...news, ...early.flatMap((item) => this.addStreamed(item))]
   }
 
@@ -178,7 +181,7 @@ export class SeenEvents {
    * Ends the search for the sent events by their ids, and continues by their content. If it was by content already, it ends:
    * all events received meanwhile are new when the next list is read. A task behind another turn may be shown later.
    */
-  giveUp(): void {
+  narrowSearch(): void {
     const sent = this.#sent
     if (sent && !sent.forgetIds()) {
       if (sent.isBusy && this.turn.showsClients) sent.isAwaited = true
@@ -197,12 +200,15 @@ export class SeenEvents {
     return this.isLost || this.#unplaced.size > 0
   }
 
-  /** The sent events are searched for by the ids of their receipt, and not by their content. */
+  /** The search uses the ids of the receipt, not the content. */
   get seeksIds(): boolean {
     return this.#sent?.seeksIds ?? false
   }
 
-  /** The service has not shown all sent events, or has not begun to work on them: a stop may be that of the turn before. */
+  /**
+   * The service has not shown all sent events, or has not started to work on them, so a stop may belong to
+   * the turn before.
+   */
   get isUndone(): boolean {
     return this.#sent?.isUndone ?? false
   }
@@ -271,23 +277,26 @@ export class SeenEvents {
   }
 }
 
-/** What an event is known by: its id or, if it has none, all that it says. */
-export const keyOf = ({ event }: EventItem): string => event.id ?? wordsOf(event)
+/** Returns the identity of an event: its id or, without one, a digest of its content. */
+export const getKey = ({ event }: EventItem): string => event.id ?? digestContent(event)
 
-/** Of an event without an id: how many say the same only the whole list shows. */
-const isOfWords = (key: string): boolean => key.startsWith('\0')
+/** Only the whole list shows how many events without an id have the same content. */
+const isContentKey = (key: string): boolean => key.startsWith('\0')
 
-const wordsOf = (event: SessionEvent) =>
+const digestContent = (event: SessionEvent) =>
   `\0${createHash('sha256').update(JSON.stringify(event)).digest('base64')}`
 
-/** Not by spreading: of what is made so, each has a shape of its own in V8, which takes more memory than itself. */
-const withKey = ({ event, text }: EventItem, key = keyOf({ event, text })): KeyedItem => ({
+/**
+ * Not by spreading: each spread object gets its own hidden class in V8, which takes more memory than the
+ * object.
+ */
+const withKey = ({ event, text }: EventItem, key = getKey({ event, text })): KeyedItem => ({
   event,
   text,
   key,
 })
 
-/** The same in a list, in which events without ids may say the same one after the other. */
+/** Adds keys to a list. Events without ids may have the same content, so their keys are numbered. */
 function withKeys(items: readonly EventItem[], counts = new Map<string, number>()): KeyedItem[] {
   return items.map((item) => {
     const keyed = withKey(item)
@@ -299,15 +308,15 @@ function withKeys(items: readonly EventItem[], counts = new Map<string, number>(
 }
 
 /**
- * The events that were sent, to be found among those that a session shows, each once. They are found by their ids. The
- * ids of a receipt need not be those of the stored events (public clients, 1): if nothing shows them for a while, the events
- * are found by what they say.
+ * The sent events. Each is found once among the events of the session, by its id. The ids of a receipt can
+ * differ from the ids of the stored events (public clients, 1): if no event has them for a while, the sent
+ * events are found by their content.
  */
 class SentEvents {
-  /** Whether a stream, or a list, has shown one of them. */
+  /** A stream has shown one of the sent events. The next field says the same of a list. */
   isStreamed = false
   isListed = false
-  /** The first event that a stream brought after them: a list may leave them out. */
+  /** First event of a stream after the sent events, which a list may omit. */
   firstAfter: string | undefined
   /** No longer searched for, but may still be shown. */
   isAwaited = false
@@ -318,57 +327,57 @@ class SentEvents {
   /** Events with the same content are older. */
   readonly isKnown: boolean
   readonly #sent: readonly SessionEvent[]
-  /** How many are still to be found by each id or, if that is not known, by what they say. */
+  /** Number of sent events that are missing, by id or content. */
   readonly #wanted = new Map<string, number>()
   #first: string | undefined
   #missingWork: number
-  /** The ids of those that were found, but that the service has not started to work on. */
+  /** Ids of the found events on which the service has not started to work. */
   readonly #queued = new Set<string | undefined>()
 
   constructor(sent: readonly SessionEvent[], { isBusy, isKnown }: { isBusy: boolean; isKnown: boolean }) {
     this.#sent = sent
     this.isBusy = isBusy
     this.isKnown = isKnown
-    for (const event of sent) this.#count(event.id ?? contentOf(event), 1)
-    this.#missingWork = sent.filter(isWork).length
+    for (const event of sent) this.#count(event.id ?? getContent(event), 1)
+    this.#missingWork = sent.filter(startsWork).length
   }
 
-  /** Nothing has shown any of them. */
+  /** No sent event was found. */
   get isLost(): boolean {
     return !this.isStreamed && !this.isListed && !this.isAwaited
   }
 
-  /** Some of them, interrupts aside, are not found yet. */
+  /** A sent event other than an interrupt was not found. */
   get isMissing(): boolean {
     return this.#missingWork > 0
   }
 
-  /** Whether some of them, interrupts aside, are not found yet, or wait for their turn. */
+  /** A sent event other than an interrupt was not found, or waits for its turn. */
   get isUndone(): boolean {
     return this.#missingWork > 0 || this.#queued.size > 0
   }
 
-  /** Whether it is one of them. Each is found once. */
+  /** Returns whether an event is one of the sent ones. Each is found once. */
   find({ event, key }: KeyedItem): boolean {
     const name = this.#nameOf(event)
     if (name === undefined) {
-      this.hasLike ||= isWork(event) && this.#sent.some(({ type }) => type === event.type)
+      this.hasLike ||= startsWork(event) && this.#sent.some(({ type }) => type === event.type)
       return false
     }
     this.#count(name, -1)
     this.#first ??= key
-    if (!isWork(event)) return true
+    if (!startsWork(event)) return true
     this.#missingWork--
     if (event.id !== undefined && event.processed_at === null) this.#queued.add(event.id)
     return true
   }
 
-  /** Takes from any event that is shown, also again, whether it still waits for its turn. */
+  /** Reads from a new or repeated event whether it still waits for its turn. */
   addProgress({ id, processed_at: processedAt }: SessionEvent): void {
     if (processedAt) this.#queued.delete(id)
   }
 
-  /** Whether it is the first of them in a list, found already or not. */
+  /** Returns whether an event is the first of the sent ones in a list. */
   isFirst({ event, key }: KeyedItem, isNew: boolean): boolean {
     return key === this.#first || (isNew && this.#nameOf(event) !== undefined)
   }
@@ -377,16 +386,16 @@ class SentEvents {
     return this.isLost && this.#sent.some(({ id = '' }) => this.#wanted.has(id))
   }
 
-  /** From now on what they say counts, if nothing has shown any of their ids. Returns whether that is so. */
+  /** Switches the search to the content, if no event has one of the ids. Returns whether that is the case. */
   forgetIds(): boolean {
     if (!this.seeksIds) return false
-    for (const event of this.#sent) if (this.#wanted.delete(event.id ?? '')) this.#count(contentOf(event), 1)
+    for (const event of this.#sent) if (this.#wanted.delete(event.id ?? '')) this.#count(getContent(event), 1)
     return true
   }
 
-  /** By which it is one of them. */
+  /** Returns the id or content by which an event is one of the sent ones. */
   #nameOf(event: SessionEvent): string | undefined {
-    return [event.id ?? '', contentOf(event)].find((name) => this.#wanted.has(name))
+    return [event.id ?? '', getContent(event)].find((name) => this.#wanted.has(name))
   }
 
   #count(name: string, by: number): void {
@@ -398,10 +407,10 @@ class SentEvents {
 
 const isOfClient = ({ type }: SessionEvent) => /^(user|system)\./.test(type)
 
-const digestOf = (event: SessionEvent) => createHash('sha256').update(contentOf(event)).digest('base64')
+const digestOf = (event: SessionEvent) => createHash('sha256').update(getContent(event)).digest('base64')
 
-/** What an event says: a service may add fields to it, but not change these. */
-export const contentOf = (event: SessionEvent): string =>
+/** Returns the identifying content of an event: a service may add fields, but not change these. */
+export const getContent = (event: SessionEvent): string =>
   JSON.stringify([
     event.type,
     event.tool_use_id ?? event.custom_tool_use_id ?? event.session_thread_id ?? null,

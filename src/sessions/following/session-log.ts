@@ -1,5 +1,10 @@
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isAnswer, isStop, isToolUse, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import {
+  isAnswerType,
+  isToolUse,
+  type SessionEvent,
+  stopsSession,
+} from '../../wire/sessions/session-event.ts'
 import { SessionState } from '../session-state.ts'
 import { FollowedTurn, isMessage, isTask, type LoggedEvent } from './followed-turn.ts'
 
@@ -52,8 +57,9 @@ export class SessionLog {
     const ours = this.#entries.findLastIndex(({ isOurs, isAssumed }) => isOurs && !isAssumed)
     const before = this.#entries.slice(0, Math.max(ours, 0))
     const since = this.#entries.slice(ours + 1)
-    const isBusy = before.findLast(({ event }) => isStop(event) || event.type === runs)?.event.type === runs
-    const stop = since.findIndex(({ event }) => isStop(event))
+    const isBusy =
+      before.findLast(({ event }) => stopsSession(event) || event.type === runs)?.event.type === runs
+    const stop = since.findIndex(({ event }) => stopsSession(event))
     return (
       isBusy &&
       before.some(({ event, isOurs }) => !isOurs && isTask(event) && event.processed_at) &&
@@ -118,7 +124,7 @@ export class SessionLog {
     }
     for (const { event, text } of fresh) if (isToolUse(event)) this.state.addToolUse(event, text)
     // A message that lost its content may be the answer in the new order.
-    for (const item of list) if (isMessage(item.event)) restore(this.#byKey.get(item.key), item.event)
+    for (const item of list) if (isMessage(item.event)) restoreContent(this.#byKey.get(item.key), item.event)
     this.#order(shown)
     this.#fold()
     return fresh
@@ -129,25 +135,29 @@ export class SessionLog {
     this.#byKey.set(entry.key, entry)
     entry.hasEffect = this.state.add(item.event, item.text)
     const beginsTurn = this.turn.add(entry)
-    if (isStop(entry.event)) this.#lastStop = entry
-    if (beginsTurn) for (const each of this.#messages.splice(0)) forget(each)
+    if (stopsSession(entry.event)) this.#lastStop = entry
+    if (beginsTurn) for (const each of this.#messages.splice(0)) dropContent(each)
     else if (isTask(entry.event)) this.#messages.push(entry)
     else if (isMessage(entry.event)) this.#addMessage(entry)
   }
 
-  /** Keeps of the messages between two tasks the last one, and the last listed one: a list may show a task after it. */
+  /**
+   * Between two tasks, keeps the last message and the last listed one, because a list may show another task
+   * after it.
+   */
   #addMessage(entry: Entry): void {
     const [before, last] = [this.#messages.at(-2), this.#messages.at(-1)]
     if (last && isMessage(last.event)) {
-      if (last.listedBy === 0 || entry.listedBy > 0) forget(this.#messages.pop())
-      else if (before && isMessage(before.event)) forget(this.#messages.splice(-2, 1)[0])
+      if (last.listedBy === 0 || entry.listedBy > 0) dropContent(this.#messages.pop())
+      else if (before && isMessage(before.event)) dropContent(this.#messages.splice(-2, 1)[0])
     }
     this.#messages.push(entry)
   }
 
   /**
-   * Puts the listed events into the order of the list, and each other event before the listed one that followed it. Sent
-   * events that the list leaves out stay behind the listed one that they followed: the new events may be their consequence.
+   * Puts the listed events into the list's order, and every other event before the next listed one. Sent
+   * events that the list omits stay behind the listed event before them: the new events may be their
+   * consequence.
    */
   #order(shown: readonly Entry[]): void {
     const known = shown.filter(({ index }) => index >= 0)
@@ -188,7 +198,7 @@ export class SessionLog {
     for (const entry of this.#entries) {
       entry.hasEffect = this.state.addReduced(entry.event, entry.isAssumed)
       if (this.turn.add(entry)) turnStart = entry.index
-      if (!entry.isAssumed && isStop(entry.event)) this.#lastStop = entry
+      if (!entry.isAssumed && stopsSession(entry.event)) this.#lastStop = entry
     }
     this.#forgetMessages(turnStart)
   }
@@ -206,7 +216,7 @@ export class SessionLog {
       }
       if (!isMessage(event)) continue
       const isListed = entry.listedBy > 0
-      if (isBefore || (hasLast && (hasListed || !isListed))) forget(entry)
+      if (isBefore || (hasLast && (hasListed || !isListed))) dropContent(entry)
       else this.#messages.push(entry)
       hasLast = true
       hasListed ||= isListed
@@ -224,14 +234,14 @@ const createEntry = (
 
 const runs = 'session.status_running'
 
-/** Shared by all events of which only the order counts. */
-const work: SessionEvent = { type: 'agent.thinking' }
-const other: SessionEvent = { type: '' }
+/** Shared by all events whose content does not matter. */
+const reducedWork: SessionEvent = { type: 'agent.thinking' }
+const reducedOther: SessionEvent = { type: '' }
 
 /** Returns the fields of an event that the state and the turn read. A session may be long, and so may each event. */
 function reduce(event: SessionEvent): SessionEvent {
   const { id, type, session_thread_id } = event
-  if (isMessage(event) || isStop(event) || /^(session\.error|span\.outcome_evaluation_end)$/.test(type))
+  if (isMessage(event) || stopsSession(event) || /^(session\.error|span\.outcome_evaluation_end)$/.test(type))
     return event
   if (/^(session\.thread_|workflow_run\.)/.test(type)) {
     const { workflow_run_id, name, stop_reason } = event
@@ -240,20 +250,20 @@ function reduce(event: SessionEvent): SessionEvent {
   if (type === 'session.usage') return { type, budget: event.budget }
   if (isToolUse(event))
     return { id, type, session_thread_id, evaluated_permission: event.evaluated_permission }
-  if (isAnswer(type)) {
+  if (isAnswerType(type)) {
     const { tool_use_id, custom_tool_use_id, mcp_tool_use_id, result } = event
     return { id, type, session_thread_id, tool_use_id, custom_tool_use_id, mcp_tool_use_id, result }
   }
   if (/^(user|system)\.|^session\.status_running$/.test(type))
     return { id, type, session_thread_id, processed_at: event.processed_at }
-  return /^(agent\.|session\.status_)/.test(type) ? work : other
+  return /^(agent\.|session\.status_)/.test(type) ? reducedWork : reducedOther
 }
 
-function restore(entry: Entry | undefined, message: SessionEvent): void {
+function restoreContent(entry: Entry | undefined, message: SessionEvent): void {
   if (entry) entry.event = message
 }
 
 /** Drops the content of a message. */
-function forget(entry: Entry | undefined): void {
+function dropContent(entry: Entry | undefined): void {
   if (entry && isMessage(entry.event)) entry.event = { id: entry.event.id, type: entry.event.type }
 }

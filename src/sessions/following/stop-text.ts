@@ -3,7 +3,7 @@ import { CliError } from '../../errors.ts'
 import { formatMoney } from '../../io/money.ts'
 import { shellQuote } from '../../io/shell-quote.ts'
 import type { Money } from '../../wire/sessions/usage.ts'
-import { briefly } from '../plain-name.ts'
+import { formatBriefName } from '../plain-name.ts'
 import { budgetCommand, sessionCommand } from '../session-command.ts'
 import { needsResult, type SessionState } from '../session-state.ts'
 
@@ -100,13 +100,13 @@ export function describeOddIds({ oddIds }: SessionState): string[] {
   if (oddIds.length === 0) return []
   const [first] = oddIds
   const more = oddIds.length > 1 ? ` and ${oddIds.length - 1} more` : ''
-  return [`event_ids has an entry that is not an id: ${briefly(JSON.stringify(first))}${more}`]
+  return [`event_ids has an entry that is not an id: ${formatBriefName(JSON.stringify(first))}${more}`]
 }
 
 function summarizeToolUse(state: SessionState, id: string): string {
   const use = state.toolUse(id)
-  if (!use) return briefly(id)
-  if (use.isContradicted) return `${briefly(id)}: shown with another input`
-  const name = use.name === '' ? '(no name)' : briefly(use.name)
-  return `${briefly(id)}: ${name} ${JSON.stringify(use.input ?? {})}`
+  if (!use) return formatBriefName(id)
+  if (use.isContradicted) return `${formatBriefName(id)}: shown with another input`
+  const name = use.name === '' ? '(no name)' : formatBriefName(use.name)
+  return `${formatBriefName(id)}: ${name} ${JSON.stringify(use.input ?? {})}`
 }

@@ -8,7 +8,7 @@ import { toTsv } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readMarkedText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { printIds, toRow } from '../listing/rows.ts'
-import { briefly } from '../plain-name.ts'
+import { formatBriefName } from '../plain-name.ts'
 import { sessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Follower } from './follower.ts'
@@ -24,7 +24,7 @@ export interface TranscriptOptions {
   /** stdout is reserved for the answer. Events are shown only on a terminal's stderr. */
   isAside?: boolean
   /** Follows the session until it is terminated or deleted. Absent if the command has no `--stay`. */
-  stays?: boolean
+  followsForever?: boolean
   /** Events that were sent. Only later events are printed. */
   sent?: readonly SessionEvent[]
   /** Called and awaited after each batch of new events. It may reply to waiting tool uses. */
@@ -45,7 +45,16 @@ export async function followAndPrint(
   follower: Follower,
   options: TranscriptOptions,
 ): Promise<void> {
-  const { session, ids = false, markdown, isAside = ids, stays = false, sent, react, resume } = options
+  const {
+    session,
+    ids = false,
+    markdown,
+    isAside = ids,
+    followsForever = false,
+    sent,
+    react,
+    resume,
+  } = options
   const { state } = follower
   const { incidents = new Incidents(context) } = options
   context.summary.figures.warnings.openWorkflowRuns = () => state.openRuns.length
@@ -63,7 +72,7 @@ export async function followAndPrint(
       incidents.add(items)
       nameBackground(context, state, { session, named, isAnswered: react !== undefined })
       await react?.(items)
-      if (ids && stays) await printWaiting(context, state, printed)
+      if (ids && followsForever) await printWaiting(context, state, printed)
     }
     if (follower.isUndone)
       context.warn('the service does not show that it has worked on what was sent: its answer may come later')
@@ -103,7 +112,7 @@ function nameBackground(
   if (isAnswered || state.stop) return
   for (const id of state.asked) {
     const command = `${sessionCommand(context, 'confirm', session)} --pending`
-    if (!named.has(id)) context.note(`${briefly(id)} waits for an answer, to give it: ${command}`)
+    if (!named.has(id)) context.note(`${formatBriefName(id)} waits for an answer, to give it: ${command}`)
     named.add(id)
   }
 }
@@ -111,7 +120,7 @@ function nameBackground(
 /** Describes the session before the first event: its id, or since when and why it is idle. */
 function describeStart(
   { stop, stoppedAt, isEmpty }: SessionState,
-  { session, sent, stays }: TranscriptOptions,
+  { session, sent, followsForever }: TranscriptOptions,
   now: number,
 ): string {
   if (isEmpty && !sent)
@@ -121,8 +130,8 @@ function describeStart(
   if (stop.kind === 'ended') return `${session} ended${moment ? ` at ${moment}` : ''} (${stop.reason})`
   const why = stop.kind === 'waiting' ? 'tool uses wait for an answer' : stop.reason
   const idle = `${session} is idle${moment ? ` since ${moment}` : ''} (${why})`
-  if (stays) return `${idle}; waiting for more events, Ctrl-C stops waiting`
-  const hasStay = stays !== undefined && stop.kind !== 'waiting'
+  if (followsForever) return `${idle}; waiting for more events, Ctrl-C stops waiting`
+  const hasStay = followsForever !== undefined && stop.kind !== 'waiting'
   return `${idle}${hasStay ? '; --stay waits for more events' : ''}`
 }
 

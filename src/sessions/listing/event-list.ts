@@ -6,7 +6,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { type Cursor, createPageHistory, readList } from '../../wire/page.ts'
 import { notUnderstoodError } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
-import { isPiece, SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isPreview, SessionEvent } from '../../wire/sessions/session-event.ts'
 
 /** Query of a list. A service may ignore any part of it (recorded, 6). */
 export interface ListQuery {
@@ -175,7 +175,7 @@ async function* readPages(
     last = new Map()
     for (const { event, text } of items) if (event.id !== undefined) last.set(event.id, text)
     // Previews belong to a stream only.
-    return items.filter(({ event, text }) => !isPiece(event) && before.get(event.id ?? '') !== text)
+    return items.filter(({ event, text }) => !isPreview(event) && before.get(event.id ?? '') !== text)
   }
   try {
     for (let cursor: Cursor | undefined; ; ) {

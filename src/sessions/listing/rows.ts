@@ -2,8 +2,8 @@ import type { Context } from '../../context.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { toTsv } from '../../io/tsv.ts'
 import {
-  answeredId,
   describeContent,
+  getAnsweredId,
   isToolUse,
   readError,
   readRefusal,
@@ -95,7 +95,7 @@ export function createRowPrinter(
   const names = new Map<string, string>()
 
   function describeAnswer(event: SessionEvent): string {
-    const id = answeredId(event)
+    const id = getAnsweredId(event)
     if (id === undefined) return ''
     const how = event.is_error === true ? 'failed' : shown(event.result)
     return join([names.get(id) ?? id, how], ' ')

@@ -2,29 +2,29 @@ import { isUtf8 } from 'node:buffer'
 import { CliError } from '../../errors.ts'
 import { runCommand } from '../../io/command.ts'
 import { oneLine } from '../../io/escape.ts'
-import { type Asker, canAsk, type Verdict } from '../confirming/asker.ts'
+import { type ConfirmationPrompt, canPrompt, type Verdict } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
 import { lagWaits } from '../listing/event-list.ts'
 import { requireTime, timeLeft } from '../patience.ts'
-import { briefly } from '../plain-name.ts'
+import { formatBriefName } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
 import { confirmation, type ToolResult, toolResult } from '../reply-events.ts'
 import type { SessionAccess } from '../session.ts'
 import type { Denials } from './denials.ts'
-import { carrierOf, deciderOf, type Judgement, judge, type Rules, type Use } from './judgement.ts'
+import { describeDecider, findExecutor, type Judgement, judge, type Rules, type Use } from './judgement.ts'
 import { type GivenReply, Replies } from './replies.ts'
-import { interrupted } from './replying.ts'
+import { interruptedResult } from './replying.ts'
 import type { SessionRun } from './way-on.ts'
 
 /** Rules for the tool uses of a session, and the commands that execute them. */
 export interface ReplyRules extends Rules {
   /** Maximum time of a command, in milliseconds. */
   toolTimeout: number
-  asker: Asker
+  prompt: ConfirmationPrompt
 }
 
 /** Reason why only a person may reply to an id. */
-const answeredIds = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
+const replyableIds = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
 
 /**
  * Replies to the pending tool uses of a session by rules, commands and a person, one step at a time. It runs
@@ -46,7 +46,7 @@ export class Actor {
     this.#run = run
     this.#follower = follower
     this.#rules = rules
-    this.#replies = new Replies(run, follower, denials, rules.asker)
+    this.#replies = new Replies(run, follower, denials, rules.prompt)
     const countOf = (decision: Decision) =>
       [...this.#replies.judgements.values()].filter((judgement) => judgement.decision === decision).length
     run.context.summary.figures.toolUses = () => ({
@@ -67,14 +67,14 @@ export class Actor {
     this.#withdraw()
     if (this.#work || this.#asked().length === 0) return
     const { state } = this.#follower
-    state.attend(true)
+    state.setAttended(true)
     this.#work = this.#act()
       .catch((error: unknown) => {
         this.#failure = { error }
       })
       .finally(() => {
         this.#work = undefined
-        state.attend(false)
+        state.setAttended(false)
         this.#follower.wake()
       })
   }
@@ -83,7 +83,7 @@ export class Actor {
   #withdraw(): void {
     this.#asking = this.#asking.filter((use) => {
       const why = this.#replies.whyOver(use)
-      if (why !== undefined) this.#rules.asker.withdraw(use.id, why)
+      if (why !== undefined) this.#rules.prompt.withdraw(use.id, why)
       return why === undefined
     })
   }
@@ -94,7 +94,7 @@ export class Actor {
    */
   dismiss(): void {
     this.#replies.isDismissed = true
-    for (const { id } of this.#asking) this.#rules.asker.withdraw(id, 'the session is not followed any more')
+    for (const { id } of this.#asking) this.#rules.prompt.withdraw(id, 'the session is not followed any more')
     this.#asking = []
   }
 
@@ -131,7 +131,7 @@ export class Actor {
     for (const judgement of judgements.filter((each) => this.#isForCommand(each))) {
       if (this.#replies.isStopped) break
       if ((await this.#replies.stillOpen([judgement])).length === 0) continue
-      await this.#carryOut(judgement.use)
+      await this.#execute(judgement.use)
       await this.#replies.post(this.#result(judgement.use))
     }
     // Last, because the replies above may lead to an idle event that settles a doubt.
@@ -147,7 +147,7 @@ export class Actor {
       if (use && !isLeft) return [use]
       this.#replies.leave(id)
       const why = use ? 'it was shown with another input' : 'nothing is known of it'
-      this.#run.context.note(`${id} is not answered: ${isPlain(id) ? why : answeredIds}`)
+      this.#run.context.note(`${id} is not answered: ${isPlain(id) ? why : replyableIds}`)
       return []
     })
   }
@@ -179,10 +179,10 @@ export class Actor {
   }
 
   async #ask(questions: readonly Judgement[]): Promise<ReadonlyMap<string, Verdict>> {
-    if (questions.length === 0 || !canAsk(this.#run.context)) return new Map()
+    if (questions.length === 0 || !canPrompt(this.#run.context)) return new Map()
     this.#asking = questions.map(({ use }) => use)
     try {
-      return await this.#rules.asker.ask(questions.map(({ use, why }) => ({ ...use, why })))
+      return await this.#rules.prompt.ask(questions.map(({ use, why }) => ({ ...use, why })))
     } finally {
       this.#asking = []
     }
@@ -209,8 +209,8 @@ export class Actor {
     const isForNobody = isLeft && decision === 'allow'
     const shown = isForNobody ? 'ask' : decision
     const why = isForNobody ? 'nothing here carries it out' : reason
-    const who = by === 'person' || shown === 'ask' ? '' : style.dim(` (${deciderOf(judgement)})`)
-    const tool = briefly(use.name)
+    const who = by === 'person' || shown === 'ask' ? '' : style.dim(` (${describeDecider(judgement)})`)
+    const tool = formatBriefName(use.name)
     const what = {
       allow: `${style.green('✓')} ${tool} allowed`,
       deny: `${style.red('✗')} ${tool} denied`,
@@ -223,7 +223,7 @@ export class Actor {
   /** Returns the reply if the decision alone determines it. */
   #replyAtOnce({ use, decision, reason }: Judgement): GivenReply[] {
     if (decision === 'ask') return []
-    if (carrierOf(use, this.#rules.tools) === 'service')
+    if (findExecutor(use, this.#rules.tools) === 'service')
       return [{ use, event: confirmation(use.id, decision, reason) }]
     return decision === 'deny'
       ? [{ use, event: toolResult(use, { text: reason ?? 'denied', isError: true }) }]
@@ -231,7 +231,7 @@ export class Actor {
   }
 
   #isForCommand({ use, decision }: Judgement): boolean {
-    return decision === 'allow' && carrierOf(use, this.#rules.tools) === 'command'
+    return decision === 'allow' && findExecutor(use, this.#rules.tools) === 'command'
   }
 
   /** Returns the reply if a command executed the tool use, in this run or in a killed one. */
@@ -241,7 +241,7 @@ export class Actor {
   }
 
   /** Runs the command of a tool use. Throws a `CliError` if the deadline passes meanwhile. */
-  async #carryOut(use: Use): Promise<void> {
+  async #execute(use: Use): Promise<void> {
     const { tools, toolTimeout } = this.#rules
     requireTime(this.#run)
     this.#replies.take(use, { event: 'start' })
@@ -267,15 +267,15 @@ export class Actor {
 
   /** The killed run could not report that its command was killed, too. */
   #tellInterrupted(use: Use): void {
-    if (this.#replies.resultFor(use.id) !== interrupted) return
+    if (this.#replies.resultFor(use.id) !== interruptedResult) return
     this.#ran++
-    const what = `an earlier run ended while its command ran: ${interrupted.text}`
+    const what = `an earlier run ended while its command ran: ${interruptedResult.text}`
     this.#run.context.warn(describeFailure(use, what))
   }
 }
 
 const describeFailure = ({ id, name }: Use, what: string): string =>
-  `the tool use ${id} failed (${briefly(name)}): ${what}`
+  `the tool use ${id} failed (${formatBriefName(name)}): ${what}`
 
 const isPlain = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 
@@ -284,10 +284,10 @@ const isPlain = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
  * here, or they have two inputs.
  */
 const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
-  decision === 'ask' && !use.isContradicted && carrierOf(use, tools) !== 'other'
+  decision === 'ask' && !use.isContradicted && findExecutor(use, tools) !== 'other'
 
 /** Maximum number of printed stderr lines. */
-const mostLines = 20
+const maxStderrLines = 20
 
 /**
  * Runs a shell command for a tool use, with the input on stdin. stdout is the result. `limit` is the maximum
@@ -325,6 +325,6 @@ async function runTool(
 }
 
 function lastLines(stderr: string): string {
-  const lines = stderr.trim().split(/\r?\n/).slice(-mostLines).join('\n')
+  const lines = stderr.trim().split(/\r?\n/).slice(-maxStderrLines).join('\n')
   return lines === '' ? '' : `:\n${lines}`
 }

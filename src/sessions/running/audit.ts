@@ -8,10 +8,10 @@ import { absolutePath } from '../../io/paths.ts'
 import { splitLines } from '../../io/raw-lines.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
-import { markOf } from '../session-state.ts'
-import type { entryOf, Use } from './judgement.ts'
-import { interrupted, type JournalLine, type Reply, step } from './replying.ts'
-import { hashOf, type JournalTask, Known, stepTask } from './task.ts'
+import { getToolUseFingerprint } from '../session-state.ts'
+import type { toAuditFields, Use } from './judgement.ts'
+import { interruptedResult, type JournalLine, type Reply, stepReply } from './replying.ts'
+import { hashTask, type JournalTask, ListSnapshot, stepTask } from './task.ts'
 
 /** The session of a run, and its deadline. */
 interface Workplace {
@@ -23,14 +23,14 @@ interface Workplace {
 }
 
 /** A line of the audit without `session` and `time`. A decision has the fields of its judgement. */
-export interface AuditEntry extends Partial<Omit<ReturnType<typeof entryOf>, 'toolUse'>> {
+export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields>, 'toolUse'>> {
   /** Null if the line is not about a tool use. */
   toolUse: string | null
   event: AuditEvent
   /** Hash of the task. */
   task?: string
   /** State of the list before a task was sent. */
-  known?: Known
+  known?: ListSnapshot
   /** Result of a command, in the form in which it is sent. */
   result?: SessionEvent
   /** Id of the last known idle event when a reply was sent. */
@@ -139,7 +139,7 @@ export class Audit {
    */
   hasOther(use: Use): boolean {
     const mark = this.#marks.get(use.id)
-    return mark !== undefined && mark !== markOf(use, use.text)
+    return mark !== undefined && mark !== getToolUseFingerprint(use, use.text)
   }
 
   /**
@@ -173,7 +173,7 @@ export class Audit {
       const { toolUse: id } = entry
       if (typeof id !== 'string') continue
       const line = readLine(entry)
-      if (line) this.earlier.set(id, step(this.earlier.get(id) ?? { is: 'deciding' }, line))
+      if (line) this.earlier.set(id, stepReply(this.earlier.get(id) ?? { is: 'deciding' }, line))
       this.#noteDenied(id, entry)
       this.#noteMark(id, entry, text)
     }
@@ -187,7 +187,8 @@ export class Audit {
    */
   #step({ event, time, toolUse, task, known }: Record<string, unknown>): void {
     const isOfTask = typeof task === 'string'
-    if (isOfTask) this.task = stepTask(this.task, { event, hash: task, known: Known().safeParse(known).data })
+    if (isOfTask)
+      this.task = stepTask(this.task, { event, hash: task, known: ListSnapshot().safeParse(known).data })
     if (event === 'interrupt') this.interrupt = Date.parse(String(time))
     // A new task begins another turn.
     if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.interrupt = undefined
@@ -198,14 +199,14 @@ export class Audit {
     if (typeof toolUse !== 'string') return
     const hasFailed = isObject(result) && result.is_error === true
     if (event === 'start' || (event === 'end' && hasFailed))
-      this.failedCommands.set(toolUse, `${name} ${toolUse}: ${hasFailed ? 'failed' : interrupted.text}`)
+      this.failedCommands.set(toolUse, `${name} ${toolUse}: ${hasFailed ? 'failed' : interruptedResult.text}`)
     else if (event === 'end') this.failedCommands.delete(toolUse)
   }
 
   #noteMark(id: string, entry: Record<string, unknown>, text: string): void {
     const { event, input } = entry
     if (event !== 'decision' || input === undefined) return
-    const mark = markOf(entry, text)
+    const mark = getToolUseFingerprint(entry, text)
     const isSame = (this.#marks.get(id) ?? mark) === mark
     this.#marks.set(id, isSame ? mark : '')
   }
@@ -223,7 +224,7 @@ export class Audit {
 const spell = (address: string) =>
   (URL.canParse(address) ? new URL(address).href : address).replace(/\/+$/, '')
 
-const digest = (text: string) => hashOf(Buffer.from(text)).slice(0, 16)
+const digest = (text: string) => hashTask(Buffer.from(text)).slice(0, 16)
 
 /** Inserts the input's source text before the event. */
 function toLine(entry: AuditEntry, session: string, time: string): string {

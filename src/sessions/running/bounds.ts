@@ -12,7 +12,7 @@ import { readSession } from '../read-session.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import { budgetCommand } from '../session-command.ts'
 import { describeUsage } from '../usage-text.ts'
-import { type BoundFlags, Budget, hasBounds } from './budget.ts'
+import { Budget, hasLimits, type LimitFlags } from './budget.ts'
 import type { SessionRun } from './way-on.ts'
 
 /** How often a session that works is asked what it costs. Milliseconds. */
@@ -48,13 +48,13 @@ export class Bounds {
   /** The caller of the run, which has no time any more once an interrupted session was waited for long enough. */
   readonly caller: Caller & { deadline: number }
 
-  constructor(run: SessionRun, flags: BoundFlags) {
+  constructor(run: SessionRun, flags: LimitFlags) {
     this.#run = run
     this.caller = { ...run.caller }
     this.#budget = new Budget(flags)
     this.#asksAgain = flags.maxCost !== undefined
     const { context } = run
-    this.#isShown = context.host.stderr.isTerminal || context.flags.report !== undefined || hasBounds(flags)
+    this.#isShown = context.host.stderr.isTerminal || context.flags.report !== undefined || hasLimits(flags)
   }
 
   addPast(items: readonly EventItem[]): void {

@@ -6,14 +6,14 @@ import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
 
 /** Limits of a run. */
-export interface BoundFlags {
+export interface LimitFlags {
   maxTotalTokens?: number
   /** The user's amount, in major currency units. */
   maxCost?: string
 }
 
 /** Returns whether the run has a limit. */
-export const hasBounds = ({ maxTotalTokens, maxCost }: BoundFlags): boolean =>
+export const hasLimits = ({ maxTotalTokens, maxCost }: LimitFlags): boolean =>
   maxTotalTokens !== undefined || maxCost !== undefined
 
 /** Usage of a new session. */
@@ -29,7 +29,7 @@ const unused = 'unused'
  * - the sum of the usages of the run's model requests
  */
 export class Budget {
-  readonly #flags: BoundFlags
+  readonly #flags: LimitFlags
   /** Newest usage of the whole session. */
   #session: SessionUsage | undefined
   /** The agent has worked since the run began or, before the run begins, at any time. */
@@ -47,7 +47,7 @@ export class Budget {
   /** Tokens of the run's requests that could be read. */
   #readTokens: number | undefined
 
-  constructor(flags: BoundFlags = {}) {
+  constructor(flags: LimitFlags = {}) {
     this.#flags = flags
   }
 

@@ -1,9 +1,15 @@
 import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isStop, isToolUse } from '../../wire/sessions/session-event.ts'
+import { isToolUse, stopsSession } from '../../wire/sessions/session-event.ts'
 import type { FollowedTurn } from '../following/followed-turn.ts'
 import type { SessionState } from '../session-state.ts'
-import { describeJudgement, findUnasked, type Judgement, type NotRun, type Rules } from './judgement.ts'
+import {
+  describeJudgement,
+  findUnapprovedToolUses,
+  type Judgement,
+  type NotRun,
+  type Rules,
+} from './judgement.ts'
 
 /**
  * The tool uses of the turn that were denied by this run, an earlier run or another client, and those that the policy denies
@@ -30,9 +36,9 @@ export class Denials {
     for (const item of items) {
       const { id } = item.event
       // A list may show an older stop late, before which other tool uses ran.
-      const isOlder = isStop(item.event) && id !== undefined && id !== lastStop
+      const isOlder = stopsSession(item.event) && id !== undefined && id !== lastStop
       if (!isOlder && !this.#earlier.has(id ?? ''))
-        this.#ran.push(...(await findUnasked(this.#notRun, item, this.#rules)))
+        this.#ran.push(...(await findUnapprovedToolUses(this.#notRun, item, this.#rules)))
     }
   }
 

@@ -1,7 +1,7 @@
 import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isStop, readStopReason, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import { briefly } from '../plain-name.ts'
+import { readStopReason, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
+import { formatBriefName } from '../plain-name.ts'
 import {
   type Decision,
   decideByPolicy,
@@ -11,7 +11,7 @@ import {
   type Policy,
   type ToolCall,
 } from '../policy/policy.ts'
-import { deepestInput, needsResult, type ToolUse } from '../session-state.ts'
+import { maxInputDepth, needsResult, type ToolUse } from '../session-state.ts'
 
 /** A tool use whose whole event is known. */
 export interface Use extends ToolCall {
@@ -51,7 +51,7 @@ export function readUse(toolUse: KnownUse | undefined): Use | undefined {
       typeof name !== 'string' ||
       inputText.length > longestAllowed ||
       findRepeatedKey(text) !== undefined ||
-      isDeeperThan(inputText, deepestInput),
+      isDeeperThan(inputText, maxInputDepth),
     permission: toolUse.wantsResult ? toolUse.permission : event.evaluated_permission,
   }
 }
@@ -80,13 +80,13 @@ export interface Judgement {
 export async function judge(use: Use, { policy, tools, pace }: Rules): Promise<Judgement> {
   const { decision, reason, rule } = await decideByPolicy(policy, use, pace)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
-  if (carrierOf(use, tools) === 'command' && !use.isUnclear) return { use, decision: 'allow', by: 'tool' }
+  if (findExecutor(use, tools) === 'command' && !use.isUnclear) return { use, decision: 'allow', by: 'tool' }
   const why = decision === 'allow' ? undefined : explainMismatch(policy, use)
   return { use, decision, by: 'default', reason, why }
 }
 
 /** Returns the fields of a decision in the audit. */
-export const entryOf = ({ use, decision, by, rule, reason }: Judgement) => ({
+export const toAuditFields = ({ use, decision, by, rule, reason }: Judgement) => ({
   toolUse: use.id,
   type: use.type,
   server: use.server,
@@ -99,7 +99,7 @@ export const entryOf = ({ use, decision, by, rule, reason }: Judgement) => ({
 })
 
 /** Returns who executes an allowed tool use: the service, a command, or another client. */
-export function carrierOf(use: Use, tools: Rules['tools']): 'service' | 'command' | 'other' {
+export function findExecutor(use: Use, tools: Rules['tools']): 'service' | 'command' | 'other' {
   const hasCommand = tools.has(use.name)
   if (needsResult(use)) return hasCommand ? 'command' : 'other'
   return hasCommand && use.type === 'agent.tool_use' && use.permission !== 'ask' ? 'command' : 'service'
@@ -109,18 +109,18 @@ export function carrierOf(use: Use, tools: Rules['tools']): 'service' | 'command
 export function describeJudgement(judgement: Judgement): string {
   const { use, decision, reason } = judgement
   const why = reason === undefined ? '' : `: ${reason}`
-  return `${decision} ${describeUse(use)} (${deciderOf(judgement)}${why})`
+  return `${decision} ${describeUse(use)} (${describeDecider(judgement)}${why})`
 }
 
 /** Names the author of a decision for a person. */
-export const deciderOf = ({ by, rule }: Judgement): string =>
+export const describeDecider = ({ by, rule }: Judgement): string =>
   ({ rule: `rules[${rule}]`, default: 'default', tool: '--tool', person: 'you' })[by]
 
 /** Maximum length of a printed input, in characters. */
 const longestInput = 400
 
 export const describeUse = ({ id, name, inputText }: Use): string =>
-  `${briefly(name)} ${inputText.length > longestInput ? `${inputText.slice(0, longestInput)}…` : inputText} ${id}`
+  `${formatBriefName(name)} ${inputText.length > longestInput ? `${inputText.slice(0, longestInput)}…` : inputText} ${id}`
 
 /** Tool uses that a policy denies and that have not run yet, by id. */
 export interface NotRun {
@@ -130,7 +130,7 @@ export interface NotRun {
 }
 
 /** Finds tool uses that a policy denies and the service ran. Changes `notRun`. */
-export async function findUnasked(
+export async function findUnapprovedToolUses(
   notRun: NotRun,
   { event, text }: EventItem,
   rules: Rules,
@@ -146,7 +146,7 @@ export async function findUnasked(
     its.set(id, judgement)
     return []
   }
-  const ran = isStop(event) ? ranBefore(event, allowed) : resultsOf(event)
+  const ran = stopsSession(event) ? findRunBefore(event, allowed) : getResultIds(event)
   const found = ran.flatMap((each) => allowed.get(each) ?? others.get(each) ?? [])
   for (const each of ran) if (!allowed.delete(each)) others.delete(each)
   return found
@@ -156,7 +156,7 @@ export async function findUnasked(
  * A tool use that the service allowed ran before an idle event that does not list it. An idle event without a
  * list may wait for any of them.
  */
-function ranBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>): string[] {
+function findRunBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>): string[] {
   const { type, eventIds } = readStopReason(stop)
   if (type === 'requires_action' && !eventIds) return []
   const waiting = new Set(eventIds)
@@ -164,7 +164,7 @@ function ranBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>):
 }
 
 /** Returns the ids of the tool uses whose result the event is. */
-function resultsOf({ type, tool_use_id, mcp_tool_use_id }: SessionEvent): string[] {
+function getResultIds({ type, tool_use_id, mcp_tool_use_id }: SessionEvent): string[] {
   const id = tool_use_id ?? mcp_tool_use_id
   return /^agent\.(mcp_)?tool_result$/.test(type) && typeof id === 'string' ? [id] : []
 }

@@ -3,7 +3,7 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { isCutByDeadline, Patience } from '../patience.ts'
 import type { SessionAccess } from '../session.ts'
-import { longestDoubt } from './replying.ts'
+import { maxDoubtMs } from './replying.ts'
 
 /** The waits between two lists; the last one stays. Milliseconds. */
 const waits = [100, 250, 500, 1_000, 2_000]
@@ -21,7 +21,7 @@ interface LookOptions {
 export async function lookUntil<T>(
   access: SessionAccess,
   read: (list: AsyncIterable<readonly EventItem[]>) => Promise<T | undefined>,
-  { longestMs = longestDoubt, whenWaiting = () => {} }: LookOptions = {},
+  { longestMs = maxDoubtMs, whenWaiting = () => {} }: LookOptions = {},
 ): Promise<T | undefined> {
   const { context, caller, parts } = access
   const { timers } = context

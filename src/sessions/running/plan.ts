@@ -8,11 +8,11 @@ import { createPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionOptions, sessionParts } from '../session.ts'
-import type { BoundFlags } from './budget.ts'
-import { hashOf } from './task.ts'
+import type { LimitFlags } from './budget.ts'
+import { hashTask } from './task.ts'
 import { type AnswerOptions, askForSchema, readAnswerFlags } from './wanted-answer.ts'
 
-export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions, BoundFlags {
+export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions, LimitFlags {
   policy?: string
   audit?: string
   tool?: string[]
@@ -47,7 +47,7 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   if ((dryRun || curl) && !body)
     throw usageError('there is no task: --dry-run and --curl have nothing to show')
   /** Absent if the run continues the session. */
-  const task: Task | undefined = body && { body, hash: hashOf(body) }
+  const task: Task | undefined = body && { body, hash: hashTask(body) }
   return {
     settings,
     parts,

@@ -8,7 +8,7 @@ import { readReceipt } from '../sending/receipt.ts'
 import type { Audit, AuditEntry } from './audit.ts'
 import { lookUntil } from './looking.ts'
 import type { Task } from './plan.ts'
-import { findTask, type Known } from './task.ts'
+import { findTask, type ListSnapshot } from './task.ts'
 import { byAudit, type SessionRun } from './way-on.ts'
 
 /**
@@ -54,7 +54,7 @@ export async function findSent(
 export async function sendTask(
   { context, caller, parts, audit, wayOn }: SessionRun,
   { body, hash }: Task,
-  known: Known,
+  known: ListSnapshot,
 ): Promise<SessionEvent[]> {
   const write = (entry: Omit<AuditEntry, 'toolUse'>) => audit.add({ toolUse: null, task: hash, ...entry })
   write({ event: 'sent', known })

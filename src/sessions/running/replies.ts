@@ -3,7 +3,7 @@ import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import type { Asker } from '../confirming/asker.ts'
+import type { ConfirmationPrompt } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
 import { lagWaits } from '../listing/event-list.ts'
 import { Patience, patiently, timeLeft } from '../patience.ts'
@@ -13,51 +13,57 @@ import { readReceipt } from '../sending/receipt.ts'
 import { SessionState } from '../session-state.ts'
 import type { AuditEntry } from './audit.ts'
 import type { Denials } from './denials.ts'
-import { entryOf, type Judgement, readUse, type Use } from './judgement.ts'
+import { type Judgement, readUse, toAuditFields, type Use } from './judgement.ts'
 import { lookUntil } from './looking.ts'
 import {
-  dutyOf,
+  getNextStep,
   type JournalLine,
-  longestDoubt,
-  look,
+  maxDoubtMs,
+  minLookMs,
   type Reply,
-  resume,
-  shortestLook,
-  step,
+  resumeReply,
+  settleByList,
+  stepReply,
 } from './replying.ts'
 import type { SessionRun } from './way-on.ts'
 
-/** A tool use, and the event that replies to it. */
+/** A tool use and the event that replies to it. */
 export interface GivenReply {
   use: Use
   event: SessionEvent
 }
 
-/** The replies of a run. Takes the steps that their states allow, each of which is in the journal before. */
+/**
+ * The replies of a run. Takes the steps that their states allow. Each step is in the journal before it is
+ * taken.
+ */
 export class Replies {
   readonly #run: SessionRun
   readonly #follower: Follower
   readonly #denials: Denials
-  readonly #asker: Asker
-  /** What this run decided, by the id of the tool use. If the session asks for a tool use anew, it is decided again. */
+  readonly #prompt: ConfirmationPrompt
+  /**
+   * Decisions of this run, by the id of the tool use. If the session waits for a tool use anew, it is decided
+   * again.
+   */
   readonly judgements = new Map<string, Judgement>()
   /** By the id of the tool use. */
   readonly #replies: Map<string, Reply>
-  /** Tool uses whose reply is or was in doubt, each with the reason of the doubt. By id. */
+  /** Tool uses whose reply is or was in doubt, with the reason of the doubt, by id. */
   readonly #doubts = new Map<string, { use: Use; reason: string }>()
   /** The run no longer follows the session. */
   isDismissed = false
 
-  constructor(run: SessionRun, follower: Follower, denials: Denials, asker: Asker) {
+  constructor(run: SessionRun, follower: Follower, denials: Denials, prompt: ConfirmationPrompt) {
     this.#run = run
     this.#follower = follower
     this.#denials = denials
-    this.#asker = asker
+    this.#prompt = prompt
     const rests = new Set(follower.state.stops)
-    this.#replies = new Map([...run.audit.earlier].map(([id, reply]) => [id, resume(reply, rests)]))
+    this.#replies = new Map([...run.audit.earlier].map(([id, reply]) => [id, resumeReply(reply, rests)]))
   }
 
-  /** No step may begin any more: pending tool uses stay open. */
+  /** No step may start any more: pending tool uses stay open. */
   get isStopped(): boolean {
     return this.isDismissed || this.#run.wayOn.isBounded
   }
@@ -66,23 +72,23 @@ export class Replies {
     return this.#replies.get(id) ?? { is: 'deciding' }
   }
 
-  /** What is due for the reply, as long as the session waits for it. */
-  dutyOf(id: string): ReturnType<typeof dutyOf> {
+  /** Returns the next step of the reply while the session waits for it. */
+  dutyOf(id: string): ReturnType<typeof getNextStep> {
     const reply = this.#to(id)
-    // The session took the allowance, and now asks for the result.
+    // The session accepted the allow and now waits for the result.
     const isNew = this.#follower.state.toolUse(id)?.wantsResult && !('result' in reply && reply.result)
-    return isNew && (reply.is === 'settled' || reply.is === 'in-doubt') ? 'decide' : dutyOf(reply)
+    return isNew && (reply.is === 'settled' || reply.is === 'in-doubt') ? 'decide' : getNextStep(reply)
   }
 
-  /** The result of a command that is to be posted. */
+  /** Returns the result of a command that is ready to be posted. */
   resultFor(id: string): ToolResult | undefined {
     const reply = this.#to(id)
     return reply.is === 'ready' ? reply.result : undefined
   }
 
   /**
-   * The tool use as the session shows it, if that is known whole. If earlier runs decided about another one of its id, it has
-   * two inputs: what they have of a reply is not for this one.
+   * Returns the tool use as the session shows it, if its whole event is known. If earlier runs decided about
+   * another tool use of this id, it counts as contradicted, and their reply does not apply.
    */
   read(id: string): Use | undefined {
     const toolUse = this.#follower.state.toolUse(id)
@@ -92,49 +98,54 @@ export class Replies {
     return readUse(toolUse)
   }
 
-  /** Whether its reply is in doubt although no run has begun to post it: an earlier one left it to others. */
+  /**
+   * Returns whether the reply is in doubt although no run started to post it: an earlier run left it to
+   * others.
+   */
   wasLeft(id: string): boolean {
     const reply = this.#to(id)
     return reply.is === 'in-doubt' && Number.isNaN(reply.sent.at) && reply.sent.rests.size === 0
   }
 
-  /** Leaves a tool use open of which nothing is known. The journal gets no line, so the next run looks again. */
+  /** Leaves an unknown tool use open. The journal gets no line, so the next run examines it again. */
   leave(id: string): void {
     this.#replies.set(id, { is: 'left' })
   }
 
-  /** Writes a line to the journal, and takes its step. Throws a `CliError` of kind `file`. */
+  /** Writes a line to the journal and takes its step. Throws a `CliError` of kind `file`. */
   take({ id, type, server, name }: Use, line: JournalLine, more: Partial<AuditEntry> = {}): void {
     this.#run.audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
-    this.#replies.set(id, step(this.#to(id), line))
+    this.#replies.set(id, stepReply(this.#to(id), line))
   }
 
-  /** Writes a decision to the journal. `isLeft`: nobody here can carry it out, or has decided it. */
+  /**
+   * Writes a decision to the journal. `isLeft`: nobody here can execute the tool use, or decided about it.
+   */
   decide(judgement: Judgement, isLeft: boolean): void {
-    this.take(judgement.use, { event: 'decision', isLeft }, entryOf(judgement))
+    this.take(judgement.use, { event: 'decision', isLeft }, toAuditFields(judgement))
     this.judgements.set(judgement.use.id, judgement)
     if (judgement.decision === 'deny') this.#denials.addDenied(judgement)
   }
 
-  /** Why the session no longer waits for a tool use, as far as is known; absent if it still waits. */
+  /** Returns why the session no longer waits for a tool use, as far as known. */
   whyOver({ id, isContradicted }: Use): string | undefined {
     const { state } = this.#follower
-    // No command runs for one with two inputs, so a result is one of another input.
+    // No command runs for a tool use with two inputs, so its result belongs to another input.
     const hadOne = !isContradicted || this.#to(id).is === 'ready'
     const isChanged = hadOne && state.toolUse(id)?.isContradicted
-    return state.whyOver(id) ?? (isChanged ? 'it was shown with another input' : undefined)
+    return state.whyClosed(id) ?? (isChanged ? 'it was shown with another input' : undefined)
   }
 
   /**
-   * Reads the newest state, and returns those that the session still waits for. Throws a `CliError` if the session cannot
-   * be read: then no step may be taken.
+   * Reads the newest state and returns the tool uses for which the session still waits. Throws a `CliError`
+   * if the session cannot be read: then no step may be taken.
    */
   async stillOpen<T extends { use: Use }>(items: readonly T[], isForced = false): Promise<T[]> {
     if (items.length > 0) await this.refresh(isForced)
     return this.leaveOver(items)
   }
 
-  /** Settles those that the session no longer waits for, as far as is known, and returns the others. */
+  /** Settles the tool uses for which the session no longer waits, and returns the others. */
   leaveOver<T extends { use: Use }>(items: readonly T[]): T[] {
     return items.filter(({ use }) => {
       const why = this.whyOver(use)
@@ -143,7 +154,10 @@ export class Replies {
     })
   }
 
-  /** This run does not reply to it. If it withdrew a question, it has said so already. */
+  /**
+   * Settles a reply that this run does not send. If the run withdrew a question, it has already printed the
+   * reason.
+   */
   #leaveToOthers(use: Use, reason: string): void {
     const { note, warn } = this.#run.context
     const { id } = use
@@ -152,17 +166,17 @@ export class Replies {
     this.judgements.delete(id)
     this.#denials.forget(id)
     if (hasRun) warn(`${id} is not answered here: ${reason}; its command has run`)
-    else if (!this.#asker.hasWithdrawn(id)) note(`${id} is not answered here: ${reason}`)
+    else if (!this.#prompt.hasWithdrawn(id)) note(`${id} is not answered here: ${reason}`)
   }
 
-  /** Reads the newest state. Waits for a service that is away. */
+  /** Reads the newest state. Waits for a service that is unreachable. */
   async refresh(isForced = false): Promise<void> {
-    return patiently(this.#run, 'always', () => this.#follower.fresh(isForced))
+    return patiently(this.#run, 'always', () => this.#follower.refresh(isForced))
   }
 
   /**
-   * Posts replies: confirmations in one request, and each result in a request of its own, because a service refuses a whole
-   * request if it refuses one event of it. Throws a `CliError`, as `#postTogether` does.
+   * Posts replies: confirmations in one request, and each result in its own request, because a service
+   * refuses a whole request if it refuses one event of it. Throws a `CliError` like `#postTogether`.
    */
   async post(replies: readonly GivenReply[]): Promise<void> {
     const isConfirmation = ({ event }: GivenReply) => event.type === 'user.tool_confirmation'
@@ -171,9 +185,10 @@ export class Replies {
   }
 
   /**
-   * Posts those replies in one request that the session still waits for, and finds out whether the service took each.
-   * Sends the request again if it was certainly not taken and its failure may pass, until the run is stopped. Throws a
-   * `CliError`: the last such failure, or one of kind `unknown` that names the replies in doubt.
+   * Posts the replies for which the session still waits in one request, and finds out whether the service
+   * took each. Repeats the request if it was certainly not taken and the failure is transient, until the run
+   * stops. Throws a `CliError`: the last such failure, or one of kind `unknown` that names the replies in
+   * doubt.
    */
   async #postTogether(replies: readonly GivenReply[]): Promise<void> {
     const { context } = this.#run
@@ -205,7 +220,7 @@ export class Replies {
     }
   }
 
-  /** Another client may have answered first, which the list may show late. */
+  /** Another client may have answered first, and the list may show that late. */
   async #openAfterRefusal(replies: readonly GivenReply[]): Promise<GivenReply[]> {
     let open = [...replies]
     for (const wait of lagWaits) {
@@ -220,7 +235,7 @@ export class Replies {
     for (const { use } of replies) this.#doubts.set(use.id, { use, reason })
   }
 
-  /** Sends a request. Returns the events that the receipt names, or the failure if the service did not accept it. */
+  /** Sends a request. Returns the events of the receipt, or the failure if the service did not accept it. */
   async #send(replies: readonly GivenReply[]): Promise<readonly SessionEvent[] | CliError> {
     const { context, caller, parts } = this.#run
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
@@ -229,7 +244,7 @@ export class Replies {
       return await caller.call(endpoints.sendEvents, posted, (response) => readReceipt(context, response))
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      // The receipt may be cut off.
+      // The receipt may be cut.
       return error.details.delivery === 'done' ? [] : error
     }
   }
@@ -292,18 +307,21 @@ export class Replies {
     return !this.isStopped && this.#follower.state.asked.some(isDue)
   }
 
-  /** Until the requests are certainly over, but long enough for a list that lags. Milliseconds. */
+  /**
+   * Returns the time until the requests are certainly over, but at least the time that a lagging list needs.
+   * In milliseconds.
+   */
   #longestLook(uses: readonly Use[]): number {
     const now = this.#run.context.timers.wallTime()
     const ends = uses.map(({ id }) => {
       const reply = this.#to(id)
-      const end = reply.is === 'in-doubt' ? reply.sent.at + longestDoubt - now : Number.NaN
-      return Number.isNaN(end) ? longestDoubt : end
+      const end = reply.is === 'in-doubt' ? reply.sent.at + maxDoubtMs - now : Number.NaN
+      return Number.isNaN(end) ? maxDoubtMs : end
     })
-    return Math.min(Math.max(shortestLook, ...ends), longestDoubt)
+    return Math.min(Math.max(minLookMs, ...ends), maxDoubtMs)
   }
 
-  /** Settles a reply in doubt by a list, if that shows enough. */
+  /** Settles a reply in doubt if a list shows enough. */
   #look(use: Use, seen: SessionState): void {
     const { context } = this.#run
     const reply = this.#to(use.id)
@@ -325,10 +343,10 @@ export class Replies {
       rests: seen.stops,
       restedAt: Date.parse(seen.stoppedAt ?? ''),
     }
-    this.#replies.set(use.id, look(reply, shown, context.timers.wallTime()))
+    this.#replies.set(use.id, settleByList(reply, shown, context.timers.wallTime()))
   }
 
-  /** The decision of this run, or else of an earlier one. */
+  /** Returns the decision of this run, otherwise of an earlier one. */
   #decisionOn(id: string): Decision {
     return this.judgements.get(id)?.decision ?? (this.#run.audit.denied.has(id) ? 'deny' : 'allow')
   }

@@ -55,16 +55,16 @@ export interface Doubt {
   is: 'in-doubt'
   sent: Sending
   result?: ToolResult
-  /** The rests that say nothing about it; not known before the first list. */
+  /** Idle events that prove nothing about the reply; unknown before the first list. */
   before?: ReadonlySet<string>
-  /** Since when lists show that the session waits for it anew. */
+  /** Time since when lists show that the session waits for the tool use anew. */
   askedSince?: number
 }
 
 interface Sending {
-  /** Milliseconds since the epoch, by this machine's clock; NaN if it is not known. */
+  /** Wall-clock time of this machine in milliseconds since the epoch; NaN if unknown. */
   at: number
-  /** The rests of the session that were known when it was sent. */
+  /** Idle events that were known when the reply was sent. */
   rests: ReadonlySet<string>
 }
 
@@ -75,11 +75,11 @@ export type JournalLine =
   | { event: 'end'; result: ToolResult }
   | { event: 'sent'; sent: Sending }
 
-/** What a reply becomes by a line of the journal. */
-export function step(reply: Reply, line: JournalLine): Reply {
+/** Returns the reply after a line of the journal. */
+export function stepReply(reply: Reply, line: JournalLine): Reply {
   switch (line.event) {
     case 'decision':
-      return line.isLeft ? { is: 'left' } : again(reply)
+      return line.isLeft ? { is: 'left' } : allowRepeat(reply)
     case 'start':
       return { is: 'working' }
     case 'end':
@@ -90,103 +90,105 @@ export function step(reply: Reply, line: JournalLine): Reply {
     case 'answered-elsewhere':
       return { ...sendingOf(reply), is: 'settled' }
     case 'refused':
-      return again(reply)
+      return allowRepeat(reply)
     case 'unknown':
       return { ...sendingOf(reply), is: 'in-doubt' }
   }
 }
 
 /**
- * What a reply is for a run that begins now and finds the session waiting for it. `rests` are those that the session has
- * shown so far.
+ * Returns the reply for a new run that finds the session waiting for it. `rests` are the idle events shown so
+ * far.
  */
-export function resume(reply: Reply, rests: ReadonlySet<string>): Reply {
+export function resumeReply(reply: Reply, rests: ReadonlySet<string>): Reply {
   if (reply.is === 'left') return { is: 'deciding' }
-  if (reply.is === 'working') return { is: 'ready', result: interrupted }
+  if (reply.is === 'working') return { is: 'ready', result: interruptedResult }
   if (reply.is === 'deciding' || reply.is === 'ready') return reply
   return { ...sendingOf(reply), is: 'in-doubt', before: rests }
 }
 
-/** What a list says about a reply in doubt. */
-export interface Shown {
+/** Content of a list about a reply in doubt. */
+export interface ListEvidence {
   isAnswered: boolean
-  /** Whether the session idles for it; undefined if the session works, or its idle event has no list of tool uses. */
+  /** The last idle event lists the tool use; `undefined` if the session works, or the event has no list. */
   isListed: boolean | undefined
-  /** The service lists the events of clients, so a missing answer means something. */
+  /** The service lists events of clients, so a missing answer proves something. */
   showsClients: boolean
-  /** All rests, the last one last. */
+  /** Ids of all idle events, in order. */
   rests: ReadonlySet<string>
-  /** When the last one was, by the service's clock. Milliseconds since the epoch. */
+  /** Time of the last idle event by the service's clock, in milliseconds since the epoch. */
   restedAt: number
 }
 
-/** How long a request may be on its way, and how far two clocks may differ. Milliseconds. */
-export const longestDoubt = 30_000
+/** Maximum time of a request, and maximum difference of two clocks, in milliseconds. */
+export const maxDoubtMs = 30_000
 
-/** How long lists have to show that a session waits anew before that is believed: they may lag. Milliseconds. */
-const longestLag = 5_000
+/** Time for which lists must show that a session waits anew, because they may lag. In milliseconds. */
+const maxLagMs = 5_000
 
-/** The shortest time for which lists are read: one that lags shows the answer by then. Milliseconds. */
-export const shortestLook = longestLag + 1_000
+/** Minimum time to read lists: within it, a lagging list shows the answer. In milliseconds. */
+export const minLookMs = maxLagMs + 1_000
 
-/** What a reply in doubt becomes by a list. */
-export function look(doubt: Doubt, shown: Shown, now: number): Reply {
+/** Returns the reply in doubt after a list. */
+export function settleByList(doubt: Doubt, shown: ListEvidence, now: number): Reply {
   if (shown.isAnswered) return { ...doubt, is: 'settled' }
-  // The first list may show rests that came before the request arrived.
+  // The first list may show idle events from before the request arrived.
   const before = doubt.before ?? new Set([...doubt.sent.rests, ...shown.rests])
   const isLater = isLaterThanKnown(doubt.sent, shown)
-  // Whether the reply arrived or not, nobody waits for it.
+  // Whether or not the reply arrived, the session no longer waits for it.
   if (isLater && shown.isListed === false) return { ...doubt, is: 'settled' }
   const isNew = isNewer(doubt.sent, before, shown, now)
   if (!(isNew || isLater) || shown.isListed === undefined) return { ...doubt, before, askedSince: undefined }
   if (!shown.isListed) return { ...doubt, is: 'settled' }
   const askedSince = doubt.askedSince ?? now
   // A request that is over arrived before the list was read, or never.
-  const isSure = isNew || (shown.showsClients && now >= doubt.sent.at + longestDoubt)
-  return isSure && now - askedSince >= longestLag ? again(doubt) : { ...doubt, before, askedSince }
+  const isSure = isNew || (shown.showsClients && now >= doubt.sent.at + maxDoubtMs)
+  return isSure && now - askedSince >= maxLagMs ? allowRepeat(doubt) : { ...doubt, before, askedSince }
 }
 
-/** Whether the list has all rests that were known when the reply was sent, and then another one. */
-function isLaterThanKnown(sent: Sending, { rests }: Shown): boolean {
+/**
+ * Returns whether the list contains all idle events that were known when the reply was sent, and a later one.
+ */
+function isLaterThanKnown(sent: Sending, { rests }: ListEvidence): boolean {
   const last = [...rests].at(-1)
   if (last === undefined || sent.rests.size === 0 || sent.rests.has(last)) return false
   return [...sent.rests].every((rest) => rests.has(rest))
 }
 
 /**
- * Whether the last rest came after the reply, had that been taken: it was first shown later or, if an earlier run sent the
- * reply, it is later by more than clocks may differ, and the request is long over.
+ * Returns whether the last idle event came after the reply: it was first shown later or, if an earlier run
+ * sent the reply, its time is later by more than clocks may differ, and the request is long over.
  */
 function isNewer(
   sent: Sending,
   before: ReadonlySet<string>,
-  { rests, restedAt }: Shown,
+  { rests, restedAt }: ListEvidence,
   now: number,
 ): boolean {
   const last = [...rests].at(-1)
   if (last === undefined || sent.rests.has(last)) return false
-  const over = sent.at + longestDoubt
+  const over = sent.at + maxDoubtMs
   return !before.has(last) || (restedAt > over && now > over)
 }
 
-/** What is due for a reply while the session waits for it. */
-export function dutyOf({ is }: Reply): 'decide' | 'post' | 'look' | undefined {
+/** Returns the next step of a reply while the session waits for it. */
+export function getNextStep({ is }: Reply): 'decide' | 'post' | 'look' | undefined {
   if (is === 'deciding') return 'decide'
   if (is === 'ready') return 'post'
   return is === 'in-doubt' ? 'look' : undefined
 }
 
-/** The result of a command that was killed with its run. */
-export const interrupted: ToolResult = { text: 'interrupted, effect unknown', isError: true }
+/** Result of a command that was killed with its run. */
+export const interruptedResult: ToolResult = { text: 'interrupted, effect unknown', isError: true }
 
-/** It may be given again: it is decided anew, but a command does not run again. */
-function again(reply: Reply): Reply {
+/** Returns a reply that may be sent again: it is decided anew, but a command does not run again. */
+function allowRepeat(reply: Reply): Reply {
   const result = resultOf(reply)
   return result ? { is: 'ready', result } : { is: 'deciding' }
 }
 
 function resultOf(reply: Reply): ToolResult | undefined {
-  if (reply.is === 'working') return interrupted
+  if (reply.is === 'working') return interruptedResult
   return 'result' in reply ? reply.result : undefined
 }
 

@@ -6,27 +6,27 @@ import { ignoreClosedReader } from '../../io/output.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isRedacted, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import { Asker } from '../confirming/asker.ts'
+import { ConfirmationPrompt } from '../confirming/confirmation-prompt.ts'
 import { isTask } from '../following/followed-turn.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { Incidents } from '../following/incidents.ts'
 import { followAndPrint } from '../following/transcript.ts'
-import { openBefore, sentEvents } from '../sending/delivery.ts'
+import { openFollowerBeforeSending, sentEvents } from '../sending/delivery.ts'
 import type { SessionState } from '../session-state.ts'
 import { Actor } from './actor.ts'
 import { Audit } from './audit.ts'
 import { Bounds } from './bounds.ts'
 import { Denials } from './denials.ts'
-import { describeUse, entryOf } from './judgement.ts'
+import { describeUse, toAuditFields } from './judgement.ts'
 import { type Plan, type RunOptions, readPlan } from './plan.ts'
 import { endTask, findSent, sendTask } from './posting.ts'
-import { marksOf, TaskCounter } from './task.ts'
+import { getFingerprints, TaskCounter } from './task.ts'
 import { answerKeeper, checkAnswer, deliverAnswer, isWanted, unprovedAnswer } from './wanted-answer.ts'
 import { accepted, nameOther, type SessionRun, WayOn } from './way-on.ts'
 
 /**
- * Sends a task, or takes a session up as it stands, and replies to what it waits for until nothing is left to do. Throws
- * a `CliError` if the work was not done: kinds `waiting`, `stuck`, `denied`, `stopped` and `unknown` among others.
+ * Sends a task, or continues a session, and replies to tool uses until the work is done. Throws a `CliError`
+ * if it was not done: of kind `waiting`, `stuck`, `denied`, `stopped` or `unknown` among others.
  */
 export async function runTask(context: Context, options: RunOptions, words: string[]): Promise<void> {
   const plan = await readPlan(context, options, words)
@@ -44,21 +44,26 @@ export async function runTask(context: Context, options: RunOptions, words: stri
     audit,
     wayOn,
   }
-  const asker = new Asker(context, parts.look)
+  const prompt = new ConfirmationPrompt(context, parts.look)
   try {
-    await carryOut(run, plan, options, asker)
+    await execute(run, plan, options, prompt)
   } catch (error) {
-    // What an earlier run or another client sent is not what this run did.
+    // Requests of an earlier run or of another client are not this run's.
     if (error instanceof CliError && error.details.sent === 'yes')
       throw error.with({ sent: context.calls.sent })
     throw error
   } finally {
-    asker.close()
+    prompt.close()
   }
 }
 
-/** Sends the task, if no earlier run has sent it, and follows the session to its answer. */
-async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker: Asker): Promise<void> {
+/** Sends the task unless an earlier run has sent it, and follows the session to its answer. */
+async function execute(
+  run: SessionRun,
+  plan: Plan,
+  options: RunOptions,
+  prompt: ConfirmationPrompt,
+): Promise<void> {
   const { context, audit, wayOn } = run
   const shown = await findSent(run, plan.task)
   const task = shown ? undefined : plan.task
@@ -68,7 +73,7 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
   const denials = new Denials(plan.rules, audit.denied)
   context.summary.figures.warnings.deniedButRan = () => denials.countOfUnasked
   const incidents = new Incidents(context)
-  const before = new TaskCounter(task && marksOf(sentEvents(task.body, [])))
+  const before = new TaskCounter(task && getFingerprints(sentEvents(task.body, [])))
   const showPast = async (items: readonly EventItem[], state: SessionState) => {
     bounds.addPast(items)
     if (!task) await denials.add(items, state)
@@ -77,9 +82,9 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
   }
   const bounded = { ...run, caller: bounds.caller }
   const follower = task
-    ? await openBefore(bounded, { showPast })
-    : await wayOn.explain(openFollower(bounded, { showPast, needsPast: true, own }))
-  const actor = new Actor(bounded, follower, { ...plan.rules, asker }, denials)
+    ? await openFollowerBeforeSending(bounded, { showPast })
+    : await wayOn.explain(openFollower(bounded, { showPast, needsPast: true, ownTaskIds: own }))
+  const actor = new Actor(bounded, follower, { ...plan.rules, prompt }, denials)
   try {
     await bounds.begin(task !== undefined)
     if (!task && !own?.size) await follower.doubtStop()
@@ -97,7 +102,7 @@ async function carryOut(run: SessionRun, plan: Plan, options: RunOptions, asker:
   }
 }
 
-/** What a run works with once it follows the session. */
+/** Parts of a run that follows the session. */
 interface Followed extends SessionRun {
   plan: Plan
   follower: Follower
@@ -105,13 +110,13 @@ interface Followed extends SessionRun {
   denials: Denials
   bounds: Bounds
   incidents: Incidents
-  /** The events of the task, if this run has sent one. */
+  /** Events of the task, if this run sent one. */
   sent: SessionEvent[] | undefined
 }
 
 /**
- * Follows the session to its rest, and delivers the answer. Returns why that is not a success although the turn ended well.
- * Throws a `CliError` if it did not.
+ * Follows the session until it is idle, and delivers the answer. Returns why a turn that ended well is not a
+ * success. Throws a `CliError` if the turn did not end well.
  */
 async function finish(followed: Followed): Promise<CliError | undefined> {
   const { context, wayOn, follower, bounds, denials } = followed
@@ -139,7 +144,7 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
   }
 }
 
-/** Why --fail-on-tool-error does not count the turn as a success. */
+/** Returns why --fail-on-tool-error makes the run fail. */
 function failedCommands({ audit, parts, plan }: Followed): CliError | undefined {
   const problems = [...audit.failedCommands.values()]
   if (!plan.failsOnToolError || problems.length === 0) return undefined
@@ -148,14 +153,17 @@ function failedCommands({ audit, parts, plan }: Followed): CliError | undefined 
   return new CliError('denied', message, { sent: 'yes', problems })
 }
 
-/** Follows the session until it rests with nothing left to reply to. Throws a `CliError` if its work was not done. */
+/**
+ * Follows the session until it is idle with nothing left to reply to. Throws a `CliError` if its work was not
+ * done.
+ */
 async function followToRest(followed: Followed): Promise<void> {
   const { context, audit, wayOn, follower, actor, denials, bounds, incidents } = followed
   const { session } = followed.parts.params
   const { ids, markdown, isAlone: isAside } = followed.plan.wanted
   const tellUnasked = (isListed: boolean) => {
     for (const judgement of denials.takeUnasked(follower.state, follower.turn, isListed)) {
-      audit.add({ event: 'not-asked', ...entryOf(judgement) })
+      audit.add({ event: 'not-asked', ...toAuditFields(judgement) })
       const what = describeUse(judgement.use)
       context.warn(`the policy denies a tool use that the service ran without asking: ${what}`)
     }
@@ -196,12 +204,13 @@ async function followToRest(followed: Followed): Promise<void> {
   if (foreign?.isInterrupted) throw wayOn.endedByOther(foreign)
   if (foreign) return
   const { stop } = follower.state
-  // If only a thread was interrupted, the turn of the main thread has not ended, but nothing is left to reply to.
+  // After an interrupt of one thread, the turn of the main thread has not ended, but nothing is left to reply
+  // to.
   const isHalted = stop?.kind === 'done' && stop.reason === 'interrupted'
-  // Some services do not show an interrupt, which an earlier run then began by the audit alone.
+  // Some services do not show an interrupt. Then only the audit shows that an earlier run sent it.
   const isOnlyInAudit = audit.interrupt !== undefined && !follower.turn.showsClients
   if (!isInterrupted && !isHalted && !isOnlyInAudit) return bounds.warnOfExcess()
-  // An interrupt that was sent has come to its end, a task that was interrupted has not.
+  // A sent interrupt is finished; an interrupted task is not.
   if (followed.sent && !followed.sent.some(isTask)) context.lastSteps.push(() => endTask(audit, follower))
   const how = isHalted && !isInterrupted ? 'rests for a tool use that was interrupted' : 'was interrupted'
   throw wayOn.interrupted(`${session} ${how}, and nothing was sent since`)

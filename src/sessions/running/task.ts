@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import * as z from '../../wire/zod.ts'
-import { contentOf } from '../following/seen-events.ts'
+import { getContent } from '../following/seen-events.ts'
 
 /**
  * A task that the journal (the audit file) shows as sent, and not done. Each arrow is a line of the journal:
@@ -19,25 +19,30 @@ import { contentOf } from '../following/seen-events.ts'
  * sent, and takes the place of this one.
  */
 export interface JournalTask {
-  /** The hash of the request's body. */
+  /** Hash of the request's body. */
   hash: string
   is: 'posting' | 'accepted'
-  known: Known
+  known: ListSnapshot
 }
 
 /**
- * How a run finds the task in a list: `marks` are those of its events, for a run without the task's words. The others are
- * of the list before the task was sent: the number of events like those of the task, and the id of the last event.
+ * How a run finds the task in a list. `marks` are fingerprints of the task's events, for a run without the
+ * task's words. The other fields describe the list before the task was sent: the number of events with these
+ * fingerprints, and the id of the last event.
  */
-export const Known = z.lazily(() =>
+export const ListSnapshot = z.lazily(() =>
   z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.optional(z.array(z.string())) }),
 )
-export type Known = z.infer<ReturnType<typeof Known>>
+export type ListSnapshot = z.infer<ReturnType<typeof ListSnapshot>>
 
-/** The journal's task after a line. Earlier versions did not write what is known. */
+/** Returns the task of the journal after a line. Earlier versions did not write `known`. */
 export function stepTask(
   task: JournalTask | undefined,
-  { event, hash, known = { alike: Infinity } }: { event: unknown; hash: string; known?: Known | undefined },
+  {
+    event,
+    hash,
+    known = { alike: Infinity },
+  }: { event: unknown; hash: string; known?: ListSnapshot | undefined },
 ): JournalTask | undefined {
   if (event === 'sent') return { hash, is: 'posting', known }
   if (task?.hash !== hash) return task
@@ -45,20 +50,20 @@ export function stepTask(
   return event === 'refused' || event === 'done' ? undefined : task
 }
 
-export const hashOf = (body: Uint8Array): string =>
+export const hashTask = (body: Uint8Array): string =>
   createHash('sha256').update(body).digest('hex').slice(0, 32)
 
-/** The marks of a task's events: the type and a digest of what each says. */
-export const marksOf = (task: readonly SessionEvent[]): string[] => [...new Set(task.map(markOf))]
+/** Returns the fingerprints of a task's events: the type and a digest of the content. */
+export const getFingerprints = (task: readonly SessionEvent[]): string[] => [...new Set(task.map(markOf))]
 
-const markOf = (event: SessionEvent): string => `${event.type} ${hashOf(Buffer.from(contentOf(event)))}`
+const markOf = (event: SessionEvent): string => `${event.type} ${hashTask(Buffer.from(getContent(event)))}`
 
-/** Counts the events of a list that are like those of a task, by their marks. */
+/** Counts the events of a list that have the fingerprints of a task. */
 export class TaskCounter {
-  readonly known: Known
+  readonly known: ListSnapshot
   readonly #marks: ReadonlySet<string>
   readonly #types: ReadonlySet<string>
-  /** Whether the last message that a client sent is like one of the task's. */
+  /** The last message of a client has the fingerprint of one of the task's messages. */
   endsAlike = false
   /** The list shows events of clients. */
   showsClients = false
@@ -69,7 +74,7 @@ export class TaskCounter {
     this.#types = new Set(marks.map((mark) => mark.slice(0, mark.lastIndexOf(' '))))
   }
 
-  /** Returns whether the event is like one of the task's. */
+  /** Returns whether the event has a fingerprint of the task. */
   add({ event }: EventItem): boolean {
     const { known } = this
     const isAlike = this.#types.has(event.type) && this.#marks.has(markOf(event))
@@ -82,15 +87,15 @@ export class TaskCounter {
 }
 
 /**
- * Finds a task that an earlier run has sent in a list or, if that was accepted, anything that came since. The result is the
- * ids of the task's events. `events` are those of the task, if its words are given again.
+ * Finds a task of an earlier run in a list or, if it was accepted, any later event. Returns the ids of the
+ * task's events. `events` are the task's events if its words are given again.
  */
 export async function findTask(
   list: AsyncIterable<readonly EventItem[]>,
   { is, known }: JournalTask,
   events: readonly SessionEvent[] | undefined,
 ): Promise<ReadonlySet<string> | undefined> {
-  const counter = new TaskCounter(events ? marksOf(events) : known.marks)
+  const counter = new TaskCounter(events ? getFingerprints(events) : known.marks)
   let isLater = known.last === undefined
   let isPast = false
   const ids = new Set<string>()
@@ -101,7 +106,7 @@ export async function findTask(
       isPast ||= isLater
       isLater ||= item.event.id === known.last
     }
-  // Earlier versions wrote no marks.
+  // Earlier versions wrote no fingerprints.
   const isHidden = !counter.showsClients || (!events && !known.marks)
   return counter.known.alike > known.alike || (is === 'accepted' && isPast && isHidden) ? ids : undefined
 }

@@ -19,10 +19,13 @@ export interface AnswerOptions {
   ids?: boolean
 }
 
-/** Where a run's answer goes, and which form it must have. */
+/** Destination and required form of a run's answer. */
 export type WantedAnswer = Awaited<ReturnType<typeof readAnswerFlags>>
 
-/** Reads the flags for the answer. Throws a `CliError`: flags exclude each other, or the file cannot be written. */
+/**
+ * Reads the flags of the answer. Throws a `CliError` if flags exclude each other, or the file cannot be
+ * written.
+ */
 export async function readAnswerFlags(context: Context, settings: ResolvedSettings, options: AnswerOptions) {
   const { last = false, output, ids = false, schema: schemaName } = options
   const name = output === '-' ? undefined : output
@@ -32,19 +35,19 @@ export async function readAnswerFlags(context: Context, settings: ResolvedSettin
   if (schemaName !== undefined && name === undefined && other)
     throw usageError(`--schema prints the answer: with ${other} it needs -o FILE`)
   return {
-    /** stdout is for the answer or, if that goes to a file, for nothing. */
+    /** stdout prints only the answer or, if the answer goes to a file, nothing. */
     isAlone: isLast || (schemaName !== undefined && !other),
     ids,
     schema: await openSchema(context, settings, options),
     file: name === undefined ? undefined : await openAnswerFile(context, name),
-    /** The file's name as it was given. */
+    /** File name from the command line. */
     name,
-    /** On a terminal, what the agent says is laid out as Markdown. */
+    /** On a terminal, messages of the agent are laid out as Markdown. */
     markdown: settings.values.markdown,
   }
 }
 
-/** Adds to a task's last message which form its answer must have. */
+/** Adds the required form of the answer to the task's last message. */
 export function askForSchema(
   { note }: Context,
   body: Uint8Array,
@@ -64,11 +67,14 @@ export function askForSchema(
 const takesBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>
   event?.type === 'user.message' && Array.isArray(event.content)
 
-/** Whether the answer has a place of its own, where another text would pass for it. */
+/** Returns whether the answer has its own destination, where another text would pass for it. */
 export const isWanted = ({ schema, file, isAlone }: WantedAnswer): boolean =>
   schema !== undefined || file !== undefined || isAlone
 
-/** The failure if only a stream has shown the end of the turn: it may have omitted the last message. */
+/**
+ * Returns the failure if only a stream has shown the end of the turn: the stream may have omitted the last
+ * message.
+ */
 export const unprovedAnswer = (unreadEnd: CliError, resume: string[]): CliError =>
   new CliError(
     'response',
@@ -82,7 +88,8 @@ export const unprovedAnswer = (unreadEnd: CliError, resume: string[]): CliError 
   )
 
 /**
- * The text of the answer as it is printed, or why it does not count as one. Throws a `CliError` if the check takes too long.
+ * Returns the printable text of the answer, or why it does not count as an answer. Throws a `CliError` if the
+ * check takes too long.
  */
 export async function checkAnswer(
   wanted: WantedAnswer,
@@ -115,8 +122,8 @@ export async function deliverAnswer(
 }
 
 /**
- * Keeps the part of the answer that came beside the answer's file. Without a file only an answer is kept that was not printed
- * yet, because it may not fit the schema.
+ * Saves the received part of the answer next to the answer's file. Without a file, only an unprinted answer
+ * is saved, because it may not match the schema.
  */
 export const answerKeeper = (
   context: Context,

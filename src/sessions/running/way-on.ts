@@ -1,14 +1,14 @@
 import type { Context } from '../../context.ts'
 import { asStoppedFailure, CliError } from '../../errors.ts'
 import { formatResumeCommand } from '../../io/failure.ts'
-import { isToldForGood } from '../../wire/sessions/events-page.ts'
+import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
 import type { FollowedTurn } from '../following/followed-turn.ts'
 import type { SessionAccess } from '../session.ts'
-import { resumption } from '../session-command.ts'
+import { createResumeCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Audit } from './audit.ts'
 import { messageBody, type Plan } from './plan.ts'
-import { hashOf } from './task.ts'
+import { hashTask } from './task.ts'
 
 type Foreign = NonNullable<FollowedTurn['foreign']>
 
@@ -77,7 +77,7 @@ export class WayOn {
 
   /** The command that takes the session up. */
   asItStands(): string[] {
-    return resumption(this.#context, this.#session)
+    return createResumeCommand(this.#context, this.#session)
   }
 
   /**
@@ -86,9 +86,9 @@ export class WayOn {
    */
   byMessage(): string[] {
     const isLast = (text: string) =>
-      this.#audit.task?.hash === hashOf(messageBody(this.#context, this.#plan, text))
+      this.#audit.task?.hash === hashTask(messageBody(this.#context, this.#plan, text))
     const words = [isLast('Go on') ? 'Go on, please' : 'Go on']
-    return resumption(this.#context, this.#session, words)
+    return createResumeCommand(this.#context, this.#session, words)
   }
 
   /** After what became of the calls, if a signal ends the run. */
@@ -164,7 +164,7 @@ export class WayOn {
     if (error.kind === 'file' || error.kind === 'unexpected')
       return error.with({ ...known, consequence: undefined, resume })
     const isGone = error.kind === 'refused' && details.status === 404
-    const isTold = isGone || isToldForGood(error)
+    const isTold = isGone || isPermanentServiceError(error)
     const message = isTold && !isGone ? error.message : `the session could not be followed: ${error.message}`
     // With an audit the same command resumes.
     const isWorthIt = this.#plan.isAudited && (details.retry ?? 'never') !== 'never'

@@ -1,11 +1,11 @@
 import { CliError } from '../../errors.ts'
 import { refusesSecret } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { isToldForGood } from '../../wire/sessions/events-page.ts'
-import { isWork, SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
+import { SessionEvent, startsWork } from '../../wire/sessions/session-event.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
 import type { SessionAccess } from '../session.ts'
-import { goesOn, sessionCommand } from '../session-command.ts'
+import { describeUnfollowed, sessionCommand } from '../session-command.ts'
 import { printReceipt, readReceipt } from './receipt.ts'
 
 export interface DeliveryOptions {
@@ -31,7 +31,7 @@ export async function deliverEvents(
   const isReady = typeof given !== 'function'
   if (isReady && (await caller.preview(endpoints.sendEvents, { ...parts, body: given }))) return
   const session = parts.params.session
-  const follower = follow ? await openBefore(access) : undefined
+  const follower = follow ? await openFollowerBeforeSending(access) : undefined
   let isAccepted = false
   try {
     const body = isReady ? given : await given()
@@ -41,7 +41,10 @@ export async function deliverEvents(
         isPrinted: !follow,
         onAccepted() {
           isAccepted = true
-          context.calls.sayInstead(() => (follow ? goesOn(context, session) : undefined), accepted)
+          context.calls.sayInstead(
+            () => (follow ? describeUnfollowed(context, session) : undefined),
+            accepted,
+          )
         },
       }),
     )
@@ -53,7 +56,13 @@ export async function deliverEvents(
     } else {
       await printReceipt(context, events, ids)
       // After an answer, other tool uses may wait.
-      if (context.output.isTerminal && isReady && !ids && !context.flags.raw && eventsOf(body).some(isWork))
+      if (
+        context.output.isTerminal &&
+        isReady &&
+        !ids &&
+        !context.flags.raw &&
+        eventsOf(body).some(startsWork)
+      )
         context.note(`to see the answer: ${sessionCommand(context, 'follow', session)} --history`)
     }
   } catch (error) {
@@ -68,7 +77,10 @@ export async function deliverEvents(
 const loadTranscript = () => import('../following/transcript.ts')
 
 /** Opens a follower before anything is sent, so a failure is reported as "nothing was sent". */
-export async function openBefore(access: SessionAccess, options?: FollowOptions): Promise<Follower> {
+export async function openFollowerBeforeSending(
+  access: SessionAccess,
+  options?: FollowOptions,
+): Promise<Follower> {
   // All modules of the follower are loaded before sending, because a file may be missing.
   const [{ openFollower }] = await Promise.all([import('../following/follower.ts'), loadTranscript()])
   try {
@@ -122,7 +134,8 @@ function afterAcceptance(error: CliError, command: string): CliError {
   const { rawBody: __, retryAfter: ___, consequence = way, ...details } = error.details
   if (error.kind === 'stopped') return error.with({ ...known, consequence })
   const doubtful = { sent: 'yes', retry: 'look-first' } as const
-  if (error.kind === 'response' || isToldForGood(error)) return error.with({ ...doubtful, consequence })
+  if (error.kind === 'response' || isPermanentServiceError(error))
+    return error.with({ ...doubtful, consequence })
   // Any other kind would mean that the command may be run again.
   const message = `the session could not be followed: ${error.message}`
   return new CliError('response', message, { ...details, ...doubtful, consequence: way })

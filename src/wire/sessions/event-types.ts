@@ -14,7 +14,7 @@ export const sentTypes = [
 export type SentType = (typeof sentTypes)[number]
 
 /** Documented types of events from the service (public clients, 4 and 10). A service may have others. */
-const madeTypes = [
+const serviceEventTypes = [
   'agent.message',
   'agent.thinking',
   'agent.tool_use',
@@ -50,13 +50,13 @@ const madeTypes = [
   'span.outcome_evaluation_end',
 ]
 
-export const eventTypes: readonly string[] = [...sentTypes, ...madeTypes]
+export const eventTypes: readonly string[] = [...sentTypes, ...serviceEventTypes]
 
 /**
  * Suggests the known type closest to an unknown one, in the form of `didYouMean`. The unknown type may lack
  * words of the known one.
  */
-export function nearestType(type: string): string {
+export function suggestEventType(type: string): string {
   const words = type.toLowerCase().split(/[._]/)
   const fuller = eventTypes.find((known) => words.every((word) => known.split(/[._]/).includes(word)))
   return fuller === undefined ? didYouMean(type, eventTypes) : ` (did you mean ${fuller}?)`

@@ -54,8 +54,10 @@ const permanent: readonly FailureKind[] = ['credentials', 'refused', 'payment']
  * Returns whether a service sent a permanent error in a stream or instead of one. The error's kind says why
  * following ended.
  */
-export const isToldForGood = ({ kind, details: { isPermanent, status = 200 } }: CliError): boolean =>
-  isPermanent === true && status < 300 && permanent.includes(kind)
+export const isPermanentServiceError = ({
+  kind,
+  details: { isPermanent, status = 200 },
+}: CliError): boolean => isPermanent === true && status < 300 && permanent.includes(kind)
 
 function streamFailure(value: unknown): CliError {
   const { kind, details } = unexpectedBodyFailure(value, '')

@@ -93,20 +93,20 @@ export function readRefusal(event: SessionEvent): string | undefined {
 }
 
 /** Returns the blocks of an event's content, which is a list of blocks or a text. */
-function blocksOf({ content }: SessionEvent): Record<string, unknown>[] {
+function readBlocks({ content }: SessionEvent): Record<string, unknown>[] {
   if (typeof content === 'string') return [{ text: content }]
   return Array.isArray(content) ? content.filter(isObject) : []
 }
 
 /** Returns the text of an event's content. */
 export const readText = (event: SessionEvent): string =>
-  blocksOf(event)
+  readBlocks(event)
     .map(({ text }) => filled(text) ?? '')
     .join('')
 
 /** Returns the text of an event's content with a mark for each redacted block. */
 export const readMarkedText = (event: SessionEvent): string =>
-  blocksOf(event)
+  readBlocks(event)
     .map(({ type, text }) => (type === 'redacted' ? '[redacted]' : (filled(text) ?? '')))
     .join('')
 
@@ -115,18 +115,18 @@ export const readMarkedText = (event: SessionEvent): string =>
  * `[image]`.
  */
 export const describeContent = (event: SessionEvent): string =>
-  blocksOf(event)
+  readBlocks(event)
     .map(({ type, text }) => (typeof text === 'string' ? text : `[${filled(type) ?? 'unknown'}]`))
     .join(' ')
 
 /** Returns whether an event's content has a redacted block (public clients, 10). */
 export const isRedacted = (event: SessionEvent): boolean =>
-  blocksOf(event).some(({ type }) => type === 'redacted')
+  readBlocks(event).some(({ type }) => type === 'redacted')
 
 /**
  * Returns whether an event is a preview of an event that follows whole (recorded, 6). A preview has no id.
  */
-export const isPiece = ({ id, type }: SessionEvent): boolean =>
+export const isPreview = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')
 
 /** Returns whether an event belongs to the main thread. */
@@ -134,14 +134,14 @@ export const isOfMainThread = ({ session_thread_id: thread }: SessionEvent): boo
   thread === undefined || thread === null || thread === ''
 
 /** Returns whether the session stops with this event, temporarily or permanently. */
-export const isStop = (event: SessionEvent): boolean =>
+export const stopsSession = (event: SessionEvent): boolean =>
   /^session\.(status_idle|status_terminated|deleted)$/.test(event.type) && isOfMainThread(event)
 
 /**
  * Returns whether an agent works after this event: a client sent it, or it says so. An interrupt starts no
  * work.
  */
-export const isWork = ({ type }: SessionEvent): boolean =>
+export const startsWork = ({ type }: SessionEvent): boolean =>
   type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
 
 /** Fields by which an answer or a result names its tool use. */
@@ -151,12 +151,12 @@ export const answerFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_
  * Returns whether after events of this type a tool use needs no answer: a client's decision or result, or the
  * service's own result.
  */
-export const isAnswer = (type: string) =>
+export const isAnswerType = (type: string) =>
   /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^agent\.(mcp_)?tool_result$/.test(type)
 
 /** Returns the id of the tool use to which an event is the decision or result. */
-export function answeredId(event: SessionEvent): string | undefined {
-  const ids = isAnswer(event.type) ? answerFields.map((field) => event[field]) : []
+export function getAnsweredId(event: SessionEvent): string | undefined {
+  const ids = isAnswerType(event.type) ? answerFields.map((field) => event[field]) : []
   return ids.find((each): each is string => typeof each === 'string')
 }
 

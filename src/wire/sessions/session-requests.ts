@@ -10,14 +10,14 @@ const Money = z.looseObject({
 const SessionBudget = z.looseObject({ type: z.literal('limit'), max_list_cost: Money })
 
 /** Maximum number of events with which a session can be created. */
-const mostEvents = 50
+const maxInitialEvents = 50
 
 /** The body that creates a session (public clients, 9). */
 export const CreateSession = z.looseObject({
   budget: z.nullish(SessionBudget),
   initial_events: z.optional(
     EventList.check(
-      z.refine((events) => events.length <= mostEvents, `must have at most ${mostEvents} events`),
+      z.refine((events) => events.length <= maxInitialEvents, `must have at most ${maxInitialEvents} events`),
     ),
   ),
 })

@@ -3,13 +3,13 @@ import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
 import {
   type Advance,
-  begin,
   type Effect,
   type FollowInput,
   type FollowState,
-  step,
+  startFollowing,
+  stepFollowState,
 } from '../../../src/sessions/following/following.ts'
-import { contentOf, SeenEvents } from '../../../src/sessions/following/seen-events.ts'
+import { getContent, SeenEvents } from '../../../src/sessions/following/seen-events.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
@@ -103,14 +103,14 @@ function follow({
     return { is: 'silence', of: effect.atMost }
   }
 
-  let { state, effect } = begin(
+  let { state, effect } = startFollowing(
     ledger,
     stays,
     sent === undefined ? undefined : toItems(sent).map(({ event }) => event),
   )
   for (let steps = 0; steps < 200; steps++) {
     if (effect.do === 'end') return [...trace, `end at ${now}`]
-    ;({ state, effect } = step(state, carryOut(effect), now))
+    ;({ state, effect } = stepFollowState(state, carryOut(effect), now))
   }
   return [...trace, 'no end']
 }
@@ -373,14 +373,18 @@ type Kind = FollowInput['is']
 const states: Record<State, (past: string) => FollowState> = {
   searching: (past) => started(past, 'ask1'),
   joining: (past) => started(past),
-  comparing: (past) => step(states.joining(past), { is: 'event', item: toItem('say1') }, 0).state,
-  current: (past) => step(states.comparing(past), toList(`${past} say1`), 0).state,
+  comparing: (past) => stepFollowState(states.joining(past), { is: 'event', item: toItem('say1') }, 0).state,
+  current: (past) => stepFollowState(states.comparing(past), toList(`${past} say1`), 0).state,
 }
 
 function started(past: string, sent?: string): FollowState {
   const ledger = new SeenEvents()
   ledger.addPast(toItems(past))
-  return begin(ledger, false, sent === undefined ? undefined : toItems(sent).map(({ event }) => event)).state
+  return startFollowing(
+    ledger,
+    false,
+    sent === undefined ? undefined : toItems(sent).map(({ event }) => event),
+  ).state
 }
 
 const toItem = (word: string) => toItems(word)[0] as EventItem
@@ -479,7 +483,7 @@ describe('what was sent, and the lists', () => {
     const ledger = seen('ask0', 'ask1')
     show(ledger)
     expect(ledger.seeksIds).toBe(true)
-    ledger.giveUp()
+    ledger.narrowSearch()
     expect(ledger.seeksIds).toBe(false)
     expect(list(ledger, shown.length > 0 ? 'ask0 ask7 say2' : 'ask0 say1')).toEqual(shown)
     expect(ledger.isLost).toBe(shown.length === 0)
@@ -487,7 +491,7 @@ describe('what was sent, and the lists', () => {
 
   test('one that was there before, which says the same, is not it', () => {
     const ledger = seen('ask0', 'ask1')
-    ledger.giveUp()
+    ledger.narrowSearch()
     expect(list(ledger, 'ask0 say2')).toEqual([])
     expect(list(ledger, 'ask0 ask7 say3')).toEqual(['say3'])
   })
@@ -497,7 +501,7 @@ describe('what was sent, and the lists', () => {
     stream(ledger, 'say1 say2')
     list(ledger, 'say1')
     for (const isLost of [true, false]) {
-      ledger.giveUp()
+      ledger.narrowSearch()
       expect(ledger.isLost).toBe(isLost)
     }
     expect(list(ledger, 'say1')).toEqual(['say1', 'say2'])
@@ -550,7 +554,7 @@ test('what was sent is undone until each of it was shown, and has had its turn',
 
 test('if nothing was sent, and nothing has come, nothing is searched for, doubted or shown', () => {
   const ledger = new SeenEvents()
-  ledger.giveUp()
+  ledger.narrowSearch()
   const { isSearching, isUndone, isLost, seeksIds } = ledger
   expect([seeksIds, isSearching, isUndone, isLost]).toEqual(Array(4).fill(false))
   expect(stream(ledger, 'ask1')).toEqual(['ask1'])
@@ -564,7 +568,7 @@ test.each<[string, object, object]>([
   ['another description', { description: 'a' }, { description: 'b' }],
   ['another text', { content: 'a' }, { content: 'b' }],
 ])('%s is another content, and a field that the service adds is not', (_, one, other) => {
-  const of = (more: object) => contentOf({ ...toEvent('ask1'), ...more })
+  const of = (more: object) => getContent({ ...toEvent('ask1'), ...more })
   expect(of(one)).not.toBe(of(other))
   expect(of({ ...one, by: 'service' })).toBe(of(one))
 })
@@ -612,7 +616,7 @@ describe('a session at work: each state and what comes', () => {
     Object.entries(row).map(([input, turn]) => [state, input, turn] as [State, Kind, string]),
   )
   test.each(rows)('%s, %s: %s', (state, input, turn) => {
-    expect(describeTurn(step(states[state]('run1'), news[input], 0))).toBe(turn)
+    expect(describeTurn(stepFollowState(states[state]('run1'), news[input], 0))).toBe(turn)
   })
 })
 
@@ -633,41 +637,43 @@ describe('each state and what decides more', () => {
     ['current', 'an event at which the session stops', event('done1'), 'current: show done1'],
     ['current', 'an event without an id that says what another said', event('done'), 'current: show done'],
   ])('%s, %s: %s', (state, _, input, turn) => {
-    expect(describeTurn(step(states[state]('run1'), input, 0))).toBe(turn)
+    expect(describeTurn(stepFollowState(states[state]('run1'), input, 0))).toBe(turn)
   })
 
   test('searching, events of a stream that never pauses: the list is read in time all the same', () => {
-    const { state } = step(states.searching('run1'), event('say7'), 0)
-    expect(describeTurn(step(state, event('say8'), 60))).toBe('current: listen for 40')
-    expect(describeTurn(step(state, event('say8'), 100))).toBe('current: list')
+    const { state } = stepFollowState(states.searching('run1'), event('say7'), 0)
+    expect(describeTurn(stepFollowState(state, event('say8'), 60))).toBe('current: listen for 40')
+    expect(describeTurn(stepFollowState(state, event('say8'), 100))).toBe('current: list')
   })
 
   test('searching, what was sent was said under another id: after 3 s its content counts', () => {
-    const searched = step(states.searching('run1'), event('ask7'), 0)
-    const listed = step(searched.state, toList('run1 ask7'), 3_000)
-    const late = step(listed.state, { is: 'shown' }, 3_001)
+    const searched = stepFollowState(states.searching('run1'), event('ask7'), 0)
+    const listed = stepFollowState(searched.state, toList('run1 ask7'), 3_000)
+    const late = stepFollowState(listed.state, { is: 'shown' }, 3_001)
     expect(describeTurn(late)).toBe('current: list')
-    expect(describeTurn(step(late.state, toList('run1 ask7 say2'), 3_001))).toBe('current: show say2')
+    expect(describeTurn(stepFollowState(late.state, toList('run1 ask7 say2'), 3_001))).toBe(
+      'current: show say2',
+    )
   })
 
   test('searching, what was sent was not said by anybody: after 10 s what comes is news', () => {
-    const searched = step(states.searching('run1'), event('say7'), 0)
-    const byContent = step(searched.state, event('say8'), 3_001)
-    const late = step(byContent.state, event('say9'), 10_001)
+    const searched = stepFollowState(states.searching('run1'), event('say7'), 0)
+    const byContent = stepFollowState(searched.state, event('say8'), 3_001)
+    const late = stepFollowState(byContent.state, event('say9'), 10_001)
     expect(describeTurn(late)).toBe('current: list')
-    expect(describeTurn(step(late.state, toList('run1 say2'), 10_001))).toBe(
+    expect(describeTurn(stepFollowState(late.state, toList('run1 say2'), 10_001))).toBe(
       'current: show say2 say7 say8 say9',
     )
   })
 
   test('at the beginning nothing is shown of a list that is yet to come', () => {
-    const { state, effect } = begin(new SeenEvents(), false, [toEvent('ask1')])
+    const { state, effect } = startFollowing(new SeenEvents(), false, [toEvent('ask1')])
     expect(describeTurn({ state, effect })).toBe('current: show nothing')
   })
 
   test('an event without an id, again: the list shows whether it is another one', () => {
-    const { state } = step(states.current('run1'), event('done'), 0)
-    expect(describeTurn(step(state, event('done'), 0))).toBe('joining: listen for 200')
+    const { state } = stepFollowState(states.current('run1'), event('done'), 0)
+    expect(describeTurn(stepFollowState(state, event('done'), 0))).toBe('joining: listen for 200')
   })
 
   test.each<[State, string]>([
@@ -676,35 +682,39 @@ describe('each state and what decides more', () => {
     ['comparing', 'comparing: listen for 30000'],
     ['current', 'joining: listen for 250'],
   ])('%s, an event without an id, again: only a list can tell, which is looked at: %s', (state, turn) => {
-    expect(describeTurn(step(states[state]('run1 say'), event('say'), 0))).toBe(turn)
+    expect(describeTurn(stepFollowState(states[state]('run1 say'), event('say'), 0))).toBe(turn)
   })
 
   test('searching, the stream was cut: what the stream before it brought too early is left to the list', () => {
-    const early = step(states.searching('run1'), event('say7'), 0)
-    const opened = step(early.state, news.opened, 0)
-    const placed = step(opened.state, toList('run1 ask1'), 0)
+    const early = stepFollowState(states.searching('run1'), event('say7'), 0)
+    const opened = stepFollowState(early.state, news.opened, 0)
+    const placed = stepFollowState(opened.state, toList('run1 ask1'), 0)
     expect(describeTurn(placed)).toBe('joining: show nothing')
-    expect(describeTurn(step(placed.state, { is: 'shown' }, 0))).toBe('joining: listen for 250')
+    expect(describeTurn(stepFollowState(placed.state, { is: 'shown' }, 0))).toBe('joining: listen for 250')
   })
 
   test('searching, the stream was cut: what the next one brings too early is left to the list, too', () => {
-    const opened = step(states.searching('run1'), news.opened, 0)
-    const early = step(opened.state, event('done8'), 0)
-    const placed = step(early.state, toList('run1 ask1'), 0)
+    const opened = stepFollowState(states.searching('run1'), news.opened, 0)
+    const early = stepFollowState(opened.state, event('done8'), 0)
+    const placed = stepFollowState(early.state, toList('run1 ask1'), 0)
     expect(describeTurn(placed)).toBe('joining: show nothing')
-    expect(describeTurn(step(placed.state, toList('run1 ask1 say7 done8'), 0))).toBe(
+    expect(describeTurn(stepFollowState(placed.state, toList('run1 ask1 say7 done8'), 0))).toBe(
       'joining: show say7 done8',
     )
   })
 
   test('joining, what the list shows is not found for 10 s: the list is compared with the stream all the same', () => {
-    const cut = step(step(states.searching('run1'), event('ask1'), 0).state, news.opened, 0)
-    const held = step(cut.state, toList('run1 say1'), 0)
-    const searching = step(held.state, { is: 'shown' }, 0)
+    const cut = stepFollowState(
+      stepFollowState(states.searching('run1'), event('ask1'), 0).state,
+      news.opened,
+      0,
+    )
+    const held = stepFollowState(cut.state, toList('run1 say1'), 0)
+    const searching = stepFollowState(held.state, { is: 'shown' }, 0)
     expect(describeTurn(searching)).toBe('joining: listen for 250')
-    const late = step(searching.state, event('piece'), 10_001)
+    const late = stepFollowState(searching.state, event('piece'), 10_001)
     expect(describeTurn(late)).toBe('joining: list')
-    expect(describeTurn(step(late.state, toList('run1 say1'), 10_001))).toBe('joining: show say1')
+    expect(describeTurn(stepFollowState(late.state, toList('run1 say1'), 10_001))).toBe('joining: show say1')
   })
 })
 
@@ -715,12 +725,14 @@ describe('a session that has stopped: each state and what comes', () => {
     '%s, %s: the end',
     (state, input) => {
       const before = states[state]('done1')
-      expect(describeTurn(step(before, news[input], 0))).toBe(`${state}: end`)
+      expect(describeTurn(stepFollowState(before, news[input], 0))).toBe(`${state}: end`)
     },
   )
 
   test.each(['joining', 'current'] as const)('%s, shown: the stream is listened to for a moment', (state) => {
-    expect(describeTurn(step(states[state]('done1'), { is: 'shown' }, 0))).toBe(`${state}: listen for 200`)
+    expect(describeTurn(stepFollowState(states[state]('done1'), { is: 'shown' }, 0))).toBe(
+      `${state}: listen for 200`,
+    )
   })
 
   test.each<[State, number, string]>([
@@ -729,21 +741,21 @@ describe('a session that has stopped: each state and what comes', () => {
     ['current', 30_000, 'current: ask, then list'],
     ['current', 500, 'current: list'],
   ])('%s, the agent spoke, and nothing came for %i: %s', (state, of, turn) => {
-    expect(describeTurn(step(states[state]('run1 say0'), { is: 'silence', of }, 0))).toBe(turn)
+    expect(describeTurn(stepFollowState(states[state]('run1 say0'), { is: 'silence', of }, 0))).toBe(turn)
   })
 
   test('searching: not before what was sent is shown', () => {
-    expect(describeTurn(step(states.searching('done1'), news.silence, 0))).toBe('current: list')
+    expect(describeTurn(stepFollowState(states.searching('done1'), news.silence, 0))).toBe('current: list')
   })
 
   test('a stream that was cut is listened to for a quarter of a second, then for longer each time', () => {
-    let turn = step(states.current('run1'), news.opened, 0)
+    let turn = stepFollowState(states.current('run1'), news.opened, 0)
     const pauses: string[] = []
     for (let look = 0; look < 4; look++) {
-      const shown = step(turn.state, toList('run1 say1'), 0)
-      turn = step(shown.state, { is: 'shown' }, 0)
+      const shown = stepFollowState(turn.state, toList('run1 say1'), 0)
+      turn = stepFollowState(shown.state, { is: 'shown' }, 0)
       pauses.push(describeTurn(turn))
-      turn = step(turn.state, news.silence, 0)
+      turn = stepFollowState(turn.state, news.silence, 0)
     }
     expect(pauses).toEqual([250, 500, 1000, 2000].map((pause) => `joining: listen for ${pause}`))
   })

@@ -101,14 +101,14 @@ describe('before anything is done', () => {
   test('an interrupt that the stream has brought counts, though nobody has asked for more news', async () => {
     const { bring, follower } = await openWaiting()
     bring({ id: 'i', type: 'user.interrupt' }, { id: 'd', type: 'session.status_idle', stop_reason: null })
-    await follower.fresh()
+    await follower.refresh()
     expect(follower.state.stop).toEqual({ kind: 'done', reason: 'no reason given' })
   })
 
   test('an answer that the stream has brought counts, and is brought later as news', async () => {
     const { bring, follower, news } = await openWaiting()
     bring({ id: 'c', type: 'user.tool_confirmation', tool_use_id: 't2', result: 'deny' })
-    await follower.fresh()
+    await follower.refresh()
     expect(follower.state.pending).toEqual(['t1'])
     expect(follower.state.answerTo('t2')?.isReply).toBe(true)
     const { value } = await news.next()
@@ -118,7 +118,7 @@ describe('before anything is done', () => {
   test('no list is read if the last one is not older than a second', async () => {
     const { reads, follower } = await openWaiting()
     const before = reads.lists
-    await follower.fresh()
+    await follower.refresh()
     expect(reads.lists).toBe(before)
   })
 
@@ -132,7 +132,7 @@ describe('before anything is done', () => {
       use('t3'),
       waits('w2', 't1', 't3'),
     ]
-    await follower.fresh()
+    await follower.refresh()
     expect(follower.state.pending).toEqual(['t1', 't3'])
     expect(follower.state.toolUse('t1')?.isContradicted).toBe(true)
     expect(follower.state.toolUse('t3')?.name).toBe('bash')
@@ -140,7 +140,7 @@ describe('before anything is done', () => {
     expect(value?.map(({ event }: { event: Event }) => event.id)).toEqual(['r', 't3', 'w2'])
     await clock.wait(1001)
     list.events.push({ id: 'end', type: 'session.status_terminated' })
-    await follower.fresh()
+    await follower.refresh()
     expect(follower.state.stop?.kind).toBe('ended')
   })
 
@@ -148,7 +148,7 @@ describe('before anything is done', () => {
     const { clock, list, follower } = await openWaiting()
     await clock.wait(1001)
     list.fails = true
-    await expect(follower.fresh()).rejects.toThrow('the list is away')
+    await expect(follower.refresh()).rejects.toThrow('the list is away')
   })
 
   test('a wall clock that is set back does not make a list young', async () => {
@@ -157,7 +157,7 @@ describe('before anything is done', () => {
     const now = clock.now()
     clock.now = () => now - 3_600_000
     const before = reads.lists
-    await follower.fresh()
+    await follower.refresh()
     expect(reads.lists).toBe(before + 1)
   })
 })

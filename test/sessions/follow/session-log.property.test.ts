@@ -95,7 +95,7 @@ const describeState = (state: SessionState) => ({
   pending: state.pending,
   unlisted: state.unlisted,
   lastStop: state.lastStop,
-  over: uses.map((id) => state.whyOver(id)),
+  over: uses.map((id) => state.whyClosed(id)),
   needs: uses.map((id) => [state.toolUse(id)?.wantsResult ?? false, state.toolUse(id)?.permission]),
   showsRests: state.showsRests,
 })

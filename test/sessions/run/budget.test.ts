@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type BoundFlags, Budget, hasBounds } from '../../../src/sessions/running/budget.ts'
+import { Budget, hasLimits, type LimitFlags } from '../../../src/sessions/running/budget.ts'
 import { readUsage } from '../../../src/wire/sessions/usage.ts'
 
 type Value = Record<string, unknown>
@@ -301,13 +301,13 @@ describe('what a run has used at least', () => {
 })
 
 describe('the bounds of a run', () => {
-  const budgetOf = (flags: BoundFlags, now: object[]) => {
+  const budgetOf = (flags: LimitFlags, now: object[]) => {
     const budget = new Budget(flags)
     for (const event of now) budget.add(event as never)
     return budget
   }
 
-  test.each<[flags: BoundFlags, now: object[], why: string | undefined]>([
+  test.each<[flags: LimitFlags, now: object[], why: string | undefined]>([
     [{}, [told(9, 9, '900')], undefined],
     [{ maxTotalTokens: 18 }, [], undefined],
     [{ maxTotalTokens: 19 }, [told(9, 9)], undefined],
@@ -331,7 +331,7 @@ describe('the bounds of a run', () => {
     expect(budgetOf(flags, now).exceeded()).toBe(why)
   })
 
-  test.each<[flags: BoundFlags, now: object[], lack: string | undefined]>([
+  test.each<[flags: LimitFlags, now: object[], lack: string | undefined]>([
     [{}, [says], undefined],
     [{ maxTotalTokens: 1 }, [], undefined],
     [
@@ -360,7 +360,7 @@ describe('the bounds of a run', () => {
     expect(budget.lack).toBe(undefined)
   })
 
-  test.each<[flags: BoundFlags, now: object[], rounding: string | undefined]>([
+  test.each<[flags: LimitFlags, now: object[], rounding: string | undefined]>([
     [{ maxCost: '1.509' }, [told(9, 9, '1')], '--max-cost 1.509 counts as $1.50'],
     [{ maxCost: '1.50' }, [told(9, 9, '1')], undefined],
     [{ maxCost: '1.509' }, [told(9, 9)], undefined],
@@ -369,11 +369,11 @@ describe('the bounds of a run', () => {
     expect(budgetOf(flags, now).rounding).toBe(rounding)
   })
 
-  test.each<[BoundFlags, boolean]>([
+  test.each<[LimitFlags, boolean]>([
     [{}, false],
     [{ maxCost: '1' }, true],
     [{ maxTotalTokens: 1 }, true],
   ])('%j: bounded %s', (flags, isBounded) => {
-    expect(hasBounds(flags)).toBe(isBounded)
+    expect(hasLimits(flags)).toBe(isBounded)
   })
 })

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { createRule, type Decision, type Rule } from '../../../src/sessions/policy/policy.ts'
 import {
-  carrierOf,
-  deciderOf,
+  describeDecider,
   describeJudgement,
   describeUse,
+  findExecutor,
   judge,
   readUse,
   type Use,
@@ -124,7 +124,7 @@ test.each<[type: string, name: string, permission: string | undefined, carrier: 
   '%s of the tool %s, which the service decides as %s, is carried out by: %s',
   (type, name, permission, carrier) => {
     const use = read(`"name":"${name}","evaluated_permission":${JSON.stringify(permission ?? null)}`, type)
-    expect(carrierOf(use, new Map([['x', 'echo']]))).toBe(carrier)
+    expect(findExecutor(use, new Map([['x', 'echo']]))).toBe(carrier)
   },
 )
 
@@ -135,7 +135,7 @@ test('a person is told what was decided, by whom and why, and of a long input it
   )
   expect(describeJudgement({ use, decision: 'allow', by: 'person' })).toBe('allow bash {"a":1} u1 (you)')
   const others = ['default', 'tool'] as const
-  expect(others.map((by) => deciderOf({ use, decision: 'ask', by }))).toEqual(['default', '--tool'])
+  expect(others.map((by) => describeDecider({ use, decision: 'ask', by }))).toEqual(['default', '--tool'])
   const longest = `"${'x'.repeat(398)}"`
   expect(describeUse(read(`"name":"bash","input":${longest}`))).toBe(`bash ${longest} u1`)
   expect(describeUse(read(`"name":"bash","input":"x${longest.slice(1)}`))).toBe(

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
-  dutyOf,
+  getNextStep,
   type JournalLine,
-  look,
+  type ListEvidence,
   type Reply,
-  resume,
-  type Shown,
-  step,
+  resumeReply,
+  settleByList,
+  stepReply,
 } from '../../../src/sessions/running/replying.ts'
 import { often } from '../../harness/often.ts'
 
@@ -43,7 +43,7 @@ function createService({ ahead, isHiding }: Kind) {
     get taken() {
       return log.filter(({ is }) => is === 'reply').length
     },
-    list(until: number): Shown {
+    list(until: number): ListEvidence {
       const shown = log.filter(({ at }) => at <= until)
       const rests = shown.flatMap((entry) => (entry.is === 'rest' ? [entry] : []))
       return {
@@ -92,13 +92,13 @@ test('a reply is taken once, wherever runs are killed, requests are lost and lis
       let seen = service.list(now)
       const write = (line: JournalLine) => {
         journal.push(line)
-        reply = step(reply, line)
+        reply = stepReply(reply, line)
       }
       /** A new run reads the journal, and a list. */
       const begin = (behind: number) => {
         seen = service.list(now - behind)
         const start: Reply = { is: 'deciding' }
-        reply = resume(journal.reduce(step, start), seen.rests)
+        reply = resumeReply(journal.reduce(stepReply, start), seen.rests)
       }
       for (const each of doings) {
         now++
@@ -108,11 +108,12 @@ test('a reply is taken once, wherever runs are killed, requests are lost and lis
         if (each.do === 'kill') begin(late(each.lag))
         if (each.do === 'look' && reply.is === 'in-doubt') {
           const list = service.list(now - late(each.lag))
-          reply = look(reply, list, now)
+          reply = settleByList(reply, list, now)
           seen = { ...list, rests: new Set([...seen.rests, ...list.rests]) }
         }
         // Only what a rest lists is answered.
-        const isDue = ['decide', 'post'].includes(dutyOf(reply) ?? '') && seen.isListed && !seen.isAnswered
+        const isDue =
+          ['decide', 'post'].includes(getNextStep(reply) ?? '') && seen.isListed && !seen.isAnswered
         if (each.do !== 'reply' || !isDue) continue
         const last = [...seen.rests].at(-1)
         write({ event: 'sent', sent: { at: now, rests: new Set(last === undefined ? [] : [last]) } })

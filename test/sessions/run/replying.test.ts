@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest'
 import { deliveryStates, isCertainlyUnaccepted } from '../../../src/delivery-state.ts'
 import {
   type Doubt,
-  dutyOf,
+  getNextStep,
   type JournalLine,
-  look,
+  type ListEvidence,
   type Reply,
-  resume,
-  type Shown,
-  step,
+  resumeReply,
+  settleByList,
+  stepReply,
 } from '../../../src/sessions/running/replying.ts'
 
 const result = { text: 'out', isError: false }
@@ -121,9 +121,9 @@ describe('a line of the journal', () => {
       },
     ],
   ])('%s', (line, after) => {
-    expect(Object.fromEntries(names.map((name) => [name, nameOf(step(states[name], lines[line]))]))).toEqual(
-      after,
-    )
+    expect(
+      Object.fromEntries(names.map((name) => [name, nameOf(stepReply(states[name], lines[line]))])),
+    ).toEqual(after)
   })
 })
 
@@ -133,7 +133,7 @@ function all(name: string) {
 
 test('a run that goes on takes up each state', () => {
   const rests = new Set(['r1', 'r2'])
-  expect(Object.fromEntries(names.map((name) => [name, resume(states[name], rests)]))).toEqual({
+  expect(Object.fromEntries(names.map((name) => [name, resumeReply(states[name], rests)]))).toEqual({
     deciding: { is: 'deciding' },
     left: { is: 'deciding' },
     working: { is: 'ready', result: interrupted },
@@ -147,7 +147,7 @@ test('a run that goes on takes up each state', () => {
 })
 
 test('something is due only for what was decided by nobody, has a result, or is in doubt', () => {
-  expect(Object.fromEntries(names.map((name) => [name, dutyOf(states[name])]))).toEqual({
+  expect(Object.fromEntries(names.map((name) => [name, getNextStep(states[name])]))).toEqual({
     deciding: 'decide',
     left: undefined,
     working: undefined,
@@ -164,7 +164,7 @@ describe('a list, for a reply in doubt', () => {
   const second = 1000
   const before = new Set(['r1', 'r2'])
   const doubt: Doubt = { is: 'in-doubt', sent, before }
-  const shown = (more: Partial<Shown>): Shown => ({
+  const shown = (more: Partial<ListEvidence>): ListEvidence => ({
     isAnswered: false,
     isListed: true,
     showsClients: false,
@@ -175,7 +175,7 @@ describe('a list, for a reply in doubt', () => {
   const known = { rests: before }
   const soon = sent.at + second
 
-  test.each<[string, Partial<Doubt>, Partial<Shown>, number, string]>([
+  test.each<[string, Partial<Doubt>, Partial<ListEvidence>, number, string]>([
     ['shows an answer', {}, { isAnswered: true }, soon, 'settled'],
     ['shows an answer, and no newer rest', {}, { ...known, isAnswered: true }, soon, 'settled'],
     ['shows no rest', { askedSince: 0 }, { rests: new Set() }, soon, 'in-doubt'],
@@ -265,19 +265,19 @@ describe('a list, for a reply in doubt', () => {
       'in-doubt',
     ],
   ])('that %s', (_, more, list, now, after) => {
-    expect(nameOf(look({ ...doubt, ...more }, shown(list), now))).toBe(after)
+    expect(nameOf(settleByList({ ...doubt, ...more }, shown(list), now))).toBe(after)
   })
 
   test('does not tell whether a rest came after a reply of which nobody knows when it was sent', () => {
-    const unknown = resume(step(states.deciding, lines.unknown), before) as Doubt
+    const unknown = resumeReply(stepReply(states.deciding, lines.unknown), before) as Doubt
     const late = { ...known, restedAt: Number.MAX_SAFE_INTEGER }
-    expect(look(unknown, shown(late), Number.MAX_SAFE_INTEGER).is).toBe('in-doubt')
-    expect(look(unknown, shown({ isListed: false }), soon).is).toBe('settled')
+    expect(settleByList(unknown, shown(late), Number.MAX_SAFE_INTEGER).is).toBe('in-doubt')
+    expect(settleByList(unknown, shown({ isListed: false }), soon).is).toBe('settled')
   })
 
   test('takes the time from which it waits for it anew, and the rests of the first list', () => {
-    expect(look(doubt, shown({}), soon)).toMatchObject({ askedSince: soon })
-    expect(look({ ...doubt, before: undefined }, shown({}), soon)).toMatchObject({
+    expect(settleByList(doubt, shown({}), soon)).toMatchObject({ askedSince: soon })
+    expect(settleByList({ ...doubt, before: undefined }, shown({}), soon)).toMatchObject({
       before: new Set(['r1', 'r2', 'r3']),
     })
   })

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import {
   findTask,
-  hashOf,
+  getFingerprints,
+  hashTask,
   type JournalTask,
-  Known,
-  marksOf,
+  ListSnapshot,
   stepTask,
   TaskCounter,
 } from '../../../src/sessions/running/task.ts'
@@ -67,7 +67,7 @@ describe('a search for a task', () => {
     ['accepted', undefined, 0, [other], false],
     ['accepted', undefined, 0, [said2], true],
   ])('%s, after %s, with %i like it before: %j', async (is, last, alike, events, isShown) => {
-    const known = { alike, last, marks: marksOf([task]) }
+    const known = { alike, last, marks: getFingerprints([task]) }
     for (const given of [[task], undefined]) {
       const found = await findTask(listOf(events), { hash: 'a', is, known }, given)
       expect(found !== undefined).toBe(isShown)
@@ -76,17 +76,17 @@ describe('a search for a task', () => {
 })
 
 test('a task is known by its bytes, and its events by what they say', () => {
-  expect(hashOf(Buffer.from('go'))).toMatch(/^[0-9a-f]{32}$/)
-  expect(hashOf(Buffer.from('go'))).not.toBe(hashOf(Buffer.from('go ')))
-  const [first, ...others] = marksOf([said('a'), { ...said('a'), id: 'e1' }, said('b')])
+  expect(hashTask(Buffer.from('go'))).toMatch(/^[0-9a-f]{32}$/)
+  expect(hashTask(Buffer.from('go'))).not.toBe(hashTask(Buffer.from('go ')))
+  const [first, ...others] = getFingerprints([said('a'), { ...said('a'), id: 'e1' }, said('b')])
   expect(first).toMatch(/^user\.message [0-9a-f]{32}$/)
   expect(others).toHaveLength(1)
 })
 
 test('a list is counted for what says the same, and the last of its ids', async () => {
   const task = [said('a'), said('b')]
-  const counter = new TaskCounter(marksOf(task))
-  const none = { alike: 0, last: undefined, marks: marksOf(task) }
+  const counter = new TaskCounter(getFingerprints(task))
+  const none = { alike: 0, last: undefined, marks: getFingerprints(task) }
   expect(counter.known).toEqual(none)
   const item = (event: SessionEvent) => ({ event, text: '' })
   for (const event of [said('a'), said('c'), { ...said('b'), type: 'system.message' }])
@@ -116,5 +116,5 @@ test.each<[known: unknown, isKnown: boolean]>([
   [{ alike: 1, marks: 'm' }, false],
   [{ alike: 1, marks: [5] }, false],
 ])('%j is what was known: %j', (known, isKnown) => {
-  expect(Known().safeParse(known).success).toBe(isKnown)
+  expect(ListSnapshot().safeParse(known).success).toBe(isKnown)
 })

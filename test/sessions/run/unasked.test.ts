@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest'
-import { findUnasked, type Judgement, type NotRun } from '../../../src/sessions/running/judgement.ts'
+import {
+  findUnapprovedToolUses,
+  type Judgement,
+  type NotRun,
+} from '../../../src/sessions/running/judgement.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 
 /** Says how many of its entries were walked over. */
@@ -26,7 +30,7 @@ const rest = (ids: string[]) =>
 /** What is found in events, one after the other. */
 async function findEach(denied: NotRun, items: readonly EventItem[]): Promise<Judgement[]> {
   const judgements: Judgement[] = []
-  for (const item of items) judgements.push(...(await findUnasked(denied, item, rules)))
+  for (const item of items) judgements.push(...(await findUnapprovedToolUses(denied, item, rules)))
   return judgements
 }
 
@@ -35,7 +39,7 @@ const result = (id: string) => itemOf({ type: 'agent.tool_result', tool_use_id: 
 test('a denied tool use is found by its result, and one that the service allowed by a rest too', async () => {
   const denied = { allowed: new Counted(), others: new Counted() }
   const found = async (item: ReturnType<typeof itemOf>) =>
-    (await findUnasked(denied, item, rules)).map(({ use }) => use.id)
+    (await findUnapprovedToolUses(denied, item, rules)).map(({ use }) => use.id)
   for (const id of ['a1', 'a2', 'a3']) expect(await found(use(id, 'allow'))).toEqual([])
   for (const id of ['b1', 'b2']) expect(await found(use(id, 'ask'))).toEqual([])
   expect(await found(result('a2'))).toEqual(['a2'])
@@ -47,10 +51,11 @@ test('a denied tool use is found by its result, and one that the service allowed
 
 test('events do not walk over all that was denied', async () => {
   const denied = { allowed: new Counted(), others: new Counted() }
-  for (let n = 0; n < 100; n++) await findUnasked(denied, use(`u${n}`, n % 2 ? 'allow' : 'ask'), rules)
+  for (let n = 0; n < 100; n++)
+    await findUnapprovedToolUses(denied, use(`u${n}`, n % 2 ? 'allow' : 'ask'), rules)
   for (let n = 0; n < 100; n++) {
-    await findUnasked(denied, itemOf({ type: 'agent.message' }), rules)
-    await findUnasked(denied, result(`u${n}`), rules)
+    await findUnapprovedToolUses(denied, itemOf({ type: 'agent.message' }), rules)
+    await findUnapprovedToolUses(denied, result(`u${n}`), rules)
   }
   expect([denied.allowed.size, denied.others.size]).toEqual([0, 0])
   expect([denied.allowed.walked, denied.others.walked]).toEqual([0, 0])
@@ -105,6 +110,7 @@ test('Y91: of one without an id no other event says that it ran', async () => {
 test('one that the policy allows is not looked for', async () => {
   const denied = { allowed: new Map(), others: new Map() }
   const allowing = { ...rules, policy: { rules: [], fallback: { decision: 'allow' } } } as const
-  for (const item of [use('u1', 'allow'), use('u2', 'ask')]) await findUnasked(denied, item, allowing)
+  for (const item of [use('u1', 'allow'), use('u2', 'ask')])
+    await findUnapprovedToolUses(denied, item, allowing)
   expect([denied.allowed.size, denied.others.size]).toEqual([0, 0])
 })

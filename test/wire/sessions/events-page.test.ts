@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest'
 import { CliError, type FailureKind } from '../../../src/errors.ts'
-import { isToldForGood, readEventItem, readEventsPage } from '../../../src/wire/sessions/events-page.ts'
+import {
+  isPermanentServiceError,
+  readEventItem,
+  readEventsPage,
+} from '../../../src/wire/sessions/events-page.ts'
 
 function failureOf(read: () => unknown): CliError | undefined {
   try {
@@ -106,5 +110,5 @@ test.each<[kind: FailureKind, status: number | undefined, isPermanent: boolean |
   ['response', 200, true, false],
 ])('a failure of kind %s with status %s is permanent (%s), reported as final: %j', (...row) => {
   const [kind, status, isPermanent, is] = row
-  expect(isToldForGood(new CliError(kind, 'x', { status, isPermanent }))).toBe(is)
+  expect(isPermanentServiceError(new CliError(kind, 'x', { status, isPermanent }))).toBe(is)
 })

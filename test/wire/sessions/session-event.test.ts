@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import {
   describeContent,
   EventsReceipt,
-  isPiece,
-  isStop,
+  isPreview,
   readStopDetails,
   readStopReason,
   readText,
   SessionEvent,
+  stopsSession,
 } from '../../../src/wire/sessions/session-event.ts'
 
 const event = (fields: object): SessionEvent => SessionEvent.parse({ type: 'x', ...fields })
@@ -111,8 +111,8 @@ test.each<[content: unknown, text: string, cell: string]>([
 })
 
 test.each(['event_start', 'event_delta'])('%s without an id is a text delta', (type) => {
-  expect(isPiece(event({ type }))).toBe(true)
-  expect(isPiece(event({ type, id: 'i' }))).toBe(false)
+  expect(isPreview(event({ type }))).toBe(true)
+  expect(isPreview(event({ type, id: 'i' }))).toBe(false)
 })
 
 test.each([
@@ -124,6 +124,6 @@ test.each([
   ['x_session.deleted', false],
   ['agent.message', false],
 ])('%s is a stop: %j', (type, is) => {
-  expect(isStop(event({ type }))).toBe(is)
-  expect(isPiece(event({ type }))).toBe(false)
+  expect(stopsSession(event({ type }))).toBe(is)
+  expect(isPreview(event({ type }))).toBe(false)
 })

@@ -3,11 +3,11 @@ import { CliError } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import { createPrompter, InputEnded, type Prompter } from '../../io/question.ts'
 import { DenyMessage, longestDenyMessage } from '../../wire/sessions/send-events.ts'
-import { briefly, columnsOf } from '../plain-name.ts'
+import { estimateColumns, formatBriefName } from '../plain-name.ts'
 import { showToolUse } from './shown-use.ts'
 
 /** A tool use that a person must decide about. */
-export interface AskedUse {
+export interface PromptedUse {
   id: string
   name: string
   /** Source text of the whole event. */
@@ -16,7 +16,7 @@ export interface AskedUse {
   why?: string | undefined
 }
 
-interface ShownUse extends AskedUse {
+interface ShownUse extends PromptedUse {
   /** The rows that show all of it. */
   rows: string
 }
@@ -28,11 +28,11 @@ export interface Verdict {
 }
 
 /** Returns whether a person can be prompted. */
-export const canAsk = ({ input, host }: Context): boolean =>
+export const canPrompt = ({ input, host }: Context): boolean =>
   input.stdinKind === 'terminal' && host.stderr.isTerminal
 
 /** Prompts a person about tool uses and shows each of them completely. */
-export class Asker {
+export class ConfirmationPrompt {
   readonly #context: Context
   /** Command that shows the session. */
   readonly #look: string
@@ -54,7 +54,7 @@ export class Asker {
    * withdrawn, cannot be shown completely, or comes after q or the end of the input (Ctrl-D). If a signal
    * ends the run, the message says that the decisions are lost.
    */
-  async ask(uses: readonly AskedUse[]): Promise<ReadonlyMap<string, Verdict>> {
+  async ask(uses: readonly PromptedUse[]): Promise<ReadonlyMap<string, Verdict>> {
     const verdicts = new Map<string, Verdict>()
     this.#verdicts = verdicts
     this.#withdrawn.clear()
@@ -94,7 +94,7 @@ export class Asker {
     this.#questioner?.close()
   }
 
-  #show(use: AskedUse): ShownUse | undefined {
+  #show(use: PromptedUse): ShownUse | undefined {
     try {
       return { ...use, rows: showToolUse(use.id, use.text, this.#columns) }
     } catch (error) {
@@ -119,7 +119,7 @@ export class Asker {
     }
   }
 
-  async #ask(use: AskedUse): Promise<Verdict | 'open' | 'quit'> {
+  async #ask(use: PromptedUse): Promise<Verdict | 'open' | 'quit'> {
     const { host, cleanups, style } = this.#context
     this.#questioner ??= createPrompter({ ...host, cleanups })
     const end = new AbortController()
@@ -183,10 +183,10 @@ function readVerdict(typed: string): Verdict | 'open' | 'quit' | 'too long' | un
  * Returns the name of a tool use in its question. The name is short, because a wrapped row would begin with
  * the service's text.
  */
-function nameBriefly({ id, name }: AskedUse, columns: number): string {
+function nameBriefly({ id, name }: PromptedUse, columns: number): string {
   const room = columns - `  allow  ()? ${keys} yes`.length
   // Both names need space for one character and the ellipsis.
   if (room < 8) return 'it'
-  const shownId = briefly(id, room >> 1)
-  return `${briefly(name, room - columnsOf(shownId))} (${shownId})`
+  const shownId = formatBriefName(id, room >> 1)
+  return `${formatBriefName(name, room - estimateColumns(shownId))} (${shownId})`
 }
