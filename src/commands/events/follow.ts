@@ -48,7 +48,7 @@ export default {
           ? `the session is idle; to follow it again: ${sessionCommand(context, 'follow', session)}`
           : describeUnfollowed(context, session),
       )
-      await followAndPrint(context, follower, { session, ids, markdown, followsForever: stays })
+      await followAndPrint(context, follower, { session, ids, markdown, followsForever })
     } finally {
       follower?.close()
     }
