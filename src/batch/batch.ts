@@ -9,18 +9,18 @@ import {
   type BatchSource,
   type LineCall,
   openSource,
-  type Prepare,
+  type PrepareLine,
   readInput,
   type Tally,
 } from './input.ts'
 import { Ledger } from './ledger.ts'
 import { type BatchContext, BatchReport, withStatusLine } from './report.ts'
-import { Earlier, openResults, type ResultReader, type ResultsFile } from './results-file.ts'
+import { EarlierResults, openResults, type ResultReader, type ResultsFile } from './results-file.ts'
 import { BatchRun, type Outcome } from './run.ts'
 
 /** The work of a batch: how a line becomes a request. */
 export interface LineWork extends ResultReader {
-  prepare: Prepare
+  prepare: PrepareLine
   /** Prints the request in one line. */
   preview(call: LineCall): Promise<void>
   retry: Omit<RetryPolicy, 'deadline'>
@@ -29,7 +29,7 @@ export interface LineWork extends ResultReader {
 const defaultConcurrency = 8
 
 /** Asks every line of a file, several at a time, and prints a result for each. Throws a `CliError`. */
-export async function answerBatch(
+export async function runBatch(
   outer: Context,
   options: BatchOptions,
   readWork: (context: Context, settings: ResolvedSettings) => Promise<LineWork>,
@@ -75,7 +75,7 @@ async function answer(
   { options, work, source, onResultsOpened }: Batch,
 ): Promise<void> {
   const { timers, limit, calls } = context
-  const { concurrency = defaultConcurrency, maxTotalTokens: mostTokens = Infinity, maxFailed } = options
+  const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   const ledger = new Ledger()
   // The ledger has to know what is done. A new file is removed again if the input is not good.
   const results =
@@ -85,27 +85,27 @@ async function answer(
   if (results) onResultsOpened(results)
   const input = await readInput(source, work.prepare, ledger, options.share)
   const { tally } = input
-  const { tokens: earlierTokens, isPartial } = results?.earlier ?? new Earlier()
+  const { tokens: earlierTokens, isPartial } = results?.earlier ?? new EarlierResults()
   Object.assign(tally, { tokens: earlierTokens, earlierTokens, isPartial })
   const report = new BatchReport(context, tally, results !== undefined)
   calls.isResumed = () => options.resume === true
   const limits = {
     concurrency,
     retry: { ...work.retry, deadline: limit.deadline },
-    mostTokens,
-    mostFailed: () => maxFailed?.most(tally.total) ?? Infinity,
+    maxTokens,
+    getMaxFailed: () => maxFailed?.getMaxFailed(tally.total) ?? Infinity,
   }
   const run = new BatchRun(input, { limits, timers, report, results })
-  const endInterrupt = takeInterrupt(context, run)
+  const endInterrupt = handleInterrupt(context, run)
   const outcome = await run.toEnd().finally(() => report.end())
   await endInterrupt()
-  report.sum(outcome.stop)
+  report.printSummary(outcome.stop)
   throwFailure(outcome, options, tally, calls.sent)
   requireLine(context, input, source)
 }
 
 /** The first Ctrl-C begins nothing new, and the process dies by it once what was begun is finished. */
-function takeInterrupt({ host, note, cleanups }: BatchContext, run: BatchRun): () => Promise<void> {
+function handleInterrupt({ host, note, cleanups }: BatchContext, run: BatchRun): () => Promise<void> {
   let isInterrupted = false
   const interrupt = host.interceptInterrupt?.(() => {
     note('finishing what was begun; a second Ctrl-C ends at once')
@@ -147,7 +147,7 @@ function throwFailure(
     throw stop.with({ sent, retry: retryOf(goesOn ? { retry: 'later' } : stop.details) })
   }
   if (stop !== undefined) throw stop
-  if (!failure || failed <= (maxFailed?.most(total) ?? 0)) return
+  if (!failure || failed <= (maxFailed?.getMaxFailed(total) ?? 0)) return
   const counted = `${failed} of ${ok + failed + skipped} requests failed`
   const limit = maxFailed ? `, more than --max-failed ${maxFailed.text} allows` : ''
   const { index, error } = failure

@@ -20,13 +20,13 @@ export class DigestMap {
 
   /** 0 if there is none. */
   get(text: string): number {
-    return this.#words[find(this.#words, digestOf(text)) + 3] as number
+    return this.#words[findSlot(this.#words, computeDigest(text)) + 3] as number
   }
 
   /** Makes a new number of the one that is there, or of 0. Returns it. */
   update(text: string, change: (value: number) => number): number {
-    const digest = digestOf(text)
-    const place = find(this.#words, digest)
+    const digest = computeDigest(text)
+    const place = findSlot(this.#words, digest)
     const before = this.#words[place + 3] as number
     const value = change(before)
     this.#words.set(digest, place)
@@ -42,13 +42,13 @@ export class DigestMap {
     for (let from = 0; from < old.length; from += slotWords) {
       const [first = 0, second = 0, third = 0, value = 0] = old.subarray(from, from + slotWords)
       if (value !== 0)
-        this.#words.set([first, second, third, value], find(this.#words, [first, second, third]))
+        this.#words.set([first, second, third, value], findSlot(this.#words, [first, second, third]))
     }
   }
 }
 
 /** 96 bits: nobody can choose two texts with the same digest. */
-function digestOf(text: string): Digest {
+function computeDigest(text: string): Digest {
   // JSON escapes half a character. Read as UTF-8, each would be the same.
   const digest = hash('sha256', JSON.stringify(text))
   const wordAt = (place: number) => Number.parseInt(digest.slice(place, place + 8), 16)
@@ -56,7 +56,7 @@ function digestOf(text: string): Digest {
 }
 
 /** The start of the digest's slot, or of the free one that it would take. */
-function find(words: Uint32Array, [first, second, third]: Digest): number {
+function findSlot(words: Uint32Array, [first, second, third]: Digest): number {
   const slots = words.length / slotWords
   let place = (second % slots) * slotWords
   while (

@@ -17,7 +17,7 @@ interface MaxFailed {
   /** As the person wrote it. */
   text: string
   /** Of so many lines; Infinity if that depends on how many there are, which is not known yet. */
-  most(lines: number | undefined): number
+  getMaxFailed(lines: number | undefined): number
 }
 
 /** The flags of `--batch`, which `parley help batch` lists. */
@@ -64,6 +64,6 @@ function parseMaxFailed(value: string): MaxFailed {
   const most = Number(number)
   return {
     text: value,
-    most: (lines = Infinity) => (isPercentage && most > 0 ? Math.floor((lines * most) / 100) : most),
+    getMaxFailed: (lines = Infinity) => (isPercentage && most > 0 ? Math.floor((lines * most) / 100) : most),
   }
 }

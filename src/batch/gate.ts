@@ -9,13 +9,13 @@ export interface BatchLimits {
   /** When a single line is tried again, until the deadline (by the forward clock, or Infinity). */
   retry: RetryPolicy
   /** Stop starting requests after this many tokens; Infinity for no limit. */
-  mostTokens: number
+  maxTokens: number
   /** Stop starting requests once more lines have failed; Infinity for no limit. */
-  mostFailed(): number
+  getMaxFailed(): number
 }
 
 /** All that the next step of a batch depends on. */
-export interface State {
+export interface BatchState {
   gate: Gate
   /** Lines that wait to be asked again; they go before all others. */
   waiting: readonly BatchLine[]
@@ -29,7 +29,7 @@ export interface State {
   deadline: number
 }
 
-export type Step =
+export type BatchStep =
   | { do: 'ask'; line: BatchLine }
   /** Until this time (by the forward clock, or Infinity), or until anything under way has ended. */
   | { do: 'wait'; until: number }
@@ -40,34 +40,31 @@ export type Step =
   | { do: 'end' }
 
 /** Decides the next step of a batch. */
-export function decide(state: State, now: number): Step {
+export function decideNextStep(state: BatchState, now: number): BatchStep {
   const { gate, waiting, next, course, tally, limits, deadline } = state
   const isOver = course === 'finishing' || (waiting.length === 0 && next === 'none')
   if (isOver && gate.inFlight === 0) return { do: 'end' }
   if (now >= deadline) return { do: 'cut' }
-  if (!isOver && tally.failed > limits.mostFailed()) return { do: 'finish', because: undefined }
+  if (!isOver && tally.failed > limits.getMaxFailed()) return { do: 'finish', because: undefined }
   const line = chooseLine(state)
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }
   // With nothing left to ask, a limit that is reached is not a reason to stop: so this comes late.
-  if (tally.tokens >= limits.mostTokens) return { do: 'finish', because: limitReached(tally, limits) }
-  if (mayBegin(gate, now)) return { do: 'ask', line }
-  const isFull = gate.inFlight >= gate.places || gate.outage?.isTried
+  if (tally.tokens >= limits.maxTokens) return { do: 'finish', because: tokenLimitError(tally, limits) }
+  if (canStart(gate, now)) return { do: 'ask', line }
+  const isFull = gate.inFlight >= gate.slots || gate.outage?.isTried
   return { do: 'wait', until: isFull ? Infinity : gate.pause.until }
 }
 
 /** In an outage each line tries once before any tries twice: the failure may be that of one line alone. */
-function chooseLine({ gate, waiting, next }: State): BatchLine | undefined {
+function chooseLine({ gate, waiting, next }: BatchState): BatchLine | undefined {
   const [first] = waiting
   const fresh = typeof next === 'object' ? next : undefined
-  const hasTried = gate.outage !== undefined && first?.triedIn === gate.outage.number
+  const hasTried = gate.outage !== undefined && first?.trialOutage === gate.outage.number
   return hasTried ? (fresh ?? first) : (first ?? fresh)
 }
 
-export const limitReached = ({ tokens }: State['tally'], { mostTokens }: BatchLimits) =>
-  new CliError(
-    'stopped',
-    `the answers took ${tokensInWords(tokens)}, and --max-total-tokens is ${mostTokens}`,
-  )
+export const tokenLimitError = ({ tokens }: BatchState['tally'], { maxTokens }: BatchLimits) =>
+  new CliError('stopped', `the answers took ${tokensInWords(tokens)}, and --max-total-tokens is ${maxTokens}`)
 
 /**
  * What a failure does to a batch:
@@ -77,7 +74,7 @@ export const limitReached = ({ tokens }: State['tally'], { mostTokens }: BatchLi
  * - `all`: the line has failed, and every other one would;
  * - `not asked`: a setting is missing or wrong, so that neither this line nor any other can be asked.
  */
-export function effectOf(failure: CliError): 'refused' | 'outage' | 'line' | 'all' | 'not asked' {
+export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line' | 'all' | 'not asked' {
   const { kind, details } = failure
   // A bug may fail every answer, and each of them is paid for.
   if (kind === 'unexpected') return 'all'
@@ -94,16 +91,16 @@ export function effectOf(failure: CliError): 'refused' | 'outage' | 'line' | 'al
 export interface Gate {
   /** The most places there can be. */
   readonly concurrency: number
-  readonly places: number
+  readonly slots: number
   readonly inFlight: number
   /** Those to requests of this pause since the number of places last changed. */
   readonly answers: number
   /** The pause that is, or the last one that was. By the forward clock. */
   readonly pause: { readonly number: number; readonly from: number; readonly until: number }
   /** The pauses since the last success. Milliseconds. */
-  readonly barren: { readonly pauses: number; readonly time: number }
+  readonly failedPauses: { readonly pauses: number; readonly time: number }
   /** The lines that failed as in an outage, one after the other, by their numbers. */
-  readonly row: readonly number[]
+  readonly consecutiveFailures: readonly number[]
   readonly outage: Outage | undefined
 }
 
@@ -118,7 +115,7 @@ interface Outage {
 }
 
 /** A request that is over, and failed. */
-export interface Failed {
+export interface FailedRequest {
   error: CliError
   /** The number of its line. */
   index: number
@@ -130,50 +127,60 @@ export interface Failed {
   random: number
 }
 
-const longestPause = 3_600_000
-const longestBarren = 300_000
-const longestCaution = 60_000
-const fewestInRow = 4
-const trialWaits = { first: 1000, longest: 30_000 }
+const maxPauseMs = 3_600_000
+const maxFailedPausesMs = 300_000
+const maxCautionMs = 60_000
+const minOutageFailures = 4
+const trialBackoff = { first: 1000, longest: 30_000 }
 
 export const createGate = (concurrency: number): Gate => ({
   concurrency,
-  places: concurrency,
+  slots: concurrency,
   inFlight: 0,
   answers: 0,
   pause: { number: 0, from: 0, until: 0 },
-  barren: { pauses: 0, time: 0 },
-  row: [],
+  failedPauses: { pauses: 0, time: 0 },
+  consecutiveFailures: [],
   outage: undefined,
 })
 
-export const mayBegin = ({ inFlight, places, pause, outage }: Gate, now: number): boolean =>
-  inFlight < places && now >= pause.until && !outage?.isTried
+export const canStart = ({ inFlight, slots, pause, outage }: Gate, now: number): boolean =>
+  inFlight < slots && now >= pause.until && !outage?.isTried
 
 /** A request is begun. */
-export const begin = (gate: Gate): Gate => ({
+export const startLine = (gate: Gate): Gate => ({
   ...gate,
   inFlight: gate.inFlight + 1,
   outage: gate.outage && { ...gate.outage, trials: gate.outage.trials + 1, isTried: true },
 })
 
 /** A place is free again. */
-export const leave = (gate: Gate): Gate => ({ ...gate, inFlight: gate.inFlight - 1 })
+export const freeSlot = (gate: Gate): Gate => ({ ...gate, inFlight: gate.inFlight - 1 })
 
 /**
  * A request that is over was answered, well or not; its ticket is the pause after which it was begun. Places grow by one after
  * as many answers as there are places.
  */
-export function answer(gate: Gate, ticket: number, { isOk, now }: { isOk: boolean; now: number }): Gate {
-  const { places, concurrency, barren } = gate
+export function recordAnswer(
+  gate: Gate,
+  ticket: number,
+  { isOk, now }: { isOk: boolean; now: number },
+): Gate {
+  const { slots, concurrency, failedPauses } = gate
   const pause = gate.outage ? { ...gate.pause, until: Math.min(gate.pause.until, now) } : gate.pause
-  const next = { ...gate, pause, row: [], outage: undefined, barren: isOk ? { pauses: 0, time: 0 } : barren }
-  if (ticket !== pause.number || places === concurrency) return next
+  const next: Gate = {
+    ...gate,
+    pause,
+    consecutiveFailures: [],
+    outage: undefined,
+    failedPauses: isOk ? { pauses: 0, time: 0 } : failedPauses,
+  }
+  if (ticket !== pause.number || slots === concurrency) return next
   const answers = gate.answers + 1
   // A limiter lets a burst through after a pause. It does not mean that more places will do.
-  const isSteady = now - pause.until >= Math.min(pause.until - pause.from, longestCaution)
-  if (answers < places || !isSteady) return { ...next, answers }
-  return { ...next, answers: 0, places: places + 1 }
+  const isSteady = now - pause.until >= Math.min(pause.until - pause.from, maxCautionMs)
+  if (answers < slots || !isSteady) return { ...next, answers }
+  return { ...next, answers: 0, slots: slots + 1 }
 }
 
 /**
@@ -181,35 +188,35 @@ export function answer(gate: Gate, ticket: number, { isOk, now }: { isOk: boolea
  * makes a new pause and halves the places; others can only make it longer. Throws a `CliError` if waiting has no
  * end.
  */
-export function refuse(gate: Gate, ticket: number, refusal: Failed): Gate {
+export function recordRefusal(gate: Gate, ticket: number, refusal: FailedRequest): Gate {
   const { now, random } = refusal
-  const { pause, places, barren } = gate
-  const asked = askedFor(refusal)
+  const { pause, slots, failedPauses } = gate
+  const asked = getRetryAfterMs(refusal)
   // One that comes while a pause is still on was begun before it, or before it was made longer.
   const isNew = ticket === pause.number && now >= pause.until
-  requireEnd(refusal, asked, isNew ? barren.time : 0)
+  requireFiniteWait(refusal, asked, isNew ? failedPauses.time : 0)
   if (!isNew) {
     const until = Math.max(pause.until, now + asked)
-    const time = barren.time + until - Math.max(pause.until, now)
-    return { ...gate, pause: { ...pause, until }, barren: { ...barren, time } }
+    const time = failedPauses.time + until - Math.max(pause.until, now)
+    return { ...gate, pause: { ...pause, until }, failedPauses: { ...failedPauses, time } }
   }
-  const length = Math.max(asked, backoff({ first: 500, longest: 8000 }, barren.pauses, random))
+  const length = Math.max(asked, backoff({ first: 500, longest: 8000 }, failedPauses.pauses, random))
   return {
     ...gate,
-    places: Math.max(1, Math.floor(places / 2)),
+    slots: Math.max(1, Math.floor(slots / 2)),
     answers: 0,
-    row: [],
+    consecutiveFailures: [],
     outage: undefined,
-    ...newPause(gate, now, length, barren.pauses + 1),
+    ...newPause(gate, now, length, failedPauses.pauses + 1),
   }
 }
 
 /** Milliseconds. */
-const askedFor = ({ error }: Failed) => (error.details.retryAfter ?? 0) * 1000
+const getRetryAfterMs = ({ error }: FailedRequest) => (error.details.retryAfter ?? 0) * 1000
 
-const newPause = ({ pause, barren }: Gate, now: number, length: number, pauses: number) => ({
+const newPause = ({ pause, failedPauses }: Gate, now: number, length: number, pauses: number) => ({
   pause: { number: pause.number + 1, from: now, until: now + length },
-  barren: { pauses, time: barren.time + length },
+  failedPauses: { pauses, time: failedPauses.time + length },
 })
 
 /**
@@ -217,29 +224,32 @@ const newPause = ({ pause, barren }: Gate, now: number, length: number, pauses: 
  * outage begins: everybody pauses, and then one line tries, with a longer pause after each that fails. Throws a
  * `CliError` if waiting has no end.
  */
-export function fail(gate: Gate, ticket: number, failed: Failed): Gate {
+export function recordOutageFailure(gate: Gate, ticket: number, failed: FailedRequest): Gate {
   const { now, index } = failed
-  const row = gate.row.includes(index) ? gate.row : [...gate.row, index]
-  const { outage, pause, barren } = gate
-  const isOne = outage ? ticket === pause.number : row.length >= Math.max(fewestInRow, gate.places)
+  const { consecutiveFailures: earlier } = gate
+  const consecutiveFailures = earlier.includes(index) ? earlier : [...earlier, index]
+  const { outage, pause, failedPauses } = gate
+  const isDecisive = outage
+    ? ticket === pause.number
+    : consecutiveFailures.length >= Math.max(minOutageFailures, gate.slots)
   // Of an outage only the line that tries says something new.
-  if (!isOne) return outage ? gate : { ...gate, row }
-  const asked = askedFor(failed)
-  requireEnd(failed, asked, barren.time)
+  if (!isDecisive) return outage ? gate : { ...gate, consecutiveFailures }
+  const asked = getRetryAfterMs(failed)
+  requireFiniteWait(failed, asked, failedPauses.time)
   const trials = outage?.trials ?? 0
   return {
     ...gate,
-    row: [],
+    consecutiveFailures: [],
     outage: { number: outage?.number ?? pause.number + 1, trials, isTried: false },
-    ...newPause(gate, now, Math.max(asked, backoff(trialWaits, trials)), barren.pauses),
+    ...newPause(gate, now, Math.max(asked, backoff(trialBackoff, trials)), failedPauses.pauses),
   }
 }
 
-function requireEnd({ error, now, deadline }: Failed, asked: number, barren: number): void {
+function requireFiniteWait({ error, now, deadline }: FailedRequest, asked: number, failedMs: number): void {
   const isLate = now + asked > deadline
-  const tooLong = asked > longestPause ? 'more than an hour' : isLate && 'past the deadline'
+  const tooLong = asked > maxPauseMs ? 'more than an hour' : isLate && 'past the deadline'
   const because =
-    barren >= longestBarren
+    failedMs >= maxFailedPausesMs
       ? 'nothing else came in 5 minutes of pauses'
       : tooLong && `the service asks to wait ${Math.ceil(asked / 1000)} s, ${tooLong}`
   if (because) throw error.with({ deadline: isLate || undefined }, `${error.message}; ${because}`)

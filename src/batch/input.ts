@@ -10,7 +10,7 @@ import { splitLines } from '../io/raw-lines.ts'
 import { utf8Advice } from '../io/utf8.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
-import { type Id, type LineForm, readForm } from './line-form.ts'
+import { type Id, type LineForm, parseLine } from './line-form.ts'
 
 /** The answer to one line. */
 export interface LineAnswer {
@@ -32,13 +32,13 @@ export interface LineCall {
    * Sends it, once, and the requests that continue its answer if `requireNext` does not throw. Counts what they spend. Throws
    * a `CliError`: the batch decides whether to try again, which continues where the answer was.
    */
-  ask(line: BatchLine, requireNext: () => void): Promise<LineAnswer>
+  send(line: BatchLine, requireNext: () => void): Promise<LineAnswer>
   /** Text of an answer that is not whole yet. */
   getPartialAnswer?(): string | undefined
 }
 
 /** Makes the call of a line. Throws a usage error if none can be made of it. */
-export type Prepare = (form: LineForm) => LineCall | Promise<LineCall>
+export type PrepareLine = (form: LineForm) => LineCall | Promise<LineCall>
 
 /** One line of a batch, from the input to its result. */
 export interface BatchLine {
@@ -59,7 +59,7 @@ export interface BatchLine {
   /** That of its last request, while it waits to be asked again by itself. */
   failure?: CliError | undefined
   /** The outage in which it was the line that tries. */
-  triedIn?: number
+  trialOutage?: number
 }
 
 /** A batch's input as bytes: a file, or stdin. */
@@ -92,7 +92,7 @@ export class Tally {
   /** Done by an earlier run. */
   skipped = 0
   /** Asked again because what their results name is gone. */
-  gone = 0
+  missingFiles = 0
   /** The tokens of all answers that tell them, also of an earlier run. */
   tokens = 0
   /** The part of `tokens` that an earlier run spent. */
@@ -136,12 +136,12 @@ export async function openSource({ input, host }: Context, name: string): Promis
 export type TextLine = { index: number; text: string } | BadLine
 
 const mebibyte = 1024 * 1024
-const longestMebibytes = 64
+const maxLineMebibytes = 64
 
 /** Reads the lines of a batch's input one by one, with their numbers from 1. */
 export async function* readLines(
   chunks: AsyncIterable<Uint8Array>,
-  longest = longestMebibytes * mebibyte,
+  longest = maxLineMebibytes * mebibyte,
 ): AsyncGenerator<TextLine, void, undefined> {
   let index = 0
   for await (const lines of splitLines(chunks, longest)) {
@@ -165,7 +165,7 @@ export async function* readLines(
  */
 export async function readInput(
   source: BatchSource,
-  prepare: Prepare,
+  prepare: PrepareLine,
   ledger: Ledger,
   { place, of }: Share = { place: 1, of: 1 },
 ): Promise<BatchInput> {
@@ -173,7 +173,7 @@ export async function readInput(
   async function* read(onBad: (line: BadLine) => void): AsyncGenerator<BatchLine, void, undefined> {
     let total = 0
     for await (const text of readLines(source.read())) {
-      const made = await makeLine(text, prepare, ledger)
+      const made = await createLine(text, prepare, ledger)
       if ('problem' in made) {
         onBad(made)
         continue
@@ -181,7 +181,7 @@ export async function readInput(
       tally.hasLine = true
       if ((made.line.index - place) % of !== 0) continue
       total++
-      if (made.isGone) tally.gone++
+      if (made.isGone) tally.missingFiles++
       if (made.isDone) tally.skipped++
       else yield made.line
     }
@@ -195,33 +195,33 @@ export async function readInput(
     if (!source.isRepeatable || bad.length > maxCountedProblems) throw refuse()
   })
   if (!source.isRepeatable) return { tally, lines }
-  const checked: Checked = { numbers: [], marks: [], repeated: new Map() }
+  const checked: CheckedLines = { numbers: [], fingerprints: [], repeated: new Map() }
   for await (const { index, hash } of lines) {
     checked.numbers.push(index)
-    checked.marks.push(markOf(hash))
+    checked.fingerprints.push(getFingerprint(hash))
     if (hash.includes('#')) checked.repeated.set(index, hash)
   }
   if (bad.length > 0) throw refuse()
-  return { tally, lines: makeAgain(source, prepare, checked) }
+  return { tally, lines: rereadLines(source, prepare, checked) }
 }
 
 /** The lines of a file that are to be asked, in lists of small numbers: their hashes would take several times the memory. */
-interface Checked {
+interface CheckedLines {
   numbers: number[]
   /** Of each one's hash. */
-  marks: number[]
+  fingerprints: number[]
   /** The hashes with a count, by the line's number. */
   repeated: Map<number, string>
 }
 
 /** As much of a hash as fits a small number: a change goes unnoticed once in 2^28. */
-const markOf = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
+const getFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
 
 /** Makes the lines of these numbers again. Throws a `CliError` if the file has changed since its check. */
-async function* makeAgain(
+async function* rereadLines(
   source: BatchSource,
-  prepare: Prepare,
-  { numbers, marks, repeated }: Checked,
+  prepare: PrepareLine,
+  { numbers, fingerprints, repeated }: CheckedLines,
 ): AsyncGenerator<BatchLine, void, undefined> {
   if (numbers.length === 0) return
   const changed = (what: string) =>
@@ -229,8 +229,8 @@ async function* makeAgain(
   let next = 0
   for await (const text of readLines(source.read())) {
     if (text.index !== numbers[next]) continue
-    const made = await makeLine(text, prepare)
-    if ('problem' in made || markOf(made.line.hash) !== marks[next])
+    const made = await createLine(text, prepare)
+    if ('problem' in made || getFingerprint(made.line.hash) !== fingerprints[next])
       throw changed(`line ${text.index} was changed`)
     yield { ...made.line, hash: repeated.get(text.index) ?? made.line.hash }
     next++
@@ -248,18 +248,18 @@ interface BadLine {
 
 const notJson = 'jq -R . makes a JSON text of each line of plain text'
 
-type Made = { line: BatchLine; isDone?: boolean; isGone?: boolean } | BadLine
+type CreatedLine = { line: BatchLine; isDone?: boolean; isGone?: boolean } | BadLine
 
 /** Makes a line, and enters it in a ledger, or names its problem. */
-async function makeLine(text: TextLine, prepare: Prepare, ledger?: Ledger): Promise<Made> {
+async function createLine(text: TextLine, prepare: PrepareLine, ledger?: Ledger): Promise<CreatedLine> {
   if ('problem' in text) return text
   const { index } = text
   try {
-    const form = readForm(text.text)
+    const form = parseLine(text.text)
     const call = await prepare(form)
     const { id } = form
     const hash = hashRequest(call)
-    const entered = ledger?.enter({ id, hash })
+    const entered = ledger?.addLine({ id, hash })
     const line = { index, id, hash: entered?.hash ?? hash, call, spent: new Spent(), seconds: 0, failures: 0 }
     return { line, ...entered }
   } catch (error) {

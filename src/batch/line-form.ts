@@ -18,13 +18,13 @@ const ignoredNames = ['method', 'url']
 const expected = 'it must be a prompt in quotes, {"prompt"}, a body with "contents", or {"custom_id","body"}'
 
 /** Reads a line's JSON. Throws a `SyntaxError` if it is not JSON, and a usage error for any other form. */
-export function readForm(line: string): LineForm {
+export function parseLine(line: string): LineForm {
   const value = parseJson(line)
   if (typeof value === 'string') return { prompt: readPrompt(value) }
   if (!isObject(value)) throw usageError(expected)
   if (Object.hasOwn(value, 'contents')) return readBody(line, value)
   if (Object.hasOwn(value, 'prompt')) return readOwn(value)
-  const [bodyName] = only(value, bodyNames)
+  const [bodyName] = findFields(value, bodyNames)
   if (bodyName === undefined) throw usageError(expected)
   return readForeign(line, value, bodyName)
 }
@@ -35,7 +35,7 @@ function readOwn(value: Record<string, unknown>): LineForm {
 }
 
 function readForeign(line: string, value: Record<string, unknown>, bodyName: string): LineForm {
-  const [idName] = only(value, idNames)
+  const [idName] = findFields(value, idNames)
   if (idName === undefined) throw usageError(`it has a "${bodyName}", but no "custom_id" and no "key"`)
   refuseOthers(value, [idName, bodyName, ...ignoredNames])
   const body = value[bodyName]
@@ -71,7 +71,7 @@ function readId(value: Record<string, unknown>, name: string): Id | undefined {
 }
 
 /** Those of the names that the object has. Throws if it has two: which one counts would be a guess. */
-function only(value: Record<string, unknown>, names: string[]): string[] {
+function findFields(value: Record<string, unknown>, names: string[]): string[] {
   const found = names.filter((name) => Object.hasOwn(value, name))
   if (found.length > 1) throw usageError(`it has both "${found[0]}" and "${found[1]}"`)
   return found

@@ -29,10 +29,10 @@ export function withStatusLine(context: Context): BatchContext {
 }
 
 /** How often the progress line is written anew. Milliseconds. */
-const step = 250
+const progressIntervalMs = 250
 
 /** After so many results the memory for what lives short is as large as it has to be. */
-const steady = 2000
+const steadyResults = 2000
 
 /** Tells a person how a batch goes, and how it ended. */
 export class BatchReport {
@@ -94,7 +94,8 @@ export class BatchReport {
   /** The line with this number has its result. */
   onResult(index: number): void {
     const { host, cleanups } = this.#context
-    if (++this.#results === steady && host.limitYoungGeneration) cleanups.add(host.limitYoungGeneration())
+    if (++this.#results === steadyResults && host.limitYoungGeneration)
+      cleanups.add(host.limitYoungGeneration())
     this.#last = { index, at: this.#context.timers.now() }
   }
 
@@ -122,12 +123,15 @@ export class BatchReport {
   }
 
   /** Prints the counts, and how to continue if lines failed or are not done. */
-  sum(stop: unknown): void {
+  printSummary(stop: unknown): void {
     if (this.#isCounted && this.#retries > 0)
       this.note(`retries: ${count(this.#retries)}, the last one of ${this.#lastRetry}`)
     this.note(this.#describeEnd(stop))
-    const { gone } = this.#tally
-    if (gone > 0) this.note(`the files of ${gone} line${gone === 1 ? '' : 's'} were gone: asked for again`)
+    const { missingFiles } = this.#tally
+    if (missingFiles > 0)
+      this.note(
+        `the files of ${missingFiles} line${missingFiles === 1 ? '' : 's'} were gone: asked for again`,
+      )
   }
 
   get #isCounted(): boolean {
@@ -148,7 +152,7 @@ export class BatchReport {
   #tick(): void {
     const { status, host, timers } = this.#context
     status.show(this.#progress().slice(0, Math.max(0, (host.stderr.columns || 80) - 1)))
-    this.#forget = schedule(timers, step, () => this.#tick())
+    this.#forget = schedule(timers, progressIntervalMs, () => this.#tick())
   }
 
   #progress(): string {
@@ -170,7 +174,7 @@ export class BatchReport {
     const { timers, start } = this.#context
     // With what was waited for before the first line.
     const seconds = (timers.now() - start) / 1000
-    return `${formatEnd(this.#tally, this.#left ?? 0, seconds)}${this.#describeWayOn(stop)}`
+    return `${formatSummary(this.#tally, this.#left ?? 0, seconds)}${this.#describeWayOn(stop)}`
   }
 
   /** How to continue, if lines are left. */
@@ -202,7 +206,7 @@ export function formatProgress(tally: Tally, passed: number, pause = 0): string 
 }
 
 /** The counts at the end of a batch. */
-export function formatEnd(tally: Tally, left: number, seconds: number): string {
+export function formatSummary(tally: Tally, left: number, seconds: number): string {
   const { ok, failed, skipped, failures } = tally
   const kinds = Object.entries(failures).map(([kind, number]) => `${count(number)} ${kind}`)
   return inTurn(

@@ -3,10 +3,10 @@ import { toOneLineJson } from '../wire/page.ts'
 import type { BatchLine, LineAnswer } from './input.ts'
 
 /** The line that a result belongs to. */
-type Subject = Pick<BatchLine, 'index' | 'id' | 'hash' | 'spent' | 'seconds'>
+type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'spent' | 'seconds'>
 
 /** A result as one line of JSON, without its line break. */
-export function formatAnswer(subject: Subject, answer: LineAnswer): string {
+export function formatAnswer(subject: ResultLine, answer: LineAnswer): string {
   const { content, model, stopReason } = answer
   const { seconds, spent } = subject
   const { attempts, answers } = spent
@@ -20,13 +20,13 @@ export function formatAnswer(subject: Subject, answer: LineAnswer): string {
 }
 
 /** The same for a line that failed; `error` is the failure as `--errors json` has it. */
-export const formatFailure = (subject: Subject, error: object): string =>
+export const formatFailure = (subject: ResultLine, error: object): string =>
   `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: usageOf(subject.spent) }).slice(1)}`
 
 /** The sums of all answers, so that a later run knows the cost. */
 const usageOf = ({ usage }: Spent) => (Object.keys(usage).length > 0 ? usage : undefined)
 
-const formatSubject = ({ index, id, hash }: Subject): string =>
+const formatSubject = ({ index, id, hash }: ResultLine): string =>
   JSON.stringify({ index, id, hash }).slice(0, -1)
 
 function formatContent(content: LineAnswer['content']): string {

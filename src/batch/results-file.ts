@@ -10,7 +10,7 @@ import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
 
 /** The results of earlier runs. */
-export class Earlier {
+export class EarlierResults {
   /** How many of its lines are results. */
   results = 0
   /** The tokens of all answers that say it. */
@@ -28,9 +28,9 @@ export class Earlier {
 /** Reads the parts of a result that only the command knows that made it. */
 export interface ResultReader {
   /** Finds the tokens of an answer if its line has no `usage`. */
-  tokensOf(line: Record<string, unknown>): number | undefined
+  readTokens(line: Record<string, unknown>): number | undefined
   /** Whether all that a good result names is still there. */
-  isThere?(line: Record<string, unknown>): boolean
+  hasFiles?(line: Record<string, unknown>): boolean
 }
 
 export interface ResultsOptions {
@@ -62,7 +62,7 @@ export async function openResults(
       file = open()
       former.close()
     }
-    const earlier = isResumed ? await readEarlier(file.read(), ledger, reader) : new Earlier()
+    const earlier = isResumed ? await readEarlierResults(file.read(), ledger, reader) : new EarlierResults()
     // Whatever it is, it is not ours to change.
     if (earlier.results === 0 && earlier.others > 0)
       throw new CliError('file', `${name}: it has no results of a batch`)
@@ -86,7 +86,7 @@ interface OpenedResults {
   path: string
   name: string
   isResumed: boolean
-  earlier: Earlier
+  earlier: EarlierResults
 }
 
 /** A file that a batch's results are added to, whatever becomes of the batch. */
@@ -101,7 +101,7 @@ export class ResultsFile {
     this.#opened = opened
   }
 
-  get earlier(): Earlier {
+  get earlier(): EarlierResults {
     return this.#opened.earlier
   }
 
@@ -136,21 +136,21 @@ export class ResultsFile {
 }
 
 /** Every line of the results begins like one of these, with its own number. */
-const openings = ['{"index":0,"id":', '{"index":0,"hash":']
+const resultPrefixes = ['{"index":0,"id":', '{"index":0,"hash":']
 
 /** Reads results into the ledger. */
-export async function readEarlier(
+export async function readEarlierResults(
   chunks: AsyncIterable<Uint8Array>,
   ledger: Ledger,
   reader: ResultReader,
-): Promise<Earlier> {
-  const earlier = new Earlier()
+): Promise<EarlierResults> {
+  const earlier = new EarlierResults()
   for await (const lines of splitLines(chunks, maxTextLength)) {
     for (const { bytes, end, isWhole } of lines) {
       const result = bytes && readResult(bytes, reader)
-      const isTorn = !isWhole && !result && bytes !== undefined && isBeginning(bytes)
+      const isTorn = !isWhole && !result && bytes !== undefined && isIncompleteResult(bytes)
       if (result) {
-        ledger.recall(result)
+        ledger.addResult(result)
         earlier.results++
         earlier.tokens += result.tokens ?? 0
         if (result.tokens === null) earlier.isPartial = true
@@ -164,14 +164,14 @@ export async function readEarlier(
 }
 
 /** What of a line of the results matters later; `tokens` is `null` if an answer came without their count. */
-function readResult(bytes: Uint8Array, { tokensOf, isThere }: ResultReader) {
-  const line = tryParseJson(textOf(bytes))
+function readResult(bytes: Uint8Array, { readTokens, hasFiles }: ResultReader) {
+  const line = tryParseJson(decodeText(bytes))
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
   const { id, hash, ok, usage } = line
   // An answer that failed a check was paid for too.
-  const tokens = totalOf(usage) ?? (ok ? tokensOf(line) : undefined)
+  const tokens = readTotalTokens(usage) ?? (ok ? readTokens(line) : undefined)
   const isAnswered = ok || usage !== undefined
-  const isGone = ok && isThere?.(line) === false
+  const isGone = ok && hasFiles?.(line) === false
   return {
     ...(typeof id === 'string' || typeof id === 'number' ? { id } : {}),
     hash,
@@ -181,18 +181,18 @@ function readResult(bytes: Uint8Array, { tokensOf, isThere }: ResultReader) {
   }
 }
 
-const totalOf = (usage: unknown): number | undefined =>
+const readTotalTokens = (usage: unknown): number | undefined =>
   isObject(usage) && typeof usage.totalTokens === 'number' ? usage.totalTokens : undefined
 
 /** Of a line that was cut off while it was written: one that is whole JSON was not. */
-function isBeginning(bytes: Uint8Array): boolean {
-  const text = textOf(bytes)
+function isIncompleteResult(bytes: Uint8Array): boolean {
+  const text = decodeText(bytes)
   const head = text.slice(0, 40).replace(/\d+/g, '0')
-  const isOurs = openings.some((opening) => opening.startsWith(head) || head.startsWith(opening))
+  const isOurs = resultPrefixes.some((opening) => opening.startsWith(head) || head.startsWith(opening))
   return isOurs && tryParseJson(text) === undefined
 }
 
 const decoder = new TextDecoder()
 
 /** Without a byte order mark, which some editors put before the first line. */
-const textOf = (bytes: Uint8Array): string => decoder.decode(bytes)
+const decodeText = (bytes: Uint8Array): string => decoder.decode(bytes)

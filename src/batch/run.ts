@@ -3,18 +3,18 @@ import { asStoppedFailure, CliError, OutputClosed } from '../errors.ts'
 import { decideRetry, mayRepeat } from '../http/retry.ts'
 import { schedule, type Timers } from '../timers.ts'
 import {
-  answer,
   type BatchLimits,
-  begin,
+  type BatchState,
+  classifyFailure,
   createGate,
-  decide,
-  effectOf,
-  fail,
+  decideNextStep,
+  freeSlot,
   type Gate,
-  leave,
-  limitReached,
-  refuse,
-  type State,
+  recordAnswer,
+  recordOutageFailure,
+  recordRefusal,
+  startLine,
+  tokenLimitError,
 } from './gate.ts'
 import type { BatchInput, BatchLine, LineAnswer } from './input.ts'
 import type { BatchReport } from './report.ts'
@@ -45,14 +45,14 @@ export interface Outcome {
 }
 
 /** Answers that come together differ by some milliseconds. */
-const worthTelling = 1000
+const minReportedExtensionMs = 1000
 
 /** Asks all lines of an input, several at a time, and writes a result for each as it comes. */
-export class BatchRun implements State {
+export class BatchRun implements BatchState {
   gate
   readonly waiting: BatchLine[] = []
-  next: State['next'] = 'awaited'
-  course: State['course'] = 'going on'
+  next: BatchState['next'] = 'awaited'
+  course: BatchState['course'] = 'going on'
   readonly tally
   readonly limits
   deadline
@@ -85,7 +85,7 @@ export class BatchRun implements State {
       this.#start(this.#readNext())
       for (;;) {
         const now = this.#options.timers.now()
-        const step = decide(this, now)
+        const step = decideNextStep(this, now)
         if (step.do === 'end') break
         if (step.do === 'ask') this.#begin(step.line)
         else if (step.do === 'finish') this.#stop(step.because)
@@ -171,8 +171,8 @@ export class BatchRun implements State {
   #begin(line: BatchLine): void {
     if (line === this.next) this.#start(this.#readNext())
     else this.waiting.shift()
-    if (this.gate.outage) line.triedIn = this.gate.outage.number
-    this.gate = begin(this.gate)
+    if (this.gate.outage) line.trialOutage = this.gate.outage.number
+    this.gate = startLine(this.gate)
     this.#start(this.#askUntilOver(line))
   }
 
@@ -184,7 +184,7 @@ export class BatchRun implements State {
       const start = this.#options.timers.now()
       line.failure = undefined
       const came = await line.call
-        .ask(line, () => this.#requireNext(line))
+        .send(line, () => this.#requireNext(line))
         .catch((error: unknown) => ({ error }))
       // The deadline may have cut it meanwhile.
       if (!this.#asked.delete(line)) return
@@ -193,7 +193,7 @@ export class BatchRun implements State {
       const now = this.#options.timers.now()
       line.seconds = (now - start) / 1000
       if (!('error' in came)) {
-        this.gate = answer(this.gate, ticket, { isOk: true, now })
+        this.gate = recordAnswer(this.gate, ticket, { isOk: true, now })
         return this.#end(line, came)
       }
       const next = this.#judge(line, ticket, { error: came.error, now })
@@ -210,7 +210,7 @@ export class BatchRun implements State {
       break
     }
     this.waiting.push(line)
-    this.gate = leave(this.gate)
+    this.gate = freeSlot(this.gate)
   }
 
   #tallyTokens(line: BatchLine): void {
@@ -223,7 +223,7 @@ export class BatchRun implements State {
   #requireNext(line: BatchLine): void {
     this.#tallyTokens(line)
     if (!this.#asked.has(line)) throw new CliError('stopped', 'the deadline passed', { deadline: true })
-    if (this.tally.tokens >= this.limits.mostTokens) throw limitReached(this.tally, this.limits)
+    if (this.tally.tokens >= this.limits.maxTokens) throw tokenLimitError(this.tally, this.limits)
   }
 
   /** What becomes of a line whose request failed: its failure, or it waits with all others, or for so many milliseconds. */
@@ -232,7 +232,7 @@ export class BatchRun implements State {
     ticket: number,
     { error, now }: { error: unknown; now: number },
   ): CliError | 'wait' | number {
-    const effect = error instanceof CliError ? effectOf(error) : 'not asked'
+    const effect = error instanceof CliError ? classifyFailure(error) : 'not asked'
     if (!(error instanceof CliError) || effect === 'not asked') {
       this.#stop(error)
       return 'wait'
@@ -242,9 +242,9 @@ export class BatchRun implements State {
     const failed = { error, index: line.index, now, deadline: retry.deadline, random }
     const before = this.gate
     try {
-      if (effect === 'refused') this.gate = refuse(before, ticket, failed)
-      else if (effect === 'outage') this.gate = fail(before, ticket, failed)
-      else this.gate = answer(before, ticket, { isOk: false, now })
+      if (effect === 'refused') this.gate = recordRefusal(before, ticket, failed)
+      else if (effect === 'outage') this.gate = recordOutageFailure(before, ticket, failed)
+      else this.gate = recordAnswer(before, ticket, { isOk: false, now })
     } catch (reason) {
       this.#stop(reason)
       return effect === 'refused' ? 'wait' : error
@@ -261,11 +261,11 @@ export class BatchRun implements State {
   }
 
   #tellPause({ pause: before }: Gate, error: CliError): void {
-    const { pause, places, outage } = this.gate
+    const { pause, slots, outage } = this.gate
     if (pause === before) return
     this.#refusal = error
-    const isNews = pause.number !== before.number || pause.until - before.until >= worthTelling
-    if (isNews) this.#options.report.onPause(error, pause.until, outage ? 1 : places)
+    const isNews = pause.number !== before.number || pause.until - before.until >= minReportedExtensionMs
+    if (isNews) this.#options.report.onPause(error, pause.until, outage ? 1 : slots)
   }
 
   #tellUnmetered({ index, spent }: BatchLine): void {
@@ -295,7 +295,7 @@ export class BatchRun implements State {
       } else if (isKept) this.tally.ok++
       this.#options.report.onResult(index)
     } finally {
-      this.gate = leave(this.gate)
+      this.gate = freeSlot(this.gate)
     }
   }
 

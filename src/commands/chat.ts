@@ -53,15 +53,15 @@ export default {
   /** Loaded lazily, because help and usage errors do not need it. */
   async run(context, options: ChatOptions & BatchOptions, words) {
     if (options.batch === undefined) {
-      const { ask } = await import('../gateway/chat/chat.ts')
-      return ask(context, options, words)
+      const { runChat } = await import('../gateway/chat/chat.ts')
+      return runChat(context, options, words)
     }
     if (options.thread !== undefined)
       throw usageError('--thread works with one conversation, --batch with many requests')
     if (options.output !== undefined)
       throw usageError('-o is for one answer: use --results FILE with --batch')
-    const { answerBatch } = await import('../batch/batch.ts')
+    const { runBatch } = await import('../batch/batch.ts')
     const { readChatLines } = await import('../gateway/chat/lines.ts')
-    await answerBatch(context, options, (told, settings) => readChatLines(told, settings, { options, words }))
+    await runBatch(context, options, (told, settings) => readChatLines(told, settings, { options, words }))
   },
 } satisfies CommandModule

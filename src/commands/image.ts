@@ -38,13 +38,11 @@ export default {
 
   async run(context, options: ImageOptions & BatchOptions, words) {
     if (options.batch === undefined) {
-      const { makeImages } = await import('../gateway/image/image.ts')
-      return makeImages(context, options, words)
+      const { runImage } = await import('../gateway/image/image.ts')
+      return runImage(context, options, words)
     }
-    const { answerBatch } = await import('../batch/batch.ts')
+    const { runBatch } = await import('../batch/batch.ts')
     const { readImageLines } = await import('../gateway/image/lines.ts')
-    await answerBatch(context, options, (told, settings) =>
-      readImageLines(told, settings, { options, words }),
-    )
+    await runBatch(context, options, (told, settings) => readImageLines(told, settings, { options, words }))
   },
 } satisfies CommandModule

@@ -70,7 +70,7 @@ export default {
       {
         credentials,
         faults: parseFaults(options.fault ?? [], faultEndpoints),
-        latency,
+        latencyMs: latency,
         answer: answer === undefined ? undefined : await input.readFlagValue(answer, '--answer'),
         sessions: {
           onlyMade: strict,

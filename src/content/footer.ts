@@ -9,7 +9,7 @@ export interface AnswerEnd {
   summary: AnswerSummary
   /** It has no text: then what it has instead. */
   isBlank: boolean
-  holds?: ReadonlySet<string>
+  otherContent?: ReadonlySet<string>
   /** Some bytes were not UTF-8, and are shown as U+FFFD. */
   isDamaged: boolean
   /** The service did not end the stream. */
@@ -38,7 +38,7 @@ export function lackOf(end: Omit<AnswerEnd, 'isDamaged'>, demand: Demand): strin
   if (demand === 'anything') return undefined
   const cut = cutOf(end)
   if (!end.isBlank) return demand === 'uncut' ? cut : undefined
-  const held = [...(end.holds ?? [])].join(' and ')
+  const held = [...(end.otherContent ?? [])].join(' and ')
   return `${cut === undefined ? '' : `${cut}; `}the answer has no text${held && `, only ${held}`}`
 }
 

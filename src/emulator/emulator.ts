@@ -33,7 +33,7 @@ export interface EmulatorOptions {
   credentials?: { accessToken?: string; apiKey?: string }
   faults?: Faults
   /** Milliseconds before an answer begins, and before an agent reacts. */
-  latency?: number
+  latencyMs?: number
   /** What the model says to everything. */
   answer?: string | undefined
   sessions?: SessionsOptions
@@ -60,8 +60,8 @@ interface Call extends Route {
 type Handlers = Record<EndpointName, (call: Call) => EmulatedResponse | Promise<EmulatedResponse>>
 
 /** What each endpoint answers; an endpoint without a handler is a type error. */
-function createHandlers({ sessions: given = {}, latency = 0, answer }: EmulatorOptions): Handlers {
-  const sessions = new Sessions(given, latency)
+function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: EmulatorOptions): Handlers {
+  const sessions = new Sessions(given, latencyMs)
   const compose = ({ body, model }: Call) => composeAnswer(body, model, answer)
   const wrongToken = () => errorResponse(400, 'continuationToken continues no answer to this prompt')
   return {
@@ -103,12 +103,12 @@ export const faultEndpoints = [...new Set(Object.values(faultNames))]
 
 /** Emulates both services: checks what the specification says, answers in the documented shapes. */
 export function createEmulator(options: EmulatorOptions, now = () => performance.now()): Exchange {
-  const { faults: { faults, rate } = parseFaults([], []), latency = 0 } = options
+  const { faults: { faults, rate } = parseFaults([], []), latencyMs = 0 } = options
   const handlers = createHandlers(options)
   const take = rate === Infinity ? () => true : createLimiter(rate, now)
 
   return async ({ method, url, headers: given, body: bytes }) => {
-    if (latency > 0) await new Promise((resolve) => setTimeout(resolve, latency))
+    if (latencyMs > 0) await new Promise((resolve) => setTimeout(resolve, latencyMs))
     const route = findRoute(method, url)
     if (!route) return deliver(errorResponse(404, 'no endpoint has this path and method'))
     if (!take()) return deliver(faultResponse(429, 'too many requests a second'))
@@ -161,7 +161,7 @@ function refuse(
 }
 
 /** The most doubts about a request that are told, and the longest message of a refusal in characters. */
-const [mostTold, longestMessage] = [20, 4000]
+const [maxReportedDoubts, maxMessageLength] = [20, 4000]
 
 /** The refusal of a request whose JSON is not as its endpoint's schema wants it, or about which a service may have doubts. */
 async function findProblems(
@@ -171,10 +171,10 @@ async function findProblems(
   const schema = await endpoint.request?.()
   const problems = schema ? problemsOf(schema, body, headers['content-type']) : []
   const hasDoubts = endpoint.service === 'agents' && strict !== undefined && problems.length === 0
-  const doubts = hasDoubts ? [...doubtsAboutHeaders(headers), ...doubtsAboutEvents(body)] : []
+  const doubts = hasDoubts ? [...findHeaderDoubts(headers), ...findEventDoubts(body)] : []
   const refused = strict?.refuses ? [...problems, ...doubts] : problems
-  if (refused.length > 0) return errorResponse(400, takeStart(refused.join('; '), longestMessage))
-  for (const doubt of doubts.slice(0, mostTold)) strict?.onDoubt(doubt)
+  if (refused.length > 0) return errorResponse(400, takeStart(refused.join('; '), maxMessageLength))
+  for (const doubt of doubts.slice(0, maxReportedDoubts)) strict?.onDoubt(doubt)
   return undefined
 }
 
@@ -191,7 +191,7 @@ function problemsOf(schema: Schema, value: unknown, type = ''): string[] {
  * What a service may refuse about the headers of a request to a session although the specification does not say so (session
  * events, 9.2 and 9.3). The vendor word in their names may be any.
  */
-function doubtsAboutHeaders(headers: Record<string, string>): string[] {
+function findHeaderDoubts(headers: Record<string, string>): string[] {
   const all = Object.entries(headers).map(([name, value]) => [name, value.trim()] as const)
   const hasVersion = all.some(([name, value]) => name.endsWith('-version') && value !== '')
   const ids = all.flatMap(([name, value]) => (name.endsWith('-beta') ? value.split(/\s*,\s*/) : []))
@@ -203,7 +203,7 @@ function doubtsAboutHeaders(headers: Record<string, string>): string[] {
 }
 
 /** The same for a body that sends events, or makes a session with some (session events, 2.2). */
-const doubtsAboutEvents = (body: Partial<SendEvents & CreateSession> = {}): string[] =>
+const findEventDoubts = (body: Partial<SendEvents & CreateSession> = {}): string[] =>
   (body.events ?? body.initial_events ?? []).flatMap((event, index) =>
     event.type === 'user.message' && event.content.length === 0
       ? [`events[${index}].content: must not be empty`]

@@ -2,7 +2,7 @@ import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import { isObject } from '../wire/json/parse.ts'
 import { takeStart } from '../wire/text-start.ts'
 import { type EmulatedResponse, eventsResponse, jsonResponse, newId } from './response.ts'
-import { sampleFor, sampleOf } from './sample.ts'
+import { createSample, createSampleForTexts } from './sample.ts'
 
 /** The answer of an emulated model, made from the prompt. */
 type EmulatedAnswer = ReturnType<typeof composeAnswer>
@@ -12,28 +12,28 @@ const greeting = "Hello from parley's emulator!"
 const remark = 'No model read your prompt; these words only stand where an answer would.'
 
 /** The tokens of a text: one for each four characters begun. */
-export const tokensIn = (text: string): number => Math.ceil(text.length / 4)
+export const countTokens = (text: string): number => Math.ceil(text.length / 4)
 
 /** The beginning of what a client said, to be repeated. */
-export const brief = (text: string): string => (text.length > 80 ? `${takeStart(text, 80)}…` : text)
+export const shorten = (text: string): string => (text.length > 80 ? `${takeStart(text, 80)}…` : text)
 
 /** Of each turn. */
-const textsOf = ({ contents = [] }: GenerateRequest): string[] =>
+const readTexts = ({ contents = [] }: GenerateRequest): string[] =>
   contents.map(({ parts = [] }) => parts.map(({ text = '' }) => text).join(' '))
 
 /** Says `said`, else JSON if the request has a schema, else some words about the prompt. */
 export function composeAnswer(request: GenerateRequest, model: string, said?: string) {
-  const texts = textsOf(request)
+  const texts = readTexts(request)
   const asked = texts.at(-1)?.trim() ?? ''
   const prompt = asked.replace(/\s+/g, ' ')
-  const quoted = brief(prompt)
+  const quoted = shorten(prompt)
   const isBrief = quoted === prompt && !asked.includes('\n')
-  const inputTokens = Math.max(1, tokensIn(texts.join(' ')))
+  const inputTokens = Math.max(1, countTokens(texts.join(' ')))
   const prose = isBrief
     ? `${greeting} You said: “${quoted}”. ${remark}`
     : layOut({ quoted, model, inputTokens })
   const { responseJsonSchema: schema } = (request.generationConfig ?? {}) as { responseJsonSchema?: unknown }
-  const whole = said ?? (isObject(schema) ? sampleOf(schema) : sampleFor(texts)) ?? prose
+  const whole = said ?? (isObject(schema) ? createSample(schema) : createSampleForTexts(texts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
   const limited = takeStart(whole, limit)
   const part = choosePart(limited, asked, request)
@@ -43,7 +43,7 @@ export function composeAnswer(request: GenerateRequest, model: string, said?: st
     isCut: limited.length < whole.length,
     ...part,
     inputTokens,
-    outputTokens: Math.max(1, tokensIn(part.text)),
+    outputTokens: Math.max(1, countTokens(part.text)),
   }
 }
 
@@ -165,7 +165,7 @@ const picture =
 
 /** The image endpoint's success body (gateway, 2.2): a text part, and a picture as the family shows it. */
 export function imageResponse(request: GenerateRequest, model: string): EmulatedResponse {
-  const promptTokens = Math.max(1, tokensIn(textsOf(request).join(' ')))
+  const promptTokens = Math.max(1, countTokens(readTexts(request).join(' ')))
   const parts = [
     { text: 'A colour, chosen by an emulator that cannot read.' },
     { inlineData: { mimeType: 'image/png', data: picture } },

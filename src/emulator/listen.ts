@@ -14,7 +14,7 @@ export interface ListenOptions {
 }
 
 /** Milliseconds: a client that is slower, or says nothing, loses its connection. */
-const patience = {
+const timeoutsMs = {
   headersTimeout: 5000,
   requestTimeout: 60_000,
   keepAliveTimeout: 5000,
@@ -23,7 +23,7 @@ const patience = {
 
 /** Serves an exchange over HTTP. A failure of the exchange breaks the connection, as it would on a network. */
 export async function listen({ port, host, exchange, onRequest }: ListenOptions) {
-  const server = createServer(patience, async (request, response) => {
+  const server = createServer(timeoutsMs, async (request, response) => {
     let status: number | undefined
     try {
       const answer = refuse(request, isLoopback(host)) ?? (await answerTo(request, exchange))
@@ -31,7 +31,7 @@ export async function listen({ port, host, exchange, onRequest }: ListenOptions)
       await write(answer, response)
     } catch (error) {
       status = undefined
-      await breakOff(error, request, response)
+      await abortRequest(error, request, response)
     }
     onRequest({ method: request.method ?? '', path: request.url ?? '', status })
   })
@@ -61,27 +61,27 @@ function refuse({ headers }: IncomingMessage, isPrivate: boolean): HttpResponse 
 }
 
 /** The longest body that is read, and the most that all bodies that are being read may have together. Bytes. */
-const longest = 64 * 1024 * 1024
+const maxBodyBytes = 64 * 1024 * 1024
 const most = 256 * 1024 * 1024
 
 /** How much has come of all bodies that are being read. Bytes. */
-let held = 0
+let heldBytes = 0
 
 /** Reads a body; `undefined` if it is too long. */
 async function readBody(request: IncomingMessage): Promise<Uint8Array | undefined> {
-  if (Number(request.headers['content-length'] ?? 0) > longest) return undefined
+  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return undefined
   const collected = collectBody()
   let size = 0
   try {
     for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       size += chunk.length
-      held += chunk.length
-      if (size > longest || held > most) return undefined
+      heldBytes += chunk.length
+      if (size > maxBodyBytes || heldBytes > most) return undefined
       collected.add(chunk)
     }
     return collected.bytes()
   } finally {
-    held -= size
+    heldBytes -= size
   }
 }
 
@@ -122,7 +122,11 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
 }
 
 /** Ends a request that cannot be answered, or not to its end. */
-async function breakOff(error: unknown, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function abortRequest(
+  error: unknown,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   // What was written still arrives before the connection goes.
   await new Promise(setImmediate)
   if (response.headersSent) request.socket.destroySoon()

@@ -1,23 +1,23 @@
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
 /** The most values of one sample, the most levels, and the longest text: a schema may ask for more than there is memory. */
-const [mostValues, deepest, longestText] = [10_000, 100, 1000]
+const [maxValues, maxDepth, maxTextLength] = [10_000, 100, 1000]
 
 const heading = 'JSON Schema:\n'
 
 /** JSON that fits the simple schema in one of the texts; `undefined` if none has a schema. */
-export function sampleFor(texts: readonly string[]): string | undefined {
+export function createSampleForTexts(texts: readonly string[]): string | undefined {
   const asking = texts.findLast((text) => text.includes(heading))
   if (asking === undefined) return undefined
   const schema = tryParseJson(asking.slice(asking.indexOf(heading) + heading.length))
-  return isObject(schema) ? sampleOf(schema) : undefined
+  return isObject(schema) ? createSample(schema) : undefined
 }
 
 /** JSON that fits a schema of objects, lists, numbers, texts and choices. Other keywords are ignored. */
-export function sampleOf(schema: object): string {
-  let left = mostValues
+export function createSample(schema: object): string {
+  let left = maxValues
   const make = (part: unknown, depth = 0): unknown => {
-    if (!isObject(part) || left-- <= 0 || depth > deepest) return null
+    if (!isObject(part) || left-- <= 0 || depth > maxDepth) return null
     if (typeof part.$ref === 'string') return make(follow(schema, part.$ref), depth + 1)
     if ('const' in part) return part.const
     if (Array.isArray(part.enum)) return part.enum[0]
@@ -37,7 +37,7 @@ export function sampleOf(schema: object): string {
     }
     if (type === 'number' || type === 'integer') return part.minimum ?? Math.min(1, Number(maximum))
     if (type === 'boolean') return true
-    return type === 'null' ? null : 'text'.padEnd(Math.min(Number(minLength), longestText), '.')
+    return type === 'null' ? null : 'text'.padEnd(Math.min(Number(minLength), maxTextLength), '.')
   }
   return JSON.stringify(make(schema))
 }

@@ -3,22 +3,22 @@ import type { HttpResponse } from '../wire/exchange.ts'
 import type { AnswerDecoder } from '../wire/gateway/answer-decoder.ts'
 
 /** Who reads an answer's body. */
-export interface AnswerTaker {
+export interface BodyConsumer {
   /** Gets each piece of it, for the decoder too, before the decoder is asked how far the answer has come. */
-  take(chunk: Uint8Array): void | Promise<void>
+  onChunk(chunk: Uint8Array): void | Promise<void>
   /**
    * Whether it takes what follows the answer's end, for as long as `longestRest`, so that the connection can carry the next
    * request. Otherwise the connection is closed.
    */
-  takesRest(): boolean
+  readsRest(): boolean
   timers: Timers
 }
 
 /** How long a stream that may be whole must be silent until it is taken as whole. Milliseconds. */
-const longestSilence = 15_000
+const maxSilenceMs = 15_000
 
 /** Milliseconds. */
-const longestRest = 1000
+const maxRestMs = 1000
 
 /**
  * Reads a body as far as the service says that the answer goes, which `decoder` knows; what fails after that is ignored.
@@ -26,8 +26,8 @@ const longestRest = 1000
  */
 export async function readAnswerBody(
   response: HttpResponse,
-  decoder: Pick<AnswerDecoder, 'progress' | 'received'>,
-  { take, takesRest, timers }: AnswerTaker,
+  decoder: Pick<AnswerDecoder, 'progress' | 'contentCount'>,
+  { onChunk, readsRest, timers }: BodyConsumer,
 ): Promise<{ isAssumed: boolean }> {
   let isFinished = false
   let isTaking = false
@@ -44,20 +44,20 @@ export async function readAnswerBody(
     for await (const chunk of response.body) {
       silence += timers.now() - waitingSince
       if (!isFinished) stopTimer()
-      const received = decoder.received()
+      const count = decoder.contentCount()
       isTaking = true
-      await take(chunk)
+      await onChunk(chunk)
       isTaking = false
       const progress = isFinished ? undefined : decoder.progress()
       if (progress === 'ended') {
         isFinished = true
-        if (!takesRest()) break
-        stopTimer = schedule(timers, longestRest, response.close)
+        if (!readsRest()) break
+        stopTimer = schedule(timers, maxRestMs, response.close)
       } else if (progress) {
         const isSettled = progress === 'settled'
-        if (!isSettled || decoder.received() > received) silence = 0
-        if (silence >= longestSilence) assumeEnd()
-        else if (isSettled) stopTimer = schedule(timers, longestSilence - silence, assumeEnd)
+        if (!isSettled || decoder.contentCount() > count) silence = 0
+        if (silence >= maxSilenceMs) assumeEnd()
+        else if (isSettled) stopTimer = schedule(timers, maxSilenceMs - silence, assumeEnd)
       }
       if (isAssumed) break
       waitingSince = timers.now()

@@ -15,7 +15,7 @@ import { type BodyFlags, readBodyFlags } from './body-flags.ts'
 import type { SendPart } from './long-answer.ts'
 
 /** What one line of a batch asks for: a prompt, or a whole body. */
-export type LineQuestion = { model?: string } & ({ prompt: string } | { body: string })
+export type LineInput = { model?: string } & ({ prompt: string } | { body: string })
 
 /** What is sent for one line. */
 export interface LineRequest {
@@ -24,7 +24,7 @@ export interface LineRequest {
 }
 
 /** What all lines have in common. */
-interface Common {
+interface SharedLineParts {
   endpoint: typeof endpoints.chat | typeof endpoints.image
   options: BodyFlags
   /** They come before each line's prompt. */
@@ -38,7 +38,7 @@ interface Common {
 const placeholder = 'the prompt\0'
 
 /** A line that is asked. */
-export interface AskedLine {
+export interface LineContext {
   index: number
   spent: Spent
 }
@@ -55,10 +55,10 @@ export interface LineEvents {
 }
 
 /** How the requests of a batch's lines are built and sent, and their answers counted. Throws a usage error. */
-export async function createLineCaller(
+export async function createLineSender(
   outer: Context,
   settings: ResolvedSettings,
-  { endpoint, options, words, model, schema }: Common,
+  { endpoint, options, words, model, schema }: SharedLineParts,
 ) {
   if (options.input !== undefined) throw usageError('-i and --batch both give requests: use only one of them')
   const { input } = outer
@@ -69,7 +69,7 @@ export async function createLineCaller(
   // A prompt is all in which the bodies of prompts differ: to build each takes several times as long.
   const sample = await buildBody({ ...flags, turn: [...first, { text: placeholder }, ...last] })
   const pieces = Buffer.from(sample).toString().split(JSON.stringify(placeholder))
-  const bodyOf = (line: LineQuestion) =>
+  const bodyOf = (line: LineInput) =>
     'prompt' in line
       ? Buffer.from(pieces.join(JSON.stringify(line.prompt)))
       : buildBody({ ...flags, given: { text: line.body, name: 'its body' }, turn: [...first, ...last] })
@@ -83,22 +83,22 @@ export async function createLineCaller(
   const requestOf = ({ model, body }: LineRequest) => ({ params: { family, model }, body })
   return {
     context,
-    tokensOf,
+    readTokens: tokensOf,
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
     preview: async (request: LineRequest) => void (await caller.preview(endpoint, requestOf(request))),
     /** Builds the request of a line. Throws a usage error. */
-    async build(line: LineQuestion): Promise<LineRequest> {
+    async build(line: LineInput): Promise<LineRequest> {
       if (line.model !== undefined) pathSegment('model', line.model)
       return { model: line.model ?? model(), body: await bodyOf(line) }
     },
     /** Counts what the answers to a line spend. */
-    createEvents: ({ index, spent }: AskedLine): LineEvents => ({
+    createEvents: ({ index, spent }: LineContext): LineEvents => ({
       onSummary: (summary) => countAnswer(spent, context.summary, summary),
       onAssumed: () => warnAssumed(index),
     }),
     /** Returns a function that sends the requests of a line. */
     createSend:
-      (model: string, { spent }: AskedLine): SendPart =>
+      (model: string, { spent }: LineContext): SendPart =>
       (body, read) =>
         withFreshSecret(() => {
           spent.attempts++

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
-import type { KeptSession } from '../emulator/sessions/agent.ts'
+import type { StoredSession } from '../emulator/sessions/agent.ts'
 import type { SessionStore } from '../emulator/sessions/sessions.ts'
 import { CliError, describeFileError } from '../errors.ts'
 import { openCacheFolder } from '../io/cache-folder.ts'
@@ -23,7 +23,7 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
   let isTold = false
   /** The file's text as it was last read or written. */
   let known = ''
-  const isFresh = ({ updated }: KeptSession) => timers.wallTime() - Date.parse(updated) < longest
+  const isFresh = ({ updated }: StoredSession) => timers.wallTime() - Date.parse(updated) < longest
   const findFile = () => join(openCacheFolder(host), 'demo-sessions.json')
 
   function noteOnce(words: string): void {

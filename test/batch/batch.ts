@@ -1,7 +1,7 @@
 import type { BatchLimits } from '../../src/batch/gate.ts'
 import { type LineAnswer, readInput, type Tally } from '../../src/batch/input.ts'
 import { Ledger } from '../../src/batch/ledger.ts'
-import { type ResultsFile, readEarlier } from '../../src/batch/results-file.ts'
+import { type ResultsFile, readEarlierResults } from '../../src/batch/results-file.ts'
 import { BatchRun, type Outcome, type Reporter } from '../../src/batch/run.ts'
 import type { CliError, FailureDetails, FailureKind } from '../../src/errors.ts'
 import type { Timers } from '../../src/timers.ts'
@@ -103,7 +103,9 @@ export async function play(
   const timers = options.timers ?? createClock()
   const concurrency = options.concurrency ?? 8
   const ledger = new Ledger()
-  const earlier = await readEarlier(streamOf(file?.text ?? ''), ledger, { tokensOf: () => undefined })
+  const earlier = await readEarlierResults(streamOf(file?.text ?? ''), ledger, {
+    readTokens: () => undefined,
+  })
   const lines = await readInput(sourceOf(input, { isRepeatable: isChecked }), preparing(ask), ledger)
   let out = ''
   // As `openResults` does.
@@ -119,8 +121,8 @@ export async function play(
   }
   const run = new BatchRun(lines, {
     limits: {
-      mostTokens: Infinity,
-      mostFailed: () => Infinity,
+      maxTokens: Infinity,
+      getMaxFailed: () => Infinity,
       retry: { repeat: 'failed', retries, retryUnknown: options.retryUnknown ?? false, deadline },
       ...options,
       concurrency,

@@ -1,17 +1,17 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
-  answer,
-  begin,
+  type BatchState,
+  canStart,
+  classifyFailure,
   createGate,
-  decide,
-  effectOf,
-  fail,
+  decideNextStep,
+  freeSlot,
   type Gate,
-  leave,
-  mayBegin,
-  refuse,
-  type State,
+  recordAnswer,
+  recordOutageFailure,
+  recordRefusal,
+  startLine,
 } from '../../src/batch/gate.ts'
 import type { BatchLine } from '../../src/batch/input.ts'
 import type { CliError } from '../../src/errors.ts'
@@ -25,18 +25,18 @@ const limited = (retryAfter?: number) =>
 /** What happens to a gate of 8 places, in words: `b` begins, `+` and `-` answer, a number refuses. */
 function play(events: ['b' | '+' | '-' | number | undefined, ticket: number, now: number][]): Gate {
   return events.reduce((gate, [what, ticket, now]) => {
-    if (what === 'b') return begin(gate)
-    if (what === '+' || what === '-') return answer(gate, ticket, { isOk: what === '+', now })
-    return refuse(gate, ticket, { ...base, error: limited(what), now })
+    if (what === 'b') return startLine(gate)
+    if (what === '+' || what === '-') return recordAnswer(gate, ticket, { isOk: what === '+', now })
+    return recordRefusal(gate, ticket, { ...base, error: limited(what), now })
   }, createGate(8))
 }
 
 describe('a gate', () => {
   test('has as many places as it is given', () => {
     const full = play(Array.from({ length: 8 }, () => ['b', 0, 0]))
-    expect(mayBegin(play([['b', 0, 0]]), 0)).toBe(true)
-    expect(mayBegin(full, 0)).toBe(false)
-    expect(mayBegin(leave(full), 0)).toBe(true)
+    expect(canStart(play([['b', 0, 0]]), 0)).toBe(true)
+    expect(canStart(full, 0)).toBe(false)
+    expect(canStart(freeSlot(full), 0)).toBe(true)
   })
 
   test.each<[name: string, events: Parameters<typeof play>[0], expected: [places: number, until: number]]>([
@@ -122,7 +122,7 @@ describe('a gate', () => {
     ],
     ['a date that has passed: half a second', [[0, 0, 0]], [4, 500]],
   ])('%s', (_, events, [places, until]) => {
-    const { places: are, pause } = play(events)
+    const { slots: are, pause } = play(events)
     expect([are, pause.until]).toEqual([places, until])
   })
 
@@ -131,7 +131,7 @@ describe('a gate', () => {
     const lengths: number[] = []
     for (let now = 0; lengths.length < 7; now = gate.pause.until) {
       const random = lengths.length % 2
-      gate = refuse(gate, gate.pause.number, {
+      gate = recordRefusal(gate, gate.pause.number, {
         ...base,
         error: limited(),
         now,
@@ -149,8 +149,8 @@ describe('a gate', () => {
     ])
     const growth: number[] = []
     for (let count = 0; count < 35; count++) {
-      gate = answer(gate, 2, { isOk: true, now: 3000 })
-      growth.push(gate.places)
+      gate = recordAnswer(gate, 2, { isOk: true, now: 3000 })
+      growth.push(gate.slots)
     }
     const expected = [2, 3, 4, 5, 6, 7].flatMap((places) => Array<number>(places).fill(places))
     expect(growth).toEqual([...expected.slice(1), ...Array(35 - expected.length + 1).fill(8)])
@@ -163,7 +163,7 @@ describe('a gate', () => {
     ['or a minute: not yet', 1000, 1, 1_059_999, 4],
     ['or a minute', 1000, 1, 1_060_000, 5],
   ])('grows %s', (_, asked, ticket, now, places) => {
-    expect(play([[asked, 0, 0], ...Array(4).fill(['+', ticket, now])]).places).toBe(places)
+    expect(play([[asked, 0, 0], ...Array(4).fill(['+', ticket, now])]).slots).toBe(places)
   })
 })
 
@@ -171,7 +171,7 @@ describe('a gate ends', () => {
   const end =
     (asked: number, refusal: object = {}) =>
     () =>
-      refuse(createGate(8), 0, { ...base, now: 0, error: limited(asked), ...refusal })
+      recordRefusal(createGate(8), 0, { ...base, now: 0, error: limited(asked), ...refusal })
 
   test('where more than an hour is asked for, or a time past the deadline', () => {
     expect(end(3600)).not.toThrow()
@@ -203,8 +203,8 @@ describe('a gate ends', () => {
         let now = 0
         for (let round = 0; round < 60; round++) {
           const ticket = gate.pause.number
-          gate = answer(gate, ticket, { isOk: isAnswered && round % 10 === 0, now })
-          gate = refuse(gate, ticket, {
+          gate = recordAnswer(gate, ticket, { isOk: isAnswered && round % 10 === 0, now })
+          gate = recordRefusal(gate, ticket, {
             ...base,
             error: failure(kind, { retryAfter: 20 }),
             now,
@@ -224,7 +224,8 @@ describe('a gate ends', () => {
         [1, 0, 0],
         [by, 0, 500],
       ])
-    const further = (gate: Gate) => refuse(gate, 1, { ...base, error: limited(1), now: gate.pause.until })
+    const further = (gate: Gate) =>
+      recordRefusal(gate, 1, { ...base, error: limited(1), now: gate.pause.until })
     // The pause lasts for 300 s, and for a millisecond less.
     expect(() => further(prolonged(299.5))).toThrow('5 minutes')
     expect(further(prolonged(299.499)).pause.until).toBe(300_999)
@@ -232,7 +233,7 @@ describe('a gate ends', () => {
       [1, 0, 0],
       [1, 0, 400_000],
     ])
-    expect(refuse(again, 1, { ...base, error: limited(1), now: 401_000 }).pause.until).toBe(402_000)
+    expect(recordRefusal(again, 1, { ...base, error: limited(1), now: 401_000 }).pause.until).toBe(402_000)
   })
 
   test('not by one long pause that many were sent into', () => {
@@ -242,7 +243,7 @@ describe('a gate ends', () => {
       [600, 0, 20],
     ])
     expect(many.pause.until).toBe(600_020)
-    expect(() => refuse(many, 1, { ...base, error: limited(1), now: 600_020 })).toThrow('5 minutes')
+    expect(() => recordRefusal(many, 1, { ...base, error: limited(1), now: 600_020 })).toThrow('5 minutes')
   })
 })
 
@@ -264,13 +265,13 @@ test('whatever comes: never more than places, never in a pause, always an end', 
       try {
         while (left > 0 || flights.length > 0) {
           expect(++steps).toBeLessThan(10_000)
-          while (left > 0 && mayBegin(gate, now)) {
+          while (left > 0 && canStart(gate, now)) {
             const { time, ...what } = outcomes.next().value
             left--
-            gate = begin(gate)
+            gate = startLine(gate)
             flights.push({ at: now + time, ticket: gate.pause.number, what })
-            expect(gate.inFlight).toBeLessThanOrEqual(gate.places)
-            expect(gate.places).toBeLessThanOrEqual(concurrency)
+            expect(gate.inFlight).toBeLessThanOrEqual(gate.slots)
+            expect(gate.slots).toBeLessThanOrEqual(concurrency)
             expect(now).toBeGreaterThanOrEqual(gate.pause.until)
           }
           flights.sort((one, other) => one.at - other.at)
@@ -278,16 +279,16 @@ test('whatever comes: never more than places, never in a pause, always an end', 
           now = first ? Math.max(now, first.at) : gate.pause.until
           if (!first) continue
           const { ticket, what } = first
-          gate = leave(gate)
+          gate = freeSlot(gate)
           if (what.kind === 'refused') {
             left++
             const before = gate
-            gate = refuse(gate, ticket, { ...base, error: limited(what.asked), now })
-            expect(gate.places).toBeGreaterThanOrEqual(1)
+            gate = recordRefusal(gate, ticket, { ...base, error: limited(what.asked), now })
+            expect(gate.slots).toBeGreaterThanOrEqual(1)
             expect(gate.pause.until).toBeGreaterThanOrEqual(before.pause.until)
             expect(gate.pause.until).toBeGreaterThanOrEqual(now + (what.asked ?? 0) * 1000)
-            if (ticket < before.pause.number) expect(gate.places).toBe(before.places)
-          } else gate = answer(gate, ticket, { isOk: what.kind === 'ok', now })
+            if (ticket < before.pause.number) expect(gate.slots).toBe(before.slots)
+          } else gate = recordAnswer(gate, ticket, { isOk: what.kind === 'ok', now })
           expect(gate.inFlight).toBe(flights.length)
         }
       } catch (error) {
@@ -307,14 +308,14 @@ function meet(rate: number, latency: number, concurrency: number, lines: number)
   const flights: { at: number; ticket: number; isOk: boolean }[] = []
   const late = { requests: 0, refused: 0 }
   while (answered < lines) {
-    if (answered + flights.length < lines && mayBegin(gate, now)) {
+    if (answered + flights.length < lines && canStart(gate, now)) {
       const isOk = tokens >= 1
       if (isOk) tokens--
       if (now > 10_000) {
         late.requests++
         if (!isOk) late.refused++
       }
-      gate = begin(gate)
+      gate = startLine(gate)
       flights.push({ at: now + latency, ticket: gate.pause.number, isOk })
       continue
     }
@@ -328,10 +329,10 @@ function meet(rate: number, latency: number, concurrency: number, lines: number)
       flights.splice(flights.indexOf(flight), 1)
       if (flight.isOk) answered++
       const { ticket } = flight
-      gate = leave(gate)
+      gate = freeSlot(gate)
       gate = flight.isOk
-        ? answer(gate, ticket, { isOk: true, now })
-        : refuse(gate, ticket, { ...base, error: limited(1), now })
+        ? recordAnswer(gate, ticket, { isOk: true, now })
+        : recordRefusal(gate, ticket, { ...base, error: limited(1), now })
     }
   }
   return { seconds: now / 1000, refused: late.refused / late.requests }
@@ -357,19 +358,19 @@ test.each([
 
 describe('what a batch does next', () => {
   const [first, refused] = [{ index: 1 } as BatchLine, { index: 2 } as BatchLine]
-  const pausedTo5000 = refuse(createGate(2), 0, { ...base, error: limited(4), now: 1000 })
+  const pausedTo5000 = recordRefusal(createGate(2), 0, { ...base, error: limited(4), now: 1000 })
   const inFlight = (count: number, gate = createGate(2)) => ({ ...gate, inFlight: count })
-  interface Changes extends Partial<State> {
+  interface Changes extends Partial<BatchState> {
     tokens?: number
-    mostTokens?: number
+    maxTokens?: number
     failed?: number
-    mostFailed?: number
+    getMaxFailed?: number
   }
   const state = ({
     tokens = 0,
     failed = 0,
-    mostTokens = Infinity,
-    mostFailed = Infinity,
+    maxTokens = Infinity,
+    getMaxFailed = Infinity,
     ...changes
   }: Changes) => ({
     gate: createGate(2),
@@ -377,7 +378,7 @@ describe('what a batch does next', () => {
     next: first,
     course: 'going on' as const,
     tally: { tokens, failed },
-    limits: { concurrency: 2, retry, mostTokens, mostFailed: () => mostFailed },
+    limits: { concurrency: 2, retry, maxTokens, getMaxFailed: () => getMaxFailed },
     deadline: Infinity,
     ...changes,
   })
@@ -420,27 +421,27 @@ describe('what a batch does next', () => {
       0,
       { do: 'ask', line: refused },
     ],
-    ['the limit of tokens is reached', { tokens: 10, mostTokens: 10 }, 0, finish],
-    ['it is reached in a pause', { tokens: 10, mostTokens: 10, gate: pausedTo5000 }, 4000, finish],
+    ['the limit of tokens is reached', { tokens: 10, maxTokens: 10 }, 0, finish],
+    ['it is reached in a pause', { tokens: 10, maxTokens: 10, gate: pausedTo5000 }, 4000, finish],
     [
       'it is reached while the next line is awaited',
-      { tokens: 10, mostTokens: 10, next: 'awaited' },
+      { tokens: 10, maxTokens: 10, next: 'awaited' },
       0,
       forOthers,
     ],
-    ['it is reached by the last answer', { tokens: 10, mostTokens: 10, next: 'none' }, 0, { do: 'end' }],
-    ['it is not reached', { tokens: 9, mostTokens: 10 }, 0, { do: 'ask', line: first }],
-    ['no more may fail', { failed: 3, mostFailed: 3 }, 0, { do: 'ask', line: first }],
-    ['more failed than may', { failed: 4, mostFailed: 3 }, 0, { do: 'finish' }],
+    ['it is reached by the last answer', { tokens: 10, maxTokens: 10, next: 'none' }, 0, { do: 'end' }],
+    ['it is not reached', { tokens: 9, maxTokens: 10 }, 0, { do: 'ask', line: first }],
+    ['no more may fail', { failed: 3, getMaxFailed: 3 }, 0, { do: 'ask', line: first }],
+    ['more failed than may', { failed: 4, getMaxFailed: 3 }, 0, { do: 'finish' }],
     [
       'more failed than may, and a silent pipe is waited for',
-      { failed: 1, mostFailed: 0, next: 'awaited' },
+      { failed: 1, getMaxFailed: 0, next: 'awaited' },
       0,
       { do: 'finish' },
     ],
     [
       'more failed than may, and nothing is left',
-      { failed: 1, mostFailed: 0, next: 'none' },
+      { failed: 1, getMaxFailed: 0, next: 'none' },
       0,
       { do: 'end' },
     ],
@@ -459,12 +460,12 @@ describe('what a batch does next', () => {
     // Here only reading can be under way; if nothing is, the wait throws.
     ['nothing under way, nothing to wait for, not at the end', { next: 'awaited' }, 0, forOthers],
   ])('%s', (_, changes, now, expected) => {
-    expect(decide(state(changes), now)).toEqual(expected)
+    expect(decideNextStep(state(changes), now)).toEqual(expected)
   })
 
   test('a wait that is given a time is never overdue', () => {
     for (let now = 0; now < 7000; now += 7) {
-      const step = decide(state({ gate: pausedTo5000, deadline: 6000 }), now)
+      const step = decideNextStep(state({ gate: pausedTo5000, deadline: 6000 }), now)
       if (step.do === 'wait') expect(step.until).toBeGreaterThan(now)
     }
   })
@@ -489,7 +490,7 @@ test.each([
   ['not asked', 'usage', {}],
   ['not asked', 'file', {}],
 ] as const)('%s: what a failure does to a batch: %s %o', (effect, kind, details) => {
-  expect(effectOf(failure(kind, details))).toBe(effect)
+  expect(classifyFailure(failure(kind, details))).toBe(effect)
 })
 
 describe('an outage', () => {
@@ -498,12 +499,13 @@ describe('an outage', () => {
     gate: Gate,
     index: number,
     { now = 0, ticket = gate.pause.number, error = broken() } = {},
-  ) => fail(gate, ticket, { ...base, error, index, now })
+  ) => recordOutageFailure(gate, ticket, { ...base, error, index, now })
   /** Lines fail one after the other. */
   const afterRow = (places: number, ...indexes: number[]) =>
     indexes.reduce((gate, index) => failing(gate, index), createGate(places))
   /** One line tries when the pause is over, and fails. */
-  const afterTrial = (gate: Gate, index = 1) => failing(leave(begin(gate)), index, { now: gate.pause.until })
+  const afterTrial = (gate: Gate, index = 1) =>
+    failing(freeSlot(startLine(gate)), index, { now: gate.pause.until })
   const isPaused = (gate: Gate) => gate.outage !== undefined
 
   test.each<[what: string, places: number, row: number[], isOne: boolean]>([
@@ -518,9 +520,9 @@ describe('an outage', () => {
   })
 
   test.each([
-    ['a success', (gate: Gate) => answer(gate, 0, { isOk: true, now: 0 })],
-    ['a refusal of one request', (gate: Gate) => answer(gate, 0, { isOk: false, now: 0 })],
-    ['a limit', (gate: Gate) => refuse(gate, 0, { ...base, error: limited(), now: 0 })],
+    ['a success', (gate: Gate) => recordAnswer(gate, 0, { isOk: true, now: 0 })],
+    ['a refusal of one request', (gate: Gate) => recordAnswer(gate, 0, { isOk: false, now: 0 })],
+    ['a limit', (gate: Gate) => recordRefusal(gate, 0, { ...base, error: limited(), now: 0 })],
   ])('does not begin if %s came in between', (_, between) => {
     const gate = between(afterRow(4, 1, 2, 3))
     expect(isPaused(failing(gate, 4))).toBe(false)
@@ -532,12 +534,12 @@ describe('an outage', () => {
     for (let trial = 0; trial < 7; trial++) {
       const { from, until } = gate.pause
       lengths.push(until - from)
-      expect([mayBegin(gate, until - 1), mayBegin(gate, until)]).toEqual([false, true])
-      expect(mayBegin(begin(gate), until)).toBe(false)
+      expect([canStart(gate, until - 1), canStart(gate, until)]).toEqual([false, true])
+      expect(canStart(startLine(gate), until)).toBe(false)
       gate = afterTrial(gate, trial)
     }
     expect(lengths).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
-    expect(gate.places).toBe(4)
+    expect(gate.slots).toBe(4)
   })
 
   test('pauses for as long as the service asks', () => {
@@ -552,21 +554,25 @@ describe('an outage', () => {
   })
 
   test.each([
-    ['an answer', (gate: Gate) => answer(gate, gate.pause.number, { isOk: true, now: 1000 })],
+    ['an answer', (gate: Gate) => recordAnswer(gate, gate.pause.number, { isOk: true, now: 1000 })],
     [
       'an answer that is an error',
-      (gate: Gate) => answer(gate, gate.pause.number, { isOk: false, now: 1000 }),
+      (gate: Gate) => recordAnswer(gate, gate.pause.number, { isOk: false, now: 1000 }),
     ],
-    ['an answer to a request of before it', (gate: Gate) => answer(gate, 0, { isOk: true, now: 10 })],
+    ['an answer to a request of before it', (gate: Gate) => recordAnswer(gate, 0, { isOk: true, now: 10 })],
   ])('is over with %s, and all go on at once', (_, end) => {
-    const gate = leave(end(begin(afterRow(4, 1, 2, 3, 4))))
-    expect([isPaused(gate), gate.places, mayBegin(gate, 1000)]).toEqual([false, 4, true])
+    const gate = freeSlot(end(startLine(afterRow(4, 1, 2, 3, 4))))
+    expect([isPaused(gate), gate.slots, canStart(gate, 1000)]).toEqual([false, 4, true])
     expect(isPaused(failing(gate, 9))).toBe(false)
   })
 
   test('becomes the pause of a limit', () => {
-    const gate = refuse(begin(afterRow(4, 1, 2, 3, 4)), 1, { ...base, error: limited(7), now: 1000 })
-    expect([isPaused(gate), gate.places, gate.pause.until]).toEqual([false, 2, 8000])
+    const gate = recordRefusal(startLine(afterRow(4, 1, 2, 3, 4)), 1, {
+      ...base,
+      error: limited(7),
+      now: 1000,
+    })
+    expect([isPaused(gate), gate.slots, gate.pause.until]).toEqual([false, 2, 8000])
   })
 
   test('ends a batch after 5 minutes of pauses, with what failed last', () => {
@@ -580,12 +586,12 @@ describe('an outage', () => {
   })
 
   describe('is tried by another line each time', () => {
-    const [first, second, fresh] = [{ triedIn: 1 }, { triedIn: 0 }, {}]
+    const [first, second, fresh] = [{ trialOutage: 1 }, { trialOutage: 0 }, {}]
     const outage = afterRow(4, 1, 2, 3, 4)
     const choose = (waiting: object[], next: object | 'none', gate: Gate = outage) => {
-      const limits = { concurrency: 4, retry, mostTokens: Infinity, mostFailed: () => Infinity }
+      const limits = { concurrency: 4, retry, maxTokens: Infinity, getMaxFailed: () => Infinity }
       const common = { course: 'going on', tally: { tokens: 0, failed: 0 }, limits, deadline: Infinity }
-      const step = decide({ gate, waiting, next, ...common } as State, 5000)
+      const step = decideNextStep({ gate, waiting, next, ...common } as BatchState, 5000)
       return step.do === 'ask' ? step.line : step.do
     }
     test.each([

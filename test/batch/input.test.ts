@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Prepare, readInput } from '../../src/batch/input.ts'
+import { type PrepareLine, readInput } from '../../src/batch/input.ts'
 import { Ledger } from '../../src/batch/ledger.ts'
 import { Spent } from '../../src/content/tokens.ts'
 import { type CliError, usageErrorOfProblems } from '../../src/errors.ts'
@@ -7,10 +7,10 @@ import { gather, prepare, sourceOf } from './pieces.ts'
 
 const linesOf = async (text: string) => gather((await readInput(sourceOf(text), prepare, new Ledger())).lines)
 
-const check = async (text: string, make: Prepare = prepare, ledger = new Ledger()) =>
+const check = async (text: string, make: PrepareLine = prepare, ledger = new Ledger()) =>
   readInput(sourceOf(text, { isRepeatable: true }), make, ledger)
 
-const refusal = async (text: string, make?: Prepare): Promise<CliError> => {
+const refusal = async (text: string, make?: PrepareLine): Promise<CliError> => {
   try {
     await check(text, make)
   } catch (error) {
@@ -47,7 +47,7 @@ test('a hash is of model and body and nothing else, and the same for ever', asyn
 describe('a whole input is checked', () => {
   test('how much there is', async () => {
     const ledger = new Ledger()
-    for (const { hash } of await linesOf('"a"\n"b"')) ledger.recall({ hash, isOk: true })
+    for (const { hash } of await linesOf('"a"\n"b"')) ledger.addResult({ hash, isOk: true })
     const input = await check('"a"\n"b"\n\n"c"\n"a"', prepare, ledger)
     expect(input.tally).toMatchObject({ total: 4, skipped: 2 })
     expect((await gather(input.lines)).map(({ index, hash }) => [index, hash.slice(32)])).toEqual([
@@ -121,7 +121,7 @@ describe('a file that was checked', () => {
       ...sourceOf(text, { isRepeatable: true }),
       read: () => sourceOf(reads++ ? again : text).read(),
     }
-    const counting: Prepare = (form) => {
+    const counting: PrepareLine = (form) => {
       made++
       return prepare(form)
     }
@@ -145,14 +145,14 @@ describe('a file that was checked', () => {
 
   test('is not read again if nothing is left', async () => {
     const ledger = new Ledger()
-    for (const { hash } of await linesOf('"a"\n')) ledger.recall({ hash, isOk: true })
+    for (const { hash } of await linesOf('"a"\n')) ledger.addResult({ hash, isOk: true })
     expect(await readTwice('"a"\n', '', ledger)).toMatchObject({ lines: [], failed: undefined, reads: 1 })
   })
 
   test('makes no body again that an earlier run has done', async () => {
     const ledger = new Ledger()
     for (const { index, hash } of await linesOf(whole))
-      if (index !== most) ledger.recall({ hash, isOk: true })
+      if (index !== most) ledger.addResult({ hash, isOk: true })
     const { lines, made } = await readTwice(whole, whole, ledger)
     expect([lines.map(({ index }) => index), made]).toEqual([[most], most + 1])
   })

@@ -33,53 +33,53 @@ describe('the map of digests', () => {
 describe('the ledger', () => {
   test('numbers a hash that comes again', () => {
     const ledger = new Ledger()
-    const hashes = ['a', 'b', 'a', 'a'].map((hash) => ledger.enter({ hash }).hash)
+    const hashes = ['a', 'b', 'a', 'a'].map((hash) => ledger.addLine({ hash }).hash)
     expect(hashes).toEqual(['a', 'b', 'a#2', 'a#3'])
   })
 
   test('knows what is done: the last result of a hash counts', () => {
     const ledger = new Ledger()
-    ledger.recall({ hash: 'a', isOk: true })
-    ledger.recall({ hash: 'a#2', isOk: false })
-    ledger.recall({ hash: 'b', isOk: false })
-    ledger.recall({ hash: 'b', isOk: true })
-    ledger.recall({ hash: 'c', isOk: true })
-    ledger.recall({ hash: 'c', isOk: false })
-    ledger.recall({ hash: 'x', isOk: true })
-    const done = ['a', 'a', 'b', 'c', 'd'].map((hash) => ledger.enter({ hash }).isDone)
+    ledger.addResult({ hash: 'a', isOk: true })
+    ledger.addResult({ hash: 'a#2', isOk: false })
+    ledger.addResult({ hash: 'b', isOk: false })
+    ledger.addResult({ hash: 'b', isOk: true })
+    ledger.addResult({ hash: 'c', isOk: true })
+    ledger.addResult({ hash: 'c', isOk: false })
+    ledger.addResult({ hash: 'x', isOk: true })
+    const done = ['a', 'a', 'b', 'c', 'd'].map((hash) => ledger.addLine({ hash }).isDone)
     expect(done).toEqual([true, false, true, false, false])
   })
 
   test('refuses an id that is used twice, or that the results have with another request', () => {
     const ledger = new Ledger()
-    ledger.recall({ id: 'one', hash: 'a', isOk: true })
-    ledger.recall({ id: 'two', hash: 'b', isOk: false })
-    expect(ledger.enter({ id: 'one', hash: 'a' })).toEqual({
+    ledger.addResult({ id: 'one', hash: 'a', isOk: true })
+    ledger.addResult({ id: 'two', hash: 'b', isOk: false })
+    expect(ledger.addLine({ id: 'one', hash: 'a' })).toEqual({
       hash: 'a',
       isDone: true,
       isGone: false,
     })
-    expect(() => ledger.enter({ id: 'two', hash: 'c' })).toThrow('"two" is in the results with another')
-    expect(ledger.enter({ id: 3, hash: 'c' })).toEqual({
+    expect(() => ledger.addLine({ id: 'two', hash: 'c' })).toThrow('"two" is in the results with another')
+    expect(ledger.addLine({ id: 3, hash: 'c' })).toEqual({
       hash: 'c#2',
       isDone: false,
       isGone: false,
     })
-    expect(() => ledger.enter({ id: 3, hash: 'd' })).toThrow('its id 3 was used before')
-    expect(() => ledger.enter({ id: 'one', hash: 'e' })).toThrow('its id "one" was used before')
+    expect(() => ledger.addLine({ id: 3, hash: 'd' })).toThrow('its id 3 was used before')
+    expect(() => ledger.addLine({ id: 'one', hash: 'e' })).toThrow('its id "one" was used before')
   })
 
   test('names a long id by its beginning', () => {
     const ledger = new Ledger()
     const id = 'x'.repeat(101)
-    ledger.enter({ id, hash: 'a' })
-    expect(() => ledger.enter({ id, hash: 'a' })).toThrow(`its id "${'x'.repeat(100)}" was used`)
+    ledger.addLine({ id, hash: 'a' })
+    expect(() => ledger.addLine({ id, hash: 'a' })).toThrow(`its id "${'x'.repeat(100)}" was used`)
   })
 
   test('takes no result without an id for one whose id is undefined, as a text', () => {
     const ledger = new Ledger()
-    ledger.recall({ hash: 'a', isOk: true })
-    expect(ledger.enter({ id: 'undefined', hash: 'b' })).toEqual({
+    ledger.addResult({ hash: 'a', isOk: true })
+    expect(ledger.addLine({ id: 'undefined', hash: 'b' })).toEqual({
       hash: 'b',
       isDone: false,
       isGone: false,
@@ -89,14 +89,14 @@ describe('the ledger', () => {
   test('takes ids that differ only in a lone surrogate for different ones', () => {
     const ledger = new Ledger()
     const ids = ['\ud800', '\ud801', '\udc00', '\ufffd', '\ud800\ud800', '\ud83d\ude00', '\u{1f601}']
-    for (const id of ids) ledger.enter({ id, hash: 'a' })
-    for (const id of ids) expect(() => ledger.enter({ id, hash: 'a' })).toThrow('was used before')
+    for (const id of ids) ledger.addLine({ id, hash: 'a' })
+    for (const id of ids) expect(() => ledger.addLine({ id, hash: 'a' })).toThrow('was used before')
   })
 
   test.each(['__proto__', 'constructor', ''])('takes any id: %j', (id) => {
     const ledger = new Ledger()
-    ledger.recall({ id, hash: 'a', isOk: true })
-    expect(ledger.enter({ id, hash: 'a' }).isDone).toBe(true)
-    expect(() => ledger.enter({ id, hash: 'b' })).toThrow('was used before')
+    ledger.addResult({ id, hash: 'a', isOk: true })
+    expect(ledger.addLine({ id, hash: 'a' }).isDone).toBe(true)
+    expect(() => ledger.addLine({ id, hash: 'b' })).toThrow('was used before')
   })
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readForm } from '../../src/batch/line-form.ts'
+import { parseLine } from '../../src/batch/line-form.ts'
 
 describe('forms of a line', () => {
   const body = '{ "contents": [ {"n": 1.10, "big": 12345678901234567890} ], "x":1e400 }'
@@ -16,7 +16,7 @@ describe('forms of a line', () => {
     [`{"params":${body},"custom_id":"a"}`, { id: 'a', body }],
     [`{"custom_id":"a","body":{"contents":[]},"body":${body}}`, { id: 'a', body }],
     ['{"contents":[],"prompt":"p"}', { body: '{"contents":[],"prompt":"p"}' }],
-  ])('%s', (line, form) => expect(readForm(line)).toEqual(form))
+  ])('%s', (line, form) => expect(parseLine(line)).toEqual(form))
 
   test.each([
     ['{"model":"m","contents":[1.0]}', '{"contents":[1.0]}'],
@@ -25,11 +25,11 @@ describe('forms of a line', () => {
     ['{ "a" : 1 , "model" : "x" , "contents" : [] }', '{ "a" : 1 , "contents" : [] }'],
     ['{"model":"x","contents":[],"mod\\u0065l":"m","z":{"model":1}}', '{"contents":[],"z":{"model":1}}'],
   ])('the model is taken out of %s', (line, left) => {
-    expect(readForm(line)).toEqual({ model: expect.stringMatching(/^[mx]$/), body: left })
+    expect(parseLine(line)).toEqual({ model: expect.stringMatching(/^[mx]$/), body: left })
   })
 
   test('of a long name that a line cannot have the start is told', () => {
-    const read = () => readForm(JSON.stringify({ prompt: 'p', ['k'.repeat(51)]: 1 }))
+    const read = () => parseLine(JSON.stringify({ prompt: 'p', ['k'.repeat(51)]: 1 }))
     expect(read).toThrow(`it has "${'k'.repeat(50)}", which a line of this form cannot have`)
   })
 
@@ -43,7 +43,7 @@ describe('forms of a line', () => {
       fc.property(fc.array(field), fc.array(field), (before, after) => {
         const [front, back] = [spell(before), spell(after)]
         const whole = (model: string[]) => `{${[...front, ...model, '"contents":[]', ...back].join(',')}}`
-        expect(readForm(whole([' "model" : "m" ']))).toEqual({ model: 'm', body: whole([]) })
+        expect(parseLine(whole([' "model" : "m" ']))).toEqual({ model: 'm', body: whole([]) })
       }),
     )
   })
@@ -70,10 +70,10 @@ describe('bad lines', () => {
     ['{"custom_id":"a","body":{},"request":{}}', /both "body" and "request"/],
     ['{"custom_id":"a","body":"{}"}', /"body" must be an object/],
     ['{"custom_id":"a","body":{},"priority":1}', /it has "priority"/],
-  ])('%s', (line, why) => expect(() => readForm(line)).toThrow(why))
+  ])('%s', (line, why) => expect(() => parseLine(line)).toThrow(why))
 
   test('what is not JSON, or nested too deep, is told as that', () => {
-    expect(() => readForm('hello')).toThrow(SyntaxError)
-    expect(() => readForm('['.repeat(2000) + ']'.repeat(2000))).toThrow(SyntaxError)
+    expect(() => parseLine('hello')).toThrow(SyntaxError)
+    expect(() => parseLine('['.repeat(2000) + ']'.repeat(2000))).toThrow(SyntaxError)
   })
 })

@@ -1,4 +1,4 @@
-import type { BatchLine, BatchSource, LineCall, Prepare } from '../../src/batch/input.ts'
+import type { BatchLine, BatchSource, LineCall, PrepareLine } from '../../src/batch/input.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
 
 /** A text or bytes as a stream of pieces of this size. */
@@ -13,7 +13,7 @@ export async function gather<T>(items: AsyncIterable<T>): Promise<T[]> {
   return all
 }
 
-export type Ask = LineCall['ask']
+export type Ask = LineCall['send']
 
 export type TestLine = BatchLine
 
@@ -30,11 +30,11 @@ export const sourceOf = (
 
 /** The simplest call: what the line says. */
 export const preparing =
-  (ask: Ask): Prepare =>
+  (ask: Ask): PrepareLine =>
   (form) => ({
     model: form.model ?? 'test-model',
     body: Buffer.from('prompt' in form ? JSON.stringify(form.prompt) : form.body),
-    ask,
+    send: ask,
   })
 
 /** One that nobody asks. */

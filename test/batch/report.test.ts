@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { formatEnd, formatProgress } from '../../src/batch/report.ts'
+import { formatProgress, formatSummary } from '../../src/batch/report.ts'
 
 const none = {
   ok: 0,
@@ -11,7 +11,7 @@ const none = {
   isPartial: false,
   isAnswered: false,
   hasLine: true,
-  gone: 0,
+  missingFiles: 0,
 }
 
 const tally = {
@@ -54,4 +54,4 @@ test.each([
     '380 ok · 4 failed (3 service, 1 refused) · 1,000 done before · at least 1,234,567 tokens in all · 40 s',
   ],
   [{ ...none, ok: 2 }, 0, 7325, '2 ok · 0 failed · 2 h 2 min'],
-])('the end: %o', (tally, left, seconds, text) => expect(formatEnd(tally, left, seconds)).toBe(text))
+])('the end: %o', (tally, left, seconds, text) => expect(formatSummary(tally, left, seconds)).toBe(text))

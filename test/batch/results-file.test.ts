@@ -14,7 +14,7 @@ import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ActiveSet } from '../../src/active-set.ts'
 import { Ledger } from '../../src/batch/ledger.ts'
-import { openResults, type ResultsOptions, readEarlier } from '../../src/batch/results-file.ts'
+import { openResults, type ResultsOptions, readEarlierResults } from '../../src/batch/results-file.ts'
 import type { Context } from '../../src/context.ts'
 import { realTimers } from '../../src/timers.ts'
 import { ownerOnly, temporaryFolder } from '../harness/run.ts'
@@ -31,7 +31,7 @@ const open = (
     name: basename(path),
     isResumed: true,
     ledger: new Ledger(),
-    reader: { tokensOf: () => undefined },
+    reader: { readTokens: () => undefined },
     ...options,
   })
 }
@@ -45,7 +45,7 @@ const line = (index: number, { isOk = true, tokens = 10 } = {}) =>
     usage: { totalTokens: tokens },
   })
 
-const isDone = (ledger: Ledger, index: number) => ledger.enter({ hash: `hash ${index}` }).isDone
+const isDone = (ledger: Ledger, index: number) => ledger.addLine({ hash: `hash ${index}` }).isDone
 
 describe('a file of results', () => {
   test('is made for its owner alone, and each line is in it at once', async () => {
@@ -227,7 +227,7 @@ describe('resumed', () => {
     ]
     const ledger = new Ledger()
     const bytes = Buffer.from([line(1), ...strange, line(3), ''].join('\n'), 'latin1')
-    expect(await readEarlier(streamOf(bytes, 1000), ledger, { tokensOf: () => undefined })).toEqual({
+    expect(await readEarlierResults(streamOf(bytes, 1000), ledger, { readTokens: () => undefined })).toEqual({
       results: 2,
       others: strange.length,
       isPartial: false,
@@ -245,7 +245,9 @@ describe('resumed', () => {
     const raw =
       '{"hash":"r","ok":true,"response":{"tokens":4}}\n{"hash":"f","ok":false,"response":{"tokens":9}}'
     const tokensOf = (result: Record<string, unknown>) => (result.response as { tokens: number })?.tokens
-    const { tokens } = await readEarlier(streamOf([...odd, raw, ''].join('\n')), new Ledger(), { tokensOf })
+    const { tokens } = await readEarlierResults(streamOf([...odd, raw, ''].join('\n')), new Ledger(), {
+      readTokens: tokensOf,
+    })
     expect(tokens).toBe(4)
   })
 

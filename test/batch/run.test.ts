@@ -8,7 +8,7 @@ import { type Ask, failure, type TestLine } from './pieces.ts'
 const none = {
   total: 0,
   hasLine: false,
-  gone: 0,
+  missingFiles: 0,
   ok: 0,
   failed: 0,
   failures: {},
@@ -359,7 +359,7 @@ describe('nothing more is begun', () => {
   })
 
   test('once the answers took as many tokens as they may', async () => {
-    const { asked, tally, stop } = await meet(() => undefined, { mostTokens: 100 })
+    const { asked, tally, stop } = await meet(() => undefined, { maxTokens: 100 })
     expect((stop as CliError).kind).toBe('stopped')
     expect(tally.tokens).toBeGreaterThanOrEqual(100)
     expect(tally.tokens).toBeLessThanOrEqual(100 + 4 * 10)
@@ -368,14 +368,14 @@ describe('nothing more is begun', () => {
 
   test('where an earlier run took them all', async () => {
     const earlier = '{"index":1,"hash":"h","ok":true,"usage":{"totalTokens":100}}\n'
-    const { asked, stop } = await meet(() => undefined, { mostTokens: 100, file: { text: earlier } })
+    const { asked, stop } = await meet(() => undefined, { maxTokens: 100, file: { text: earlier } })
     expect([asked, (stop as CliError).kind]).toEqual([[], 'stopped'])
   })
 
   test('but not where the last answer takes the last token', async () => {
-    const all = await meet(() => undefined, { mostTokens: 1000, file: { text: '' } })
+    const all = await meet(() => undefined, { maxTokens: 1000, file: { text: '' } })
     expect([all.tally.ok, all.stop]).toEqual([100, undefined])
-    const again = await meet(() => undefined, { mostTokens: 1000, file: { text: all.file } })
+    const again = await meet(() => undefined, { maxTokens: 1000, file: { text: all.file } })
     expect([again.asked, again.tally.skipped, again.stop]).toEqual([[], 100, undefined])
   })
 

@@ -17,7 +17,7 @@ describe('where the prompt comes from', () => {
     ])
   })
 
-  test('words first, then what the pipe holds as a part of its own; an empty pipe adds nothing', async () => {
+  test('words first, then what the pipe otherContent as a part of its own; an empty pipe adds nothing', async () => {
     const both = await run(['chat', 'Review', 'this'], { stdin: 'diff\n' })
     expect(partsOf(both)).toEqual([{ text: 'Review this' }, { text: 'diff\n' }])
     expect(partsOf(await run(['chat', 'Hi'], { stdin: '' }))).toEqual([{ text: 'Hi' }])
@@ -103,7 +103,7 @@ describe('a pipe that brings nothing beside what was given', () => {
     ['a file -', ['chat', 'Review', '-f', '-']],
     ['event flags', ['events', 'send', '-s', 'sesn_1', '--message', 'hi']],
     ['events', ['events', 'run', '-s', 'sesn_1']],
-  ])('P61 --fail-on-empty holds for any reader of stdin: %s', async (_, argv) => {
+  ])('P61 --fail-on-empty otherContent for any reader of stdin: %s', async (_, argv) => {
     const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: '\n' })
     expect(ended).toMatchObject({ code: 2, requests: [] })
     expect(ended.err).toContain('parley: stdin is empty (--fail-on-empty)\n')

@@ -204,7 +204,7 @@ test('"then" waits for all replies to the lines above', async () => {
 })
 
 test('several replies before the agent reacts lose no round', async () => {
-  exchange = createEmulator({ latency: 5 })
+  exchange = createEmulator({ latencyMs: 5 })
   await send('use a1 {}\nuse a2 {}\nthen use b {}')
   const [one, two] = (await usesOf()).map(({ id }) => id)
   await parley('events', 'confirm', one ?? '', '--allow')

@@ -1,8 +1,8 @@
 import { formatPath } from '../../wire/json/parse.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import { brief, tokensIn } from '../gateway.ts'
+import { countTokens, shorten } from '../gateway.ts'
 import { type EmulatedResponse, errorResponse, newId } from '../response.ts'
-import { sampleFor } from '../sample.ts'
+import { createSampleForTexts } from '../sample.ts'
 import { type Parameters, Session } from './session.ts'
 import { type RunPlan, readTask, type TaskStep } from './task.ts'
 
@@ -47,7 +47,7 @@ interface WorkflowRun {
 type RunStep = { event: [type: string, fields?: object] } | { use: TaskStep }
 
 /** A session as it is written down. */
-export interface KeptSession {
+export interface StoredSession {
   id: string
   created: string
   /** When it was last changed, as a text that sorts by time. */
@@ -69,7 +69,7 @@ const done = 'The emulated agent is done.'
 
 /** A session with an emulated agent: it takes events in, and reacts to all of them at once. */
 export class AgentSession extends Session {
-  #kept: Omit<KeptSession, 'id' | 'events'>
+  #kept: Omit<StoredSession, 'id' | 'events'>
   readonly #uses = new Map<string, SessionEvent>()
   readonly #later: (act: () => void) => void
   /** What begins in the background once the agent has reacted. */
@@ -122,12 +122,12 @@ export class AgentSession extends Session {
     }
   }
 
-  keep(): KeptSession {
+  keep(): StoredSession {
     return { ...this.#kept, id: this.id, events: this.events.map(({ text }) => text) }
   }
 
   /** Takes over what another process has made of it. */
-  load({ id: _, events, ...kept }: KeptSession): void {
+  load({ id: _, events, ...kept }: StoredSession): void {
     this.#kept = kept
     for (const text of events.slice(this.events.length)) this.#show(JSON.parse(text), text)
   }
@@ -259,7 +259,7 @@ export class AgentSession extends Session {
     agent.isRunning = true
     for (const event of events) {
       const { type } = event
-      agent.usage.input += tokensIn(JSON.stringify(event))
+      agent.usage.input += countTokens(JSON.stringify(event))
       if (type === 'user.message') this.#begin(textsOf(event))
       else if (type === 'user.define_outcome') this.#begin([readString(event.description)])
       else if (type === 'workflow_run.status_ended') this.#readResult(event)
@@ -290,14 +290,14 @@ export class AgentSession extends Session {
   #begin(texts: string[]): void {
     const { agent } = this.#kept
     const rounds = readTask(texts)
-    const sample = sampleFor(texts)
+    const sample = createSampleForTexts(texts)
     agent.lastWord = sample ?? agent.lastWord
     if (rounds.flat().some(({ type }) => type.endsWith('tool_use')))
       this.#say('The emulated agent wants to use a tool.')
     agent.rounds.push(...rounds)
     if (rounds.length > 0) this.#beginRound()
     else if (sample === undefined)
-      this.#say(`The emulated agent read “${brief(texts.join(' '))}”, and has nothing to do.`)
+      this.#say(`The emulated agent read “${shorten(texts.join(' '))}”, and has nothing to do.`)
   }
 
   #beginRound(): void {
@@ -449,7 +449,7 @@ export class AgentSession extends Session {
 
   /** Adds what a model would have written. */
   #write(type: string, fields: object): SessionEvent {
-    this.#kept.agent.usage.output += tokensIn(JSON.stringify(fields))
+    this.#kept.agent.usage.output += countTokens(JSON.stringify(fields))
     return this.#add(type, fields)
   }
 }
@@ -478,11 +478,11 @@ const textsOf = ({ content }: SessionEvent): string[] =>
   Array.isArray(content) ? content.map((block) => readString(block?.text)) : []
 
 function describeDenial({ name }: SessionEvent, reason: string): string {
-  return `The emulated agent does without ${name}, which was denied${reason && `: “${brief(reason)}”`}.`
+  return `The emulated agent does without ${name}, which was denied${reason && `: “${shorten(reason)}”`}.`
 }
 
 function describeResult({ name }: SessionEvent, result: SessionEvent): string {
-  const said = `“${brief(readText(result))}”`
+  const said = `“${shorten(readText(result))}”`
   return result.is_error === true
     ? `The emulated agent does without ${name}, which failed: ${said}.`
     : `The emulated agent read what ${name} gave: ${said}.`

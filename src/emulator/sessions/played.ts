@@ -3,7 +3,7 @@ import { formatPath, tryParseJson } from '../../wire/json/parse.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type EmulatedResponse, errorResponse, newId } from '../response.ts'
 import { replies } from './agent.ts'
-import { isSent, type ListedEvent, type Parameters, Session } from './session.ts'
+import { isFromClient, type ListedEvent, type Parameters, Session } from './session.ts'
 
 /** Reads what `events list --raw` printed: an event a line. Throws a usage error. */
 export function readRecord(text: string, name: string): ListedEvent[] {
@@ -32,14 +32,14 @@ export class PlayedSession extends Session {
   constructor(id: string, record: readonly ListedEvent[]) {
     super(id)
     this.#record = record
-    this.#showTo(nextSent(record, 0))
+    this.#showTo(findNextSent(record, 0))
   }
 
   override accept(parameters: readonly Parameters[]): EmulatedResponse | undefined {
     const record = [...this.#record]
     let end = this.events.length
     for (const [index, parameter] of parameters.entries()) {
-      const next = nextSent(record, end)
+      const next = findNextSent(record, end)
       const found = findPlace(record, parameter, next)
       const thread = found === undefined ? findEndedThread(record.slice(0, end), parameter) : undefined
       if (thread !== undefined) {
@@ -61,7 +61,7 @@ export class PlayedSession extends Session {
       end = next + 1
     }
     this.#record = record
-    this.#showTo(nextSent(record, end))
+    this.#showTo(findNextSent(record, end))
     return undefined
   }
 
@@ -91,22 +91,22 @@ const timeOf = (event: ListedEvent | undefined): string =>
   (event && JSON.parse(event.text).processed_at) ?? ''
 
 /** The place of the next event that a client sent, or the end of the record. */
-function nextSent(record: readonly ListedEvent[], from: number): number {
-  const place = record.findIndex((event, at) => at >= from && isSent(event))
+function findNextSent(record: readonly ListedEvent[], from: number): number {
+  const place = record.findIndex((event, at) => at >= from && isFromClient(event))
   return place < 0 ? record.length : place
 }
 
 /** The place of the recorded event that a parameter is, among those that were sent one right after the other. */
 function findPlace(record: readonly ListedEvent[], parameter: Parameters, from: number): number | undefined {
   for (const [index, event] of record.slice(from).entries()) {
-    if (!isSent(event)) return undefined
-    if (isSame(parameter, event)) return from + index
+    if (!isFromClient(event)) return undefined
+    if (matchesEvent(parameter, event)) return from + index
   }
   return undefined
 }
 
 /** Of a reply the tool use counts as well, and what was decided about it. */
-function isSame(parameter: Parameters, { type, text }: ListedEvent): boolean {
+function matchesEvent(parameter: Parameters, { type, text }: ListedEvent): boolean {
   const field = replies.get(type)?.field
   if (parameter.type !== type || field === undefined) return parameter.type === type
   const recorded = JSON.parse(text)

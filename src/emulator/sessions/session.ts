@@ -12,14 +12,14 @@ export interface ListedEvent {
 }
 
 /** Whether a client sent it, and not the service. */
-export const isSent = ({ type }: { type: string }): boolean => /^(user|system)\./.test(type)
+export const isFromClient = ({ type }: { type: string }): boolean => /^(user|system)\./.test(type)
 
 /** What any session has. */
 export abstract class Session {
   readonly id: string
   readonly events: ListedEvent[] = []
   /** Its events from now on, each as an `event`. */
-  readonly news = new EventEmitter().setMaxListeners(0)
+  readonly newEvents = new EventEmitter().setMaxListeners(0)
 
   constructor(id: string) {
     this.id = id
@@ -35,6 +35,6 @@ export abstract class Session {
 
   protected show(event: ListedEvent): void {
     this.events.push(event)
-    this.news.emit('event', event)
+    this.newEvents.emit('event', event)
   }
 }

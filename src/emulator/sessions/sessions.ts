@@ -3,16 +3,16 @@ import type { SendEvents } from '../../wire/sessions/send-events.ts'
 import type { CreateSession } from '../../wire/sessions/session-requests.ts'
 import { encodeSseEvent } from '../../wire/sse.ts'
 import { type EmulatedResponse, errorResponse, jsonResponse, newId } from '../response.ts'
-import { AgentSession, type KeptSession } from './agent.ts'
+import { AgentSession, type StoredSession } from './agent.ts'
 import { PlayedSession } from './played.ts'
-import { isSent, type ListedEvent, type Session } from './session.ts'
+import { isFromClient, type ListedEvent, type Session } from './session.ts'
 
 /** Where sessions are kept for other processes. */
 export interface SessionStore {
   /** What others have written since it was last read or written. */
-  read(): KeptSession[]
+  read(): StoredSession[]
   /** Holds others off while `change` reads what they have written, and returns all that is to be kept. */
-  change(change: () => KeptSession[]): Promise<void>
+  change(change: () => StoredSession[]): Promise<void>
 }
 
 export interface SessionsOptions {
@@ -27,7 +27,7 @@ export interface SessionsOptions {
 const longestPage = 100
 
 /** How often another process's events are looked for while a session is followed. Milliseconds. */
-const interval = 200
+const pollIntervalMs = 200
 
 /** The emulated session service. */
 export class Sessions {
@@ -52,7 +52,7 @@ export class Sessions {
     return this.#change(id, (session) => {
       const before = session.events.length
       const refusal = session.accept(events)
-      const accepted = session.events.slice(before).filter(isSent)
+      const accepted = session.events.slice(before).filter(isFromClient)
       return refusal ?? listOf(accepted.map(({ text }) => text))
     })
   }
@@ -65,24 +65,28 @@ export class Sessions {
     this.#refresh()
     const all = [...this.#all.values()].map((session) => session.describe())
     const newest = all.sort((one, other) => other.created_at.localeCompare(one.created_at))
-    return pageOf(newest, query, (session) => JSON.stringify(session))
+    return createPage(newest, query, (session) => JSON.stringify(session))
   }
 
   list(id: string, query: URLSearchParams): EmulatedResponse {
     return this.#with(id, ({ events }) => {
       const types = query.getAll('types[]')
       const wanted = types.length === 0 ? events : events.filter(({ type }) => types.includes(type))
-      return pageOf(query.get('order') === 'desc' ? wanted.toReversed() : wanted, query, ({ text }) => text)
+      return createPage(
+        query.get('order') === 'desc' ? wanted.toReversed() : wanted,
+        query,
+        ({ text }) => text,
+      )
     })
   }
 
   /** A stream of the events from now on, or from after the last one that the reader had, until the reader leaves. */
   follow(id: string, last: string | undefined): EmulatedResponse {
     return this.#with(id, (session) => {
-      const timer = this.#options.store && setInterval(() => this.#refresh(), interval)
+      const timer = this.#options.store && setInterval(() => this.#refresh(), pollIntervalMs)
       const known = last === undefined ? -1 : session.events.findIndex((event) => event.id === last)
       const missed = known < 0 ? [] : session.events.slice(known + 1)
-      const news = on(session.news, 'event')
+      const news = on(session.newEvents, 'event')
       const close = () => {
         clearInterval(timer)
         void news.return?.()
@@ -150,7 +154,7 @@ const listOf = (texts: readonly string[], more = ''): EmulatedResponse => ({
 })
 
 /** A page (public clients, 2); the token of the next one is how many came before it. */
-function pageOf<T>(
+function createPage<T>(
   wanted: readonly T[],
   query: URLSearchParams,
   spell: (item: T) => string,

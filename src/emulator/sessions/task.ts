@@ -1,5 +1,5 @@
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
-import { brief } from '../gateway.ts'
+import { shorten } from '../gateway.ts'
 
 /** An event that the emulated agent makes because a line of its task asks for it. */
 export interface TaskStep {
@@ -26,7 +26,7 @@ export interface RunPlan {
 const form = /^\s*(?:then\s+)?((?:thread\s+)?(?:use|lose)|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
 
 /** The most phases of a workflow run. For the demo one phase calls the next. */
-const mostPhases = 100
+const maxPhases = 100
 
 /** What "a tool" and "two tools" stand for. */
 const examples = ['use bash {"command":"ls -l"}', 'use web_search {"query":"parley"}']
@@ -61,7 +61,7 @@ export function readTask(texts: readonly string[]): TaskStep[][] {
 }
 
 const notUnderstoodError = (line: string) =>
-  `The emulated agent does not understand “${brief(line)}”: see the help on serve.`
+  `The emulated agent does not understand “${shorten(line)}”: see the help on serve.`
 
 const say = (text: string): TaskStep => ({
   type: 'agent.message',
@@ -121,7 +121,7 @@ function readRun(name: string, input: Record<string, unknown>): TaskStep | undef
   const { phases = ['work'], use, result = 'completed' } = input
   const asked = typeof use === 'string' ? readStep(`thread use ${use}`) : undefined
   const isRight =
-    Array.isArray(phases) && phases.length <= mostPhases && phases.every((phase) => typeof phase === 'string')
+    Array.isArray(phases) && phases.length <= maxPhases && phases.every((phase) => typeof phase === 'string')
   if (!isRight || !/^\S+$/.test(name) || typeof result !== 'string' || (use !== undefined && !asked))
     return undefined
   return { type: 'workflow_run.created', fields: { name }, plan: { name, phases, use: asked, result } }

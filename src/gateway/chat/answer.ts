@@ -12,7 +12,7 @@ import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
-import type { AnswerSummary, Holding } from '../../wire/gateway/answer-forms.ts'
+import type { AnswerSummary, OtherContent } from '../../wire/gateway/answer-forms.ts'
 import { isErrorEnvelope, notUnderstoodError } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
@@ -24,20 +24,20 @@ export interface PrintedAnswer extends AnswerEnd {
 }
 
 /** Where an answer goes, and its demands. */
-export interface Printing {
+export interface PrintOptions {
   /** Takes the place of stdout. */
   file?: FileOutput | undefined
   /** As Markdown; otherwise the text is printed as it is. */
-  isLaidOut?: boolean
+  isMarkdown?: boolean
   /** All of the text is kept; otherwise nothing of one that is very long. */
-  isKept?: boolean
+  keepsText?: boolean
   /** It was asked for as a stream. */
   isStreamed: boolean
   /** With `--raw` an answer needs no text. */
   demand: Demand
   schema?: AnswerSchema | undefined
   /** `--usage` */
-  isUsageAsked?: boolean | undefined
+  showsUsage?: boolean | undefined
 }
 
 /** Prints one answer, which may have several parts. */
@@ -47,17 +47,17 @@ export type AnswerPrinting = Awaited<ReturnType<typeof openAnswerPrinting>>
  * Prepares to print an answer as it comes, or to write its file: its text, or with `--raw` the bytes that the service sent.
  * With a schema the text waits until it is known to fit. If it does not, `finish` returns that, or with `isLast` throws it.
  */
-export async function openAnswerPrinting(context: Context, printing: Printing, isLast = true) {
-  const { file, isLaidOut = false, schema, isStreamed, demand, isKept, isUsageAsked } = printing
+export async function openAnswerPrinting(context: Context, printing: PrintOptions, isLast = true) {
+  const { file, isMarkdown = false, schema, isStreamed, demand, keepsText, showsUsage } = printing
   const { flags, cleanups, timers } = context
   const isRaw = flags.raw ?? false
   const waiting = createPendingSpinner(context)
   const output = file ?? waiting.over(context.output)
   const raw = createRawPrinter(output)
-  const printer = schema ? undefined : await createPrinter({ ...context, output }, isLaidOut, waiting)
+  const printer = schema ? undefined : await createPrinter({ ...context, output }, isMarkdown, waiting)
   const shown = isRaw ? raw : printer
-  const text = new AnswerText(isKept || schema ? Infinity : longestUnprinted)
-  const holds = new Set<Holding>()
+  const text = new AnswerText(keepsText || schema ? Infinity : maxUnprintedLength)
+  const otherContent = new Set<OtherContent>()
   let isAssumed = false
   let unread: () => Uint8Array = () => new Uint8Array()
   /** Text that is not printed yet. That of a part waits for the rest, so that stdout stays empty if the rest fails. */
@@ -104,8 +104,8 @@ export async function openAnswerPrinting(context: Context, printing: Printing, i
     }
     breakLine()
     // A whole answer with nothing in it has nothing to keep.
-    const isNothing = isRaw || (text.isWhole && holds.size === 0)
-    return isNothing ? error : keepUnread(context, error, unread())
+    const isNothing = isRaw || (text.isWhole && otherContent.size === 0)
+    return isNothing ? error : saveUnread(context, error, unread())
   }
 
   return {
@@ -116,11 +116,11 @@ export async function openAnswerPrinting(context: Context, printing: Printing, i
     async read(response: HttpResponse): Promise<AnswerPart> {
       const hasEarlier = unprinted.length > 0
       const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
-      const { summary, received } = decoder
+      const { summary, contentCount } = decoder
       unread = decoder.unread
       let failure: unknown
 
-      async function take(chunk: Uint8Array): Promise<void> {
+      async function onChunk(chunk: Uint8Array): Promise<void> {
         const count = unprinted.length
         try {
           if (failure) raw.add(chunk)
@@ -134,20 +134,20 @@ export async function openAnswerPrinting(context: Context, printing: Printing, i
       }
 
       const progress = () => (failure ? 'ended' : decoder.progress())
-      const takesRest = () => isRaw && decoder.isVerbatim()
+      const readsRest = () => isRaw && decoder.isVerbatim()
 
       // A spinner would erase an unfinished line.
       if (!hasOutput) waiting.show('waiting for the answer')
       try {
-        const end = await readAnswerBody(response, { progress, received }, { take, takesRest, timers })
+        const end = await readAnswerBody(response, { progress, contentCount }, { onChunk, readsRest, timers })
         if (failure) throw failure
         decoder.end()
         if (hasOutput || file) await print()
         recordAnswer(context.summary, summary)
         isAssumed ||= end.isAssumed
-        for (const what of decoder.holds) holds.add(what)
-        const hasMore = [...decoder.holds].some((what) => what !== 'thoughts')
-        return { summary, hasContent: received() > 0 || hasMore }
+        for (const what of decoder.otherContent) otherContent.add(what)
+        const hasMore = [...decoder.otherContent].some((what) => what !== 'thoughts')
+        return { summary, hasContent: contentCount() > 0 || hasMore }
       } catch (error) {
         countPart(context.summary, summary)
         if (!hasEarlier && !isUnwritten(error)) await print()
@@ -159,14 +159,14 @@ export async function openAnswerPrinting(context: Context, printing: Printing, i
 
     /** Ends the text. Throws a `CliError` if the answer is less than what is demanded. */
     async finish(response: ReadableResponse, summary: AnswerSummary): Promise<PrintedAnswer | Mismatch> {
-      const answer = { summary, holds, ...text.read(), isAssumed }
+      const answer = { summary, otherContent, ...text.read(), isAssumed }
       try {
         await print()
         await shown?.end()
         text.isWhole = true
         const lack = lackOf(answer, isRaw && demand === 'text' ? 'anything' : demand)
         if (lack !== undefined) {
-          printUsage(context, summary, isUsageAsked)
+          printUsage(context, summary, showsUsage)
           throw notUnderstoodError(lack)
         }
       } catch (error) {
@@ -176,7 +176,7 @@ export async function openAnswerPrinting(context: Context, printing: Printing, i
         response.accept()
         const checked = await schema.check(answer.text, cutOf(answer))
         if ('failure' in checked) {
-          printUsage(context, summary, isUsageAsked)
+          printUsage(context, summary, showsUsage)
           if (isLast) throw checked.failure
           return checked
         }
@@ -205,9 +205,9 @@ export async function openAnswerPrinting(context: Context, printing: Printing, i
 const isUnwritten = (error: unknown): error is CliError => error instanceof CliError && error.kind === 'file'
 
 /** Keeps an answer that was not understood, or has no text: it was paid for. An error of the service's is not an answer. */
-function keepUnread(context: Context, error: unknown, bytes: Uint8Array): unknown {
+function saveUnread(context: Context, error: unknown, bytes: Uint8Array): unknown {
   if (!(error instanceof CliError) || error.kind !== 'response') return error
-  const start = Buffer.from(bytes.subarray(0, longestBlock)).toString().trimStart()
+  const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
   const { isCutOff, body } = error.details
   // An error in a stream says whether it broke off an answer.
   if (isCutOff !== undefined || isErrorEnvelope(body) || start === '' || start[0] === '<') return error
@@ -218,7 +218,7 @@ function keepUnread(context: Context, error: unknown, bytes: Uint8Array): unknow
  * So many characters of a text are put together outside of V8's heap: a string for each word of a long answer makes the
  * heap's young part grow, by 20 MiB for 500,000 of them. In a form that keeps half a character.
  */
-const longestBlock = 16384
+const maxBlockLength = 16384
 
 /** An answer's text, as far as it came. */
 class AnswerText {
@@ -240,7 +240,7 @@ class AnswerText {
     this.#length += text.length
     if (this.#length <= this.#longest) this.#last += text
     else [this.#blocks, this.#last] = [[], '']
-    if (this.#last.length > longestBlock) {
+    if (this.#last.length > maxBlockLength) {
       this.#blocks.push(Buffer.from(this.#last, 'utf16le'))
       this.#last = ''
     }
@@ -255,4 +255,4 @@ class AnswerText {
 }
 
 /** So many characters of a text are kept for the case that stdout takes no more of it. */
-const longestUnprinted = 2 ** 22
+const maxUnprintedLength = 2 ** 22

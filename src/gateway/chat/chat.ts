@@ -13,7 +13,7 @@ import type { Settings } from '../../settings/schemas.ts'
 import { type Endpoint, endpoints } from '../../wire/endpoints.ts'
 import { type BodyFlags, readBodyFlags } from '../body-flags.ts'
 import { createDeadlineCheck, LongAnswer, type PartReader, type SendPart } from '../long-answer.ts'
-import type { AnswerPrinting, PrintedAnswer, Printing } from './answer.ts'
+import type { AnswerPrinting, PrintedAnswer, PrintOptions } from './answer.ts'
 import type { Conversation } from './conversation.ts'
 
 export interface ChatOptions extends BodyFlags, SchemaOptions {
@@ -26,7 +26,7 @@ export interface ChatOptions extends BodyFlags, SchemaOptions {
 }
 
 /** Asks a model and prints its answer. */
-export async function ask(context: Context, options: ChatOptions, words: string[]): Promise<void> {
+export async function runChat(context: Context, options: ChatOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { values } = settings
   const schema = await readSchema(context, settings, options)
@@ -34,7 +34,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const { markdown = values.markdown && context.output.isTerminal } = options
   if (options.markdown && fileName !== undefined)
     throw usageError('--markdown is for what is printed: it does not go with -o FILE')
-  const isLaidOut = markdown && !schema && !context.flags.raw && fileName === undefined
+  const isMarkdown = markdown && !schema && !context.flags.raw && fileName === undefined
   // Before the prompt, which would use up a stdin that `--system @-` asks for.
   const flags = await readBodyFlags(context.input, options, schema)
   const { given, turn } = await readPrompt(context, words, options)
@@ -42,28 +42,28 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const conversation = await openThread(context, options.thread, given)
   const body = {
     ...flags,
-    given: given ?? conversation?.given,
+    given: given ?? conversation?.stored,
     turn: [...turn, ...(schema?.parts ?? [])],
   }
   const { endpoint, parts } = await buildChatRequest(body, options, values)
 
   let isAnswered = false
   const caller = createCaller(context, settings)
-  context.calls.wayOn = () => (isAnswered ? undefined : conversation?.untouched)
+  context.calls.wayOn = () => (isAnswered ? undefined : conversation?.unchangedNote)
   if (await caller.preview(endpoint, parts)) return
-  const printing: Printing = {
+  const printing: PrintOptions = {
     file,
-    isLaidOut,
-    isKept: conversation !== undefined,
+    isMarkdown,
+    keepsText: conversation !== undefined,
     isStreamed: options.stream ?? values.stream,
     demand: (options.failOnCut ?? values.failOnCut) ? 'uncut' : 'text',
     schema,
-    isUsageAsked: options.usage,
+    showsUsage: options.usage,
   }
   // The thread and the report get an answer that was paid for, even if nobody reads stdout any more.
   const isRead = conversation !== undefined || context.flags.report !== undefined
   const output = isRead ? ignoreClosedReader(context.output) : context.output
-  const meanwhile = () => Promise.all([loadAnswer(), isLaidOut && loadMarkdown()])
+  const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdown()])
   const askOnce = async (first: Uint8Array, isLast: boolean) => {
     let opened: AnswerPrinting | undefined
     const send: SendPart = (body, read) =>
@@ -80,7 +80,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
         if ('failure' in printed) return printed
         isAnswered = true
         const { system } = flags
-        await conversation?.add({ question: turn, answer: printed.text, role: values.answerRole, system })
+        await conversation?.addTurn({ question: turn, answer: printed.text, role: values.answerRole, system })
         return printed
       },
     }
@@ -95,7 +95,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const asking = schema ? schema.retryUntilMatching(parts.body, askOnce) : askOnce(parts.body, true)
   const answer = await asking.catch((error: unknown) => {
     const counted = schema ? withAttempts(error, context) : error
-    throw isAnswered ? counted : withUntouched(counted, conversation)
+    throw isAnswered ? counted : withUnchangedNote(counted, conversation)
   })
   if ('failure' in answer) throw answer.failure
   if (fileName !== undefined) context.summary.files?.push(fileName)
@@ -108,11 +108,11 @@ const withAttempts = (error: unknown, { summary: { attempts } }: Context): unkno
   error instanceof CliError && error.details.attempts !== undefined ? error.with({ attempts }) : error
 
 /** Of a request that left: what has become of the conversation. */
-function withUntouched(error: unknown, conversation: Conversation | undefined): unknown {
+function withUnchangedNote(error: unknown, conversation: Conversation | undefined): unknown {
   if (!(error instanceof CliError) || !conversation) return error
   const { sent = 'no' } = error.details
   if (sent === 'no') return error
-  return new CliError(error.kind, `${error.message}; ${conversation.untouched}`, error.details)
+  return new CliError(error.kind, `${error.message}; ${conversation.unchangedNote}`, error.details)
 }
 
 /** While the service thinks. */

@@ -12,11 +12,11 @@ import { createAppending } from '../../wire/json/edit.ts'
 /** A conversation in a file, which has the form of a request's body. */
 export interface Conversation {
   /** The file's text; `undefined` if it does not exist or is empty. */
-  given: { text: string; name: string } | undefined
+  stored: { text: string; name: string } | undefined
   /** Adds a question and its answer to the file's conversation, and the instruction, and changes nothing else in it. */
-  add(turn: Turn): Promise<void>
+  addTurn(turn: Turn): Promise<void>
   /** The message about a turn that broke off. */
-  readonly untouched: string
+  readonly unchangedNote: string
 }
 
 interface Turn {
@@ -33,7 +33,7 @@ interface Turn {
  */
 export async function openConversation(context: Context, name: string): Promise<Conversation> {
   const { input, note, cleanups, timers, flags, limit } = context
-  const target = findFile(context, name)
+  const target = findThreadFile(context, name)
 
   const read = async () => {
     if (!existsSync(target)) return undefined
@@ -57,9 +57,9 @@ export async function openConversation(context: Context, name: string): Promise<
   }
   const given = await read()
   return {
-    given,
-    untouched: `${oneLine(name)} ${given ? 'is as it was' : 'was not made'}`,
-    async add({ question, answer, role, system }) {
+    stored: given,
+    unchangedNote: `${oneLine(name)} ${given ? 'is as it was' : 'was not made'}`,
+    async addTurn({ question, answer, role, system }) {
       // The answer came whole: a signal must not say that it was cut off.
       context.calls.sayInstead(() => 'the answer is not in the thread')
       try {
@@ -69,9 +69,9 @@ export async function openConversation(context: Context, name: string): Promise<
         const turn = createAppending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
         const before = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
-        writeFileAtomically(findFile(context, name), whole, { mode: 0o600, uid: context.host.uid })
+        writeFileAtomically(findThreadFile(context, name), whole, { mode: 0o600, uid: context.host.uid })
         context.calls.sayInstead(() => undefined)
-        if (hasOther(before.text, system)) note(`${name}: --system has replaced its instruction`)
+        if (hasOtherInstruction(before.text, system)) note(`${name}: --system has replaced its instruction`)
       } catch (error) {
         throw new CliError('file', asFileError(error, name).message, {
           sent: 'yes',
@@ -85,7 +85,7 @@ export async function openConversation(context: Context, name: string): Promise<
 }
 
 /** Whether it has an instruction that is not this one. */
-function hasOther(text: string, system: string | undefined): boolean {
+function hasOtherInstruction(text: string, system: string | undefined): boolean {
   const { systemInstruction: earlier } = JSON.parse(text) as { systemInstruction?: unknown }
   return (
     system !== undefined &&
@@ -95,7 +95,7 @@ function hasOther(text: string, system: string | undefined): boolean {
 }
 
 /** The file to lock and to replace. Throws if it cannot be written. */
-function findFile({ host }: Context, name: string): string {
+function findThreadFile({ host }: Context, name: string): string {
   const { path, isDirect } = findTarget(host, name)
   if (isDirect) throw new CliError('file', `${name}: it is not a regular file`)
   return resolveRealPath(path)

@@ -9,15 +9,15 @@ import { decodeBodyText } from '../../wire/charset.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
-import type { Holding } from '../../wire/gateway/answer-forms.ts'
+import type { OtherContent } from '../../wire/gateway/answer-forms.ts'
 import { notUnderstoodError } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import {
-  type AskedLine,
-  createLineCaller,
+  createLineSender,
+  type LineContext,
   type LineEvents,
-  type LineQuestion,
+  type LineInput,
   type LineRequest,
   type RequireNext,
 } from '../line-body.ts'
@@ -35,12 +35,12 @@ export async function readChatLines(
   const schema = await readSchema({ ...context, note() {} }, settings, options)
   const model = () => chooseModel(options.model, values)
   const common = { endpoint: endpoints.chat, options, words, model, schema }
-  const caller = await createLineCaller(context, settings, common)
+  const caller = await createLineSender(context, settings, common)
   const { raw: isRaw } = flags
   const failOnCut = options.failOnCut ?? values.failOnCut
   const demand = failOnCut ? 'uncut' : isRaw || schema ? 'anything' : 'text'
 
-  async function ask(request: LineRequest, state: LineState, line: AskedLine, requireNext: RequireNext) {
+  async function ask(request: LineRequest, state: LineState, line: LineContext, requireNext: RequireNext) {
     const earlier = state.mismatches.values()
     const { onSummary, onAssumed } = caller.createEvents(line)
     const send = caller.createSend(request.model, line)
@@ -69,12 +69,12 @@ export async function readChatLines(
 
   return {
     ...caller,
-    async prepare(question: LineQuestion) {
+    async prepare(question: LineInput) {
       const request = await caller.build(question)
       const state: LineState = { mismatches: [], parts: undefined }
       return {
         ...request,
-        ask: (line: AskedLine, requireNext: RequireNext) => ask(request, state, line, requireNext),
+        send: (line: LineContext, requireNext: RequireNext) => ask(request, state, line, requireNext),
         getPartialAnswer: () => state.parts?.text,
       }
     },
@@ -94,7 +94,7 @@ interface PartReading extends Pick<LineEvents, 'onSummary'> {
   timers: Timers
 }
 
-interface AnswerJudging extends Pick<LineEvents, 'onAssumed'> {
+interface AnswerChecks extends Pick<LineEvents, 'onAssumed'> {
   demand: Demand
   schema: AnswerSchema | undefined
   /** A mismatch is a failure. */
@@ -108,7 +108,7 @@ class ReceivedParts {
   text = ''
   /** With `--raw`. */
   readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
-  readonly #holds = new Set<Holding>()
+  readonly #otherContent = new Set<OtherContent>()
   #isAssumed = false
   #readUnread = () => ''
 
@@ -125,14 +125,18 @@ class ReceivedParts {
       text: (text) => void pieces.push(text),
       raw: undefined,
     })
-    const { summary, holds, received } = decoder
-    this.#readUnread = () => decodeBodyText(decoder.unread().subarray(0, longestKept), contentType)
-    function take(chunk: Uint8Array): void {
+    const { summary, otherContent, contentCount } = decoder
+    this.#readUnread = () => decodeBodyText(decoder.unread().subarray(0, maxSavedBytes), contentType)
+    function onChunk(chunk: Uint8Array): void {
       body?.add(chunk)
       decoder.push(chunk)
     }
     try {
-      const { isAssumed } = await readAnswerBody(response, decoder, { take, takesRest: () => true, timers })
+      const { isAssumed } = await readAnswerBody(response, decoder, {
+        onChunk,
+        readsRest: () => true,
+        timers,
+      })
       decoder.end()
       this.#isAssumed ||= isAssumed
     } catch (error) {
@@ -144,16 +148,24 @@ class ReceivedParts {
     }
     onSummary(summary)
     this.text += pieces.join('')
-    for (const what of holds) this.#holds.add(what)
+    for (const what of otherContent) this.#otherContent.add(what)
     if (body) this.#bodies.push({ bytes: body.bytes(), contentType })
-    return { summary, hasContent: received() > 0 || [...holds].some((what) => what !== 'thoughts') }
+    return {
+      summary,
+      hasContent: contentCount() > 0 || [...otherContent].some((what) => what !== 'thoughts'),
+    }
   }
 
   /** Throws a `CliError`, with the text, if the answer is less than what is demanded. */
-  async finish({ demand, schema, isLast, onAssumed }: AnswerJudging) {
+  async finish({ demand, schema, isLast, onAssumed }: AnswerChecks) {
     const { text } = this
     const { summary } = this.answer
-    const end = { summary, holds: this.#holds, isAssumed: this.#isAssumed, isBlank: text.trim() === '' }
+    const end = {
+      summary,
+      otherContent: this.#otherContent,
+      isAssumed: this.#isAssumed,
+      isBlank: text.trim() === '',
+    }
     const lack = lackOf(end, demand)
     // What has no text may hold something else that was paid for.
     if (lack !== undefined)
@@ -189,7 +201,7 @@ const withAnswer = (error: unknown, answer: string): unknown =>
   error instanceof CliError && answer !== '' ? error.with({ answer }) : error
 
 /** A longer body would not fit into a result, whose line is one text. Bytes. */
-const longestKept = 64 * 1024 * 1024
+const maxSavedBytes = 64 * 1024 * 1024
 
 /** Throws a `CliError`, with the answer, if it cannot stand in a line of JSON. */
 function readJson({ bytes, contentType }: { bytes: Uint8Array; contentType: string }): string {

@@ -25,7 +25,7 @@ export interface ImageReading {
   /** Saves images of a part, after `earlier` images of the parts before. Throws a `CliError`. */
   save(images: readonly FoundImage[], earlier: number): Promise<void>
   /** The connection can carry the next request. */
-  isOneOfMany?: boolean
+  keepsConnection?: boolean
 }
 
 /**
@@ -64,7 +64,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
       last = part
       isAssumed ||= part.isAssumed
       const { summary, hasContent } = part
-      const failure = part.broken ?? finder.unread ?? finder.error ?? (isContinuation && finder.failure)
+      const failure = part.failure ?? finder.unreadable ?? finder.error ?? (isContinuation && finder.failure)
       // What is wrong with the first part, `finish` finds.
       if (failure && !isContinuation) return { summary: { ...summary, stopReason: undefined }, hasContent }
       if (!hasContinuation(summary) && !failure) return { summary, hasContent }
@@ -79,14 +79,16 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
 
     /** Saves the images. Throws a `CliError` if the answer has none, with the reason and the text that it has instead. */
     async finish(): Promise<ImageAnswer> {
-      const { summary, broken } = last as ReadPart
+      const { summary, failure: broken } = last as ReadPart
       finder.finish()
       if (broken && isRaw) throw broken
       try {
-        const found = isRaw ? judgeRaw(context, finder, summary) : judge(finder, summary, reading)
-        const failure = broken ?? found
+        const problem = isRaw
+          ? checkRawAnswer(context, finder, summary)
+          : checkAnswer(finder, summary, reading)
+        const failure = broken ?? problem
         // A value that is not JSON may have had an image. Keep the body now: decoding the images overwrites its memory.
-        const isUnread = failure !== undefined && finder.unread !== undefined
+        const isUnread = failure !== undefined && finder.unreadable !== undefined
         const whole = isUnread ? rescueBody(failure) : failure
         const { links, texts, reasons } = findings
         return { links, texts, reasons, isAssumed, failure: whole }
@@ -110,16 +112,16 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
 /** With images an answer may have any shape, but an error in a stream counts. */
-const failureBesideImages = ({ unread, error, broken }: ImageFinder) => unread ?? error ?? broken
+const findFailureWithImages = ({ unreadable, error, broken }: ImageFinder) => unreadable ?? error ?? broken
 
 /** What is wrong with an answer that has images or links. Throws the `CliError` of one that has none. */
-function judge(
+function checkAnswer(
   finder: ImageFinder,
   summary: AnswerSummary,
   { onSummary }: ImageReading,
 ): CliError | undefined {
-  const { findings, hasImages, unread, broken } = finder
-  const failure = hasImages ? failureBesideImages(finder) : (unread ?? finder.failure ?? broken)
+  const { findings, hasImages, unreadable, broken } = finder
+  const failure = hasImages ? findFailureWithImages(finder) : (unreadable ?? finder.failure ?? broken)
   if (!failure || hasImages || usageOf(summary)) onSummary(summary)
   if (hasImages) return failure
   if (failure) throw failure
@@ -130,10 +132,10 @@ function judge(
 const noImage = ({ stopReason }: AnswerSummary) =>
   `the answer has no image${stopReason ? `: ${stopReason}` : ''}`
 
-function judgeRaw(context: Context, finder: ImageFinder, summary: AnswerSummary): CliError | undefined {
+function checkRawAnswer(context: Context, finder: ImageFinder, summary: AnswerSummary): CliError | undefined {
   const { failure, error } = finder
   if (failure && !error && isErrorAnswer(failure)) throw failure
-  const other = failureBesideImages(finder)
+  const other = findFailureWithImages(finder)
   if (!finder.hasImages && !other) context.warn(noImage(summary))
   return other
 }
@@ -141,7 +143,7 @@ function judgeRaw(context: Context, finder: ImageFinder, summary: AnswerSummary)
 /** One part, also if it breaks off. */
 interface ReadPart extends AnswerPart {
   bytes: Uint8Array
-  broken: CliError | undefined
+  failure: CliError | undefined
   isAssumed: boolean
 }
 
@@ -150,31 +152,35 @@ export async function readPart(
   { flags, output, timers }: Context,
   response: HttpResponse,
   finder: ImageFinder,
-  { isOneOfMany = false }: Pick<ImageReading, 'isOneOfMany'>,
+  { keepsConnection = false }: Pick<ImageReading, 'keepsConnection'>,
 ): Promise<ReadPart> {
   const { images, links } = finder.findings
   const before = images.length + links.length
   // Its texts are among the findings.
   const sink = { text() {}, images: finder }
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
-  const printer = flags.raw && !isOneOfMany ? createRawPrinter(output) : undefined
-  async function take(chunk: Uint8Array): Promise<void> {
-    finder.attempt(() => decoder.push(chunk))
+  const printer = flags.raw && !keepsConnection ? createRawPrinter(output) : undefined
+  async function onChunk(chunk: Uint8Array): Promise<void> {
+    finder.tryRead(() => decoder.push(chunk))
     printer?.add(chunk)
     await printer?.write()
   }
-  const takesRest = () => printer !== undefined || isOneOfMany
+  const readsRest = () => printer !== undefined || keepsConnection
   let broken: CliError | undefined
   let isAssumed = false
   try {
-    ;({ isAssumed } = await readAnswerBody(response, decoder, { take, takesRest, timers }))
+    ;({ isAssumed } = await readAnswerBody(response, decoder, {
+      onChunk,
+      readsRest,
+      timers,
+    }))
     await printer?.end()
   } catch (error) {
     if (error instanceof OutputClosed) throw error
     printer?.breakLine()
     broken = asFailure(error)
   }
-  finder.attempt(decoder.end)
-  const hasContent = decoder.received() > 0 || images.length + links.length > before
-  return { summary: decoder.summary, hasContent, bytes: decoder.unread(), broken, isAssumed }
+  finder.tryRead(decoder.end)
+  const hasContent = decoder.contentCount() > 0 || images.length + links.length > before
+  return { summary: decoder.summary, hasContent, bytes: decoder.unread(), failure: broken, isAssumed }
 }

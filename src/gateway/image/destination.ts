@@ -5,7 +5,7 @@ import { asFileError, CliError, hasCode, usageError } from '../../errors.ts'
 import { absolutePath, findReplaceProblem, findTarget, isFolderName } from '../../io/paths.ts'
 import { createFileAtomically } from '../../io/temporary-file.ts'
 import type { Timers } from '../../timers.ts'
-import { disagrees } from './format.ts'
+import { hasOtherExtension } from './format.ts'
 
 /** Where images are saved. */
 export interface Destination {
@@ -58,12 +58,12 @@ async function toFolder(
   replaces: boolean,
 ): Promise<Destination> {
   const path = absolutePath(host, folder)
-  await checked(folder || path, () => requireFolder(path, folder !== ''))
+  await asFileErrors(folder || path, () => requireFolder(path, folder !== ''))
   let count = 0
   return {
     capacity: Infinity,
     save: (bytes, extension) =>
-      checked(folder || path, async () => {
+      asFileErrors(folder || path, async () => {
         await fs.mkdir(path, { recursive: true })
         for (;;) {
           const file = `${numbered(name, ++count)}.${extension}`
@@ -90,8 +90,8 @@ function toFile({ host, note, cleanups }: Context, name: string, replaces: boole
     capacity: Infinity,
     async save(bytes, kind) {
       const file = numbered(name.slice(0, name.length - extension.length), ++count) + extension
-      if (disagrees(file, kind)) note(`${file}: this name is used, but the image is ${kind}`)
-      return checked(file, async () => {
+      if (hasOtherExtension(file, kind)) note(`${file}: this name is used, but the image is ${kind}`)
+      return asFileErrors(file, async () => {
         if (!(await createFileAtomically(findPlace(file), { bytes, replaces, uid: host.uid, cleanups })))
           throw new CliError('file', `${file}: it was created meanwhile, and is not overwritten`)
         return file
@@ -130,7 +130,7 @@ async function retryWhileOutOfDescriptors<T>(timers: Timers, work: () => Promise
   }
 }
 
-async function checked<T>(name: string, work: () => Promise<T>): Promise<T> {
+async function asFileErrors<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {

@@ -16,7 +16,7 @@ const sameKind = new Map([
 const kindOf = (name: string) => sameKind.get(name) ?? name
 
 /** Such as `heic` of `image/heif-sequence`; `undefined` if the kind is not known. */
-function extensionOf(mimeType: string): string | undefined {
+function getExtension(mimeType: string): string | undefined {
   const [, name = ''] = /^image\/(?:x-ms-)?(.*?)(?:-sequence)?$/.exec(mimeType) ?? []
   return extensions.find((extension) => extension === kindOf(name))
 }
@@ -35,12 +35,12 @@ export async function recognizeFormat(bytes: Uint8Array, mimeType = ''): Promise
   const isPlain = found === undefined || found === 'application/xml'
   if (claim === 'image/svg+xml' && isPlain) return { extension: 'svg', isMislabelled: false }
   // Bytes that are known not to be an image get no image's extension, whatever the service says.
-  const extension = extensionOf(found ?? claim)
-  return { extension, isMislabelled: claim !== '' && extensionOf(claim) !== extension }
+  const extension = getExtension(found ?? claim)
+  return { extension, isMislabelled: claim !== '' && getExtension(claim) !== extension }
 }
 
 /** Whether a file's name says another kind than its bytes. */
-export function disagrees(name: string, extension: string): boolean {
+export function hasOtherExtension(name: string, extension: string): boolean {
   const said = /\.([^./]+)$/.exec(name)?.[1]?.toLowerCase()
   return said !== undefined && kindOf(said) !== extension
 }

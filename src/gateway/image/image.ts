@@ -18,7 +18,7 @@ import { type BodyFlags, readBodyFlags } from '../body-flags.ts'
 import { type AnswerPart, createDeadlineCheck, LongAnswer, type SendPart } from '../long-answer.ts'
 import { openImageAnswer } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
-import { nameFrom, promptOf } from './name.ts'
+import { createFileName, readPromptOfBody } from './name.ts'
 import { printLine, printPath, type SaveOptions, saveImages } from './saving.ts'
 
 export interface ImageOptions extends BodyFlags {
@@ -29,7 +29,7 @@ export interface ImageOptions extends BodyFlags {
 }
 
 /** Asks for images, saves them and prints their paths. */
-export async function makeImages(context: Context, given: ImageOptions, words: string[]): Promise<void> {
+export async function runImage(context: Context, given: ImageOptions, words: string[]): Promise<void> {
   const options = given.output === '/dev/stdout' ? { ...given, output: '-' } : given
   const settings = await readSettings(context)
   const { values } = settings
@@ -40,10 +40,10 @@ export async function makeImages(context: Context, given: ImageOptions, words: s
   const caller = createCaller(context, settings)
   const parts = { params: { family: values.family, model }, body }
   if (await caller.preview(endpoints.image, parts)) return
-  let show: ReturnType<typeof createShow> | undefined
+  let show: ReturnType<typeof createPreview> | undefined
   const onSaved: SaveOptions['onSaved'] = async (path, { bytes, extension }) => {
     await printPath(context, path)
-    show ??= createShow(context, options.preview)
+    show ??= createPreview(context, options.preview)
     await show(bytes, extension)
   }
   let summary: AnswerSummary = {}
@@ -121,7 +121,7 @@ async function readBody(
   const flags = await readBodyFlags(context.input, options)
   const { text, ...prompt } = await readPrompt(context, words, options)
   const body = await buildBody({ ...flags, ...prompt })
-  return { body, name: nameFrom(text || (await promptOf(body))) }
+  return { body, name: createFileName(text || (await readPromptOfBody(body))) }
 }
 
 /** Where the images go; `undefined` if none is to be saved. */
@@ -165,7 +165,7 @@ function printTexts({ printLine, style }: Context, texts: string[]): void {
  * Makes a function that shows a saved image: on a terminal that supports it, or with `--preview` on any terminal.
  * Never in a pipe.
  */
-function createShow(
+function createPreview(
   { host, output, note }: Context,
   isWanted: boolean | undefined,
 ): (bytes: Uint8Array, extension: string) => Promise<void> {

@@ -12,17 +12,17 @@ import { ImageFinder } from '../../wire/gateway/found-images.ts'
 import { isErrorEnvelope, readFailureInBody } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import {
-  type AskedLine,
-  createLineCaller,
+  createLineSender,
+  type LineContext,
   type LineEvents,
-  type LineQuestion,
+  type LineInput,
   type RequireNext,
 } from '../line-body.ts'
 import { LongAnswer, type PartReader } from '../long-answer.ts'
 import { openImageAnswer, readPart } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { chooseModel, type ImageOptions } from './image.ts'
-import { nameFrom, promptOf } from './name.ts'
+import { createFileName, readPromptOfBody } from './name.ts'
 import { saveImages } from './saving.ts'
 
 /** Makes what asks for images for each line of a batch. Throws a usage error. */
@@ -34,19 +34,19 @@ export async function readImageLines(
   const folder = readFolder(options, context.host.platform)
   const model = () => chooseModel(options, settings)
   const common = { endpoint: endpoints.image, options, words, model }
-  const caller = await createLineCaller(context, settings, common)
+  const caller = await createLineSender(context, settings, common)
   const { context: quiet } = caller
   return {
     ...caller,
-    async prepare(question: LineQuestion) {
+    async prepare(question: LineInput) {
       const request = await caller.build(question)
-      const prompt = 'prompt' in question ? question.prompt : await promptOf(request.body)
+      const prompt = 'prompt' in question ? question.prompt : await readPromptOfBody(request.body)
       const answer = new LongAnswer(request.body)
       let reader: LineReader | undefined
       return {
         ...request,
-        async ask(line: AskedLine, requireNext: RequireNext) {
-          const name = `${String(line.index).padStart(6, '0')}-${nameFrom(prompt)}`
+        async send(line: LineContext, requireNext: RequireNext) {
+          const name = `${String(line.index).padStart(6, '0')}-${createFileName(prompt)}`
           const events = caller.createEvents(line)
           // Before anything is sent for it: an answer is paid for, and has to have a place.
           const choose = () =>
@@ -67,7 +67,7 @@ export async function readImageLines(
         },
       }
     },
-    isThere: ({ files }: Record<string, unknown>) =>
+    hasFiles: ({ files }: Record<string, unknown>) =>
       !Array.isArray(files) || files.map(String).every((file) => isImageThere(context, file, folder)),
   }
 }
@@ -112,10 +112,10 @@ function openReader(
   const reading = openImageAnswer(context, {
     onSummary,
     save: (images, earlier) => saveImages(context, images, { destination, earlier, onSaved }),
-    isOneOfMany: true,
+    keepsConnection: true,
   })
   const { links, texts } = reading.findings
-  const addPlaces = (failure: CliError) => withPlaces(failure, [...files, ...links])
+  const addPlaces = (failure: CliError) => withSavedFiles(failure, [...files, ...links])
   return {
     read: reading.read,
     addReceived(failure) {
@@ -143,7 +143,7 @@ function openReader(
 }
 
 /** What there is of an answer that is not whole. */
-const withPlaces = (failure: CliError, places: string[]): CliError =>
+const withSavedFiles = (failure: CliError, places: string[]): CliError =>
   places.length === 0
     ? failure
     : new CliError(failure.kind, `${failure.message}; there is ${places.join(', ')}`, failure.details)
@@ -162,14 +162,14 @@ function openRawReader(
     },
     /** Throws a `CliError`, with what came of an answer that is not whole. */
     async read(response) {
-      const part = await readPart(context, response, new ImageFinder(), { isOneOfMany: true })
-      const { summary, bytes, broken, isAssumed } = part
+      const part = await readPart(context, response, new ImageFinder(), { keepsConnection: true })
+      const { summary, bytes, failure, isAssumed } = part
       if (isAssumed) onAssumed()
       const contentType = response.headers['content-type'] ?? ''
       const text = decodeBodyText(bytes, contentType)
       bodies.push(text)
       try {
-        if (broken) throw broken
+        if (failure) throw failure
         const value = parseReceivedBody(text, contentType)
         if (isErrorEnvelope(value)) throw readFailureInBody(value)
         onSummary(summary)

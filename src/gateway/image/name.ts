@@ -1,7 +1,7 @@
 const longest = 60
 
 /** How much of a prompt is read. Characters. */
-const beginning = 1000
+const maxPromptLength = 1000
 
 /** Names that Windows reserves for devices, with any extension. */
 const reserved = /^(con|prn|aux|nul|(com|lpt)[\d¹²³])$/
@@ -10,9 +10,9 @@ const reserved = /^(con|prn|aux|nul|(com|lpt)[\d¹²³])$/
  * Makes a file's name from a prompt, without extension: letters and digits of any script, and hyphens, at most 60
  * characters; `image` if none is left.
  */
-export function nameFrom(prompt: string): string {
+export function createFileName(prompt: string): string {
   const words = prompt
-    .slice(0, beginning)
+    .slice(0, maxPromptLength)
     .normalize('NFC')
     .toLowerCase()
     .match(/[\p{L}\p{N}][\p{L}\p{M}\p{N}]*/gu)
@@ -21,7 +21,7 @@ export function nameFrom(prompt: string): string {
 }
 
 /** The words of a body's last turn. */
-export async function promptOf(body: Uint8Array): Promise<string> {
+export async function readPromptOfBody(body: Uint8Array): Promise<string> {
   const { GenerateRequest } = await import('../../wire/gateway/generate-request.ts')
   const parsed = GenerateRequest.safeParse(JSON.parse(new TextDecoder().decode(body)))
   const parts = parsed.data?.contents?.at(-1)?.parts ?? []

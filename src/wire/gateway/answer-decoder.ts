@@ -4,7 +4,7 @@ import { createArraySplitter, createSequenceSplitter, type JsonSplitter } from '
 import { notUnderstoodError } from '../problem/problem.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseEvent } from '../sse.ts'
-import { AnswerReader, type Progress, takeOutOfEvent } from './answer-reader.ts'
+import { AnswerReader, type Progress, unwrapEvent } from './answer-reader.ts'
 import type { ImageFinder } from './found-images.ts'
 
 /**
@@ -41,7 +41,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
   return {
     summary: reader.summary,
     /** What the answer has beside text. */
-    holds: reader.holds,
+    otherContent: reader.otherContent,
     /** The body, as far as it came, until some text comes of it: it may be all that there is of an answer. */
     unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
     /** In the middle of a value it is never `settled`. */
@@ -50,7 +50,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
     },
     /** How many values have brought text, or an image. */
-    received: () => reader.received,
+    contentCount: () => reader.contentCount,
     /** `--raw` prints the body as it is, including what follows the answer's end. */
     isVerbatim: () => decoder?.isVerbatim ?? false,
     /** Throws a `CliError` if the bytes are not understood. */
@@ -58,8 +58,10 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
       if (!isUnread()) unread = undefined
       const size = unread?.add(bytes) ?? 0
       if (!decoder) {
-        start = (start + startText.decode(bytes, { stream: true })).trimStart().slice(0, longestField + 1)
-        if (start.length > longestField || !/^[a-z]*$/.test(start) || size > longestBlank) open()
+        start = (start + startText.decode(bytes, { stream: true }))
+          .trimStart()
+          .slice(0, maxFieldNameLength + 1)
+        if (start.length > maxFieldNameLength || !/^[a-z]*$/.test(start) || size > maxBlankBytes) open()
       } else take(decoder, bytes)
     },
     /** Throws a `CliError` if the answer is not whole. */
@@ -75,10 +77,10 @@ export type AnswerDecoder = ReturnType<typeof createAnswerDecoder>
 const isJsonDocument = /^application\/json\b/i
 
 /** How much may come before the first character of an answer. Bytes. */
-const longestBlank = 64 * 1024
+const maxBlankBytes = 64 * 1024
 
 /** Of the names of fields that an event stream may begin with. */
-const longestField = 5
+const maxFieldNameLength = 5
 
 function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
   const { contentType } = reading
@@ -131,7 +133,7 @@ function requireText(piece: string, { text }: BodyReading): void {
 
 const hasEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 
-const brokenOff = () =>
+const incompleteStreamError = () =>
   notUnderstoodError('the stream ended early: the answer is not complete').with({ isCutOff: true })
 
 /** Server-sent events: those of a message stream, or native chunks. */
@@ -152,19 +154,19 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
       if (!hasEnded(reader)) {
         const { events, torn } = decoder.end()
         readAll(events)
-        if (torn) throwForTorn(reading, torn)
+        if (torn) throwForIncompleteEvent(reading, torn)
       }
-      if (reader.progress() === 'open') throw brokenOff()
+      if (reader.progress() === 'open') throw incompleteStreamError()
     },
   }
 }
 
 /** An event that was cut off does not count, and its stream is not whole; but if it is an error, that is shown. */
-function throwForTorn(reading: BodyReading, { event, data }: SseEvent): never {
+function throwForIncompleteEvent(reading: BodyReading, { event, data }: SseEvent): never {
   // It may have an image, whole or not.
   if (reading.sink.images) addValue(reading, () => parseReceived(data, 'an event of the stream'), event)
-  takeOutOfEvent(readErrorEvent(data), event)
-  throw brokenOff()
+  unwrapEvent(readErrorEvent(data), event)
+  throw incompleteStreamError()
 }
 
 /** Reads events or chunks until one ends the answer. `what` names one, and `print` gets each as it comes. */
@@ -205,7 +207,7 @@ function addValue(
     return event === undefined ? reader.addBody(value) : reader.addEvent(value, event)
   } catch (failure) {
     if (!images) throw failure
-    images.refuse(failure, value, event)
+    images.recordFailure(failure, value, event)
     return undefined
   }
 }
@@ -245,23 +247,24 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
       if (hasEnded(reader)) return
       const bytes = waiting && toUtf8(waiting.bytes(), contentType)
       const last = bytes
-        ? new TextDecoder().decode(sink.images?.strings.cutOut(bytes) ?? bytes)
+        ? new TextDecoder().decode(sink.images?.strings.replaceLongStrings(bytes) ?? bytes)
         : text.decode()
       take(splitter.push(last))
       const rest = splitter.rest()
       if (!isStream) return addBody(reading, (first ?? '') + rest)
       if (isStreamEnd(rest)) reader.end()
-      if (reader.progress() === 'open' || (splitter.isInside() && !hasEnded(reader))) throw brokenOff()
+      if (reader.progress() === 'open' || (splitter.isInside() && !hasEnded(reader)))
+        throw incompleteStreamError()
     },
   }
 }
 
 /** How much is read of a body that is not an answer, to find its message. Bytes. */
-const longestUnknown = 1024 * 1024
+const maxUnknownBytes = 1024 * 1024
 
 /** A body that is not an answer; it may say why. */
 function createUnknownDecoder(reading: BodyReading): BodyDecoder {
-  const body = collectBody(longestUnknown)
+  const body = collectBody(maxUnknownBytes)
   const end = () => addBody(reading, decodeBodyText(body.bytes(), reading.contentType))
   let isFull = false
   return {
@@ -269,7 +272,7 @@ function createUnknownDecoder(reading: BodyReading): BodyDecoder {
     mayEndHere: () => false,
     push(bytes) {
       if (isFull) return
-      isFull = body.add(bytes) === longestUnknown
+      isFull = body.add(bytes) === maxUnknownBytes
       if (isFull) end()
     },
     end,
@@ -282,5 +285,5 @@ function addBody(reading: BodyReading, body: string): void {
   const text = addValue(reading, () => parseReceivedBody(body, contentType))
   if (text === undefined) return
   sink.text(text)
-  if (reader.progress() === 'open') throw brokenOff()
+  if (reader.progress() === 'open') throw incompleteStreamError()
 }

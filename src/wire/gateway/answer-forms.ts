@@ -40,11 +40,11 @@ export interface AnswerPiece {
   /** What it says about the answer; `undefined` if it says nothing. */
   summary: AnswerSummary
   /** What it has beside text. */
-  holds: Holding[]
+  otherContent: OtherContent[]
 }
 
 /** What an answer may have beside text, by the name of a part's field, a MIME type, or the type of a block. */
-const holdings = [
+const otherContentNames = [
   [/image|^inline/i, 'a picture'],
   [/file|\//i, 'a file'],
   [/thought|think|reason/i, 'thoughts'],
@@ -52,10 +52,10 @@ const holdings = [
   [/code/i, 'code'],
 ] as const
 
-export type Holding = (typeof holdings)[number][1] | 'something else'
+export type OtherContent = (typeof otherContentNames)[number][1] | 'something else'
 
-const holdingOf = (name: string): Holding =>
-  holdings.find(([pattern]) => pattern.test(name))?.[1] ?? 'something else'
+const holdingOf = (name: string): OtherContent =>
+  otherContentNames.find(([pattern]) => pattern.test(name))?.[1] ?? 'something else'
 
 /** Reads a value by a schema. Throws a `CliError` that names the place that does not fit. */
 function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {
@@ -70,9 +70,9 @@ function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> 
 }
 
 /** A field that is only shown: of another type it counts as absent. */
-const shown = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(schema), undefined)
+const lenient = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(schema), undefined)
 
-const shownText = shown(z.string())
+const lenientText = lenient(z.string())
 const optionalText = z.nullish(z.string())
 
 /** Makes a plain string a block with that text. */
@@ -91,15 +91,15 @@ const normalized = <T extends z.ZodMiniType>(normalize: (value: unknown) => unkn
 
 /** A message and an event of a message's stream; only what is printed is read. */
 const messages = z.lazily(() => {
-  const block = z.looseObject({ type: shownText, text: optionalText })
+  const block = z.looseObject({ type: lenientText, text: optionalText })
   const content = normalized(toBlocks, z.array(block))
   /** The chat endpoint's success body (gateway, 2.3). */
-  const whole = z.looseObject({ id: shownText, content, model: shownText, stop_reason: shownText })
+  const whole = z.looseObject({ id: lenientText, content, model: lenientText, stop_reason: lenientText })
   /** Public clients, 7. */
   const event = z.looseObject({
     message: z.nullish(z.extend(whole, { content: z.nullish(content) })),
     content_block: z.nullish(normalized(toBlock, block)),
-    delta: z.nullish(normalized(toBlock, z.extend(block, { stop_reason: shownText }))),
+    delta: z.nullish(normalized(toBlock, z.extend(block, { stop_reason: lenientText }))),
   })
   return { block, whole, event }
 })
@@ -141,7 +141,7 @@ function pieceOf(blocks: Block[], { id, model, stop_reason, usage }: MessageFact
   return {
     text: blocks.map((block) => (isText(block) ? block.text : '')).join(''),
     summary: { id, model, stopReason: stop_reason, ...readTokenCounts(usage) },
-    holds: others.map(({ type = '' }) => holdingOf(type)),
+    otherContent: others.map(({ type = '' }) => holdingOf(type)),
   }
 }
 
@@ -150,7 +150,7 @@ const isText = ({ type = '', text }: Block): boolean =>
   typeof text === 'string' && !/think|reason|tool|function|signature|citation|json/i.test(type)
 
 /** The text of the most frequent event. It is read without a schema, which would be slow. */
-export function textDelta(value: unknown): string | undefined {
+export function readTextDelta(value: unknown): string | undefined {
   const { type, delta } = (value ?? {}) as { type?: unknown; delta?: { type?: unknown; text?: unknown } }
   if (type !== 'content_block_delta' || delta?.type !== 'text_delta') return undefined
   return typeof delta.text === 'string' ? delta.text : undefined
@@ -159,22 +159,22 @@ export function textDelta(value: unknown): string | undefined {
 /** The family's native answer: a whole body (gateway, 2.2) or one chunk of a stream. */
 const NativeAnswer = z.lazily(() => {
   /** Or its number in the family's binary form. */
-  const name = shown(z.union([z.string(), z.number()]))
-  const part = z.looseObject({ text: optionalText, thought: shown(z.boolean()) })
+  const name = lenient(z.union([z.string(), z.number()]))
+  const part = z.looseObject({ text: optionalText, thought: lenient(z.boolean()) })
   const content = z.looseObject({ parts: z.nullish(normalized(toBlocks, z.array(part))) })
   const candidate = z.looseObject({
-    index: shown(z.number()),
+    index: lenient(z.number()),
     content: z.nullish(normalized(toContent, content)),
     finishReason: name,
-    finishMessage: shownText,
-    continuationToken: shownText,
+    finishMessage: lenientText,
+    continuationToken: lenientText,
   })
   return z.looseObject({
     candidates: z.nullish(z.array(candidate)),
-    promptFeedback: shown(z.looseObject({ blockReason: name, blockReasonMessage: shownText })),
-    modelStatus: shown(z.looseObject({ retirementTime: shownText })),
-    responseId: shownText,
-    modelVersion: shownText,
+    promptFeedback: lenient(z.looseObject({ blockReason: name, blockReasonMessage: lenientText })),
+    modelStatus: lenient(z.looseObject({ retirementTime: lenientText })),
+    responseId: lenientText,
+    modelVersion: lenientText,
   })
 })
 type NativeCandidate = NonNullable<z.infer<ReturnType<typeof NativeAnswer>>['candidates']>[number]
@@ -201,15 +201,15 @@ export function readNative(value: unknown): NativePiece {
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
   const isUnread = first ? !hasKnownShape(first) : all.some((candidate) => textOf(candidate) !== '')
   // The numbers for a blocked prompt are different ones.
-  const blockReason = reasonOf(String(promptFeedback?.blockReason || ''))
+  const blockReason = readReason(String(promptFeedback?.blockReason || ''))
   const others = all.filter((candidate) => candidate !== first)
-  const continues = (candidate?: NativeCandidate) => !(reasonOf(candidate?.finishReason) ?? blockReason)
+  const continues = (candidate?: NativeCandidate) => !(readReason(candidate?.finishReason) ?? blockReason)
   return {
     text: first ? textOf(first) : '',
     summary: {
       id: answer.responseId,
       model: answer.modelVersion,
-      stopReason: reasonOf(first?.finishReason) ?? blockReason,
+      stopReason: readReason(first?.finishReason) ?? blockReason,
       stopMessage: first?.finishMessage || promptFeedback?.blockReasonMessage || undefined,
       continuationToken: first?.continuationToken || undefined,
       retirementTime: answer.modelStatus?.retirementTime || undefined,
@@ -219,11 +219,14 @@ export function readNative(value: unknown): NativePiece {
       ...(first || blockReason ? { first: continues(first) } : {}),
       ...(others.length > 0 ? { others: others.some(continues) } : {}),
     },
-    holds: [...all.flatMap(partsOf).flatMap(holdingsOf), ...(isUnread ? ['something else' as const] : [])],
+    otherContent: [
+      ...all.flatMap(partsOf).flatMap(holdingsOf),
+      ...(isUnread ? ['something else' as const] : []),
+    ],
   }
 }
 
-function holdingsOf(part: Record<string, unknown>): Holding[] {
+function holdingsOf(part: Record<string, unknown>): OtherContent[] {
   const names = Object.keys(part).filter((name) => part[name] && !/^(text|thoughtSignature)$/.test(name))
   return names.map((name) => {
     const data = part[name]
@@ -249,13 +252,13 @@ const numbered =
   )
 
 /** A reason's name, if a reason is given. */
-function reasonOf(reason: string | number = ''): string | undefined {
+function readReason(reason: string | number = ''): string | undefined {
   const name = typeof reason === 'number' ? (numbered[reason - 1] ?? String(reason || '')) : reason
   return /^$|_UNSPECIFIED$/.test(name) ? undefined : name
 }
 
 /** The rest of a total, if both are known. */
-function restOf(total: TokenCount | undefined, part: TokenCount | undefined): TokenCount | undefined {
+function subtractTokens(total: TokenCount | undefined, part: TokenCount | undefined): TokenCount | undefined {
   if (total === undefined || part === undefined) return undefined
   if (total === null || part === null) return null
   return total < part ? undefined : total - part
@@ -270,7 +273,7 @@ function countsOf(usage: Record<string, unknown>): AnswerCounts {
   const reasoningTokens = readTokenCount(usage.thoughtsTokenCount)
   const total = readTokenCount(usage.totalTokenCount)
   const told = sumTokens(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
-  const outputTokens = told === undefined ? restOf(total, inputTokens) : told
+  const outputTokens = told === undefined ? subtractTokens(total, inputTokens) : told
   // The cached tokens are a part of the prompt's.
   const sum = sumTokens(inputTokens, outputTokens)
   return {

@@ -3,15 +3,15 @@ import { isErrorEnvelope, notUnderstoodError, readFailureInBody, readProblem } f
 import {
   type AnswerPiece,
   type AnswerSummary,
-  type Holding,
   isMessage,
   isMessageEvent,
   isNative,
   type NativePiece,
+  type OtherContent,
   readMessage,
   readMessageEvent,
   readNative,
-  textDelta,
+  readTextDelta,
 } from './answer-forms.ts'
 
 /**
@@ -27,9 +27,9 @@ export type Progress = 'open' | 'finished' | 'settled' | 'ended'
 export class AnswerReader {
   readonly summary: AnswerSummary = {}
   /** What the answer has beside text. */
-  readonly holds = new Set<Holding>()
+  readonly otherContent = new Set<OtherContent>()
   /** How many values brought text, or an image. */
-  received = 0
+  contentCount = 0
   /** Some of the text is not blank. */
   hasText = false
   readonly #isStreamed: boolean
@@ -50,9 +50,10 @@ export class AnswerReader {
   progress(): Progress {
     if (this.#hasEnded) return 'ended'
     // Values of other forms, which may have images, have no end of their own.
-    const isForeign = !this.#isKnown && this.holds.has('something else')
+    const isForeign = !this.#isKnown && this.otherContent.has('something else')
     if (!this.#isFinished) return isForeign ? 'finished' : 'open'
-    const isSettled = this.#finishes === 1 && this.received > 0 && !this.holds.has('a function call')
+    const isSettled =
+      this.#finishes === 1 && this.contentCount > 0 && !this.otherContent.has('a function call')
     return isSettled ? 'settled' : 'finished'
   }
 
@@ -65,9 +66,9 @@ export class AnswerReader {
 
   /** Reads one event of a message stream or one native chunk; returns the text that it adds. */
   addEvent(whole: unknown, event = ''): string {
-    const delta = textDelta(whole)
+    const delta = readTextDelta(whole)
     if (delta !== undefined) return this.#addText(delta)
-    const value = takeOutOfEvent(whole, event)
+    const value = unwrapEvent(whole, event)
     if (isNative(value)) return this.#addNative(value)
     const named = withType(value, event)
     if (isMessageEvent(named)) {
@@ -79,7 +80,7 @@ export class AnswerReader {
       this.#isFinished = Boolean(piece.summary.stopReason)
       return this.#addPiece(piece)
     }
-    this.holds.add('something else')
+    this.otherContent.add('something else')
     return ''
   }
 
@@ -94,13 +95,13 @@ export class AnswerReader {
     const isOpen = Object.values(Object.assign(this.#isOpen, piece.isOpen))
     if (isOpen.length > 0) this.#isFinished = !isOpen.includes(true)
     Object.assign(this.summary, piece.counts)
-    const hasFile = piece.holds.includes('a picture') || piece.holds.includes('a file')
-    if (piece.text === '' && hasFile) this.received++
+    const hasFile = piece.otherContent.includes('a picture') || piece.otherContent.includes('a file')
+    if (piece.text === '' && hasFile) this.contentCount++
     return this.#addPiece(piece)
   }
 
-  #addPiece({ text, summary, holds }: AnswerPiece): string {
-    for (const what of holds) this.holds.add(what)
+  #addPiece({ text, summary, otherContent }: AnswerPiece): string {
+    for (const what of otherContent) this.otherContent.add(what)
     for (const [name, value] of Object.entries(summary))
       if (value !== undefined) Object.assign(this.summary, { [name]: value })
     return this.#addText(text)
@@ -108,7 +109,7 @@ export class AnswerReader {
 
   #addText(text: string): string {
     this.#isKnown = true
-    if (text !== '') this.received++
+    if (text !== '') this.contentCount++
     this.hasText ||= text.trim() !== ''
     return text
   }
@@ -121,7 +122,7 @@ const withType = (value: unknown, event: string): unknown =>
     : value
 
 /** An event or a chunk of a stream, out of its envelope. Throws a `CliError` if it is an error. */
-export function takeOutOfEvent(value: unknown, event: string): unknown {
+export function unwrapEvent(value: unknown, event: string): unknown {
   if (event.toLowerCase() === 'error') throw failureInStream(value)
   return unwrap(value, failureInStream)
 }

@@ -1,5 +1,5 @@
 /** How much is decoded at once, in characters: a multiple of four, and small, so that a copy costs little. */
-const step = 32 * 1024
+const chunkLength = 32 * 1024
 
 /**
  * Decodes base64 strictly: the standard or the URL-safe alphabet, with or without padding and line breaks. To avoid a
@@ -8,19 +8,19 @@ const step = 32 * 1024
  */
 export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   const bytes = Buffer.from(text.buffer, text.byteOffset, text.length)
-  const length = closeGaps(bytes)
-  const end = unpaddedLength(bytes.subarray(0, length))
+  const length = moveLineBreaksToEnd(bytes)
+  const end = getUnpaddedLength(bytes.subarray(0, length))
   if (end === undefined || !hasOneAlphabet(bytes.subarray(0, end))) return undefined
   let written = 0
-  for (let start = 0; start < end; start += step) {
-    const piece = bytes.toString('latin1', start, Math.min(start + step, end))
+  for (let start = 0; start < end; start += chunkLength) {
+    const piece = bytes.toString('latin1', start, Math.min(start + chunkLength, end))
     written += bytes.write(piece, written, 'base64')
   }
   return bytes.subarray(0, written)
 }
 
 /** Moves line breaks to the end; returns the length of what is before them. */
-function closeGaps(bytes: Buffer): number {
+function moveLineBreaksToEnd(bytes: Buffer): number {
   if (!bytes.includes('\n') && !bytes.includes('\r')) return bytes.length
   let length = 0
   for (const byte of bytes) if (byte !== 0x0a && byte !== 0x0d) bytes[length++] = byte
@@ -29,7 +29,7 @@ function closeGaps(bytes: Buffer): number {
 }
 
 /** The length without padding, or `undefined` if base64 cannot have that length. */
-function unpaddedLength(bytes: Buffer): number | undefined {
+function getUnpaddedLength(bytes: Buffer): number | undefined {
   const padding = /={0,2}$/.exec(bytes.toString('latin1', Math.max(0, bytes.length - 2)))?.[0].length ?? 0
   const length = bytes.length - padding
   const isWhole = padding === 0 || bytes.length % 4 === 0
@@ -39,7 +39,7 @@ function unpaddedLength(bytes: Buffer): number | undefined {
 /** Whether all characters are of one of the two alphabets. Node would skip others. */
 function hasOneAlphabet(bytes: Buffer): boolean {
   const alphabet = bytes.includes('-') || bytes.includes('_') ? /^[\w-]*$/ : /^[A-Za-z\d+/]*$/
-  for (let start = 0; start < bytes.length; start += step)
-    if (!alphabet.test(bytes.toString('latin1', start, start + step))) return false
+  for (let start = 0; start < bytes.length; start += chunkLength)
+    if (!alphabet.test(bytes.toString('latin1', start, start + chunkLength))) return false
   return true
 }

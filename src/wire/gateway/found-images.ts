@@ -21,7 +21,7 @@ export interface Findings {
 }
 
 type JsonFields = Record<string, unknown>
-type BytesOf = (text: string) => Uint8Array
+type ReadBytes = (text: string) => Uint8Array
 
 /**
  * Finds the images in the JSON values of an answer. A known field is enough, whatever is around it, so that no image is lost
@@ -30,7 +30,7 @@ type BytesOf = (text: string) => Uint8Array
 export class ImageFinder {
   readonly findings: Findings = { images: [], links: [], texts: [], reasons: [] }
   /** The first part that is not JSON, or cannot be read for another reason. */
-  unread: CliError | undefined
+  unreadable: CliError | undefined
   /** The answer broke off. */
   broken: CliError | undefined
   /** A value has another shape than documented, or is an error. */
@@ -58,34 +58,34 @@ export class ImageFinder {
   #findIn(name: string, value: unknown): void {
     if (Array.isArray(value)) for (const each of value) this.#findIn(name, each)
     if (!isObject(value)) return
-    const { bytesOf } = this.strings
-    for (const text of textsOf(name, value)) this.#addText(bytesOf(text), value.thought === true)
-    for (const image of imagesOf(name, value, bytesOf)) {
+    const { readBytes } = this.strings
+    for (const text of findTexts(name, value)) this.#addText(readBytes(text), value.thought === true)
+    for (const image of findImages(name, value, readBytes)) {
       this.finish()
       if (typeof image === 'string') this.findings.links.push(image)
       else this.findings.images.push(image)
     }
-    this.findings.reasons.push(...textsAmong(value.finishMessage, value.blockReasonMessage))
+    this.findings.reasons.push(...filterTexts(value.finishMessage, value.blockReasonMessage))
     for (const [key, each] of Object.entries(value)) this.#findIn(key, each)
   }
 
   /** Takes the failure of a value, which is `undefined` if there is none. Only in a stream it has an event. */
-  refuse(error: unknown, value: unknown, event?: string): void {
+  recordFailure(error: unknown, value: unknown, event?: string): void {
     const failure = asFailure(error)
     // A failure to understand a value is hidden if the value has an image, a bug is not.
     if (value !== undefined && failure.kind !== 'unexpected') this.failure ??= failure
     else if (failure.details.isCutOff) this.broken ??= failure
-    else this.unread ??= failure
+    else this.unreadable ??= failure
     if (event?.toLowerCase() === 'error' || (event !== undefined && isErrorEnvelope(value)))
       this.error ??= failure
   }
 
   /** Reads a piece of the answer. A failure does not stop the reading. */
-  attempt(read: () => void): void {
+  tryRead(read: () => void): void {
     try {
       read()
     } catch (failure) {
-      this.refuse(failure, undefined)
+      this.recordFailure(failure, undefined)
     }
   }
 
@@ -98,7 +98,7 @@ export class ImageFinder {
 
   /** Ends the text. Called when nothing more comes of it. */
   finish(): void {
-    const { images, text } = splitDataUris(this.#pieces.join(''))
+    const { images, text } = extractDataUris(this.#pieces.join(''))
     for (const image of images) this.findings.images.push(image)
     if (!this.#isThought && text.trim() !== '') this.findings.texts.push(text)
     this.#pieces = []
@@ -108,22 +108,22 @@ export class ImageFinder {
 /** Where a field `text` is a part of the answer, and not of a citation or the like. */
 const textFields = ['parts', 'content', 'delta', 'content_block']
 
-const textsOf = (name: string, { text, content }: JsonFields): string[] =>
-  textsAmong(textFields.includes(name) ? text : undefined, content)
+const findTexts = (name: string, { text, content }: JsonFields): string[] =>
+  filterTexts(textFields.includes(name) ? text : undefined, content)
 
-const textsAmong = (...all: unknown[]): string[] => all.filter((each) => typeof each === 'string')
+const filterTexts = (...all: unknown[]): string[] => all.filter((each) => typeof each === 'string')
 
 /** The images and links that one object is itself (recorded, 2); those inside it are found when it is their turn. */
-function imagesOf(name: string, fields: JsonFields, bytesOf: BytesOf): (FoundImage | string)[] {
-  const [mimeType] = textsAmong(fields.mimeType, fields.mime_type, fields.media_type)
+function findImages(name: string, fields: JsonFields, bytesOf: ReadBytes): (FoundImage | string)[] {
+  const [mimeType] = filterTexts(fields.mimeType, fields.mime_type, fields.media_type)
   const data = [fields.bytesBase64Encoded, fields.b64_json, fields.imageBytes]
   if (['inlineData', 'inline_data', 'source'].includes(name)) data.push(fields.data)
   const links = ['fileData', 'file_data'].includes(name) ? [fields.fileUri, fields.file_uri] : []
   if (['source', 'image_url', 'data'].includes(name)) links.push(fields.url)
   links.push(fields.image_url)
   return [
-    ...textsAmong(...data).map((each) => fromData(bytesOf(each), mimeType)),
-    ...textsAmong(...links).map((each) => fromLink(bytesOf(each))),
+    ...filterTexts(...data).map((each) => fromData(bytesOf(each), mimeType)),
+    ...filterTexts(...links).map((each) => fromLink(bytesOf(each))),
   ]
 }
 
@@ -136,16 +136,16 @@ const fromLink = (uri: Uint8Array): FoundImage | string =>
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** What a data URI has before its data. All lengths are limited: a hostile text begins many, and ends none. */
-const headOf = (kind: string) => `data:(${kind}/[\\w.+-]{1,100})(?:;[^;,\\s]{0,100}){0,8};base64,`
+const uriHeadPattern = (kind: string) => `data:(${kind}/[\\w.+-]{1,100})(?:;[^;,\\s]{0,100}){0,8};base64,`
 
-const wholeUri = new RegExp(`^${headOf('[\\w.+-]{1,100}')}`, 'i')
+const wholeUri = new RegExp(`^${uriHeadPattern('[\\w.+-]{1,100}')}`, 'i')
 
 /** Shorter data is not an image but words about one. */
-const dataOf = (letters: string) => `(?=[${letters}]{32})([${letters}]*)`
+const uriDataPattern = (letters: string) => `(?=[${letters}]{32})([${letters}]*)`
 
 /** Line breaks can be part of a URI only in brackets or quotes; a bare URI ends at the first. */
 const imageUri = new RegExp(
-  `(?<=[("'<])${headOf('image')}${dataOf('\\w+/=\\r\\n-')}|${headOf('image')}${dataOf('\\w+/=-')}`,
+  `(?<=[("'<])${uriHeadPattern('image')}${uriDataPattern('\\w+/=\\r\\n-')}|${uriHeadPattern('image')}${uriDataPattern('\\w+/=-')}`,
   'gi',
 )
 
@@ -157,7 +157,7 @@ function parseDataUri(value: Uint8Array): FoundImage | undefined {
 }
 
 /** Takes images that are `data:` URIs out of a text. */
-export function splitDataUris(text: string): { text: string; images: FoundImage[] } {
+export function extractDataUris(text: string): { text: string; images: FoundImage[] } {
   const images: FoundImage[] = []
   const rest = text.replace(imageUri, (_, closedType, closedData, bareType, bareData) => {
     images.push({ mimeType: closedType ?? bareType, base64: Buffer.from(closedData ?? bareData) })

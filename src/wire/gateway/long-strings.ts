@@ -1,7 +1,7 @@
 import { findClosingQuote } from '../json/scanner.ts'
 
 /** A string of this length or more is cut out. Bytes. */
-const long = 64 * 1024
+const minLongBytes = 64 * 1024
 
 /** The long strings of a JSON text, which stay as bytes: a large image would be copied several times. */
 export class LongStrings {
@@ -10,7 +10,7 @@ export class LongStrings {
   readonly #strings: Buffer[] = []
 
   /** The text with marks in place of its long strings. One with an escape stays. */
-  cutOut(body: Uint8Array): Uint8Array {
+  replaceLongStrings(body: Uint8Array): Uint8Array {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
     const kept: Buffer[] = []
     let done = 0
@@ -18,7 +18,7 @@ export class LongStrings {
       const close = findClosingQuote(bytes, open + 1)
       if (close < 0) break
       const string = bytes.subarray(open + 1, close)
-      if (string.length >= long && !string.includes('\\')) {
+      if (string.length >= minLongBytes && !string.includes('\\')) {
         kept.push(bytes.subarray(done, open + 1), Buffer.from(`${this.#mark}${this.#strings.length}`))
         this.#strings.push(string)
         done = close
@@ -29,7 +29,7 @@ export class LongStrings {
   }
 
   /** The bytes of a string that was parsed, in UTF-8, whether a mark takes its place or not. */
-  readonly bytesOf = (text: string): Uint8Array =>
+  readonly readBytes = (text: string): Uint8Array =>
     (text.startsWith(this.#mark) ? this.#strings[Number(text.slice(this.#mark.length))] : undefined) ??
     Buffer.from(text)
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createAnswerDecoder } from '../../../src/wire/gateway/answer-decoder.ts'
-import { ImageFinder, splitDataUris } from '../../../src/wire/gateway/found-images.ts'
+import { extractDataUris, ImageFinder } from '../../../src/wire/gateway/found-images.ts'
 import { growsWithItsText } from '../../harness/steps.ts'
 
 const fill = (pattern: string, size: number) => pattern.repeat(Math.ceil(size / pattern.length))
@@ -50,7 +50,7 @@ const bodies: [type: string, body: (much: string) => string][] = [
 
 describe('I39 images in a text full of one pattern are found by work that grows as it does', () => {
   test.each(patterns)('in a text: %j', async (pattern) => {
-    for (const text of texts) await growsWithItsText((size) => splitDataUris(text(fill(pattern, size))))
+    for (const text of texts) await growsWithItsText((size) => extractDataUris(text(fill(pattern, size))))
   })
 
   test.each(patterns)('in a body and in a stream of events: %j', async (pattern) => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createAnswerDecoder } from '../../../src/wire/gateway/answer-decoder.ts'
-import { ImageFinder, splitDataUris } from '../../../src/wire/gateway/found-images.ts'
+import { extractDataUris, ImageFinder } from '../../../src/wire/gateway/found-images.ts'
 
 const data = 'A'.repeat(32)
 const image = `data:image/png;base64,${data}`
@@ -16,5 +16,5 @@ test('I40 hundreds of thousands of parts and images are found without running ou
   images.finish()
   expect(images.findings.images).toHaveLength(many * 2 + 2)
   const text = `${image} `.repeat(20_000)
-  expect(splitDataUris(text).images.length).toBeGreaterThan(15_000)
+  expect(extractDataUris(text).images.length).toBeGreaterThan(15_000)
 })

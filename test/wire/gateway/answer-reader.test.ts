@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { AnswerSummary } from '../../../src/wire/gateway/answer-forms.ts'
-import { AnswerReader, type Progress, takeOutOfEvent } from '../../../src/wire/gateway/answer-reader.ts'
+import { AnswerReader, type Progress, unwrapEvent } from '../../../src/wire/gateway/answer-reader.ts'
 
 type Step = [value: unknown, text: string, progress: Progress, event?: string]
 
@@ -156,7 +156,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     expect(reader.addEvent(value, event), JSON.stringify(value)).toBe(text)
     expect(reader.progress(), JSON.stringify(value)).toBe(progress)
     if (text !== '') received++
-    expect(reader.received).toBe(received)
+    expect(reader.contentCount).toBe(received)
   }
   expect(reader.summary).toEqual(summary)
 })
@@ -168,7 +168,7 @@ test.each([
 ])('a value with %s counts once, and a stop reason settles the answer', (_, parts) => {
   const reader = new AnswerReader()
   reader.addEvent(native({ content: { parts }, ...stop }))
-  expect([reader.received, reader.progress()]).toEqual([1, 'settled'])
+  expect([reader.contentCount, reader.progress()]).toEqual([1, 'settled'])
 })
 
 test('a terminator ends an answer', () => {
@@ -199,12 +199,12 @@ describe('an error in a stream ends it', () => {
       details: expect.objectContaining({ isCutOff: isCutOff, ...(serviceMessage ? { serviceMessage } : {}) }),
     })
     expect(() => reader.addEvent(value, event)).toThrow(failure)
-    expect(() => takeOutOfEvent(value, event)).toThrow(failure)
+    expect(() => unwrapEvent(value, event)).toThrow(failure)
     expect(reader.progress()).toBe('open')
   })
 
   test('a value that is not an error does not end the stream', () => {
-    expect(takeOutOfEvent({ type: 'message_stop' }, '')).toEqual({ type: 'message_stop' })
+    expect(unwrapEvent({ type: 'message_stop' }, '')).toEqual({ type: 'message_stop' })
   })
 })
 
@@ -217,7 +217,7 @@ describe('reads a whole body', () => {
   ])('reads the whole body %j', (body, text, summary = {}) => {
     const reader = new AnswerReader()
     expect(reader.addBody(body)).toBe(text)
-    expect([reader.progress(), reader.received, reader.summary]).toEqual(['ended', 1, summary])
+    expect([reader.progress(), reader.contentCount, reader.summary]).toEqual(['ended', 1, summary])
   })
 
   test.each([
@@ -227,12 +227,12 @@ describe('reads a whole body', () => {
   ])('the whole body %j is a failure', (body, kind) => {
     const reader = new AnswerReader()
     expect(() => reader.addBody(body)).toThrow(expect.objectContaining({ kind }))
-    expect(reader.received).toBe(0)
+    expect(reader.contentCount).toBe(0)
   })
 })
 
 describe('an answer lists its content other than text', () => {
-  test.each<[values: unknown[], holds: string[]]>([
+  test.each<[values: unknown[], otherContent: string[]]>([
     [[], []],
     [[{ type: 'surprise' }], ['something else']],
     [['words', native(candidate('a'))], ['something else']],
@@ -242,9 +242,9 @@ describe('an answer lists its content other than text', () => {
       [{ content: [{ type: 'x', output: 'a' }] }, native({ content: { parts: [{ output: 'a' }] } })],
       ['something else'],
     ],
-  ])('the content of %j: %j', (values, holds) => {
+  ])('the content of %j: %j', (values, otherContent) => {
     const reader = new AnswerReader()
     for (const value of values) reader.addEvent(value)
-    expect([...reader.holds]).toEqual(holds)
+    expect([...reader.otherContent]).toEqual(otherContent)
   })
 })

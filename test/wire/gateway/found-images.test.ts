@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createAnswerDecoder } from '../../../src/wire/gateway/answer-decoder.ts'
-import { type FoundImage, ImageFinder, splitDataUris } from '../../../src/wire/gateway/found-images.ts'
+import { extractDataUris, type FoundImage, ImageFinder } from '../../../src/wire/gateway/found-images.ts'
 import { notUnderstoodError } from '../../../src/wire/problem/problem.ts'
 
 const find = (...values: unknown[]) => {
@@ -114,29 +114,29 @@ describe('reports the failure of an answer', () => {
   const error = { error: { message: 'gone' } }
   const failure = notUnderstoodError('another shape')
   test.each<[value: unknown, event: string | undefined, found: object]>([
-    [undefined, '', { unread: failure, failure: undefined, error: undefined }],
-    [open, '', { unread: undefined, failure, error: undefined }],
-    [error, '', { unread: undefined, failure, error: failure }],
-    ['words', 'error', { unread: undefined, failure, error: failure }],
-    ['words', 'ERROR', { unread: undefined, failure, error: failure }],
-    [error, undefined, { unread: undefined, failure, error: undefined }],
+    [undefined, '', { unreadable: failure, failure: undefined, error: undefined }],
+    [open, '', { unreadable: undefined, failure, error: undefined }],
+    [error, '', { unreadable: undefined, failure, error: failure }],
+    ['words', 'error', { unreadable: undefined, failure, error: failure }],
+    ['words', 'ERROR', { unreadable: undefined, failure, error: failure }],
+    [error, undefined, { unreadable: undefined, failure, error: undefined }],
   ])('for %j after the event %j, the first failure keeps its kind', (value, event, found) => {
     const finder = new ImageFinder()
-    finder.refuse(failure, value, event)
-    finder.refuse(notUnderstoodError('later'), value, event)
+    finder.recordFailure(failure, value, event)
+    finder.recordFailure(notUnderstoodError('later'), value, event)
     expect(finder).toMatchObject(found)
   })
 
   test('keeps the first unreadable value and does not hide a bug', () => {
     const finder = new ImageFinder()
     for (const each of [failure, notUnderstoodError('later')])
-      finder.attempt(() => {
+      finder.tryRead(() => {
         throw each
       })
-    expect(finder).toMatchObject({ unread: failure, broken: undefined, hasImages: false })
+    expect(finder).toMatchObject({ unreadable: failure, broken: undefined, hasImages: false })
     const withBug = new ImageFinder()
-    withBug.refuse(new TypeError('a bug'), open)
-    expect(withBug.unread).toMatchObject({ kind: 'unexpected' })
+    withBug.recordFailure(new TypeError('a bug'), open)
+    expect(withBug.unreadable).toMatchObject({ kind: 'unexpected' })
   })
 })
 
@@ -177,7 +177,7 @@ describe('finds a data URI in a text', () => {
     [`[a]b(${uri})`, '[a]b()', [`${png} ${data}`]],
     [`[a](${uri})[b](${uri})`, '[a]()[b]()', [`${png} ${data}`, `${png} ${data}`]],
   ])('%s', (text, rest, images = []) => {
-    const split = splitDataUris(text)
+    const split = extractDataUris(text)
     expect({ text: split.text, images: split.images.map(shown) }).toEqual({ text: rest, images })
   })
 })
@@ -185,14 +185,14 @@ describe('finds a data URI in a text', () => {
 test('reads a large body that is not an answer once, up to its limit, in any number of pieces', () => {
   let refused = 0
   class Counting extends ImageFinder {
-    override refuse(...given: Parameters<ImageFinder['refuse']>) {
+    override recordFailure(...given: Parameters<ImageFinder['recordFailure']>) {
       refused++
-      super.refuse(...given)
+      super.recordFailure(...given)
     }
   }
   const images = new Counting()
   const decoder = createAnswerDecoder('text/html', { text() {}, images })
   for (let i = 0; i < 100; i++) decoder.push(Buffer.alloc(64 * 1024, '<p>'))
   expect(refused).toBe(1)
-  expect(images.unread).toMatchObject({ kind: 'response' })
+  expect(images.unreadable).toMatchObject({ kind: 'response' })
 })

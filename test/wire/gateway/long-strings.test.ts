@@ -3,7 +3,10 @@ import { LongStrings } from '../../../src/wire/gateway/long-strings.ts'
 
 const shorten = (body: string) => {
   const strings = new LongStrings()
-  return { text: Buffer.from(strings.cutOut(Buffer.from(body))).toString(), bytesOf: strings.bytesOf }
+  return {
+    text: Buffer.from(strings.replaceLongStrings(Buffer.from(body))).toString(),
+    bytesOf: strings.readBytes,
+  }
 }
 
 describe('keeps a long string as bytes', () => {

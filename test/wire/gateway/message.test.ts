@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import {
   type AnswerSummary,
-  type Holding,
   isMessage,
   isMessageEvent,
+  type OtherContent,
   readMessage,
   readMessageEvent,
-  textDelta,
+  readTextDelta,
 } from '../../../src/wire/gateway/answer-forms.ts'
 
 const usage = {
@@ -28,12 +28,12 @@ const oddCounts = { inputTokens: null, cacheReadInputTokens: null, cacheCreation
 interface Piece {
   text?: string
   summary?: AnswerSummary
-  holds?: Holding[]
+  otherContent?: OtherContent[]
 }
-const whole = ({ text = '', summary = {}, holds = [] }: Piece) => ({
+const whole = ({ text = '', summary = {}, otherContent = [] }: Piece) => ({
   text,
   summary,
-  holds,
+  otherContent,
 })
 
 describe('reads a message', () => {
@@ -54,7 +54,7 @@ describe('reads a message', () => {
     [{ content: 'a' }, { text: 'a' }],
     [{ content: { type: 'text', text: 'a' } }, { text: 'a' }],
     [{ content: ['a', { text: 'b' }, { text: null }, {}, { type: 5, text: 'c' }] }, { text: 'abc' }],
-    ...Object.entries<Holding[]>({
+    ...Object.entries<OtherContent[]>({
       thinking: ['thoughts'],
       redacted_THINKING: ['thoughts'],
       reasoning: ['thoughts'],
@@ -62,11 +62,11 @@ describe('reads a message', () => {
       input_json: ['a function call'],
       signature: [],
       citations: [],
-    }).map(([type, holds]): [object, Piece] => [
+    }).map(([type, otherContent]): [object, Piece] => [
       { content: [{ type, text: 'a', content: 'b' }, 'c'] },
-      { text: 'c', holds },
+      { text: 'c', otherContent },
     ]),
-    [{ content: [{ type: 'x', content: 'a' }, 'b'] }, { text: 'b', holds: ['something else'] }],
+    [{ content: [{ type: 'x', content: 'a' }, 'b'] }, { text: 'b', otherContent: ['something else'] }],
     [{ content: [{ text: null, parts: ['a'] }] }, {}],
     [
       {
@@ -75,7 +75,7 @@ describe('reads a message', () => {
           { type: 'image', source: {} },
         ],
       },
-      { text: 'a', holds: ['a picture'] },
+      { text: 'a', otherContent: ['a picture'] },
     ],
   ])('reads the message %j', (fields, piece) => expect(readMessage(fields)).toEqual(whole(piece)))
 
@@ -135,15 +135,15 @@ describe('reads an event of a message stream', () => {
     [event('content_block_start', { content_block: 'a' }), { text: 'a' }],
     [
       event('content_block_start', { content_block: { type: 'x', content: 'a' } }),
-      { holds: ['something else'] },
+      { otherContent: ['something else'] },
     ],
     [event('content_block_delta', { delta: { type: 'text_delta', text: 'a' } }), { text: 'a' }],
     [event('content_block_delta', { delta: 'a' }), { text: 'a' }],
     [
       event('content_block_delta', { delta: { type: 'thinking_delta', thinking: 'a' } }),
-      { holds: ['thoughts'] },
+      { otherContent: ['thoughts'] },
     ],
-    [event('content_block_delta', { delta: { type: 'text_delta' } }), { holds: ['something else'] }],
+    [event('content_block_delta', { delta: { type: 'text_delta' } }), { otherContent: ['something else'] }],
     [event('content_block_delta', { delta: null }), {}],
     [event('content_block_delta'), {}],
     [
@@ -188,6 +188,6 @@ test.each([
   [null, undefined],
   ['content_block_delta', undefined],
 ])('reads the most frequent event without a schema: %j', (value, text) => {
-  expect(textDelta(value)).toBe(text)
+  expect(readTextDelta(value)).toBe(text)
   if (text !== undefined) expect(readMessageEvent(value as { type: string })).toEqual(whole({ text }))
 })

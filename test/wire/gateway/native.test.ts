@@ -6,11 +6,11 @@ interface Piece extends Partial<Omit<NativePiece, 'isOpen'>> {
   isFinished?: boolean
 }
 
-function read(value: object, { text = '', summary = {}, holds = [], ...more }: Piece): void {
+function read(value: object, { text = '', summary = {}, otherContent = [], ...more }: Piece): void {
   const { isOpen, ...piece } = readNative(value)
   const open = Object.values(isOpen)
   const isFinished = open.length > 0 ? !open.includes(true) : undefined
-  expect({ ...piece, isFinished }).toEqual({ text, summary, holds, ...more })
+  expect({ ...piece, isFinished }).toEqual({ text, summary, otherContent: otherContent, ...more })
 }
 
 /** Returns an answer with one candidate that has these parts. */
@@ -52,7 +52,7 @@ test('reads a whole answer', () => {
     summary: { id: 'i', model: 'm', stopReason: 'STOP', stopMessage: 'why' },
     isFinished: true,
     counts,
-    holds: ['thoughts'],
+    otherContent: ['thoughts'],
   })
 })
 
@@ -80,7 +80,7 @@ describe('reads candidates', () => {
       { text: 'a', summary: { stopReason: 'STOP' }, isFinished: false },
     ],
     [[candidate('a'), candidate('b', finished)], { text: 'a', isFinished: false }],
-    [[candidate('b', { index: 1, ...finished })], { isFinished: true, holds: ['something else'] }],
+    [[candidate('b', { index: 1, ...finished })], { isFinished: true, otherContent: ['something else'] }],
     [[{ index: 1, ...finished }], { isFinished: true }],
   ])('reads the candidates of %j', (candidates, piece) => read({ candidates }, piece))
 })
@@ -171,19 +171,19 @@ test.each<[usageMetadata: object, counts: NativePiece['counts']]>([
 ])('reads the token counts of %j', (usageMetadata, counts) => read({ usageMetadata }, { counts }))
 
 test.each<[part: object, has: Piece]>([
-  [{ functionCall: {} }, { holds: ['a function call'] }],
-  [{ function_call: { name: 'x' } }, { holds: ['a function call'] }],
+  [{ functionCall: {} }, { otherContent: ['a function call'] }],
+  [{ function_call: { name: 'x' } }, { otherContent: ['a function call'] }],
   [{ functionCall: null, function_call: '' }, {}],
-  [{ content: 'a' }, { holds: ['something else'] }],
-  [{ text: null, parts: ['a'] }, { holds: ['something else'] }],
-  [{ text: '', content: 'a' }, { holds: ['something else'] }],
-  [{ inlineData: { data: 'x' } }, { holds: ['a picture'] }],
-  [{ inline_data: { data: 'x' } }, { holds: ['a picture'] }],
-  [{ inlineData: { mimeType: 'IMAGE/PNG' } }, { holds: ['a picture'] }],
-  [{ inlineData: { mimeType: 'audio/wav' } }, { holds: ['a file'] }],
-  [{ fileData: { fileUri: 'a' } }, { holds: ['a file'] }],
-  [{ executableCode: {}, thought: false }, { holds: ['code'] }],
-  [{ text: 'a', thought: true, thoughtSignature: 'b' }, { holds: ['thoughts'] }],
+  [{ content: 'a' }, { otherContent: ['something else'] }],
+  [{ text: null, parts: ['a'] }, { otherContent: ['something else'] }],
+  [{ text: '', content: 'a' }, { otherContent: ['something else'] }],
+  [{ inlineData: { data: 'x' } }, { otherContent: ['a picture'] }],
+  [{ inline_data: { data: 'x' } }, { otherContent: ['a picture'] }],
+  [{ inlineData: { mimeType: 'IMAGE/PNG' } }, { otherContent: ['a picture'] }],
+  [{ inlineData: { mimeType: 'audio/wav' } }, { otherContent: ['a file'] }],
+  [{ fileData: { fileUri: 'a' } }, { otherContent: ['a file'] }],
+  [{ executableCode: {}, thought: false }, { otherContent: ['code'] }],
+  [{ text: 'a', thought: true, thoughtSignature: 'b' }, { otherContent: ['thoughts'] }],
 ])('the part %j has content other than text, or may have text', (part, has) =>
   read(parts({}, part, {}), { ...open, ...has }),
 )
@@ -196,7 +196,7 @@ test.each<[candidate: object, hasOther: boolean]>([
   [{ content: { role: 'model' }, output: 'a' }, false],
   [{ safetyRatings: [] }, false],
 ])('the content of candidate %j has something other than parts: %j', (candidate, hasOther) =>
-  read({ candidates: [candidate] }, { ...open, holds: hasOther ? ['something else'] : [] }),
+  read({ candidates: [candidate] }, { ...open, otherContent: hasOther ? ['something else'] : [] }),
 )
 
 test.each([
