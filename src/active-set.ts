@@ -1,6 +1,6 @@
 /**
- * A set for short-lived members. V8 keeps what stood in the table of a `Set` that has become too small or too large, and so
- * most members after they have left (src/README.md).
+ * A set for short-lived members. A `Set` keeps removed members in old hash tables, which V8 collects late
+ * (src/README.md).
  */
 export class ActiveSet<T> {
   readonly #all: T[] = []
@@ -13,7 +13,7 @@ export class ActiveSet<T> {
     return this.#all.includes(one)
   }
 
-  /** Returns whether it was there. */
+  /** Returns whether it was a member. */
   delete(one: T): boolean {
     const place = this.#all.indexOf(one)
     if (place >= 0) this.#all.splice(place, 1)

@@ -24,17 +24,19 @@ import { isObject } from './wire/json/parse.ts'
 import { readPage } from './wire/page.ts'
 
 export interface CheckOptions {
-  /** Also try what costs: two short questions to the model. If absent, the person is asked, if there is one. */
+  /**
+   * Also send two short prompts, which cost a few tokens. If absent, a person at the terminal is prompted.
+   */
   ask?: boolean | undefined
   session?: string | undefined
 }
 
-/** How long a service may be silent, in seconds: a model takes its time. */
+/** Maximum silence of a service, in seconds. */
 const patience = 30
 
 /**
- * Tries both services of the profile and prints one line for each. Returns whether the gateway streamed. Throws the first
- * failure, or a `CliError` of kind `credentials` if no address is set.
+ * Tries both services of the profile and prints one line for each. Returns whether the gateway streamed.
+ * Throws the first failure, or a `CliError` of kind `credentials` if no address is set.
  */
 export async function checkProfile(
   asked: Context,
@@ -52,7 +54,7 @@ export async function checkProfile(
   // The person's time to answer does not count.
   const context = { ...asked, start: asked.timers.now() }
   context.limit.deadline = computeDeadline(context, settings)
-  // `--timeout` is meant for the check; a setting is meant for answers that may take long.
+  // `--timeout` applies to the check. The setting is meant for long answers.
   const isOwn = origins.timeout?.source === 'flag'
   const timeout = isOwn ? values.timeout : Math.min(values.timeout || Infinity, patience)
   const caller = createCaller(context, { ...settings, values: { ...values, timeout } })
@@ -74,7 +76,7 @@ export async function checkProfile(
   let streams = false
   await check('gateway', 'baseUrl', async () => {
     const { endpoint, parts } = await buildTrial(settings, false)
-    // A token that is missing, or may not go there, is a failure before the model is asked.
+    // Reports a missing or misused token before anything is sent to the model.
     await caller.prepare(endpoint, parts)
     if (!mayCost)
       return `not tried: it costs up to ${mostTokens} tokens: 'parley config check${formatProfileFlag(settings)} --ask' tries it`
@@ -96,12 +98,12 @@ export async function checkProfile(
   return streams
 }
 
-/** The longest answer to each question of a check, in tokens. */
+/** Maximum length of each answer, in tokens. */
 const longestAnswer = 16
 
 const mostTokens = 2 * longestAnswer
 
-/** A chat request that costs little. */
+/** Builds a chat request that costs little. */
 function buildTrial({ values }: ResolvedSettings, stream: boolean) {
   const body = { turn: [{ text: 'Say hello.' }], maxOutputTokens: `${longestAnswer}`, assignments: [] }
   return buildChatRequest(body, { stream }, values)
@@ -110,8 +112,8 @@ function buildTrial({ values }: ResolvedSettings, stream: boolean) {
 const silent: Output = { isTerminal: false, async write() {}, async flush() {} }
 
 /**
- * Asks the model for a few tokens, as `chat` does, and prints nothing. A cut or empty answer will do. Returns the content
- * type that the answer had. Throws a `CliError`.
+ * Sends a short prompt like `chat` and prints nothing. A cut or empty answer is accepted. Returns the content
+ * type. Throws a `CliError`.
  */
 async function tryChat(
   context: Context,
@@ -132,7 +134,10 @@ async function tryChat(
   })
 }
 
-/** Reads one event of a session, or one session if none is named. Throws a `CliError`, also for an answer that is not a list. */
+/**
+ * Requests one event of a session, or one session if none is named. Throws a `CliError`, also for an answer
+ * that is not a list.
+ */
 async function tryList(
   context: Context,
   settings: ResolvedSettings,
@@ -142,7 +147,7 @@ async function tryList(
   const { values } = settings
   const endpoint = session ? endpoints.listEvents : endpoints.listSessions
   const parts = session
-    ? // As without a session, the service judges the betas.
+    ? // The service checks the betas, as without a session.
       sessionParts(context, settings, { session, validate: false })
     : { params: {}, headers: agentHeaders(values, values.betas) }
   await caller.call(endpoint, { ...parts, query: 'limit=1' }, async ({ body, headers }) =>
@@ -158,16 +163,16 @@ function describeStreaming(settings: ResolvedSettings, streams: boolean): string
   return `ok: the model answered, and ${how}${isOffered ? way : ''}`
 }
 
-/** What a failure of the session service says of its key. Throws it again if it is one. */
+/** Interprets a failure of the session service: does it accept the key? Throws the failure if not. */
 function describeRefusal(error: unknown, session: string | undefined): string {
   const { status, body } = error instanceof CliError ? error.details : {}
-  // A web server that knows nothing of keys has a page of its own for what it does not find.
+  // A web server without this service has its own page for unknown paths.
   if (session && status === 404 && isObject(body)) return 'ok: the key was accepted, no such session'
   if (session || (status !== 404 && status !== 405)) throw error
   return `not tried: the service does not list sessions (${status}): -s or PARLEY_SESSION names one`
 }
 
-/** The words of a failure, and what mends it. */
+/** Describes a failure and the way out. */
 function describe({ kind, message, details }: CliError, settings: ResolvedSettings): string {
   const { serviceMessage, problems = [], status, consequence } = details
   const words = [message, ...problems.slice(0, 3), ...(serviceMessage ? [serviceMessage] : [])].join(': ')
@@ -177,7 +182,7 @@ function describe({ kind, message, details }: CliError, settings: ResolvedSettin
   return kind === 'not-sent' || kind === 'refused' ? `${words}; ${way}` : words
 }
 
-/** Asks a person at a terminal whether to try what costs, if there are a gateway to ask and a token. */
+/** Prompts a person at a terminal whether to try what costs, if the gateway has an address and a token. */
 async function mayAsk(
   { host, flags, input, cleanups, wrap }: Context,
   settings: ResolvedSettings,
@@ -191,7 +196,7 @@ async function mayAsk(
   return isAtTerminal && withPrompter({ ...host, cleanups }, ask)
 }
 
-/** Whether the answer is a yes, or Enter if that is the default. The end of the input is a no. */
+/** Returns whether the answer is yes, or Enter if that is the default. The end of the input means no. */
 async function agrees(questioner: Prompter, question: string, byDefault = false): Promise<boolean> {
   const said = await questioner.prompt(`${question} `).catch((error: unknown) => {
     if (error instanceof InputEnded) return 'no'
@@ -200,7 +205,7 @@ async function agrees(questioner: Prompter, question: string, byDefault = false)
   return said === '' ? byDefault : /^y(es)?$/i.test(said)
 }
 
-/** Offers to check the profile, and if the gateway streams, to have every chat stream. */
+/** Offers to check the profile and, if the gateway streams, to stream every chat. */
 export async function offerCheck(context: Context, questioner: Prompter): Promise<void> {
   if (!(await agrees(questioner, 'Check it now? [Y/n]', true))) return
   const { values, profile } = await readSettings(context)

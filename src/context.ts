@@ -8,63 +8,63 @@ import type { Summary } from './summary.ts'
 import type { Limit, Timers } from './timers.ts'
 import type { Exchange } from './wire/exchange.ts'
 
-/** What a process knows about itself: it decides where the profile file is, and whose it must be. */
+/** Facts about the process that locate the profile file and its owner. */
 export interface ProcessInfo {
   env: Readonly<Record<string, string | undefined>>
   cwd: string
   platform: NodeJS.Platform
-  /** The user's number, if files have owners. */
+  /** The user's id, if files have owners. */
   uid?: number
 }
 
-/** The settings that flags gave, by name, unchecked. */
+/** Settings from flags, by name, unchecked. */
 export type FlagSettings = Partial<Record<string, { value: unknown; flag: string }>>
 
-/** The outside world, as the program sees it. */
+/** The outside world of the program. */
 export interface Host extends ProcessInfo {
   stdin: Stdin
   stdout: StdStream
   stderr: StdStream
   /** Used instead of the network. */
   exchange?: Exchange
-  /** Throws a usage error if the arguments are not what was typed. */
+  /** Throws a usage error if Node could not decode the arguments. */
   checkArguments?(argv: string[]): void
   timers: Timers
   /**
-   * Has `clean` called when a signal comes, with what a shell will see, such as 130; prints what it returns on stderr, and
-   * lets the signal end the process.
+   * Calls `clean` when a signal arrives, with the exit status that a shell will see, such as 130. Prints the
+   * result on stderr and lets the signal end the process.
    */
   onSignal?(clean: (exit: number) => string): void
-  /** Has `act` called in place of the first SIGINT; later ones end the process as ever. */
+  /** Calls `act` instead of ending the process at the first SIGINT. Later ones end the process. */
   interceptInterrupt?(act: () => void): Interrupt
   /**
-   * Until the function that it returns is called, the process's exit code is 1, and `report` is called if nothing is left
-   * that the process could wait for.
+   * Sets the exit code to 1 and calls `report` if the event loop becomes empty, until the returned function
+   * is called.
    */
   detectEarlyExit?(report: () => void): () => void
-  /** The process ends after so many milliseconds, or Infinity, whatever stdout and stderr have not taken. */
+  /** Ends the process after this time, even if stdout and stderr are not drained. Infinity: never. */
   exitAfter?(milliseconds: number): void
-  /** Has `report` called for an error that nothing caught, after which the process ends. */
+  /** Calls `report` for an uncaught error, after which the process ends. */
   onCrash?(report: (error: unknown) => Promise<number>): void
-  /** The memory for what lives short grows no more, until the function that it returns is called. */
+  /** Limits V8's young generation until the returned function is called. */
   limitYoungGeneration?(): () => void
 }
 
 /** A SIGINT that does not end the process at once. */
 export interface Interrupt {
-  /** The first one ends the process again. */
+  /** Lets the first SIGINT end the process again. */
   release(): void
-  /** Ends the process as the SIGINT would have; does not resolve. */
+  /** Ends the process like the SIGINT. Does not resolve. */
   raise(): Promise<never>
 }
 
-/** A flag by its long name; the value is absent of one that takes none. */
+/** A flag by its long name. `value` is absent for a flag without one. */
 export interface TypedFlag {
   flag: string
   value?: string | undefined
 }
 
-/** The flags that change a request, or show it. */
+/** Flags that change or show a request. */
 interface RequestFlags {
   raw?: boolean
   dryRun?: boolean
@@ -74,7 +74,7 @@ interface RequestFlags {
   settings: FlagSettings
 }
 
-/** The flags that choose what is printed beside the result, and where. */
+/** Flags that choose the output besides the result. */
 interface MessageFlags {
   quiet?: boolean
   verbose?: boolean
@@ -83,55 +83,58 @@ interface MessageFlags {
   color?: string
 }
 
-/** The flags that every request command has, as they were given. */
+/** Flags of every request command, from the command line. */
 export interface SharedFlags extends RequestFlags, MessageFlags {
-  /** All flags of this call, a command's own ones too, in the order written. */
+  /** All flags of the command line, including the command's own, in the order written. */
   given: readonly TypedFlag[]
   profile?: string
   stdin?: boolean
-  /** Of the commands that send text: a stdin that is read has to bring some. */
+  /** For commands that send text: stdin must not be empty if it is read. */
   failOnEmpty?: boolean
 }
 
-/** What any part of a run can add to. */
+/** Data that all parts of a run share and extend. */
 export interface RunContext {
-  /** When it began, by the forward clock. */
+  /** Monotonic start time in milliseconds. */
   start: number
   limit: Limit
   /**
-   * Called when the run ends, in any way: to stop a spinner, end a line, remove a temporary file. Synchronous. One that
-   * leaves the cursor of a terminal at the beginning of a line returns true.
+   * Functions that run at every end of a run: to stop a spinner, end a line, remove a temporary file.
+   * Synchronous. A function returns true if it leaves the cursor at the start of a terminal's line.
    */
   cleanups: ActiveSet<() => unknown>
-  /** Called in order once all output is written, the report too. Not called after a signal, or if the report failed. */
+  /**
+   * Functions that run in order after all output and the report are written. Skipped after a signal, or if
+   * the report failed.
+   */
   lastSteps: (() => void)[]
-  /** Called before each attempt of each request: throws a `CliError` if this run may send nothing more. */
+  /** Runs before each attempt of each request. Throws a `CliError` if this run may send nothing more. */
   requireRight?: () => void
   secrets: Secrets
   summary: Summary
   calls: Calls
 }
 
-/** What a command gets. */
+/** Everything that a command gets. */
 export interface Context extends RunContext {
   host: Host
   flags: SharedFlags
   input: Input
   output: Output
   timers: Timers
-  /** For stderr, coloured or not. */
+  /** Style of stderr. */
   style: Style
-  /** Breaks a message for stderr between words, if that is a terminal. */
+  /** Wraps a message for stderr if that is a terminal. */
   wrap(message: string): string
-  /** Prints a line on stderr, escaped and with parley's name, unless `--quiet`. */
+  /** Prints an escaped line with parley's name on stderr, unless `--quiet`. */
   note(line: string): void
   /**
-   * The same for what matters to the result or to safety: printed also with `--quiet`, and with `--errors json` as
-   * a line of JSON.
+   * Like `note`, for lines that matter to the result or to safety: printed with `--quiet`, too, and as a JSON
+   * line with `--errors json`.
    */
   warn(line: string): void
   /** Prints a line that needs no escaping, unless `--quiet`. */
   printLine(line: string): void
-  /** The same for what a run took, at its end: broken between words, as a note is. */
+  /** Like `printLine`, for the wrapped footer of a run. */
   printFooter(text: string): void
 }

@@ -1,58 +1,60 @@
 import { ActiveSet } from './active-set.ts'
 
 /**
- * How far a call got, in the order of what it would mean to send it again:
+ * How far a request got, in the order of risk if it is sent again:
  *
  * - `not-sent`: no byte left.
- * - `refused`: answered, and certainly not carried out: by a 3xx, a 4xx but 408 and 425, or a 503 with `Retry-After`.
- * - `failed`: answered by a failure that may hide a success, as of a gateway.
- * - `sent`: bytes left, and no answer came.
- * - `answered`: a 2xx began, whatever it says: an error in it does not prove that nothing was carried out.
- * - `done`: the response was read; of an event, its receipt came.
+ * - `refused`: answered, and certainly not carried out: by a 3xx, a 4xx other than 408 and 425, or a 503 with
+ *   `Retry-After`.
+ * - `failed`: answered by a failure that may hide a success, such as a gateway's.
+ * - `sent`: bytes left, and no answer arrived.
+ * - `answered`: a 2xx began. Even an error in it does not prove that nothing was carried out.
+ * - `done`: the response was read; for an event, its receipt arrived.
  */
 export const deliveryStates = ['not-sent', 'refused', 'failed', 'sent', 'answered', 'done'] as const
 
 export type DeliveryState = (typeof deliveryStates)[number]
 
-/** The fate of a call after one more attempt: the furthest of all its attempts. */
+/** Returns the state of a call after one more attempt: the furthest of all its attempts. */
 export const laterState = (before: DeliveryState, attempt: DeliveryState): DeliveryState =>
   deliveryStates.indexOf(attempt) > deliveryStates.indexOf(before) ? attempt : before
 
-/** The service has certainly not taken the request. */
+/** Returns whether the service has certainly not accepted the request. */
 export const isCertainlyUnaccepted = (fate: DeliveryState | undefined): boolean =>
   fate === 'not-sent' || fate === 'refused'
 
 /**
- * When a request may be sent again: `not-taken` only after an answer that says it was not
- * taken, `failed` also after a 5xx, `always` also when no answer came.
+ * After which failures a request may be repeated: `not-taken` only after an answer that proves it was not
+ * accepted, `failed` also after a 5xx, `always` also without an answer.
  */
 export type Repeat = 'not-taken' | 'failed' | 'always'
 
-/** What of an endpoint decides what a fate means. */
+/** Properties of an endpoint that decide about a repetition. */
 export interface DeliveryRules {
   repeat: Repeat
-  /** Only a receipt proves that the request was carried out: a gateway may answer for the service, in either way. */
+  /** Only a receipt proves that the request was carried out, because a gateway may answer for the service. */
   isProvedByReceipt?: boolean
-  /** The command that shows what became of it. */
+  /** Command that shows whether the request was carried out. */
   inspectCommand?: string | undefined
 }
 
-/** Whether a request was sent. `unknown`: it left, and no answer came. */
+/** Whether a request was sent. `unknown`: bytes left, and no answer arrived. */
 export type Sent = 'no' | 'unknown' | 'yes'
 
 /**
- * Whether a script may run the same command again. `look-first`: its work may be done already, and must not be done twice.
+ * Whether a script may run the same command again. `look-first`: the work may be done already, and must not
+ * be done twice.
  */
 export type RetryAdvice = 'never' | 'later' | 'look-first'
 
-/** What a fate means for what was to be done. */
+/** Consequences of a delivery state. */
 export interface DeliveryOutcome {
   sent: Sent
   /** The same request may be sent again without harm. */
   safeToRetry: boolean
-  /** Printed if the run is interrupted there. */
+  /** Printed if the run is interrupted in this state. */
   interrupted?: string
-  /** Printed if the call fails there. */
+  /** Printed if the call fails in this state. */
   failed?: string
 }
 
@@ -66,7 +68,7 @@ export function describeDelivery(
   { repeat, isProvedByReceipt = false, inspectCommand }: DeliveryRules,
 ): DeliveryOutcome {
   const isOnce = repeat === 'not-taken'
-  // An interrupted reading leaves nothing in doubt.
+  // Interrupted reading has no consequences.
   const doubt = isProvedByReceipt
     ? mayBeAccepted(inspectCommand)
     : repeat === 'always'
@@ -89,7 +91,7 @@ export function describeDelivery(
     },
     sent: { sent: 'unknown', safeToRetry: !isOnce, interrupted: interruptedDoubt, failed: doubt },
     answered: {
-      // What answers an event with anything but a receipt may be a gateway, and not the service.
+      // An answer to an event that is not a receipt may come from a gateway.
       sent: isProvedByReceipt ? 'unknown' : 'yes',
       safeToRetry: !isOnce,
       interrupted: isOnce ? interruptedDoubt : 'the answer was cut off',
@@ -103,39 +105,41 @@ export function describeDelivery(
 /** One call of a run, from its first attempt to its end. */
 export type Call = ReturnType<typeof track>
 
-/** Words for the person at the terminal. */
+/** Text for the person at the terminal. */
 type Words = () => string | undefined
 
-/** The calls of a run: those under way, and the last ones that were. */
+/** The calls of a run: those in progress, and the last finished ones. */
 export class Calls {
-  /** How to resume: printed after what became of the calls if the run is interrupted. */
+  /** Returns how to resume. Printed after the states of the calls if the run is interrupted. */
   wayOn: Words = nothing
-  /** Whether the same command resumes what this run has done, and does not do it again. */
+  /** Returns whether the same command resumes this run instead of repeating it. */
   isResumed = () => false
-  /** Those that change something, and are under way or ended after the last one began; with whether they are over. */
+  /**
+   * Changing calls that are in progress, or that ended after the last one began, with whether they are over.
+   */
   readonly #told = new Map<Call, boolean>()
-  /** What the earlier ones say against running the same command again. */
+  /** Objections of earlier calls to running the same command again. */
   readonly #past = new Set<RetryAdvice | undefined>()
   readonly #underWay = new ActiveSet<Call>()
   #sentBefore: Sent = 'no'
   #isChanging = false
   #words: Words = nothing
-  /** What `sayInstead` was given last. */
+  /** The last argument of `sayInstead`. */
   #instead: Words | undefined
   #certain: string | undefined
   #first: Words = nothing
 
-  /** One of many has a caller that prints their outcomes itself. */
+  /** With `isOneOfMany`, the caller prints the outcome itself. */
   begin(stakes: DeliveryRules, isOneOfMany = false): Call {
     const isReading = stakes.repeat === 'always'
     const call: Call = track(stakes, () => this.#end(call, isReading))
     if (!isReading || !this.#isChanging) this.#underWay.add(call)
-    // What only reads takes nothing away.
+    // A reading call does not replace the outcome of a changing one.
     if (isOneOfMany || isReading) return call
     for (const [other, isOver] of this.#told) {
       if (!isOver) continue
       this.#told.delete(other)
-      // An answer that was read, and was not what was wanted, takes nothing away.
+      // An answer that was read, but not as wanted, does no harm.
       if (!other.meaning().safeToRetry) this.#past.add(objectionOf(other))
     }
     this.#told.set(call, false)
@@ -154,7 +158,7 @@ export class Calls {
   #describe(): string | undefined {
     const isUnderWay = [...this.#told.values()].includes(false)
     const told = [...this.#told.keys()].filter((call) => !isUnderWay || this.#told.get(call) === false)
-    // Of several the one that got furthest counts, if it leaves anything to be said.
+    // The furthest state counts, if it has a text.
     const meant = deliveryStates
       .flatMap((fate) => told.filter((call) => call.fate() === fate))
       .findLast((call) => call.meaning().interrupted !== undefined)
@@ -164,15 +168,15 @@ export class Calls {
   }
 
   /**
-   * How far the requests of the run got: `unknown` if some left and none was answered. Of a run that is to change something
-   * only those that do so count.
+   * Returns how far the requests of the run got: `unknown` if some were sent and none was answered. In a run
+   * that changes something, only changing requests count.
    */
   get sent(): Sent {
     const all = [...this.#underWay].map((call) => call.meaning().sent)
     return all.reduce(further, this.#sentBefore)
   }
 
-  /** Whether the same command may be run again if the run is interrupted now. */
+  /** Returns whether the same command may be run again if the run is interrupted now. */
   get retry(): RetryAdvice {
     if (!this.#isChanging || this.sent === 'no') return 'later'
     const last = [...this.#told.keys()].map(objectionOf)
@@ -182,21 +186,21 @@ export class Calls {
     return this.#past.has('look-first') ? 'look-first' : 'later'
   }
 
-  /** The run is to change something, and nothing that does so was sent yet. */
+  /** The run will change something, and has sent nothing for it yet. */
   expectChange(): void {
     this.#isChanging = true
     this.#words = () => 'nothing was sent'
   }
 
-  /** The run only reads after all. */
+  /** The run only reads. */
   expectReading(): void {
     this.#isChanging = false
     this.#words = nothing
   }
 
   /**
-   * Overrides the words of an interrupted run, after `certain`, which is certain by then. While a call that changes something
-   * is under way, `certain` and the fate of that call are printed; these words are again once it is over.
+   * Replaces the text of an interrupted run. `certain` precedes it. While a changing call is in progress,
+   * `certain` and the state of that call are printed; afterwards this text applies again.
    */
   sayInstead(words: Words, certain?: string): void {
     this.#certain = certain
@@ -204,7 +208,7 @@ export class Calls {
     this.#words = this.#instead
   }
 
-  /** Until `work` is done, these words come before all others of an interrupted run. */
+  /** While `work` runs, this text precedes all others of an interrupted run. */
   async sayFirst<T>(words: Words, work: () => Promise<T>): Promise<T> {
     this.#first = words
     try {
@@ -214,7 +218,7 @@ export class Calls {
     }
   }
 
-  /** Printed if the run is interrupted now. */
+  /** Returns the text for an interruption now. */
   lastWords(): string | undefined {
     return inTurn([this.#first(), this.#words()])
   }
@@ -225,7 +229,7 @@ const nothing = () => undefined
 const inTurn = (said: readonly (string | undefined)[]): string | undefined =>
   said.filter((each) => each !== undefined).join('; ') || undefined
 
-/** What a call says against running the same command again. */
+/** Returns the objection of a call to running the same command again. */
 function objectionOf(call: Call): RetryAdvice | undefined {
   if (call.fate() === 'done') return 'never'
   return call.meaning().safeToRetry ? undefined : 'look-first'
@@ -245,7 +249,7 @@ function track(stakes: DeliveryRules, end: () => void) {
     reach(reached: DeliveryState) {
       if (fate !== 'done') fate = laterState(before, reached)
     },
-    /** The call is over. Its result or its failure has the rest. */
+    /** The call is over. Its result or failure has the details. */
     end,
   }
 }

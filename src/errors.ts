@@ -1,6 +1,6 @@
 import type { DeliveryState, RetryAdvice, Sent } from './delivery-state.ts'
 
-/** How a run can end, and its exit code then: `cli/topics/exit-codes.txt` says when. */
+/** Ends of a run with their exit codes. `cli/topics/exit-codes.txt` describes them. */
 export const exitCodes = {
   unexpected: 1,
   usage: 2,
@@ -21,58 +21,58 @@ export const exitCodes = {
 
 export type FailureKind = keyof typeof exitCodes
 
-/** How far a call got, and what that means for sending it again. */
+/** How far a call got, and whether it may be repeated. */
 interface CallEnd {
   delivery?: DeliveryState
   sent?: Sent
   attempts?: number
-  /** `never` if it is absent. */
+  /** Default: `never`. */
   retry?: RetryAdvice
-  /** The deadline made it. */
+  /** The deadline caused the failure. */
   deadline?: boolean
-  /** The answer broke off: another one may be whole. */
+  /** The answer was cut. Another one may be complete. */
   isCutOff?: boolean
-  /** A second attempt cannot help: an unknown name, a bad certificate, `x-should-retry: false`. */
+  /** A second attempt cannot help: an unknown host, an untrusted certificate, `x-should-retry: false`. */
   isPermanent?: boolean
 }
 
-/** What the service answered. */
+/** The answer of the service. */
 interface ServiceAnswer {
   status?: number
   /** Seconds. */
   retryAfter?: number
   requestId?: string
-  /** The words of the service, unescaped. */
+  /** The service's message, unescaped. */
   serviceMessage?: string
-  /** It is an error that came as the body of an answer with a status of success. */
+  /** The error was the body of a successful response. */
   isErrorInSuccess?: boolean
   /** The error body: parsed JSON, or text. */
   body?: unknown
-  /** The head of the answer that the body came with; names of headers in lower case. */
+  /** Status line and headers of the response with that body; header names in lower case. */
   head?: { status: number; statusText: string; headers: Record<string, string> }
-  /** The exact bytes of that body, for `--raw`. */
+  /** Exact bytes of that body, for `--raw`. */
   rawBody?: Uint8Array
 }
 
-/** What stands beside the message, for a person or a program. */
+/** Additional information for a person or a program. */
 interface Advice {
-  /** One line for the person: what this failure means for the work. */
+  /** Consequence of the failure, in one line. */
   consequence?: string
   /** Every problem, if there is more than one. */
   problems?: string[]
-  /** The tool uses that a session waits for. */
+  /** Ids of the tool uses for which the session waits. */
   pending?: string[]
-  /** The command that resumes the work, without `parley`. */
+  /** Command that resumes the work, without `parley`. */
   resume?: string[]
-  /** The text of an answer that is not as it was asked for. */
+  /** Text of an answer that does not match the request. */
   answer?: string
-  /** The file, or the files, that keep what was paid for and could not be put where it was wanted. */
+  /** Files with paid data that could not be written to their destination. */
   kept?: string | string[] | undefined
 }
 
 export interface FailureDetails extends CallEnd, ServiceAnswer, Advice {}
 
-/** A failure with a name: thrown anywhere, caught and printed once, in `main`. */
+/** An expected failure. Thrown anywhere, caught and printed once, in `main`. */
 export class CliError extends Error {
   readonly kind: FailureKind
   readonly details: FailureDetails
@@ -87,13 +87,13 @@ export class CliError extends Error {
     return exitCodes[this.kind]
   }
 
-  /** The same failure with more details. */
+  /** Returns the same failure with more details. */
   with(details: FailureDetails, message = this.message): CliError {
     return new CliError(this.kind, message, { ...this.details, ...details })
   }
 }
 
-/** The name and place of a bug. Its message may quote anything, so it is left out. */
+/** Returns type and place of a bug. Its message may quote anything, so it is omitted. */
 export function describeBug(error: unknown): string {
   const { name, message, stack = '' } = error instanceof Error ? error : new Error('no error')
   const frames = stack.slice(stack.indexOf(message) + message.length)
@@ -101,7 +101,7 @@ export function describeBug(error: unknown): string {
   return `${name} at ${place}`
 }
 
-/** Returns a `CliError` as it is, and makes any other error, which is a bug, one that an answer can be added to. */
+/** Returns a `CliError` unchanged, and converts a bug to one, so that an answer can be attached. */
 export const asFailure = (error: unknown): CliError =>
   error instanceof CliError
     ? error
@@ -109,12 +109,12 @@ export const asFailure = (error: unknown): CliError =>
         consequence: 'please report this line, with the command but without its secrets',
       })
 
-/** The reader of stdout went away (`| head -1`): an end, not a failure. */
+/** The reader of stdout closed it (`| head -1`). The run ends without a failure. */
 export class OutputClosed extends Error {}
 
 export const usageError = (message: string): CliError => new CliError('usage', message)
 
-/** The deadline passed before anything was sent. */
+/** Creates the failure for a deadline that passed before anything was sent. */
 export const deadlineBeforeSending = (message: string): CliError =>
   new CliError('not-sent', message, {
     sent: 'no',
@@ -124,8 +124,8 @@ export const deadlineBeforeSending = (message: string): CliError =>
   })
 
 /**
- * What is followed, or a batch, stops if the deadline passes while stdout is written, or if it cut a request that `isCut`
- * knows. Any other error stays as it is.
+ * Converts a failure to `stopped` for a follower or a batch: if the deadline passed while stdout was written,
+ * or if it cut a request by `isCut`. Returns any other error unchanged.
  */
 export function asStoppedFailure(error: unknown, isCut: (error: CliError) => boolean = () => false): unknown {
   if (!(error instanceof CliError)) return error
@@ -134,10 +134,10 @@ export function asStoppedFailure(error: unknown, isCut: (error: CliError) => boo
   return isStop ? new CliError('stopped', message, { ...details, retry: 'later' }) : error
 }
 
-/** A check may stop when it has found more problems than these. */
+/** A check may stop after this number of problems. */
 export const maxCountedProblems = 1000
 
-/** A usage error with every problem that was found in an input; each names its place. */
+/** Creates a usage error with all problems of an input. Each problem names its place. */
 export function usageErrorOfProblems(name: string, problems: string[]): CliError {
   if (problems.length <= 1) return usageError(`${name}: ${problems[0]}`)
   return new CliError('usage', `${name}: ${formatProblemCount(problems)}`, { problems })
@@ -146,7 +146,7 @@ export function usageErrorOfProblems(name: string, problems: string[]): CliError
 export const formatProblemCount = ({ length }: readonly string[]): string =>
   `${length > maxCountedProblems ? `more than ${maxCountedProblems}` : length} problems`
 
-/** The short words for a file system error (`no such file or directory`), without the path that Node adds. */
+/** Describes a file system error in short (`no such file or directory`), without the path that Node adds. */
 export function describeFileError(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
   // `EXDEV: cross-device link not permitted, link 'a' -> 'b'`
@@ -154,11 +154,11 @@ export function describeFileError(error: unknown): string {
   return (code && fileErrorTexts[code]) || words || code || message
 }
 
-/** Whether an error of the system is one of these, such as `ENOENT`. */
+/** Returns whether a system error has one of these codes. */
 export const hasCode = (error: unknown, ...codes: string[]): boolean =>
   codes.includes((error as NodeJS.ErrnoException).code ?? '')
 
-/** A file's failure with its name in the message; what is a `CliError` already stays as it is. */
+/** Converts an error of a file to a failure that names the file. Returns a `CliError` unchanged. */
 export const asFileError = (error: unknown, name: string): CliError =>
   error instanceof CliError ? error : new CliError('file', `${name}: ${describeFileError(error)}`)
 

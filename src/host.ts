@@ -6,11 +6,11 @@ import { detectEarlyExit, exitAfter, interceptInterrupt, interrupt, onCrash, onS
 import { createStdStream, findFilePath, findStdinKind } from './std-streams.ts'
 import { realTimers } from './timers.ts'
 
-/** The process as a host. Its streams are opened when they are first used. */
+/** Creates the host of the real process. Streams are opened on first use. */
 export function createProcessHost(): Host {
-  // Node's own warnings would break the one line of `--errors json`.
+  // Node's own warnings would break the single line of `--errors json`.
   process.removeAllListeners('warning')
-  // If stderr is closed its text is lost, and the run continues.
+  // If stderr is closed, its text is lost and the run continues.
   const stderr = createStdStream(2, () => process.stderr.on('error', () => {}))
   return {
     env: process.env,
@@ -43,15 +43,15 @@ export function createProcessHost(): Host {
   }
 }
 
-/** V8's young generation would grow to 128 MiB in a long run, and save 2 to 8 % of the processor's time. */
+/** In a long run V8's young generation would grow to 128 MiB, and save 2 to 8 % of the processor's time. */
 function limitYoungGeneration(): () => void {
   const { setFlagsFromString } = process.getBuiltinModule('node:v8')
   setFlagsFromString('--semi-space-growth-factor=1')
-  // Code that was compiled with one set of flags is not taken by a run that has another.
+  // V8 rejects compiled code from a run with other flags.
   return () => setFlagsFromString('--semi-space-growth-factor=2')
 }
 
-/** Throws a `CliError` if somebody has removed it. */
+/** Throws a `CliError` if the folder was removed. */
 function currentFolder(): string {
   try {
     return process.cwd()
@@ -60,14 +60,17 @@ function currentFolder(): string {
   }
 }
 
-/** Node replaces bytes that are not UTF-8 by U+FFFD: then the text to send would not be the text that was given. */
+/** Node replaces invalid UTF-8 by U+FFFD, so parley would send another text than the user typed. */
 function checkArguments(argv: string[]): void {
   const suspects = argv.filter((word) => word.includes('\ufffd'))
   if (suspects.length > 0 && !areUtf8())
     throw usageError(`an argument is not UTF-8: ${suspects.join(' or ')}`)
 }
 
-/** Whether the system shows the bytes of this process's arguments, and all are UTF-8: U+FFFD itself was typed. */
+/**
+ * Returns whether the system shows the bytes of the arguments and all are UTF-8. Then U+FFFD itself was
+ * typed.
+ */
 function areUtf8(): boolean {
   try {
     return isUtf8(readFileSync('/proc/self/cmdline'))

@@ -12,10 +12,10 @@ import { Summary } from './summary.ts'
 
 export { createProcessHost } from './host.ts'
 
-/** How long the last of what a run writes may take after its deadline. Milliseconds. */
+/** Time to write the last output after the deadline. */
 const finalWriteGraceMs = 1000
 
-/** Runs parley: arguments and the outside world in, an exit code out. Every failure ends here. */
+/** Runs parley with arguments and a host. Returns the exit code. Every failure ends here. */
 export async function main(argv: string[], outer: Host): Promise<number> {
   const isJson = findFlagValue(argv, '--errors') === 'json'
   const isForGithub = findFlagValue(argv, '--errors') === 'github'
@@ -30,9 +30,9 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const limit = { deadline: Infinity }
   const run: RunContext = { start, limit, cleanups, lastSteps: [], secrets, summary, calls }
   host.onSignal?.((exit) => {
-    // The terminal has shown the ^C that was typed.
+    // The terminal has printed the typed ^C on the current line.
     const isInLine = !cleanUp(cleanups) && exit === 130 && host.stderr.isTerminal
-    // The command to be copied comes last.
+    // A resume command comes last, to be copied.
     const states = [catchMessage(() => report.writeSync({ exit, isSignal: true })), calls.lastWords()]
     const words = ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
     if (isJson) return describeSignal(exit, words)
@@ -71,12 +71,12 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     for (const step of run.lastSteps.splice(0)) step()
   }
 
-  /** By the forward clock: what nobody takes by then is given up. Infinity without a deadline. */
+  /** Monotonic time at which unwritten output is dropped; Infinity without a deadline. */
   function getWriteDeadline(): number {
     return Math.max(limit.deadline, host.timers.now() + finalWriteGraceMs)
   }
 
-  /** A signal for programs, in the form of a failure. */
+  /** Formats a signal for programs, like a failure. */
   function describeSignal(exit: number, words: string): string {
     const { sent, retry } = calls
     const fate = { sent, safeToRetry: retry === 'later', retry, resume: summary.resume?.() }
@@ -84,14 +84,14 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return `${escapeJson(JSON.stringify(secrets.redactValue({ error })))}\n`
   }
 
-  /** What a failure's cleaning up makes fail is not a failure of its own. */
+  /** An error that the cleanup causes is not another failure. */
   function fail(failure: CliError): Promise<number> {
     ending ??= end(failure)
     return ending
   }
 
   async function end(thrown: CliError): Promise<number> {
-    // What failed may be no call, but the printing of what several calls brought.
+    // The failure may come from printing instead of a call.
     const failure = thrown.with({ sent: thrown.details.sent ?? calls.sent })
     const { exitCode } = failure
     const unwritten = await report.write({ exit: exitCode, failure }).then(() => undefined, getMessage)
@@ -99,7 +99,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     cleanUp(cleanups)
     const whole = problem === undefined ? failure : failure.with({}, `${failure.message}; ${problem}`)
     const until = { limit: { deadline: getWriteDeadline() }, timers: host.timers }
-    // A stderr that is gone changes nothing about the exit code.
+    // A closed stderr does not change the exit code.
     const print = (stderr: StdStream, text: string) => writeText(stderr, text, until).catch(() => {})
     const shown = secrets.redactFailure(whole)
     const { renderAnnotation, renderFailureAsJson } = await import('./io/failure.ts')
@@ -113,7 +113,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
 }
 
-/** The message of what a piece of work throws. */
+/** Returns the message of the error that `work` throws. */
 function catchMessage(work: () => void): string | undefined {
   try {
     work()
@@ -125,7 +125,7 @@ function catchMessage(work: () => void): string | undefined {
 
 const getMessage = (error: unknown) => (error as Error).message
 
-/** The name of a report may be what is wrong about the arguments, so none is written then. */
+/** If the arguments are damaged, the report's name may be, too, so no report is written. */
 function checkArguments(argv: string[], host: Host, report: Report): void {
   try {
     host.checkArguments?.(argv)
@@ -135,7 +135,7 @@ function checkArguments(argv: string[], host: Host, report: Report): void {
   }
 }
 
-/** A text that is always the same is printed at once: loading the command tree would take longer than all the rest. */
+/** Static output is printed at once: loading the command tree would take longer than everything else. */
 async function findStaticText(argv: string[]): Promise<string | undefined> {
   const [command = '', shell = ''] = argv
   if (argv.length === 1 && /^(-V|--version)$/.test(command)) return `${version}\n`
@@ -144,7 +144,7 @@ async function findStaticText(argv: string[]): Promise<string | undefined> {
   return findScript(shell)
 }
 
-/** Returns whether the cursor is at the beginning of a line. */
+/** Returns whether the cursor is at the start of a line. */
 function cleanUp(cleanups: ActiveSet<() => unknown>): boolean {
   let isAtStart = false
   for (const clean of cleanups) {
@@ -152,34 +152,34 @@ function cleanUp(cleanups: ActiveSet<() => unknown>): boolean {
     try {
       if (clean() === true) isAtStart = true
     } catch {
-      // A cleanup that fails does not stop the others.
+      // A failed cleanup does not stop the others.
     }
   }
   return isAtStart
 }
 
-/**
- * A bug, or the system's refusal to open one more file, which may meet any of them. A bug's message may quote anything,
- * so only its kind and its place in the program are shown.
- */
+/** Creates the failure for a bug, or for a system without free descriptors, which any code can meet. */
 function unexpectedFailure(error: unknown, state: string | undefined): CliError {
   if (error instanceof Error && hasCode(error, 'EMFILE', 'ENFILE'))
     return new CliError('file', describeFileError(error), { sent: 'unknown', consequence: state })
   return new CliError('unexpected', `a bug in parley ${version}: ${describeBug(error)}`, {
     sent: 'unknown',
-    // A state may end with a command to be copied.
+    // The state may end with a command to copy.
     consequence: `please report this line, with the command but without its secrets${state ? `; ${state}` : ''}`,
   })
 }
 
-/** A bug: something was waited for that nothing was left to bring. */
+/** Creates the failure for a bug: the event loop became empty before the work was done. */
 const earlyExitFailure = (state: string | undefined) =>
   new CliError('unexpected', 'a bug in parley: it ended before its work', {
     sent: 'unknown',
     consequence: state,
   })
 
-/** A failure as text. Its flags are read from the bare arguments, because they apply even if those are wrong. */
+/**
+ * Formats a failure as text. The flags are read from the raw arguments, because they apply even if other
+ * arguments are invalid.
+ */
 async function renderForPerson(failure: CliError, argv: string[], host: Host): Promise<string> {
   const [{ renderFailure }, { createStyle }, { createLineWrapper }] = await Promise.all([
     import('./io/failure.ts'),
@@ -190,11 +190,11 @@ async function renderForPerson(failure: CliError, argv: string[], host: Host): P
   return renderFailure(failure, style, await createLineWrapper(host.stderr))
 }
 
-/** Nothing that a run says is a command to the runner that reads it. */
+/** Guards stderr against workflow commands of the CI runner. */
 async function withGuard(host: Host) {
   const { guardStreamFromRunner, guardTextFromRunner } = await import('./io/runner-guard.ts')
   const stderr = { value: guardStreamFromRunner(host.stderr), enumerable: true }
-  // A spread would ask for the current folder, which may be gone.
+  // A spread would read the current folder, which may be gone.
   const guarded = Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(host), stderr }) as Host
   return { host: guarded, guard: (text: string) => guardTextFromRunner(text) }
 }

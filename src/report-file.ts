@@ -10,27 +10,28 @@ import type { Summary, UsageFigures } from './summary.ts'
 import type { Timers } from './timers.ts'
 import { isObject, tryParseJson } from './wire/json/parse.ts'
 
-/** How a run ended. */
+/** The end of a run. */
 export interface RunEnd {
   exit: number
-  /** Ended by a signal. */
+  /** A signal ended the run. */
   isSignal?: boolean
   failure?: CliError
 }
 
 export interface ReportSource {
-  /** A relative name begins in its current folder. */
+  /** Relative names start in its current folder. */
   host: { readonly cwd: string; timers: Timers }
   summary: Summary
   calls: Calls
   secrets: Secrets
-  /** When the run began, by the forward clock. */
+  /** Monotonic start time in milliseconds. */
   start: number
 }
 
 /**
- * Prepares to write the report of a run, and removes an earlier one. What it returns writes it whole, synchronously,
- * so that a signal can call it. Both throw a `CliError` of kind `file` if it cannot be written.
+ * Prepares the report of a run and removes an earlier one. Returns a function that writes it atomically.
+ * Synchronous, because signal handlers call it. Both throw a `CliError` of kind `file` if the report cannot
+ * be written.
  */
 export function prepareReport(
   name: string,
@@ -41,7 +42,7 @@ export function prepareReport(
   const asFailure = (error: unknown) => asFileError(error, `--report ${name}`)
   try {
     requireReplaceable(target, name)
-    // Shows that a file can be made there.
+    // Tests whether a file can be created there.
     new TemporaryFile(target).remove()
     rmSync(target, { force: true })
   } catch (error) {
@@ -67,7 +68,7 @@ function requireReplaceable(target: string, name: string): void {
     throw problem('it is neither empty nor a report, and is not replaced')
 }
 
-/** Bytes. Of many files only a batch writes, and it does not name them. */
+/** Only a batch writes many files, and it does not list them. */
 const maxReportBytes = 16 * 2 ** 20
 
 function isReport(path: string, size: number): boolean {
@@ -88,7 +89,7 @@ const usageFields = [
   'totalTokens',
 ] as const
 
-/** The fields of a report; null if unknown. */
+/** Returns the fields of a report; null if unknown. */
 function describeRun(
   summary: Summary,
   calls: Calls,
@@ -135,7 +136,7 @@ function countWarnings(counters: Record<string, () => number>): Record<string, n
 const pickUsage = (tokens: { [Name in (typeof usageFields)[number]]?: number | null } = {}) =>
   Object.fromEntries(usageFields.map((name) => [name, tokens[name] ?? null]))
 
-/** Whole minor units as text, as services tell them. */
+/** Amount in minor units as text, like the services' amounts. */
 const formatCost = ({ cost }: UsageFigures = {}) =>
   cost ? { amount: String(cost.amount), currency: cost.currency } : null
 

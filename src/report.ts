@@ -1,13 +1,13 @@
 import { findFlagValue, hasFlag } from './argv/bare-flags.ts'
 import type { ReportSource, RunEnd } from './report-file.ts'
 
-/** The report of a run, if one is asked for. */
+/** The report of a run, if requested. */
 export class Report {
   readonly #source: ReportSource
   #name: string | undefined
   #write: ((end: RunEnd) => void) | undefined
 
-  /** The flags are read from the bare arguments, because they apply even if those are wrong. */
+  /** The flags are read from the raw arguments, because they apply even if other arguments are invalid. */
   constructor(argv: string[], source: ReportSource) {
     this.#source = source
     // A preview sends nothing, so there is nothing to report.
@@ -15,8 +15,8 @@ export class Report {
   }
 
   /**
-   * Removes an earlier report; from here on one is written, whatever the end of the run. Throws a `CliError` if it
-   * could not be written.
+   * Removes an earlier report. From here on a report is written at every end of the run. Throws a `CliError`
+   * if it could not be written.
    */
   async open(): Promise<void> {
     const name = this.#name
@@ -26,18 +26,18 @@ export class Report {
     this.#write = prepareReport(name, this.#source)
   }
 
-  /** A report that is not open is not written. */
+  /** Writes no report unless it is open. */
   disable(): void {
     this.#name = undefined
   }
 
-  /** Writes it, once; also of a run that ended before its report was opened. Throws a `CliError`. */
+  /** Writes the report once, also for a run that ended before its report was opened. Throws a `CliError`. */
   async write(end: RunEnd): Promise<void> {
     await this.open()
     this.writeSync(end)
   }
 
-  /** The same for a signal: synchronous, and nothing is written before the report is open. */
+  /** Writes the report for a signal: synchronously, and only if it is open. */
   writeSync(end: RunEnd): void {
     const write = this.#write
     this.#write = undefined

@@ -1,6 +1,6 @@
 import { CliError } from './errors.ts'
 
-/** The secrets of a run, which no text on stderr shows. */
+/** Redacts the secrets of a run in all text for stderr. */
 export class Secrets {
   readonly #secrets = new Map<string, Secret>()
   /** Length of the longest secret, in UTF-16 units. */
@@ -13,9 +13,9 @@ export class Secrets {
   }
 
   /**
-   * Replaces the secrets in a text, which a service may repeat, and passwords and keys in URLs. If the result is longer than
-   * `longest` UTF-16 units, its start and an ellipsis are returned. The cut is made in redacted text, because a part of a
-   * secret is a secret too. Reads the text in blocks and no further than needed, so that memory does not grow with it.
+   * Replaces secrets, and passwords and keys in URLs. If the result is longer than `longest` UTF-16 units,
+   * returns its start and an ellipsis. The cut is made after redaction, because a part of a secret is secret,
+   * too. Reads the text block by block and no further than needed, so memory does not grow with it.
    */
   readonly redact = (text: string, longest = Infinity): string => {
     const blocks: string[] = []
@@ -30,14 +30,14 @@ export class Secrets {
     return shown.length > longest ? `${shown.slice(0, longest)}…` : shown
   }
 
-  /** Redacts the block that begins at `at`. A secret that begins in a block belongs to that block, up to its end. */
+  /** Redacts the block at `at`. A secret that begins in a block belongs to that block. */
   #redactBlock(text: string, at: number): { shown: string; end: number } {
     const readAhead = longestInAddress + this.#longestSecret * longestEscape
     const part = text.slice(at, at + blockLength + readAhead)
     const limit = Math.min(blockLength, part.length)
     let shown = ''
     let end = 0
-    // Overlapping places are replaced together, for example if one secret is the beginning of another.
+    // Overlapping places are replaced together, for example if one secret is the start of another.
     for (const place of this.#findPlaces(part)) {
       if (place.start >= Math.max(limit, end)) break
       if (place.start >= end) shown += part.slice(end, place.start) + place.shown
@@ -59,8 +59,9 @@ export class Secrets {
   }
 
   /**
-   * Replaces the secrets in all texts, names and numbers of a JSON value, and shortens the value if these have more than
-   * `longest` UTF-16 units. Call it before the value becomes JSON, because a replacement could remove a quote.
+   * Replaces the secrets in all strings, keys and numbers of a JSON value, and shortens the value if they
+   * have more than `longest` UTF-16 units. Runs before serialization, because a replacement in JSON text
+   * could remove a quote.
    */
   readonly redactValue = (whole: unknown, longest = Infinity): unknown => {
     let left = longest
@@ -81,7 +82,7 @@ export class Secrets {
         return items
       }
       const fields: [name: string, value: unknown][] = []
-      // Unlike `Object.entries`, this makes no copy of a value that is too long to be shown.
+      // Unlike `Object.entries`, this makes no copy of a value that is too long.
       for (const name in value) {
         if (left < 0) break
         fields.push([redactText(name), redactInner((value as Record<string, unknown>)[name], depth + 1)])
@@ -91,7 +92,7 @@ export class Secrets {
     return redactInner(whole, 0)
   }
 
-  /** Headers as they may be shown: one that is a secret has the value `[redacted]`. */
+  /** Returns headers for display. The value of a secret header becomes `[redacted]`. */
   redactHeaders(headers: Record<string, string>): Record<string, string> {
     const shown = Object.entries(headers).map(([name, value]) => {
       const isSecret = isSecretHeader(name, value)
@@ -101,8 +102,8 @@ export class Secrets {
   }
 
   /**
-   * A failure as it may be shown. Its texts and its body are shortened, but not an answer that is in no file. Bytes and heads
-   * of answers are for `--raw` and `api` alone.
+   * Returns a failure for display. Its texts and body are shortened, except an answer that is in no file.
+   * Bytes and headers of answers are only for `--raw` and `api`.
    */
   redactFailure({ kind, message, details }: CliError): CliError {
     const { rawBody: _, head: __, ...shown } = details
@@ -115,23 +116,23 @@ export class Secrets {
   }
 }
 
-/** Length of the blocks that a text is read in, in UTF-16 units. */
+/** Length of the blocks in which a text is read, in UTF-16 units. */
 const blockLength = 256 * 1024
 
-/** More units than one unit of a secret has in any spelling, for example as JSON within JSON. */
+/** Upper bound of the units that one unit of a secret takes when escaped, for example as JSON within JSON. */
 const longestEscape = 64
 
-/** The longest user information or value of a URL that is found if it crosses the end of a block, in UTF-16 units. */
+/** Maximum length of user info or a query value of a URL that crosses the end of a block, in UTF-16 units. */
 const longestInAddress = 4096
 
-/** Limits of a failure's texts, and of the texts of its body in total, in UTF-16 units. */
+/** Limits of a failure's texts, and of all texts of its body, in UTF-16 units. */
 const longestText = 64 * 1024
 const longestBody = 1024 * 1024
 
-/** How many levels of a value are shown. */
+/** Maximum depth of a displayed value. */
 const deepest = 200
 
-/** Characters. A shorter secret may be a part of any word. */
+/** Shorter secrets could be a part of any word. In characters. */
 const shortest = 4
 
 interface SecretPlace {
@@ -140,20 +141,20 @@ interface SecretPlace {
 }
 
 interface ShownPlace extends SecretPlace {
-  /** Replaces the place. */
+  /** Replacement text. */
   shown: string
 }
 
-/** User information in a URL, and values of its query that have the name of a secret. The first group is shown. */
+/** User info in a URL, and query values with the name of a secret. The first group is kept. */
 const addressSecrets = [
   /([/\\]{2})[^\s/\\?#]*(?=@)/g,
   /([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi,
 ]
 
-/** What finds one secret in a text, however it is spelled there: as it is, escaped, or as a part of base64. */
+/** Finds one secret in a text: plain, escaped, or inside of base64. */
 class Secret {
   readonly #word: string
-  /** As it is, and with its own escapes read. */
+  /** The secret, and its form with its escapes resolved. */
   readonly #words: ReadonlySet<string>
   readonly #cores: readonly string[]
 
@@ -173,20 +174,20 @@ class Secret {
   }
 }
 
-/** A text, or what it means once its escapes are read. */
+/** A text, or its form with escapes resolved. */
 interface Spelling {
   text: string
-  /** Where each character, and the end, stands in the text as it is. */
+  /** Offset of each character, and of the end, in the original text. */
   starts?: readonly number[]
 }
 
-/** As JSON, URLs and markup have them. In JSON that stands in JSON there are more backslashes, so none counts. */
+/** Escapes of JSON, URLs and markup. JSON inside of JSON has more backslashes, so any number counts. */
 const escapes =
   /(?:%|\\+u0025)([0-9a-f]{2})|(?:&|\\+u0026)(?:#x([0-9a-f]{1,6})|#(\d{1,7})|(amp|apos|gt|lt|quot|sol));|\\+(?:u([0-9a-f]{4}))?/gi
 
 const named: Record<string, string> = { amp: '&', apos: "'", gt: '>', lt: '<', quot: '"', sol: '/' }
 
-/** The text that the escapes of another one mean. */
+/** Resolves the escapes of a text. */
 function readEscapes(spelled: string): Spelling {
   const starts: number[] = []
   let text = ''
@@ -205,7 +206,9 @@ function readEscapes(spelled: string): Spelling {
   return { text, starts }
 }
 
-/** Where a word stands in the text as it is, with all characters around it that match `widened`. */
+/**
+ * Finds the places of a word in the original text, extended by all adjacent characters that match `widened`.
+ */
 function placesOf(word: string, { text, starts }: Spelling, widened?: RegExp): SecretPlace[] {
   const places: SecretPlace[] = []
   let end = 0
@@ -218,7 +221,7 @@ function placesOf(word: string, { text, starts }: Spelling, widened?: RegExp): S
   return places
 }
 
-/** Where a text was cut in the middle of a word: half a secret before an ellipsis is a secret too. */
+/** Finds a word that was cut before an ellipsis: half a secret is secret, too. */
 function cutPlacesOf(word: string, text: string): SecretPlace[] {
   const begin = word.slice(0, shortest)
   return [...text.matchAll(/…/g)].flatMap(({ index: end }) => {
@@ -229,10 +232,13 @@ function cutPlacesOf(word: string, text: string): SecretPlace[] {
   })
 }
 
-/** Fewer characters of base64 may be anything. */
+/** Fewer base64 characters could be part of any text. */
 const shortestCore = 6
 
-/** What of a secret is the same in all base64 that holds it, for each place where it may begin in a group of bytes. */
+/**
+ * Returns the parts that are the same in all base64 that contains the secret, for each possible start in a
+ * group of bytes.
+ */
 function inBase64(secret: string): string[] {
   const bytes = Buffer.from(secret)
   const cores = [0, 1, 2].flatMap((before) => {
@@ -245,8 +251,8 @@ function inBase64(secret: string): string[] {
 }
 
 /**
- * Judged by its name, so some harmless headers count as secret; but a rate limit's headers only count tokens. One that
- * looks like a credential is a secret under any name.
+ * Returns whether a header is secret, by its name, so some harmless headers count; headers of a rate limit
+ * only count tokens. A value that looks like a credential is secret under any name.
  */
 export function isSecretHeader(name: string, value: string): boolean {
   if (/^(www|proxy)-authenticate$/i.test(name)) return false
@@ -255,14 +261,17 @@ export function isSecretHeader(name: string, value: string): boolean {
   return /key|token|secret|auth|passw|cookie|credential|signature/i.test(name)
 }
 
-/** Whether a header's value is a bearer or basic credential, or holds a JSON Web Token. */
+/** Returns whether a header's value is a bearer or basic credential, or contains a JSON Web Token. */
 function isCredential(value: string): boolean {
   const basic = /^\s*basic\s+(\S+)\s*$/i.exec(value)?.[1]
   if (basic !== undefined) return Buffer.from(basic, 'base64').includes(':')
   return /^\s*bearer\s+\S+\s*$/i.test(value) || /(?<![\w.-])eyJ[\w-]+\.[\w-]+\./.test(value)
 }
 
-/** The secrets in headers, each as a service may repeat it: a credential without its scheme, a cookie without its name. */
+/**
+ * Returns the secrets in headers in the forms that a service may repeat: a credential without its scheme, a
+ * cookie without its name.
+ */
 export function findSecrets(headers: Record<string, string>): string[] {
   return Object.entries(headers)
     .filter(([name, value]) => isSecretHeader(name, value))

@@ -4,7 +4,7 @@ import type { Stdin } from './io/input.ts'
 import type { StdStream } from './io/output.ts'
 import { stopListening } from './signals.ts'
 
-/** stdout or stderr; `openStream` is called when it is first needed. */
+/** Creates stdout or stderr. `openStream` is called on first use. */
 export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.WriteStream): StdStream {
   let stream: NodeJS.WriteStream | undefined
   let isOnTerminal: boolean | undefined
@@ -28,17 +28,17 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
     },
     open,
     writeSync(bytes) {
-      // Bytes in a Windows console would be read in its own code page: only the stream writes text there. And the first
-      // process of a container dies by no signal that it does not listen to.
+      // A Windows console would decode bytes by its code page, so only the stream writes text there. The
+      // first process of a container dies only by signals that it listens to.
       if (stream || process.pid === 1 || (process.platform === 'win32' && this.isTerminal)) return 0
-      // This is the last thing that a run writes. It may block, and then a signal has to end it at once.
+      // This is the last write of a run. It may block, and then a signal must end it at once.
       stopListening()
       return writeAll(descriptor, bytes)
     },
   }
 }
 
-/** Node's writes to a terminal block: while nobody reads there, no signal would be noticed. */
+/** Node's writes to a terminal block: a signal would not be handled while nobody reads. */
 function neverBlocking(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   const { _handle } = stream as { _handle?: { setBlocking?(isBlocking: boolean): void } }
   if (stream.isTTY && process.platform !== 'win32') _handle?.setBlocking?.(false)
@@ -50,13 +50,13 @@ function writeAll(descriptor: number, bytes: Uint8Array): number {
   try {
     while (written < bytes.length) written += writeSync(descriptor, bytes.subarray(written))
   } catch (error) {
-    // Another process that has the same pipe may have made it non-blocking.
+    // Another process may have made the shared pipe non-blocking.
     if (!hasCode(error, 'EAGAIN')) throw error
   }
   return written
 }
 
-/** Does not open the stream, and loads Node's terminal module only if it may be a terminal. */
+/** Does not open the stream. Loads Node's terminal module only if the descriptor may be a terminal. */
 function isTerminal(descriptor: number): boolean {
   try {
     const stat = fstatSync(descriptor)
@@ -67,7 +67,7 @@ function isTerminal(descriptor: number): boolean {
   }
 }
 
-/** /dev/null is the device that most often stands for no input or no reader. Windows numbers no devices. */
+/** /dev/null is the most common device without input or reader. Windows does not number devices. */
 const isNull = ({ rdev }: Stats): boolean =>
   process.platform !== 'win32' && rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev
 

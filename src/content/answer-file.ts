@@ -4,8 +4,8 @@ import { type FileOutput, openFileOutput, withSavedPart } from '../io/file-outpu
 import { keepText, rescue } from './rescue.ts'
 
 /**
- * Prepares to write an answer's file, as `openFileOutput` does. An answer was paid for: if the file cannot take it, the
- * rest is read all the same, and `commit` keeps it in the temporary folder before it throws.
+ * Prepares to write an answer's file like `openFileOutput`. If the file fails, the rest of the paid answer is
+ * still read, and `commit` saves it in the temporary folder before it throws.
  */
 export async function openAnswerFile(context: Context, name: string): Promise<FileOutput> {
   const file = await openFileOutput(name, context)
@@ -37,7 +37,7 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
         if (!(error instanceof CliError)) throw error
         failure = error
         const kept = rescue(context, error, Buffer.concat(pieces.splice(0)), 'txt')
-        // Beside the file, all of it was written.
+        // All of it was written next to the file.
         if (kept.details.kept === undefined) throw withSavedPart(kept, file.savePart())
         file.discard()
         throw kept

@@ -4,22 +4,22 @@ import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import type { TokenCount } from '../wire/token-count.ts'
 import { groupDigits, inAndOut, usageOf } from './tokens.ts'
 
-/** How an answer ended. */
+/** The end of an answer. */
 export interface AnswerEnd {
   summary: AnswerSummary
   /** It has no text: then what it has instead. */
   isBlank: boolean
   otherContent?: ReadonlySet<string>
-  /** Some bytes were not UTF-8, and are shown as U+FFFD. */
+  /** Some bytes were not UTF-8 and are shown as U+FFFD. */
   isDamaged: boolean
   /** The service did not end the stream. */
   isAssumed?: boolean
 }
 
-/** Normal reasons to stop; any other is worth a warning. */
+/** Normal finish reasons. Any other one is a warning. */
 const normalEnds = ['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'STOP', 'stop']
 
-/** Prints on stderr what the text does not show: how it ended, and what it cost (`printUsage`). */
+/** Prints on stderr how an answer ended and, by `printUsage`, its usage. */
 export function printEnd(context: Context, end: AnswerEnd, isUsageAsked: boolean | undefined): void {
   const { note, warn } = context
   if (end.isDamaged) note('the answer contains \ufffd: some of its bytes may not have been UTF-8')
@@ -28,12 +28,10 @@ export function printEnd(context: Context, end: AnswerEnd, isUsageAsked: boolean
   printUsage(context, end.summary, isUsageAsked)
 }
 
-/**
- * What an answer has to be: `uncut` is one with text that was neither cut nor stopped (`--fail-on-cut`).
- */
+/** Required quality of an answer: `uncut` means text that was neither cut nor stopped (`--fail-on-cut`). */
 export type Demand = 'anything' | 'text' | 'uncut'
 
-/** In which way an answer is less than what is demanded; `undefined` if it is not. */
+/** Returns the missing part of an answer; `undefined` if it meets the requirement. */
 export function lackOf(end: Omit<AnswerEnd, 'isDamaged'>, demand: Demand): string | undefined {
   if (demand === 'anything') return undefined
   const cut = cutOf(end)
@@ -42,11 +40,12 @@ export function lackOf(end: Omit<AnswerEnd, 'isDamaged'>, demand: Demand): strin
   return `${cut === undefined ? '' : `${cut}; `}the answer has no text${held && `, only ${held}`}`
 }
 
-/** How an answer was cut or stopped, as far as is known; `undefined` if it was not. */
+/** Returns how an answer was cut or stopped, as far as known; `undefined` if it was not. */
 export function cutOf({ summary, isAssumed }: Pick<AnswerEnd, 'summary' | 'isAssumed'>): string | undefined {
   const { stopReason, stopMessage } = summary
   const isStopped = stopReason !== undefined && !normalEnds.includes(stopReason)
-  // The service's own explanation replaces that of the reason's name.
+  // Returns a function that warns once about an answer that counts as complete although its stream stayed
+  // open.
   const explanation = stopMessage ? `: ${oneLine(stopMessage, 300)}` : explain(stopReason)
   const cuts = [
     ...(isStopped ? [`${describeStop(stopReason)}${explanation}`] : []),
@@ -57,7 +56,7 @@ export function cutOf({ summary, isAssumed }: Pick<AnswerEnd, 'summary' | 'isAss
 
 const assumed = 'the service did not end the stream; it is taken as whole after 15 s of silence'
 
-/** Says so of the first line of a batch whose answer is taken as whole, and of no other. */
+/** Explanations of finish reasons whose names are unclear. */
 export function createAssumedWarning({ warn }: Pick<Context, 'warn'>): (line: number) => void {
   let isTold = false
   return (line) => {
@@ -66,7 +65,7 @@ export function createAssumedWarning({ warn }: Pick<Context, 'warn'>): (line: nu
   }
 }
 
-/** Explanations of reasons whose names do not say what happened. */
+/** Prints the usage of an answer on a terminal, or with `--usage`. */
 const explanations = new Map([
   ['MALFORMED_FUNCTION_CALL', 'the model wrote a function call that cannot be read'],
   ['MALFORMED_RESPONSE', 'the model wrote an answer that the service cannot read'],

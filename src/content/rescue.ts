@@ -5,10 +5,7 @@ import { type CliError, describeFileError } from '../errors.ts'
 import { type SavedPart, withSavedPart } from '../io/file-output.ts'
 import { writeFileAtomically } from '../io/temporary-file.ts'
 
-/**
- * Saves a paid answer in the temporary folder if it could not be saved elsewhere. Returns the failure with the file's name,
- * or with the answer itself, images in base64, if it could not be saved there either.
- */
+/** Saves paid data in the temporary folder. Returns the failure with the path. */
 export function rescue(
   { host }: Pick<Context, 'host'>,
   failure: CliError,

@@ -3,12 +3,12 @@ import type { AnswerCounts, AnswerSummary } from '../wire/gateway/answer-forms.t
 import { AnswerReader } from '../wire/gateway/answer-reader.ts'
 import { sumTokens, type TokenCount } from '../wire/token-count.ts'
 
-/** The tokens of an answer, as far as the service tells. */
+/** Reported tokens of an answer. */
 export interface TokenUsage extends AnswerCounts {
   totalTokens: TokenCount
 }
 
-/** A number of tokens in words: `1 token`, `12,282 tokens`. */
+/** Formats a number of tokens: `1 token`, `12,282 tokens`. */
 export const tokensInWords = (count: number): string =>
   `${groupDigits(count)} ${count === 1 ? 'token' : 'tokens'}`
 
@@ -24,11 +24,11 @@ export function inAndOut({ inputTokens, outputTokens, totalTokens }: AnswerCount
   return told
 }
 
-/** A whole number as a person reads it: `12,282`. */
+/** Formats a whole number with thousands separators: `12,282`. */
 export const groupDigits = (number: number): string =>
   String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',')
 
-/** `undefined` if the service tells nothing. */
+/** `undefined` if the service reports no usage. */
 export function usageOf(summary: AnswerSummary): TokenUsage | undefined {
   const { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens } = summary
   const counts = { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens }
@@ -43,7 +43,7 @@ export function tokensOf({ response }: Record<string, unknown>): number | undefi
   try {
     reader.addBody(response)
   } catch {
-    // What is understood of it counts.
+    // The readable part counts.
   }
   return usageOf(reader.summary)?.totalTokens ?? undefined
 }

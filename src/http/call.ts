@@ -14,24 +14,24 @@ import { buildRequest, type Request, type RequestParts, type RunHeaders, readHea
 import { type ResponseHead, readErrorResponse, readHead } from './response.ts'
 import { decideRetry, fateOf, type RetryPolicy, refusesSecret, retryOf } from './retry.ts'
 
-/** A response of status 2xx whose body is still to be read. */
+/** A response with status 2xx whose body is unread. */
 export interface ReadableResponse extends HttpResponse {
-  /** How many attempts there were, the last one included. */
+  /** Number of attempts, including the last one. */
   attempts: number
-  /** The response proves that the request was carried out, whatever fails after this. */
+  /** Records that the response proves the request was carried out, whatever fails later. */
   accept(): void
 }
 
-/** One that is read piece by piece, and closed then. */
+/** A response that the caller reads in pieces and closes. */
 interface StreamedResponse extends ReadableResponse {
-  /** Adds what is known of the call to a failure of reading the response, or of writing it anywhere. */
+  /** Adds the details of the call to a failure of reading the response, or of writing it anywhere. */
   complete(error: unknown): unknown
 }
 
-/** Makes the calls of a run. Many may be under way at once: each failure says how far its own call got. */
+/** Makes the calls of a run. Many may be in progress at once: each failure describes its own call. */
 export type Caller = ReturnType<typeof createCaller>
 
-/** With `isOneOfMany` connections are kept for many calls, and the caller decides which one is made again, and when. */
+/** With `isOneOfMany`, connections are kept, and the caller decides about retries. */
 export function createCaller(context: Context, settings: ResolvedSettings, isOneOfMany = false) {
   const { host, flags, summary, calls, limit, timers } = context
   const { deadline } = limit
@@ -41,19 +41,19 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
   let stopSpinner: (() => void) | undefined
   const isOnNetwork = !host.exchange && settings.profile.name !== demoName
   let choosing: Promise<Exchange> | undefined
-  /** The session whose id was kept last: each list that a run reads is a call. */
+  /** The last recorded session id: a run reads many lists. */
   let kept: string | undefined
 
-  // Read once for all requests: `@-` is stdin.
+  // Read once for all requests, because `@-` is stdin.
   let headers: Promise<RunHeaders> | undefined
   async function build(endpoint: Endpoint, parts: RequestParts): Promise<Request> {
     headers ??= readHeaders(context)
     return buildRequest(endpoint, parts, settings.values, await headers)
   }
 
-  /** Sends a request up to the response's head. */
+  /** Sends a request and returns the response with an unread body. */
   async function open(endpoint: Endpoint, parts: RequestParts): Promise<StreamedResponse> {
-    // Of many calls that name different models none is the run's.
+    // If calls name different models, none of them is the run's.
     summary.model = isOneOfMany ? undefined : parts.params.model
     summary.session = parts.params.session
     const request = await build(endpoint, parts)
@@ -62,17 +62,17 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     const exchange = await choosing
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     const call = calls.begin({ ...endpoint, inspectCommand: parts.look }, isOneOfMany)
-    /** Adds what the fate of the call means to its failure. */
+    /** Adds the consequences of the delivery state to a failure. */
     const explain = (failure: CliError) => {
       const meaning = call.meaning()
       const { retry, consequence } = failure.details
       return failure.with({
         delivery: call.fate(),
-        // Each failure of many is told by itself.
+        // In a batch, each failure is printed by itself.
         rawBody: isOneOfMany ? undefined : failure.details.rawBody,
         sent: meaning.sent,
         retry: retry ?? retryOf(failure, meaning),
-        // The failure itself may know more.
+        // The failure itself may know a more exact consequence.
         consequence: consequence ?? wayToMend(failure, request, settings) ?? meaning.failed,
       })
     }
@@ -92,13 +92,13 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     const response = await sending
       .catch((error: unknown) => {
         call.end()
-        // No attempt was made: something forbade it.
+        // No attempt was made, because something forbade it.
         if (!(error instanceof CliError) || error.details.attempts === undefined) throw error
         throw explain(error)
       })
       .finally(() => {
         if (isSilent) return
-        // With several at once the first that ends: from then on there is output, which a spinner would cover.
+        // Of concurrent calls, the first one to end removes the spinner: from then on there is output.
         stopSpinner?.()
         stopSpinner = undefined
       })
@@ -112,7 +112,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       },
       complete(error) {
         call.end()
-        // One that has attempts is another call's.
+        // A failure with attempts belongs to another call.
         if (!(error instanceof CliError) || error.details.attempts !== undefined) return error
         return explain(afterResponse(error, response))
       },
@@ -120,15 +120,15 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
   }
 
   return {
-    /** When the run has to be over, by the forward clock, Infinity for no deadline. */
+    /** Monotonic time in milliseconds, or Infinity. */
     deadline,
     open,
-    /** Forgets the secrets that commands printed, which may have expired. Returns whether there were any. */
+    /** Drops secrets from commands, which may have expired. Returns whether there were any. */
     forgetSecrets: credentials.forget,
-    /** Builds a request with its secret, and sends nothing. Throws as `call` does before anything is sent. */
+    /** Builds a request with its secret without sending it. Throws like `call` before sending. */
     prepare: async (endpoint: Endpoint, parts: RequestParts) =>
       credentials.addTo(await build(endpoint, parts)),
-    /** With `--dry-run` or `--curl` prints a request. Returns whether it did: then nothing is to be sent. */
+    /** Prints the request with `--dry-run` or `--curl`. Returns whether it did: then nothing is sent. */
     async preview(endpoint: Endpoint, parts: RequestParts) {
       if (!dryRun && !curl) return false
       const { previewRequest } = await import('./preview.ts')
@@ -136,8 +136,8 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       return true
     },
     /**
-     * Sends a request, and returns what `read` makes of the response. Throws a `CliError` that says how far the request
-     * got, also if `read` fails. Nothing is sent if an address or a credential is missing or may not be used.
+     * Sends a request and returns the result of `read`. Throws a `CliError` with the delivery state, also if
+     * `read` fails. Nothing is sent if an address or a credential is missing or may not be used.
      */
     async call<T>(
       endpoint: Endpoint,
@@ -163,16 +163,16 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
   }
 }
 
-/** A response of status 2xx. */
+/** A response with status 2xx. */
 interface Response extends HttpResponse {
   head: ResponseHead
-  /** How many attempts there were, this one included. */
+  /** Number of attempts, including this one. */
   attempts: number
 }
 
 /**
- * Makes attempts as long as that is safe, until a response has a status of 2xx. Throws the `CliError` of the attempt that
- * got furthest.
+ * Repeats attempts while that is safe, until a response has status 2xx. Throws the `CliError` of the attempt
+ * that got furthest.
  */
 async function tryAgain(
   context: Context,
@@ -202,14 +202,17 @@ async function tryAgain(
   }
 }
 
-/** If the last attempt sent nothing but one before it did, that one is the call's failure: that nothing was sent is not true. */
+/**
+ * If the last attempt sent nothing but an earlier one did, the earlier failure counts: "nothing was sent"
+ * would be false.
+ */
 function withEarlier(failure: CliError, furthest: CliError | undefined): CliError {
   if (failure.kind !== 'not-sent' || !furthest) return failure
   const message = `${failure.message}; before that, ${furthest.message}`
   return furthest.with({ deadline: failure.details.deadline }, message)
 }
 
-/** A failure of reading a response, or of writing it anywhere, with what is known of the response. */
+/** Adds the details of the response to a failure of reading it, or of writing it anywhere. */
 function afterResponse(failure: CliError, { status, attempts, head }: Response): CliError {
   const { isErrorInSuccess, retryAfter, requestId } = failure.details
   const known = { retryAfter: head.retryAfter ?? retryAfter, requestId: head.requestId ?? requestId }
@@ -221,7 +224,7 @@ function afterResponse(failure: CliError, { status, attempts, head }: Response):
 export const describeRetry = ({ message }: CliError, wait: number): string =>
   `${message}; trying again in ${(wait / 1000).toFixed(1)} s`
 
-/** Names the setting that made a request wrong, and how to change it; `undefined` if none did. */
+/** Names the setting that caused the failure and how to change it; `undefined` if none did. */
 function wayToMend(
   { details: { status } }: CliError,
   { endpoint, credential, headers, url }: Request,

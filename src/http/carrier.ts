@@ -7,7 +7,7 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
 
 /**
- * Chooses what carries this run's requests: the network, or for the demo profile the emulator. If many follow each other,
+ * Returns the exchange of this run: the network or, for the demo profile, the emulator. With `isOneOfMany`,
  * connections are kept, and no deadline ends a request by itself.
  */
 export async function chooseExchange(
@@ -21,7 +21,7 @@ export async function chooseExchange(
   return flags.verbose ? withLog(exchange, context) : exchange
 }
 
-/** Shows on stderr what is sent and what comes back, secrets redacted: `--verbose`. */
+/** Logs requests and responses on stderr, secrets redacted: `--verbose`. */
 function withLog(exchange: Exchange, { printLine, secrets, timers }: Context): Exchange {
   const log = (mark: '>' | '<', first: string, headers: Record<string, string>, ...last: string[]) => {
     const fields = Object.entries(secrets.redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
@@ -77,7 +77,7 @@ async function createNetwork(
   })
 }
 
-/** Nothing is loaded if the environment names no proxy. */
+/** Loads nothing if the environment names no proxy. */
 async function loadProxies(env: Host['env']) {
   if (!Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name) && env[name])) return undefined
   const { findProxy } = await import('./proxy.ts')
@@ -93,7 +93,8 @@ async function readCertificates(
   const own = Buffer.from(await input.readFile(cacert)).toString()
   if (!own.includes('-----BEGIN CERTIFICATE-----'))
     throw new CliError('credentials', `${origins.cacert?.name}: ${cacert} has no PEM certificate`)
-  // Node ignores NODE_EXTRA_CA_CERTS once other certificates are given. It warns by itself if it cannot read them.
+  // Node ignores NODE_EXTRA_CA_CERTS if other certificates are given. It warns by itself if it cannot read
+  // them.
   const { NODE_EXTRA_CA_CERTS } = host.env
   const extra = NODE_EXTRA_CA_CERTS ? await fs.readFile(NODE_EXTRA_CA_CERTS, 'utf8').catch(() => '') : ''
   return `${own}\n${extra}`

@@ -6,17 +6,17 @@ import type { HttpProxy } from './proxy.ts'
 import { makePausable, type PausableSocket, ready } from './socket.ts'
 
 export interface ConnectOptions {
-  /** Milliseconds, for name, connection, proxy and TLS together; 0 for no limit. */
+  /** Milliseconds for name, connection, proxy and TLS together; 0 for no limit. */
   timeout: number
   /** Extra CA certificates, in PEM. */
   ca: string | undefined
-  /** Finds the proxy to use for a URL. */
+  /** Returns the proxy for a URL. */
   findProxy?: ((url: URL) => HttpProxy | undefined) | undefined
 }
 
 /**
- * Opens a connection. Throws a `CliError` of kind `not-sent`, or `credentials` if the proxy wants other ones, that
- * says in plain words what is wrong. `signal` stops it; `meanwhile` is called while the network works.
+ * Opens a connection. Throws a `CliError` of kind `not-sent`, or `credentials` if the proxy refuses them.
+ * `signal` stops it. `meanwhile` is called while the network is busy.
  */
 export async function openConnection(
   url: URL,
@@ -39,7 +39,7 @@ export async function openConnection(
     socket.setNoDelay(true)
     return makePausable(socket)
   } catch (error) {
-    // If nothing was given up before, this error is the reason.
+    // Unless the attempt was aborted before, this error is the reason.
     over.abort(error)
     throw over.signal.reason
   } finally {
@@ -51,7 +51,7 @@ export async function openConnection(
 interface Way {
   proxy: HttpProxy | undefined
   ca: string | undefined
-  /** Stops a look-up of a name, and destroys every socket on the way. */
+  /** Stops a name lookup and destroys every socket of the attempt. */
   signal: AbortSignal
   meanwhile(): void
 }
@@ -64,7 +64,7 @@ async function openWay(url: URL, { proxy, ca, signal, meanwhile }: Way): Promise
     trusting ??= loadTls().then((tls) => createTrust(tls, ca))
     return trusting
   }
-  /** The one that a failure is about. */
+  /** The host that a failure is about. */
   let host = first
   const secure = async (socket: Socket) => {
     const [tls, secureContext] = await Promise.all([loadTls(), trust()])
@@ -78,7 +78,7 @@ async function openWay(url: URL, { proxy, ca, signal, meanwhile }: Way): Promise
       servername: isIP(name) ? undefined : name,
     })
     destroyOn(signal, secured)
-    // A later error is the reader's, or nobody's: without a listener it would end the process.
+    // A later error belongs to the reader. Without a listener it would end the process.
     secured.on('error', () => {})
     await ready(secured, 'secureConnect')
     return secured
@@ -86,13 +86,13 @@ async function openWay(url: URL, { proxy, ca, signal, meanwhile }: Way): Promise
 
   try {
     const name = hostOf(first)
-    // An address needs no look-up, and what does it takes time to load.
+    // An address needs no lookup, whose code takes time to load.
     const addresses = isIP(name) ? [name] : await findAddresses(name, signal)
     const dialing = dial(addresses, portOf(first), signal)
-    // Only now: earlier, work would delay the connection.
+    // Only now: earlier, this work would delay the connection.
     setImmediate(() => {
       meanwhile()
-      // To read all certificates takes as long as to connect. An error is reported later, by `secure`.
+      // Reading all certificates takes as long as connecting. `secure` reports an error later.
       const isSecure = first.protocol === 'https:' || url.protocol === 'https:'
       if (isSecure) setImmediate(() => trust().catch(() => {}))
     })
@@ -112,17 +112,17 @@ async function openWay(url: URL, { proxy, ca, signal, meanwhile }: Way): Promise
 const destroyOn = (signal: AbortSignal, socket: Socket) =>
   signal.addEventListener('abort', () => socket.destroy(signal.reason))
 
-/** Without the brackets of an IPv6 address. */
+/** Returns the host without the brackets of an IPv6 address. */
 const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, '')
 
 const portOf = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
 
-/** How long an address is tried before the next one is tried as well. Milliseconds. */
+/** Time before the next address is tried in parallel. Milliseconds. */
 const headStart = 250
 
 /**
- * Connects to the one of several addresses that answers first. They are started one after another, and all are tried until
- * one connects. Throws Node's error; if several fail, an `AggregateError`.
+ * Connects to the address that answers first. Addresses start one after another until one connects. Throws
+ * Node's error; an `AggregateError` if several fail.
  */
 function dial(addresses: string[], port: number, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
@@ -180,10 +180,10 @@ const loadTls = () => import('node:tls')
 
 type Tls = Awaited<ReturnType<typeof loadTls>>
 
-/** Trusts the usual certificates and also the CA certificates in `ca` (PEM). */
+/** Trusts the usual certificates and the CA certificates in `ca` (PEM). */
 function createTrust({ createSecureContext }: Tls, ca: string | undefined): SecureContext {
   const trust = createSecureContext()
-  // With the `ca` option the context would trust nothing else.
+  // With the `ca` option the context would trust no others.
   if (ca !== undefined) (trust as unknown as NativeContext).context.addCACert(ca)
   return trust
 }
@@ -201,12 +201,12 @@ interface ConnectError {
 }
 
 /**
- * Says in plain words why there is no connection to a host, or to the proxy if one is given: a `CliError` of kind
- * `not-sent`.
+ * Returns a `CliError` of kind `not-sent` that explains why there is no connection to a host, or to the
+ * proxy.
  */
 function explainConnectError(error: ConnectError, url: URL, proxy: HttpProxy | undefined): CliError {
   if (error instanceof CliError) return error
-  // For a name with several addresses, the error has one error for each and no message of its own.
+  // For a name with several addresses, the error has one error per address and no message.
   const all = error.errors ?? [error]
   const isPermanent = all.some(({ code = '' }) => permanent.has(code))
   const what = all.map((one) => describe(one, url)).join(', ')
@@ -218,7 +218,7 @@ const unknownAuthority = 'its certificate comes from an unknown authority: --cac
 const noTls = 'the server does not use TLS (is the address http:// ?)'
 const oldTls = 'the server supports only versions of TLS that are too old'
 
-/** What may be otherwise a moment later. */
+/** Transient errors. */
 const passing = new Map([
   ['ECONNREFUSED', 'connection refused'],
   ['ECONNRESET', 'the connection was reset before it was ready'],

@@ -6,17 +6,17 @@ import type { PausableSocket } from './socket.ts'
 /** A connection to a server, and undici's client that uses it. */
 export interface Connection extends PausableSocket {
   client: Client
-  /** It has carried a request before, and the server may be about to close it. */
+  /** The connection has carried a request, so the server may be about to close it. */
   isUsed: boolean
-  /** Number of failures before it was opened. After another failure it is not kept. */
+  /** Number of connection failures before it was opened. After another failure it is not kept. */
   failuresBefore?: number
 }
 
 export type Connections = ReturnType<typeof createConnections>
 
 /**
- * Where requests get their connections from: a new one for each, closed after it. If `open` is given they are kept for
- * the next request to the same server, and `open` gets what closes each one that is idle.
+ * Provides connections: a new one per request or, with `open`, kept connections to the same server. `open`
+ * gets a function that closes each idle connection.
  */
 export function createConnections(options: ConnectOptions, open?: ActiveSet<() => void>) {
   const idle = new Map<string, { connection: Connection; drop(): void }[]>()
@@ -33,10 +33,10 @@ export function createConnections(options: ConnectOptions, open?: ActiveSet<() =
   }
 
   return {
-    /** Throws as `openConnection` does; `signal` stops one that has to be opened. */
+    /** Throws like `openConnection`. `signal` stops opening. */
     async take(url: URL, signal: AbortSignal): Promise<Connection> {
       if (!open) return connect(url, options, signal)
-      // First notice the connections that the server has closed meanwhile.
+      // Lets Node notice the connections that the server has closed meanwhile.
       await new Promise(setImmediate)
       const ofServer = idle.get(url.origin) ?? []
       for (let kept = ofServer.shift(); kept; kept = ofServer.shift()) {
@@ -49,13 +49,13 @@ export function createConnections(options: ConnectOptions, open?: ActiveSet<() =
       try {
         return { ...(await connect(url, options, signal)), failuresBefore }
       } catch (error) {
-        // Too many may be open. Idle ones would hold descriptors that other requests, and files of images, need.
+        // Idle connections would hold descriptors that other requests and image files need.
         failures++
         closeIdle()
         throw error
       }
     },
-    /** Takes back one whose response is whole. */
+    /** Takes back a connection whose response is complete. */
     giveBack(url: URL, connection: Connection): void {
       if (!open || connection.failuresBefore !== failures) {
         close(connection)
@@ -65,7 +65,7 @@ export function createConnections(options: ConnectOptions, open?: ActiveSet<() =
       connection.pause(false)
       const drop = () => close(connection)
       open.add(drop)
-      // undici closes it now, if the server said that it will.
+      // undici closes it now if the server announced that it will.
       setImmediate(() => {
         // Not kept if the run has ended meanwhile.
         if (!open.has(drop)) return
@@ -90,5 +90,8 @@ async function connect(url: URL, options: ConnectOptions, signal: AbortSignal): 
   return { ...opened, client: createClient(url, opened.socket), isUsed: false }
 }
 
-/** Loads undici. Call it before many connections are opened: while no descriptor is free, no code can be loaded. */
+/**
+ * Loads undici. Called before many connections are opened, because no code can be loaded without a free
+ * descriptor.
+ */
 export const loadClient = () => import('./undici-client.ts')

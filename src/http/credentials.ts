@@ -17,12 +17,12 @@ import type { Request } from './request.ts'
 
 type Service = Endpoint['service']
 
-/** Gives a run's requests their secrets. */
+/** Provides the secrets of a run's requests. */
 export function createCredentials(context: Context, settings: ResolvedSettings) {
   /** By service, so that no command runs twice. */
   const printed = new Map<Service, Promise<string>>()
 
-  /** The services whose address and secret may be used, as was found. */
+  /** Services whose address and secret were checked. */
   const checked = new Set<Service>()
 
   async function readSecret(service: Service): Promise<string> {
@@ -37,15 +37,15 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
   }
 
   return {
-    /** Forgets the secrets that commands printed. Returns whether there were any. */
+    /** Drops the secrets that commands printed. Returns whether there were any. */
     forget() {
       const hasAny = printed.size > 0
       printed.clear()
       return hasAny
     },
     /**
-     * Completes a request with its secret. Throws a `CliError` of kind `credentials` if the address or the secret is
-     * missing, or the secret may not go to that address.
+     * Adds the secret to a request. Throws a `CliError` of kind `credentials` if the address or the secret is
+     * missing, or the secret does not belong to that address.
      */
     async addTo(request: Request): Promise<HttpRequest> {
       const { endpoint, credential, headers } = request
@@ -61,7 +61,7 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
   }
 }
 
-/** Throws a `CliError` if a service has no address, or none that a request, or its secret, may go to. */
+/** Throws a `CliError` if a service has no usable address, or its secret may not be sent there. */
 function requireUsable(
   { note }: Context,
   settings: ResolvedSettings,
@@ -85,7 +85,7 @@ function requireUsable(
     note(`the secret of ${secret.name} goes to ${new URL(address).host}, as ${origin.name} says`)
 }
 
-/** Throws a `CliError` if what goes to a service could be read on the way. */
+/** Throws a `CliError` if the request would travel unencrypted to another machine. */
 export function refusePlainHttp({ values, origins }: ResolvedSettings, service: Service): void {
   const name = addressSettings[service]
   const address = values[name]
@@ -98,7 +98,7 @@ export function refusePlainHttp({ values, origins }: ResolvedSettings, service: 
 
 const unusable = (message: string) => new CliError('credentials', message)
 
-/** `settings` are the service's: for its address, its secret, or both. */
+/** `settings` are the missing settings of the service. */
 function missing(service: Service, settings: SettingName[], resolved: ResolvedSettings): CliError {
   const secret = service === 'gateway' ? 'no access token' : 'no API key'
   const what = settings
@@ -113,8 +113,8 @@ function missing(service: Service, settings: SettingName[], resolved: ResolvedSe
 }
 
 /**
- * Makes what has a call made once more if its secret has expired: after a 401, the command that gave the secret is
- * run again, once for all calls that were begun with it. A new secret that never worked is not replaced.
+ * Repeats a call once if its secret has expired: after a 401, the command of the secret runs again, once for
+ * all calls that used the old secret. A new secret that never worked is not replaced.
  */
 export function createSecretRenewal(forgetSecrets: () => boolean) {
   let secret = { hasWorked: true }

@@ -7,15 +7,16 @@ import { notUnderstoodError } from '../wire/problem/problem.ts'
 type Body = AsyncIterable<Uint8Array>
 type Zlib = typeof import('node:zlib')
 
-/** The words that servers write for no coding: a word for none, or a character set. */
+/** Values that servers send for no coding, some of them character sets. */
 const plain = ['', 'identity', 'none', 'utf-8', 'utf8']
 
-/** How many codings are decoded, one after another. */
+/** Maximum number of codings in sequence. */
 const mostCodings = 5
 
 /**
- * Decodes a `Content-Encoding`, although none was asked for, and limits the body's length. A coding that is unknown,
- * or does not fit the body, is a failure of the body alone: the status still counts. So is a body of more than `most` bytes.
+ * Decodes a `Content-Encoding`, although parley requests none, and limits the body's length. An unknown or
+ * broken coding is a failure of the body only: the status still counts. So is a body of more than `most`
+ * bytes.
  */
 export function decodeBody(response: HttpResponse, most = maxTextLength): HttpResponse {
   const codings = (response.headers['content-encoding'] ?? '')
@@ -44,7 +45,7 @@ async function* decode(response: HttpResponse, codings: string[]): AsyncGenerato
     throw unreadable(`its encoding, ${codings.join(', ')}, is unknown`)
   }
   yield* codings.reduceRight<Body>((body, coding, index) => {
-    // Some proxies repeat the word and leave the body as it is.
+    // Some proxies repeat the word without encoding the body twice.
     const isRepeated = coding === 'gzip' && codings[index + 1] === coding
     return decompress(body, (first) =>
       isRepeated && first !== firstOfGzip ? undefined : decoders.get(coding)?.(zlib, first),
@@ -52,18 +53,18 @@ async function* decode(response: HttpResponse, codings: string[]): AsyncGenerato
   }, response.body)
 }
 
-/** What decodes each coding, given the first byte of the body. */
+/** Decoder of each coding, given the first byte of the body. */
 const decoders = new Map<string, (zlib: Zlib, first: number) => Transform>([
   ['gzip', (zlib) => zlib.createGunzip()],
   ['x-gzip', (zlib) => zlib.createGunzip()],
-  // Many servers leave out the zlib head, which begins with the number of its method.
+  // Many servers omit the zlib header, whose first byte names the method.
   ['deflate', (zlib, first) => ((first & 15) === 8 ? zlib.createInflate() : zlib.createInflateRaw())],
   ['br', (zlib) => zlib.createBrotliDecompress()],
 ])
 
 const firstOfGzip = 0x1f
 
-/** Decodes one coding. `choose` gets the first byte, and returns `undefined` to leave the body as it is. */
+/** Decodes one coding. `choose` gets the first byte, and returns `undefined` to pass the body through. */
 async function* decompress(
   body: Body,
   choose: (first: number) => Transform | undefined,

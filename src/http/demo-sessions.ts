@@ -9,19 +9,21 @@ import { lock } from '../io/lock.ts'
 import { writeFileAtomically } from '../io/temporary-file.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
-/** How long a session is kept after it was last used, in milliseconds. */
+/** Lifetime of a session after its last use. */
 const longest = 60 * 60 * 1000
 
-/** The version of the file's format. */
+/** Version of the file format. */
 const version = 5
 
-/** A process that has the lock works for moments only, so the lock is soon free again. */
+/** A process holds the lock only for moments, so the wait is short. */
 const waiting = { maxWaitMs: 30_000, kind: 'file', consequence: 'nothing was sent' } as const
 
-/** The demo's sessions in the user's cache folder. If they cannot be kept there, a note says so once. */
+/**
+ * Opens the demo's sessions in the user's cache folder. If they cannot be saved there, prints a note once.
+ */
 export function openDemoSessions({ host, note, timers, cleanups }: Context): SessionStore {
   let isTold = false
-  /** The file's text as it was last read or written. */
+  /** The file's text at its last reading or writing. */
   let known = ''
   const isFresh = ({ updated }: StoredSession) => timers.wallTime() - Date.parse(updated) < longest
   const findFile = () => join(openCacheFolder(host), 'demo-sessions.json')
@@ -44,7 +46,7 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
         if (text === known) return []
         known = text
         const whole = tryParseJson(text)
-        // Only parley writes the file, as a whole: what bears its version is taken for whole.
+        // Only parley writes the file, atomically, so the version proves that it is complete.
         if (isObject(whole) && whole.version === version && Array.isArray(whole.sessions))
           return whole.sessions.filter(isFresh)
         noteOnce(`${file}: it is damaged, or of another version; the demo's sessions are begun anew`)

@@ -9,24 +9,24 @@ import { createTimeLimits, type TimeLimits } from './time-limits.ts'
 
 export interface ExchangeOptions extends TimeLimits {
   connections: Connections
-  /** Closes each open connection. The end of the run calls them all. */
+  /** Functions that close each open connection, called at the end of the run. */
   open: ActiveSet<() => void>
 }
 
-/** The exchange over the network: it is always known how far a request got. */
+/** Creates the exchange over the network. It always records how far a request got. */
 export const createHttpExchange =
   (options: ExchangeOptions): Exchange =>
   (request, onSent) =>
     new Promise((resolve, reject) => new Attempt(request, options, { onSent, resolve, reject }).start())
 
-/** What an attempt reports while it goes on. */
+/** Callbacks of an attempt. */
 interface Reports {
   onSent: (() => void) | undefined
   resolve(response: HttpResponse): void
   reject(error: CliError): void
 }
 
-/** One request on a connection that no other request uses; undici tells it what comes back. */
+/** One request on an exclusive connection. undici reports the response to it. */
 class Attempt implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest
   readonly #options: ExchangeOptions
@@ -43,7 +43,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   )
   #reached: DeliveryState = 'not-sent'
   #connection: Connection | undefined
-  /** Bytes that had come over the connection before the request. */
+  /** Bytes received on the connection before the request. */
   #bytesBefore = 0
 
   constructor(request: HttpRequest, options: ExchangeOptions, reports: Reports) {
@@ -65,7 +65,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(): void {
-    // What an idle connection brings is not a response: undici has to see it as it is.
+    // Data on an idle connection is not a response. undici must see it unchanged.
     this.#connection?.expectAnswer()
     this.#reached = 'sent'
     this.#reports.onSent?.()
@@ -86,14 +86,14 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    // When no length is given, undici takes a reset for the end of the body.
+    // Without a content length, undici takes a reset for the end of the body.
     const error = this.#connectionError()
     if (error) this.#fail(error)
     else this.#finish(true)
   }
 
   onResponseError(_: unknown, error: Error): void {
-    // The server has closed a kept connection before anything was sent: another one is taken.
+    // The server closed a kept connection before anything was sent, so another connection is used.
     if (this.#reached === 'not-sent' && this.#connection?.isUsed) this.#send()
     else this.#fail(error)
   }
@@ -118,7 +118,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#limits.end()
     const connection = this.#connection
     if (isWhole) {
-      // From now on it may be another request's.
+      // From now on the connection may serve another request.
       this.#connection = undefined
       if (connection) connections.giveBack(this.#url, connection)
     } else {
@@ -130,7 +130,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   #fail = (error: Error): void => {
     const known = error instanceof CliError ? error : this.#explain(error)
-    // Before `finish`: when the connection closes, undici fails the request once more, in words of its own.
+    // Before `finish`: when the connection closes, undici fails the request again with its own message.
     if (this.#reached === 'answered') this.#body.close(known)
     else this.#reports.reject(known)
     this.#finish()
@@ -150,12 +150,12 @@ class Attempt implements Dispatcher.DispatchHandler {
     return new CliError(this.#reached === 'sent' ? 'unknown' : 'not-sent', `${host}: ${what}`)
   }
 
-  /** Names what undici reports; the connection's own error counts more. */
+  /** Explains undici's error. An error of the connection takes precedence. */
   #explain(reported: Error): CliError {
     const error: NodeJS.ErrnoException & { data?: unknown } = this.#connectionError() ?? reported
     const { code, name, message } = error
     if (isTlsAlert(error.data)) return this.#failure(`the server expects TLS ${hint}`)
-    // undici asks its parser how a response ends that the connection's end cut; a reset can come too late to be named.
+    // undici asks its parser how a cut response ends. A reset may arrive too late to be named.
     if (name === 'HTTPParserError' && message.includes('EOF'))
       return this.#failure('the connection was closed')
     const violation =
@@ -176,7 +176,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
 type Headers = Record<string, string | string[] | undefined>
 
-/** Joins repeated headers, and removes the blanks around each value: undici keeps those at its end. */
+/** Joins repeated headers and trims each value; undici keeps trailing blanks. */
 function flatten(headers: Headers): Record<string, string> {
   for (const name of Object.keys(headers)) {
     const value = headers[name]
@@ -192,7 +192,7 @@ function optionsOf({ method, headers, body }: HttpRequest, url: URL, onTaken: ()
     path: url.pathname + url.search,
     method: method as 'POST',
     headers: isLong ? { ...headers, 'content-length': `${body.length}` } : headers,
-    // undici's types do not know that it takes what can be iterated.
+    // undici's types lack iterables.
     body: isLong ? (inPieces(body, onTaken) as unknown as Uint8Array) : (body ?? null),
   }
 }
@@ -200,7 +200,10 @@ function optionsOf({ method, headers, body }: HttpRequest, url: URL, onTaken: ()
 /** Bytes. */
 const longestPiece = 64 * 1024
 
-/** The body in pieces. undici asks for the next when it has sent the last: `onTaken` sees the progress of a long upload. */
+/**
+ * Yields the body in pieces. undici requests the next piece after sending the last one, so `onTaken` observes
+ * the progress of a long upload.
+ */
 function* inPieces(body: Uint8Array, onTaken: () => void): Generator<Uint8Array> {
   for (let start = 0; start < body.length; start += longestPiece) {
     if (start > 0) onTaken()
@@ -210,10 +213,10 @@ function* inPieces(body: Uint8Array, onTaken: () => void): Generator<Uint8Array>
 
 const hint = '(is the address https:// ?)'
 
-/** Whether the bytes that undici could not read as HTTP begin a TLS alert. */
+/** Returns whether bytes that are not HTTP begin a TLS alert. */
 const isTlsAlert = (data: unknown) => typeof data === 'string' && data.charCodeAt(0) === 0x15
 
-/** What is wrong with a response that is not proper HTTP, by undici's codes and messages. */
+/** Descriptions of responses that are not valid HTTP, by undici's codes and messages. */
 const violations = new Map([
   ['UND_ERR_HEADERS_OVERFLOW', 'its headers are too long'],
   ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'the body does not match Content-Length'],
@@ -222,29 +225,32 @@ const violations = new Map([
 ])
 
 /**
- * How much may wait for a slow reader before the socket is paused, and how little is left when it goes on. Bytes. What
- * waits longer than two collections of V8's young generation takes up memory until all of the heap is collected: with
- * twice as much, a long stream took up 30 MiB more.
+ * Bytes that may wait for a slow reader before the socket pauses, and bytes at which it resumes. Data that
+ * survives two young collections stays until a full collection: with twice the limit, a long stream took 30
+ * MiB more.
  */
 const high = 256 * 1024
 const low = 64 * 1024
 
 /**
- * A body between a socket that must not wait and a reader that may be slow. It is its own iterator: a generator would keep
- * each response in memory for long (V8, in src/README.md).
+ * A body between a socket that must not wait and a reader that may be slow. It is its own iterator, because a
+ * generator would keep each response in memory (V8's heap, in src/README.md).
  */
 class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array, undefined> {
   readonly #pause: (isPaused: boolean) => void
   readonly #leave: () => void
   #arrived: Uint8Array[] = []
-  /** Those that arrived before them, the first one last: to take the first of many moves all the others. */
+  /** The chunks to read next, in reverse order: removing the first element of an array moves all others. */
   #taken: Uint8Array[] = []
   #size = 0
   #isFull = false
   #closed: { error: Error | undefined } | undefined
   #wake = () => {}
 
-  /** `pause` is called when too much waits, and when the reader has caught up; `leave` if the reader leaves before the end. */
+  /**
+   * `pause` is called when too many bytes wait, and when the reader has caught up; `leave` if the reader
+   * stops before the end.
+   */
   constructor(pause: (isPaused: boolean) => void, leave: () => void) {
     this.#pause = pause
     this.#leave = leave
@@ -260,7 +266,7 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
     this.#wake()
   }
 
-  /** Ends the body, with an error if one is given. What was pushed before is still read. */
+  /** Ends the body, with an error if given. Earlier chunks are still read. */
   close(error?: Error): void {
     this.#closed ??= { error }
     this.#wake()

@@ -12,14 +12,14 @@ import { toOneLineJson } from '../wire/page.ts'
 import { refusePlainHttp } from './credentials.ts'
 import type { Request } from './request.ts'
 
-/** Prints a request that is not to be sent: as a command with `--curl`, else as JSON, one of many on one line. */
+/** Prints a request instead of sending it: as a curl command or as JSON, on one line for one of many. */
 export async function previewRequest(
   { flags, output, note, secrets }: Context,
   settings: ResolvedSettings,
   { request, isOneOfMany }: { request: Request; isOneOfMany: boolean },
 ): Promise<void> {
   const setting = request.credential?.setting
-  // One may have been given as something else by mistake, such as a model.
+  // A secret may have been given as another value by mistake, such as a model.
   const { accessToken, apiKey } = settings.values
   for (const secret of [accessToken, apiKey]) if (secret !== undefined) secrets.add(secret)
   const { isTerminal } = output
@@ -37,10 +37,13 @@ export async function previewRequest(
   await output.flush()
 }
 
-/** In JSON a carriage return is only white space, but on a terminal what follows it would cover the line. */
+/** A carriage return is white space in JSON, but on a terminal it would hide the line. */
 const showJson = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
 
-/** The request as JSON text, on one line or on several, secrets redacted; the body's JSON stays exactly as it is. */
+/**
+ * Formats the request as JSON text, on one or several lines, with secrets redacted. The body keeps its source
+ * text.
+ */
 function toDryRun(
   { method, url, headers, body, credential }: Request,
   secrets: Secrets,
@@ -62,13 +65,13 @@ function bodyAsJson(body: Uint8Array): string {
   return tryParseJson(text) === undefined ? JSON.stringify(text) : text.trim()
 }
 
-/** In bytes: beyond this, a body does not fit into an argument on every system. */
+/** A longer body does not fit into an argument on every system. In bytes. */
 const longestArgument = 100 * 1024
 
 /**
- * The request as a shell command. Secrets come from the environment through curl's standard input, so that they
- * are never among a process's arguments; a long body comes through the shell's own printf, which has no limit.
- * For a terminal, control characters are written as escapes, which bash and zsh read.
+ * Formats the request as a shell command. Secrets come from the environment through curl's stdin, so they are
+ * never process arguments. A long body is written by the shell's printf, which has no limit. For a terminal,
+ * control characters become escapes, which bash and zsh read.
  */
 function toCurl(request: Request, variable: string, isTerminal: boolean): string {
   const { method, url, headers, body, credential, leftOut } = request
@@ -88,9 +91,9 @@ function toCurl(request: Request, variable: string, isTerminal: boolean): string
   if (secrets.length > 0) lines.push('--header @-')
   const text = quote(asText(body ?? new Uint8Array()))
   const isLong = body !== undefined && body.length > longestArgument
-  // Text after --data-binary that begins with @ would be the name of a file.
+  // Text after --data-binary that begins with @ would name a file.
   if (body) lines.push(isLong ? '--data-binary @/dev/fd/3' : `--data-raw ${text}`)
-  // Before a long body curl would wait for `100 Continue`.
+  // Before a long body, curl would wait for `100 Continue`.
   if (isLong) lines.push("--header 'Expect:'")
 
   const printSecrets =
@@ -99,7 +102,7 @@ function toCurl(request: Request, variable: string, isTerminal: boolean): string
   return isLong ? `printf %s ${text} | { ${command}; } 3<&0\n` : `${command}\n`
 }
 
-/** Throws a usage error for bytes that no shell's word can have. */
+/** Throws a usage error for bytes that no shell word can contain. */
 function asText(body: Uint8Array): string {
   if (!isUtf8(body) || body.includes(0)) throw usageError('--curl: the body is not text; --dry-run shows it')
   return Buffer.from(body).toString()
@@ -108,5 +111,5 @@ function asText(body: Uint8Array): string {
 const secretNames = (headers: Request['headers']) =>
   Object.keys(headers).filter((name) => isSecretHeader(name, headers[name] ?? ''))
 
-/** `X-Api-Key` is read from `$X_API_KEY`; a header's name may have characters that a variable's may not. */
+/** Returns the variable of a header: `$X_API_KEY` for `X-Api-Key`. Other characters become underscores. */
 const variableFor = (name: string): string => name.toUpperCase().replace(/^\d|\W/g, '_')

@@ -6,17 +6,17 @@ import { ready } from './socket.ts'
 export interface HttpProxy {
   /** Without user name and password. */
   url: URL
-  /** The value of `Proxy-Authorization`. */
+  /** Value of `Proxy-Authorization`. */
   authorization?: string
-  /** The environment variable that it comes from. */
+  /** The environment variable that names the proxy. */
   variable: string
 }
 
 type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * The proxy on the way to a URL, as the environment says; loopback goes direct. Throws a
- * `CliError` of kind `credentials` that names the variable of a proxy that cannot be used, never its password.
+ * Returns the proxy for a URL from the environment; loopback is direct. Throws a `CliError` of kind
+ * `credentials` that names the variable of an invalid proxy, never its password.
  */
 export function findProxy(url: URL, env: Env): HttpProxy | undefined {
   if (isLoopback(url.hostname)) return undefined
@@ -26,13 +26,14 @@ export function findProxy(url: URL, env: Env): HttpProxy | undefined {
   return parseProxy(env[variable] as string, variable)
 }
 
-/** `HOST:PORT`, which curl accepts for an HTTP proxy too. A host alone is not enough: its port would be a guess. */
+/** `HOST:PORT`, which curl accepts for an HTTP proxy. Without a port it would be a guess. */
 const bareProxy = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
 
 function parseProxy(given: string, variable: string): HttpProxy {
   const text = bareProxy.test(given) ? `http://${given}` : given
   const address = text.replace(/(?<=:\/\/)[^/\\?#]*@/, '')
-  // URL ends the host at the first of these: it would take the beginning of the credentials for the host, and print it.
+  // URL ends the host at the first of these characters: it would take the start of the credentials for the
+  // host and print it.
   const isCut = address.includes('@')
   const problem = isCut
     ? "must have '/', '?' and '#' percent-encoded in its user name and password"
@@ -53,11 +54,11 @@ function parseProxy(given: string, variable: string): HttpProxy {
   return { url, variable, authorization: `Basic ${Buffer.from(credentials, 'latin1').toString('base64')}` }
 }
 
-/** The bytes of an encoded text, each as a character: a password need not be UTF-8. */
+/** Decodes percent escapes to bytes, one character each: a password need not be UTF-8. */
 const decode = (text: string) =>
   text.replace(/%[\da-f]{2}/gi, (byte) => Buffer.from(byte.slice(1), 'hex').toString('latin1'))
 
-/** Whether NO_PROXY names the host: by itself, as a suffix, with a port, as a block of addresses, or by `*`. */
+/** Returns whether NO_PROXY names the host: by name, suffix, port, address block, or `*`. */
 function isExempt(url: URL, list: string): boolean {
   const host = bare(url.hostname)
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
@@ -77,7 +78,7 @@ function matches(entry: string, host: string, port: string): boolean {
   return host === suffix || host.endsWith(`.${suffix}`)
 }
 
-/** `length` is that of the addresses' common beginning, in bits. */
+/** `length` is the length of the common prefix, in bits. */
 function isInBlock(host: string, address: string, length?: string): boolean {
   const family = isIP(address) === 4 ? 'ipv4' : 'ipv6'
   const blocks = new BlockList()
@@ -86,20 +87,20 @@ function isInBlock(host: string, address: string, length?: string): boolean {
     else blocks.addSubnet(address, Number(length || NaN), family)
     return blocks.check(host, family)
   } catch {
-    // It throws if the host is a name, if the families differ, or if no block has this length.
+    // Throws if the host is a name, the families differ, or the length is invalid.
     return false
   }
 }
 
-/** A host name without brackets and without a dot at its end, to compare it. */
+/** Returns a host name for comparison: without brackets and a trailing dot. */
 const bare = (hostname: string) => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
 
-/** The longest head of a proxy's response, in bytes. */
+/** Maximum size of the headers of a proxy's response. */
 const longestHead = 16 * 1024
 
 /**
- * Asks a proxy for a tunnel to `target` (host and port). Throws a `CliError`: of kind `credentials` if the proxy
- * wants other ones, else `not-sent`, or the error with which the socket is destroyed.
+ * Requests a tunnel to `target` (host and port). Throws a `CliError` of kind `credentials` if the proxy
+ * refuses them, otherwise `not-sent`, or the error with which the socket is destroyed.
  */
 export async function openTunnel(socket: Socket, proxy: HttpProxy, target: string): Promise<void> {
   const credentials = proxy.authorization ? [`Proxy-Authorization: ${proxy.authorization}`] : []
@@ -122,7 +123,7 @@ export async function openTunnel(socket: Socket, proxy: HttpProxy, target: strin
 
 const notSent = (message: string, isPermanent = false) => new CliError('not-sent', message, { isPermanent })
 
-/** Reads up to the blank line that ends the head; what follows it stays in the socket. */
+/** Reads up to the blank line after the headers. Later bytes stay in the socket. */
 async function readHead(socket: Socket, { url, variable }: HttpProxy): Promise<string> {
   let received = Buffer.alloc(0)
   for (;;) {

@@ -7,11 +7,11 @@ import { writeFileAtomically } from '../io/temporary-file.ts'
 const most = 20
 
 /**
- * Adds a session to those that TAB offers, the newest first: the shells' scripts read the file. Another process may do the
- * same at once, and its id may be lost then. If it cannot be kept, completion alone misses it.
+ * Adds a session to the list that TAB offers, newest first; the completion scripts read the file. A
+ * concurrent process may lose its id. If the list cannot be written, only completion misses the session.
  */
 export function keepSession(host: ProcessInfo, session: string): void {
-  // No shell takes another id for a word alone.
+  // Other ids would need quoting in a shell.
   const isPlain = (id: string) => /^[\w-]{1,128}$/.test(id)
   if (!isPlain(session)) return
   try {
@@ -21,6 +21,6 @@ export function keepSession(host: ProcessInfo, session: string): void {
     const ids = [session, ...earlier.filter((id) => id !== session && isPlain(id))]
     writeFileAtomically(path, `${ids.slice(0, most).join('\n')}\n`, { mode: 0o600 })
   } catch {
-    // It is worth no words.
+    // Not worth a message.
   }
 }

@@ -6,22 +6,22 @@ import { addressSettings, secretSettings } from '../settings/resolve.ts'
 import type { Settings } from '../settings/schemas.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 
-/** The parts in which one request of a run differs from the next. */
+/** The parts that differ between requests of a run. */
 export interface RequestParts {
-  /** Values for the names in braces in the endpoint's path. */
+  /** Values of the placeholders in the endpoint's path. */
   params: Record<string, string>
   query?: string
   headers?: Record<string, string> | undefined
   body?: Uint8Array
-  /** Called while the response is waited for: loads what reads it. */
+  /** Called while parley waits for the response: loads the code that reads it. */
   meanwhile?: (() => void) | undefined
-  /** The command that shows what became of it, if that is not known. */
+  /** Command that shows whether the request was carried out. */
   look?: string
-  /** Whether to stop retrying. */
+  /** Returns whether to stop retrying. */
   isStopped?(): boolean
   /** The cursor may be inside a line, so no spinner is shown. */
   hasOutput?: boolean | undefined
-  /** It is sent once at most, without a spinner, and given up when this is aborted. */
+  /** The request is sent at most once, without a spinner, and cancelled when this is aborted. */
   once?: AbortSignal
 }
 
@@ -30,15 +30,18 @@ const addressPlaceholder = { gateway: '{base_url}', agents: '{agents_url}' }
 type Header = [name: string, value: string]
 
 /**
- * The headers that a run adds to all its requests, by their names in lower case: they replace others, and an empty one only
- * takes the other away.
+ * Headers that a run adds to all requests, by lower-case name. They replace others; an empty value only
+ * removes one.
  */
 export type RunHeaders = ReadonlyMap<string, Header>
 
 /** A request without its secret. */
 export type Request = ReturnType<typeof buildRequest>
 
-/** Builds the request to an endpoint; throws a usage error for a value that is not allowed in a path or a header. */
+/**
+ * Builds the request to an endpoint. Throws a usage error for a value that is not allowed in a path or a
+ * header.
+ */
 export function buildRequest(
   endpoint: Endpoint,
   { params, query, headers, body }: RequestParts,
@@ -47,7 +50,7 @@ export function buildRequest(
 ) {
   const { service } = endpoint
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => pathSegment(name, params[name]))
-  // Only a dry run does without an address.
+  // Only a dry run works without an address.
   const address = values[addressSettings[service]]?.replace(/\/+$/, '') ?? addressPlaceholder[service]
   const isBearer = service === 'gateway' || values.agentsAuth === 'bearer'
   const credential = {
@@ -70,21 +73,23 @@ export function buildRequest(
     url: `${address}${path}${query ? `?${query}` : ''}`,
     headers: Object.fromEntries([...kept, ...others.filter(([, value]) => value !== '')]),
     body,
-    /** A secret that the request needs, unless `-H` replaces it or leaves it out. It is added only when the request is sent. */
+    /**
+     * The secret of the request, unless `-H` replaces or removes it. It is added when the request is sent.
+     */
     credential: given.has(credential.header.toLowerCase()) ? undefined : credential,
-    /** The names of headers that `-H` leaves out. */
+    /** Names of headers that `-H` removes. */
     leftOut: others.filter(([, value]) => value === '').map(([name]) => name),
   }
 }
 
-/** What a header may have: ASCII without control characters, and no more than servers take. */
+/** Allowed header values: ASCII without control characters, at a length that servers accept. */
 const headerText = /^[\t\x20-\x7e]{0,16384}$/
 
-/** The variables of a trace that goes on (W3C Trace Context), and their forms. */
+/** Variables of a distributed trace (W3C Trace Context), and their forms. */
 const traceForms = [
   [
     'TRACEPARENT',
-    // Of a version that is not known, what follows the four fields is its own.
+    // In an unknown version, the text after the four fields is undefined.
     /^(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[\x21-\x7e]{0,450})?$/,
   ],
   ['TRACESTATE', headerText],
@@ -95,14 +100,14 @@ function findTrace({ host, flags, note }: Context): Header[] {
   for (const [place, [variable, form]] of traceForms.entries()) {
     const value = host.env[variable]
     if (!value) continue
-    // A state does not go with another parent than its own, nor without one.
+    // A state is invalid without its parent.
     if (found.length === place && form.test(value)) found.push([variable.toLowerCase(), value])
     else if (flags.verbose) note(`${variable} is left out: it does not have the form of W3C Trace Context`)
   }
   return found
 }
 
-/** The headers of `-H` and of the environment. Throws a usage error. */
+/** Reads the headers of `-H` and of the environment. Throws a usage error. */
 export async function readHeaders(context: Context): Promise<RunHeaders> {
   const { flags, input } = context
   const given = new Map<string, Header>()
@@ -115,7 +120,7 @@ export async function readHeaders(context: Context): Promise<RunHeaders> {
   return new Map([...trace.map((header): [string, Header] => [header[0], header]), ...given])
 }
 
-/** A header that was given before, and once more. Throws a usage error for one that a service reads as one value. */
+/** Joins a repeated header. Throws a usage error for a header that has only one value. */
 function joinHeaders([name, before]: Header, value: string): Header {
   const isCookie = /^cookie$/i.test(name)
   if (
@@ -126,7 +131,9 @@ function joinHeaders([name, before]: Header, value: string): Header {
   return [name, [before, value].filter((each) => each !== '').join(isCookie ? '; ' : ', ')]
 }
 
-/** Percent-encodes a value as one path segment. Throws a usage error for one that would change the path. */
+/**
+ * Percent-encodes a value as one path segment. Throws a usage error for a value that would change the path.
+ */
 export function pathSegment(name: string, value = ''): string {
   const what = name === 'session' ? 'the session id' : `the ${name}`
   if (/[\p{Cc}\p{Cs}]/u.test(value)) throw usageError(`${what} must not contain control characters`)
@@ -136,10 +143,10 @@ export function pathSegment(name: string, value = ''): string {
   return encodeURIComponent(value)
 }
 
-/** Headers that are set for every request, or that undici does not send. */
+/** Headers that every request sets, or that undici does not send. */
 const forbidden = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect)$/i
 
-/** Reads the `NAME: VALUE` of `-H`, or `NAME:` with an empty value; throws a usage error. */
+/** Parses the `NAME: VALUE` of `-H`, or `NAME:` with an empty value. Throws a usage error. */
 export function parseHeader(line: string): Header {
   const colon = line.indexOf(':')
   const name = line.slice(0, Math.max(colon, 0))
@@ -153,7 +160,7 @@ export function parseHeader(line: string): Header {
   return [name, value]
 }
 
-/** The headers that the session service wants of every request (session events, 9.2). */
+/** Returns the headers of every request to the session service (session events, 9.2). */
 export const agentHeaders = (
   { vendor, agentsVersion, workspaceId }: Settings,
   betas: readonly string[],

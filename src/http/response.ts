@@ -7,7 +7,7 @@ import { tryParseJson } from '../wire/json/parse.ts'
 import { readProblem } from '../wire/problem/problem.ts'
 import { kindOfStatus } from './retry.ts'
 
-/** What a response's headers say that a failure shows. */
+/** Response headers that a failure shows. */
 export interface ResponseHead {
   /** Seconds. */
   retryAfter: number | undefined
@@ -25,9 +25,9 @@ export async function readHead(headers: HttpResponse['headers'], now: number): P
 const idHeaders = ['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-request-id', 'x-correlation-id']
 
 /**
- * Reads `Retry-After` (whole seconds or an HTTP date) or `Retry-After-Ms` into seconds; anything else counts as
- * absent. A date is compared with the response's `Date`, because the local clock may differ from the service's; `now`,
- * in milliseconds since the epoch, replaces a missing or malformed `Date`.
+ * Reads `Retry-After` (whole seconds or an HTTP date) or `Retry-After-Ms` as seconds; other values count as
+ * absent. A date is compared with the response's `Date`, because the local clock may differ from the
+ * service's. `now`, in milliseconds since the epoch, replaces a missing or malformed `Date`.
  */
 export async function readRetryAfter(
   headers: HttpResponse['headers'],
@@ -37,7 +37,7 @@ export async function readRetryAfter(
   if (/^\d+(\.\d+)?$/.test(milliseconds)) return toFinite(Number(milliseconds) / 1000)
   if (/^\d+$/.test(value)) return toFinite(Number(value))
   if (value === '') return undefined
-  // Part of a file that is loaded already: the response came through undici.
+  // Part of a loaded file, because the response came through undici.
   const { parseHttpDate } = await import('./undici-client.ts')
   const date = parseHttpDate(value)
   const sentAt = parseHttpDate(headers.date ?? '')?.getTime() ?? now
@@ -46,10 +46,10 @@ export async function readRetryAfter(
 
 const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)
 
-/** How much of an error body is read, in bytes. */
+/** Maximum size of an error body. */
 const longestBody = 1024 * 1024
 
-/** Turns a response whose status is not 2xx into a failure. A redirect is not followed. */
+/** Converts a response whose status is not 2xx to a failure. Redirects are not followed. */
 export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,
@@ -59,7 +59,7 @@ export async function readErrorResponse(
   const rawBody = await collectStart(response)
   const body = jsonOrText(rawBody, headers['content-type'])
   const problem = readProblem(body)
-  // Without the user name and the password of the target.
+  // Without user name and password.
   const target = headers.location?.replace(/(?<![^/\\])[^/\\]*@/g, '')
   const redirect = `redirect not followed${target ? `, to ${target}` : ''}:`
   const what = status < 400 ? redirect : `${serviceNames[service]} answered`
@@ -76,7 +76,7 @@ export async function readErrorResponse(
   })
 }
 
-/** The body as far as it comes: the status counts even when the body breaks off. */
+/** Returns the received part of the body: the status counts even if the body is cut. */
 async function collectStart(response: HttpResponse): Promise<Uint8Array> {
   const start = collectBody(longestBody)
   try {

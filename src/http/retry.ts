@@ -1,25 +1,25 @@
 import type { DeliveryOutcome, DeliveryState, Repeat, RetryAdvice } from '../delivery-state.ts'
 import type { CliError, FailureDetails, FailureKind } from '../errors.ts'
 
-/** What a status or a cause means: a row for each. */
+/** Meaning of a status or a cause. */
 interface StatusRow {
-  /** None if no status came: the kind says what came in its place. */
+  /** Absent if there was no status: the kind names the cause. */
   on?: On
   kind: FailureKind
-  /** What the attempt came to. */
+  /** Delivery state of the attempt. */
   fate: DeliveryState
-  /** The same may go well later. */
+  /** The failure is transient. */
   passes?: true
-  /** Which requests may be sent again by themselves: `repeatable` are those for which a failure takes nothing away. */
+  /** Requests that may be retried automatically. `repeatable` are those that a failure does not harm. */
   again?: 'all' | 'repeatable' | 'reading'
-  /** What the other calls of a run do: by default they go on. */
+  /** Consequence for the other calls of a run. By default they continue. */
   others?: 'wait' | 'end'
 }
 
-/** The statuses, or an answer that broke off. A 503 is limited if it has `Retry-After`. */
+/** Statuses, or an answer that was cut. A 503 is limited if it has `Retry-After`. */
 type On = readonly number[] | 'limited 503' | '3xx and 4xx' | '5xx' | 'broken off'
 
-/** The first row that fits counts. */
+/** The first matching row counts. */
 const table: readonly StatusRow[] = [
   { kind: 'not-sent', fate: 'not-sent', passes: true, again: 'all', others: 'wait' },
   { kind: 'unknown', fate: 'sent', passes: true, again: 'reading' },
@@ -44,7 +44,7 @@ function isOn({ on }: StatusRow, { status = 0, isCutOff }: FailureDetails, hasRe
   return on === '5xx' ? status >= 500 : typeof on === 'object' && on.includes(status)
 }
 
-/** Whether a service refused the secret itself; a 407 is a proxy's. */
+/** Returns whether a service refused the secret. A 407 comes from a proxy. */
 export const refusesSecret = (status: number | undefined): boolean => status === 401 || status === 403
 
 export const kindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
@@ -52,47 +52,48 @@ export const kindOfStatus = (status: number, hasRetryAfter: boolean): FailureKin
 
 function rowOf({ kind, details }: CliError): StatusRow {
   const ofKind = table.filter((row) => row.kind === kind)
-  // A failure that no request is the cause of has no row.
+  // A failure that no request caused has no row.
   const other: StatusRow = ofKind[0] ?? { kind, fate: 'answered' }
   const found = ofKind.find((row) => isOn(row, details)) ?? other
   const { status = 0 } = details
   if (status < 200 || status >= 300) return found
-  // An answer of status 2xx that calls itself a refusal proves none: something else may have answered for the service, or the
-  // service acted first. And it was paid for, or will be again.
+  // A 2xx with an error proves no refusal: a gateway may have answered, or the service acted first. It may
+  // also have been billed.
   return { ...found, fate: 'answered', again: undefined, others: found.others === 'end' ? 'end' : undefined }
 }
 
-/** Whether whoever asked may ask for the same again, after a call that came to this. */
+/** Returns whether the same command may be run again after a failed call. */
 export function retryOf(failure: CliError, { safeToRetry }: DeliveryOutcome): RetryAdvice {
   const { passes } = rowOf(failure)
   const { isPermanent, deadline } = failure.details
-  // An unknown host or a bad certificate. A passed deadline ends all attempts too, but the next run has another one.
+  // An unknown host or a bad certificate. A passed deadline ends all attempts too, but the next run has
+  // another one.
   if (failure.kind === 'not-sent' && isPermanent && !deadline) return 'never'
   if (safeToRetry) return passes ? 'later' : 'never'
   return passes || failure.kind === 'response' ? 'look-first' : 'never'
 }
 
-/** What a failed attempt has come to. */
+/** Returns the delivery state of a failed attempt. */
 export const fateOf = (failure: CliError): DeliveryState => rowOf(failure).fate
 
-/** What a failure of one call means for the others of a run: to `wait` is to ask for this one again too. */
+/** Returns what a failed call means for the other calls of a run. `wait`: this call is repeated, too. */
 export function outlookOf(failure: CliError): 'go on' | 'wait' | 'end' {
-  // The service itself said that it would refuse it again.
+  // The service said that it would refuse the request again.
   if (failure.kind === 'rate-limited' && failure.details.isPermanent) return 'go on'
   return rowOf(failure).others ?? 'go on'
 }
 
 export interface RetryPolicy {
   repeat: Repeat
-  /** How many attempts may follow the first. */
+  /** Maximum number of attempts after the first. */
   retries: number
-  /** Also try again after a request that was sent and got no response. */
+  /** Also retry a request that was sent but not answered. */
   retryUnknown: boolean
-  /** By the forward clock; Infinity for none. */
+  /** Monotonic time in milliseconds, or Infinity. */
   deadline: number
 }
 
-/** Whether a request may be sent again by itself after a failure of this kind. */
+/** Returns whether a request may be retried automatically after a failure of this kind. */
 export function mayRepeat(
   { repeat, retryUnknown }: Pick<RetryPolicy, 'repeat' | 'retryUnknown'>,
   error: CliError,
@@ -104,7 +105,10 @@ export function mayRepeat(
   return again === 'reading' && (repeat === 'always' || (retryUnknown && repeat === 'failed'))
 }
 
-/** Whether a failure may pass, so that whoever is patient asks again. A name that is not found may only mean that the network is away. */
+/**
+ * Returns whether a failure is transient for a patient caller. An unknown host may mean that the network is
+ * down.
+ */
 export function mayPass(error: CliError, repeat: Repeat): boolean {
   const { isPermanent } = error.details
   if (isPermanent && error.kind !== 'not-sent') return false
@@ -115,8 +119,8 @@ export function mayPass(error: CliError, repeat: Repeat): boolean {
 const waits = { first: 500, longest: 8000 }
 
 /**
- * How long to wait after so many waits before, which double from the first to the longest, in milliseconds. `random`,
- * between 0 and 1, takes up to a half away.
+ * Returns the wait after `before` earlier waits, in milliseconds. Waits double from the first to the longest;
+ * `random`, from 0 to 1, removes up to a half.
  */
 export const backoff = ({ first, longest }: typeof waits, before: number, random = 1): number =>
   Math.min(first * 2 ** before, longest) * (0.5 + random / 2)
@@ -124,8 +128,8 @@ export const backoff = ({ first, longest }: typeof waits, before: number, random
 const longestWait = 60_000
 
 /**
- * After how many milliseconds a call tries again, or the failure that it ends with. `attempt` counts from 1; `random` is
- * between 0 and 1.
+ * Returns the milliseconds until the next attempt, or the failure that ends the call. `attempt` counts from
+ * 1; `random` is from 0 to 1.
  */
 export function decideRetry(
   policy: RetryPolicy,
