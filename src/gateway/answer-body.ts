@@ -2,27 +2,26 @@ import { schedule, type Timers } from '../timers.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import type { AnswerDecoder } from '../wire/gateway/answer-decoder.ts'
 
-/** Who reads an answer's body. */
+/** Consumes the body of an answer. */
 export interface BodyConsumer {
-  /** Gets each piece of it, for the decoder too, before the decoder is asked how far the answer has come. */
+  /** Receives each chunk before the decoder's progress is checked. */
   onChunk(chunk: Uint8Array): void | Promise<void>
   /**
-   * Whether it takes what follows the answer's end, for as long as `longestRest`, so that the connection can carry the next
-   * request. Otherwise the connection is closed.
+   * Returns true to read for up to `maxRestMs` after the answer's end, because the connection can then carry
+   * the next request. Otherwise the connection is closed.
    */
   readsRest(): boolean
   timers: Timers
 }
 
-/** How long a stream that may be whole must be silent until it is taken as whole. Milliseconds. */
+/** Silence after which a stream that may be complete counts as complete. */
 const maxSilenceMs = 15_000
 
-/** Milliseconds. */
 const maxRestMs = 1000
 
 /**
- * Reads a body as far as the service says that the answer goes, which `decoder` knows; what fails after that is ignored.
- * Returns whether the service did not end the stream: then it is taken as whole, because nothing more came.
+ * Reads a body up to the answer's end, which `decoder` detects, and ignores later failures. `isAssumed` is
+ * true if the service did not end the stream, and it counts as complete because of its silence.
  */
 export async function readAnswerBody(
   response: HttpResponse,
@@ -32,7 +31,7 @@ export async function readAnswerBody(
   let isFinished = false
   let isTaking = false
   let isAssumed = false
-  /** How long nothing of the answer has come, while it was waited for: comments are silence too. Milliseconds. */
+  /** Milliseconds without content of the answer. Comments count as silence. */
   let silence = 0
   let stopTimer = () => {}
   function assumeEnd(): void {

@@ -5,7 +5,7 @@ import { usageError } from '../errors.ts'
 import type { Input } from '../io/input.ts'
 import { parseAssignment } from '../wire/json/edit.ts'
 
-/** The flags that change a request's body. */
+/** Flags that change a request's body. */
 export interface BodyFlags extends PromptOptions {
   model?: string
   system?: string
@@ -14,7 +14,7 @@ export interface BodyFlags extends PromptOptions {
   set?: string[]
 }
 
-/** What flags and a schema add to a body, beside its turn. Throws a usage error. */
+/** Reads the parts of a body that come from flags and a schema. Throws a usage error. */
 export async function readBodyFlags(
   input: Input,
   { system: given, set = [], temperature, maxOutputTokens }: BodyFlags,

@@ -14,47 +14,47 @@ import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { type BodyFlags, readBodyFlags } from './body-flags.ts'
 import type { SendPart } from './long-answer.ts'
 
-/** What one line of a batch asks for: a prompt, or a whole body. */
+/** Input of one line: a prompt, or a whole body. */
 export type LineInput = { model?: string } & ({ prompt: string } | { body: string })
 
-/** What is sent for one line. */
+/** Request of one line. */
 export interface LineRequest {
   model: string
   body: Uint8Array
 }
 
-/** What all lines have in common. */
+/** Parts of a request that all lines share. */
 interface SharedLineParts {
   endpoint: typeof endpoints.chat | typeof endpoints.image
   options: BodyFlags
-  /** They come before each line's prompt. */
+  /** Words before each line's prompt. */
   words: string[]
-  /** For lines that name none. Throws a usage error if there is none. */
+  /** Returns the model of lines without one. Throws a usage error if there is none. */
   model(): string
   schema?: AnswerSchema | undefined
 }
 
-/** No flag and no file can hold it. */
+/** Contains a NUL, which no flag or file can contain. */
 const placeholder = 'the prompt\0'
 
-/** A line that is asked. */
+/** Number and expenses of a line. */
 export interface LineContext {
   index: number
   spent: Spent
 }
 
-/** Throws a `CliError` if the batch sends no further request for an unfinished answer. */
+/** Throws a `CliError` if the batch does not allow another request for an incomplete answer. */
 export type RequireNext = () => void
 
-/** What is told while an answer is read. */
+/** Callbacks while an answer is read. */
 export interface LineEvents {
-  /** Called once it is known what the answer took. */
+  /** Receives the token counts of an answer. */
   onSummary(summary: AnswerSummary): void
   /** Called if the service did not end the stream. */
   onAssumed(): void
 }
 
-/** How the requests of a batch's lines are built and sent, and their answers counted. Throws a usage error. */
+/** Prepares to build and send the requests of a batch, and to count their answers. Throws a usage error. */
 export async function createLineSender(
   outer: Context,
   settings: ResolvedSettings,
@@ -66,14 +66,15 @@ export async function createLineSender(
   const text = words.length === 0 ? '' : await input.joinWords(words, 'the prompt')
   const first: Part[] = text === '' ? [] : [{ text }]
   const last = [...(await readFileParts(input, options.file)), ...(schema?.parts ?? [])]
-  // A prompt is all in which the bodies of prompts differ: to build each takes several times as long.
+  // The bodies differ only in the prompt. Inserting it into one body is several times faster than building
+  // each.
   const sample = await buildBody({ ...flags, turn: [...first, { text: placeholder }, ...last] })
   const pieces = Buffer.from(sample).toString().split(JSON.stringify(placeholder))
   const bodyOf = (line: LineInput) =>
     'prompt' in line
       ? Buffer.from(pieces.join(JSON.stringify(line.prompt)))
       : buildBody({ ...flags, given: { text: line.body, name: 'its body' }, turn: [...first, ...last] })
-  // A failure's body is a part of its result.
+  // The result of a failed line includes the body.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createCaller(context, settings, true)
   const withFreshSecret = createSecretRenewal(caller.forgetSecrets)
@@ -91,7 +92,7 @@ export async function createLineSender(
       if (line.model !== undefined) pathSegment('model', line.model)
       return { model: line.model ?? model(), body: await bodyOf(line) }
     },
-    /** Counts what the answers to a line spend. */
+    /** Returns callbacks that add the answer's tokens to the line. */
     createEvents: ({ index, spent }: LineContext): LineEvents => ({
       onSummary: (summary) => countAnswer(spent, context.summary, summary),
       onAssumed: () => warnAssumed(index),

@@ -8,32 +8,32 @@ import { createBodyText } from '../wire/json/body-text.ts'
 import { createAssignment, editJson } from '../wire/json/edit.ts'
 import { notUnderstoodError } from '../wire/problem/problem.ts'
 
-/** Part of an answer that one response has. */
+/** Part of an answer in one response. */
 export interface AnswerPart {
   summary: AnswerSummary
-  /** The part has text, an image or something else that belongs to the answer. */
+  /** The part has text, an image or other content of the answer. */
   hasContent: boolean
 }
 
-/** Reads the responses that make up one answer. */
+/** Reads the responses of one answer. */
 export interface PartReader<T> {
-  /** Throws a `CliError` if the part is not whole. */
+  /** Throws a `CliError` if the part is incomplete. */
   read(response: ReadableResponse): Promise<AnswerPart>
   /** Called after the last part, while its response still counts as open. */
   finish(response: ReadableResponse): Promise<T>
 }
 
-/** Sends one request of an answer, and returns the value that `read` makes of its response. */
+/** Sends one request of an answer and returns the result of `read`. */
 export type SendPart = <T>(body: Uint8Array, read: (response: ReadableResponse) => Promise<T>) => Promise<T>
 
 const maxRequests = 64
 
 /**
- * State of one answer, which may take several requests. A response that ends with `CONTINUATION` holds a part; the next
- * request has the same body and the part's token. After a failure the same state continues where it was.
+ * State of one answer that may need several requests. A response with the reason `CONTINUATION` is a part;
+ * the next request has the same body and the part's token. After a failure the same state continues.
  */
 export class LongAnswer {
-  /** Facts of the last part; its token counts are sums of all parts. */
+  /** Facts of the last part, with the token counts of all parts. */
   summary: AnswerSummary = {}
   #body: Uint8Array
   #parts = 0
@@ -44,7 +44,6 @@ export class LongAnswer {
     this.#body = body
   }
 
-  /** A part was received. */
   get isBegun(): boolean {
     return this.#parts > 0
   }
@@ -54,9 +53,9 @@ export class LongAnswer {
   }
 
   /**
-   * Requests and reads parts until the answer is whole. `requireNext` throws if no further request may be sent. Throws a
-   * `CliError`, which is `response` also if the connection for a further request fails: something was answered. With
-   * `isRepeated` that failure stays as it is, because the caller repeats the request.
+   * Requests parts until the answer is complete. `requireNext` throws if no further request is allowed.
+   * Throws a `CliError`. If a further request cannot connect, its kind is `response`, because a part was
+   * answered. With `isRepeated` the kind stays, because the caller retries the request.
    */
   async receive<T>(
     send: SendPart,
@@ -80,7 +79,7 @@ export class LongAnswer {
     }
   }
 
-  /** Throws a `CliError` if the answer is neither whole nor can be continued. */
+  /** Throws a `CliError` if the answer is incomplete and has no valid token. */
   #add({ summary, hasContent }: AnswerPart): void {
     const { continuationToken: earlierToken } = this.summary
     const { continuationToken: token } = summary
@@ -98,7 +97,7 @@ export class LongAnswer {
     this.#body = addToken(this.#body, token)
   }
 
-  /** Adds to the failure of a further request that parts were answered before. */
+  /** Adds to a later failure that earlier parts were answered. */
   #explain(error: unknown, attempts: number, isRepeated: boolean): unknown {
     if (!(error instanceof CliError)) return error
     const { kind, message, details } = error
@@ -113,7 +112,7 @@ export class LongAnswer {
   }
 }
 
-/** Changes nothing else in the body: the service refuses a token of another request. */
+/** Adds the token and changes nothing else, because the service rejects a token in another request. */
 function addToken(body: Uint8Array, token: string): Uint8Array {
   const text = Buffer.from(body).toString()
   const assignment = createAssignment(['continuationToken'], JSON.stringify(token))
@@ -124,7 +123,7 @@ function addToken(body: Uint8Array, token: string): Uint8Array {
   }
 }
 
-/** Returns a check that throws once the deadline of the run has passed. */
+/** Returns a check that throws after the deadline of the run. */
 export const createDeadlineCheck =
   ({ limit, timers }: Pick<Context, 'limit' | 'timers'>) =>
   () => {

@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import { appendValue, FileFlag, failOnEmptyFlag, parseIntegerField, parseNumberField } from '../argv/flags.ts'
 
-/** The flags of every prompt. */
+/** Returns the flags that all prompts have. */
 export const promptFlags = (aboutFile: string, aboutTemperature = 'sampling temperature'): Option[] => [
   new Option('--temperature <n>', aboutTemperature).argParser(parseNumberField),
   new Option('--max-output-tokens <n>', 'longest answer, in tokens').argParser(parseIntegerField),

@@ -17,26 +17,24 @@ import { isErrorEnvelope, notUnderstoodError } from '../../wire/problem/problem.
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
 
-/** An answer that was printed. */
 export interface PrintedAnswer extends AnswerEnd {
-  /** As much of it as is kept; with a schema the JSON that fits. */
+  /** The saved text; with a schema the JSON that matches. */
   text: string
 }
 
-/** Where an answer goes, and its demands. */
+/** Options for printing an answer. */
 export interface PrintOptions {
-  /** Takes the place of stdout. */
+  /** Receives the answer instead of stdout. */
   file?: FileOutput | undefined
-  /** As Markdown; otherwise the text is printed as it is. */
+  /** Prints Markdown; otherwise the text unchanged. */
   isMarkdown?: boolean
-  /** All of the text is kept; otherwise nothing of one that is very long. */
+  /** Keeps the whole text in memory; otherwise a very long text is dropped. */
   keepsText?: boolean
-  /** It was asked for as a stream. */
+  /** The request asked for a stream. */
   isStreamed: boolean
-  /** With `--raw` an answer needs no text. */
+  /** Required content; with `--raw` an answer needs no text. */
   demand: Demand
   schema?: AnswerSchema | undefined
-  /** `--usage` */
   showsUsage?: boolean | undefined
 }
 
@@ -44,8 +42,9 @@ export interface PrintOptions {
 export type AnswerPrinting = Awaited<ReturnType<typeof openAnswerPrinting>>
 
 /**
- * Prepares to print an answer as it comes, or to write its file: its text, or with `--raw` the bytes that the service sent.
- * With a schema the text waits until it is known to fit. If it does not, `finish` returns that, or with `isLast` throws it.
+ * Prepares to print an answer, or to write it to a file: its text, or with `--raw` the received bytes. With a
+ * schema the text is printed after the check. If it does not match, `finish` returns the mismatch, or throws
+ * it if `isLast` is true.
  */
 export async function openAnswerPrinting(context: Context, printing: PrintOptions, isLast = true) {
   const { file, isMarkdown = false, schema, isStreamed, demand, keepsText, showsUsage } = printing
@@ -60,7 +59,10 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   const otherContent = new Set<OtherContent>()
   let isAssumed = false
   let unread: () => Uint8Array = () => new Uint8Array()
-  /** Text that is not printed yet. That of a part waits for the rest, so that stdout stays empty if the rest fails. */
+  /**
+   * Text that is not printed yet. A part stays here until the next part arrives, so that stdout stays empty
+   * if that part fails.
+   */
   let unprinted: string[] = []
   let hasOutput = false
   const breakLine = () => shown?.breakLine()
@@ -95,24 +97,24 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
     await shown?.write()
   }
 
-  /** Adds where the answer is saved that stdout did not take, or that was not understood. */
+  /** Saves an answer that stdout did not accept, or that is unreadable, and adds its path to the failure. */
   function withPlace(error: unknown): unknown {
-    // Nothing else has the answer if stdout does not take it.
+    // This answer is not on stdout, so it needs a file.
     if (isUnwritten(error) && !file) {
       const part = keepText(context, text.read().text || Buffer.from(unread()).toString())
       return withSavedPart(error, part)
     }
     breakLine()
-    // A whole answer with nothing in it has nothing to keep.
+    // An empty answer that is complete needs no file.
     const isNothing = isRaw || (text.isWhole && otherContent.size === 0)
     return isNothing ? error : saveUnread(context, error, unread())
   }
 
   return {
-    /** Something of the answer was printed, so the cursor may be inside a line. */
+    /** Returns true if a part of the answer was printed, so the cursor may be inside a line. */
     hasOutput: () => hasOutput,
 
-    /** Reads a part to its end, and prints it meanwhile if it comes in pieces. */
+    /** Reads a part to its end and prints it while it arrives. */
     async read(response: HttpResponse): Promise<AnswerPart> {
       const hasEarlier = unprinted.length > 0
       const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
@@ -126,7 +128,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
           if (failure) raw.add(chunk)
           else decoder.push(chunk)
         } catch (error) {
-          // With --raw, bytes that are not understood are printed too: the service sent them.
+          // `--raw` prints unreadable bytes too, because the service sent them.
           if (!isRaw || !decoder.isVerbatim()) throw error
           failure = error
         }
@@ -157,7 +159,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       }
     },
 
-    /** Ends the text. Throws a `CliError` if the answer is less than what is demanded. */
+    /** Ends the text. Throws a `CliError` if the answer lacks required content. */
     async finish(response: ReadableResponse, summary: AnswerSummary): Promise<PrintedAnswer | Mismatch> {
       const answer = { summary, otherContent, ...text.read(), isAssumed }
       try {
@@ -189,7 +191,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       return answer
     },
 
-    /** Saves the received part. Returns the failure with its place. */
+    /** Saves the received part. Returns the failure with the path. */
     saveAfter(error: unknown): unknown {
       breakLine()
       return saving.saveAfter(error)
@@ -204,25 +206,27 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
 
 const isUnwritten = (error: unknown): error is CliError => error instanceof CliError && error.kind === 'file'
 
-/** Keeps an answer that was not understood, or has no text: it was paid for. An error of the service's is not an answer. */
+/**
+ * Saves an unreadable answer, or one without text, because it was paid for. An error response is not saved.
+ */
 function saveUnread(context: Context, error: unknown, bytes: Uint8Array): unknown {
   if (!(error instanceof CliError) || error.kind !== 'response') return error
   const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
   const { isCutOff, body } = error.details
-  // An error in a stream says whether it broke off an answer.
+  // In a stream, `isCutOff` shows whether the error interrupted an answer.
   if (isCutOff !== undefined || isErrorEnvelope(body) || start === '' || start[0] === '<') return error
   return rescue(context, error, bytes, /^[[{]/.test(start) ? 'json' : 'txt')
 }
 
 /**
- * So many characters of a text are put together outside of V8's heap: a string for each word of a long answer makes the
- * heap's young part grow, by 20 MiB for 500,000 of them. In a form that keeps half a character.
+ * Number of characters after which text moves to a buffer outside of V8's heap. 500,000 small strings make
+ * the young generation 20 MiB larger. UTF-16 preserves half a surrogate pair.
  */
 const maxBlockLength = 16384
 
-/** An answer's text, as far as it came. */
+/** Collects the text of an answer. */
 class AnswerText {
-  /** All of it came. */
+  /** The whole text was received. */
   isWhole = false
   readonly #longest: number
   #blocks: Buffer[] = []
@@ -231,7 +235,6 @@ class AnswerText {
   #isBlank = true
   #isDamaged = false
 
-  /** Nothing is kept of one that is longer than so many characters. */
   constructor(longest: number) {
     this.#longest = longest
   }
@@ -254,5 +257,5 @@ class AnswerText {
   }
 }
 
-/** So many characters of a text are kept for the case that stdout takes no more of it. */
+/** Number of characters kept for the case that stdout accepts no more. */
 const maxUnprintedLength = 2 ** 22

@@ -25,7 +25,7 @@ export interface ChatOptions extends BodyFlags, SchemaOptions {
   markdown?: boolean
 }
 
-/** Asks a model and prints its answer. */
+/** Sends a prompt and prints the answer. */
 export async function runChat(context: Context, options: ChatOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { values } = settings
@@ -35,7 +35,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   if (options.markdown && fileName !== undefined)
     throw usageError('--markdown is for what is printed: it does not go with -o FILE')
   const isMarkdown = markdown && !schema && !context.flags.raw && fileName === undefined
-  // Before the prompt, which would use up a stdin that `--system @-` asks for.
+  // Reads `--system @-` before the prompt, which would also read stdin.
   const flags = await readBodyFlags(context.input, options, schema)
   const { given, turn } = await readPrompt(context, words, options)
   const file = await openOutput(context, fileName)
@@ -60,7 +60,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     schema,
     showsUsage: options.usage,
   }
-  // The thread and the report get an answer that was paid for, even if nobody reads stdout any more.
+  // The thread and the report receive a paid answer also if the reader of stdout has closed the pipe.
   const isRead = conversation !== undefined || context.flags.report !== undefined
   const output = isRead ? ignoreClosedReader(context.output) : context.output
   const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdown()])
@@ -103,11 +103,11 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   printEnd(context, answer, options.usage)
 }
 
-/** With those of the answers before it that did not fit. */
+/** Adds the attempts of earlier answers that did not match the schema. */
 const withAttempts = (error: unknown, { summary: { attempts } }: Context): unknown =>
   error instanceof CliError && error.details.attempts !== undefined ? error.with({ attempts }) : error
 
-/** Of a request that left: what has become of the conversation. */
+/** Adds the state of the conversation to the failure of a sent request. */
 function withUnchangedNote(error: unknown, conversation: Conversation | undefined): unknown {
   if (!(error instanceof CliError) || !conversation) return error
   const { sent = 'no' } = error.details
@@ -115,10 +115,10 @@ function withUnchangedNote(error: unknown, conversation: Conversation | undefine
   return new CliError(error.kind, `${error.message}; ${conversation.unchangedNote}`, error.details)
 }
 
-/** While the service thinks. */
+/** Loads this module while the service works on the answer. */
 const loadAnswer = () => import('./answer.ts')
 
-/** Reads the schema that answers must fit; what checks it is loaded only if one is given. */
+/** Reads the schema of answers. Loads the checker only if a schema is given. */
 export async function readSchema(
   context: Context,
   settings: ResolvedSettings,
@@ -140,7 +140,6 @@ async function openThread(
   return openConversation(context, name)
 }
 
-/** Builds the request. */
 export async function buildChatRequest(
   body: Omit<BodyParts, 'isStream'>,
   { model, stream: isStream }: Pick<ChatOptions, 'model' | 'stream'>,

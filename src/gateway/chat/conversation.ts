@@ -9,13 +9,13 @@ import { writeFileAtomically } from '../../io/temporary-file.ts'
 import { decodeUtf8 } from '../../io/utf8.ts'
 import { createAppending } from '../../wire/json/edit.ts'
 
-/** A conversation in a file, which has the form of a request's body. */
+/** A conversation in a file, in the form of a request's body. */
 export interface Conversation {
-  /** The file's text; `undefined` if it does not exist or is empty. */
+  /** Text of the file; `undefined` if it is missing or empty. */
   stored: { text: string; name: string } | undefined
-  /** Adds a question and its answer to the file's conversation, and the instruction, and changes nothing else in it. */
+  /** Adds a question, its answer and the instruction to the file, and changes nothing else. */
   addTurn(turn: Turn): Promise<void>
-  /** The message about a turn that broke off. */
+  /** Message after a failed turn. */
   readonly unchangedNote: string
 }
 
@@ -23,13 +23,13 @@ interface Turn {
   question: Part[]
   answer: string
   role: string
-  /** The instruction, if it is given; it replaces the one that the conversation has. */
+  /** Instruction that replaces the one of the conversation. */
   system: string | undefined
 }
 
 /**
- * Opens a conversation for this run alone: another run waits until this one has added its answer. Throws a `CliError` of
- * kind `file` if the file cannot be read or written.
+ * Opens and locks a conversation: another run waits until this run has added its answer. Throws a `CliError`
+ * of kind `file` if the file cannot be read or written.
  */
 export async function openConversation(context: Context, name: string): Promise<Conversation> {
   const { input, note, cleanups, timers, flags, limit } = context
@@ -60,11 +60,11 @@ export async function openConversation(context: Context, name: string): Promise<
     stored: given,
     unchangedNote: `${oneLine(name)} ${given ? 'is as it was' : 'was not made'}`,
     async addTurn({ question, answer, role, system }) {
-      // The answer came whole: a signal must not say that it was cut off.
+      // The answer is complete, so a signal must not report it as cut off.
       context.calls.sayInstead(() => 'the answer is not in the thread')
       try {
         if (answer.trim() === '') return note(`${name}: the answer has no text, so nothing was added`)
-        // A run that slept for long may have lost its lock to another; its answer is added anyway.
+        // A suspended process may have lost its lock. The answer is added anyway.
         if (!lock?.isHeld()) lock = await takeLock()
         const turn = createAppending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
         const before = (await read()) ?? { text: '{"contents":[]}', name }
@@ -84,7 +84,7 @@ export async function openConversation(context: Context, name: string): Promise<
   }
 }
 
-/** Whether it has an instruction that is not this one. */
+/** Returns true if the text has an instruction other than `system`. */
 function hasOtherInstruction(text: string, system: string | undefined): boolean {
   const { systemInstruction: earlier } = JSON.parse(text) as { systemInstruction?: unknown }
   return (
@@ -94,7 +94,7 @@ function hasOtherInstruction(text: string, system: string | undefined): boolean 
   )
 }
 
-/** The file to lock and to replace. Throws if it cannot be written. */
+/** Returns the file to lock and replace. Throws if it is not writable. */
 function findThreadFile({ host }: Context, name: string): string {
   const { path, isDirect } = findTarget(host, name)
   if (isDirect) throw new CliError('file', `${name}: it is not a regular file`)

@@ -24,7 +24,7 @@ import {
 import { type AnswerPart, LongAnswer } from '../long-answer.ts'
 import { type ChatOptions, chooseModel, readSchema } from './chat.ts'
 
-/** Makes what asks a model for each line of a batch. Throws a usage error. */
+/** Prepares to send a chat request for each line of a batch. Throws a usage error. */
 export async function readChatLines(
   context: Context,
   settings: ResolvedSettings,
@@ -81,11 +81,11 @@ export async function readChatLines(
   }
 }
 
-/** Answers that a line has received: a retry of the line continues after them. */
+/** Answers that a line has received; a retry of the line continues after them. */
 interface LineState {
   /** Answers that did not match the schema. */
   mismatches: Mismatch[]
-  /** The answer that is not whole yet. */
+  /** Parts of an incomplete answer. */
   parts: ReceivedParts | undefined
 }
 
@@ -101,12 +101,12 @@ interface AnswerChecks extends Pick<LineEvents, 'onAssumed'> {
   isLast: boolean
 }
 
-/** Parts of one answer, which become the result of a line. */
+/** Collects the parts of one answer for the result of a line. */
 class ReceivedParts {
   readonly answer: LongAnswer
-  /** Text of all parts that are whole. */
+  /** Text of all complete parts. */
   text = ''
-  /** With `--raw`. */
+  /** Bodies of the parts with `--raw`. */
   readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
   readonly #otherContent = new Set<OtherContent>()
   #isAssumed = false
@@ -116,7 +116,7 @@ class ReceivedParts {
     this.answer = new LongAnswer(body)
   }
 
-  /** Throws a `CliError`, with the received text, if the part is not whole. */
+  /** Throws a `CliError` with the received text if the part is incomplete. */
   async read(response: HttpResponse, { isRaw, onSummary, timers }: PartReading): Promise<AnswerPart> {
     const contentType = response.headers['content-type'] ?? ''
     const pieces: string[] = []
@@ -141,7 +141,7 @@ class ReceivedParts {
       this.#isAssumed ||= isAssumed
     } catch (error) {
       if (usageOf(summary)) onSummary(summary)
-      // An error of the service's is a body of its own.
+      // An error response is already in the details as `body`.
       const hasBody = error instanceof CliError && error.details.body !== undefined
       const text = this.text + pieces.join('')
       throw withAnswer(asFailure(error), text || (hasBody ? '' : this.#readUnread()))
@@ -156,7 +156,7 @@ class ReceivedParts {
     }
   }
 
-  /** Throws a `CliError`, with the text, if the answer is less than what is demanded. */
+  /** Throws a `CliError` with the text if the answer lacks required content. */
   async finish({ demand, schema, isLast, onAssumed }: AnswerChecks) {
     const { text } = this
     const { summary } = this.answer
@@ -167,7 +167,7 @@ class ReceivedParts {
       isBlank: text.trim() === '',
     }
     const lack = lackOf(end, demand)
-    // What has no text may hold something else that was paid for.
+    // An answer without text may have other content that was paid for.
     if (lack !== undefined)
       throw notUnderstoodError(lack).with({ answer: end.isBlank ? this.#readUnread() : text })
     if (this.#isAssumed) onAssumed()
@@ -181,16 +181,16 @@ class ReceivedParts {
     return { ...known, content: this.#readResponse() ?? checked ?? { text } }
   }
 
-  /** Several responses are a list. */
+  /** Returns one response, or a list of several. */
   #readResponse(): { response: string } | undefined {
     const [first, ...more] = this.#bodies.map(readJson)
     if (first === undefined) return undefined
     return { response: more.length === 0 ? first : `[${[first, ...more].join(',')}]` }
   }
 
-  /** Adds the text of the whole parts to a failure that has none. */
+  /** Adds the text of complete parts to a failure without text. */
   addTo(error: unknown): unknown {
-    // Without an answer a bug has nothing to save.
+    // Without an answer, a bug leaves nothing to save.
     if (this.text === '') return error
     const failure = asFailure(error)
     return failure.details.answer === undefined ? withAnswer(failure, this.text) : failure
@@ -200,10 +200,10 @@ class ReceivedParts {
 const withAnswer = (error: unknown, answer: string): unknown =>
   error instanceof CliError && answer !== '' ? error.with({ answer }) : error
 
-/** A longer body would not fit into a result, whose line is one text. Bytes. */
+/** Maximum size of a saved body. A longer one exceeds the maximum string length of a result line. */
 const maxSavedBytes = 64 * 1024 * 1024
 
-/** Throws a `CliError`, with the answer, if it cannot stand in a line of JSON. */
+/** Returns the body on one line. Throws a `CliError` with the answer if it is not JSON. */
 function readJson({ bytes, contentType }: { bytes: Uint8Array; contentType: string }): string {
   const text = decodeBodyText(bytes, contentType)
   try {

@@ -14,25 +14,25 @@ import type { AnswerPart } from '../long-answer.ts'
 export interface ImageAnswer extends Omit<Findings, 'images'> {
   /** The service did not end the stream. */
   isAssumed: boolean
-  /** What else is wrong with the answer. */
+  /** Failure of an answer that has images. */
   failure?: CliError
 }
 
-/** How an answer is read. */
+/** Options for reading an answer. */
 export interface ImageReading {
-  /** Called with what a part took, also if it is not one, as far as that is known. */
+  /** Receives the token counts of a part, also of a failed one if they are known. */
   onSummary(summary: AnswerSummary): void
-  /** Saves images of a part, after `earlier` images of the parts before. Throws a `CliError`. */
+  /** Saves the images of a part; `earlier` is the number of images before it. Throws a `CliError`. */
   save(images: readonly FoundImage[], earlier: number): Promise<void>
-  /** The connection can carry the next request. */
+  /** Reads to the end of the body, because the connection is used for the next request. */
   keepsConnection?: boolean
 }
 
 /**
- * Prepares to read an answer, which may have several parts. The images of each part are saved before the next one is
- * requested. An answer without an image was paid for, so it is kept in a file. Of a part that breaks off the images count
- * that came whole. With `--raw` the bytes are printed as they come. Then only an error, or a body that is not JSON, is a
- * failure; anything else is a warning.
+ * Prepares to read an answer of one or more parts. It saves the images of each part before the next request.
+ * An answer without an image was paid for, so its body is saved in a file. If a part is cut off, its complete
+ * images are saved. With `--raw` it prints the bytes as they arrive; only an error or a body that is not JSON
+ * is a failure.
  */
 export function openImageAnswer(context: Context, reading: ImageReading) {
   const finder = new ImageFinder()
@@ -57,7 +57,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
   return {
     findings,
 
-    /** Throws a `CliError` if a part that continues the answer is not whole. */
+    /** Throws a `CliError` if a part after the first is incomplete. */
     async read(response: HttpResponse): Promise<AnswerPart> {
       const isContinuation = last !== undefined
       const part = await readPart(context, response, finder, reading)
@@ -65,19 +65,19 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
       isAssumed ||= part.isAssumed
       const { summary, hasContent } = part
       const failure = part.failure ?? finder.unreadable ?? finder.error ?? (isContinuation && finder.failure)
-      // What is wrong with the first part, `finish` finds.
+      // `finish` reports the failure of the first part.
       if (failure && !isContinuation) return { summary: { ...summary, stopReason: undefined }, hasContent }
       if (!hasContinuation(summary) && !failure) return { summary, hasContent }
       if (!failure || usageOf(summary)) reading.onSummary(summary)
       if (failure) finder.finish()
-      // Before the images are saved: decoding them overwrites the body.
+      // Decoding the images overwrites the body, so the body is saved first.
       const kept = failure && !isErrorAnswer(failure) ? rescueBody(failure) : failure
       await saveFound()
       if (kept) throw kept
       return { summary, hasContent }
     },
 
-    /** Saves the images. Throws a `CliError` if the answer has none, with the reason and the text that it has instead. */
+    /** Saves the images. Throws a `CliError` with the stop reason and the text if the answer has no image. */
     async finish(): Promise<ImageAnswer> {
       const { summary, failure: broken } = last as ReadPart
       finder.finish()
@@ -87,7 +87,8 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
           ? checkRawAnswer(context, finder, summary)
           : checkAnswer(finder, summary, reading)
         const failure = broken ?? problem
-        // A value that is not JSON may have had an image. Keep the body now: decoding the images overwrites its memory.
+        // An unparsable value may contain an image. Decoding other images overwrites the body, so it is saved
+        // first.
         const isUnread = failure !== undefined && finder.unreadable !== undefined
         const whole = isUnread ? rescueBody(failure) : failure
         const { links, texts, reasons } = findings
@@ -97,10 +98,10 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
       }
     },
 
-    /** Images that are found, and not saved yet. */
+    /** Saves images that were found but not saved yet. */
     saveFound,
 
-    /** Saves what the parts before a failure have. */
+    /** Saves the images of the parts before a failure. */
     async saveRest(): Promise<void> {
       finder.finish()
       await saveFound()
@@ -108,13 +109,13 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
   }
 }
 
-/** The answer is an error of the service's, and has nothing else to keep. */
+/** Returns true if the whole answer is an error response. */
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
-/** With images an answer may have any shape, but an error in a stream counts. */
+/** Returns a failure that counts also if the answer has images. */
 const findFailureWithImages = ({ unreadable, error, broken }: ImageFinder) => unreadable ?? error ?? broken
 
-/** What is wrong with an answer that has images or links. Throws the `CliError` of one that has none. */
+/** Returns the failure of an answer with images or links. Throws the failure of an answer without them. */
 function checkAnswer(
   finder: ImageFinder,
   summary: AnswerSummary,
@@ -140,14 +141,14 @@ function checkRawAnswer(context: Context, finder: ImageFinder, summary: AnswerSu
   return other
 }
 
-/** One part, also if it breaks off. */
+/** A part that was read, also if it was cut off. */
 interface ReadPart extends AnswerPart {
   bytes: Uint8Array
   failure: CliError | undefined
   isAssumed: boolean
 }
 
-/** Reads one part, and with `--raw` prints it meanwhile; of one of many nothing is printed. */
+/** Reads one part. With `--raw` it prints the part, except in a batch. */
 export async function readPart(
   { flags, output, timers }: Context,
   response: HttpResponse,
@@ -156,7 +157,7 @@ export async function readPart(
 ): Promise<ReadPart> {
   const { images, links } = finder.findings
   const before = images.length + links.length
-  // Its texts are among the findings.
+  // The finder collects the texts.
   const sink = { text() {}, images: finder }
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
   const printer = flags.raw && !keepsConnection ? createRawPrinter(output) : undefined

@@ -7,23 +7,23 @@ import { createFileAtomically } from '../../io/temporary-file.ts'
 import type { Timers } from '../../timers.ts'
 import { hasOtherExtension } from './format.ts'
 
-/** Where images are saved. */
+/** Place to save images. */
 export interface Destination {
-  /** How many images it has room for. */
+  /** Maximum number of images. */
   readonly capacity: number
-  /** Saves one image; returns its path as it is printed, if it has one. Throws a `CliError` of kind `file`. */
+  /** Saves one image. Returns its path for printing, if it has one. Throws a `CliError` of kind `file`. */
   save(bytes: Uint8Array, extension: string): Promise<string | undefined>
 }
 
 export interface DestinationOptions {
-  /** `-o`: a file, a folder with a slash at its end, or `-`. */
+  /** Value of `-o`: a file, a folder with a slash at its end, or `-`. */
   output: string | undefined
-  /** The name of files that `-o` does not name; without extension. */
+  /** File name without extension, used if `-o` names no file. */
   name: string
   replaces: boolean
 }
 
-/** Chooses the destination. Throws a `CliError` if it is already known that nothing can be saved there. */
+/** Chooses the destination. Throws a `CliError` if nothing can be saved there. */
 export async function chooseDestination(
   context: Context,
   { output, name, replaces }: DestinationOptions,
@@ -50,7 +50,7 @@ function toStdout({ output }: Context): Destination {
   }
 }
 
-/** Files named from the prompt, each with the next free number. */
+/** Returns a destination for files named by the prompt, with the next free number. */
 async function toFolder(
   { host, cleanups, timers }: Context,
   folder: string,
@@ -76,7 +76,7 @@ async function toFolder(
   }
 }
 
-/** The file that `-o` names; further images are numbered. */
+/** Returns a destination for the file of `-o`; further images get a number. */
 function toFile({ host, note, cleanups }: Context, name: string, replaces: boolean): Destination {
   const findPlace = (file: string) => {
     const { path, isDirect } = findTarget(host, file, replaces)
@@ -102,14 +102,16 @@ function toFile({ host, note, cleanups }: Context, name: string, replaces: boole
 
 const numbered = (name: string, count: number) => (count === 1 ? name : `${name}-${count}`)
 
-/** Throws if a folder cannot be written to. If it may be made, the nearest existing one above it counts. */
+/**
+ * Throws if the folder is not writable. If it may be created, the nearest existing parent must be writable.
+ */
 async function requireFolder(path: string, mayBeMade: boolean): Promise<void> {
   try {
     if (!(await fs.stat(path)).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
     await fs.access(path, constants.W_OK | constants.X_OK)
   } catch (error) {
     const above = dirname(path)
-    // A drive that is not there has nothing above it.
+    // A missing drive has no parent.
     const isLast = !mayBeMade || above === path
     if (isLast || !hasCode(error, 'ENOENT')) throw error
     await requireFolder(above, true)
@@ -118,7 +120,7 @@ async function requireFolder(path: string, mayBeMade: boolean): Promise<void> {
 
 const maxRetries = 100
 
-/** Many requests of a batch may hold all descriptors for a moment. */
+/** Retries if the process has no free file descriptor, because requests of a batch may hold all of them. */
 async function retryWhileOutOfDescriptors<T>(timers: Timers, work: () => Promise<T>): Promise<T> {
   for (let retries = 0; ; retries++) {
     try {

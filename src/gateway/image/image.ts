@@ -28,7 +28,7 @@ export interface ImageOptions extends BodyFlags {
   usage?: boolean
 }
 
-/** Asks for images, saves them and prints their paths. */
+/** Requests images, saves them and prints their paths. */
 export async function runImage(context: Context, given: ImageOptions, words: string[]): Promise<void> {
   const options = given.output === '/dev/stdout' ? { ...given, output: '-' } : given
   const settings = await readSettings(context)
@@ -47,7 +47,7 @@ export async function runImage(context: Context, given: ImageOptions, words: str
     await show(bytes, extension)
   }
   let summary: AnswerSummary = {}
-  /** As far as it is known of a part that fails. */
+  /** Token counts of a failed part. */
   let known: AnswerSummary = {}
   const reading = openImageAnswer(context, {
     onSummary(told) {
@@ -61,7 +61,7 @@ export async function runImage(context: Context, given: ImageOptions, words: str
   const answer = new LongAnswer(body)
 
   async function read(response: HttpResponse): Promise<AnswerPart> {
-    // With --raw the output itself shows that the answer comes.
+    // With `--raw` the output itself shows the progress.
     const stop = context.flags.raw ? undefined : showSpinner(context, 'waiting for the image')
     known = {}
     try {
@@ -112,7 +112,7 @@ export function chooseModel({ model }: Pick<ImageOptions, 'model'>, settings: Re
   throw usageError(`no image model: give -m NAME, or set one with ${way}`)
 }
 
-/** The request's body, and a file name made from what it asks for. Throws a usage error. */
+/** Builds the request's body and a file name from the prompt. Throws a usage error. */
 async function readBody(
   context: Context,
   words: string[],
@@ -124,7 +124,7 @@ async function readBody(
   return { body, name: createFileName(text || (await readPromptOfBody(body))) }
 }
 
-/** Where the images go; `undefined` if none is to be saved. */
+/** Returns the destination of images, or `undefined` if none is saved. */
 async function openDestination(
   context: Context,
   { output, force: replaces = false }: ImageOptions,
@@ -140,30 +140,33 @@ interface Saving {
   output: string | undefined
 }
 
-/** Saves the images of an answer. Its links are printed, and never fetched. */
+/** Saves the images of an answer. Prints links and never requests them. */
 async function saveAnswer(context: Context, { links, reading, output }: Saving): Promise<void> {
   context.calls.sayInstead(() => 'the answer had come; an image whose path was not printed is lost')
   for (const uri of links) context.note(`an image is only linked to, and is not fetched: ${uri}`)
   if (reading.findings.images.length === 0 && output === '-') {
-    // A message may cut a link, or redact what looks like a secret in it.
+    // Messages shorten long links and redact text that looks like a secret, so the links are saved in a file.
     const text = Buffer.from(links.map((uri) => `${uri}\n`).join(''))
     throw rescue(context, notUnderstoodError('the answer has only links to images'), text, 'txt')
   }
   await reading.saveFound()
-  // After the images: a stdout that cannot be written must not cost one.
+  // The links follow the images: a stdout that cannot be written must not lose an image.
   if (output !== '-') for (const uri of links) await printLine(context, uri)
   await context.output.flush()
 }
 
-/** The words beside the images. A mark first: a line never begins with a service's text. */
+/**
+ * Prints the texts next to the images with a mark first, because a line must not start with text of the
+ * service.
+ */
 function printTexts({ printLine, style }: Context, texts: string[]): void {
   for (const line of texts.flatMap((text) => text.trim().split('\n')))
     printLine(style.dim(`| ${escapeControls(line)}`))
 }
 
 /**
- * Makes a function that shows a saved image: on a terminal that supports it, or with `--preview` on any terminal.
- * Never in a pipe.
+ * Returns a function that shows a saved image on a terminal that supports images, or with `--preview` on any
+ * terminal.
  */
 function createPreview(
   { host, output, note }: Context,

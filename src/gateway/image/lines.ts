@@ -25,7 +25,7 @@ import { chooseModel, type ImageOptions } from './image.ts'
 import { createFileName, readPromptOfBody } from './name.ts'
 import { saveImages } from './saving.ts'
 
-/** Makes what asks for images for each line of a batch. Throws a usage error. */
+/** Prepares to send an image request for each line of a batch. Throws a usage error. */
 export async function readImageLines(
   context: Context,
   settings: ResolvedSettings,
@@ -48,7 +48,7 @@ export async function readImageLines(
         async send(line: LineContext, requireNext: RequireNext) {
           const name = `${String(line.index).padStart(6, '0')}-${createFileName(prompt)}`
           const events = caller.createEvents(line)
-          // Before anything is sent for it: an answer is paid for, and has to have a place.
+          // The destination is checked before sending, because the answer is paid for.
           const choose = () =>
             chooseDestination(quiet, { output: folder, name, replaces: options.force ?? false })
           reader ??= context.flags.raw
@@ -72,7 +72,7 @@ export async function readImageLines(
   }
 }
 
-/** Whether an image has its file. An earlier run may have worked in another folder, and named it from there. */
+/** Returns true if the image has its file. An earlier run may have worked in another folder. */
 const isImageThere = ({ host }: Context, file: string, folder = ''): boolean =>
   [file, folder + basename(file)].some((name) => isFilled(absolutePath(host, name)))
 
@@ -85,23 +85,23 @@ function isFilled(path: string): boolean {
   }
 }
 
-/** Many images go into a folder. */
+/** Returns the folder of `-o`. Throws a usage error if it is a file. */
 function readFolder({ output }: ImageOptions, platform: NodeJS.Platform): string | undefined {
   if (output === undefined || isFolderName(output, platform)) return output
   throw usageError('--batch saves many images: -o must be a folder, with a / at its end')
 }
 
-/** The result of a line, without what the call knows. */
+/** Result of a line. */
 interface ImageLineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
   content: { files: string[]; links: string[] | undefined; text: string | undefined } | { response: string }
 }
 
 interface LineReader extends PartReader<ImageLineAnswer> {
-  /** Adds what was received of an answer to the failure of one of its parts. */
+  /** Adds the received content to the failure of a part. */
   addReceived(failure: CliError): CliError
 }
 
-/** Reads an answer, and saves the images of each part. */
+/** Reads an answer and saves the images of each part. */
 function openReader(
   context: Context,
   answer: LongAnswer,
@@ -142,13 +142,13 @@ function openReader(
   }
 }
 
-/** What there is of an answer that is not whole. */
+/** Adds the saved files and links of an incomplete answer to its failure. */
 const withSavedFiles = (failure: CliError, places: string[]): CliError =>
   places.length === 0
     ? failure
     : new CliError(failure.kind, `${failure.message}; there is ${places.join(', ')}`, failure.details)
 
-/** With `--raw` nothing is saved. Several responses are a list. */
+/** Reads an answer for `--raw`, without saving images. Several responses become a list. */
 function openRawReader(
   context: Context,
   answer: LongAnswer,
@@ -160,7 +160,7 @@ function openRawReader(
       const { answer: own = bodies.join('\n') } = failure.details
       return answer.isBegun ? failure.with({ answer: own }) : failure
     },
-    /** Throws a `CliError`, with what came of an answer that is not whole. */
+    /** Throws a `CliError` with the received bodies if the answer is incomplete. */
     async read(response) {
       const part = await readPart(context, response, new ImageFinder(), { keepsConnection: true })
       const { summary, bytes, failure, isAssumed } = part

@@ -1,14 +1,14 @@
 const longest = 60
 
-/** How much of a prompt is read. Characters. */
+/** Number of characters of a prompt that are used. */
 const maxPromptLength = 1000
 
 /** Names that Windows reserves for devices, with any extension. */
 const reserved = /^(con|prn|aux|nul|(com|lpt)[\d¹²³])$/
 
 /**
- * Makes a file's name from a prompt, without extension: letters and digits of any script, and hyphens, at most 60
- * characters; `image` if none is left.
+ * Creates a file name from a prompt, without extension: at most 60 letters, digits and hyphens of any script,
+ * or `image`.
  */
 export function createFileName(prompt: string): string {
   const words = prompt
@@ -20,7 +20,7 @@ export function createFileName(prompt: string): string {
   return reserved.test(name) ? `image-${name}` : name || 'image'
 }
 
-/** The words of a body's last turn. */
+/** Returns the text of a body's last turn. */
 export async function readPromptOfBody(body: Uint8Array): Promise<string> {
   const { GenerateRequest } = await import('../../wire/gateway/generate-request.ts')
   const parsed = GenerateRequest.safeParse(JSON.parse(new TextDecoder().decode(body)))

@@ -12,13 +12,13 @@ export interface SaveOptions {
   destination: Destination
   /** Number of the answer's images that were saved before. */
   earlier?: number
-  /** Called with each image that was saved as a file. */
+  /** Receives each image that was saved as a file. */
   onSaved(path: string, image: { bytes: Uint8Array; extension: string }): Promise<void>
 }
 
 /**
- * Saves images one by one. A failure does not stop the others; an image that cannot be saved
- * at its destination is kept in the temporary folder. Throws a `CliError` at the end that names every failure.
+ * Saves images one by one. If one fails, it is saved in the temporary folder and the others follow. Throws a
+ * `CliError` with every failure at the end.
  */
 export async function saveImages(
   context: Context,
@@ -79,20 +79,19 @@ async function saveImage(
   await onSaved(path, { bytes, extension })
 }
 
-/** Prints the path of an image. */
 export const printPath = (context: Context, path: string): Promise<void> =>
   printLine(context, path).catch((error: unknown) => {
     if (!(error instanceof CliError)) throw error
     throw new CliError('file', `${path} is saved, but its path was not printed: ${error.message}`)
   })
 
-/** Prints a path or a link, which has no line breaks, as one line; on a terminal control characters are made visible. */
+/** Prints a path or link on one line, with control characters escaped on a terminal. */
 export async function printLine({ output }: Context, text: string): Promise<void> {
   await output.write(`${output.isTerminal ? escapeControls(text) : text}\n`)
   await output.flush()
 }
 
-/** Throws a `CliError` that says where the text is kept that is not base64. */
+/** Decodes the image. Throws a `CliError` with the path of the saved text if it is not base64. */
 async function decode(context: Context, { base64 }: FoundImage): Promise<Uint8Array> {
   const bytes = decodeBase64(base64)
   if (bytes) return bytes

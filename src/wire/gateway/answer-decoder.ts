@@ -8,14 +8,14 @@ import { AnswerReader, type Progress, unwrapEvent } from './answer-reader.ts'
 import type { ImageFinder } from './found-images.ts'
 
 /**
- * Turns an answer's bytes into its text. The body's first characters decide its form, not what was asked for; the content
- * type decides only between events and text. Only a single native value without an end is whole or not by what was asked
- * for, unless its content type says that it is a document: a gateway may answer without a stream.
+ * Decodes the bytes of an answer into text. The body's first characters decide its form, because a gateway
+ * may ignore the request for a stream. The content type only distinguishes events from plain text. A single
+ * native value without an end is incomplete only if a stream was requested and its content type is not JSON.
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
   const startText = createBodyTextDecoder(contentType)
-  /** The first characters, until they are enough to know the body's form. */
+  /** The first characters, collected until they show the body's form. */
   let start = ''
   let unread: CollectedBody | undefined = collectBody()
   let decoder: BodyDecoder | undefined
@@ -23,7 +23,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
   function open(): BodyDecoder {
     const bytes = unread?.bytes() ?? new Uint8Array()
     const whole = isStreamed ? undefined : unread
-    // --raw has printed it.
+    // `--raw` has already printed these bytes.
     if (isStreamed && sink.raw) unread = undefined
     const text = createBodyTextDecoder(contentType)
     decoder = chooseDecoder(start, { reader, contentType, text, sink, whole })
@@ -40,20 +40,19 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
 
   return {
     summary: reader.summary,
-    /** What the answer has beside text. */
     otherContent: reader.otherContent,
-    /** The body, as far as it came, until some text comes of it: it may be all that there is of an answer. */
+    /** Returns the received body if no text was decoded from it. It may be the only copy of a paid answer. */
     unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
-    /** In the middle of a value it is never `settled`. */
+    /** Returns the progress, which is never `settled` inside a value. */
     progress(): Progress {
       const progress = reader.progress()
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
     },
-    /** How many values have brought text, or an image. */
+    /** Number of values with text or an image. */
     contentCount: () => reader.contentCount,
-    /** `--raw` prints the body as it is, including what follows the answer's end. */
+    /** Returns true if `--raw` prints the body unchanged, including bytes after the answer's end. */
     isVerbatim: () => decoder?.isVerbatim ?? false,
-    /** Throws a `CliError` if the bytes are not understood. */
+    /** Throws a `CliError` if the bytes cannot be decoded. */
     push(bytes: Uint8Array): void {
       if (!isUnread()) unread = undefined
       const size = unread?.add(bytes) ?? 0
@@ -64,7 +63,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
         if (start.length > maxFieldNameLength || !/^[a-z]*$/.test(start) || size > maxBlankBytes) open()
       } else take(decoder, bytes)
     },
-    /** Throws a `CliError` if the answer is not whole. */
+    /** Throws a `CliError` if the answer is incomplete. */
     end(): void {
       const chosen = decoder ?? open()
       chosen.end()
@@ -76,10 +75,10 @@ export type AnswerDecoder = ReturnType<typeof createAnswerDecoder>
 
 const isJsonDocument = /^application\/json\b/i
 
-/** How much may come before the first character of an answer. Bytes. */
+/** Maximum number of blank bytes before an answer. */
 const maxBlankBytes = 64 * 1024
 
-/** Of the names of fields that an event stream may begin with. */
+/** Length of the longest field name that may start an event stream. */
 const maxFieldNameLength = 5
 
 function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
@@ -94,37 +93,36 @@ function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
     : createUnknownDecoder(reading)
 }
 
-/** Where a decoder sends what it has read, before anything that follows can fail. */
+/** Receives decoded content before a later failure can occur. */
 export interface AnswerSink {
   text(text: string): void
-  /** What `--raw` prints: each event's data as a line, or the bytes of a body of another form. */
+  /** Receives the output of `--raw`: each event's data as a line, or the bytes of another body. */
   raw?: ((raw: Uint8Array | string) => void) | undefined
-  /** Gets each value. With images an answer may have any shape, so it gets also what cannot be read. */
+  /** Receives each value, also unreadable ones, because an answer with images may have any shape. */
   images?: ImageFinder
 }
 
-/** What a body is decoded with. */
+/** Everything that a decoder needs to read a body. */
 interface BodyReading {
   reader: AnswerReader
   contentType: string
   text: BodyTextDecoder
   sink: AnswerSink
-  /** All bytes that were pushed: of a body that was not asked for as a stream. */
+  /** All received bytes; `undefined` if a stream was requested. */
   whole: CollectedBody | undefined
 }
 
-/** Decodes a body of one form. */
 interface BodyDecoder {
-  /** `raw` gets the body's bytes as they are. */
+  /** `raw` gets the body's bytes unchanged. */
   isVerbatim: boolean
-  /** The body needs no mark of its end, and nothing in it is incomplete. */
+  /** The body needs no end marker, and the last value is complete. */
   mayEndHere(): boolean
   push(bytes: Uint8Array): void
-  /** Throws a `CliError` if the answer is not whole. */
+  /** Throws a `CliError` if the answer is incomplete. */
   end(): void
 }
 
-/** Throws a `CliError` if the charset that a body declares was not used, and the body is not UTF-8. */
+/** Throws a `CliError` if the body is neither UTF-8 nor in a supported charset. */
 function requireText(piece: string, { text }: BodyReading): void {
   const charset = text.ignoredCharset()
   if (charset !== undefined && piece.includes('\ufffd'))
@@ -136,7 +134,7 @@ const hasEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 const incompleteStreamError = () =>
   notUnderstoodError('the stream ended early: the answer is not complete').with({ isCutOff: true })
 
-/** Server-sent events: those of a message stream, or native chunks. */
+/** Decodes server-sent events with message events or native chunks. */
 function createEventsDecoder(reading: BodyReading): BodyDecoder {
   const { reader, sink } = reading
   const decoder = createSseDecoder(reading.text)
@@ -161,15 +159,17 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
   }
 }
 
-/** An event that was cut off does not count, and its stream is not whole; but if it is an error, that is shown. */
+/** Throws the error in an incomplete event if it has one, else the failure of an incomplete stream. */
 function throwForIncompleteEvent(reading: BodyReading, { event, data }: SseEvent): never {
-  // It may have an image, whole or not.
+  // The event may contain an image, also if it is incomplete.
   if (reading.sink.images) addValue(reading, () => parseReceived(data, 'an event of the stream'), event)
   unwrapEvent(readErrorEvent(data), event)
   throw incompleteStreamError()
 }
 
-/** Reads events or chunks until one ends the answer. `what` names one, and `print` gets each as it comes. */
+/**
+ * Reads events or chunks until one ends the answer. `what` names them in messages; `print` receives each one.
+ */
 function readPieces(
   reading: BodyReading,
   pieces: SseEvent[],
@@ -194,7 +194,10 @@ function readPieces(
   }
 }
 
-/** Adds an event or a chunk, or without `event` a whole body. Returns its text; `undefined` if it is not understood. */
+/**
+ * Reads an event or a chunk, or a whole body if `event` is absent. Returns its text, or `undefined` if it is
+ * unreadable.
+ */
 function addValue(
   { reader, sink: { images } }: BodyReading,
   parse: () => unknown,
@@ -213,8 +216,8 @@ function addValue(
 }
 
 /**
- * A JSON array of chunks, one JSON value, or several in a row without any framing (recorded, 3). The bytes of a value that
- * was not asked for as a stream wait for its end, because its text would take up as much memory once more.
+ * Decodes a JSON array of chunks, one JSON value, or several consecutive values (recorded, 3). If no stream
+ * was requested, it stays as bytes until its end: text would need the memory twice.
  */
 function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
   const { reader, contentType, text, sink, whole } = reading
@@ -259,10 +262,10 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
   }
 }
 
-/** How much is read of a body that is not an answer, to find its message. Bytes. */
+/** Maximum number of bytes in which an error message is searched. */
 const maxUnknownBytes = 1024 * 1024
 
-/** A body that is not an answer; it may say why. */
+/** Decodes a body that is not an answer but may have an error message. */
 function createUnknownDecoder(reading: BodyReading): BodyDecoder {
   const body = collectBody(maxUnknownBytes)
   const end = () => addBody(reading, decodeBodyText(body.bytes(), reading.contentType))

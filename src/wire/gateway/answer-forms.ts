@@ -9,41 +9,41 @@ import {
 } from '../token-count.ts'
 import * as z from '../zod.ts'
 
-/** The tokens of an answer, as far as it tells them. */
+/** Token counts of an answer, if the service sends them. */
 export interface AnswerCounts extends TokenCounts {
-  /** A part of the output's. */
+  /** Included in the output tokens. */
   reasoningTokens?: TokenCount
-  /** If it is absent, it is the sum of the input, the output and both caches. */
+  /** If absent, the sum of input, output and both caches. */
   totalTokens?: TokenCount
 }
 
-/** The facts about an answer besides its text. A stream adds to them as it comes. */
+/** Facts about an answer other than its text. In a stream, later values add to them. */
 export interface AnswerSummary extends AnswerCounts {
-  /** The service's own name for the answer. */
+  /** The service's id of the answer. */
   id?: string
   model?: string
   stopReason?: string
-  /** The service's own explanation of it. */
+  /** The service's explanation of the stop reason. */
   stopMessage?: string
-  /** Continues an answer whose reason is `CONTINUATION`. */
+  /** Continues an answer whose stop reason is `CONTINUATION`. */
   continuationToken?: string
-  /** Time at which the model is switched off. */
+  /** Time at which the service retires the model. */
   retirementTime?: string
 }
 
-/** Returns whether the rest of an answer is left to a further request. */
+/** Returns true if a further request is needed for the rest of the answer. */
 export const hasContinuation = ({ stopReason }: AnswerSummary): boolean => stopReason === 'CONTINUATION'
 
-/** What one JSON value adds to an answer. */
+/** Content that one JSON value adds to an answer. */
 export interface AnswerPiece {
   text: string
-  /** What it says about the answer; `undefined` if it says nothing. */
+  /** Facts in this value; `undefined` fields are unknown. */
   summary: AnswerSummary
-  /** What it has beside text. */
+  /** Kinds of content other than text. */
   otherContent: OtherContent[]
 }
 
-/** What an answer may have beside text, by the name of a part's field, a MIME type, or the type of a block. */
+/** Content other than text, by field name of a part, MIME type, or block type. */
 const otherContentNames = [
   [/image|^inline/i, 'a picture'],
   [/file|\//i, 'a file'],
@@ -57,7 +57,7 @@ export type OtherContent = (typeof otherContentNames)[number][1] | 'something el
 const holdingOf = (name: string): OtherContent =>
   otherContentNames.find(([pattern]) => pattern.test(name))?.[1] ?? 'something else'
 
-/** Reads a value by a schema. Throws a `CliError` that names the place that does not fit. */
+/** Parses a value by a schema. Throws a `CliError` that names the path of a mismatch. */
 function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
@@ -69,33 +69,35 @@ function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> 
   )
 }
 
-/** A field that is only shown: of another type it counts as absent. */
+/**
+ * Returns a schema for an optional field that is only displayed: a value of another type counts as absent.
+ */
 const lenient = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(schema), undefined)
 
 const lenientText = lenient(z.string())
 const optionalText = z.nullish(z.string())
 
-/** Makes a plain string a block with that text. */
+/** Converts a string to a text block. */
 const toBlock = (value: unknown): unknown => (typeof value === 'string' ? { text: value } : value)
 
-/** The same for a list; one block alone need not be in a list. */
+/** Converts a list, or a single block, to a list of blocks. */
 function toBlocks(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(toBlock)
   const block = toBlock(value)
   return typeof block === 'object' && block !== null ? [block] : block
 }
 
-/** A schema for what `normalize` makes of a value. */
+/** Returns a schema that normalizes a value before parsing it. */
 const normalized = <T extends z.ZodMiniType>(normalize: (value: unknown) => unknown, schema: T) =>
   z.pipe(z.transform(normalize), schema)
 
-/** A message and an event of a message's stream; only what is printed is read. */
+/** Schemas of a message and of a stream's message events, limited to the fields that parley prints. */
 const messages = z.lazily(() => {
   const block = z.looseObject({ type: lenientText, text: optionalText })
   const content = normalized(toBlocks, z.array(block))
-  /** The chat endpoint's success body (gateway, 2.3). */
+  /** Response body of the chat endpoint (gateway, 2.3). */
   const whole = z.looseObject({ id: lenientText, content, model: lenientText, stop_reason: lenientText })
-  /** Public clients, 7. */
+  /** Message events (public clients, 7). */
   const event = z.looseObject({
     message: z.nullish(z.extend(whole, { content: z.nullish(content) })),
     content_block: z.nullish(normalized(toBlock, block)),
@@ -110,7 +112,7 @@ export const isMessage = (value: unknown): boolean =>
   Object.hasOwn(value, 'content') &&
   (typeof value.type !== 'string' || value.type === 'message')
 
-/** Reads a whole message (gateway, 2.3). Throws a `CliError` if it has another shape. */
+/** Parses a whole message (gateway, 2.3). Throws a `CliError` if it has another shape. */
 export function readMessage(value: unknown): AnswerPiece {
   const message = readAs(messages().whole, value)
   return pieceOf(message.content, message)
@@ -119,7 +121,7 @@ export function readMessage(value: unknown): AnswerPiece {
 export const isMessageEvent = (value: unknown): value is { type: string } =>
   isObject(value) && typeof value.type === 'string' && /^(message|content_block)_|^ping$/.test(value.type)
 
-/** Reads one event of a message stream (public clients, 7). Throws a `CliError` if it has another shape. */
+/** Parses one event of a message stream (public clients, 7). Throws a `CliError` if it has another shape. */
 export function readMessageEvent(value: unknown): AnswerPiece {
   const { message, content_block: block, delta, usage } = readAs(messages().event, value)
   const blocks = [...(message?.content ?? []), ...(block ? [block] : []), ...(delta ? [delta] : [])]
@@ -128,7 +130,7 @@ export function readMessageEvent(value: unknown): AnswerPiece {
   return pieceOf(blocks, { ...message, stop_reason: stopReason, usage: used })
 }
 
-/** What a message says of itself. */
+/** Fields of a message that are facts about the answer. */
 interface MessageFacts {
   id?: string
   model?: string
@@ -145,20 +147,20 @@ function pieceOf(blocks: Block[], { id, model, stop_reason, usage }: MessageFact
   }
 }
 
-/** Whether a block is a part of the answer's text. */
+/** Returns true if a block is part of the answer's text. */
 const isText = ({ type = '', text }: Block): boolean =>
   typeof text === 'string' && !/think|reason|tool|function|signature|citation|json/i.test(type)
 
-/** The text of the most frequent event. It is read without a schema, which would be slow. */
+/** Reads the text of the most frequent event without a schema, because parsing by schema is slow. */
 export function readTextDelta(value: unknown): string | undefined {
   const { type, delta } = (value ?? {}) as { type?: unknown; delta?: { type?: unknown; text?: unknown } }
   if (type !== 'content_block_delta' || delta?.type !== 'text_delta') return undefined
   return typeof delta.text === 'string' ? delta.text : undefined
 }
 
-/** The family's native answer: a whole body (gateway, 2.2) or one chunk of a stream. */
+/** Schema of the family's native answer: a whole body (gateway, 2.2) or one chunk of a stream. */
 const NativeAnswer = z.lazily(() => {
-  /** Or its number in the family's binary form. */
+  /** A name, or its number in the family's binary form. */
   const name = lenient(z.union([z.string(), z.number()]))
   const part = z.looseObject({ text: optionalText, thought: lenient(z.boolean()) })
   const content = z.looseObject({ parts: z.nullish(normalized(toBlocks, z.array(part))) })
@@ -181,11 +183,14 @@ type NativeCandidate = NonNullable<z.infer<ReturnType<typeof NativeAnswer>>['can
 
 const toContent = (value: unknown): unknown => (typeof value === 'string' ? { parts: value } : value)
 
-/** What one native chunk, or a whole native body, adds to an answer. */
+/** Content of one native chunk or body. */
 export interface NativePiece extends AnswerPiece {
-  /** Whether the candidate that is printed, and any of the others, continues after this chunk; absent if it has none. */
+  /**
+   * Whether the printed candidate, and any of the others, continues after this chunk; absent if the chunk has
+   * none.
+   */
   isOpen: { first?: boolean; others?: boolean }
-  /** Of all that came so far: none of an earlier chunk's counts stays. */
+  /** Counts up to this chunk; they replace all counts of earlier chunks. */
   counts: AnswerCounts | undefined
 }
 
@@ -194,13 +199,13 @@ export const isNative = (value: unknown): boolean =>
 
 const nativeNames = ['candidates', 'promptFeedback', 'usageMetadata']
 
-/** Reads a native answer. Throws a `CliError` if it has another shape. */
+/** Parses a native answer. Throws a `CliError` if it has another shape. */
 export function readNative(value: unknown): NativePiece {
   const { promptFeedback, usageMetadata, ...answer } = readAs(NativeAnswer(), value)
   const all = answer.candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
   const isUnread = first ? !hasKnownShape(first) : all.some((candidate) => textOf(candidate) !== '')
-  // The numbers for a blocked prompt are different ones.
+  // Block reasons have numbers of their own in the binary form, so these are not translated.
   const blockReason = readReason(String(promptFeedback?.blockReason || ''))
   const others = all.filter((candidate) => candidate !== first)
   const continues = (candidate?: NativeCandidate) => !(readReason(candidate?.finishReason) ?? blockReason)
@@ -245,19 +250,19 @@ const textOf = (candidate: NativeCandidate): string =>
 const hasKnownShape = ({ content }: NativeCandidate): boolean =>
   Object.keys(content ?? {}).every((name) => name === 'role' || name === 'parts')
 
-/** The reasons, by their numbers from 1 in the family's binary form. */
+/** Finish reasons by their number, from 1, in the family's binary form. */
 const numbered =
   'STOP MAX_TOKENS SAFETY RECITATION OTHER BLOCKLIST PROHIBITED_CONTENT SPII MALFORMED_FUNCTION_CALL'.split(
     ' ',
   )
 
-/** A reason's name, if a reason is given. */
+/** Returns the reason's name, if there is a reason. */
 function readReason(reason: string | number = ''): string | undefined {
   const name = typeof reason === 'number' ? (numbered[reason - 1] ?? String(reason || '')) : reason
   return /^$|_UNSPECIFIED$/.test(name) ? undefined : name
 }
 
-/** The rest of a total, if both are known. */
+/** Subtracts a part from a total if both are known. */
 function subtractTokens(total: TokenCount | undefined, part: TokenCount | undefined): TokenCount | undefined {
   if (total === undefined || part === undefined) return undefined
   if (total === null || part === null) return null
@@ -265,7 +270,7 @@ function subtractTokens(total: TokenCount | undefined, part: TokenCount | undefi
 }
 
 function countsOf(usage: Record<string, unknown>): AnswerCounts {
-  // Results of the service's own tools are input, too, and are not part of the prompt's count.
+  // Results of the service's own tools are input that the prompt's count does not include.
   const inputTokens = sumTokens(
     readTokenCount(usage.promptTokenCount),
     readTokenCount(usage.toolUsePromptTokenCount),
@@ -274,14 +279,14 @@ function countsOf(usage: Record<string, unknown>): AnswerCounts {
   const total = readTokenCount(usage.totalTokenCount)
   const told = sumTokens(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
   const outputTokens = told === undefined ? subtractTokens(total, inputTokens) : told
-  // The cached tokens are a part of the prompt's.
+  // The prompt's count includes the cached tokens.
   const sum = sumTokens(inputTokens, outputTokens)
   return {
     inputTokens,
     outputTokens,
     cacheReadInputTokens: readTokenCount(usage.cachedContentTokenCount),
     reasoningTokens,
-    // Some services tell 0 beside parts that are more.
+    // Some services send a total of 0 with larger parts.
     totalTokens: total || (sum === undefined ? total : sum),
   }
 }

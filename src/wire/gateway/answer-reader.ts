@@ -15,41 +15,43 @@ import {
 } from './answer-forms.ts'
 
 /**
- * How far an answer has come:
- * - `open`: more has to come
- * - `finished`: it is whole if the body ends here
- * - `settled`: it is whole also if the body stays open and silent
- * - `ended`: the service said that nothing follows
+ * Progress of an answer:
+ * - `open`: more must follow
+ * - `finished`: complete if the body ends here
+ * - `settled`: complete also if the body stays open and silent
+ * - `ended`: the service announced that nothing follows
  */
 export type Progress = 'open' | 'finished' | 'settled' | 'ended'
 
-/** Reads an answer's JSON values, one by one, into text. */
+/** Reads the JSON values of an answer one by one. */
 export class AnswerReader {
   readonly summary: AnswerSummary = {}
-  /** What the answer has beside text. */
+  /** Kinds of content other than text. */
   readonly otherContent = new Set<OtherContent>()
-  /** How many values brought text, or an image. */
+  /** Number of values with text or an image. */
   contentCount = 0
-  /** Some of the text is not blank. */
+  /** The text has a character other than a blank. */
   hasText = false
   readonly #isStreamed: boolean
   #hasEnded = false
-  /** A value of a known form came. */
+  /** A value had a known form. */
   #isKnown = false
-  /** The last whole message, or the last native chunks with the printed candidate and with others, said why they stopped. */
+  /**
+   * The last message, or the last native chunk of the printed candidate and of the others, has a stop reason.
+   */
   #isFinished = false
   readonly #isOpen: NativePiece['isOpen'] = {}
-  /** How many native chunks had such a reason. */
+  /** Number of native chunks with a stop reason. */
   #finishes = 0
 
-  /** If it was asked for as a stream, a native body alone may be its first chunk, after which it was cut. */
+  /** If a stream was requested, a single native body may be the first chunk of a stream that was cut. */
   constructor(isStreamed = false) {
     this.#isStreamed = isStreamed
   }
 
   progress(): Progress {
     if (this.#hasEnded) return 'ended'
-    // Values of other forms, which may have images, have no end of their own.
+    // Values of other forms may have images and have no end marker.
     const isForeign = !this.#isKnown && this.otherContent.has('something else')
     if (!this.#isFinished) return isForeign ? 'finished' : 'open'
     const isSettled =
@@ -57,14 +59,14 @@ export class AnswerReader {
     return isSettled ? 'settled' : 'finished'
   }
 
-  /** Reads a whole body, in the documented shape or in the family's native one; returns its text. */
+  /** Reads a whole body, in the documented or in the native shape. Returns its text. */
   addBody(value: unknown): string {
     const answer = unwrap(value, readFailureInBody)
     this.#hasEnded = !this.#isStreamed || !isNative(answer)
     return isNative(answer) ? this.#addNative(answer) : this.#addPiece(readMessage(answer))
   }
 
-  /** Reads one event of a message stream or one native chunk; returns the text that it adds. */
+  /** Reads one message event or one native chunk. Returns the text that it adds. */
   addEvent(whole: unknown, event = ''): string {
     const delta = readTextDelta(whole)
     if (delta !== undefined) return this.#addText(delta)
@@ -84,7 +86,7 @@ export class AnswerReader {
     return ''
   }
 
-  /** Called for the stream's own terminator. */
+  /** Handles the end marker of a stream. */
   end(): void {
     this.#hasEnded = true
   }
@@ -115,19 +117,19 @@ export class AnswerReader {
   }
 }
 
-/** If a value has no type of its own, the event's name is its type. */
+/** Uses the event's name as type of a value that has no type. */
 const withType = (value: unknown, event: string): unknown =>
   isObject(value) && typeof value.type !== 'string' && isMessageEvent({ type: event })
     ? { ...value, type: event }
     : value
 
-/** An event or a chunk of a stream, out of its envelope. Throws a `CliError` if it is an error. */
+/** Returns the value inside an event's envelope. Throws a `CliError` if the event is an error. */
 export function unwrapEvent(value: unknown, event: string): unknown {
   if (event.toLowerCase() === 'error') throw failureInStream(value)
   return unwrap(value, failureInStream)
 }
 
-/** Takes an answer out of the envelope that some gateways put it in. Throws if it is an error. */
+/** Returns the answer inside the envelope that some gateways add. Throws if the value is an error. */
 function unwrap(value: unknown, failure: (error: unknown) => Error): unknown {
   if (isErrorEnvelope(value)) throw failure(value)
   if (!isObject(value) || isAnswer(value)) return value
@@ -144,7 +146,7 @@ const isAnswer = (value: unknown): boolean =>
 
 function failureInStream(value: unknown) {
   const { message } = readProblem(value)
-  // One that passes, such as an overload, broke off what would have been an answer.
+  // A transient error, such as an overload, cut off an answer that was being generated.
   const isCutOff = ['service', 'rate-limited'].includes(readFailureInBody(value).kind)
   return notUnderstoodError('the stream ended with an error', message).with({
     body: value,

@@ -1,10 +1,10 @@
-/** How much is decoded at once, in characters: a multiple of four, and small, so that a copy costs little. */
+/** Number of characters decoded at once: a multiple of four, and small enough for a cheap copy. */
 const chunkLength = 32 * 1024
 
 /**
- * Decodes base64 strictly: the standard or the URL-safe alphabet, with or without padding and line breaks. To avoid a
- * second copy of a large image it decodes in place: `text`, in ASCII, is overwritten, and the result is a view of its
- * memory. Returns `undefined` if the text is not base64; only its line breaks have moved then.
+ * Decodes strict base64: standard or URL-safe alphabet, with or without padding and line breaks. To save a
+ * second copy of a large image it decodes in place: it overwrites `text`, and returns a view of the same
+ * memory. Returns `undefined` if the text is not base64; then only its line breaks have moved.
  */
 export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   const bytes = Buffer.from(text.buffer, text.byteOffset, text.length)
@@ -19,7 +19,7 @@ export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   return bytes.subarray(0, written)
 }
 
-/** Moves line breaks to the end; returns the length of what is before them. */
+/** Moves line breaks to the end. Returns the length of the text before them. */
 function moveLineBreaksToEnd(bytes: Buffer): number {
   if (!bytes.includes('\n') && !bytes.includes('\r')) return bytes.length
   let length = 0
@@ -28,7 +28,7 @@ function moveLineBreaksToEnd(bytes: Buffer): number {
   return length
 }
 
-/** The length without padding, or `undefined` if base64 cannot have that length. */
+/** Returns the length without padding, or `undefined` if base64 cannot have this length. */
 function getUnpaddedLength(bytes: Buffer): number | undefined {
   const padding = /={0,2}$/.exec(bytes.toString('latin1', Math.max(0, bytes.length - 2)))?.[0].length ?? 0
   const length = bytes.length - padding
@@ -36,7 +36,7 @@ function getUnpaddedLength(bytes: Buffer): number | undefined {
   return length > 0 && length % 4 !== 1 && isWhole ? length : undefined
 }
 
-/** Whether all characters are of one of the two alphabets. Node would skip others. */
+/** Returns true if all characters belong to one alphabet. Node would skip other characters. */
 function hasOneAlphabet(bytes: Buffer): boolean {
   const alphabet = bytes.includes('-') || bytes.includes('_') ? /^[\w-]*$/ : /^[A-Za-z\d+/]*$/
   for (let start = 0; start < bytes.length; start += chunkLength)

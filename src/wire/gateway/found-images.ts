@@ -3,20 +3,19 @@ import { isObject } from '../json/parse.ts'
 import { isErrorEnvelope } from '../problem/problem.ts'
 import { LongStrings } from './long-strings.ts'
 
-/** An image in an answer. */
 export interface FoundImage {
   mimeType: string | undefined
-  /** ASCII. */
+  /** ASCII text. */
   base64: Uint8Array
 }
 
-/** An answer's images, in order, and its text without them. */
+/** Images of an answer in order, and its text without them. */
 export interface Findings {
   images: FoundImage[]
-  /** To images that the answer does not have itself. Their control characters are encoded. */
+  /** Links to images outside of the answer, with control characters encoded. */
   links: string[]
   texts: string[]
-  /** The service's explanations of why the answer ended. */
+  /** The service's explanations of the stop reason. */
   reasons: string[]
 }
 
@@ -24,25 +23,24 @@ type JsonFields = Record<string, unknown>
 type ReadBytes = (text: string) => Uint8Array
 
 /**
- * Finds the images in the JSON values of an answer. A known field is enough, whatever is around it, so that no image is lost
- * that was paid for. An image in a thought counts, a thought's text does not.
+ * Finds images in the JSON values of an answer. A known field is enough, in any shape, because the image was
+ * paid for. An image in a thought counts; a thought's text does not.
  */
 export class ImageFinder {
   readonly findings: Findings = { images: [], links: [], texts: [], reasons: [] }
-  /** The first part that is not JSON, or cannot be read for another reason. */
+  /** Failure of the first part that cannot be parsed. */
   unreadable: CliError | undefined
-  /** The answer broke off. */
+  /** Failure of an answer that was cut off. */
   broken: CliError | undefined
-  /** A value has another shape than documented, or is an error. */
+  /** Failure of a value that is an error, or has an undocumented shape. */
   failure: CliError | undefined
-  /** The service's own error in a stream. */
+  /** Error event of a stream. */
   error: CliError | undefined
-  /** What takes the long strings out of a body. */
   readonly strings = new LongStrings()
-  /** The pieces in which a stream sends a text: a data URI may be cut anywhere. */
+  /** Pieces of a streamed text, joined before the search because a data URI may be cut anywhere. */
   #pieces: string[] = []
   #isThought = false
-  /** The next piece continues the last one: another text of the same value is a separate part. */
+  /** The next piece belongs to the same text; a second text of one value is a separate part. */
   #goesOn = false
 
   get hasImages(): boolean {
@@ -54,7 +52,7 @@ export class ImageFinder {
     this.#findIn('', value)
   }
 
-  /** Finds them in every object of a value, in order; `name` is that of the field that has it or its list. */
+  /** Searches every object of a value in order; `name` is the field that holds it or its list. */
   #findIn(name: string, value: unknown): void {
     if (Array.isArray(value)) for (const each of value) this.#findIn(name, each)
     if (!isObject(value)) return
@@ -69,10 +67,13 @@ export class ImageFinder {
     for (const [key, each] of Object.entries(value)) this.#findIn(key, each)
   }
 
-  /** Takes the failure of a value, which is `undefined` if there is none. Only in a stream it has an event. */
+  /**
+   * Records the failure of a value; `value` is `undefined` if parsing failed. Only stream values have an
+   * event.
+   */
   recordFailure(error: unknown, value: unknown, event?: string): void {
     const failure = asFailure(error)
-    // A failure to understand a value is hidden if the value has an image, a bug is not.
+    // An image in the value hides a shape mismatch, but never a bug.
     if (value !== undefined && failure.kind !== 'unexpected') this.failure ??= failure
     else if (failure.details.isCutOff) this.broken ??= failure
     else this.unreadable ??= failure
@@ -80,7 +81,7 @@ export class ImageFinder {
       this.error ??= failure
   }
 
-  /** Reads a piece of the answer. A failure does not stop the reading. */
+  /** Runs `read` and records its failure, so that reading can continue. */
   tryRead(read: () => void): void {
     try {
       read()
@@ -96,7 +97,7 @@ export class ImageFinder {
     this.#goesOn = false
   }
 
-  /** Ends the text. Called when nothing more comes of it. */
+  /** Ends the current text. */
   finish(): void {
     const { images, text } = extractDataUris(this.#pieces.join(''))
     for (const image of images) this.findings.images.push(image)
@@ -105,7 +106,7 @@ export class ImageFinder {
   }
 }
 
-/** Where a field `text` is a part of the answer, and not of a citation or the like. */
+/** Fields in which `text` is part of the answer; elsewhere it may be a citation. */
 const textFields = ['parts', 'content', 'delta', 'content_block']
 
 const findTexts = (name: string, { text, content }: JsonFields): string[] =>
@@ -113,7 +114,7 @@ const findTexts = (name: string, { text, content }: JsonFields): string[] =>
 
 const filterTexts = (...all: unknown[]): string[] => all.filter((each) => typeof each === 'string')
 
-/** The images and links that one object is itself (recorded, 2); those inside it are found when it is their turn. */
+/** Returns the images and links of this object (recorded, 2), without nested objects. */
 function findImages(name: string, fields: JsonFields, bytesOf: ReadBytes): (FoundImage | string)[] {
   const [mimeType] = filterTexts(fields.mimeType, fields.mime_type, fields.media_type)
   const data = [fields.bytesBase64Encoded, fields.b64_json, fields.imageBytes]
@@ -135,28 +136,31 @@ const fromLink = (uri: Uint8Array): FoundImage | string =>
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** What a data URI has before its data. All lengths are limited: a hostile text begins many, and ends none. */
+/**
+ * Returns a pattern for a data URI up to its data. All lengths are bounded, because a hostile text may start
+ * many URIs and end none.
+ */
 const uriHeadPattern = (kind: string) => `data:(${kind}/[\\w.+-]{1,100})(?:;[^;,\\s]{0,100}){0,8};base64,`
 
 const wholeUri = new RegExp(`^${uriHeadPattern('[\\w.+-]{1,100}')}`, 'i')
 
-/** Shorter data is not an image but words about one. */
+/** Returns a pattern for base64 data; shorter data is text about an image. */
 const uriDataPattern = (letters: string) => `(?=[${letters}]{32})([${letters}]*)`
 
-/** Line breaks can be part of a URI only in brackets or quotes; a bare URI ends at the first. */
+/** Matches line breaks only in a URI in brackets or quotes; a bare URI ends at the first one. */
 const imageUri = new RegExp(
   `(?<=[("'<])${uriHeadPattern('image')}${uriDataPattern('\\w+/=\\r\\n-')}|${uriHeadPattern('image')}${uriDataPattern('\\w+/=-')}`,
   'gi',
 )
 
-/** A whole value that is a data URI in base64, as a view of its bytes; `undefined` for anything else. */
+/** Returns a view of the image if the whole value is a base64 data URI, else `undefined`. */
 function parseDataUri(value: Uint8Array): FoundImage | undefined {
   const start = Buffer.from(value.buffer, value.byteOffset, Math.min(value.length, 1100)).toString('latin1')
   const [head, mimeType] = wholeUri.exec(start) ?? []
   return head === undefined ? undefined : { mimeType, base64: value.subarray(head.length) }
 }
 
-/** Takes images that are `data:` URIs out of a text. */
+/** Removes images that are `data:` URIs from a text. */
 export function extractDataUris(text: string): { text: string; images: FoundImage[] } {
   const images: FoundImage[] = []
   const rest = text.replace(imageUri, (_, closedType, closedData, bareType, bareData) => {

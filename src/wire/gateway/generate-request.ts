@@ -1,6 +1,6 @@
 import * as z from '../zod.ts'
 
-/** A JSON number, also one that is too large for JavaScript. No page shows a range. */
+/** Schema of a JSON number of any size. The documentation has no range. */
 const numeric = (message: string, isAllowed: (value: number) => boolean) =>
   z.custom<number>((value) => typeof value === 'number' && isAllowed(value), message)
 
@@ -8,13 +8,16 @@ const Part = z.looseObject({ text: z.optional(z.string()) })
 
 const Content = z.looseObject({ role: z.optional(z.string()), parts: z.optional(z.array(Part)) })
 
-/** The generation request (gateway, 2.1). No field is documented as required; fields not shown pass through. */
+/**
+ * Schema of the generation request (gateway, 2.1). The documentation marks no field as required; unknown
+ * fields pass.
+ */
 export const GenerateRequest = z.looseObject({
   contents: z.optional(z.array(Content)),
   generationConfig: z.optional(
     z.looseObject({
       temperature: z.optional(numeric('must be a number', () => true)),
-      // A number beyond the largest of JavaScript's is read as `Infinity`.
+      // JavaScript reads a number that is too large as `Infinity`.
       maxOutputTokens: z.optional(
         numeric('must be a whole number', (value) => Number.isInteger(value) || Math.abs(value) === Infinity),
       ),

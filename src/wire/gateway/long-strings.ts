@@ -1,15 +1,15 @@
 import { findClosingQuote } from '../json/scanner.ts'
 
-/** A string of this length or more is cut out. Bytes. */
+/** Minimum length of a string that is replaced. */
 const minLongBytes = 64 * 1024
 
-/** The long strings of a JSON text, which stay as bytes: a large image would be copied several times. */
+/** Keeps the long strings of a JSON text as bytes, because parsing would copy a large image several times. */
 export class LongStrings {
-  /** Random, so that no service can send it. */
+  /** Random, because a service must not be able to send it. */
   readonly #mark = crypto.randomUUID()
   readonly #strings: Buffer[] = []
 
-  /** The text with marks in place of its long strings. One with an escape stays. */
+  /** Returns the text with a placeholder for each long string without escapes. */
   replaceLongStrings(body: Uint8Array): Uint8Array {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
     const kept: Buffer[] = []
@@ -28,7 +28,7 @@ export class LongStrings {
     return Buffer.concat([...kept, bytes.subarray(done)])
   }
 
-  /** The bytes of a string that was parsed, in UTF-8, whether a mark takes its place or not. */
+  /** Returns the UTF-8 bytes of a parsed string, or of the string that its placeholder replaced. */
   readonly readBytes = (text: string): Uint8Array =>
     (text.startsWith(this.#mark) ? this.#strings[Number(text.slice(this.#mark.length))] : undefined) ??
     Buffer.from(text)
