@@ -3,7 +3,7 @@ import { CliError } from './errors.ts'
 import { openAnswerPrinting } from './gateway/chat/answer.ts'
 import { buildChatRequest } from './gateway/chat/chat.ts'
 import { type Caller, createCaller } from './http/call.ts'
-import { agentHeaders } from './http/request.ts'
+import { createAgentHeaders } from './http/request.ts'
 import { oneLine } from './io/escape.ts'
 import type { Output } from './io/output.ts'
 import { InputEnded, type Prompter, withPrompter } from './io/question.ts'
@@ -32,7 +32,7 @@ export interface CheckOptions {
 }
 
 /** Maximum silence of a service, in seconds. */
-const patience = 30
+const maxSilenceSeconds = 30
 
 /**
  * Tries both services of the profile and prints one line for each. Returns whether the gateway streamed.
@@ -56,7 +56,7 @@ export async function checkProfile(
   context.limit.deadline = computeDeadline(context, settings)
   // `--timeout` applies to the check. The setting is meant for long answers.
   const isOwn = origins.timeout?.source === 'flag'
-  const timeout = isOwn ? values.timeout : Math.min(values.timeout || Infinity, patience)
+  const timeout = isOwn ? values.timeout : Math.min(values.timeout || Infinity, maxSilenceSeconds)
   const caller = createCaller(context, { ...settings, values: { ...values, timeout } })
   const wrap = await createLineWrapper(context.host.stdout)
   let first: CliError | undefined
@@ -79,7 +79,7 @@ export async function checkProfile(
     // Reports a missing or misused token before anything is sent to the model.
     await caller.prepare(endpoint, parts)
     if (!mayCost)
-      return `not tried: it costs up to ${mostTokens} tokens: 'parley config check${formatProfileFlag(settings)} --ask' tries it`
+      return `not tried: it costs up to ${maxTokens} tokens: 'parley config check${formatProfileFlag(settings)} --ask' tries it`
     await tryChat(context, settings, caller, false)
     const type = await tryChat(context, settings, caller, true)
     streams = /^text\/event-stream\b/i.test(type)
@@ -99,13 +99,13 @@ export async function checkProfile(
 }
 
 /** Maximum length of each answer, in tokens. */
-const longestAnswer = 16
+const maxAnswerTokens = 16
 
-const mostTokens = 2 * longestAnswer
+const maxTokens = 2 * maxAnswerTokens
 
 /** Builds a chat request that costs little. */
 function buildTrial({ values }: ResolvedSettings, stream: boolean) {
-  const body = { turn: [{ text: 'Say hello.' }], maxOutputTokens: `${longestAnswer}`, assignments: [] }
+  const body = { turn: [{ text: 'Say hello.' }], maxOutputTokens: `${maxAnswerTokens}`, assignments: [] }
   return buildChatRequest(body, { stream }, values)
 }
 
@@ -149,7 +149,7 @@ async function tryList(
   const parts = session
     ? // The service checks the betas, as without a session.
       sessionParts(context, settings, { session, validate: false })
-    : { params: {}, headers: agentHeaders(values, values.betas) }
+    : { params: {}, headers: createAgentHeaders(values, values.betas) }
   await caller.call(endpoint, { ...parts, query: 'limit=1' }, async ({ body, headers }) =>
     readPage(decodeBodyText(await readBody(body), headers['content-type']), 'the list'),
   )
@@ -189,7 +189,7 @@ async function mayAsk(
   questioner: Prompter | undefined,
 ): Promise<boolean> {
   if (settings.values.baseUrl === undefined || !findSecretOrigin(settings, 'gateway')) return false
-  const question = `Ask the model, too? That is two short questions, up to ${mostTokens} tokens. [y/N]`
+  const question = `Ask the model, too? That is two short questions, up to ${maxTokens} tokens. [y/N]`
   const ask = (asker: Prompter) => agrees(asker, wrap(question))
   if (questioner) return ask(questioner)
   const isAtTerminal = input.stdinKind === 'terminal' && host.stderr.isTerminal && !flags.quiet

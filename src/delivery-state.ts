@@ -16,7 +16,7 @@ export const deliveryStates = ['not-sent', 'refused', 'failed', 'sent', 'answere
 export type DeliveryState = (typeof deliveryStates)[number]
 
 /** Returns the state of a call after one more attempt: the furthest of all its attempts. */
-export const laterState = (before: DeliveryState, attempt: DeliveryState): DeliveryState =>
+export const getLaterState = (before: DeliveryState, attempt: DeliveryState): DeliveryState =>
   deliveryStates.indexOf(attempt) > deliveryStates.indexOf(before) ? attempt : before
 
 /** Returns whether the service has certainly not accepted the request. */
@@ -27,11 +27,11 @@ export const isCertainlyUnaccepted = (fate: DeliveryState | undefined): boolean 
  * After which failures a request may be repeated: `not-taken` only after an answer that proves it was not
  * accepted, `failed` also after a 5xx, `always` also without an answer.
  */
-export type Repeat = 'not-taken' | 'failed' | 'always'
+export type RepeatRule = 'not-taken' | 'failed' | 'always'
 
 /** Properties of an endpoint that decide about a repetition. */
 export interface DeliveryRules {
-  repeat: Repeat
+  repeat: RepeatRule
   /** Only a receipt proves that the request was carried out, because a gateway may answer for the service. */
   isProvedByReceipt?: boolean
   /** Command that shows whether the request was carried out. */
@@ -247,7 +247,7 @@ function track(stakes: DeliveryRules, end: () => void) {
     },
     /** The current attempt got this far. */
     reach(reached: DeliveryState) {
-      if (fate !== 'done') fate = laterState(before, reached)
+      if (fate !== 'done') fate = getLaterState(before, reached)
     },
     /** The call is over. Its result or failure has the details. */
     end,

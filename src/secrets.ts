@@ -7,7 +7,7 @@ export class Secrets {
   #longestSecret = 0
 
   add(secret: string): void {
-    if (secret.length < shortest || this.#secrets.has(secret)) return
+    if (secret.length < minLength || this.#secrets.has(secret)) return
     this.#secrets.set(secret, new Secret(secret))
     this.#longestSecret = Math.max(this.#longestSecret, secret.length)
   }
@@ -75,7 +75,7 @@ export class Secrets {
       if (typeof value === 'string') return redactText(value)
       if (typeof value === 'number') return this.redact(`${value}`) === `${value}` ? value : '[redacted]'
       if (typeof value !== 'object' || value === null) return value
-      if (depth === deepest) return '…'
+      if (depth === maxDepth) return '…'
       if (Array.isArray(value)) {
         const items: unknown[] = []
         for (let at = 0; at < value.length && left >= 0; at++) items.push(redactInner(value[at], depth + 1))
@@ -130,10 +130,10 @@ const longestText = 64 * 1024
 const longestBody = 1024 * 1024
 
 /** Maximum depth of a displayed value. */
-const deepest = 200
+const maxDepth = 200
 
 /** Shorter secrets could be a part of any word. In characters. */
-const shortest = 4
+const minLength = 4
 
 interface SecretPlace {
   start: number
@@ -160,7 +160,7 @@ class Secret {
 
   constructor(word: string) {
     this.#word = word
-    this.#words = new Set([word, readEscapes(word).text].filter(({ length }) => length >= shortest))
+    this.#words = new Set([word, readEscapes(word).text].filter(({ length }) => length >= minLength))
     this.#cores = inBase64(word)
   }
 
@@ -223,7 +223,7 @@ function placesOf(word: string, { text, starts }: Spelling, widened?: RegExp): S
 
 /** Finds a word that was cut before an ellipsis: half a secret is secret, too. */
 function cutPlacesOf(word: string, text: string): SecretPlace[] {
-  const begin = word.slice(0, shortest)
+  const begin = word.slice(0, minLength)
   return [...text.matchAll(/…/g)].flatMap(({ index: end }) => {
     const before = text.slice(Math.max(0, end - word.length), end)
     for (let at = before.indexOf(begin); at >= 0; at = before.indexOf(begin, at + 1))

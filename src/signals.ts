@@ -36,19 +36,19 @@ export function stopListening(): void {
 export function interceptInterrupt(act: () => void): Interrupt {
   const others = process.rawListeners('SIGINT') as NodeJS.SignalsListener[]
   // A pending signal is lost while nobody listens, so there is always a listener.
-  const giveBack = () => {
+  const restoreListeners = () => {
     const isTaken = process.listeners('SIGINT').some((listener) => listener !== takeFirst)
     if (!isTaken) for (const listener of others) process.on('SIGINT', listener)
     process.off('SIGINT', takeFirst)
   }
   const takeFirst = () => {
-    giveBack()
+    restoreListeners()
     act()
   }
   process.on('SIGINT', takeFirst)
   for (const listener of others) process.off('SIGINT', listener)
   return {
-    release: giveBack,
+    release: restoreListeners,
     raise() {
       interrupt()
       // A pending signal does not keep a process running.

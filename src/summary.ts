@@ -1,13 +1,13 @@
 import type { Money } from './wire/sessions/usage.ts'
 import type { TokenCount, TokenCounts } from './wire/token-count.ts'
 
-/** What was used, as far as the service tells. */
+/** Reported usage. */
 export interface UsageFigures {
   tokens?: (TokenCounts & { totalTokens: TokenCount }) | undefined
   cost?: Money | undefined
 }
 
-/** `run` are those that were carried out here; they count as allowed, too. */
+/** `run` counts tool uses that parley executed. They count as allowed, too. */
 interface ToolUseCounts {
   allowed: number
   denied: number
@@ -17,7 +17,7 @@ interface ToolUseCounts {
   open: number
 }
 
-/** Count the failures of a followed turn that may end well all the same, and the open workflow runs. */
+/** Counters of failures in a turn that may still end well, and of open workflow runs. */
 type WarningCounts = {
   [Name in
     | 'deniedButRan'
@@ -27,37 +27,37 @@ type WarningCounts = {
     | 'openWorkflowRuns']?: () => number
 }
 
-/** What only a run of a session can tell. */
+/** Facts of a session's run. */
 interface SessionFigures {
   run?: UsageFigures
-  /** All of the session, the run included. */
+  /** Usage of the whole session, including the run. */
   session?: UsageFigures
-  /** Counts the tool uses of the run by outcome, so far. */
+  /** Counts the tool uses of the run by outcome. */
   toolUses?(): ToolUseCounts
   readonly warnings: WarningCounts
 }
 
-/** The facts of a run, as its rooms add to them: `--report` shows them. */
+/** The facts of a run for `--report`. */
 export class Summary {
   command: string | undefined
-  /** Of all requests. */
+  /** Sum over all requests. */
   attempts = 0
-  /** The model that was asked, then the one that answered; `undefined` too if there were several. */
+  /** The requested model, then the answering one; `undefined` if there were several. */
   model: string | undefined
   stopReason: string | undefined
-  /** The answer's; `undefined` too if there were several. */
+  /** Id of the answer; `undefined` if there were several. */
   id: string | undefined
-  /** The last one's. */
+  /** Id of the last request. */
   requestId: string | undefined
   session: string | undefined
-  /** The command that resumes the work if a signal ends it now, without `parley`. */
+  /** Returns the command that resumes the work if a signal ends it now, without `parley`. */
   resume: (() => string[] | undefined) | undefined
-  /** Sums of the answers that say it; `null` if that of one cannot be read. */
+  /** Sums of the reported usage; `null` if one of the values could not be read. */
   readonly usage: Record<string, number | null> = {}
   readonly figures: SessionFigures = { warnings: {} }
-  /** Files that results were written to; `undefined` if they are too many to be kept. */
+  /** Files with results; `undefined` if they are too many. */
   files: string[] | undefined = []
-  /** Of a batch: the number of lines for each outcome, and of the failed ones for each kind of failure. */
+  /** For a batch: the number of lines per outcome, and of failed lines per kind of failure. */
   counts: (() => { counts: object; failures: object }) | undefined
 }
 
@@ -68,9 +68,9 @@ interface AnswerFacts {
   usage?: object
 }
 
-/** Adds what an answer says of itself. */
+/** Adds the facts of an answer. */
 export function addAnswerFacts(summary: Summary, { id, model, stopReason, usage }: AnswerFacts): void {
-  // Of many answers only the sums are shown.
+  // For several answers only the sums are reported.
   const isOneOfMany = summary.counts !== undefined
   summary.model = isOneOfMany ? undefined : (model ?? summary.model)
   summary.id = isOneOfMany ? undefined : id
@@ -78,7 +78,7 @@ export function addAnswerFacts(summary: Summary, { id, model, stopReason, usage 
   addToSums(summary.usage, usage)
 }
 
-/** Adds numbers to their sums by name. A sum of which a part cannot be read is not known. */
+/** Adds numbers to their sums by name. A sum with an unreadable part is unknown. */
 export function addToSums(sums: Record<string, number | null>, counts: object = {}): void {
   for (const [name, count] of Object.entries<number | null | undefined>({ ...counts })) {
     const { [name]: before = 0 } = sums

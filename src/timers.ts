@@ -1,27 +1,27 @@
-/** The clocks and chance, which a test can replace. */
+/** Clocks and randomness, which tests replace. */
 export interface Timers {
-  /** Milliseconds since some moment. This clock only goes forward: deadlines, pauses and durations are measured by it. */
+  /** Monotonic milliseconds. Deadlines, pauses and durations use this clock. */
   now(): number
-  /** Milliseconds since the epoch, by the clock on the wall, which may be set back. Only what is shown or kept needs it. */
+  /** Wall-clock milliseconds since the epoch, which may be set back. Only for display and storage. */
   wallTime(): number
-  /** Resolves after so many milliseconds, or when the signal is aborted. */
+  /** Resolves after this time, or when the signal is aborted. */
   wait(milliseconds: number, signal?: AbortSignal): Promise<void>
-  /** From 0 up to 1: for waits that are not to end all at once. */
+  /** Returns a number from 0 up to 1, to spread waits. */
   random(): number
 }
 
-/** When a run has to be over. */
+/** The end of a run. */
 export interface Limit {
-  /** By the forward clock; Infinity for none, and before the settings are read. */
+  /** Monotonic time in milliseconds; Infinity for none, and before the settings are read. */
   deadline: number
 }
 
-/** Like `setTimeout`, but a wait of more than 24 days does not become one of a millisecond. */
+/** Like `setTimeout`, but a wait of more than 24 days does not become 1 ms. */
 export function setLongTimeout(callback: () => void, milliseconds: number): NodeJS.Timeout {
   return setTimeout(callback, Math.min(Math.max(milliseconds, 0), 2 ** 31 - 1))
 }
 
-/** Calls `act` after so many milliseconds, unless the returned function is called before. */
+/** Calls `act` after this time, unless the returned function is called before. */
 export function schedule({ wait }: Timers, milliseconds: number, act: () => void): () => void {
   const isOver = new AbortController()
   void wait(milliseconds, isOver.signal).then(() => {
@@ -30,7 +30,7 @@ export function schedule({ wait }: Timers, milliseconds: number, act: () => void
   return () => isOver.abort()
 }
 
-/** Resolves with `work`; throws what `late` makes if `time`, by the forward clock, comes first. */
+/** Resolves with `work`. Throws the error of `late` if the monotonic time `time` comes first. */
 export async function withTimeLimit<T>(
   work: Promise<T>,
   { time, timers }: { time: number; timers: Timers },

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
-import { agentHeaders, type RequestParts } from '../http/request.ts'
+import { createAgentHeaders, type RequestParts } from '../http/request.ts'
 import { type FileOutput, openFileOutput, savingPartOnFailure } from '../io/file-output.ts'
 import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
@@ -75,7 +75,7 @@ async function readRequest(
     parts: {
       params: {},
       query,
-      headers: service === 'agents' ? agentHeaders(values, values.betas) : {},
+      headers: service === 'agents' ? createAgentHeaders(values, values.betas) : {},
       body,
     },
   }

@@ -1,6 +1,6 @@
-import { tokensInWords } from '../content/tokens.ts'
+import { formatTokenCount } from '../content/tokens.ts'
 import { CliError } from '../errors.ts'
-import { backoff, outlookOf, type RetryPolicy } from '../http/retry.ts'
+import { computeBackoffMs, getBatchConsequence, type RetryPolicy } from '../http/retry.ts'
 import type { BatchLine, Tally } from './input.ts'
 
 export interface BatchLimits {
@@ -64,7 +64,10 @@ function chooseLine({ gate, waiting, next }: BatchState): BatchLine | undefined 
 }
 
 export const tokenLimitError = ({ tokens }: BatchState['tally'], { maxTokens }: BatchLimits) =>
-  new CliError('stopped', `the answers took ${tokensInWords(tokens)}, and --max-total-tokens is ${maxTokens}`)
+  new CliError(
+    'stopped',
+    `the answers took ${formatTokenCount(tokens)}, and --max-total-tokens is ${maxTokens}`,
+  )
 
 /**
  * What a failure does to a batch:
@@ -78,7 +81,7 @@ export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line
   const { kind, details } = failure
   // A bug may fail every answer, and each of them is paid for.
   if (kind === 'unexpected') return 'all'
-  const outlook = outlookOf(failure)
+  const outlook = getBatchConsequence(failure)
   if (outlook === 'wait') return 'refused'
   if ((details.sent ?? 'no') === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'not asked'
   if (outlook === 'end') return 'all'
@@ -200,7 +203,7 @@ export function recordRefusal(gate: Gate, ticket: number, refusal: FailedRequest
     const time = failedPauses.time + until - Math.max(pause.until, now)
     return { ...gate, pause: { ...pause, until }, failedPauses: { ...failedPauses, time } }
   }
-  const length = Math.max(asked, backoff({ first: 500, longest: 8000 }, failedPauses.pauses, random))
+  const length = Math.max(asked, computeBackoffMs({ first: 500, longest: 8000 }, failedPauses.pauses, random))
   return {
     ...gate,
     slots: Math.max(1, Math.floor(slots / 2)),
@@ -241,7 +244,7 @@ export function recordOutageFailure(gate: Gate, ticket: number, failed: FailedRe
     ...gate,
     consecutiveFailures: [],
     outage: { number: outage?.number ?? pause.number + 1, trials, isTried: false },
-    ...newPause(gate, now, Math.max(asked, backoff(trialBackoff, trials)), failedPauses.pauses),
+    ...newPause(gate, now, Math.max(asked, computeBackoffMs(trialBackoff, trials)), failedPauses.pauses),
   }
 }
 

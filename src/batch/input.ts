@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { hash as digest } from 'node:crypto'
 import { promises as fs } from 'node:fs'
-import { Spent } from '../content/tokens.ts'
+import { LineUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { asFileError, CliError, maxCountedProblems, usageError, usageErrorOfProblems } from '../errors.ts'
 import { openReadable, readStream } from '../io/input.ts'
@@ -49,7 +49,7 @@ export interface BatchLine {
   hash: string
   call: LineCall
   /** In this run. */
-  spent: Spent
+  spent: LineUsage
   /** Number of `spent.tokens` that the tally has. */
   talliedTokens?: number
   /** How long its last request took. */
@@ -260,7 +260,15 @@ async function createLine(text: TextLine, prepare: PrepareLine, ledger?: Ledger)
     const { id } = form
     const hash = hashRequest(call)
     const entered = ledger?.addLine({ id, hash })
-    const line = { index, id, hash: entered?.hash ?? hash, call, spent: new Spent(), seconds: 0, failures: 0 }
+    const line = {
+      index,
+      id,
+      hash: entered?.hash ?? hash,
+      call,
+      spent: new LineUsage(),
+      seconds: 0,
+      failures: 0,
+    }
     return { line, ...entered }
   } catch (error) {
     return { index, ...describeProblem(error, text.text) }

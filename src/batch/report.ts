@@ -1,4 +1,4 @@
-import { groupDigits as count, tokensInWords } from '../content/tokens.ts'
+import { formatNumber as count, formatTokenCount } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { describeRetry } from '../http/call.ts'
@@ -224,7 +224,7 @@ const inTurn = (...fields: (string | false)[]): string => fields.filter((field) 
 /** Nobody is to take for this run's what an earlier one took. */
 function describeTokens({ tokens, earlierTokens, isPartial }: Tally): string {
   if (tokens === 0) return ''
-  return `${isPartial ? 'at least ' : ''}${tokensInWords(tokens)}${earlierTokens > 0 ? ' in all' : ''}`
+  return `${isPartial ? 'at least ' : ''}${formatTokenCount(tokens)}${earlierTokens > 0 ? ' in all' : ''}`
 }
 
 function formatTime(seconds: number): string {

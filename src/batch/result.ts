@@ -1,4 +1,4 @@
-import type { Spent } from '../content/tokens.ts'
+import type { LineUsage } from '../content/tokens.ts'
 import { toOneLineJson } from '../wire/page.ts'
 import type { BatchLine, LineAnswer } from './input.ts'
 
@@ -24,7 +24,7 @@ export const formatFailure = (subject: ResultLine, error: object): string =>
   `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: usageOf(subject.spent) }).slice(1)}`
 
 /** The sums of all answers, so that a later run knows the cost. */
-const usageOf = ({ usage }: Spent) => (Object.keys(usage).length > 0 ? usage : undefined)
+const usageOf = ({ usage }: LineUsage) => (Object.keys(usage).length > 0 ? usage : undefined)
 
 const formatSubject = ({ index, id, hash }: ResultLine): string =>
   JSON.stringify({ index, id, hash }).slice(0, -1)

@@ -1,6 +1,6 @@
 import { ActiveSet } from '../active-set.ts'
 import { asStoppedFailure, CliError, OutputClosed } from '../errors.ts'
-import { decideRetry, mayRepeat } from '../http/retry.ts'
+import { canRetry, decideRetry } from '../http/retry.ts'
 import { schedule, type Timers } from '../timers.ts'
 import {
   type BatchLimits,
@@ -252,7 +252,7 @@ export class BatchRun implements BatchState {
     this.#tellPause(before, error)
     if (effect === 'refused') return 'wait'
     if (effect === 'all') this.#stop(error)
-    if (this.gate.outage) return mayRepeat(retry, error) ? 'wait' : error
+    if (this.gate.outage) return canRetry(retry, error) ? 'wait' : error
     const wait = decideRetry(retry, error, { attempt: ++line.failures, now, random })
     if (wait instanceof CliError) return wait
     this.#options.report.onRetry(line.index, error, wait)

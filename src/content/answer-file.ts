@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { type FileOutput, openFileOutput, withSavedPart } from '../io/file-output.ts'
-import { keepText, rescue } from './rescue.ts'
+import { saveText, withSavedAnswer } from './saved-answer.ts'
 
 /**
  * Prepares to write an answer's file like `openFileOutput`. If the file fails, the rest of the paid answer is
@@ -25,9 +25,9 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
       }
     },
     savePart(held = '') {
-      if (failure) return keepText(context, Buffer.concat(pieces).toString())
+      if (failure) return saveText(context, Buffer.concat(pieces).toString())
       const part = file.savePart(held)
-      return part?.name === undefined && held !== '' ? keepText(context, held) : part
+      return part?.name === undefined && held !== '' ? saveText(context, held) : part
     },
     async commit() {
       try {
@@ -36,7 +36,7 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
       } catch (error) {
         if (!(error instanceof CliError)) throw error
         failure = error
-        const kept = rescue(context, error, Buffer.concat(pieces.splice(0)), 'txt')
+        const kept = withSavedAnswer(context, error, Buffer.concat(pieces.splice(0)), 'txt')
         // All of it was written next to the file.
         if (kept.details.kept === undefined) throw withSavedPart(kept, file.savePart())
         file.discard()

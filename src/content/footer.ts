@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { oneLine } from '../io/escape.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import type { TokenCount } from '../wire/token-count.ts'
-import { groupDigits, inAndOut, usageOf } from './tokens.ts'
+import { formatNumber, formatTokenUsage, readTokenUsage } from './tokens.ts'
 
 /** The end of an answer. */
 export interface AnswerEnd {
@@ -23,29 +23,34 @@ const normalEnds = ['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'STOP
 export function printEnd(context: Context, end: AnswerEnd, isUsageAsked: boolean | undefined): void {
   const { note, warn } = context
   if (end.isDamaged) note('the answer contains \ufffd: some of its bytes may not have been UTF-8')
-  const cut = cutOf(end)
+  const cut = describeCut(end)
   if (cut !== undefined) warn(cut)
   printUsage(context, end.summary, isUsageAsked)
 }
 
 /** Required quality of an answer: `uncut` means text that was neither cut nor stopped (`--fail-on-cut`). */
-export type Demand = 'anything' | 'text' | 'uncut'
+export type AnswerRequirement = 'anything' | 'text' | 'uncut'
 
 /** Returns the missing part of an answer; `undefined` if it meets the requirement. */
-export function lackOf(end: Omit<AnswerEnd, 'isDamaged'>, demand: Demand): string | undefined {
+export function findMissingPart(
+  end: Omit<AnswerEnd, 'isDamaged'>,
+  demand: AnswerRequirement,
+): string | undefined {
   if (demand === 'anything') return undefined
-  const cut = cutOf(end)
+  const cut = describeCut(end)
   if (!end.isBlank) return demand === 'uncut' ? cut : undefined
   const held = [...(end.otherContent ?? [])].join(' and ')
   return `${cut === undefined ? '' : `${cut}; `}the answer has no text${held && `, only ${held}`}`
 }
 
 /** Returns how an answer was cut or stopped, as far as known; `undefined` if it was not. */
-export function cutOf({ summary, isAssumed }: Pick<AnswerEnd, 'summary' | 'isAssumed'>): string | undefined {
+export function describeCut({
+  summary,
+  isAssumed,
+}: Pick<AnswerEnd, 'summary' | 'isAssumed'>): string | undefined {
   const { stopReason, stopMessage } = summary
   const isStopped = stopReason !== undefined && !normalEnds.includes(stopReason)
-  // Returns a function that warns once about an answer that counts as complete although its stream stayed
-  // open.
+  // The service's own explanation takes precedence.
   const explanation = stopMessage ? `: ${oneLine(stopMessage, 300)}` : explain(stopReason)
   const cuts = [
     ...(isStopped ? [`${describeStop(stopReason)}${explanation}`] : []),
@@ -56,7 +61,10 @@ export function cutOf({ summary, isAssumed }: Pick<AnswerEnd, 'summary' | 'isAss
 
 const assumed = 'the service did not end the stream; it is taken as whole after 15 s of silence'
 
-/** Explanations of finish reasons whose names are unclear. */
+/**
+ * Returns a function that warns once, for the first line of a batch whose answer counts as complete although
+ * its stream stayed open.
+ */
 export function createAssumedWarning({ warn }: Pick<Context, 'warn'>): (line: number) => void {
   let isTold = false
   return (line) => {
@@ -65,7 +73,7 @@ export function createAssumedWarning({ warn }: Pick<Context, 'warn'>): (line: nu
   }
 }
 
-/** Prints the usage of an answer on a terminal, or with `--usage`. */
+/** Explanations of finish reasons whose names are unclear. */
 const explanations = new Map([
   ['MALFORMED_FUNCTION_CALL', 'the model wrote a function call that cannot be read'],
   ['MALFORMED_RESPONSE', 'the model wrote an answer that the service cannot read'],
@@ -88,7 +96,7 @@ const describeStop = (reason: string): string =>
     ? 'the answer was cut at the output limit (--max-output-tokens)'
     : `the answer was stopped: ${oneLine(reason, 100)}`
 
-/** Prints what an answer took: on a terminal, and if `--usage` asks for it. */
+/** Prints the usage of an answer on a terminal, or with `--usage`. */
 export function printUsage(context: Context, summary: AnswerSummary, isAsked: boolean | undefined): void {
   const { host, flags, printFooter, note, timers, start } = context
   if (flags.verbose && summary.id !== undefined) note(`the id of the answer: ${oneLine(summary.id, 200)}`)
@@ -100,11 +108,11 @@ export function printUsage(context: Context, summary: AnswerSummary, isAsked: bo
 function describeUsage(summary: AnswerSummary, seconds: number): string {
   const { model, stopReason, cacheReadInputTokens, cacheCreationInputTokens, reasoningTokens } = summary
   const count = (tokens: TokenCount | undefined, what: string) =>
-    tokens ? `${groupDigits(tokens)} ${what}` : undefined
+    tokens ? `${formatNumber(tokens)} ${what}` : undefined
   const fields = [
     model,
     stopReason,
-    ...inAndOut(usageOf(summary) ?? {}),
+    ...formatTokenUsage(readTokenUsage(summary) ?? {}),
     count(cacheReadInputTokens, 'cached'),
     count(cacheCreationInputTokens, 'written to the cache'),
     count(reasoningTokens, 'for thoughts'),

@@ -9,27 +9,30 @@ export interface TokenUsage extends AnswerCounts {
 }
 
 /** Formats a number of tokens: `1 token`, `12,282 tokens`. */
-export const tokensInWords = (count: number): string =>
-  `${groupDigits(count)} ${count === 1 ? 'token' : 'tokens'}`
+export const formatTokenCount = (count: number): string =>
+  `${formatNumber(count)} ${count === 1 ? 'token' : 'tokens'}`
 
-/** The tokens of an answer in words: `12,282 tokens in`, `408 out`, and `13,000 in all` if the total is more than both. */
-export function inAndOut({ inputTokens, outputTokens, totalTokens }: AnswerCounts): string[] {
+/**
+ * Formats the tokens of an answer: `12,282 tokens in`, `408 out`, and `13,000 in all` if the total is more
+ * than both.
+ */
+export function formatTokenUsage({ inputTokens, outputTokens, totalTokens }: AnswerCounts): string[] {
   const told: string[] = []
   if (inputTokens !== undefined)
-    told.push(`${inputTokens === null ? 'unknown tokens' : tokensInWords(inputTokens)} in`)
+    told.push(`${inputTokens === null ? 'unknown tokens' : formatTokenCount(inputTokens)} in`)
   if (outputTokens !== undefined)
-    told.push(`${outputTokens === null ? 'unknown' : groupDigits(outputTokens)} out`)
+    told.push(`${outputTokens === null ? 'unknown' : formatNumber(outputTokens)} out`)
   if (typeof totalTokens === 'number' && totalTokens !== sumTokens(inputTokens, outputTokens))
-    told.push(`${told.length > 0 ? groupDigits(totalTokens) : tokensInWords(totalTokens)} in all`)
+    told.push(`${told.length > 0 ? formatNumber(totalTokens) : formatTokenCount(totalTokens)} in all`)
   return told
 }
 
 /** Formats a whole number with thousands separators: `12,282`. */
-export const groupDigits = (number: number): string =>
+export const formatNumber = (number: number): string =>
   String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',')
 
 /** `undefined` if the service reports no usage. */
-export function usageOf(summary: AnswerSummary): TokenUsage | undefined {
+export function readTokenUsage(summary: AnswerSummary): TokenUsage | undefined {
   const { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens } = summary
   const counts = { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens }
   const totalTokens = summary.totalTokens ?? sumTokens(...Object.values(counts))
@@ -37,33 +40,33 @@ export function usageOf(summary: AnswerSummary): TokenUsage | undefined {
   return { ...counts, reasoningTokens: summary.reasoningTokens, totalTokens }
 }
 
-/** What a result of a batch took that has the service's own answer (`--raw`). */
-export function tokensOf({ response }: Record<string, unknown>): number | undefined {
+/** Reads the tokens from a batch result with the service's own answer (`--raw`). */
+export function readResultTokens({ response }: Record<string, unknown>): number | undefined {
   const reader = new AnswerReader()
   try {
     reader.addBody(response)
   } catch {
     // The readable part counts.
   }
-  return usageOf(reader.summary)?.totalTokens ?? undefined
+  return readTokenUsage(reader.summary)?.totalTokens ?? undefined
 }
 
-/** What a line of a batch took so far: all of its requests, and all answers to them, those that failed a check too. */
-export class Spent {
+/** Usage of a batch line so far: of all its requests and answers, also those that failed a check. */
+export class LineUsage {
   attempts = 0
   answers = 0
-  /** Those of the answers that do not say what they took. */
+  /** Number of answers without reported usage. */
   unmetered = 0
-  /** All that the others took. */
+  /** Sum of the reported tokens. */
   tokens = 0
-  /** Sums of what the answers say, by the names that results have. */
+  /** Sums of the reported usage, by the names in results. */
   readonly usage: Record<string, TokenCount> = {}
 }
 
-/** Counts an answer as soon as it is known what it took: it is paid for, whatever becomes of it. */
-export function countAnswer(spent: Spent, run: Summary, summary: AnswerSummary): void {
+/** Counts an answer as soon as its usage is known: it was paid for, whatever happens later. */
+export function addAnswerUsage(spent: LineUsage, run: Summary, summary: AnswerSummary): void {
   recordAnswer(run, summary)
-  const usage = usageOf(summary)
+  const usage = readTokenUsage(summary)
   spent.answers++
   const total = usage?.totalTokens ?? undefined
   if (total === undefined) spent.unmetered++
@@ -71,11 +74,11 @@ export function countAnswer(spent: Spent, run: Summary, summary: AnswerSummary):
   addToSums(spent.usage, usage)
 }
 
-/** Adds the facts and the usage of an answer, or of a part of one, to those of the run. */
+/** Adds the facts and usage of an answer or a part to the run. */
 export const recordAnswer = (run: Summary, summary: AnswerSummary): void =>
-  addAnswerFacts(run, { ...summary, usage: usageOf(summary) })
+  addAnswerFacts(run, { ...summary, usage: readTokenUsage(summary) })
 
-/** Counts what is known of an answer that is not whole: it was paid for, too. */
-export function countPart(run: Summary, summary: AnswerSummary): void {
-  if (usageOf(summary)) recordAnswer(run, summary)
+/** Counts the usage of an incomplete answer: it was paid for, too. */
+export function addPartUsage(run: Summary, summary: AnswerSummary): void {
+  if (readTokenUsage(summary)) recordAnswer(run, summary)
 }

@@ -2,12 +2,12 @@ import { buildBody, type Part } from '../content/body.ts'
 import { createAssumedWarning } from '../content/footer.ts'
 import { readFileParts } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
-import { countAnswer, type Spent, tokensOf } from '../content/tokens.ts'
+import { addAnswerUsage, type LineUsage, readResultTokens } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { createCaller } from '../http/call.ts'
 import { createSecretRenewal } from '../http/credentials.ts'
-import { pathSegment } from '../http/request.ts'
+import { encodePathSegment } from '../http/request.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { endpoints } from '../wire/endpoints.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
@@ -40,7 +40,7 @@ const placeholder = 'the prompt\0'
 /** Number and expenses of a line. */
 export interface LineContext {
   index: number
-  spent: Spent
+  spent: LineUsage
 }
 
 /** Throws a `CliError` if the batch does not allow another request for an incomplete answer. */
@@ -84,17 +84,17 @@ export async function createLineSender(
   const requestOf = ({ model, body }: LineRequest) => ({ params: { family, model }, body })
   return {
     context,
-    readTokens: tokensOf,
+    readTokens: readResultTokens,
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
     preview: async (request: LineRequest) => void (await caller.preview(endpoint, requestOf(request))),
     /** Builds the request of a line. Throws a usage error. */
     async build(line: LineInput): Promise<LineRequest> {
-      if (line.model !== undefined) pathSegment('model', line.model)
+      if (line.model !== undefined) encodePathSegment('model', line.model)
       return { model: line.model ?? model(), body: await bodyOf(line) }
     },
     /** Returns callbacks that add the answer's tokens to the line. */
     createEvents: ({ index, spent }: LineContext): LineEvents => ({
-      onSummary: (summary) => countAnswer(spent, context.summary, summary),
+      onSummary: (summary) => addAnswerUsage(spent, context.summary, summary),
       onAssumed: () => warnAssumed(index),
     }),
     /** Returns a function that sends the requests of a line. */

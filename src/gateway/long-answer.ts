@@ -1,4 +1,4 @@
-import { usageOf } from '../content/tokens.ts'
+import { readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError, type FailureDetails } from '../errors.ts'
 import type { ReadableResponse } from '../http/call.ts'
@@ -85,8 +85,8 @@ export class LongAnswer {
     const { continuationToken: token } = summary
     const isStuck = this.isBegun && !hasContent && (token === undefined || token === earlierToken)
     const usage: Record<string, number | null> = {}
-    addToSums(usage, usageOf(this.summary))
-    addToSums(usage, usageOf(summary))
+    addToSums(usage, readTokenUsage(this.summary))
+    addToSums(usage, readTokenUsage(summary))
     this.summary = { ...summary, ...usage }
     this.#parts++
     if (isStuck) throw incomplete('its continuation has neither text nor a new token')

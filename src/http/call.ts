@@ -7,12 +7,12 @@ import { demoName } from '../settings/profiles.ts'
 import { addressSettings, describeSecretSource, type ResolvedSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
-import { chooseExchange } from './carrier.ts'
 import { createCredentials } from './credentials.ts'
 import { decodeBody } from './decode.ts'
 import { buildRequest, type Request, type RequestParts, type RunHeaders, readHeaders } from './request.ts'
 import { type ResponseHead, readErrorResponse, readHead } from './response.ts'
-import { decideRetry, fateOf, type RetryPolicy, refusesSecret, retryOf } from './retry.ts'
+import { decideRetry, getDeliveryState, getRetryAdvice, type RetryPolicy, refusesSecret } from './retry.ts'
+import { chooseExchange } from './transport.ts'
 
 /** A response with status 2xx whose body is unread. */
 export interface ReadableResponse extends HttpResponse {
@@ -71,9 +71,9 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
         // In a batch, each failure is printed by itself.
         rawBody: isOneOfMany ? undefined : failure.details.rawBody,
         sent: meaning.sent,
-        retry: retry ?? retryOf(failure, meaning),
+        retry: retry ?? getRetryAdvice(failure, meaning),
         // The failure itself may know a more exact consequence.
-        consequence: consequence ?? wayToMend(failure, request, settings) ?? meaning.failed,
+        consequence: consequence ?? findSettingFix(failure, request, settings) ?? meaning.failed,
       })
     }
     const policy = { repeat: endpoint.repeat, retries: parts.once ? 0 : retries, retryUnknown, deadline }
@@ -86,7 +86,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       call.reach('answered')
       return { ...response, head, attempts }
     }
-    const sending = tryAgain(context, attempt, { call, policy, isStopped: parts.isStopped })
+    const sending = retryUntilSuccess(context, attempt, { call, policy, isStopped: parts.isStopped })
     const isSilent = parts.once || parts.hasOutput || isOneOfMany
     if (!isSilent) stopSpinner ??= showSpinner(context, 'waiting for the answer')
     const response = await sending
@@ -152,8 +152,8 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
         const { session } = parts.params
         if (isOnNetwork && session !== undefined && session !== kept) {
           kept = session
-          const { keepSession } = await import('./recent-sessions.ts')
-          keepSession(host, session)
+          const { recordSession } = await import('./recent-sessions.ts')
+          recordSession(host, session)
         }
         return value
       } catch (error) {
@@ -174,7 +174,7 @@ interface Response extends HttpResponse {
  * Repeats attempts while that is safe, until a response has status 2xx. Throws the `CliError` of the attempt
  * that got furthest.
  */
-async function tryAgain(
+async function retryUntilSuccess(
   context: Context,
   attempt: (attempts: number) => Promise<Response>,
   { call, policy, isStopped }: { call: Call; policy: RetryPolicy; isStopped: RequestParts['isStopped'] },
@@ -190,7 +190,7 @@ async function tryAgain(
     })
     if (!(result instanceof CliError)) return result
     const before = call.fate()
-    call.reach(fateOf(result))
+    call.reach(getDeliveryState(result))
     const now = timers.now()
     const wait = decideRetry(policy, result, { attempt: attempts, now, random: timers.random() })
     const failure = withEarlier(wait instanceof CliError ? wait : result, furthest).with({ attempts })
@@ -225,7 +225,7 @@ export const describeRetry = ({ message }: CliError, wait: number): string =>
   `${message}; trying again in ${(wait / 1000).toFixed(1)} s`
 
 /** Names the setting that caused the failure and how to change it; `undefined` if none did. */
-function wayToMend(
+function findSettingFix(
   { details: { status } }: CliError,
   { endpoint, credential, headers, url }: Request,
   settings: ResolvedSettings,

@@ -3,7 +3,7 @@ import type { SecureContext } from 'node:tls'
 import { CliError } from '../errors.ts'
 import { setLongTimeout } from '../timers.ts'
 import type { HttpProxy } from './proxy.ts'
-import { makePausable, type PausableSocket, ready } from './socket.ts'
+import { makePausable, type PausableSocket, waitForSocket } from './socket.ts'
 
 export interface ConnectOptions {
   /** Milliseconds for name, connection, proxy and TLS together; 0 for no limit. */
@@ -80,7 +80,7 @@ async function openWay(url: URL, { proxy, ca, signal, meanwhile }: Way): Promise
     destroyOn(signal, secured)
     // A later error belongs to the reader. Without a listener it would end the process.
     secured.on('error', () => {})
-    await ready(secured, 'secureConnect')
+    await waitForSocket(secured, 'secureConnect')
     return secured
   }
 
@@ -118,7 +118,7 @@ const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, '')
 const portOf = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
 
 /** Time before the next address is tried in parallel. Milliseconds. */
-const headStart = 250
+const nextAddressDelayMs = 250
 
 /**
  * Connects to the address that answers first. Addresses start one after another until one connects. Throws
@@ -137,7 +137,7 @@ function dial(addresses: string[], port: number, signal: AbortSignal): Promise<S
       const socket = connectTcp({ host, port })
       sockets.push(socket)
       destroyOn(signal, socket)
-      if (sockets.length < addresses.length) timer = setTimeout(tryNext, headStart)
+      if (sockets.length < addresses.length) timer = setTimeout(tryNext, nextAddressDelayMs)
       socket.once('connect', () => win(socket))
       socket.on('error', onFailure)
     }

@@ -43,7 +43,7 @@ export function createConnections(options: ConnectOptions, open?: ActiveSet<() =
         const { connection, drop } = kept
         open.delete(drop)
         if (!isClosing(connection)) return connection
-        close(connection)
+        closeConnection(connection)
       }
       const failuresBefore = failures
       try {
@@ -56,14 +56,14 @@ export function createConnections(options: ConnectOptions, open?: ActiveSet<() =
       }
     },
     /** Takes back a connection whose response is complete. */
-    giveBack(url: URL, connection: Connection): void {
+    release(url: URL, connection: Connection): void {
       if (!open || connection.failuresBefore !== failures) {
-        close(connection)
+        closeConnection(connection)
         return
       }
       connection.isUsed = true
       connection.pause(false)
-      const drop = () => close(connection)
+      const drop = () => closeConnection(connection)
       open.add(drop)
       // undici closes it now if the server announced that it will.
       setImmediate(() => {
@@ -79,7 +79,7 @@ export function createConnections(options: ConnectOptions, open?: ActiveSet<() =
 
 const isClosing = ({ socket }: Connection) => socket.destroyed || socket.readableEnded
 
-export function close({ client, socket }: Connection): void {
+export function closeConnection({ client, socket }: Connection): void {
   client.destroy().catch(() => {})
   socket.destroy()
 }

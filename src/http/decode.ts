@@ -11,7 +11,7 @@ type Zlib = typeof import('node:zlib')
 const plain = ['', 'identity', 'none', 'utf-8', 'utf8']
 
 /** Maximum number of codings in sequence. */
-const mostCodings = 5
+const maxCodings = 5
 
 /**
  * Decodes a `Content-Encoding`, although parley requests none, and limits the body's length. An unknown or
@@ -40,7 +40,7 @@ async function* bounded(body: Body, most: number): AsyncGenerator<Uint8Array> {
 
 async function* decode(response: HttpResponse, codings: string[]): AsyncGenerator<Uint8Array> {
   const zlib = await import('node:zlib')
-  if (codings.length > mostCodings || codings.some((name) => !decoders.has(name))) {
+  if (codings.length > maxCodings || codings.some((name) => !decoders.has(name))) {
     response.close()
     throw unreadable(`its encoding, ${codings.join(', ')}, is unknown`)
   }

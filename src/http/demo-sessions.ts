@@ -10,7 +10,7 @@ import { writeFileAtomically } from '../io/temporary-file.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
 /** Lifetime of a session after its last use. */
-const longest = 60 * 60 * 1000
+const sessionLifetimeMs = 60 * 60 * 1000
 
 /** Version of the file format. */
 const version = 5
@@ -25,7 +25,7 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
   let isTold = false
   /** The file's text at its last reading or writing. */
   let known = ''
-  const isFresh = ({ updated }: StoredSession) => timers.wallTime() - Date.parse(updated) < longest
+  const isFresh = ({ updated }: StoredSession) => timers.wallTime() - Date.parse(updated) < sessionLifetimeMs
   const findFile = () => join(openCacheFolder(host), 'demo-sessions.json')
 
   function noteOnce(words: string): void {

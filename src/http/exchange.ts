@@ -3,8 +3,8 @@ import type { ActiveSet } from '../active-set.ts'
 import type { DeliveryState } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
-import { type Connection, type Connections, close } from './connections.ts'
-import { errorOf } from './socket.ts'
+import { type Connection, type Connections, closeConnection } from './connections.ts'
+import { findSocketError } from './socket.ts'
 import { createTimeLimits, type TimeLimits } from './time-limits.ts'
 
 export interface ExchangeOptions extends TimeLimits {
@@ -105,7 +105,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   async #dispatch(): Promise<void> {
     const { connections } = this.#options
     const connection = await connections.take(this.#url, this.#opening.signal)
-    if (this.#opening.signal.aborted) return close(connection)
+    if (this.#opening.signal.aborted) return closeConnection(connection)
     this.#connection = connection
     this.#bytesBefore = connection.socket.bytesRead
     connection.client.dispatch(optionsOf(this.#request, this.#url, this.#limits.refresh), this)
@@ -120,10 +120,10 @@ class Attempt implements Dispatcher.DispatchHandler {
     if (isWhole) {
       // From now on the connection may serve another request.
       this.#connection = undefined
-      if (connection) connections.giveBack(this.#url, connection)
+      if (connection) connections.release(this.#url, connection)
     } else {
       this.#opening.abort()
-      if (connection) close(connection)
+      if (connection) closeConnection(connection)
     }
     this.#body.close()
   }
@@ -139,7 +139,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   #giveUp = (): void => this.#fail(this.#failure('it was given up').with({ isPermanent: true }))
 
   #connectionError(): Error | null | undefined {
-    return this.#connection && errorOf(this.#connection.socket)
+    return this.#connection && findSocketError(this.#connection.socket)
   }
 
   /** Names a failure by how far the request got, never by its error code: a reset happens at every stage. */

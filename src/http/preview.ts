@@ -66,7 +66,7 @@ function bodyAsJson(body: Uint8Array): string {
 }
 
 /** A longer body does not fit into an argument on every system. In bytes. */
-const longestArgument = 100 * 1024
+const maxArgumentBytes = 100 * 1024
 
 /**
  * Formats the request as a shell command. Secrets come from the environment through curl's stdin, so they are
@@ -90,7 +90,7 @@ function toCurl(request: Request, variable: string, isTerminal: boolean): string
   ]
   if (secrets.length > 0) lines.push('--header @-')
   const text = quote(asText(body ?? new Uint8Array()))
-  const isLong = body !== undefined && body.length > longestArgument
+  const isLong = body !== undefined && body.length > maxArgumentBytes
   // Text after --data-binary that begins with @ would name a file.
   if (body) lines.push(isLong ? '--data-binary @/dev/fd/3' : `--data-raw ${text}`)
   // Before a long body, curl would wait for `100 Continue`.

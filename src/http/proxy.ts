@@ -1,7 +1,7 @@
 import { BlockList, isIP, type Socket } from 'node:net'
 import { CliError } from '../errors.ts'
 import { findAddressProblem, isLoopback } from '../wire/address.ts'
-import { ready } from './socket.ts'
+import { waitForSocket } from './socket.ts'
 
 export interface HttpProxy {
   /** Without user name and password. */
@@ -96,7 +96,7 @@ function isInBlock(host: string, address: string, length?: string): boolean {
 const bare = (hostname: string) => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
 
 /** Maximum size of the headers of a proxy's response. */
-const longestHead = 16 * 1024
+const maxHeadBytes = 16 * 1024
 
 /**
  * Requests a tunnel to `target` (host and port). Throws a `CliError` of kind `credentials` if the proxy
@@ -134,9 +134,9 @@ async function readHead(socket: Socket, { url, variable }: HttpProxy): Promise<s
         if (received.length > end + 4) socket.unshift(received.subarray(end + 4))
         return received.subarray(0, end + 4).toString('latin1')
       }
-      if (received.length > longestHead) return ''
+      if (received.length > maxHeadBytes) return ''
     }
-    await ready(socket, 'readable').catch((error: Error) => {
+    await waitForSocket(socket, 'readable').catch((error: Error) => {
       if (error instanceof CliError) throw error
       throw notSent(`the proxy ${url.host}, from ${variable}, closed the connection`)
     })

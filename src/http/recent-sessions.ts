@@ -10,7 +10,7 @@ const most = 20
  * Adds a session to the list that TAB offers, newest first; the completion scripts read the file. A
  * concurrent process may lose its id. If the list cannot be written, only completion misses the session.
  */
-export function keepSession(host: ProcessInfo, session: string): void {
+export function recordSession(host: ProcessInfo, session: string): void {
   // Other ids would need quoting in a shell.
   const isPlain = (id: string) => /^[\w-]{1,128}$/.test(id)
   if (!isPlain(session)) return

@@ -49,7 +49,7 @@ export function buildRequest(
   given: RunHeaders,
 ) {
   const { service } = endpoint
-  const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => pathSegment(name, params[name]))
+  const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => encodePathSegment(name, params[name]))
   // Only a dry run works without an address.
   const address = values[addressSettings[service]]?.replace(/\/+$/, '') ?? addressPlaceholder[service]
   const isBearer = service === 'gateway' || values.agentsAuth === 'bearer'
@@ -134,7 +134,7 @@ function joinHeaders([name, before]: Header, value: string): Header {
 /**
  * Percent-encodes a value as one path segment. Throws a usage error for a value that would change the path.
  */
-export function pathSegment(name: string, value = ''): string {
+export function encodePathSegment(name: string, value = ''): string {
   const what = name === 'session' ? 'the session id' : `the ${name}`
   if (/[\p{Cc}\p{Cs}]/u.test(value)) throw usageError(`${what} must not contain control characters`)
   if (/^(\.|%2e){1,2}$/i.test(value.trim())) throw usageError(`${what} must not be '${value}'`)
@@ -161,7 +161,7 @@ export function parseHeader(line: string): Header {
 }
 
 /** Returns the headers of every request to the session service (session events, 9.2). */
-export const agentHeaders = (
+export const createAgentHeaders = (
   { vendor, agentsVersion, workspaceId }: Settings,
   betas: readonly string[],
 ): Record<string, string> => ({

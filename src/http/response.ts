@@ -5,7 +5,7 @@ import type { Endpoint } from '../wire/endpoints.ts'
 import { collectBody, type HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { readProblem } from '../wire/problem/problem.ts'
-import { kindOfStatus } from './retry.ts'
+import { findKindOfStatus } from './retry.ts'
 
 /** Response headers that a failure shows. */
 export interface ResponseHead {
@@ -47,7 +47,7 @@ export async function readRetryAfter(
 const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)
 
 /** Maximum size of an error body. */
-const longestBody = 1024 * 1024
+const maxErrorBodyBytes = 1024 * 1024
 
 /** Converts a response whose status is not 2xx to a failure. Redirects are not followed. */
 export async function readErrorResponse(
@@ -64,7 +64,7 @@ export async function readErrorResponse(
   const redirect = `redirect not followed${target ? `, to ${target}` : ''}:`
   const what = status < 400 ? redirect : `${serviceNames[service]} answered`
   const message = `${what} ${status}${statusText ? ` ${statusText}` : ''}`
-  return new CliError(kindOfStatus(status, head.retryAfter !== undefined), message, {
+  return new CliError(findKindOfStatus(status, head.retryAfter !== undefined), message, {
     status,
     head: { status, statusText, headers },
     rawBody,
@@ -78,9 +78,9 @@ export async function readErrorResponse(
 
 /** Returns the received part of the body: the status counts even if the body is cut. */
 async function collectStart(response: HttpResponse): Promise<Uint8Array> {
-  const start = collectBody(longestBody)
+  const start = collectBody(maxErrorBodyBytes)
   try {
-    for await (const chunk of response.body) if (start.add(chunk) >= longestBody) break
+    for await (const chunk of response.body) if (start.add(chunk) >= maxErrorBodyBytes) break
   } catch (error) {
     if (!(error instanceof CliError)) throw error
   }

@@ -1,4 +1,4 @@
-import type { DeliveryOutcome, DeliveryState, Repeat, RetryAdvice } from '../delivery-state.ts'
+import type { DeliveryOutcome, DeliveryState, RepeatRule, RetryAdvice } from '../delivery-state.ts'
 import type { CliError, FailureDetails, FailureKind } from '../errors.ts'
 
 /** Meaning of a status or a cause. */
@@ -7,11 +7,11 @@ interface StatusRow {
   on?: On
   kind: FailureKind
   /** Delivery state of the attempt. */
-  fate: DeliveryState
+  delivery: DeliveryState
   /** The failure is transient. */
-  passes?: true
+  isTransient?: true
   /** Requests that may be retried automatically. `repeatable` are those that a failure does not harm. */
-  again?: 'all' | 'repeatable' | 'reading'
+  retryable?: 'all' | 'repeatable' | 'reading'
   /** Consequence for the other calls of a run. By default they continue. */
   others?: 'wait' | 'end'
 }
@@ -21,20 +21,40 @@ type On = readonly number[] | 'limited 503' | '3xx and 4xx' | '5xx' | 'broken of
 
 /** The first matching row counts. */
 const table: readonly StatusRow[] = [
-  { kind: 'not-sent', fate: 'not-sent', passes: true, again: 'all', others: 'wait' },
-  { kind: 'unknown', fate: 'sent', passes: true, again: 'reading' },
-  { kind: 'response', fate: 'sent' },
-  { on: 'broken off', kind: 'response', fate: 'sent', passes: true },
-  { kind: 'credentials', fate: 'not-sent', others: 'end' },
-  { on: [401, 403, 407], kind: 'credentials', fate: 'refused', others: 'end' },
-  { on: [402], kind: 'payment', fate: 'refused', others: 'end' },
-  { on: [408, 425], kind: 'service', fate: 'failed', passes: true, again: 'repeatable' },
-  { on: [429], kind: 'rate-limited', fate: 'refused', passes: true, again: 'all', others: 'wait' },
-  { on: 'limited 503', kind: 'rate-limited', fate: 'refused', passes: true, again: 'all', others: 'wait' },
-  { on: '3xx and 4xx', kind: 'refused', fate: 'refused' },
-  { on: [500, 502, 503, 504, 529], kind: 'service', fate: 'failed', passes: true, again: 'repeatable' },
-  { on: '5xx', kind: 'service', fate: 'failed', passes: true },
-  { kind: 'file', fate: 'answered', others: 'end' },
+  { kind: 'not-sent', delivery: 'not-sent', isTransient: true, retryable: 'all', others: 'wait' },
+  { kind: 'unknown', delivery: 'sent', isTransient: true, retryable: 'reading' },
+  { kind: 'response', delivery: 'sent' },
+  { on: 'broken off', kind: 'response', delivery: 'sent', isTransient: true },
+  { kind: 'credentials', delivery: 'not-sent', others: 'end' },
+  { on: [401, 403, 407], kind: 'credentials', delivery: 'refused', others: 'end' },
+  { on: [402], kind: 'payment', delivery: 'refused', others: 'end' },
+  { on: [408, 425], kind: 'service', delivery: 'failed', isTransient: true, retryable: 'repeatable' },
+  {
+    on: [429],
+    kind: 'rate-limited',
+    delivery: 'refused',
+    isTransient: true,
+    retryable: 'all',
+    others: 'wait',
+  },
+  {
+    on: 'limited 503',
+    kind: 'rate-limited',
+    delivery: 'refused',
+    isTransient: true,
+    retryable: 'all',
+    others: 'wait',
+  },
+  { on: '3xx and 4xx', kind: 'refused', delivery: 'refused' },
+  {
+    on: [500, 502, 503, 504, 529],
+    kind: 'service',
+    delivery: 'failed',
+    isTransient: true,
+    retryable: 'repeatable',
+  },
+  { on: '5xx', kind: 'service', delivery: 'failed', isTransient: true },
+  { kind: 'file', delivery: 'answered', others: 'end' },
 ]
 
 function isOn({ on }: StatusRow, { status = 0, isCutOff }: FailureDetails, hasRetryAfter = true): boolean {
@@ -47,44 +67,49 @@ function isOn({ on }: StatusRow, { status = 0, isCutOff }: FailureDetails, hasRe
 /** Returns whether a service refused the secret. A 407 comes from a proxy. */
 export const refusesSecret = (status: number | undefined): boolean => status === 401 || status === 403
 
-export const kindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
+export const findKindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
   table.find((row) => isOn(row, { status }, hasRetryAfter))?.kind ?? 'response'
 
 function rowOf({ kind, details }: CliError): StatusRow {
   const ofKind = table.filter((row) => row.kind === kind)
   // A failure that no request caused has no row.
-  const other: StatusRow = ofKind[0] ?? { kind, fate: 'answered' }
+  const other: StatusRow = ofKind[0] ?? { kind, delivery: 'answered' }
   const found = ofKind.find((row) => isOn(row, details)) ?? other
   const { status = 0 } = details
   if (status < 200 || status >= 300) return found
   // A 2xx with an error proves no refusal: a gateway may have answered, or the service acted first. It may
   // also have been billed.
-  return { ...found, fate: 'answered', again: undefined, others: found.others === 'end' ? 'end' : undefined }
+  return {
+    ...found,
+    delivery: 'answered',
+    retryable: undefined,
+    others: found.others === 'end' ? 'end' : undefined,
+  }
 }
 
 /** Returns whether the same command may be run again after a failed call. */
-export function retryOf(failure: CliError, { safeToRetry }: DeliveryOutcome): RetryAdvice {
-  const { passes } = rowOf(failure)
+export function getRetryAdvice(failure: CliError, { safeToRetry }: DeliveryOutcome): RetryAdvice {
+  const { isTransient } = rowOf(failure)
   const { isPermanent, deadline } = failure.details
   // An unknown host or a bad certificate. A passed deadline ends all attempts too, but the next run has
   // another one.
   if (failure.kind === 'not-sent' && isPermanent && !deadline) return 'never'
-  if (safeToRetry) return passes ? 'later' : 'never'
-  return passes || failure.kind === 'response' ? 'look-first' : 'never'
+  if (safeToRetry) return isTransient ? 'later' : 'never'
+  return isTransient || failure.kind === 'response' ? 'look-first' : 'never'
 }
 
 /** Returns the delivery state of a failed attempt. */
-export const fateOf = (failure: CliError): DeliveryState => rowOf(failure).fate
+export const getDeliveryState = (failure: CliError): DeliveryState => rowOf(failure).delivery
 
 /** Returns what a failed call means for the other calls of a run. `wait`: this call is repeated, too. */
-export function outlookOf(failure: CliError): 'go on' | 'wait' | 'end' {
+export function getBatchConsequence(failure: CliError): 'go on' | 'wait' | 'end' {
   // The service said that it would refuse the request again.
   if (failure.kind === 'rate-limited' && failure.details.isPermanent) return 'go on'
   return rowOf(failure).others ?? 'go on'
 }
 
 export interface RetryPolicy {
-  repeat: Repeat
+  repeat: RepeatRule
   /** Maximum number of attempts after the first. */
   retries: number
   /** Also retry a request that was sent but not answered. */
@@ -94,26 +119,26 @@ export interface RetryPolicy {
 }
 
 /** Returns whether a request may be retried automatically after a failure of this kind. */
-export function mayRepeat(
+export function canRetry(
   { repeat, retryUnknown }: Pick<RetryPolicy, 'repeat' | 'retryUnknown'>,
   error: CliError,
 ): boolean {
-  const { again } = rowOf(error)
+  const { retryable } = rowOf(error)
   if (error.details.isPermanent) return false
-  if (again === 'all') return true
-  if (again === 'repeatable') return repeat !== 'not-taken'
-  return again === 'reading' && (repeat === 'always' || (retryUnknown && repeat === 'failed'))
+  if (retryable === 'all') return true
+  if (retryable === 'repeatable') return repeat !== 'not-taken'
+  return retryable === 'reading' && (repeat === 'always' || (retryUnknown && repeat === 'failed'))
 }
 
 /**
  * Returns whether a failure is transient for a patient caller. An unknown host may mean that the network is
  * down.
  */
-export function mayPass(error: CliError, repeat: Repeat): boolean {
+export function isTransient(error: CliError, repeat: RepeatRule): boolean {
   const { isPermanent } = error.details
   if (isPermanent && error.kind !== 'not-sent') return false
-  const { again, passes } = rowOf(error)
-  return again === 'all' || (repeat === 'always' && passes === true)
+  const { retryable, isTransient } = rowOf(error)
+  return retryable === 'all' || (repeat === 'always' && isTransient === true)
 }
 
 const waits = { first: 500, longest: 8000 }
@@ -122,7 +147,7 @@ const waits = { first: 500, longest: 8000 }
  * Returns the wait after `before` earlier waits, in milliseconds. Waits double from the first to the longest;
  * `random`, from 0 to 1, removes up to a half.
  */
-export const backoff = ({ first, longest }: typeof waits, before: number, random = 1): number =>
+export const computeBackoffMs = ({ first, longest }: typeof waits, before: number, random = 1): number =>
   Math.min(first * 2 ** before, longest) * (0.5 + random / 2)
 
 const longestWait = 60_000
@@ -136,8 +161,8 @@ export function decideRetry(
   error: CliError,
   { attempt, now, random }: { attempt: number; now: number; random: number },
 ): number | CliError {
-  if (attempt > policy.retries || !mayRepeat(policy, error)) return error
-  const wait = Math.max((error.details.retryAfter ?? 0) * 1000, backoff(waits, attempt - 1, random))
+  if (attempt > policy.retries || !canRetry(policy, error)) return error
+  const wait = Math.max((error.details.retryAfter ?? 0) * 1000, computeBackoffMs(waits, attempt - 1, random))
   if (wait > longestWait) {
     const why = `the service asks to wait ${Math.ceil(wait / 1000)} s, more than 60 s`
     return error.with({}, `${error.message} (${why})`)

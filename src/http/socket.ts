@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 export interface PausableSocket {
   socket: Socket
   pause(isPaused: boolean): void
-  /** What comes next is the head of one more response. */
+  /** Announces that the next bytes are the headers of one more response. */
   expectAnswer(): void
 }
 
@@ -36,15 +36,15 @@ export function makePausable(socket: Socket): PausableSocket {
   }
 }
 
-/** How much of a response waits at most until its head is whole, in bytes. */
-const longest = 16 * 1024
+/** Maximum size of a response's incomplete headers. */
+const maxHeadBytes = 16 * 1024
 
 const start = 'HTTP/1.'
 
 /**
- * The function that it returns gets a response chunk by chunk and returns what undici may read, or `undefined` if
- * more must come first. It removes interim responses, because undici fails at a `100 Continue`, and repetitions of one
- * length, because undici takes them for two lengths. Bytes that are not HTTP stay as they are.
+ * Returns a function that gets a response chunk by chunk and returns the bytes for undici, or `undefined` if
+ * it needs more. It removes interim responses, because undici fails at a `100 Continue`, and duplicate
+ * content lengths, because undici rejects them. Bytes that are not HTTP stay unchanged.
  */
 function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
   let kept: Buffer | undefined = Buffer.alloc(0)
@@ -54,7 +54,7 @@ function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
     let rest = kept.length > 0 ? Buffer.concat([kept, chunk]) : chunk
     while (isStart(rest)) {
       const end = rest.indexOf('\r\n\r\n')
-      if (end < 0 && rest.length <= longest && !hasBareLineEnd(rest)) {
+      if (end < 0 && rest.length <= maxHeadBytes && !hasBareLineEnd(rest)) {
         kept = rest
         return undefined
       }
@@ -72,13 +72,16 @@ function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
   }
 }
 
-/** Whether bytes, as far as they have come, begin a response. */
+/** Returns whether the received bytes can begin a response. */
 const isStart = (bytes: Buffer) => start.startsWith(bytes.toString('latin1', 0, start.length))
 
-/** Whether a line ends without CR: undici rejects it, and here the end of such a head would never be found. */
+/**
+ * Returns whether a line ends without CR. undici rejects such headers, and their end would never be found
+ * here.
+ */
 const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('latin1'))
 
-/** The head with one `Content-Length` in place of several equal ones. */
+/** Returns headers with one `Content-Length` instead of several equal ones. */
 function withOneLength(head: string): string {
   const lines = head.match(/\r\ncontent-length:[^\r\n]*/gi) ?? []
   const lengths = lines.flatMap((line) => line.slice(line.indexOf(':') + 1).split(','))
@@ -88,29 +91,29 @@ function withOneLength(head: string): string {
 }
 
 /**
- * What broke a connection, also if Node did not see it: a reset that comes together with the last bytes is
- * read as a plain end.
+ * Returns the error that broke a connection, even one that Node missed: a reset together with the last bytes
+ * looks like a normal end.
  */
-export function errorOf(socket: Socket): Error | null {
+export function findSocketError(socket: Socket): Error | null {
   // After a plain end the socket still has a remote address, after a reset it has none.
   const isPlain = socket.destroyed || !socket.readableEnded || socket.remoteAddress !== undefined
   if (socket.errored || isPlain) return socket.errored
-  // Nothing leaves a connection that is gone, but the attempt says how it went. A reset after an end, as of a server
-  // that waited long for a slow reader, took nothing away.
+  // A write to a closed connection sends nothing, but fails after a reset. A reset after the end, from a
+  // server that waited long for a slow reader, lost nothing.
   socket.write('\n')
   const error: NodeJS.ErrnoException = socket.errored ?? new Error('reset')
   return error.code === 'EPIPE' ? null : Object.assign(error, { code: 'ECONNRESET' })
 }
 
-/** Waits for an event of a socket. Throws the socket's error if it fails first, or is closed. */
-export async function ready(socket: Socket, event: string): Promise<void> {
+/** Waits for an event of a socket. Throws the socket's error if it fails or closes before. */
+export async function waitForSocket(socket: Socket, event: string): Promise<void> {
   let settle = () => {}
   try {
     await new Promise<void>((resolve, reject) => {
       const onClose = () => reject(Object.assign(new Error(), { code: 'ECONNRESET' }))
       settle = () => void socket.off('close', onClose).off('error', reject).off(event, resolve)
       socket.on('close', onClose).on('error', reject).on(event, resolve)
-      // It says so only once, and may have done it before.
+      // The event fires only once, and may have fired before.
       if (socket.destroyed) onClose()
     })
   } finally {

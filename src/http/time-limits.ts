@@ -1,15 +1,15 @@
 import { schedule, setLongTimeout, type Timers } from '../timers.ts'
 
-/** The limits of one exchange. */
+/** Time limits of one exchange. */
 export interface TimeLimits {
-  /** Milliseconds: the longest wait for the response's head, and the longest silence after it; 0 for none. */
+  /** Maximum wait for the response's headers, and maximum silence after them, in milliseconds; 0 for none. */
   timeout: number
-  /** By the forward clock; Infinity for none. */
+  /** Monotonic time in milliseconds, or Infinity. */
   deadline: number
   timers: Timers
 }
 
-/** Calls `onEnd` once, when a limit is over. */
+/** Calls `onEnd` once, when a limit is exceeded. */
 export function createTimeLimits(
   { timeout, deadline, timers }: TimeLimits,
   onEnd: (why: string, isDeadline: boolean) => void,
@@ -17,7 +17,7 @@ export function createTimeLimits(
   let silence: NodeJS.Timeout | undefined
   let isPaused = false
   let isOver = false
-  /** How often bytes came. */
+  /** Number of received chunks. */
   let refreshes = 0
   const cancelDeadline =
     deadline === Infinity
@@ -31,7 +31,7 @@ export function createTimeLimits(
     silence = setLongTimeout(expire, timeout)
   }
 
-  /** A process that was held up finds its timers due before it has looked for the bytes that came meanwhile. */
+  /** A suspended process sees due timers before the bytes that arrived meanwhile. */
   function expire(): void {
     const before = refreshes
     setImmediate(() => {
@@ -40,20 +40,20 @@ export function createTimeLimits(
   }
 
   return {
-    /** From now on bytes are expected. */
+    /** Starts to expect bytes. */
     start,
-    /** Some came: the silence is counted from now. */
+    /** Bytes arrived: the silence starts again. */
     refresh() {
       refreshes++
       if (!isPaused && !isOver) silence?.refresh()
     },
-    /** While reading is paused, no silence is counted: it is parley that does not read. */
+    /** While reading is paused, silence does not count, because parley does not read. */
     pause(paused: boolean) {
       isPaused = paused
       start()
     },
     end() {
-      // A late reader may still take what is in the queue, and no timer may keep the process running.
+      // A slow reader may still drain the queue, and no timer may keep the process running.
       isOver = true
       clearTimeout(silence)
       cancelDeadline?.()

@@ -5,34 +5,37 @@ import UndiciClient from 'undici/lib/dispatcher/client.js'
 import date from 'undici/lib/util/date.js'
 import { CliError } from '../errors.ts'
 
-/** A client of undici that uses only the connection it is given. */
+/** Creates an undici client that uses only the given connection. */
 export function createClient(url: URL, socket: Socket): Client {
   let isUsed = false
   return new UndiciClient(url.origin, {
     connect: (_, callback) => {
-      // undici would open one connection after another to a server that closes them at once.
+      // undici would open connection after connection to a server that closes them at once.
       if (isUsed) return callback(new CliError('not-sent', `${url.host}: the connection was closed`), null)
       isUsed = true
-      // Not at once: undici is still busy asking, and would not notice the response.
-      queueMicrotask(() => withoutTierUp(() => callback(null, socket)))
+      // Deferred, because undici is still busy and would miss the response.
+      queueMicrotask(() => withoutOptimizedParser(() => callback(null, socket)))
     },
     headersTimeout: 0,
     bodyTimeout: 0,
   })
 }
 
-/** Reads the three dates of HTTP; `undefined` if a date does not exist or has another weekday. */
+/**
+ * Parses the three date formats of HTTP. Returns `undefined` for a date that does not exist or has a wrong
+ * weekday.
+ */
 export const { parseHttpDate } = date
 
-/** V8's defaults for `--wasm-tiering-budget`: before V8 12, and since. */
+/** Defaults of V8's `--wasm-tiering-budget`: before V8 12, and since. */
 const defaults = [1_800_000, 13_000_000]
 
 /**
- * Runs work that loads undici's WebAssembly parser, and keeps V8 from optimising the parser: the process could not
- * exit until that is done, about 60 ms later. The flag gets its default back at once, because V8 drops its cache of
- * built-in code while a flag differs; the cache's tag shows which default it was.
+ * Runs work that loads undici's WebAssembly parser, without letting V8 optimise the parser: the process could
+ * not exit until that is done, about 60 ms later. The flag is reset at once, because V8 drops its cache of
+ * built-in code while a flag differs; the tag of the cache shows the default.
  */
-export function withoutTierUp(work: () => void): void {
+export function withoutOptimizedParser(work: () => void): void {
   const tag = cachedDataVersionTag()
   setFlagsFromString('--wasm-tiering-budget=1000000000')
   work()

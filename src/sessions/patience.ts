@@ -1,8 +1,8 @@
 import type { Context } from '../context.ts'
-import type { Repeat } from '../delivery-state.ts'
+import type { RepeatRule } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
 import type { Caller } from '../http/call.ts'
-import { backoff, mayPass } from '../http/retry.ts'
+import { computeBackoffMs, isTransient } from '../http/retry.ts'
 import { oneLine } from '../io/escape.ts'
 
 /** How long a service may be away without one response. Milliseconds. */
@@ -55,7 +55,7 @@ export const isCutByDeadline = ({ details: { deadline, isPermanent } }: CliError
 export class Patience {
   readonly #patient: Patient
   /** Which requests may be repeated. */
-  readonly #repeat: Repeat
+  readonly #repeat: RepeatRule
   /** When the service answered last. */
   #lastResponse: number
   /** How often was waited, how often the service was not understood, and whether a 401 had new secrets. */
@@ -65,7 +65,7 @@ export class Patience {
   /** What the service asked to be left alone for. Milliseconds. */
   #askedWait = 0
 
-  constructor(patient: Patient, repeat: Repeat) {
+  constructor(patient: Patient, repeat: RepeatRule) {
     this.#patient = patient
     this.#repeat = repeat
     this.#lastResponse = patient.context.timers.now()
@@ -92,7 +92,7 @@ export class Patience {
    * no attempt has time.
    */
   async wait(unwanted?: AbortSignal): Promise<void> {
-    const wait = Math.max(backoff(waits, this.#waited++), this.#askedWait)
+    const wait = Math.max(computeBackoffMs(waits, this.#waited++), this.#askedWait)
     this.#askedWait = 0
     const left = timeLeft(this.#patient)
     await this.#patient.context.timers.wait(Math.min(wait, Math.max(left, 0)), unwanted)
@@ -103,7 +103,7 @@ export class Patience {
   #mayPass(error: CliError): boolean {
     const { isPermanent, retryAfter = 0, status } = error.details
     if (error.kind === 'response') return !isPermanent && ++this.#failures <= mostFailures
-    if (mayPass(error, this.#repeat)) {
+    if (isTransient(error, this.#repeat)) {
       this.#askedWait = retryAfter * 1000
       const absence = this.#patient.context.timers.now() - this.#lastResponse
       return this.#askedWait <= longestAbsence && absence < longestAbsence
@@ -120,7 +120,7 @@ export class Patience {
  */
 export async function patiently<T>(
   patient: Patient,
-  repeat: Repeat,
+  repeat: RepeatRule,
   attempt: () => Promise<T>,
   unwanted?: AbortSignal,
 ): Promise<T> {

@@ -3,7 +3,7 @@ import { appendValue } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
-import { agentHeaders } from '../http/request.ts'
+import { createAgentHeaders } from '../http/request.ts'
 import { formatProfileFlag, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import { betaForm, findUndocumentedBeta } from '../wire/sessions/betas.ts'
 import { sessionCommand } from './session-command.ts'
@@ -92,7 +92,7 @@ export function createServiceHeaders(
     if (problem !== undefined) throw usageError(`--beta: ${problem}`)
     requireDocumented(own, origins.betas)
   }
-  return agentHeaders(values, [...new Set([...own, ...given])])
+  return createAgentHeaders(values, [...new Set([...own, ...given])])
 }
 
 /**

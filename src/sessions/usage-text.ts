@@ -1,4 +1,4 @@
-import { groupDigits, inAndOut } from '../content/tokens.ts'
+import { formatNumber, formatTokenUsage } from '../content/tokens.ts'
 import { formatMoney } from '../io/money.ts'
 import type { SessionUsage } from '../wire/sessions/usage.ts'
 
@@ -6,8 +6,8 @@ import type { SessionUsage } from '../wire/sessions/usage.ts'
 export function describeUsage({ tokens = {}, cost }: Partial<SessionUsage>): string {
   const { cacheReadInputTokens: cached } = tokens
   return [
-    ...inAndOut(tokens),
-    cached ? `${groupDigits(cached)} cached` : undefined,
+    ...formatTokenUsage(tokens),
+    cached ? `${formatNumber(cached)} cached` : undefined,
     cost && formatMoney(cost),
   ]
     .filter((part) => part !== undefined)

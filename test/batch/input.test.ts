@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type PrepareLine, readInput } from '../../src/batch/input.ts'
 import { Ledger } from '../../src/batch/ledger.ts'
-import { Spent } from '../../src/content/tokens.ts'
+import { LineUsage } from '../../src/content/tokens.ts'
 import { type CliError, usageErrorOfProblems } from '../../src/errors.ts'
 import { gather, prepare, sourceOf } from './pieces.ts'
 
@@ -19,7 +19,7 @@ const refusal = async (text: string, make?: PrepareLine): Promise<CliError> => {
   throw new Error('it was accepted')
 }
 
-const work = { call: expect.anything(), spent: new Spent(), seconds: 0, failures: 0 }
+const work = { call: expect.anything(), spent: new LineUsage(), seconds: 0, failures: 0 }
 
 test('a line becomes a job, named by its number, its id and its hash', async () => {
   const jobs = await linesOf('"a"\n\n{"id":"x","prompt":"a"}\n{"prompt":"a","model":"m"}\n"b"\n')

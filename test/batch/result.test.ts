@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { formatAnswer, formatFailure } from '../../src/batch/result.ts'
-import { Spent } from '../../src/content/tokens.ts'
+import { LineUsage } from '../../src/content/tokens.ts'
 
 describe('a result line', () => {
   const seconds = 1.5
@@ -33,7 +33,7 @@ describe('a result line', () => {
   ])('%o', (subject, answer, line) => expect(formatAnswer(subject, answer)).toBe(line))
 
   test('of a failure', () => {
-    const subject = { index: 1, id: 'a', hash: 'h', seconds, spent: new Spent() }
+    const subject = { index: 1, id: 'a', hash: 'h', seconds, spent: new LineUsage() }
     expect(formatFailure(subject, { kind: 'service', exit: 7 })).toBe(
       '{"index":1,"id":"a","hash":"h","ok":false,"error":{"kind":"service","exit":7}}',
     )

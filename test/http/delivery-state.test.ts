@@ -6,7 +6,7 @@ import {
   type DeliveryState,
   deliveryStates,
   describeDelivery,
-  laterState,
+  getLaterState,
 } from '../../src/delivery-state.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 
@@ -57,7 +57,7 @@ test.each<[string, DeliveryState, DeliveryRules, string, boolean, string | undef
 test('a call never gets less far, whatever a later attempt comes to', () => {
   for (const before of deliveryStates) {
     for (const attempt of deliveryStates) {
-      const after = laterState(before, attempt)
+      const after = getLaterState(before, attempt)
       expect(deliveryStates.indexOf(after)).toBe(
         Math.max(deliveryStates.indexOf(before), deliveryStates.indexOf(attempt)),
       )

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Repeat, Sent } from '../../src/delivery-state.ts'
+import type { RepeatRule, Sent } from '../../src/delivery-state.ts'
 import { CliError, exitCodes, type FailureKind } from '../../src/errors.ts'
 import { buildRequest, parseHeader } from '../../src/http/request.ts'
 import { readRetryAfter } from '../../src/http/response.ts'
@@ -77,7 +77,7 @@ describe('the decision to try again', () => {
     isPermanent: fc.boolean(),
   })
   const policy = fc.record({
-    repeat: fc.constantFrom<Repeat>('not-taken', 'failed', 'always'),
+    repeat: fc.constantFrom<RepeatRule>('not-taken', 'failed', 'always'),
     retries: fc.nat(4),
     retryUnknown: fc.boolean(),
     deadline: fc.constantFrom(Infinity, 1000, 5000, 100_000),

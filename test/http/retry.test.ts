@@ -3,20 +3,20 @@ import {
   type DeliveryRules,
   type DeliveryState,
   describeDelivery,
-  type Repeat,
+  type RepeatRule,
   type RetryAdvice,
 } from '../../src/delivery-state.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
 import {
-  backoff,
+  computeBackoffMs,
   decideRetry,
-  fateOf,
-  kindOfStatus,
-  mayPass,
-  outlookOf,
+  findKindOfStatus,
+  getBatchConsequence,
+  getDeliveryState,
+  getRetryAdvice,
+  isTransient,
   type RetryPolicy,
   refusesSecret,
-  retryOf,
 } from '../../src/http/retry.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 
@@ -50,11 +50,16 @@ describe('status', () => {
     [529, 'service', 'failed', 'a chat', 'go on'],
     [599, 'service', 'failed', 'nobody', 'go on'],
   ])('%i is %s, %s, tried again by %s, and others %s', (status, kind, fate, who, others) => {
-    const error = new CliError(kindOfStatus(status, false), 'x', { status })
+    const error = new CliError(findKindOfStatus(status, false), 'x', { status })
     const triesAgain = ({ repeat }: DeliveryRules) =>
       decideRetry({ ...policy, repeat }, error, moment) !== error
     const all = triesAgain(event) ? 'everybody' : triesAgain(asking) ? 'a chat' : 'nobody'
-    expect([error.kind, fateOf(error), all, outlookOf(error)]).toEqual([kind, fate, who, others])
+    expect([error.kind, getDeliveryState(error), all, getBatchConsequence(error)]).toEqual([
+      kind,
+      fate,
+      who,
+      others,
+    ])
   })
 
   test.each([
@@ -69,11 +74,11 @@ describe('status', () => {
     const triesAgain = ({ repeat }: DeliveryRules) =>
       decideRetry({ ...policy, repeat }, error, moment) !== error
     const all = triesAgain(event) ? 'everybody' : triesAgain(reading) ? 'who reads' : 'nobody'
-    expect([fateOf(error), all, outlookOf(error)]).toEqual([fate, who, others])
+    expect([getDeliveryState(error), all, getBatchConsequence(error)]).toEqual([fate, who, others])
   })
 
   test('503 with Retry-After is a limit, no other status is one by it, and one of success is no failure', () => {
-    expect([503, 500, 599, 404, 200].map((status) => kindOfStatus(status, true))).toEqual([
+    expect([503, 500, 599, 404, 200].map((status) => findKindOfStatus(status, true))).toEqual([
       'rate-limited',
       'service',
       'service',
@@ -81,7 +86,7 @@ describe('status', () => {
       'response',
     ])
     const error = new CliError('rate-limited', 'x', { status: 503 })
-    expect([fateOf(error), outlookOf(error)]).toEqual(['refused', 'wait'])
+    expect([getDeliveryState(error), getBatchConsequence(error)]).toEqual(['refused', 'wait'])
     expect(decideRetry({ ...policy, repeat: 'not-taken' }, error, moment)).toBeTypeOf('number')
   })
 
@@ -96,31 +101,31 @@ describe('status', () => {
   ])('an error in a 2xx proves no refusal, makes nobody wait, and is not tried again: %s, %i', (...row) => {
     const [kind, status, chat, send, others] = row
     const error = new CliError(kind, 'x', { status, isErrorInSuccess: true })
-    const fate = fateOf(error)
+    const fate = getDeliveryState(error)
     expect(fate).toBe('answered')
     expect(describeDelivery(fate, event)).toMatchObject({ sent: 'unknown', safeToRetry: false })
     expect(describeDelivery(fate, asking)).toMatchObject({ sent: 'yes', safeToRetry: true })
-    const retries = [asking, event].map((stakes) => retryOf(error, describeDelivery(fate, stakes)))
-    expect([...retries, outlookOf(error)]).toEqual([chat, send, others])
+    const retries = [asking, event].map((stakes) => getRetryAdvice(error, describeDelivery(fate, stakes)))
+    expect([...retries, getBatchConsequence(error)]).toEqual([chat, send, others])
     expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
   })
 
   test('what a service says itself is permanent is neither tried again nor waited for', () => {
     const error = new CliError('rate-limited', 'x', { status: 429, isPermanent: true })
-    expect(outlookOf(error)).toBe('go on')
+    expect(getBatchConsequence(error)).toBe('go on')
     expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
     const unreachable = new CliError('not-sent', 'x', { isPermanent: true })
-    expect(outlookOf(unreachable)).toBe('wait')
+    expect(getBatchConsequence(unreachable)).toBe('wait')
     expect(decideRetry({ ...policy, repeat: 'always' }, unreachable, moment)).toBe(unreachable)
   })
 
   test('a status of a redirect is no answer', () => {
-    expect(outlookOf(new CliError('rate-limited', 'x', { status: 300 }))).toBe('wait')
+    expect(getBatchConsequence(new CliError('rate-limited', 'x', { status: 300 }))).toBe('wait')
   })
 
   test('a failure that no request is the cause of stops no other call, and is not tried again', () => {
     const error = new CliError('usage', 'x')
-    expect([fateOf(error), outlookOf(error)]).toEqual(['answered', 'go on'])
+    expect([getDeliveryState(error), getBatchConsequence(error)]).toEqual(['answered', 'go on'])
     expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
   })
 })
@@ -164,14 +169,14 @@ test.each<[what: string, error: CliError, fate: DeliveryState, asking: RetryAdvi
   ],
   ['a file', new CliError('file', 'x'), 'done', 'never', 'never'],
 ])('%s', (_, error, fate, chat, send) => {
-  expect([asking, event].map((stakes) => retryOf(error, describeDelivery(fate, stakes)))).toEqual([
+  expect([asking, event].map((stakes) => getRetryAdvice(error, describeDelivery(fate, stakes)))).toEqual([
     chat,
     send,
   ])
 })
 
 /** Who asks again for as long as it may pass: who reads, who asks a model, who sends. */
-test.each<[FailureKind, FailureDetails, Repeat[]]>([
+test.each<[FailureKind, FailureDetails, RepeatRule[]]>([
   ['not-sent', {}, ['always', 'failed', 'not-taken']],
   ['not-sent', { isPermanent: true }, ['always', 'failed', 'not-taken']],
   ['rate-limited', { status: 429 }, ['always', 'failed', 'not-taken']],
@@ -190,11 +195,11 @@ test.each<[FailureKind, FailureDetails, Repeat[]]>([
 ])('%s %j may pass, for requests whose repeat is one of %j', (kind, details, patient) => {
   const error = new CliError(kind, 'x', details)
   const all = ['always', 'failed', 'not-taken'] as const
-  expect(all.filter((repeat) => mayPass(error, repeat))).toEqual(patient)
+  expect(all.filter((repeat) => isTransient(error, repeat))).toEqual(patient)
 })
 
 test('an answer that broke off came to no more than being sent', () => {
-  expect(fateOf(new CliError('response', 'x', { isCutOff: true }))).toBe('sent')
+  expect(getDeliveryState(new CliError('response', 'x', { isCutOff: true }))).toBe('sent')
 })
 
 describe('another attempt', () => {
@@ -231,7 +236,7 @@ describe('another attempt', () => {
     const lengths = [500, 1000, 2000, 4000, 8000, 8000, 8000]
     expect(waits).toEqual(lengths)
     expect([0, 0.5, 1].map((random) => decide({ random }))).toEqual([250, 375, 500])
-    expect([0, 3].map((before) => backoff({ first: 100, longest: 300 }, before))).toEqual([100, 300])
+    expect([0, 3].map((before) => computeBackoffMs({ first: 100, longest: 300 }, before))).toEqual([100, 300])
   })
 
   test('waits as long as the service asks, up to 60 s', () => {

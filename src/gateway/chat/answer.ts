@@ -1,8 +1,14 @@
-import { type AnswerEnd, cutOf, type Demand, lackOf, printUsage } from '../../content/footer.ts'
+import {
+  type AnswerEnd,
+  type AnswerRequirement,
+  describeCut,
+  findMissingPart,
+  printUsage,
+} from '../../content/footer.ts'
 import { createPrinter } from '../../content/layout.ts'
-import { keepText, rescue } from '../../content/rescue.ts'
+import { saveText, withSavedAnswer } from '../../content/saved-answer.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
-import { countPart, recordAnswer } from '../../content/tokens.ts'
+import { addPartUsage, recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
@@ -33,7 +39,7 @@ export interface PrintOptions {
   /** The request asked for a stream. */
   isStreamed: boolean
   /** Required content; with `--raw` an answer needs no text. */
-  demand: Demand
+  demand: AnswerRequirement
   schema?: AnswerSchema | undefined
   showsUsage?: boolean | undefined
 }
@@ -68,9 +74,9 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   const breakLine = () => shown?.breakLine()
   const saving = savePartOnSignal(context, {
     savePart() {
-      if (!file && !schema) return keepText(context, unprinted.join(''))
+      if (!file && !schema) return saveText(context, unprinted.join(''))
       const received = schema && !isRaw ? text.read().text : ''
-      return file ? file.savePart(received) : keepText(context, received)
+      return file ? file.savePart(received) : saveText(context, received)
     },
   })
   cleanups.add(breakLine)
@@ -101,7 +107,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   function withPlace(error: unknown): unknown {
     // This answer is not on stdout, so it needs a file.
     if (isUnwritten(error) && !file) {
-      const part = keepText(context, text.read().text || Buffer.from(unread()).toString())
+      const part = saveText(context, text.read().text || Buffer.from(unread()).toString())
       return withSavedPart(error, part)
     }
     breakLine()
@@ -151,7 +157,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
         const hasMore = [...decoder.otherContent].some((what) => what !== 'thoughts')
         return { summary, hasContent: contentCount() > 0 || hasMore }
       } catch (error) {
-        countPart(context.summary, summary)
+        addPartUsage(context.summary, summary)
         if (!hasEarlier && !isUnwritten(error)) await print()
         throw withPlace(error)
       } finally {
@@ -166,7 +172,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
         await print()
         await shown?.end()
         text.isWhole = true
-        const lack = lackOf(answer, isRaw && demand === 'text' ? 'anything' : demand)
+        const lack = findMissingPart(answer, isRaw && demand === 'text' ? 'anything' : demand)
         if (lack !== undefined) {
           printUsage(context, summary, showsUsage)
           throw notUnderstoodError(lack)
@@ -176,7 +182,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       }
       if (schema) {
         response.accept()
-        const checked = await schema.check(answer.text, cutOf(answer))
+        const checked = await schema.check(answer.text, describeCut(answer))
         if ('failure' in checked) {
           printUsage(context, summary, showsUsage)
           if (isLast) throw checked.failure
@@ -215,7 +221,7 @@ function saveUnread(context: Context, error: unknown, bytes: Uint8Array): unknow
   const { isCutOff, body } = error.details
   // In a stream, `isCutOff` shows whether the error interrupted an answer.
   if (isCutOff !== undefined || isErrorEnvelope(body) || start === '' || start[0] === '<') return error
-  return rescue(context, error, bytes, /^[[{]/.test(start) ? 'json' : 'txt')
+  return withSavedAnswer(context, error, bytes, /^[[{]/.test(start) ? 'json' : 'txt')
 }
 
 /**

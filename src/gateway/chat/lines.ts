@@ -1,6 +1,6 @@
-import { cutOf, type Demand, lackOf } from '../../content/footer.ts'
+import { type AnswerRequirement, describeCut, findMissingPart } from '../../content/footer.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
-import { usageOf } from '../../content/tokens.ts'
+import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { asFailure, CliError } from '../../errors.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
@@ -95,7 +95,7 @@ interface PartReading extends Pick<LineEvents, 'onSummary'> {
 }
 
 interface AnswerChecks extends Pick<LineEvents, 'onAssumed'> {
-  demand: Demand
+  demand: AnswerRequirement
   schema: AnswerSchema | undefined
   /** A mismatch is a failure. */
   isLast: boolean
@@ -140,7 +140,7 @@ class ReceivedParts {
       decoder.end()
       this.#isAssumed ||= isAssumed
     } catch (error) {
-      if (usageOf(summary)) onSummary(summary)
+      if (readTokenUsage(summary)) onSummary(summary)
       // An error response is already in the details as `body`.
       const hasBody = error instanceof CliError && error.details.body !== undefined
       const text = this.text + pieces.join('')
@@ -166,12 +166,12 @@ class ReceivedParts {
       isAssumed: this.#isAssumed,
       isBlank: text.trim() === '',
     }
-    const lack = lackOf(end, demand)
+    const lack = findMissingPart(end, demand)
     // An answer without text may have other content that was paid for.
     if (lack !== undefined)
       throw notUnderstoodError(lack).with({ answer: end.isBlank ? this.#readUnread() : text })
     if (this.#isAssumed) onAssumed()
-    const checked = await schema?.check(text, cutOf(end))
+    const checked = await schema?.check(text, describeCut(end))
     const { model, stopReason } = summary
     const known = { model, stopReason }
     if (checked && 'failure' in checked) {

@@ -1,5 +1,5 @@
-import { rescue } from '../../content/rescue.ts'
-import { usageOf } from '../../content/tokens.ts'
+import { withSavedAnswer } from '../../content/saved-answer.ts'
+import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { asFailure, CliError, OutputClosed } from '../../errors.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
@@ -51,7 +51,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
   const rescueBody = (failure: CliError) => {
     const { bytes } = last as ReadPart
     const extension = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
-    return isRaw || bytes.length === 0 ? failure : rescue(context, failure, bytes, extension)
+    return isRaw || bytes.length === 0 ? failure : withSavedAnswer(context, failure, bytes, extension)
   }
 
   return {
@@ -68,7 +68,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
       // `finish` reports the failure of the first part.
       if (failure && !isContinuation) return { summary: { ...summary, stopReason: undefined }, hasContent }
       if (!hasContinuation(summary) && !failure) return { summary, hasContent }
-      if (!failure || usageOf(summary)) reading.onSummary(summary)
+      if (!failure || readTokenUsage(summary)) reading.onSummary(summary)
       if (failure) finder.finish()
       // Decoding the images overwrites the body, so the body is saved first.
       const kept = failure && !isErrorAnswer(failure) ? rescueBody(failure) : failure
@@ -123,7 +123,7 @@ function checkAnswer(
 ): CliError | undefined {
   const { findings, hasImages, unreadable, broken } = finder
   const failure = hasImages ? findFailureWithImages(finder) : (unreadable ?? finder.failure ?? broken)
-  if (!failure || hasImages || usageOf(summary)) onSummary(summary)
+  if (!failure || hasImages || readTokenUsage(summary)) onSummary(summary)
   if (hasImages) return failure
   if (failure) throw failure
   const said = [...findings.texts, ...findings.reasons].join(' ')

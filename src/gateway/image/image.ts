@@ -1,8 +1,8 @@
 import { buildBody } from '../../content/body.ts'
 import { printEnd } from '../../content/footer.ts'
 import { readPrompt } from '../../content/prompt.ts'
-import { rescue } from '../../content/rescue.ts'
-import { countPart, recordAnswer } from '../../content/tokens.ts'
+import { withSavedAnswer } from '../../content/saved-answer.ts'
+import { addPartUsage, recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
@@ -70,7 +70,7 @@ export async function runImage(context: Context, given: ImageOptions, words: str
       if (hasContinuation(summary)) recordAnswer(context.summary, summary)
       return part
     } catch (error) {
-      countPart(context.summary, known)
+      addPartUsage(context.summary, known)
       throw error
     } finally {
       stop?.()
@@ -79,7 +79,7 @@ export async function runImage(context: Context, given: ImageOptions, words: str
 
   async function finish(): Promise<void> {
     const { links, isAssumed, failure } = await reading.finish().catch((error: unknown) => {
-      countPart(context.summary, known)
+      addPartUsage(context.summary, known)
       throw error
     })
     recordAnswer(context.summary, summary)
@@ -147,7 +147,7 @@ async function saveAnswer(context: Context, { links, reading, output }: Saving):
   if (reading.findings.images.length === 0 && output === '-') {
     // Messages shorten long links and redact text that looks like a secret, so the links are saved in a file.
     const text = Buffer.from(links.map((uri) => `${uri}\n`).join(''))
-    throw rescue(context, notUnderstoodError('the answer has only links to images'), text, 'txt')
+    throw withSavedAnswer(context, notUnderstoodError('the answer has only links to images'), text, 'txt')
   }
   await reading.saveFound()
   // The links follow the images: a stdout that cannot be written must not lose an image.

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { usageOf } from '../../content/tokens.ts'
+import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
 import { absolutePath, isFolderName } from '../../io/paths.ts'
@@ -174,7 +174,7 @@ function openRawReader(
         if (isErrorEnvelope(value)) throw readFailureInBody(value)
         onSummary(summary)
       } catch (error) {
-        if (usageOf(summary)) onSummary(summary)
+        if (readTokenUsage(summary)) onSummary(summary)
         const isOwn = error instanceof CliError && (error.details.body === undefined || answer.isBegun)
         throw isOwn ? error.with({ answer: bodies.join('\n') }) : error
       }

@@ -1,4 +1,4 @@
-import { rescue } from '../../content/rescue.ts'
+import { withSavedAnswer } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
 import { asFailure, CliError, OutputClosed } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
@@ -63,16 +63,20 @@ async function saveImage(
   const { mimeType } = found
   const bytes = await decode(context, found)
   const { extension, isMislabelled } = await recognizeFormat(bytes, mimeType).catch((error: unknown) => {
-    throw rescue(context, asFailure(error), bytes)
+    throw withSavedAnswer(context, asFailure(error), bytes)
   })
-  if (count > destination.capacity) throw rescue(context, tooMany(count), bytes, extension)
+  if (count > destination.capacity) throw withSavedAnswer(context, tooMany(count), bytes, extension)
   if (extension === undefined) {
     const claim = mimeType ? ` (it is called ${mimeType})` : ''
-    throw rescue(context, notUnderstoodError(`the service sent no known kind of image${claim}`), bytes)
+    throw withSavedAnswer(
+      context,
+      notUnderstoodError(`the service sent no known kind of image${claim}`),
+      bytes,
+    )
   }
   if (isMislabelled) context.note(`the service calls an image ${mimeType}, but its bytes are ${extension}`)
   const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
-    throw error instanceof OutputClosed ? error : rescue(context, asFailure(error), bytes, extension)
+    throw error instanceof OutputClosed ? error : withSavedAnswer(context, asFailure(error), bytes, extension)
   })
   if (path === undefined) return
   context.summary.files?.push(path)
@@ -96,5 +100,5 @@ async function decode(context: Context, { base64 }: FoundImage): Promise<Uint8Ar
   const bytes = decodeBase64(base64)
   if (bytes) return bytes
   const failure = notUnderstoodError("an image's data is not proper base64")
-  throw rescue(context, failure, base64, 'txt')
+  throw withSavedAnswer(context, failure, base64, 'txt')
 }

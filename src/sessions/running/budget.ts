@@ -1,4 +1,4 @@
-import { tokensInWords } from '../../content/tokens.ts'
+import { formatTokenCount } from '../../content/tokens.ts'
 import { formatMoney, toMinorUnits } from '../../io/money.ts'
 import type { UsageFigures } from '../../summary.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -107,7 +107,7 @@ export class Budget {
     const { cost } = this.#told
     const atLeast = this.#lacksSome || this.#told.tokens?.totalTokens === null ? 'at least ' : ''
     if (tokens >= maxTotalTokens)
-      return `the run took ${atLeast}${tokensInWords(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
+      return `the run took ${atLeast}${formatTokenCount(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
     if (maxCost === undefined || !cost || cost.amount < toMinorUnits(maxCost, cost.currency).amount)
       return undefined
     return `the run cost ${atLeast}${formatMoney(cost)}, and --max-cost is ${maxCost}`

@@ -1,6 +1,6 @@
 import { openAnswerFile } from '../../content/answer-file.ts'
 import { createPrinter } from '../../content/layout.ts'
-import { keepText } from '../../content/rescue.ts'
+import { saveText } from '../../content/saved-answer.ts'
 import { type AnswerSchema, openSchema } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
@@ -133,7 +133,7 @@ export const answerKeeper = (
   savePart() {
     const text = textOf(turn.answer)
     if (file) return file.savePart(text)
-    return keepText(context, schema && state.stop?.kind === 'done' ? text : '')
+    return saveText(context, schema && state.stop?.kind === 'done' ? text : '')
   },
 })
 

@@ -1,0 +1,48 @@
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Context } from '../context.ts'
+import { type CliError, describeFileError } from '../errors.ts'
+import { type SavedPart, withSavedPart } from '../io/file-output.ts'
+import { writeFileAtomically } from '../io/temporary-file.ts'
+
+/**
+ * Saves a paid answer in the temporary folder if it could not be saved elsewhere. Returns the failure with
+ * the file's name or, if that failed too, with the answer itself (images in base64).
+ */
+export function withSavedAnswer(
+  { host }: Pick<Context, 'host'>,
+  failure: CliError,
+  bytes: Uint8Array,
+  extension = 'bin',
+): CliError {
+  const part = saveToTemporaryFolder(host, bytes, extension)
+  const rescued = withSavedPart(failure, part)
+  if (part.name !== undefined || failure.details.answer !== undefined || bytes.length > maxBytesInFailure)
+    return rescued
+  const encoding = ['json', 'txt'].includes(extension) ? 'utf8' : 'base64'
+  return rescued.with({
+    answer: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString(encoding),
+  })
+}
+
+/** Maximum size of an answer inside of a failure, in bytes, because the failure becomes one JSON line. */
+const maxBytesInFailure = 64 * 1024 * 1024
+
+/** Saves the received text of an unprinted answer there. Saves nothing if it is blank. */
+export const saveText = ({ host }: Pick<Context, 'host'>, text: string): SavedPart | undefined =>
+  text.trim() === '' ? undefined : saveToTemporaryFolder(host, text, 'txt')
+
+/** Readable by its owner only. Does not throw. Synchronous, because signal handlers call it. */
+function saveToTemporaryFolder(
+  { env }: Context['host'],
+  content: Uint8Array | string,
+  extension: string,
+): SavedPart {
+  const path = join(env.TMPDIR || tmpdir(), `parley-${crypto.randomUUID()}.${extension}`)
+  try {
+    writeFileAtomically(path, content, { mode: 0o600 })
+    return { outcome: `is saved as ${path}`, name: path }
+  } catch (error) {
+    return { outcome: `could not be saved in ${dirname(path)}: ${describeFileError(error)}` }
+  }
+}
