@@ -18,24 +18,24 @@ import { type BatchContext, BatchReport, withStatusLine } from './report.ts'
 import { EarlierResults, openResults, type ResultReader, type ResultsFile } from './results-file.ts'
 import { BatchRun, type Outcome } from './run.ts'
 
-/** The work of a batch: how a line becomes a request. */
+/** Functions that turn the lines of a batch into requests. */
 export interface LineWork extends ResultReader {
   prepare: PrepareLine
-  /** Prints the request in one line. */
+  /** Prints the request on one line. */
   preview(call: LineCall): Promise<void>
   retry: Omit<RetryPolicy, 'deadline'>
 }
 
 const defaultConcurrency = 8
 
-/** Asks every line of a file, several at a time, and prints a result for each. Throws a `CliError`. */
+/** Requests every line of a file concurrently and writes a result for each. Throws a `CliError`. */
 export async function runBatch(
   outer: Context,
   options: BatchOptions,
   readWork: (context: Context, settings: ResolvedSettings) => Promise<LineWork>,
 ): Promise<void> {
   let results: ResultsFile | undefined
-  // A process that was suspended may have lost the file to another run, so each request checks this first.
+  // A suspended process may have lost the results file to another run, so each request checks this first.
   const context = { ...withStatusLine(outer), requireRight: () => results?.requireOwned() }
   const settings = await readSettings(context)
   const work = await readWork(context, settings)
@@ -77,7 +77,8 @@ async function answer(
   const { timers, limit, calls } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   const ledger = new Ledger()
-  // The ledger has to know what is done. A new file is removed again if the input is not good.
+  // The ledger must contain finished lines before the input is read. If the input is invalid, a new file is
+  // removed.
   const results =
     options.results === undefined
       ? undefined
@@ -104,7 +105,9 @@ async function answer(
   requireLine(context, input, source)
 }
 
-/** The first Ctrl-C begins nothing new, and the process dies by it once what was begun is finished. */
+/**
+ * Handles the first Ctrl-C: no new request starts, and the process ends by the signal after the running ones.
+ */
 function handleInterrupt({ host, note, cleanups }: BatchContext, run: BatchRun): () => Promise<void> {
   let isInterrupted = false
   const interrupt = host.interceptInterrupt?.(() => {
@@ -114,16 +117,16 @@ function handleInterrupt({ host, note, cleanups }: BatchContext, run: BatchRun):
   })
   return async () => {
     if (isInterrupted) {
-      // The terminal has shown the ^C long ago.
+      // The terminal printed ^C earlier, so no line break is needed.
       cleanups.add(() => true)
-      // The signal prints the counts.
+      // The signal handler prints the counts.
       await interrupt?.raise()
     }
     interrupt?.release()
   }
 }
 
-/** A batch without a line is done; with `--fail-on-empty` that is a usage error. */
+/** Prints a note if the batch has no line; with `--fail-on-empty` throws a usage error. */
 function requireLine({ flags, note }: BatchContext, { tally }: BatchInput, { name }: BatchSource): void {
   if (tally.hasLine) return
   const empty = `${name}: it has no line with a request`
@@ -131,18 +134,19 @@ function requireLine({ flags, note }: BatchContext, { tally }: BatchInput, { nam
   note(empty)
 }
 
-/** Why the batch stopped, else a failure of a line, if more failed than may. */
+/** Throws the reason why the batch stopped, or a failed line if more lines failed than allowed. */
 function throwFailure(
   { stop, failure }: Outcome,
   { maxFailed, resume, results }: BatchOptions,
   { ok, failed, skipped, total, isAnswered }: Tally,
   sent: Sent,
 ): void {
-  // Without --resume the same command would pay for the answers once more, or be refused by its own results.
+  // Without --resume, the same command would pay for the answers again, or fail because its results file
+  // exists.
   const isSpent = !resume && (isAnswered || (results !== undefined && failed > 0))
   const retryOf = ({ retry }: CliError['details']) => (isSpent && retry === 'later' ? 'never' : retry)
   if (stop instanceof CliError) {
-    // After a deadline the same command goes on, or begins anew.
+    // After a deadline the same command can be repeated.
     const goesOn = stop.kind === 'stopped' && stop.details.deadline
     throw stop.with({ sent, retry: retryOf(goesOn ? { retry: 'later' } : stop.details) })
   }

@@ -2,28 +2,28 @@ import { hash } from 'node:crypto'
 
 type Digest = readonly [number, number, number]
 
-/** A slot has three words of the text's digest and its number; 0 means that it is free. */
+/** Three words of the text's digest and its number; a number of 0 marks a free slot. */
 const slotWords = 4
 const firstSlots = 512
 const fullest = 0.75
 const growth = 1.5
 
-/** A number from 1 to 2^32 - 1 for each of many texts, which themselves are not kept: at most 32 bytes each. */
+/** Maps texts to numbers from 1 to 2^32 - 1 without storing the texts: at most 32 bytes for each. */
 export class DigestMap {
   #words = new Uint32Array(firstSlots * slotWords)
   #count = 0
 
-  /** The memory of the entries. */
+  /** Size of the table. */
   get bytes(): number {
     return this.#words.byteLength
   }
 
-  /** 0 if there is none. */
+  /** Returns 0 for an unknown text. */
   get(text: string): number {
     return this.#words[findSlot(this.#words, computeDigest(text)) + 3] as number
   }
 
-  /** Makes a new number of the one that is there, or of 0. Returns it. */
+  /** Replaces the number of a text, which is 0 for a new one. Returns the new number. */
   update(text: string, change: (value: number) => number): number {
     const digest = computeDigest(text)
     const place = findSlot(this.#words, digest)
@@ -47,15 +47,15 @@ export class DigestMap {
   }
 }
 
-/** 96 bits: nobody can choose two texts with the same digest. */
+/** Computes 96 bits, because nobody can then construct two texts with the same digest. */
 function computeDigest(text: string): Digest {
-  // JSON escapes half a character. Read as UTF-8, each would be the same.
+  // JSON escapes lone surrogates. In UTF-8 all of them would be the same.
   const digest = hash('sha256', JSON.stringify(text))
   const wordAt = (place: number) => Number.parseInt(digest.slice(place, place + 8), 16)
   return [wordAt(0), wordAt(8), wordAt(16)]
 }
 
-/** The start of the digest's slot, or of the free one that it would take. */
+/** Returns the slot of the digest, or the free slot for it. */
 function findSlot(words: Uint32Array, [first, second, third]: Digest): number {
   const slots = words.length / slotWords
   let place = (second % slots) * slotWords

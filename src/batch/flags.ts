@@ -12,15 +12,15 @@ export interface BatchOptions {
   maxTotalTokens?: number
 }
 
-/** How many lines may fail in a run that ends well: so many, or so many of a hundred. */
+/** Number or percentage of lines that may fail. */
 interface MaxFailed {
-  /** As the person wrote it. */
+  /** The user's text. */
   text: string
-  /** Of so many lines; Infinity if that depends on how many there are, which is not known yet. */
+  /** Returns the limit for this number of lines; Infinity if a percentage has no total yet. */
   getMaxFailed(lines: number | undefined): number
 }
 
-/** The flags of `--batch`, which `parley help batch` lists. */
+/** Creates the flags of `--batch`, which `parley help batch` lists. */
 export const batchFlags = (): Option[] => [
   new Option('--concurrency <n>', 'maximum concurrent requests (default 8)').argParser(parsePositiveCount),
   new FileFlag('--results <file>', 'append results to a file instead of printing them', 'keeps'),
@@ -37,13 +37,13 @@ export const batchFlags = (): Option[] => [
   ),
 ]
 
-/** `--batch`, and those, which the help of a command leaves out. */
+/** Creates `--batch` and its flags, which a command's help omits. */
 export const allBatchFlags = (): Option[] => [
   new FileFlag('--batch <file>', "one request per line of a file, or - for stdin: 'parley help batch'"),
   ...batchFlags().map((flag) => flag.hideHelp()),
 ]
 
-/** Of these, and of those that are for one answer. */
+/** Rules for combining these flags with the flags of a single answer. */
 export const batchCompanions: FlagCompanions = {
   ...Object.fromEntries(batchFlags().map(({ long }) => [long, { needs: ['--batch'] }])),
   '--resume': { needs: ['--results'] },

@@ -4,38 +4,38 @@ import { computeBackoffMs, getBatchConsequence, type RetryPolicy } from '../http
 import type { BatchLine, Tally } from './input.ts'
 
 export interface BatchLimits {
-  /** The most requests at a time. */
+  /** Maximum number of concurrent requests. */
   concurrency: number
-  /** When a single line is tried again, until the deadline (by the forward clock, or Infinity). */
+  /** Rules for retries of one line, up to the deadline (monotonic clock, or Infinity). */
   retry: RetryPolicy
-  /** Stop starting requests after this many tokens; Infinity for no limit. */
+  /** Token count after which no request starts; Infinity for no limit. */
   maxTokens: number
-  /** Stop starting requests once more lines have failed; Infinity for no limit. */
+  /** Returns the number of failed lines after which no request starts; Infinity for no limit. */
   getMaxFailed(): number
 }
 
-/** All that the next step of a batch depends on. */
+/** Input for the decision about a batch's next step. */
 export interface BatchState {
   gate: Gate
-  /** Lines that wait to be asked again; they go before all others. */
+  /** Lines to retry; they precede new lines. */
   waiting: readonly BatchLine[]
-  /** The next line of the input. */
+  /** Next line of the input. */
   next: BatchLine | 'awaited' | 'none'
-  /** `finishing`: nothing more is begun. */
+  /** `finishing`: no further request starts. */
   course: 'going on' | 'finishing'
   tally: Pick<Tally, 'tokens' | 'failed'>
   limits: BatchLimits
-  /** By the forward clock; Infinity for none, and once it has passed. */
+  /** Monotonic clock; Infinity if there is none, or after it has passed. */
   deadline: number
 }
 
 export type BatchStep =
   | { do: 'ask'; line: BatchLine }
-  /** Until this time (by the forward clock, or Infinity), or until anything under way has ended. */
+  /** Wait until this time (monotonic clock, or Infinity), or until a running operation ends. */
   | { do: 'wait'; until: number }
-  /** Begin nothing more. Without a reason it is the lines that failed. */
+  /** Start no further request. Without a reason, too many lines failed. */
   | { do: 'finish'; because: CliError | undefined }
-  /** The deadline has passed: every request that is under way has failed. */
+  /** The deadline has passed, so every running request fails. */
   | { do: 'cut' }
   | { do: 'end' }
 
@@ -48,14 +48,17 @@ export function decideNextStep(state: BatchState, now: number): BatchStep {
   if (!isOver && tally.failed > limits.getMaxFailed()) return { do: 'finish', because: undefined }
   const line = chooseLine(state)
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }
-  // With nothing left to ask, a limit that is reached is not a reason to stop: so this comes late.
+  // A reached limit does not matter if no line is left, so this check follows that one.
   if (tally.tokens >= limits.maxTokens) return { do: 'finish', because: tokenLimitError(tally, limits) }
   if (canStart(gate, now)) return { do: 'ask', line }
   const isFull = gate.inFlight >= gate.slots || gate.outage?.isTried
   return { do: 'wait', until: isFull ? Infinity : gate.pause.until }
 }
 
-/** In an outage each line tries once before any tries twice: the failure may be that of one line alone. */
+/**
+ * Chooses the next line. In an outage each line tries once before any line tries again, because the failure
+ * may belong to one line.
+ */
 function chooseLine({ gate, waiting, next }: BatchState): BatchLine | undefined {
   const [first] = waiting
   const fresh = typeof next === 'object' ? next : undefined
@@ -70,63 +73,63 @@ export const tokenLimitError = ({ tokens }: BatchState['tally'], { maxTokens }: 
   )
 
 /**
- * What a failure does to a batch:
- * - `refused`: the line is asked again, after a pause of all;
- * - `outage`: the line has failed or is asked again; if several fail so in a row, all pause;
- * - `line`: the line has failed;
- * - `all`: the line has failed, and every other one would;
- * - `not asked`: a setting is missing or wrong, so that neither this line nor any other can be asked.
+ * Classifies the effect of a failure on the batch:
+ * - `refused`: all requests pause, then the line is retried
+ * - `outage`: the line fails or is retried; after several such failures in a row all requests pause
+ * - `line`: the line fails
+ * - `all`: the line fails, and every other line would fail too
+ * - `not asked`: a setting is missing or wrong, so that no request can be sent
  */
 export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line' | 'all' | 'not asked' {
   const { kind, details } = failure
-  // A bug may fail every answer, and each of them is paid for.
+  // A bug may fail every answer, and each answer is paid for.
   if (kind === 'unexpected') return 'all'
   const outlook = getBatchConsequence(failure)
   if (outlook === 'wait') return 'refused'
   if ((details.sent ?? 'no') === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'not asked'
   if (outlook === 'end') return 'all'
-  // An error in an answer with a status of success is the service's own.
+  // An error in a 2xx answer is not an outage.
   const isOutage = kind === 'unknown' || (kind === 'service' && (details.status ?? 0) >= 300)
   return isOutage ? 'outage' : 'line'
 }
 
-/** How many requests may be under way, and when: a value that each event makes a new one of. */
+/** Decides when requests start and how many run at once. Immutable: each event returns a new value. */
 export interface Gate {
-  /** The most places there can be. */
+  /** Maximum number of slots. */
   readonly concurrency: number
   readonly slots: number
   readonly inFlight: number
-  /** Those to requests of this pause since the number of places last changed. */
+  /** Number of answers in this pause since the number of slots changed. */
   readonly answers: number
-  /** The pause that is, or the last one that was. By the forward clock. */
+  /** The current or last pause. Monotonic clock. */
   readonly pause: { readonly number: number; readonly from: number; readonly until: number }
-  /** The pauses since the last success. Milliseconds. */
+  /** Number and duration, in milliseconds, of the pauses since the last success. */
   readonly failedPauses: { readonly pauses: number; readonly time: number }
-  /** The lines that failed as in an outage, one after the other, by their numbers. */
+  /** Numbers of the lines that failed one after the other, as in an outage. */
   readonly consecutiveFailures: readonly number[]
   readonly outage: Outage | undefined
 }
 
-/** The service fails for every line. One line at a time tries again. */
+/** The service fails for every line, so one line at a time tests it. */
 interface Outage {
-  /** That of the pause that it began with. */
+  /** Number of the pause that started the outage. */
   readonly number: number
-  /** How many lines have tried. */
+  /** Number of lines that tested the service. */
   readonly trials: number
-  /** A line tries now. */
+  /** A line is testing the service. */
   readonly isTried: boolean
 }
 
-/** A request that is over, and failed. */
+/** A failed request. */
 export interface FailedRequest {
   error: CliError
-  /** The number of its line. */
+  /** Number of the line. */
   index: number
-  /** When it failed. By the forward clock. */
+  /** Time of the failure. Monotonic clock. */
   now: number
-  /** By the forward clock; Infinity for none. */
+  /** Monotonic clock; Infinity for none. */
   deadline: number
-  /** Between 0 and 1. */
+  /** Random number between 0 and 1. */
   random: number
 }
 
@@ -150,19 +153,19 @@ export const createGate = (concurrency: number): Gate => ({
 export const canStart = ({ inFlight, slots, pause, outage }: Gate, now: number): boolean =>
   inFlight < slots && now >= pause.until && !outage?.isTried
 
-/** A request is begun. */
+/** Counts a started request. */
 export const startLine = (gate: Gate): Gate => ({
   ...gate,
   inFlight: gate.inFlight + 1,
   outage: gate.outage && { ...gate.outage, trials: gate.outage.trials + 1, isTried: true },
 })
 
-/** A place is free again. */
+/** Counts a finished request. */
 export const freeSlot = (gate: Gate): Gate => ({ ...gate, inFlight: gate.inFlight - 1 })
 
 /**
- * A request that is over was answered, well or not; its ticket is the pause after which it was begun. Places grow by one after
- * as many answers as there are places.
+ * Records an answer, successful or not; its ticket is the number of the pause before the request. Adds a slot
+ * after as many answers as there are slots.
  */
 export function recordAnswer(
   gate: Gate,
@@ -180,22 +183,21 @@ export function recordAnswer(
   }
   if (ticket !== pause.number || slots === concurrency) return next
   const answers = gate.answers + 1
-  // A limiter lets a burst through after a pause. It does not mean that more places will do.
+  // After a pause a rate limiter allows a burst, which does not mean that more slots would succeed.
   const isSteady = now - pause.until >= Math.min(pause.until - pause.from, maxCautionMs)
   if (answers < slots || !isSteady) return { ...next, answers }
   return { ...next, answers: 0, slots: slots + 1 }
 }
 
 /**
- * A request that is over was refused for now: everybody pauses. The first one that was begun after the last pause
- * makes a new pause and halves the places; others can only make it longer. Throws a `CliError` if waiting has no
- * end.
+ * Records a refusal, which pauses all requests. The first refused request after a pause starts a new pause
+ * and halves the slots; others only extend the pause. Throws a `CliError` if the wait would be too long.
  */
 export function recordRefusal(gate: Gate, ticket: number, refusal: FailedRequest): Gate {
   const { now, random } = refusal
   const { pause, slots, failedPauses } = gate
   const asked = getRetryAfterMs(refusal)
-  // One that comes while a pause is still on was begun before it, or before it was made longer.
+  // During a pause, a refused request was sent before the pause or before its extension.
   const isNew = ticket === pause.number && now >= pause.until
   requireFiniteWait(refusal, asked, isNew ? failedPauses.time : 0)
   if (!isNew) {
@@ -214,7 +216,6 @@ export function recordRefusal(gate: Gate, ticket: number, refusal: FailedRequest
   }
 }
 
-/** Milliseconds. */
 const getRetryAfterMs = ({ error }: FailedRequest) => (error.details.retryAfter ?? 0) * 1000
 
 const newPause = ({ pause, failedPauses }: Gate, now: number, length: number, pauses: number) => ({
@@ -223,9 +224,9 @@ const newPause = ({ pause, failedPauses }: Gate, now: number, length: number, pa
 })
 
 /**
- * A request that is over failed as in an outage. When as many lines have as there are places, one after the other, an
- * outage begins: everybody pauses, and then one line tries, with a longer pause after each that fails. Throws a
- * `CliError` if waiting has no end.
+ * Records a failure of an outage. If as many lines as there are slots fail in a row, an outage starts: all
+ * requests pause, then one line tests the service. Each failed test makes the pause longer. Throws a
+ * `CliError` if the wait would be too long.
  */
 export function recordOutageFailure(gate: Gate, ticket: number, failed: FailedRequest): Gate {
   const { now, index } = failed
@@ -235,7 +236,7 @@ export function recordOutageFailure(gate: Gate, ticket: number, failed: FailedRe
   const isDecisive = outage
     ? ticket === pause.number
     : consecutiveFailures.length >= Math.max(minOutageFailures, gate.slots)
-  // Of an outage only the line that tries says something new.
+  // During an outage, only the line that tests the service counts.
   if (!isDecisive) return outage ? gate : { ...gate, consecutiveFailures }
   const asked = getRetryAfterMs(failed)
   requireFiniteWait(failed, asked, failedPauses.time)

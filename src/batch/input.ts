@@ -12,9 +12,9 @@ import { describeJsonError } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
 import { type Id, type LineForm, parseLine } from './line-form.ts'
 
-/** The answer to one line. */
+/** Answer to one line. */
 export interface LineAnswer {
-  /** One of these; `json` and `response` are JSON texts, shown as they are spelled. */
+  /** Exactly one of these; `json` and `response` are JSON source text. */
   content:
     | { text: string }
     | { files: string[]; links?: string[] | undefined; text?: string | undefined }
@@ -24,89 +24,90 @@ export interface LineAnswer {
   stopReason?: string | undefined
 }
 
-/** The request of one line. */
+/** Request of one line. */
 export interface LineCall {
   model: string
   body: Uint8Array
   /**
-   * Sends it, once, and the requests that continue its answer if `requireNext` does not throw. Counts what they spend. Throws
-   * a `CliError`: the batch decides whether to try again, which continues where the answer was.
+   * Sends the request once, and requests that continue its answer if `requireNext` does not throw. Adds the
+   * expenses to the line. Throws a `CliError`. The batch decides about a retry, which continues an incomplete
+   * answer.
    */
   send(line: BatchLine, requireNext: () => void): Promise<LineAnswer>
-  /** Text of an answer that is not whole yet. */
+  /** Returns the text of an incomplete answer. */
   getPartialAnswer?(): string | undefined
 }
 
-/** Makes the call of a line. Throws a usage error if none can be made of it. */
+/** Creates the request of a line. Throws a usage error if the line is invalid. */
 export type PrepareLine = (form: LineForm) => LineCall | Promise<LineCall>
 
-/** One line of a batch, from the input to its result. */
+/** A line of a batch, from its input to its result. */
 export interface BatchLine {
-  /** Its number, from 1. */
+  /** Line number, from 1. */
   index: number
   id?: Id
-  /** Of its model and body, with `#2`, `#3` if they come again. */
+  /** Hash of model and body, with `#2`, `#3` for duplicates. */
   hash: string
   call: LineCall
-  /** In this run. */
+  /** Usage of this run. */
   spent: LineUsage
-  /** Number of `spent.tokens` that the tally has. */
+  /** Number of `spent.tokens` that the tally contains. */
   talliedTokens?: number
-  /** How long its last request took. */
+  /** Duration of the last request. */
   seconds: number
-  /** How many of its requests failed, but for those after which all paused. */
+  /** Number of failed requests, without those that paused all lines. */
   failures: number
-  /** That of its last request, while it waits to be asked again by itself. */
+  /** Failure of the last request while the line waits for its own retry. */
   failure?: CliError | undefined
-  /** The outage in which it was the line that tries. */
+  /** Number of the outage in which this line tested the service. */
   trialOutage?: number
 }
 
-/** A batch's input as bytes: a file, or stdin. */
+/** Bytes of a batch's input: a file, or stdin. */
 export interface BatchSource {
-  /** For messages. */
+  /** Name for messages. */
   name: string
-  /** It can be read again, and so is checked before anything is sent. */
+  /** The source can be read twice, so it is checked before anything is sent. */
   isRepeatable: boolean
   read(): AsyncIterable<Uint8Array>
-  /** Nothing more is read: a silent pipe does not keep the process running. */
+  /** Ends reading, because a silent pipe would keep the process alive. */
   close(): void
 }
 
-/** A part of a batch: one line of every `of` lines. `place` counts from 1. */
+/** Every `of`th line, starting with line `place`, which counts from 1. */
 export interface Share {
   place: number
   of: number
 }
 
-/** How far a batch has come, as far as is known by now: of its share, the number of lines of each kind. */
+/** Progress of a batch: the numbers of lines of its share by state. */
 export class Tally {
-  /** `undefined` as long as only the end of a pipe will tell. */
+  /** `undefined` until the end of a pipe is known. */
   total?: number
-  /** A line has a request, in whichever share. */
+  /** The input has a line with a request, in any share. */
   hasLine = false
   ok = 0
   failed = 0
-  /** The number of failed lines by kind of failure. */
+  /** Number of failed lines by failure kind. */
   readonly failures: Record<string, number> = {}
-  /** Done by an earlier run. */
+  /** Number of lines that an earlier run finished. */
   skipped = 0
-  /** Asked again because what their results name is gone. */
+  /** Number of lines that are requested again because their files are missing. */
   missingFiles = 0
-  /** The tokens of all answers that tell them, also of an earlier run. */
+  /** Tokens of all answers with a token count, including earlier runs. */
   tokens = 0
-  /** The part of `tokens` that an earlier run spent. */
+  /** Tokens of earlier runs, included in `tokens`. */
   earlierTokens = 0
-  /** Some answers, of this or an earlier run, do not tell their tokens. */
+  /** Some answers of this or an earlier run have no token count. */
   isPartial = false
-  /** An answer came in this run. */
+  /** This run has received an answer. */
   isAnswered = false
 }
 
-/** The lines of a batch, or of a share of it, but for those that an earlier run has done. */
+/** Lines of a batch or share that no earlier run has finished. */
 export interface BatchInput {
   tally: Tally
-  /** Throws a `CliError` at a bad line, and if it cannot be read further. */
+  /** Throws a `CliError` for an invalid line or a failed read. */
   lines: AsyncIterable<BatchLine>
 }
 
@@ -132,13 +133,13 @@ export async function openSource({ input, host }: Context, name: string): Promis
   }
 }
 
-/** A line of a batch's input that is not empty: its text, or its problem. */
+/** A non-empty input line: its text, or its problem. */
 export type TextLine = { index: number; text: string } | BadLine
 
 const mebibyte = 1024 * 1024
 const maxLineMebibytes = 64
 
-/** Reads the lines of a batch's input one by one, with their numbers from 1. */
+/** Reads the lines of a batch one by one, with line numbers from 1. */
 export async function* readLines(
   chunks: AsyncIterable<Uint8Array>,
   longest = maxLineMebibytes * mebibyte,
@@ -150,7 +151,7 @@ export async function* readLines(
       if (!bytes) yield { index, problem: `it is longer than ${longest / mebibyte} MiB` }
       else if (!isUtf8(bytes)) yield { index, problem: `it is not UTF-8 text: ${utf8Advice(bytes)}` }
       else {
-        // This takes a byte order mark away too.
+        // `toString` also removes a byte order mark.
         const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString().trim()
         if (text !== '') yield { index, text }
       }
@@ -159,9 +160,9 @@ export async function* readLines(
 }
 
 /**
- * Reads the lines of a batch. A regular file is checked whole first: throws a usage error that names every bad line.
- * The lines of other shares are checked and entered too. So a bad line stops all shares alike, and a repeated line has
- * the same count in all of them.
+ * Reads the lines of a batch. It checks a whole file first and throws a usage error that lists every invalid
+ * line. It also checks and counts the lines of other shares: an invalid line then stops every share, and
+ * duplicates have the same number in each.
  */
 export async function readInput(
   source: BatchSource,
@@ -205,19 +206,21 @@ export async function readInput(
   return { tally, lines: rereadLines(source, prepare, checked) }
 }
 
-/** The lines of a file that are to be asked, in lists of small numbers: their hashes would take several times the memory. */
+/**
+ * Lines to request, as arrays of small integers, because their hashes would take several times the memory.
+ */
 interface CheckedLines {
   numbers: number[]
-  /** Of each one's hash. */
+  /** Fingerprints of the hashes. */
   fingerprints: number[]
-  /** The hashes with a count, by the line's number. */
+  /** Hashes of duplicates by line number. */
   repeated: Map<number, string>
 }
 
-/** As much of a hash as fits a small number: a change goes unnoticed once in 2^28. */
+/** Returns the part of a hash that fits a small integer: one change in 2^28 is not detected. */
 const getFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
 
-/** Makes the lines of these numbers again. Throws a `CliError` if the file has changed since its check. */
+/** Reads the lines with these numbers again. Throws a `CliError` if the file has changed since its check. */
 async function* rereadLines(
   source: BatchSource,
   prepare: PrepareLine,
@@ -242,7 +245,7 @@ async function* rereadLines(
 interface BadLine {
   index: number
   problem: string
-  /** A way out for the person. */
+  /** How to correct the line. */
   hint?: string
 }
 
@@ -250,7 +253,7 @@ const notJson = 'jq -R . makes a JSON text of each line of plain text'
 
 type CreatedLine = { line: BatchLine; isDone?: boolean; isGone?: boolean } | BadLine
 
-/** Makes a line, and enters it in a ledger, or names its problem. */
+/** Creates a line and adds it to the ledger, or describes its problem. */
 async function createLine(text: TextLine, prepare: PrepareLine, ledger?: Ledger): Promise<CreatedLine> {
   if ('problem' in text) return text
   const { index } = text
@@ -275,7 +278,7 @@ async function createLine(text: TextLine, prepare: PrepareLine, ledger?: Ledger)
   }
 }
 
-/** The hash of model and body: 32 hexadecimal digits. */
+/** Computes the hash of model and body: 32 hexadecimal digits. */
 const hashRequest = ({ model, body }: LineCall): string =>
   digest('sha256', Buffer.concat([Buffer.from(`${model}\0`), body])).slice(0, 32)
 

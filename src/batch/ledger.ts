@@ -3,8 +3,8 @@ import { DigestMap } from './digest-map.ts'
 import type { Id } from './line-form.ts'
 
 /**
- * An entry has four flags in its lowest bits. Those above count the lines that have the hash, or are a part of the hash of
- * an id.
+ * The lowest bits of an entry are four flags. The upper bits count the lines with this hash, or hold a part
+ * of an id's hash.
  */
 const [ok, inResults, inInput, gone] = [1, 2, 4, 8]
 const restShift = 4
@@ -13,14 +13,14 @@ const getUpperBits = (entry: number) => entry >>> restShift
 const toEntry = (rest: number, flags: number) => ((rest << restShift) | flags) >>> 0
 
 /**
- * Which requests and ids the input has, and which of them an earlier run's results have: 64 bytes a line. Maps of texts
- * would take five times the memory, at the peak of 100,000 lines 40 MiB more.
+ * Records the requests and ids of the input and of earlier results in 64 bytes for each line. Maps of strings
+ * would take five times the memory: 40 MiB more for 100,000 lines.
  */
 export class Ledger {
   readonly #hashes = new DigestMap()
   readonly #ids = new DigestMap()
 
-  /** Takes up a line of the results; the last one of a hash counts. */
+  /** Adds a line of the results; the last line of a hash counts. */
   addResult({ id, hash, isOk, isGone }: { id?: Id; hash: string; isOk: boolean; isGone?: boolean }): void {
     this.#hashes.update(hash, () => inResults | (isOk ? ok : 0) | (isGone ? gone : 0))
     if (id !== undefined)
@@ -28,8 +28,8 @@ export class Ledger {
   }
 
   /**
-   * Enters a line of the input. Throws a usage error if its id was used before, or belongs to another request. The hash that
-   * it returns has `#2`, `#3` if it comes again; of a line that is gone the files are, and it was done before.
+   * Adds a line of the input. Throws a usage error if its id was used before, or belongs to another request.
+   * Returns the hash with `#2`, `#3` for duplicates. `isGone` marks a finished line whose files are missing.
    */
   addLine({ id, hash: base }: { id?: Id; hash: string }) {
     const first = this.#hashes.update(base, (entry) =>
@@ -52,10 +52,12 @@ export class Ledger {
   }
 }
 
-/** The hash of the request itself: which of several equal ones it is changes with the lines around it. */
+/**
+ * Returns the hash of the request itself, because the number of a duplicate depends on the lines around it.
+ */
 const withoutCount = (hash: string): string => hash.split('#', 1)[0] ?? hash
 
-/** As much of a hash as has room beside an id: two different ones share it once in 2^28. */
+/** Returns the part of a hash that fits next to an id: two hashes share it once in 2^28. */
 function getHashPart(hash: string): number {
   let part = 0
   for (let place = 0; place < hash.length; place++) part = (Math.imul(part, 31) + hash.charCodeAt(place)) | 0

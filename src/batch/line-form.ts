@@ -2,22 +2,24 @@ import { usageError } from '../errors.ts'
 import { isObject, parseJson } from '../wire/json/parse.ts'
 import { findChild, listChildren, skipBlanks } from '../wire/json/scanner.ts'
 
-/** One line of a batch as its author wrote it: a prompt, or a whole body as it is spelled there. */
+/** A line as its author wrote it: a prompt, or the source text of a body. */
 export type LineForm = { id?: Id; model?: string } & ({ prompt: string } | { body: string })
 
-/** How the caller names a line. */
+/** The user's identifier of a line. */
 export type Id = string | number
 
 const ownFields = ['id', 'prompt', 'model']
 
-/** The names that other services' batch files have for the id and for the body. */
+/** Field names for id and body in batch files of other services. */
 const idNames = ['custom_id', 'key']
 const bodyNames = ['body', 'params', 'request']
 const ignoredNames = ['method', 'url']
 
 const expected = 'it must be a prompt in quotes, {"prompt"}, a body with "contents", or {"custom_id","body"}'
 
-/** Reads a line's JSON. Throws a `SyntaxError` if it is not JSON, and a usage error for any other form. */
+/**
+ * Parses the JSON of a line. Throws a `SyntaxError` if it is not JSON, and a usage error for another form.
+ */
 export function parseLine(line: string): LineForm {
   const value = parseJson(line)
   if (typeof value === 'string') return { prompt: readPrompt(value) }
@@ -44,7 +46,7 @@ function readForeign(line: string, value: Record<string, unknown>, bodyName: str
   return { id: readId(value, idName), ...readBody(line.slice(start, end), body) }
 }
 
-/** A body has no field for the model, whose name is in the address. */
+/** A request has its model in the address, so the field is removed from the body. */
 function readBody(body: string, value: Record<string, unknown>): { model?: string; body: string } {
   const model = readModel(value)
   return { model, body: model === undefined ? body : withoutField(body, 'model') }
@@ -70,7 +72,7 @@ function readId(value: Record<string, unknown>, name: string): Id | undefined {
   throw usageError(`its "${name}" must be a text or a whole number`)
 }
 
-/** Those of the names that the object has. Throws if it has two: which one counts would be a guess. */
+/** Returns the names that the object has. Throws if it has two, because choosing one would be a guess. */
 function findFields(value: Record<string, unknown>, names: string[]): string[] {
   const found = names.filter((name) => Object.hasOwn(value, name))
   if (found.length > 1) throw usageError(`it has both "${found[0]}" and "${found[1]}"`)
@@ -83,7 +85,7 @@ function refuseOthers(value: Record<string, unknown>, known: string[]): void {
   throw usageError(`it has ${JSON.stringify(other.slice(0, 50))}, which a line of this form cannot have`)
 }
 
-/** The object without this field, wherever and however often it is there; all else stays as it is spelled. */
+/** Removes all fields with this name and keeps the other source text. */
 function withoutField(object: string, name: string): string {
   const kept: string[] = []
   let start = object.indexOf('{') + 1

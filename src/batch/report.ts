@@ -9,7 +9,7 @@ import { StatusLine } from '../io/status-line.ts'
 import { schedule } from '../timers.ts'
 import type { Tally } from './input.ts'
 
-/** A context whose messages come above a status line. */
+/** A context that prints messages above the status line. */
 export interface BatchContext extends Context {
   status: StatusLine
 }
@@ -28,20 +28,19 @@ export function withStatusLine(context: Context): BatchContext {
   }
 }
 
-/** How often the progress line is written anew. Milliseconds. */
 const progressIntervalMs = 250
 
-/** After so many results the memory for what lives short is as large as it has to be. */
+/** Number of results after which the young generation of the heap needs no more growth. */
 const steadyResults = 2000
 
-/** Tells a person how a batch goes, and how it ended. */
+/** Reports the progress and the end of a batch to the user. */
 export class BatchReport {
   readonly #context
   readonly #tally
-  /** There is a results file, so `--resume` can continue. */
+  /** A results file exists, so `--resume` can continue. */
   readonly #isResumable
   readonly #start
-  /** Progress is a line on a terminal, and of retries the number is shown, and not each one. */
+  /** A terminal shows one progress line and the number of retries; otherwise each retry is a message. */
   readonly #isShown
   readonly #endLifeSigns
   #pausedUntil = 0
@@ -58,7 +57,7 @@ export class BatchReport {
     this.#isResumable = isResumable
     this.#start = timers.now()
     this.#isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
-    // The names of files are in the results.
+    // The results contain the file names.
     Object.assign(context.summary, { counts: () => this.#counts(), files: undefined })
     context.calls.sayInstead(() => this.#describeEnd(undefined))
     context.cleanups.add(context.status.remove)
@@ -66,11 +65,12 @@ export class BatchReport {
     this.#endLifeSigns = printProgressLines(context, () => this.#describeProgress())
   }
 
-  /** Prints a result. Resolves once it is taken; throws as stdout does. */
+  /** Prints a result. Resolves after stdout accepted it; throws if stdout fails. */
   async write(line: string): Promise<void> {
     const { output, status, host } = this.#context
     const write = () => output.write(`${output.isTerminal ? escapeJson(line) : line}\n`)
-    // The reader of a pipe may write to the same terminal: the next tick shows the line again, below that.
+    // The reader of a pipe may print to the same terminal, so the next tick prints the status line again,
+    // below.
     if (!output.isTerminal && this.#isShown && host.stdout.file === undefined) status.remove()
     await (output.isTerminal ? status.above(write) : write())
     await output.flush()
@@ -80,7 +80,10 @@ export class BatchReport {
     this.#context.note(message)
   }
 
-  /** A failure as JSON for a result, secrets redacted except in a paid answer that is saved nowhere else. */
+  /**
+   * Returns a failure as JSON for a result. Redacts secrets, except in a paid answer that is saved nowhere
+   * else.
+   */
   describe(error: CliError): object {
     const { status = 0, answer, body, kept } = error.details
     const isPaid = answer !== undefined || (status >= 200 && status < 300)
@@ -91,7 +94,7 @@ export class BatchReport {
     return { ...toFailureJson(shown), body: answer ?? body }
   }
 
-  /** The line with this number has its result. */
+  /** Counts the result of this line. */
   onResult(index: number): void {
     const { host, cleanups } = this.#context
     if (++this.#results === steadyResults && host.limitYoungGeneration)
@@ -99,21 +102,21 @@ export class BatchReport {
     this.#last = { index, at: this.#context.timers.now() }
   }
 
-  /** All lines pause until then (by the forward clock). Afterwards `places` may run at a time, in an outage one. */
+  /** Reports a pause of all lines until this time (monotonic clock), and the number of slots after it. */
   onPause(error: CliError, until: number, places: number): void {
     this.#pausedUntil = until
     const wait = ((until - this.#context.timers.now()) / 1000).toFixed(1)
     this.note(`${error.message}; all wait ${wait} s, then ${places} at a time`)
   }
 
-  /** A line is tried again after this many milliseconds. */
+  /** Reports that a line is retried after `wait` milliseconds. */
   onRetry(index: number, failure: CliError, wait: number): void {
     this.#retries++
     this.#lastRetry = `line ${index}: ${failure.message}`
     if (!this.#isCounted) this.note(`line ${index}: ${describeRetry(failure, wait)}`)
   }
 
-  /** Nothing more comes. */
+  /** Removes the status line. */
   end(): void {
     const { status, cleanups } = this.#context
     this.#forget()
@@ -122,7 +125,7 @@ export class BatchReport {
     cleanups.delete(status.remove)
   }
 
-  /** Prints the counts, and how to continue if lines failed or are not done. */
+  /** Prints the counts, and how to continue if lines failed or are not finished. */
   printSummary(stop: unknown): void {
     if (this.#isCounted && this.#retries > 0)
       this.note(`retries: ${count(this.#retries)}, the last one of ${this.#lastRetry}`)
@@ -138,7 +141,7 @@ export class BatchReport {
     return this.#isShown && !this.#context.flags.verbose
   }
 
-  /** The number of lines that are not done; `undefined` while the total is unknown. */
+  /** Number of unfinished lines; `undefined` while the total is unknown. */
   get #left(): number | undefined {
     const { ok, failed, skipped, total } = this.#tally
     return total === undefined ? undefined : total - ok - failed - skipped
@@ -161,7 +164,7 @@ export class BatchReport {
     return formatProgress(this.#tally, (now - this.#start) / 1000, pause / 1000)
   }
 
-  /** How far it is, if no line shows it. */
+  /** Describes the progress for a progress line. */
   #describeProgress(): string {
     const last = this.#last
     const when = last
@@ -172,12 +175,12 @@ export class BatchReport {
 
   #describeEnd(stop: unknown): string {
     const { timers, start } = this.#context
-    // With what was waited for before the first line.
+    // Includes the wait before the first line.
     const seconds = (timers.now() - start) / 1000
     return `${formatSummary(this.#tally, this.#left ?? 0, seconds)}${this.#describeWayOn(stop)}`
   }
 
-  /** How to continue, if lines are left. */
+  /** Describes how to continue if lines are left. */
   #describeWayOn(stop: unknown): string {
     const left = this.#left
     if (left === 0 && this.#tally.failed === 0) return ''
@@ -190,7 +193,7 @@ export class BatchReport {
   }
 }
 
-/** How far a batch has come, the most important first; times in seconds. */
+/** Formats the progress with the most important facts first; times in seconds. */
 export function formatProgress(tally: Tally, passed: number, pause = 0): string {
   const { ok, failed, skipped, total } = tally
   const done = ok + failed + skipped
@@ -205,7 +208,7 @@ export function formatProgress(tally: Tally, passed: number, pause = 0): string 
   )
 }
 
-/** The counts at the end of a batch. */
+/** Formats the final counts of a batch. */
 export function formatSummary(tally: Tally, left: number, seconds: number): string {
   const { ok, failed, skipped, failures } = tally
   const kinds = Object.entries(failures).map(([kind, number]) => `${count(number)} ${kind}`)
@@ -221,7 +224,7 @@ export function formatSummary(tally: Tally, left: number, seconds: number): stri
 
 const inTurn = (...fields: (string | false)[]): string => fields.filter((field) => field).join(' · ')
 
-/** Nobody is to take for this run's what an earlier one took. */
+/** "in all" marks counts that include earlier runs. */
 function describeTokens({ tokens, earlierTokens, isPartial }: Tally): string {
   if (tokens === 0) return ''
   return `${isPartial ? 'at least ' : ''}${formatTokenCount(tokens)}${earlierTokens > 0 ? ' in all' : ''}`

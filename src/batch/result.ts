@@ -2,16 +2,16 @@ import type { LineUsage } from '../content/tokens.ts'
 import { toOneLineJson } from '../wire/page.ts'
 import type { BatchLine, LineAnswer } from './input.ts'
 
-/** The line that a result belongs to. */
+/** Fields of the line for its result. */
 type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'spent' | 'seconds'>
 
-/** A result as one line of JSON, without its line break. */
+/** Formats an answer as one line of JSON, without line break. */
 export function formatAnswer(subject: ResultLine, answer: LineAnswer): string {
   const { content, model, stopReason } = answer
   const { seconds, spent } = subject
   const { attempts, answers } = spent
   const usage = usageOf(spent)
-  // The response itself says its usage, unless there were several.
+  // A single response contains its usage.
   const rest =
     'response' in content
       ? { usage: answers > 1 ? usage : undefined, attempts, seconds }
@@ -19,11 +19,11 @@ export function formatAnswer(subject: ResultLine, answer: LineAnswer): string {
   return `${formatSubject(subject)},"ok":true,${formatContent(content)},${JSON.stringify(rest).slice(1)}`
 }
 
-/** The same for a line that failed; `error` is the failure as `--errors json` has it. */
+/** Formats a failed line; `error` has the form of `--errors json`. */
 export const formatFailure = (subject: ResultLine, error: object): string =>
   `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: usageOf(subject.spent) }).slice(1)}`
 
-/** The sums of all answers, so that a later run knows the cost. */
+/** Returns the sums of all answers, from which a later run reads the cost. */
 const usageOf = ({ usage }: LineUsage) => (Object.keys(usage).length > 0 ? usage : undefined)
 
 const formatSubject = ({ index, id, hash }: ResultLine): string =>

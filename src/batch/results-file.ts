@@ -9,32 +9,32 @@ import { maxTextLength } from '../wire/json/body-text.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
 
-/** The results of earlier runs. */
+/** Facts about the results of earlier runs. */
 export class EarlierResults {
-  /** How many of its lines are results. */
+  /** Number of results. */
   results = 0
-  /** The tokens of all answers that say it. */
+  /** Tokens of all answers with a token count. */
   tokens = 0
-  /** Some of the answers do not say what they took. */
+  /** Some answers have no token count. */
   isPartial = false
-  /** The end of the last whole line. Bytes. */
+  /** Offset of the end of the last complete line, in bytes. */
   end = 0
-  /** The text after that end: nothing, the beginning of a result, a whole result, or something else. */
+  /** Text after the last complete line: none, the start of a result, a whole result, or other text. */
   tail: 'none' | 'torn' | 'whole' | 'foreign' = 'none'
-  /** How many of its lines are not results. */
+  /** Number of lines that are not results. */
   others = 0
 }
 
-/** Reads the parts of a result that only the command knows that made it. */
+/** Reads the parts of a result that depend on the command. */
 export interface ResultReader {
-  /** Finds the tokens of an answer if its line has no `usage`. */
+  /** Reads the tokens of a result without `usage`. */
   readTokens(line: Record<string, unknown>): number | undefined
-  /** Whether all that a good result names is still there. */
+  /** Returns false if a file of the result is missing. */
   hasFiles?(line: Record<string, unknown>): boolean
 }
 
 export interface ResultsOptions {
-  /** As the person wrote it. */
+  /** The user's file name. */
   name: string
   isResumed: boolean | undefined
   ledger: Ledger
@@ -42,8 +42,8 @@ export interface ResultsOptions {
 }
 
 /**
- * Opens and locks a file for the results. With `--resume` a torn last line is removed, and the ledger gets the results. Throws
- * a `CliError` of kind `file`.
+ * Opens and locks the results file. With `--resume` it removes an incomplete last line and adds the results
+ * to the ledger. Throws a `CliError` of kind `file`.
  */
 export async function openResults(
   { host, limit, timers, note, cleanups }: Context,
@@ -56,14 +56,14 @@ export async function openResults(
   let held: Lock | undefined
   try {
     held = await lockForRun(path, { name, deadline: limit.deadline, timers, note })
-    // The run that was waited for removes its file if nothing came.
+    // The other run removes its file if it has no result, so the file may have changed during the wait.
     if (isResumed && file.findChange() !== undefined) {
       const former = file
       file = open()
       former.close()
     }
     const earlier = isResumed ? await readEarlierResults(file.read(), ledger, reader) : new EarlierResults()
-    // Whatever it is, it is not ours to change.
+    // A file without results belongs to something else, so it stays unchanged.
     if (earlier.results === 0 && earlier.others > 0)
       throw new CliError('file', `${name}: it has no results of a batch`)
     if (earlier.tail === 'foreign')
@@ -74,7 +74,7 @@ export async function openResults(
     cleanups.add(results.close)
     return results
   } catch (error) {
-    // Without the lock it may be somebody else's by now.
+    // Without the lock, the file may belong to another run.
     if (held && !isResumed) rmSync(path, { force: true })
     held?.release()
     file.close()
@@ -89,7 +89,7 @@ interface OpenedResults {
   earlier: EarlierResults
 }
 
-/** A file that a batch's results are added to, whatever becomes of the batch. */
+/** A file to which a batch appends its results. */
 export class ResultsFile {
   readonly #file: AppendedFile
   readonly #lock: Lock
@@ -105,7 +105,9 @@ export class ResultsFile {
     return this.#opened.earlier
   }
 
-  /** Throws a `CliError` if another run has taken over the file, or if it was removed, replaced or made shorter. */
+  /**
+   * Throws a `CliError` if another run has taken over the file, or if it was removed, replaced or truncated.
+   */
   requireOwned(): void {
     this.#file.requireUnchanged()
     // Another run takes over the lock of a process that was suspended for long.
@@ -113,7 +115,7 @@ export class ResultsFile {
       throw new CliError('file', `${this.#opened.name}: another parley has taken it over`)
   }
 
-  /** Adds a line, which is whole in the file or not there. Throws a `CliError` if it could not be written. */
+  /** Appends a whole line, or nothing. Throws a `CliError` if writing fails. */
   write(line: string): void {
     this.requireOwned()
     const { size } = this.#file
@@ -125,7 +127,7 @@ export class ResultsFile {
     }
   }
 
-  /** Lets others write it; one that was made and has nothing in it is removed. */
+  /** Releases the file. Removes a new file that is still empty. */
   readonly close = (): void => {
     const { path, isResumed } = this.#opened
     const isUntouched = this.#file.findChange() === undefined && this.#lock.isHeld()
@@ -135,10 +137,10 @@ export class ResultsFile {
   }
 }
 
-/** Every line of the results begins like one of these, with its own number. */
+/** Every result starts with one of these, with its own number. */
 const resultPrefixes = ['{"index":0,"id":', '{"index":0,"hash":']
 
-/** Reads results into the ledger. */
+/** Reads earlier results and adds them to the ledger. */
 export async function readEarlierResults(
   chunks: AsyncIterable<Uint8Array>,
   ledger: Ledger,
@@ -163,7 +165,7 @@ export async function readEarlierResults(
   return earlier
 }
 
-/** What of a line of the results matters later; `tokens` is `null` if an answer came without their count. */
+/** Reads the facts of a result line; `tokens` is `null` if an answer has no token count. */
 function readResult(bytes: Uint8Array, { readTokens, hasFiles }: ResultReader) {
   const line = tryParseJson(decodeText(bytes))
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
@@ -184,7 +186,7 @@ function readResult(bytes: Uint8Array, { readTokens, hasFiles }: ResultReader) {
 const readTotalTokens = (usage: unknown): number | undefined =>
   isObject(usage) && typeof usage.totalTokens === 'number' ? usage.totalTokens : undefined
 
-/** Of a line that was cut off while it was written: one that is whole JSON was not. */
+/** Returns true for the start of a result that was cut off; whole JSON is not. */
 function isIncompleteResult(bytes: Uint8Array): boolean {
   const text = decodeText(bytes)
   const head = text.slice(0, 40).replace(/\d+/g, '0')
@@ -194,5 +196,5 @@ function isIncompleteResult(bytes: Uint8Array): boolean {
 
 const decoder = new TextDecoder()
 
-/** Without a byte order mark, which some editors put before the first line. */
+/** Decodes without the byte order mark that some editors add. */
 const decodeText = (bytes: Uint8Array): string => decoder.decode(bytes)

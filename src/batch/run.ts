@@ -26,28 +26,28 @@ interface LineFailure {
   error: CliError
 }
 
-/** Prints results on stdout, and tells a person how the batch goes. */
+/** Prints results, and reports progress to the user. */
 export type Reporter = Pick<BatchReport, 'write' | 'describe' | 'note' | 'onResult' | 'onRetry' | 'onPause'>
 
 export interface BatchSettings {
   limits: BatchLimits
   timers: Timers
   report: Reporter
-  /** A result that it does not take goes to stdout, and does not count. */
+  /** If writing a result fails, the result is printed on stdout and does not count. */
   results?: Pick<ResultsFile, 'write'> | undefined
 }
 
 export interface Outcome {
-  /** Why it ended before all lines were asked. */
+  /** Reason why it stopped before the end. */
   stop: unknown
-  /** The first failed line by its number; one that may still succeed goes before others. */
+  /** The failed line with the lowest number; a line that may succeed later precedes others. */
   failure: LineFailure | undefined
 }
 
-/** Answers that come together differ by some milliseconds. */
+/** Minimum extension of a pause that is reported. Concurrent answers differ by some milliseconds. */
 const minReportedExtensionMs = 1000
 
-/** Asks all lines of an input, several at a time, and writes a result for each as it comes. */
+/** Requests the lines of an input concurrently and writes each result when it is ready. */
 export class BatchRun implements BatchState {
   gate
   readonly waiting: BatchLine[] = []
@@ -58,16 +58,16 @@ export class BatchRun implements BatchState {
   deadline
   readonly #lines
   readonly #options
-  /** Lines that are being asked, and have no answer yet. */
+  /** Lines with a running request or a scheduled retry. */
   readonly #asked: ActiveSet<BatchLine> = new ActiveSet()
   #first: LineFailure | undefined
   #firstToPass: LineFailure | undefined
-  /** Why the batch stops: the first reason counts. */
+  /** The first reason for the stop. */
   #reason: unknown
-  /** Why all pause. */
+  /** Failure that caused the current pause. */
   #refusal: CliError | undefined
   #isUnmeteredTold = false
-  /** The number of pending operations. The end of each wakes the loop. */
+  /** Number of pending operations. The end of each one wakes the loop. */
   #underWay = 0
   #wake = () => {}
 
@@ -93,21 +93,21 @@ export class BatchRun implements BatchState {
         else await this.#somethingEnds(now, step.until)
       }
     } finally {
-      // Not waited for: a pipe may be silent for ever.
+      // The close is not awaited, because a silent pipe may never end.
       this.#lines.return?.().catch(() => {})
     }
-    // Lines that are not asked again have received something that was paid for.
+    // A line that is not retried may have received content that was paid for.
     for (const line of this.waiting) if (line.failure) await this.#end(line, line.failure)
     return { stop: this.#reason, failure: this.#firstToPass ?? this.#first }
   }
 
-  /** Begins nothing more. What is under way is finished. */
+  /** Starts no further request. Running requests finish. */
   finish(): void {
     this.#stop(undefined)
     this.#wake()
   }
 
-  /** Has the wait for the next step ended by the end of this work. It handles its own failures: others are bugs. */
+  /** Runs an operation whose end wakes the loop. It handles its own failures; any other error is a bug. */
   #start(work: Promise<void>): void {
     this.#underWay++
     void work
@@ -118,7 +118,9 @@ export class BatchRun implements BatchState {
       })
   }
 
-  /** Resolves once something under way has ended, or at `until` or the deadline. To wait for nothing would be for ever. */
+  /**
+   * Resolves after an operation ends, or at `until` or the deadline. Throws if there is nothing to wait for.
+   */
   async #somethingEnds(now: number, until: number): Promise<void> {
     if (this.#underWay === 0 && until === Infinity) throw new Error('a batch waits for nothing')
     const at = Math.min(until, this.deadline)
@@ -130,13 +132,12 @@ export class BatchRun implements BatchState {
     forget()
   }
 
-  /** Nothing more is begun. */
   #stop(because: unknown): void {
     this.#reason ??= because
     this.course = 'finishing'
   }
 
-  /** Every request that is under way has failed. */
+  /** Fails every running request. */
   #cut(): void {
     const deadline = true
     const isPaused = this.waiting.length > 0 && this.#refusal
@@ -155,14 +156,14 @@ export class BatchRun implements BatchState {
     }
   }
 
-  /** One line is read ahead. */
+  /** Reads one line ahead. */
   async #readNext(): Promise<void> {
     this.next = 'awaited'
     try {
       const { done, value } = await this.#lines.next()
       this.next = done ? 'none' : value
     } catch (error) {
-      // The lines that were read before are asked.
+      // The lines that were read before are still requested.
       this.next = 'none'
       this.#reason ??= error
     }
@@ -176,7 +177,7 @@ export class BatchRun implements BatchState {
     this.#start(this.#askUntilOver(line))
   }
 
-  /** Asks one line until it has its result, or has to wait with all others. */
+  /** Requests a line until it has a result, or joins the waiting lines. */
   async #askUntilOver(line: BatchLine): Promise<void> {
     for (;;) {
       const ticket = this.gate.pause.number
@@ -186,7 +187,7 @@ export class BatchRun implements BatchState {
       const came = await line.call
         .send(line, () => this.#requireNext(line))
         .catch((error: unknown) => ({ error }))
-      // The deadline may have cut it meanwhile.
+      // The deadline may have failed this line in the meantime.
       if (!this.#asked.delete(line)) return
       this.#tallyTokens(line)
       this.#tellUnmetered(line)
@@ -205,7 +206,7 @@ export class BatchRun implements BatchState {
       }
       const isPaused = this.gate.outage !== undefined || this.#options.timers.now() < this.gate.pause.until
       if (next !== 'wait' && !isPaused) continue
-      // It becomes the result, with what was paid for, if the line is not asked again.
+      // The failure becomes the result, with the paid content, if the line is not retried.
       line.failure = line.spent.answers > 0 && came.error instanceof CliError ? came.error : undefined
       break
     }
@@ -219,14 +220,17 @@ export class BatchRun implements BatchState {
     line.talliedTokens = tokens
   }
 
-  /** Throws if an answer that is not whole is not continued. */
+  /** Throws if an incomplete answer must not be continued. */
   #requireNext(line: BatchLine): void {
     this.#tallyTokens(line)
     if (!this.#asked.has(line)) throw new CliError('stopped', 'the deadline passed', { deadline: true })
     if (this.tally.tokens >= this.limits.maxTokens) throw tokenLimitError(this.tally, this.limits)
   }
 
-  /** What becomes of a line whose request failed: its failure, or it waits with all others, or for so many milliseconds. */
+  /**
+   * Decides about a failed line: returns its failure, `wait` for a common pause, or the milliseconds before
+   * its own retry.
+   */
   #judge(
     line: BatchLine,
     ticket: number,
@@ -277,7 +281,7 @@ export class BatchRun implements BatchState {
     )
   }
 
-  /** Writes the result of a line; only then its place is free. */
+  /** Writes the result of a line, then frees its slot. */
   async #end(line: BatchLine, came: LineAnswer | CliError): Promise<void> {
     const { index, spent } = line
     try {
@@ -305,7 +309,7 @@ export class BatchRun implements BatchState {
     if (failure.error.details.retry === 'later') this.#firstToPass = earlier(this.#firstToPass)
   }
 
-  /** Returns whether the result is where the next run or a reader looks for it. */
+  /** Returns true if the result is where the next run or the reader expects it. */
   async #write(text: string): Promise<boolean> {
     const { results, report } = this.#options
     const stop = (error: unknown, consequence: string) =>

@@ -29,19 +29,19 @@ import { deliver, type EmulatedResponse, errorResponse } from './response.ts'
 import { Sessions, type SessionsOptions } from './sessions/sessions.ts'
 
 export interface EmulatorOptions {
-  /** What callers must show; without one any will do. */
+  /** Required credentials; without them any credential is valid. */
   credentials?: { accessToken?: string; apiKey?: string }
   faults?: Faults
-  /** Milliseconds before an answer begins, and before an agent reacts. */
+  /** Delay before an answer starts and before an agent reacts. */
   latencyMs?: number
-  /** What the model says to everything. */
+  /** Fixed answer of the model. */
   answer?: string | undefined
   sessions?: SessionsOptions
-  /** Whether to refuse what a service may refuse, and what is called with that if not. */
+  /** Refuses requests that the service may refuse, or reports doubts about them. */
   strict?: { refuses: boolean; onDoubt(doubt: string): void }
 }
 
-/** The endpoint that a request goes to, and what its address says. */
+/** Endpoint of a request, with the parameters of its path. */
 interface Route {
   name: EndpointName
   endpoint: Endpoint
@@ -50,16 +50,16 @@ interface Route {
   query: URLSearchParams
 }
 
-/** A call to one endpoint, checked. */
+/** A checked call of an endpoint. */
 interface Call extends Route {
-  /** As the endpoint's schema wants it. */
+  /** The parsed body; its endpoint's schema determines the fields. */
   body: GenerateRequest & SendEvents & CreateSession
   headers: Record<string, string>
 }
 
 type Handlers = Record<EndpointName, (call: Call) => EmulatedResponse | Promise<EmulatedResponse>>
 
-/** What each endpoint answers; an endpoint without a handler is a type error. */
+/** Creates a handler for each endpoint; a missing handler is a type error. */
 function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: EmulatorOptions): Handlers {
   const sessions = new Sessions(given, latencyMs)
   const compose = ({ body, model }: Call) => composeAnswer(body, model, answer)
@@ -86,7 +86,7 @@ function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: Emulato
   }
 }
 
-/** The name that `--fault` knows an endpoint by. */
+/** Endpoint names for `--fault`. */
 const faultNames: Record<EndpointName, string> = {
   chat: 'chat',
   streamChat: 'chat',
@@ -101,7 +101,7 @@ const faultNames: Record<EndpointName, string> = {
 
 export const faultEndpoints = [...new Set(Object.values(faultNames))]
 
-/** Emulates both services: checks what the specification says, answers in the documented shapes. */
+/** Emulates both services: checks requests against the specification and answers in the documented shapes. */
 export function createEmulator(options: EmulatorOptions, now = () => performance.now()): Exchange {
   const { faults: { faults, rate } = parseFaults([], []), latencyMs = 0 } = options
   const handlers = createHandlers(options)
@@ -144,7 +144,7 @@ function findRoute(method: string, url: string): Route | undefined {
   return undefined
 }
 
-/** The refusal of a caller who does not show the right credential. */
+/** Returns the refusal of a request without the right credential. */
 function refuse(
   { endpoint: { service }, headers }: Call,
   { accessToken, apiKey }: EmulatorOptions['credentials'] = {},
@@ -160,10 +160,12 @@ function refuse(
   return errorResponse(401, `the header ${place}`)
 }
 
-/** The most doubts about a request that are told, and the longest message of a refusal in characters. */
+/** Maximum number of reported doubts, and maximum length of a refusal. */
 const [maxReportedDoubts, maxMessageLength] = [20, 4000]
 
-/** The refusal of a request whose JSON is not as its endpoint's schema wants it, or about which a service may have doubts. */
+/**
+ * Returns the refusal of a request that does not match its endpoint's schema, or that a service may refuse.
+ */
 async function findProblems(
   { endpoint, headers, body }: Call,
   strict: EmulatorOptions['strict'],
@@ -188,8 +190,8 @@ function problemsOf(schema: Schema, value: unknown, type = ''): string[] {
 }
 
 /**
- * What a service may refuse about the headers of a request to a session although the specification does not say so (session
- * events, 9.2 and 9.3). The vendor word in their names may be any.
+ * Lists headers of a session request that a service may refuse although the specification does not mention it
+ * (session events, 9.2 and 9.3). Any vendor prefix is accepted.
  */
 function findHeaderDoubts(headers: Record<string, string>): string[] {
   const all = Object.entries(headers).map(([name, value]) => [name, value.trim()] as const)
@@ -202,7 +204,7 @@ function findHeaderDoubts(headers: Record<string, string>): string[] {
   ]
 }
 
-/** The same for a body that sends events, or makes a session with some (session events, 2.2). */
+/** Lists doubts about a body that sends events or creates a session (session events, 2.2). */
 const findEventDoubts = (body: Partial<SendEvents & CreateSession> = {}): string[] =>
   (body.events ?? body.initial_events ?? []).flatMap((event, index) =>
     event.type === 'user.message' && event.content.length === 0

@@ -1,10 +1,10 @@
 import { usageError } from '../errors.ts'
 import { type EmulatedResponse, errorResponse } from './response.ts'
 
-/** What may go wrong beside a status. */
+/** Faults other than a status. */
 export const faultKinds = ['reset', 'cut', 'stall', 'html'] as const
 
-/** A failure on request: at which endpoint (any, if absent), of what kind, and how many times more. */
+/** A requested failure: endpoint (any if absent), kind, and number of repetitions left. */
 export interface Fault {
   endpoint?: string
   kind: (typeof faultKinds)[number] | number
@@ -15,7 +15,9 @@ const form = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d\\d)(?:x
 
 export type Faults = ReturnType<typeof parseFaults>
 
-/** Reads every `--fault`. `rate` is the requests a second that `rate:10` allows, or Infinity. Throws a usage error. */
+/**
+ * Parses all `--fault` values. `rate` is the limit in requests per second, or Infinity. Throws a usage error.
+ */
 export function parseFaults(specs: readonly string[], endpoints: readonly string[]) {
   const isRate = (spec: string) => /^rate:\d*[1-9]\d*$/.test(spec)
   const faults = specs.filter((spec) => !isRate(spec)).map((spec) => parseFault(spec, endpoints))
@@ -23,7 +25,10 @@ export function parseFaults(specs: readonly string[], endpoints: readonly string
   return { faults, rate: Math.min(...rates) }
 }
 
-/** Reads a fault: `429x2`, `chat:500`, `cut`; without a count it happens every time. Throws a usage error. */
+/**
+ * Parses a fault such as `429x2`, `chat:500` or `cut`; without a count it happens every time. Throws a usage
+ * error.
+ */
 function parseFault(spec: string, endpoints: readonly string[]): Fault {
   const found = form.exec(spec.toLowerCase())
   const [, endpoint, kind, times] = found ?? []
@@ -39,7 +44,7 @@ function parseFault(spec: string, endpoints: readonly string[]): Fault {
   }
 }
 
-/** The fault that happens to this call, which uses it up. */
+/** Returns the fault for this call and counts it down. */
 export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | undefined {
   const fault = faults.find(
     ({ left, endpoint: only }) => left > 0 && (only === undefined || only === endpoint),
@@ -49,11 +54,13 @@ export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | un
   return fault.kind
 }
 
-/** An error that the emulator was asked for. After a second there is room for a request, whatever the limit is. */
+/**
+ * Returns an error response. A client may retry after one second, because every rate limit has then refilled.
+ */
 export const faultResponse = (status: number, why = `asked to fail with ${status}`): EmulatedResponse =>
   errorResponse(status, why, status === 429 ? { 'retry-after': '1' } : undefined)
 
-/** What a captive portal answers. */
+/** Response of a captive portal. */
 export const webPageResponse: EmulatedResponse = {
   status: 200,
   contentType: 'text/html',
@@ -61,8 +68,8 @@ export const webPageResponse: EmulatedResponse = {
 }
 
 /**
- * Makes a bucket that holds `rate` requests, and refills in a second: a call takes one out of it, or returns false if it
- * is empty. `now` returns milliseconds that only go forward.
+ * Creates a token bucket with `rate` tokens that refills in a second. Each call takes one token, or returns
+ * false if the bucket is empty. `now` is a monotonic clock in milliseconds.
  */
 export function createLimiter(rate: number, now: () => number): () => boolean {
   let left = rate
@@ -72,7 +79,7 @@ export function createLimiter(rate: number, now: () => number): () => boolean {
     const time = now()
     left = Math.min(rate, left + ((time - last) * rate) / 1000)
     last = time
-    // A caller that waits for exactly as long as told may be early by rounding.
+    // A client that waits exactly as long as requested may be early by rounding.
     if (left < 0.99) return false
     left--
     return true

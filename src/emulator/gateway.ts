@@ -4,24 +4,23 @@ import { takeStart } from '../wire/text-start.ts'
 import { type EmulatedResponse, eventsResponse, jsonResponse, newId } from './response.ts'
 import { createSample, createSampleForTexts } from './sample.ts'
 
-/** The answer of an emulated model, made from the prompt. */
+/** An emulated answer, composed from the prompt. */
 type EmulatedAnswer = ReturnType<typeof composeAnswer>
 
 const greeting = "Hello from parley's emulator!"
 
 const remark = 'No model read your prompt; these words only stand where an answer would.'
 
-/** The tokens of a text: one for each four characters begun. */
+/** Counts one token for every four characters. */
 export const countTokens = (text: string): number => Math.ceil(text.length / 4)
 
-/** The beginning of what a client said, to be repeated. */
+/** Shortens a client's text for a quotation. */
 export const shorten = (text: string): string => (text.length > 80 ? `${takeStart(text, 80)}…` : text)
 
-/** Of each turn. */
 const readTexts = ({ contents = [] }: GenerateRequest): string[] =>
   contents.map(({ parts = [] }) => parts.map(({ text = '' }) => text).join(' '))
 
-/** Says `said`, else JSON if the request has a schema, else some words about the prompt. */
+/** Composes the answer: `said` if given, JSON if the request has a schema, else text about the prompt. */
 export function composeAnswer(request: GenerateRequest, model: string, said?: string) {
   const texts = readTexts(request)
   const asked = texts.at(-1)?.trim() ?? ''
@@ -47,7 +46,7 @@ export function composeAnswer(request: GenerateRequest, model: string, said?: st
   }
 }
 
-/** Chooses the part of an answer that a request is for: `in 3 parts` in the prompt divides the answer. */
+/** Returns the requested part of an answer: `in 3 parts` in the prompt divides it. */
 function choosePart(whole: string, prompt: string, request: GenerateRequest) {
   const [, number = '1'] = /\bin (\d{1,2}) parts\b/i.exec(prompt) ?? []
   const all = number === '1' ? [whole] : words(whole)
@@ -58,18 +57,18 @@ function choosePart(whole: string, prompt: string, request: GenerateRequest) {
   const startOf = (at: number) => Math.floor((all.length * at) / count)
   return {
     text: all.slice(startOf(index), startOf(index + 1)).join(''),
-    /** The token continues no part. */
+    /** The token belongs to no part of this answer. */
     hasWrongToken: index < 0,
-    /** Only the native form has parts. */
+    /** Only the native form supports parts. */
     isPart: count > 1,
-    /** Token for the next part. */
+    /** Token of the next part. */
     next: index + 1 < count ? tokenOf(index + 1) : undefined,
   }
 }
 
 const maxParts = 64
 
-/** An answer as models write long ones, in Markdown. */
+/** Creates a long answer in Markdown, as models do. */
 const layOut = (said: { quoted: string; model: string; inputTokens: number }): string => `# ${greeting}
 
 You said: “${said.quoted}”. Here is **what an answer may look like**:
@@ -86,7 +85,7 @@ You said: “${said.quoted}”. Here is **what an answer may look like**:
 parley chat --profile demo 'One short line gets one short line'
 \`\`\``
 
-/** The chat endpoint's success body (gateway, 2.3). */
+/** Returns the response body of the chat endpoint (gateway, 2.3). */
 export function messageResponse(answer: EmulatedAnswer): EmulatedResponse {
   return jsonResponse({
     ...messageHead(answer),
@@ -96,7 +95,7 @@ export function messageResponse(answer: EmulatedAnswer): EmulatedResponse {
   })
 }
 
-/** The same as a stream of message events (public clients, 7). */
+/** Streams the answer as message events (public clients, 7). */
 export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse {
   const head = { ...messageHead(answer), content: [], stop_reason: null, usage: usage(answer, 1) }
   const events = [
@@ -119,11 +118,11 @@ export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse 
   return eventsResponse(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
 }
 
-/** The family's native form of a whole body. */
+/** Returns the answer in the family's native form. */
 export const nativeResponse = (answer: EmulatedAnswer): EmulatedResponse =>
   jsonResponse(nativeChunk(answer, answer.text, true))
 
-/** The family's native stream, as server-sent events. */
+/** Streams the answer in the family's native form as server-sent events. */
 export function nativeStreamResponse(answer: EmulatedAnswer): EmulatedResponse {
   const pieces = words(answer.text)
   const chunks = pieces.map((text, index) => nativeChunk(answer, text, index === pieces.length - 1))
@@ -145,7 +144,7 @@ function nativeChunk(answer: EmulatedAnswer, text: string, isLast: boolean) {
   }
 }
 
-/** A text as the pieces that a stream sends: words with the blanks before them. */
+/** Splits a text into the pieces of a stream: words with the blanks before them. */
 const words = (text: string) => text.match(/\s*\S+\s*$|\s*\S+/g) ?? [text]
 
 const messageHead = ({ id, model }: EmulatedAnswer) => ({ id, type: 'message', role: 'assistant', model })
@@ -159,11 +158,11 @@ const usage = ({ inputTokens }: EmulatedAnswer, outputTokens: number) => ({
   cache_creation_input_tokens: 0,
 })
 
-/** A PNG of one colour. */
+/** A PNG of one color. */
 const picture =
   'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAAA1BMVEUuoG6RpKaGAAAADElEQVR42mNgGNwAAACgAAGO+7G0AAAAAElFTkSuQmCC'
 
-/** The image endpoint's success body (gateway, 2.2): a text part, and a picture as the family shows it. */
+/** Returns the response body of the image endpoint (gateway, 2.2): a text part and an image part. */
 export function imageResponse(request: GenerateRequest, model: string): EmulatedResponse {
   const promptTokens = Math.max(1, countTokens(readTexts(request).join(' ')))
   const parts = [

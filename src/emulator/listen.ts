@@ -9,11 +9,11 @@ export interface ListenOptions {
   port: number
   host: string
   exchange: Exchange
-  /** Called for each answered request. */
+  /** Called after each answered request. */
   onRequest(entry: { method: string; path: string; status: number | undefined }): void
 }
 
-/** Milliseconds: a client that is slower, or says nothing, loses its connection. */
+/** Timeouts for slow or silent clients. */
 const timeoutsMs = {
   headersTimeout: 5000,
   requestTimeout: 60_000,
@@ -21,7 +21,7 @@ const timeoutsMs = {
   connectionsCheckingInterval: 500,
 }
 
-/** Serves an exchange over HTTP. A failure of the exchange breaks the connection, as it would on a network. */
+/** Serves an exchange over HTTP. If the exchange fails, the connection breaks, as on a network. */
 export async function listen({ port, host, exchange, onRequest }: ListenOptions) {
   const server = createServer(timeoutsMs, async (request, response) => {
     let status: number | undefined
@@ -42,13 +42,13 @@ export async function listen({ port, host, exchange, onRequest }: ListenOptions)
   return Object.assign(server, { port: (server.address() as AddressInfo).port })
 }
 
-/** The address of a server for those who call it: one that listens everywhere is called on this machine. */
+/** Returns the address for clients: a server on all interfaces is called on this machine. */
 export function addressToCall(host: string, port: number): string {
   const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${isIP(name) === 6 ? `[${name}]` : name}:${port}`
 }
 
-/** Web pages reach this server through a browser, by its address or by a name of theirs that points here. */
+/** Refuses requests that a web page sends through a browser, by address or by a rebound host name. */
 function refuse({ headers }: IncomingMessage, isPrivate: boolean): HttpResponse | undefined {
   if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) {
     return plain(403, 'requests from web pages are refused')
@@ -60,14 +60,14 @@ function refuse({ headers }: IncomingMessage, isPrivate: boolean): HttpResponse 
   return undefined
 }
 
-/** The longest body that is read, and the most that all bodies that are being read may have together. Bytes. */
+/** Maximum size of one body, and of all bodies being read. */
 const maxBodyBytes = 64 * 1024 * 1024
 const most = 256 * 1024 * 1024
 
-/** How much has come of all bodies that are being read. Bytes. */
+/** Size of all bodies being read. */
 let heldBytes = 0
 
-/** Reads a body; `undefined` if it is too long. */
+/** Reads a body; returns `undefined` if it is too long. */
 async function readBody(request: IncomingMessage): Promise<Uint8Array | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return undefined
   const collected = collectBody()
@@ -88,7 +88,7 @@ async function readBody(request: IncomingMessage): Promise<Uint8Array | undefine
 async function answerTo(request: IncomingMessage, exchange: Exchange): Promise<HttpResponse> {
   const body = await readBody(request)
   if (!body) {
-    // The rest is thrown away: if it were not read, the client might not see the answer.
+    // Discards the rest of the body: a client that still sends might not read the answer.
     request.resume()
     return plain(413, 'the body is longer than 64 MiB, or longer than there is room for beside the others')
   }
@@ -104,12 +104,12 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
   let goOn = () => {}
   response.on('drain', () => goOn())
   response.on('close', () => {
-    // A stream that waits for its next event does not notice by itself that its reader has gone.
+    // A stream that waits for an event does not notice that its reader has closed the connection.
     answer.close()
     goOn()
   })
   response.writeHead(answer.status, answer.headers)
-  // A stream may have nothing to tell for long.
+  // The first event of a stream may be late.
   response.flushHeaders()
   for await (const chunk of answer.body) {
     if (response.destroyed) return
@@ -121,13 +121,13 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
   response.end()
 }
 
-/** Ends a request that cannot be answered, or not to its end. */
+/** Ends a request whose answer failed or is incomplete. */
 async function abortRequest(
   error: unknown,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  // What was written still arrives before the connection goes.
+  // Written bytes arrive before the connection breaks.
   await new Promise(setImmediate)
   if (response.headersSent) request.socket.destroySoon()
   else if (error instanceof CliError) request.socket.resetAndDestroy()

@@ -2,13 +2,13 @@ import { CliError } from '../errors.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import { encodeSseEvent, type SseEvent } from '../wire/sse.ts'
 
-/** A response before it is bytes: a status, a content type, and the pieces of its body in the order they go out. */
+/** A response before serialization: status, content type and the pieces of the body in order. */
 export interface EmulatedResponse {
   status: number
   contentType: string
   headers?: Record<string, string>
   pieces: Iterable<string> | AsyncIterable<string>
-  /** Ends an endless body. */
+  /** Ends a stream without a natural end. */
   close?(): void
 }
 
@@ -24,7 +24,7 @@ export const eventsResponse = (events: SseEvent[]): EmulatedResponse => ({
   pieces: events.map(encodeSseEvent),
 })
 
-/** An id such as `msg_01h4…`. */
+/** Creates an id such as `msg_01h4…`. */
 export const newId = (prefix: string): string =>
   `${prefix}_${crypto.randomUUID().replaceAll('-', '').slice(0, 20)}`
 
@@ -37,7 +37,7 @@ const errorTypes: Record<number, string> = {
   529: 'overloaded_error',
 }
 
-/** An error in the session service's envelope (public clients, 8). */
+/** Returns an error in the session service's envelope (public clients, 8). */
 export function errorResponse(
   status: number,
   message: string,
@@ -53,9 +53,11 @@ export function errorResponse(
   }
 }
 
-/** Makes of it what an exchange returns, whose pieces go out one by one. A cut breaks off in the middle of a piece. */
+/**
+ * Converts a response for an exchange, which sends the pieces one by one. A cut ends the body inside a piece.
+ */
 export function deliver({ pieces, ...response }: EmulatedResponse, isCut = false): HttpResponse {
-  // Some text of a stream comes before a cut.
+  // A stream is cut after some text.
   const cutAt = Array.isArray(pieces) ? Math.floor(pieces.length * 0.6) : 0
 
   async function* body(): AsyncGenerator<Uint8Array> {
@@ -66,7 +68,7 @@ export function deliver({ pieces, ...response }: EmulatedResponse, isCut = false
       if (isLast) throw new CliError('response', 'the emulator cut the connection', { isCutOff: true })
     }
   }
-  // A body that is known whole goes out at once; a cut shows only if the end is not known before.
+  // A complete body is sent at once. A cut is only visible if the length is not sent before.
   const whole = Array.isArray(pieces) && pieces.length === 1 && !isCut ? String(pieces[0]) : undefined
   const isStream = response.contentType === 'text/event-stream'
   return {
@@ -76,7 +78,7 @@ export function deliver({ pieces, ...response }: EmulatedResponse, isCut = false
       'content-type': response.contentType,
       'cache-control': 'no-store',
       'request-id': newId('req'),
-      // A proxy in between passes on what comes when it comes.
+      // Keeps proxies from buffering a stream.
       ...(isStream ? { 'x-accel-buffering': 'no' } : {}),
       ...(whole === undefined ? {} : { 'content-length': String(Buffer.byteLength(whole)) }),
       ...response.headers,

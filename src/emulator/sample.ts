@@ -1,11 +1,11 @@
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
-/** The most values of one sample, the most levels, and the longest text: a schema may ask for more than there is memory. */
+/** Maximum number of values, depth and text length of a sample, because a schema may exceed the memory. */
 const [maxValues, maxDepth, maxTextLength] = [10_000, 100, 1000]
 
 const heading = 'JSON Schema:\n'
 
-/** JSON that fits the simple schema in one of the texts; `undefined` if none has a schema. */
+/** Returns JSON that matches the simple schema in one of the texts, or `undefined` without a schema. */
 export function createSampleForTexts(texts: readonly string[]): string | undefined {
   const asking = texts.findLast((text) => text.includes(heading))
   if (asking === undefined) return undefined
@@ -13,7 +13,10 @@ export function createSampleForTexts(texts: readonly string[]): string | undefin
   return isObject(schema) ? createSample(schema) : undefined
 }
 
-/** JSON that fits a schema of objects, lists, numbers, texts and choices. Other keywords are ignored. */
+/**
+ * Returns JSON that matches a schema of objects, arrays, numbers, strings and choices. Ignores other
+ * keywords.
+ */
 export function createSample(schema: object): string {
   let left = maxValues
   const make = (part: unknown, depth = 0): unknown => {
@@ -42,7 +45,7 @@ export function createSample(schema: object): string {
   return JSON.stringify(make(schema))
 }
 
-/** What `#/$defs/name` leads to. */
+/** Resolves a reference such as `#/$defs/name`. */
 const follow = (schema: unknown, reference: string): unknown =>
   reference.split('/').slice(1).reduce(ownField, schema)
 

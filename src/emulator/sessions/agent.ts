@@ -6,20 +6,20 @@ import { createSampleForTexts } from '../sample.ts'
 import { type Parameters, Session } from './session.ts'
 import { type RunPlan, readTask, type TaskStep } from './task.ts'
 
-/** All that an agent needs between two turns. It is kept as JSON. */
+/** State of an agent between two turns, stored as JSON. */
 interface AgentState {
-  /** Events that it has not reacted to yet. */
+  /** Events without a reaction so far. */
   inbox: SessionEvent[]
-  /** What its task still asks for: steps that come together, one round after the other. */
+  /** Remaining steps of the task: rounds of steps that happen together. */
   rounds: TaskStep[][]
-  /** The ids of the tool uses of the main thread that wait for a reply. */
+  /** Ids of the main thread's tool uses without a reply. */
   waiting: string[]
   threads: Thread[]
-  /** Workflow runs that have not ended. */
+  /** Running workflow runs. */
   runs: WorkflowRun[]
-  /** The session has not been idle since it began to work. */
+  /** The session has not been idle since it started to work. */
   isRunning: boolean
-  /** What it has to say when its task is done. */
+  /** Text to send when the task is done. */
   lastWord?: string | undefined
   /** Tokens of the whole session. */
   usage: { input: number; output: number }
@@ -29,9 +29,9 @@ interface AgentState {
 interface Thread {
   id: string
   name: string
-  /** The workflow run that it belongs to. */
+  /** Workflow run of the thread. */
   run: string | null
-  /** The ids of its tool uses that wait for a reply. */
+  /** Ids of its tool uses without a reply. */
   waiting: string[]
   isEnded: boolean
 }
@@ -39,26 +39,26 @@ interface Thread {
 interface WorkflowRun {
   id: string
   name: string
-  /** What is still to happen in it, in order. */
+  /** Remaining steps in order. */
   steps: RunStep[]
 }
 
 /** An event of a workflow run, or a tool use for whose reply the run waits. */
 type RunStep = { event: [type: string, fields?: object] } | { use: TaskStep }
 
-/** A session as it is written down. */
+/** A session as it is stored. */
 export interface StoredSession {
   id: string
   created: string
-  /** When it was last changed, as a text that sorts by time. */
+  /** Time of the last change, as a string that sorts by time. */
   updated: string
   fields: object
-  /** The JSON of each event. */
+  /** Events as JSON. */
   events: string[]
   agent: AgentState
 }
 
-/** What each reply may answer, and the field that names it. */
+/** Tool uses that each reply answers, and the field with their id. */
 export const replies = new Map([
   ['user.tool_confirmation', { field: 'tool_use_id', uses: ['agent.tool_use', 'agent.mcp_tool_use'] }],
   ['user.tool_result', { field: 'tool_use_id', uses: ['agent.tool_use'] }],
@@ -67,15 +67,15 @@ export const replies = new Map([
 
 const done = 'The emulated agent is done.'
 
-/** A session with an emulated agent: it takes events in, and reacts to all of them at once. */
+/** A session with an emulated agent, which accepts events and reacts to all of them at once. */
 export class AgentSession extends Session {
   #kept: Omit<StoredSession, 'id' | 'events'>
   readonly #uses = new Map<string, SessionEvent>()
   readonly #later: (act: () => void) => void
-  /** What begins in the background once the agent has reacted. */
+  /** Functions that start in the background after the agent has reacted. */
   readonly #begun: (() => void)[] = []
 
-  /** `later` runs the agent's reaction, and each step in the background. */
+  /** `later` schedules the agent's reaction and each background step. */
   constructor(id: string, later: (act: () => void) => void) {
     super(id)
     const created = new Date().toISOString()
@@ -95,7 +95,7 @@ export class AgentSession extends Session {
   override accept(parameters: readonly Parameters[], fields?: object): EmulatedResponse | undefined {
     const refusal = this.#findMismatch(parameters)
     if (refusal) return refusal
-    // Of a field that is named `__proto__` an assignment would make the prototype.
+    // Assigning a field named `__proto__` would set the prototype.
     this.#kept.fields = { ...this.#kept.fields, ...fields }
     this.#kept.updated = new Date().toISOString()
     for (const parameter of parameters) {
@@ -112,7 +112,7 @@ export class AgentSession extends Session {
     return {
       budget: null,
       ...fields,
-      // A sender's fields do not take the place of these.
+      // A sender's fields never replace these.
       id: this.id,
       type: 'session',
       status: this.#isBusy || this.#kept.agent.isRunning ? 'running' : 'idle',
@@ -126,7 +126,7 @@ export class AgentSession extends Session {
     return { ...this.#kept, id: this.id, events: this.events.map(({ text }) => text) }
   }
 
-  /** Takes over what another process has made of it. */
+  /** Loads the state that another process has stored. */
   load({ id: _, events, ...kept }: StoredSession): void {
     this.#kept = kept
     for (const text of events.slice(this.events.length)) this.#show(JSON.parse(text), text)
@@ -139,7 +139,7 @@ export class AgentSession extends Session {
   #add(type: string, fields: object = {}): SessionEvent {
     const id = newId(type.endsWith('tool_use') ? 'toolu' : 'sevt')
     const own = { id, type, processed_at: new Date().toISOString() }
-    // A sender's fields do not take the place of these.
+    // A sender's fields never replace these.
     return this.#show({ ...own, ...fields, ...own })
   }
 
@@ -150,9 +150,9 @@ export class AgentSession extends Session {
   }
 
   /**
-   * Why events cannot be taken although each is right in itself: a reply is of the wrong kind for its tool use (session
-   * events, 2.2 and 6), is not the first, or is of a thread that ended; a message comes while the session waits (public
-   * clients, 10). A tool use that is not known passes.
+   * Returns a refusal of valid events that do not fit the session. A reply may have the wrong type (session
+   * events, 2.2 and 6), be a second one, or belong to an ended thread; a message may come while the session
+   * waits (public clients, 10). A reply to an unknown tool use is accepted.
    */
   #findMismatch(parameters: readonly Parameters[]): EmulatedResponse | undefined {
     const answered = new Set<string>()
@@ -203,14 +203,14 @@ export class AgentSession extends Session {
     return this.#kept.agent.threads.find((thread) => thread.id === id)
   }
 
-  /** Takes an event in, to react to it later. */
+  /** Accepts an event for a later reaction. */
   #take(event: SessionEvent): void {
     const { agent } = this.#kept
     const reply = replies.get(event.type)
     if (reply) {
       const id = readString(event[reply.field])
       const thread = this.#threadOf(this.#uses.get(id) ?? event)
-      // A confirmation for a thread that ended has no effect.
+      // A confirmation for an ended thread has no effect.
       if (thread?.isEnded) return
       agent.waiting = agent.waiting.filter((each) => each !== id)
       if (thread) thread.waiting = thread.waiting.filter((each) => each !== id)
@@ -220,7 +220,10 @@ export class AgentSession extends Session {
     agent.inbox.push(event)
   }
 
-  /** Returns whether it interrupts anything. It ends no workflow run: a thread of one gives up what it waits for. */
+  /**
+   * Returns true if the event interrupts something. Workflow runs continue; their interrupted threads drop
+   * their waiting tool uses.
+   */
   #takeInterrupt(threadId: string): boolean {
     const { agent } = this.#kept
     const isWhole = threadId === ''
@@ -236,7 +239,7 @@ export class AgentSession extends Session {
     return true
   }
 
-  /** Reacts to the events of its inbox, up to the next rest. */
+  /** Reacts to new events until the session is idle. */
   #react(): void {
     const { agent } = this.#kept
     const events = agent.inbox
@@ -246,7 +249,7 @@ export class AgentSession extends Session {
       const use = this.#uses.get(readString(event[replies.get(event.type)?.field ?? '']))
       return use !== undefined && this.#threadOf(use)?.run != null
     }
-    // The session does not work because a thread of a workflow run does.
+    // An event of a workflow run's thread does not start a turn of the session.
     if (!events.every(isOfRun)) this.#reactInTurn(events)
     else for (const event of events) this.#takeReply(event)
     for (const begin of this.#begun.splice(0)) this.#later(begin)
@@ -266,7 +269,7 @@ export class AgentSession extends Session {
       else if (replies.has(type)) this.#takeReply(event)
     }
     while (!this.#isWaiting && agent.runs.length === 0 && agent.rounds.length > 0) this.#beginRound()
-    // As long as only child threads wait, the session runs.
+    // The session runs while only child threads wait.
     if (agent.waiting.length === 0 && this.#isWaiting) return
     const isDone = agent.waiting.length === 0
     if (isDone && agent.runs.length === 0) {
@@ -281,7 +284,7 @@ export class AgentSession extends Session {
     agent.isRunning = false
   }
 
-  /** The turn waits for a reply. A thread of a workflow run does not hold it up. */
+  /** The turn waits for a reply. Threads of workflow runs do not block it. */
   get #isWaiting(): boolean {
     const { waiting, threads } = this.#kept.agent
     return waiting.length > 0 || threads.some((thread) => thread.run === null && thread.waiting.length > 0)
@@ -317,7 +320,7 @@ export class AgentSession extends Session {
     }
   }
 
-  /** A tool use of the main thread, or of a child thread. */
+  /** Starts a tool use of the main thread, or of a child thread. */
   #use({ type, fields }: TaskStep, thread: { waiting: string[]; id?: string }): void {
     const event = this.#write(type, { ...fields, ...ofThread(thread) })
     const { evaluated_permission: permission } = fields
@@ -326,7 +329,7 @@ export class AgentSession extends Session {
     else thread.waiting.push(event.id ?? '')
   }
 
-  /** A child thread asks for a tool use. */
+  /** Starts a child thread with a tool use. */
   #beginThread(step: TaskStep, run: string | null): void {
     const thread = { id: newId('sthr'), name: 'helper', run, waiting: [], isEnded: false }
     this.#kept.agent.threads.push(thread)
@@ -345,14 +348,14 @@ export class AgentSession extends Session {
   #endThread(id: string): void {
     const { agent } = this.#kept
     const thread = agent.threads.find((each) => each.id === id)
-    // It was answered, or interrupted, before that.
+    // The tool use was answered or interrupted earlier.
     if (!thread || thread.waiting.length === 0) return
     Object.assign(thread, { waiting: [], isEnded: true })
     this.#addOfThread('session.thread_status_terminated', thread)
     this.#wake({ type: 'session.thread_status_terminated' })
   }
 
-  /** Has the agent react to something that no client sent. */
+  /** Makes the agent react to an event of the service. */
   #wake(event: SessionEvent): void {
     this.#kept.agent.inbox.push(event)
     this.#later(() => this.#react())
@@ -378,14 +381,14 @@ export class AgentSession extends Session {
     this.#begun.push(() => this.#advance(id))
   }
 
-  /** Takes the next step of a workflow run. */
+  /** Executes the next step of a workflow run. */
   #advance(id: string | null): void {
     const { agent } = this.#kept
     const run = agent.runs.find((each) => each.id === id)
     const step = run?.steps.shift()
     if (!run || !step) return
     if ('use' in step) {
-      // The run continues with the reply.
+      // The run continues after the reply.
       this.#beginThread(step.use, run.id)
       return
     }
@@ -419,19 +422,19 @@ export class AgentSession extends Session {
     this.#begun.push(() => this.#advance(thread.run))
   }
 
-  /** It has cost as much as the budget that it was made with. */
+  /** The session's cost has reached its budget. */
   get #isOverBudget(): boolean {
     const { budget } = this.#kept.fields as { budget?: { max_list_cost: { amount: string } } }
     return budget != null && this.#cost >= Number(budget.max_list_cost.amount)
   }
 
-  /** Cents. A token costs enough for one turn to show in cents. */
+  /** Cost in cents. A token is expensive enough that one turn costs a cent. */
   get #cost(): number {
     const { input, output } = this.#kept.agent.usage
     return Math.ceil((input + 5 * output) / 20)
   }
 
-  /** Of the whole session (public clients, 9). */
+  /** Usage of the whole session (public clients, 9). */
   get #usage(): object {
     const { input, output } = this.#kept.agent.usage
     return {
@@ -447,7 +450,7 @@ export class AgentSession extends Session {
     this.#write('agent.message', { content: [{ type: 'text', text }], ...fields })
   }
 
-  /** Adds what a model would have written. */
+  /** Adds an event that a model would write. */
   #write(type: string, fields: object): SessionEvent {
     this.#kept.agent.usage.output += countTokens(JSON.stringify(fields))
     return this.#add(type, fields)
@@ -457,7 +460,7 @@ export class AgentSession extends Session {
 const ofThread = (thread: { id?: string } = {}): object =>
   thread.id === undefined ? {} : { session_thread_id: thread.id }
 
-/** The event with the result of a tool use; `refusal` if it did not run. */
+/** Returns the result event of a tool use; `refusal` if it was not executed. */
 function composeResult(use: SessionEvent, refusal?: string): [string, object] {
   const { id, type, session_thread_id: thread } = use
   const content = [{ type: 'text', text: refusal ?? 'emulated output' }]
@@ -471,7 +474,7 @@ function composeResult(use: SessionEvent, refusal?: string): [string, object] {
     : ['agent.tool_result', { tool_use_id: id, ...fields }]
 }
 
-/** A field that no schema checks may have a value of any kind. */
+/** No schema checks this field, so its value may have any type. */
 const readString = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 const textsOf = ({ content }: SessionEvent): string[] =>

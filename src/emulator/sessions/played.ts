@@ -5,7 +5,7 @@ import { type EmulatedResponse, errorResponse, newId } from '../response.ts'
 import { replies } from './agent.ts'
 import { isFromClient, type ListedEvent, type Parameters, Session } from './session.ts'
 
-/** Reads what `events list --raw` printed: an event a line. Throws a usage error. */
+/** Reads the output of `events list --raw`: one event per line. Throws a usage error. */
 export function readRecord(text: string, name: string): ListedEvent[] {
   const known = new Set<string>()
   const events: ListedEvent[] = []
@@ -15,7 +15,7 @@ export function readRecord(text: string, name: string): ListedEvent[] {
     if (!event.success)
       throw usageError(`${name}: line ${index + 1} is not an event, as 'events list --raw' prints it`)
     const { id, type } = event.data
-    // A stream that was followed may have brought one again.
+    // A followed stream may repeat an event.
     if (id !== undefined && known.has(id)) continue
     if (id !== undefined) known.add(id)
     events.push({ id, type, text: line.trim() })
@@ -24,9 +24,12 @@ export function readRecord(text: string, name: string): ListedEvent[] {
   return events
 }
 
-/** Plays a session that was recorded: what followed an event of a client's comes when a client sends such an event. */
+/**
+ * Replays a recorded session: each recorded event of a client is followed by its successors when a client
+ * sends such an event.
+ */
 export class PlayedSession extends Session {
-  /** Events that were played have the content that was sent. */
+  /** Played events have the content that the client sent. */
   #record: readonly ListedEvent[]
 
   constructor(id: string, record: readonly ListedEvent[]) {
@@ -45,7 +48,7 @@ export class PlayedSession extends Session {
       if (thread !== undefined) {
         if (parameter.type !== 'user.tool_confirmation')
           return errorResponse(400, `${formatPath(['events', index])}: its thread ${thread} has ended`)
-        // It is accepted, and has no effect (public clients, 10).
+        // The event is accepted and has no effect (public clients, 10).
         const id = newId('sevt')
         const event = { id, processed_at: timeOf(record[end - 1]), ...parameter }
         record.splice(end++, 0, { id, type: parameter.type, text: JSON.stringify(event) })
@@ -55,7 +58,7 @@ export class PlayedSession extends Session {
         const problem = `${formatPath(['events', index])}: ${describeExpected(record, next)}`
         return errorResponse(409, problem)
       }
-      // Those that were sent together may be sent in any order.
+      // Events that were sent together are accepted in any order.
       const [event] = record.splice(found, 1) as [ListedEvent]
       record.splice(next, 0, withContent(event, parameter))
       end = next + 1
@@ -84,19 +87,19 @@ export class PlayedSession extends Session {
   }
 }
 
-/** What changes the status of a session: a client, or the service, which names the new one. */
+/** Events that change the status: those of clients, and those of the service that contain the new status. */
 const activity = /^(?:user|system)\.|^session\.status_(idle|running|terminated|rescheduling)/
 
 const timeOf = (event: ListedEvent | undefined): string =>
   (event && JSON.parse(event.text).processed_at) ?? ''
 
-/** The place of the next event that a client sent, or the end of the record. */
+/** Returns the index of the next event of a client, or the end of the record. */
 function findNextSent(record: readonly ListedEvent[], from: number): number {
   const place = record.findIndex((event, at) => at >= from && isFromClient(event))
   return place < 0 ? record.length : place
 }
 
-/** The place of the recorded event that a parameter is, among those that were sent one right after the other. */
+/** Finds a sent event among the recorded events that were sent together. */
 function findPlace(record: readonly ListedEvent[], parameter: Parameters, from: number): number | undefined {
   for (const [index, event] of record.slice(from).entries()) {
     if (!isFromClient(event)) return undefined
@@ -105,7 +108,7 @@ function findPlace(record: readonly ListedEvent[], parameter: Parameters, from: 
   return undefined
 }
 
-/** Of a reply the tool use counts as well, and what was decided about it. */
+/** Compares an event with a recorded one. A reply also needs the same tool use and decision. */
 function matchesEvent(parameter: Parameters, { type, text }: ListedEvent): boolean {
   const field = replies.get(type)?.field
   if (parameter.type !== type || field === undefined) return parameter.type === type
@@ -114,7 +117,7 @@ function matchesEvent(parameter: Parameters, { type, text }: ListedEvent): boole
   return sent[field] === recorded[field] && sent.result === recorded.result
 }
 
-/** The thread of the tool use that a reply names, if the events show its end. */
+/** Returns the thread of the tool use that a reply answers, if the thread has ended. */
 function findEndedThread(events: readonly ListedEvent[], parameter: Parameters): string | undefined {
   const field = replies.get(parameter.type)?.field
   const id = field && (parameter as Parameters & Record<string, unknown>)[field]
@@ -125,14 +128,14 @@ function findEndedThread(events: readonly ListedEvent[], parameter: Parameters):
   return typeof thread === 'string' && events.some(isEnd) ? thread : undefined
 }
 
-/** The recorded event, in place of its own content with that which was sent. */
+/** Returns the recorded event with the sent content. */
 function withContent(event: ListedEvent, sent: Parameters): ListedEvent {
   const recorded = JSON.parse(event.text)
   const { id, processed_at } = recorded
   return { ...event, text: JSON.stringify({ ...recorded, ...sent, id, processed_at }) }
 }
 
-/** Where the record is, and the event that it waits for. */
+/** Describes the position in the record and the expected event. */
 function describeExpected(record: readonly ListedEvent[], at: number): string {
   const event = record[at]
   if (!event) return 'nothing more was recorded'

@@ -4,21 +4,21 @@ import type { EmulatedResponse } from '../response.ts'
 
 export type Parameters = SendEvents['events'][number]
 
-/** An event with its exact JSON. */
+/** An event with its source text. */
 export interface ListedEvent {
   id: string | undefined
   type: string
   text: string
 }
 
-/** Whether a client sent it, and not the service. */
+/** Returns true if a client sent the event, not the service. */
 export const isFromClient = ({ type }: { type: string }): boolean => /^(user|system)\./.test(type)
 
-/** What any session has. */
+/** An emulated session. */
 export abstract class Session {
   readonly id: string
   readonly events: ListedEvent[] = []
-  /** Its events from now on, each as an `event`. */
+  /** Emits each new event as `event`. */
   readonly newEvents = new EventEmitter().setMaxListeners(0)
 
   constructor(id: string) {
@@ -26,11 +26,11 @@ export abstract class Session {
   }
 
   /**
-   * Takes all events, in their order, or returns a refusal and takes none. `fields` are what a client who makes the session
-   * says about it.
+   * Accepts all events in order, or returns a refusal and accepts none. `fields` come from the client that
+   * creates the session.
    */
   abstract accept(parameters: readonly Parameters[], fields?: object): EmulatedResponse | undefined
-  /** As the service describes it (public clients, 9). */
+  /** Returns the session object of the service (public clients, 9). */
   abstract describe(): { id: string; created_at: string } & Record<string, unknown>
 
   protected show(event: ListedEvent): void {

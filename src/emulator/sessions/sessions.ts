@@ -7,34 +7,34 @@ import { AgentSession, type StoredSession } from './agent.ts'
 import { PlayedSession } from './played.ts'
 import { isFromClient, type ListedEvent, type Session } from './session.ts'
 
-/** Where sessions are kept for other processes. */
+/** Storage that shares sessions with other processes. */
 export interface SessionStore {
-  /** What others have written since it was last read or written. */
+  /** Returns changes of other processes since the last read or write. */
   read(): StoredSession[]
-  /** Holds others off while `change` reads what they have written, and returns all that is to be kept. */
+  /** Locks the storage, reads changes of other processes, and writes the sessions that `change` returns. */
   change(change: () => StoredSession[]): Promise<void>
 }
 
 export interface SessionsOptions {
-  /** There are no other sessions than those that a call made; without it one is made when it is first spoken of. */
+  /** Only created sessions exist; otherwise a session is created on first use. */
   onlyMade?: boolean
-  /** Each session plays these events. */
+  /** Recorded events that each session replays. */
   record?: readonly ListedEvent[] | undefined
-  /** Keeps the sessions for other processes; without it they end with this one. */
+  /** Storage for other processes; without it sessions end with this process. */
   store?: SessionStore
 }
 
 const longestPage = 100
 
-/** How often another process's events are looked for while a session is followed. Milliseconds. */
+/** Interval for polling events of other processes while a session is followed. */
 const pollIntervalMs = 200
 
-/** The emulated session service. */
+/** Emulates the session service. */
 export class Sessions {
   readonly #all = new Map<string, Session>()
   readonly #made = new Set<string>()
   readonly #options: SessionsOptions
-  /** Milliseconds before an agent reacts. */
+  /** Delay before an agent reacts. */
   readonly #latency: number
 
   constructor(options: SessionsOptions, latency: number) {
@@ -80,7 +80,7 @@ export class Sessions {
     })
   }
 
-  /** A stream of the events from now on, or from after the last one that the reader had, until the reader leaves. */
+  /** Streams events from now on, or after the reader's last event, until the reader closes the connection. */
   follow(id: string, last: string | undefined): EmulatedResponse {
     return this.#with(id, (session) => {
       const timer = this.#options.store && setInterval(() => this.#refresh(), pollIntervalMs)
@@ -93,7 +93,7 @@ export class Sessions {
       }
       async function* pieces(): AsyncGenerator<string> {
         try {
-          // Something comes at once, so that the reader knows that it is listening.
+          // A comment at once shows the reader that the stream is open.
           yield ': listening\n\n'
           for (const event of missed) yield encode(event)
           for await (const [event] of news) yield encode(event)
@@ -115,7 +115,7 @@ export class Sessions {
 
   #find(id: string): Session {
     const { record, store } = this.#options
-    // Others wait for a store until the agent is done.
+    // A store is locked until the agent has reacted, so it reacts at once.
     const later = (act: () => void) => void (store ? act() : setTimeout(act, this.#latency))
     return this.#all.get(id) ?? (record ? new PlayedSession(id, record) : new AgentSession(id, later))
   }
@@ -134,7 +134,7 @@ export class Sessions {
     return response as EmulatedResponse
   }
 
-  /** Takes over what other processes have written. */
+  /** Loads changes of other processes. */
   #refresh(): void {
     for (const kept of this.#options.store?.read() ?? []) {
       const session = this.#find(kept.id)
@@ -153,7 +153,7 @@ const listOf = (texts: readonly string[], more = ''): EmulatedResponse => ({
   pieces: [`{"data":[${texts.join(',')}]${more}}`],
 })
 
-/** A page (public clients, 2); the token of the next one is how many came before it. */
+/** Returns a page (public clients, 2); its token is the number of items before the next page. */
 function createPage<T>(
   wanted: readonly T[],
   query: URLSearchParams,

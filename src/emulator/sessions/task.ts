@@ -1,37 +1,37 @@
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { shorten } from '../gateway.ts'
 
-/** An event that the emulated agent makes because a line of its task asks for it. */
+/** An event that the agent creates because a line of its task requests it. */
 export interface TaskStep {
   type: string
-  /** Fields of the event next to its type. A tool use that is allowed is executed at once, without waiting for anybody. */
+  /** Fields of the event other than its type. An allowed tool use is executed at once. */
   fields: Record<string, unknown>
-  /** The event is of a new child thread: one that waits for a reply, or one that ends before it has a reply. */
+  /** Puts the event in a new child thread, which waits for a reply, or ends before it. */
   thread?: 'waits' | 'ends'
-  /** Of a workflow run. */
+  /** Plan of a workflow run. */
   plan?: RunPlan
 }
 
-/** What happens in a workflow run. */
+/** Steps of a workflow run. */
 export interface RunPlan {
   name: string
   phases: string[]
-  /** A tool use of a thread of the run. The run waits for the reply. */
+  /** Tool use of a thread of the run; the run waits for the reply. */
   use?: TaskStep | undefined
-  /** The `result.type` with which the run ends. */
+  /** The `result.type` at the end of the run. */
   result: string
 }
 
-/** A line that begins as a step does, and has an input. */
+/** Matches a line with a step and an input. */
 const form = /^\s*(?:then\s+)?((?:thread\s+)?(?:use|lose)|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
 
-/** The most phases of a workflow run. For the demo one phase calls the next. */
+/** Maximum number of phases of a workflow run. In the demo each phase calls the next one. */
 const maxPhases = 100
 
-/** What "a tool" and "two tools" stand for. */
+/** Steps for "a tool" and "two tools". */
 const examples = ['use bash {"command":"ls -l"}', 'use web_search {"query":"parley"}']
 
-/** What `readTask` understands, as a page of help says it. */
+/** Forms that `readTask` accepts, for the help page. */
 export const taskForms = [
   `  use bash {"command":"git status"}           a built-in tool`,
   '  use mcp github create_issue {"title":"x"}   a tool of an MCP server',
@@ -45,8 +45,8 @@ export const taskForms = [
 ].join('\n')
 
 /**
- * Reads what a message asks for, as steps that come together, one round after the other: lines of the forms above, or the
- * words "a tool" or "two tools". Of a line that only looks like one of these the agent says so.
+ * Parses a message into rounds of steps that happen together: lines of the forms above, or the words "a tool"
+ * or "two tools". The agent reports a line that almost has one of these forms.
  */
 export function readTask(texts: readonly string[]): TaskStep[][] {
   const text = texts.join('\n')
