@@ -5,22 +5,22 @@ import type { Caller } from '../http/call.ts'
 import { computeBackoffMs, isTransient } from '../http/retry.ts'
 import { oneLine } from '../io/escape.ts'
 
-/** How long a service may be away without one response. Milliseconds. */
+/** Maximum time without any response of the service. */
 const longestAbsence = 5 * 60_000
 
-/** How many times in a row the service may say what is not understood. */
+/** Maximum number of consecutive responses that are not understood. */
 const mostFailures = 5
 
-/** The waits before the next attempt. Milliseconds. */
+/** Pauses before the next attempt, in milliseconds. */
 const waits = { first: 250, longest: 8000 }
 
-/** Who is patient. */
+/** A caller that waits for an unreachable service. */
 interface Patient {
   context: Pick<Context, 'note' | 'timers'>
   caller: Pick<Caller, 'deadline' | 'forgetSecrets'>
 }
 
-/** Who has until a deadline. */
+/** A caller with a deadline. */
 interface Timed {
   context: Pick<Context, 'timers'>
   caller: Pick<Caller, 'deadline'>
@@ -42,27 +42,27 @@ const tooLate = () =>
   })
 
 /**
- * Whether a request met the deadline, also if the clock has been set back since. A wait that would be longer than the
+ * Returns whether the deadline cut a request, even if the clock was set back since. A wait beyond the
  * deadline ends with the failure before it.
  */
 export const isCutByDeadline = ({ details: { deadline, isPermanent } }: CliError): boolean =>
   deadline === true && isPermanent === true
 
 /**
- * How long a service that is away, or talks nonsense, is waited for. Once it has brought something new, it is waited for with
- * new patience.
+ * Reconnect policy: how long a caller waits for a service that is unreachable or not understood. Each new
+ * response restarts it.
  */
 export class Patience {
   readonly #patient: Patient
-  /** Which requests may be repeated. */
+  /** Requests that may be repeated. */
   readonly #repeat: RepeatRule
-  /** When the service answered last. */
+  /** Monotonic time of the last response. */
   #lastResponse: number
-  /** How often was waited, how often the service was not understood, and whether a 401 had new secrets. */
+  /** Number of waits, number of responses that were not understood, and whether a 401 led to new secrets. */
   #waited = 0
   #failures = 0
   #hasNewSecrets = false
-  /** What the service asked to be left alone for. Milliseconds. */
+  /** Wait that the service requested, in milliseconds. */
   #askedWait = 0
 
   constructor(patient: Patient, repeat: RepeatRule) {
@@ -71,13 +71,16 @@ export class Patience {
     this.#lastResponse = patient.context.timers.now()
   }
 
-  /** The service has answered. */
+  /** Records a response of the service. */
   addResponse(): void {
     this.#lastResponse = this.#patient.context.timers.now()
     this.#askedWait = 0
   }
 
-  /** Shows a failure on stderr. Throws it if no patience is left for it, and any after the deadline. */
+  /**
+   * Prints a failure on stderr. Rethrows it if the policy does not allow another attempt, and every failure
+   * after the deadline.
+   */
   endure(error: unknown): void {
     if (!(error instanceof CliError)) throw error
     if (isCutByDeadline(error)) throw tooLate()
@@ -88,8 +91,8 @@ export class Patience {
   }
 
   /**
-   * Waits before the next attempt, longer each time, or until nobody wants it. Throws a `CliError` if the deadline comes first:
-   * no attempt has time.
+   * Waits before the next attempt, longer each time, or until the attempt is unwanted. Throws a `CliError` if
+   * the deadline comes first.
    */
   async wait(unwanted?: AbortSignal): Promise<void> {
     const wait = Math.max(computeBackoffMs(waits, this.#waited++), this.#askedWait)
@@ -99,7 +102,7 @@ export class Patience {
     if (left <= wait && !unwanted?.aborted) throw tooLate()
   }
 
-  /** Whether a failure may pass by waiting. A 401 does, once, if the secrets can be had anew. */
+  /** Returns whether a failure is transient. A 401 is, once, if a command can provide new secrets. */
   #mayPass(error: CliError): boolean {
     const { isPermanent, retryAfter = 0, status } = error.details
     if (error.kind === 'response') return !isPermanent && ++this.#failures <= mostFailures
@@ -115,8 +118,8 @@ export class Patience {
 }
 
 /**
- * Makes attempts, with waits between them, until one succeeds or nobody wants it. Throws a `CliError`: of the last attempt, or
- * of kind `stopped` at the deadline.
+ * Retries with growing pauses until an attempt succeeds or is unwanted. Throws the failure of the last
+ * attempt.
  */
 export async function patiently<T>(
   patient: Patient,

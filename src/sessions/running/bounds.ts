@@ -15,37 +15,37 @@ import { describeUsage } from '../usage-text.ts'
 import { Budget, hasLimits, type LimitFlags } from './budget.ts'
 import type { SessionRun } from './way-on.ts'
 
-/** How often a session that works is asked what it costs. Milliseconds. */
+/** Interval of queries for the usage of a working session. */
 const interval = 30_000
 
-/** How many open workflow runs a warning names. */
+/** Maximum number of open workflow runs named in a warning. */
 const mostNamedRuns = 10
 
 const interrupt = { type: 'user.interrupt' }
 
-/** How long a session may take to come to rest: by itself, and after an interrupt. Milliseconds. */
+/** Maximum time until a session becomes idle: by itself, and after an interrupt. */
 const [grace, longestEnd] = [1000, 30_000]
 
 /**
- * Reads what a run uses, has the report tell it, and interrupts the session at a bound: once, if it does not come to rest by
- * itself. How far that is stands in `WayOn.interrupt`.
+ * Reads the usage of a run for the report, and interrupts the session at a limit: once, if it does not become
+ * idle by itself. `WayOn.interrupt` has the state.
  */
 export class Bounds {
   readonly #run: SessionRun
   readonly #budget: Budget
   readonly #asksAgain: boolean
-  /** Somebody looks at the usage, or it is bounded. */
+  /** The usage is displayed or limited. */
   readonly #isShown: boolean
   #follower: Follower | undefined
   #isRoundingTold = false
   #cancelAsking = () => {}
-  /** Which bound the run is over, in words. */
+  /** The exceeded limit, in words. */
   #excess = ''
-  /** The last attempt to interrupt the session, and what gives it up. */
+  /** The last attempt to interrupt the session. */
   #attempt = Promise.resolve()
   #end: AbortController | undefined
   #failure: unknown
-  /** The caller of the run, which has no time any more once an interrupted session was waited for long enough. */
+  /** Caller of the run. Its deadline passes when an interrupted session had enough time. */
   readonly caller: Caller & { deadline: number }
 
   constructor(run: SessionRun, flags: LimitFlags) {
@@ -61,13 +61,16 @@ export class Bounds {
     for (const { event } of items) this.#budget.add(event)
   }
 
-  /** The run is about to send its task, or takes the session up without one. */
+  /** Called before the run sends its task, or continues the session without one. */
   async begin(hasTask: boolean): Promise<void> {
     this.#budget.begin(hasTask)
     if (this.#isShown && this.#budget.lacksBase) this.#budget.addBase(await this.#ask())
   }
 
-  /** What the session does from now on is the run's: before its task is sent, it may work for another client. */
+  /**
+   * From now on the usage of the session is the run's. Before the task is sent, the session may work for
+   * another client.
+   */
   follow(follower: Follower): void {
     this.#follower = follower
     this.#tell()
@@ -79,7 +82,10 @@ export class Bounds {
     this.#check()
   }
 
-  /** The session came to rest, or `error` ended the run. Returns the stop at a bound that this is, else `error`. */
+  /**
+   * Called when the session is idle, or `error` ended the run. Returns the stop at a limit, otherwise
+   * `error`.
+   */
   async end(error: unknown): Promise<unknown> {
     this.#end?.abort()
     await this.#attempt
@@ -104,12 +110,12 @@ export class Bounds {
     )
   }
 
-  /** The turn ended by itself: warns of the bound. */
+  /** Warns about the limit after a turn that ended by itself. */
   warnOfExcess(): void {
     if (this.#run.wayOn.isBounded) this.#run.context.warn(`${this.#excess}; the turn has ended by itself`)
   }
 
-  /** What the run used, for a person; empty if it is not known. */
+  /** Formats the usage of the run; empty if unknown. */
   describe(): string {
     return describeUsage(this.#budget.run)
   }
@@ -152,7 +158,7 @@ export class Bounds {
     this.#interruptAtBound()
   }
 
-  /** Has the report say what is known by now; a signal may write it. */
+  /** Updates the report, which a signal may write at any time. */
   #tell(): void {
     const { figures } = this.#run.context.summary
     figures.run = this.#budget.run
@@ -175,13 +181,16 @@ export class Bounds {
     return end
   }
 
-  /** The session rests: if it works again, another attempt begins. */
+  /** The session is idle. If it works again, another attempt begins. */
   #giveUp(): void {
     this.#end?.abort()
     this.#end = undefined
   }
 
-  /** Posts one interrupt, unless the session comes to rest, or one of an earlier run is shown or may still arrive. */
+  /**
+   * Posts one interrupt, unless the session becomes idle, or the list shows an interrupt of an earlier run,
+   * or that one may still arrive.
+   */
   async #interrupt(end: AbortSignal): Promise<void> {
     const { audit, context, wayOn } = this.#run
     const { note, timers } = context
@@ -222,7 +231,10 @@ export class Bounds {
     wayOn.interrupt = 'sent'
   }
 
-  /** Posts until the service may have taken it, or the session rests. Returns why the service certainly did not take it. */
+  /**
+   * Posts until the service may have accepted the interrupt, or the session is idle. Returns why the service
+   * certainly did not accept it.
+   */
   async #post(end: AbortSignal): Promise<CliError | undefined> {
     const { context, caller, parts } = this.#run
     const body = Buffer.from(JSON.stringify({ events: [interrupt] }))
@@ -233,7 +245,7 @@ export class Bounds {
         this.#follower?.addAccepted(interrupt)
         this.#follower?.wake()
       } catch (error) {
-        // If it may have arrived, the session's rest shows it.
+        // If the interrupt may have arrived, the next idle event shows it.
         if (!(error instanceof CliError) || isCertainlyUnaccepted(error.details.delivery)) throw error
       }
       return undefined
@@ -265,7 +277,7 @@ export class Bounds {
 
   #stopped(more = '', details: CliError['details'] = {}): CliError {
     const { wayOn } = this.#run
-    // A session that waits for a reply resumes by the reply, and not by a message.
+    // A session that waits for a reply continues after the reply, not after a message.
     const waits = wayOn.interrupt === 'wanted' && this.#follower?.state.stop?.kind === 'waiting'
     const resume = waits ? wayOn.asItStands() : wayOn.byMessage()
     // A program that resumed at once would spend without an end.

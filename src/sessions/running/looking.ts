@@ -5,18 +5,18 @@ import { isCutByDeadline, Patience } from '../patience.ts'
 import type { SessionAccess } from '../session.ts'
 import { maxDoubtMs } from './replying.ts'
 
-/** The waits between two lists; the last one stays. Milliseconds. */
+/** Pauses between two lists, in milliseconds. The last one repeats. */
 const waits = [100, 250, 500, 1_000, 2_000]
 
 interface LookOptions {
   longestMs?: number
-  /** Called before the first wait. */
+  /** Called before the first pause. */
   whenWaiting?(): void
 }
 
 /**
- * Lists the events again and again until `read` finds something. Returns `undefined` after `longestMs` or at the deadline.
- * Throws a `CliError`.
+ * Lists the events repeatedly until `read` finds something. Returns `undefined` after `longestMs` or at the
+ * deadline. Throws a `CliError`.
  */
 export async function lookUntil<T>(
   access: SessionAccess,

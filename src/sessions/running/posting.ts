@@ -12,9 +12,9 @@ import { findTask, type ListSnapshot } from './task.ts'
 import { byAudit, type SessionRun } from './way-on.ts'
 
 /**
- * The ids of the task's events if, by the journal, an earlier run has sent it; absent if none has. Throws a `CliError` if
- * the session does not show them. A run without a task waits for the journal's task, too: what came before is not its
- * answer.
+ * Returns the ids of the task's events if the journal shows that an earlier run sent it, otherwise
+ * `undefined`. Throws a `CliError` if the session does not show them. A run without a task also waits for the
+ * journal's task, because earlier messages are not its answer.
  */
 export async function findSent(
   run: SessionRun,
@@ -35,7 +35,7 @@ export async function findSent(
       sent: isAccepted ? 'yes' : 'unknown',
       retry: isAccepted ? 'later' : 'look-first',
       consequence: `look with '${parts.look}'\nonce the session shows the task, the same command goes on with it; to send it once more, name another --audit file`,
-      // A task that may never have arrived is sent again or waited for, and both need its words.
+      // A task that may not have arrived is sent again or waited for, and both need its words.
       resume: task && !isAccepted ? undefined : run.wayOn.command(),
     })
   }
@@ -48,8 +48,8 @@ export async function findSent(
 }
 
 /**
- * Sends the task once, and returns its events as the session will show them. `known` is what the list showed before. Each
- * step is in the journal before it is taken.
+ * Sends the task once. Returns its events in the form in which the session will show them. `known` describes
+ * the list before. Each step is in the journal before it is taken.
  */
 export async function sendTask(
   { context, caller, parts, audit, wayOn }: SessionRun,
@@ -76,14 +76,14 @@ export async function sendTask(
         reason: error.message,
       })
     } catch {
-      // Then it stays in doubt, and what failed first counts.
+      // The task stays in doubt, and the first failure counts.
     }
     if (audit.task?.is !== 'posting') throw error
     throw error.with({ consequence: `the task may have been accepted: ${byAudit}` })
   }
 }
 
-/** Marks the task as done, unless the service has not shown yet that it works on it. */
+/** Marks the task as done, unless the service has not shown that it works on it. */
 export function endTask(audit: Audit, follower: Follower): void {
   if (audit.task?.is === 'accepted' && !follower.isUndone)
     audit.add({ toolUse: null, task: audit.task.hash, event: 'done' })

@@ -1,46 +1,46 @@
 import type { ToolResult } from '../reply-events.ts'
 
 /**
- * Whether a reply to a tool use may be given, and whether it may be given again.
+ * The state of the reply to a tool use. It decides whether the reply may be sent, and whether it may be sent again.
  *
- * A reply can set off a dangerous thing, so it is given once. The reply to each tool use is in one of these states. Each arrow
- * is a line of the journal (the audit file), which is on the disk before anything else is done:
+ * A reply can have dangerous effects, so it is sent once. Each arrow is a line of the journal (the audit file), which is on
+ * the disk before the next action:
  *
- *     deciding          -- decision ---------> deciding   it was decided
- *     deciding          -- decision ---------> left       nobody here decides it, or can carry it out
+ *     deciding          -- decision ---------> deciding   a decision exists
+ *     deciding          -- decision ---------> left       nobody here decides, or can execute the tool use
  *     deciding          -- start ------------> working    its command runs
- *     working           -- end --------------> ready      its result is known: the command never runs again
+ *     working           -- end --------------> ready      it has a result; the command never runs again
  *     deciding, ready   -- sent -------------> posting    the request may have left
  *     posting           -- accepted ---------> settled
- *     posting           -- refused ----------> deciding, or ready if there is a result: it was certainly not taken
- *     any               -- answered-elsewhere -> settled  nobody waits for this reply any more
+ *     posting           -- refused ----------> deciding, or ready with a result; certainly not accepted
+ *     any               -- answered-elsewhere -> settled  the session no longer waits for this reply
  *     posting           -- unknown ----------> in-doubt
  *
- * What is in doubt is settled by the service's own list alone (`look`). Only an answer in that list is a line, `accepted`:
+ * Only the service's list settles a doubt (`settleByList`). Only an answer in the list is a line, `accepted`:
  *
- *     in-doubt          -- it has an answer -------------> settled
- *     in-doubt          -- a newer rest lists it --------> deciding, or ready if there is a result
- *     in-doubt          -- a newer rest leaves it out ---> settled: nobody waits for it, whether it arrived or not
- *     in-doubt          -- anything else ----------------> in-doubt
+ *     in-doubt          -- the list has an answer ---------> settled
+ *     in-doubt          -- a newer idle event lists it ----> deciding, or ready with a result
+ *     in-doubt          -- a newer idle event omits it ----> settled: the session does not wait for it
+ *     in-doubt          -- anything else ------------------> in-doubt
  *
- * A run that goes on after a kill is the same machine: `step` over the lines of the journal, then `resume`, since nobody is
- * at work on it any more. Lines may be of several runs, and what a run found without a line is not among them. So each line
- * counts in each state: a `decision` or a `sent` after a doubt says that a run had found the tool use to be waiting anew. In the
- * end `working` is `ready` with a result that says that the effect is unknown. `posting` is `in-doubt`, and so is `settled`:
- * that the session still waits for it speaks against it. `left` is `deciding`.
+ * After a kill, the next run applies `stepReply` to the lines of the journal and then `resumeReply`, because no process works
+ * on the reply any more. The lines may come from several runs, and lists write no lines, so each line is valid in each state:
+ * a `decision` or `sent` after a doubt means that a run found the tool use waiting anew. `resumeReply` turns `working` into
+ * `ready` with the result "effect unknown", `posting` and `settled` into `in-doubt` (the session still waits for the tool
+ * use), and `left` into `deciding`.
  *
- * So a reply is posted again in two cases only:
+ * A reply is posted again in two cases only:
  *
- * - The service certainly did not take its request.
+ * - The service certainly did not accept its request.
  * - A newer idle event lists the tool use, and for 5 s no list has shown an answer to it. The idle event is newer than the
  *   request if it was first listed after the request. It may be older if it was only unknown when the request was sent. Then
  *   the request must be over (30 s), and the service must list the events of clients, as it would list the reply.
  *
- * The second case is wrong if the service takes a reply, leaves it out of its list, and asks again. It is also wrong if a
+ * The second case is wrong if the service accepts a reply, omits it from its list, and asks again. It is also wrong if a
  * request arrives more than 5 s after its connection broke, while something else makes the session idle anew.
  *
- * That holds for one run of a session at a time, which a lock beside the journal sees to. Without a journal it holds within
- * one run.
+ * These rules hold for one run of a session at a time, which a lock next to the journal ensures. Without a journal they hold
+ * within one run.
  */
 export type Reply =
   | { is: 'deciding' }

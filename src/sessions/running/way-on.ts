@@ -14,33 +14,35 @@ type Foreign = NonNullable<FollowedTurn['foreign']>
 
 export const byAudit = 'the same command with the same --audit goes on with it once the session shows it'
 
-/** What is certain once this run has sent its task. */
+/** The certain fact after this run has sent its task. */
 export const accepted = 'the task was accepted'
 
-/** A run of a session: what each part of it needs. */
+/** A run of a session, with the parts that all its modules need. */
 export interface SessionRun extends SessionAccess {
   audit: Audit
   wayOn: WayOn
 }
 
-/** How a run is resumed: the one place that says it, in each failure and if a signal ends the run. */
+/** How a run is resumed, for each failure and for a signal. */
 export class WayOn {
   readonly #context: Context
   readonly #plan: Plan
   readonly #audit: Audit
   /**
-   * The task of this run. Once it is `accepted`, no failure may look like a reason to send it again. It is `taken-up` if there
-   * is none, or an earlier run has sent it.
+   * The task of this run. After `accepted`, no failure may look like a reason to send it again. `taken-up`:
+   * there is no task, or an earlier run sent it.
    */
   #task: 'unsent' | 'accepted' | 'taken-up' = 'unsent'
   /**
-   * Whether the session is interrupted, since the run is over a bound.
+   * State of the interrupt at a limit.
    *
-   *   - `unwanted`: the run is within its bounds
-   *   - `wanted`: it is not, and nothing more is begun. If the session works, it has a moment to come to rest by itself
-   *   - `posting`: it did not. The interrupt is in the journal, and is posted until the service may have taken it. If the
-   *     session rests before that, posting is given up, and the interrupt is `wanted` again
-   *   - `sent`: the service may have taken it, or there is nothing more to do
+   * - `unwanted`: the run is within its limits
+   * - `wanted`: a limit is exceeded, and nothing new is started. A working session has a moment to become
+   *   idle by itself
+   * - `posting`: the session is still working. The interrupt is in the journal, and is posted until the
+   *   service may have accepted it. If the session becomes idle before, posting ends, and the interrupt is
+   *   `wanted` again
+   * - `sent`: the service may have accepted the interrupt
    */
   interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
 
@@ -53,7 +55,7 @@ export class WayOn {
       !this.isBounded && (plan.task === undefined || this.#audit.task?.is === 'accepted')
   }
 
-  /** There is nothing to send any more. */
+  /** Nothing is left to send. */
   begin(task: 'accepted' | 'taken-up'): void {
     this.#task = task
     this.#context.summary.resume = () => this.command()
@@ -64,25 +66,25 @@ export class WayOn {
     return this.#task !== 'unsent'
   }
 
-  /** The run is over a bound: nothing more may be begun. */
+  /** A limit is exceeded: nothing new may be started. */
   get isBounded(): boolean {
     return this.interrupt !== 'unwanted'
   }
 
-  /** The command that resumes now. */
+  /** Returns the command that resumes now. */
   command(): string[] {
     const isInterrupted = this.interrupt === 'posting' || this.interrupt === 'sent'
     return isInterrupted ? this.byMessage() : this.asItStands()
   }
 
-  /** The command that takes the session up. */
+  /** Returns the command that continues the session without a message. */
   asItStands(): string[] {
     return createResumeCommand(this.#context, this.#session)
   }
 
   /**
-   * The command that resumes a session that was interrupted. Its message is another one than the last task of the journal,
-   * which would not be sent again.
+   * Returns the command that resumes an interrupted session by a message. The message differs from the last
+   * task of the journal, which would not be sent again.
    */
   byMessage(): string[] {
     const isLast = (text: string) =>
@@ -91,13 +93,13 @@ export class WayOn {
     return createResumeCommand(this.#context, this.#session, words)
   }
 
-  /** After what became of the calls, if a signal ends the run. */
+  /** Printed after the states of the calls, if a signal ends the run. */
   #afterCalls(): string | undefined {
     if (this.isAccepted) return this.#commandLine
     return this.#plan.isAudited && this.#context.calls.sent !== 'no' ? byAudit : undefined
   }
 
-  /** What becomes of the session if nobody follows it, and how to resume. */
+  /** Describes what happens to the session if nobody follows it, and how to resume. */
   words(state?: SessionState): string {
     const waits = state !== undefined && state.asked.length > 0
     const what =
@@ -105,12 +107,12 @@ export class WayOn {
     return `the session ${what}; ${this.#commandLine}`
   }
 
-  /** The failure of a run whose task was interrupted before there was an answer. */
+  /** Returns the failure of a run whose task was interrupted before its answer. */
   interrupted(why: string): CliError {
     return new CliError('stopped', why, { sent: 'yes', retry: 'never', resume: this.byMessage() })
   }
 
-  /** Another client sent a task of its own before there was an answer to this one. */
+  /** Returns the failure of a run in which another client sent a task before the answer. */
   endedByOther(foreign: Foreign): CliError {
     const why = nameOther(foreign)
     if (!foreign.isInterrupted)
@@ -118,7 +120,7 @@ export class WayOn {
     return this.interrupted(`${this.#session} was interrupted: ${why}`)
   }
 
-  /** Throws what `work` throws, with how to resume. */
+  /** Rethrows the failure of `work` with the way to resume. */
   async explain<T>(work: Promise<T>): Promise<T> {
     try {
       return await work
@@ -139,7 +141,7 @@ export class WayOn {
     }
     if (error.kind === 'stopped')
       return error.with({
-        // Without a task the same command takes the session up again. After a bound it would stop at once.
+        // Without a task, the same command continues the session. After a limit it would stop at once.
         retry:
           isAudited && error.details.deadline
             ? 'later'
@@ -159,14 +161,14 @@ export class WayOn {
     if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
     if (error.kind === 'stuck') return error.with(known)
     const { rawBody: _, retryAfter: __, ...details } = error.details
-    // A reply was refused: its status says what to do.
+    // The service refused a reply: the status tells what to do.
     if (details.pending) return error.with({ ...known, consequence: accepted, resume })
     if (error.kind === 'file' || error.kind === 'unexpected')
       return error.with({ ...known, consequence: undefined, resume })
     const isGone = error.kind === 'refused' && details.status === 404
     const isTold = isGone || isPermanentServiceError(error)
     const message = isTold && !isGone ? error.message : `the session could not be followed: ${error.message}`
-    // With an audit the same command resumes.
+    // With an audit, the same command resumes.
     const isWorthIt = this.#plan.isAudited && (details.retry ?? 'never') !== 'never'
     const retry = isWorthIt ? 'later' : 'look-first'
     const more = { ...details, ...known, retry, consequence: accepted, resume } as const
