@@ -18,7 +18,7 @@ export interface Result {
   error?: { kind: string; attempts: number }
 }
 
-/** A file that a test can take away from a run. */
+/** A file that a test can remove during a run. */
 export interface TestFile {
   text: string
   isGone?: boolean
@@ -31,9 +31,9 @@ interface World extends Partial<Omit<BatchLimits, 'retry'>> {
   deadline?: number
   retries?: number
   retryUnknown?: boolean
-  /** The input is a file, and checked before anything is asked. */
+  /** The input is a file, which is checked before the first request. */
   isChecked?: boolean
-  /** The file of results, with what an earlier run left there. Without one they go to stdout. */
+  /** The results file with the results of an earlier run; without it results go to stdout. */
   file?: TestFile
   results?: Pick<ResultsFile, 'write'>
   describe?: Reporter['describe']
@@ -47,9 +47,9 @@ interface Pause {
 
 interface Played extends Outcome {
   tally: Tally
-  /** stdout. */
+  /** Results on stdout. */
   out: Result[]
-  /** The file of results. */
+  /** Content of the results file. */
   file: string
   notes: string[]
   pauses: Pause[]
@@ -66,13 +66,13 @@ export function answerOf({ call, spent }: TestLine, tokens?: number): LineAnswer
   return { content: { text: `answer to ${Buffer.from(call.body).toString()}` } }
 }
 
-/** A request of a line that came to this. */
+/** Creates a failed request of a line. */
 export function failureOf({ spent }: TestLine, kind: FailureKind, details: FailureDetails = {}): CliError {
   spent.attempts += details.attempts ?? 1
   return failure(kind, { attempts: 1, ...details })
 }
 
-/** So many lines, each with an id. */
+/** Creates this number of lines, each with an id. */
 export const linesOf = (count: number): string =>
   Array.from(
     { length: count },
@@ -85,7 +85,7 @@ export const parse = (text: string): Result[] =>
     .slice(0, -1)
     .map((line) => JSON.parse(line))
 
-/** Runs a batch over a made-up service, in time that passes only while everybody waits. */
+/** Runs a batch against a fake service on a clock that moves only while everything waits. */
 export async function play(
   input: string | AsyncIterable<Uint8Array>,
   ask: Ask,
@@ -108,7 +108,7 @@ export async function play(
   })
   const lines = await readInput(sourceOf(input, { isRepeatable: isChecked }), preparing(ask), ledger)
   let out = ''
-  // As `openResults` does.
+  // Removes an incomplete last line, as `openResults` does.
   if (file && earlier.tail === 'torn') file.text = Buffer.from(file.text).subarray(0, earlier.end).toString()
   const notes: string[] = []
   const pauses: Pause[] = []

@@ -41,7 +41,7 @@ const indexes = (lines: Line[]) => lines.map(({ index }) => index)
 const inOrder = (lines: Line[]) => lines.toSorted((one, other) => one.index - other.index)
 const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1)
 
-/** A folder with an input of so many lines. */
+/** Creates a folder with an input of this number of lines. */
 function folderWith(input: string | number): string {
   const cwd = temporaryFolder()
   const lines =
@@ -59,7 +59,7 @@ const results = [...batch, '--results', 'r.ndjson']
 const resultsOf = (cwd: string) => parse(readFileSync(join(cwd, 'r.ndjson'), 'utf8'))
 const promptOf = (request: HttpRequest) => /p (\d+)/.exec(Buffer.from(request.body ?? []).toString())?.[1]
 
-/** Answers by the number in the prompt; those that are not named are answered well. */
+/** Answers by the number in the prompt; other prompts succeed. */
 function byPrompt(fates: Record<string, Exchange>): Exchange {
   return (request, onSent) => {
     onSent?.()
@@ -71,8 +71,8 @@ function byPrompt(fates: Record<string, Exchange>): Exchange {
 const status = (code: number, headers: Record<string, string> = {}) =>
   answering('{"error":{"type":"x","message":"no"}}', { status: code, headers })
 
-describe('what is asked', () => {
-  test('every form of a line, with words, flags and models', async () => {
+describe('requests of a batch', () => {
+  test('accepts every form of a line, with words, flags and models', async () => {
     const body = '{"contents":[{"role":"user","parts":[{"text":"own"}]}]}'
     const lines = [
       '"a text"',
@@ -114,7 +114,7 @@ describe('what is asked', () => {
     }
   })
 
-  test('the memory for what lives short is held from the 2,000th line to the end of the run', async () => {
+  test('limits the young heap generation from the 2,000th line to the end of the run', async () => {
     const told: string[] = []
     const exchange = byPrompt({})
     const { code } = await run([...batch, '--concurrency', '1'], {
@@ -134,7 +134,7 @@ describe('what is asked', () => {
     })
   })
 
-  test('nothing where any line is bad; every one is named', async () => {
+  test('an invalid line sends nothing, and the message lists every invalid line', async () => {
     const cwd = folderWith(
       [
         '"good"',
@@ -159,7 +159,7 @@ describe('what is asked', () => {
     expect(JSON.parse(json.err).error).toMatchObject({ kind: 'usage', exit: 2, sent: 'no' })
   })
 
-  test('of a file of plain text: its first lines are named, and the way to JSON', async () => {
+  test('lists the first lines of a plain text file and how to convert it to JSON', async () => {
     const plain = upTo(40).map((index) => `What is ${index}?\n`)
     const ended = await run(batch, { cwd: folderWith(plain.join('')) })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
@@ -168,15 +168,15 @@ describe('what is asked', () => {
     )
   })
 
-  test('of a pipe what comes before a bad line', async () => {
+  test('a pipe with an invalid line sends the lines before it', async () => {
     const argv = ['chat', '--batch', '-', '--errors', 'json']
     const ended = await run(argv, { stdin: '"p 1"\n"p 2"\nbad\n"p 4"\n' })
     expect([ended.code, indexes(parse(ended.out)), ended.requests.length]).toEqual([2, [1, 2], 2])
-    // Two were sent, whatever is wrong with the third.
+    // Two requests were sent before the invalid third line.
     expect(JSON.parse(ended.err).error).toMatchObject({ kind: 'usage', exit: 2, sent: 'yes' })
   })
 
-  test('of a pipe whose end did not come it is not said that lines are left', async () => {
+  test('a pipe without an end reports no number of remaining lines', async () => {
     const stdout = new Writable({
       write: (_chunk, _encoding, done) => done(Object.assign(new Error('gone'), { code: 'EPIPE' })),
     })
@@ -188,7 +188,7 @@ describe('what is asked', () => {
     expect(ended.err).toMatch(/\d ok · 0 failed · .*; without --results the rest cannot be resumed\n/)
   })
 
-  test('stdin is read for --batch - alone', async () => {
+  test('reads stdin only for --batch -', async () => {
     const cwd = folderWith('"p 1"\n')
     const ended = await run([...batch, 'Say'], { cwd, stdin: 'not read' })
     expect([ended.code, ended.requests[0]?.text]).toEqual([0, expect.not.stringContaining('not read')])
@@ -212,7 +212,7 @@ describe('what is asked', () => {
     [['--concurrency', '0'], 2],
     [['--results', 'none/r'], 11],
     [['--results', '/dev/null', '--resume'], 11],
-  ])('not with %j', async (flags, code) => {
+  ])('refuses --batch with %j', async (flags, code) => {
     const ended = await run([...batch, ...flags], { cwd: folderWith(2) })
     expect(ended).toMatchObject({ code, out: '', requests: [] })
     expect(ended.err).toMatch(/^parley: /)
@@ -225,11 +225,11 @@ describe('what is asked', () => {
     },
   )
 
-  test.each(['none.ndjson', '.'])('an input that cannot be read: %s', async (name) => {
+  test.each(['none.ndjson', '.'])('refuses an unreadable input: %s', async (name) => {
     expect(await run(['chat', '--batch', name])).toMatchObject({ code: 11, out: '', requests: [] })
   })
 
-  test('nothing, and no line has failed, where a setting is missing', async () => {
+  test('a missing setting sends nothing, and no line fails', async () => {
     const cwd = folderWith(20)
     for (const name of ['PARLEY_BASE_URL', 'PARLEY_ACCESS_TOKEN']) {
       const ended = await run(results, { cwd, env: { [name]: '' } })
@@ -238,7 +238,7 @@ describe('what is asked', () => {
     }
   })
 
-  test('--dry-run shows one request a line, and sends none', async () => {
+  test('--dry-run prints one request per line and sends nothing', async () => {
     const cwd = folderWith(3)
     const ended = await run([...batch, '--dry-run'], { cwd, env: { PARLEY_ACCESS_TOKEN: '' } })
     expect([ended.code, ended.requests]).toEqual([0, []])
@@ -251,8 +251,8 @@ describe('what is asked', () => {
   })
 })
 
-describe('what comes of it', () => {
-  test('results in order, with a line of sums', async () => {
+describe('results of a batch', () => {
+  test('prints results in order, then a line with the counts', async () => {
     const ended = await run(batch, { cwd: folderWith(40) })
     const lines = parse(ended.out)
     expect([ended.code, indexes(lines), ended.requests.length]).toEqual([0, upTo(40), 40])
@@ -264,7 +264,7 @@ describe('what comes of it', () => {
     expect((await run([...batch, '--errors', 'json'], { cwd: folderWith(2) })).err).toBe('')
   })
 
-  test('a failure is a result; the exit code is of the first line that failed', async () => {
+  test('a failed line has a result, and the exit code is that of the first failed line', async () => {
     const exchange = byPrompt({ 4: status(400), 2: status(500), 6: answering('<html>') })
     const ended = await run([...batch, '--retries', '0', '--errors', 'json'], {
       cwd: folderWith(8),
@@ -284,7 +284,7 @@ describe('what comes of it', () => {
     expect(JSON.parse(lines[0] ?? '').error.message).toMatch(said)
   })
 
-  test('a batch says in which line one request failed', async () => {
+  test('reports the line of a failed request', async () => {
     const exchange = byPrompt({ 3: status(400) })
     const ended = await run([...batch, '--max-failed', '0'], { cwd: folderWith(4), exchange })
     expect(ended.err).toContain(
@@ -294,7 +294,7 @@ describe('what comes of it', () => {
     expect(plain.err).toContain('1 of 4 requests failed, line 3: the gateway answered 400')
   })
 
-  test('a 500 is tried again within its line', async () => {
+  test('retries a 500 within its line', async () => {
     let times = 0
     const exchange = byPrompt({
       2: (...args) => (times++ === 0 ? status(500) : answering(message('late')))(...args),
@@ -307,7 +307,7 @@ describe('what comes of it', () => {
     expect(ended.err).toMatch(/^parley: line 2: .*500.*; trying again in [\d.]+ s\nparley: 3 ok/)
   })
 
-  test('on a terminal retries are one line that counts them', async () => {
+  test('a terminal shows retries as one line with their number', async () => {
     const twice = () => {
       let times = 0
       return (...args: Parameters<Exchange>) =>
@@ -329,7 +329,7 @@ describe('what comes of it', () => {
     expect(told.err).not.toMatch(/parley: retries/)
   })
 
-  test('a progress line is not in the way of what the reader of stdout writes to the same terminal', async () => {
+  test('a progress line does not collide with output of the stdout reader on the same terminal', async () => {
     let screen = ''
     const open = () =>
       new Writable({
@@ -351,7 +351,7 @@ describe('what comes of it', () => {
     for (const line of lines) expect(line).toMatch(/^(\{"index":|parley: 3 ok)/)
   })
 
-  test('--raw has the answer as it is spelled', async () => {
+  test("--raw keeps the answer's source text", async () => {
     const exchange = answering(
       '{"content":[{"type":"text","text":"a\\nb"}],\n "n": 1.0,"type":"message",\r\n"role":"assistant"}',
     )
@@ -364,7 +364,7 @@ describe('what comes of it', () => {
     expect([failed.code, indexes(parse(failed.out))]).toEqual([4, [1]])
   })
 
-  test('equal lines have hashes of their own', async () => {
+  test('duplicate lines have different hashes', async () => {
     const ended = await run(batch, {
       cwd: folderWith('"p 1"\n"p 1"\n{"prompt":"p 1","model":"other"}\n"p 1"\n'),
     })
@@ -373,7 +373,7 @@ describe('what comes of it', () => {
     expect(other).not.toContain(first)
   })
 
-  test('on a terminal nothing of an answer acts', async () => {
+  test('a terminal escapes control characters of an answer', async () => {
     const exchange = answering(message('\u001b[2J\u202e'))
     const ended = await run(batch, { cwd: folderWith(1), exchange, tty: ['stdout'] })
     expect(ended.out).not.toMatch(/\p{Cc}(?<!\n)|\u202e/u)
@@ -386,15 +386,15 @@ function inTurn(...answers: Exchange[]): Exchange {
   return (...args) => (answers.shift() as Exchange)(...args)
 }
 
-/** What is left of a terminal's lines once what was written over is gone. */
+/** Removes the terminal lines that were overwritten. */
 const shownAtLast = (text: string) => text.replace(/\r\u001b\[2K/g, '\u0000').replace(/[^\n]*\u0000/g, '')
 
-describe('a service that refuses', () => {
+describe('a service that refuses a batch', () => {
   test.each([
     [401, 3],
     [402, 5],
     [403, 3],
-  ])('for good: %d ends the intake', async (code, exit) => {
+  ])('a permanent refusal (%d) starts no further request', async (code, exit) => {
     const cwd = folderWith(50)
     const ended = await run([...results, '--concurrency', '4'], {
       cwd,
@@ -407,7 +407,7 @@ describe('a service that refuses', () => {
     expect(ended.err).toMatch(/not done.*--resume goes on\n/)
   })
 
-  test('for now: all wait once, and no line has failed', async () => {
+  test('a temporary refusal pauses all lines, and no line fails', async () => {
     const refused = new Set(['1', '2', '3', '4'])
     const exchange: Exchange = async (request, onSent) => {
       onSent?.()
@@ -422,7 +422,7 @@ describe('a service that refuses', () => {
     expect(parse(ended.out).map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)])
   })
 
-  test('B01: for now, and the clock moves at every reading: every line is asked', async () => {
+  test('B01: a temporary refusal with a clock that moves at every reading still requests every line', async () => {
     for (const step of [100, 250, 400]) {
       const clock = createPatientClock()
       let readings = 0
@@ -434,7 +434,7 @@ describe('a service that refuses', () => {
     }
   })
 
-  test('longer than the deadline or an hour: the batch ends', async () => {
+  test('a wait longer than the deadline or an hour ends the batch', async () => {
     const exchange = status(429, { 'retry-after': '7200' })
     const ended = await run(batch, { cwd: folderWith(9), exchange })
     expect([ended.code, ended.out]).toEqual([6, ''])
@@ -448,7 +448,7 @@ describe('a service that refuses', () => {
   })
 })
 
-describe('a secret that a command prints', () => {
+describe('a secret printed by a command', () => {
   const command = 'echo x >> runs; echo token-$(wc -l < runs | tr -d " ")-0123456789'
 
   function world(accepts: (token: string, count: number) => boolean) {
@@ -469,13 +469,13 @@ describe('a secret that a command prints', () => {
     return { cwd, env, exchange, runs }
   }
 
-  test('is renewed once for all that were begun with it (needs sh)', async () => {
+  test('a rejected secret is renewed once for all running requests (needs sh)', async () => {
     const { runs, ...rest } = world((token, count) => token.includes('token-1') === count <= 20)
     const ended = await run([...batch, '--concurrency', '8'], rest)
     expect([ended.code, parse(ended.out).filter(({ ok }) => ok).length, runs()]).toEqual([0, 40, 2])
   })
 
-  test('is not renewed for ever (needs sh)', async () => {
+  test('a rejected secret is not renewed endlessly (needs sh)', async () => {
     const { runs, ...rest } = world(() => false)
     const ended = await run([...batch, '--concurrency', '4'], rest)
     expect([ended.code, runs()]).toEqual([3, 2])
@@ -484,7 +484,7 @@ describe('a secret that a command prints', () => {
 })
 
 describe('--results and --resume', () => {
-  test('go on where a run stopped, however it stopped', async () => {
+  test('--resume continues after any kind of stop', async () => {
     const cwd = folderWith(10)
     const first = await run([...results, '--retries', '0'], { cwd, exchange: byPrompt({ 3: status(500) }) })
     expect(first.code).toBe(7)
@@ -492,7 +492,7 @@ describe('--results and --resume', () => {
     expect(statSync(file).mode & 0o777).toBe(ownerOnly)
     const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
     const last = JSON.parse(lines.at(-1) ?? '').index
-    // A torn last line.
+    // Cuts the last line.
     writeFileSync(file, `${lines.join('\n').slice(0, -20)}`)
     const second = await run([...results, '--resume'], { cwd })
     expect(second.code).toBe(0)
@@ -511,7 +511,7 @@ describe('--results and --resume', () => {
   test.each([
     ['never', []],
     ['later', ['--resume']],
-  ])('Y231: a run that is interrupted says that it may be run again %s', async (retry, flags) => {
+  ])('Y231: an interrupted run prints that it can be repeated %s', async (retry, flags) => {
     const answer = byPrompt({})
     let clean: (exit: number) => string = () => ''
     let said = ''
@@ -527,7 +527,7 @@ describe('--results and --resume', () => {
     expect(JSON.parse(said).error).toMatchObject({ sent: 'yes', retry, safeToRetry: retry === 'later' })
   })
 
-  test('a file that is there is left alone without --resume', async () => {
+  test('an existing file is refused without --resume', async () => {
     const cwd = folderWith(2)
     writeFileSync(join(cwd, 'r.ndjson'), 'mine')
     expect(await run(results, { cwd })).toMatchObject({ code: 11, requests: [] })
@@ -535,7 +535,7 @@ describe('--results and --resume', () => {
     expect(readFileSync(join(cwd, 'r.ndjson'), 'utf8')).toBe('mine')
   })
 
-  test('Y225: results of lines that stand elsewhere now keep the numbers of before, and their hashes tell them apart', async () => {
+  test('Y225: results of moved lines keep the old numbers, and their hashes identify them', async () => {
     const cwd = folderWith('"p 1"\n"p 2"\n"p 2"\n')
     const exchange = byPrompt({})
     await run([...results, '--resume'], { cwd, exchange })
@@ -546,7 +546,7 @@ describe('--results and --resume', () => {
     expect(indexes(resultsOf(cwd)).toSorted()).toEqual([1, 1, 2, 3])
   })
 
-  describe('an id stays that of its request, whichever of several equal ones it is', () => {
+  describe('an id stays with its request among several equal ones', () => {
     const line = (id: string, prompt = 'same') => `{"id":"${id}","prompt":"${prompt}"}\n`
     test.each<[what: string, before: string, now: string, asked: number]>([
       ['one is added before', line('a') + line('b'), line('new') + line('a') + line('b'), 1],
@@ -554,7 +554,7 @@ describe('--results and --resume', () => {
       ['the first is removed', line('a') + line('b'), line('b'), 0],
       ['one with a new id takes the place of another', line('a'), line('new'), 0],
       ['one that had none gets an id', '"same"\n', line('a'), 0],
-    ])('%s', async (_, before, now, asked) => {
+    ])('an id stays with its request: %s', async (_, before, now, asked) => {
       const cwd = folderWith(before)
       expect((await run([...results, '--resume'], { cwd })).code).toBe(0)
       writeFileSync(join(cwd, 'in.ndjson'), now)
@@ -563,7 +563,7 @@ describe('--results and --resume', () => {
     })
   })
 
-  test('an id with another request is named, and nothing is sent', async () => {
+  test('reports an id with another request and sends nothing', async () => {
     const cwd = folderWith(3)
     await run(results, { cwd })
     writeFileSync(join(cwd, 'in.ndjson'), '{"id":"i1","prompt":"p 1"}\n{"id":"i2","prompt":"changed"}\n')
@@ -573,7 +573,7 @@ describe('--results and --resume', () => {
     expect(resultsOf(cwd)).toHaveLength(3)
   })
 
-  test('ids that differ only in a lone surrogate are different ones, also when the batch goes on', async () => {
+  test('ids that differ only in a lone surrogate are different, also with --resume', async () => {
     const lines = ['\\ud800', '\\ud801', '\\ufffd'].map((id, at) => `{"id":"${id}","prompt":"p ${at}"}\n`)
     const cwd = folderWith(lines.slice(0, 2).join(''))
     expect((await run(results, { cwd })).code).toBe(0)
@@ -582,7 +582,7 @@ describe('--results and --resume', () => {
     expect([again.code, again.requests.map(promptOf)]).toEqual([0, ['2']])
   })
 
-  test('results of another input stay', async () => {
+  test('--resume keeps results of another input', async () => {
     const cwd = folderWith(3)
     await run(results, { cwd })
     writeFileSync(join(cwd, 'in.ndjson'), '"p 9"\n{"id":"i3","prompt":"p 3"}\n')
@@ -591,7 +591,7 @@ describe('--results and --resume', () => {
     expect(resultsOf(cwd)).toHaveLength(4)
   })
 
-  test('a file that another run writes is exit 11', async () => {
+  test('a file that another run writes exits with 11', async () => {
     const cwd = folderWith(2)
     const file = join(cwd, 'r.ndjson')
     writeFileSync(file, '')
@@ -601,13 +601,13 @@ describe('--results and --resume', () => {
     expect(ended).toMatchObject({ code: 11, requests: [] })
   })
 
-  test('the budget counts what was spent', async () => {
+  test('the token limit includes earlier runs', async () => {
     const cwd = folderWith(40)
     const argv = [...results, '--concurrency', '2', '--max-total-tokens', '40']
     const exchange = answering(message('hi'))
     const first = await run(argv, { cwd, exchange })
     expect(first.code).toBe(15)
-    // Eight tokens each: five reach it, and one more was under way.
+    // Each answer takes eight tokens: five reach the limit, and one more was running.
     expect(first.requests.length).toBeGreaterThanOrEqual(5)
     expect(first.requests.length).toBeLessThanOrEqual(6)
     const again = await run([...argv, '--resume'], { cwd, exchange })
@@ -615,7 +615,7 @@ describe('--results and --resume', () => {
   })
 })
 
-describe('B12: where stderr is not a terminal', () => {
+describe('B12: progress lines if stderr is not a terminal', () => {
   /** Each answer takes 25 s; the last line takes four minutes. */
   async function takeLong(more: string[], world: { tty?: 'stderr'[] } = {}) {
     const timers = createPatientClock()
@@ -628,7 +628,7 @@ describe('B12: where stderr is not a terminal', () => {
   }
   const signs = (err: string) => err.split('\n').filter((line) => line.includes('still at work'))
 
-  test('a batch says each minute that it lives', async () => {
+  test('a batch prints a progress line each minute', async () => {
     const { code, err } = await takeLong([])
     expect(code).toBe(4)
     expect(signs(err)).toEqual([
@@ -642,14 +642,14 @@ describe('B12: where stderr is not a terminal', () => {
     ])
   })
 
-  test('but not with -q, nor on a terminal', async () => {
+  test('a batch prints no progress line with -q, or on a terminal', async () => {
     expect(signs((await takeLong(['-q'])).err)).toEqual([])
     expect(signs((await takeLong([], { tty: ['stderr'] })).err)).toEqual([])
   })
 })
 
 describe('the end of a batch', () => {
-  test('at the deadline what is under way is cut', async () => {
+  test('the deadline cancels running requests', async () => {
     const cwd = folderWith(9)
     const argv = [...results, '--concurrency', '3', '--deadline', '3s', '--errors', 'json']
     const exchange = byPrompt({ 2: () => new Promise(() => {}) })
@@ -660,7 +660,7 @@ describe('the end of a batch', () => {
     expect(cut).toEqual([expect.objectContaining({ index: 2, error: expect.objectContaining(known) })])
     const stopped = { kind: 'stopped', exit: 15, sent: 'yes', deadline: true }
     expect(JSON.parse(ended.err).error).toMatchObject({ ...stopped, retry: 'never' })
-    // This command goes on. What it has sent itself was not answered.
+    // --resume continues here, and its own request was not answered.
     const again = await run([...argv, '--resume'], { cwd, exchange, timers: createPatientClock() })
     expect(JSON.parse(again.err).error).toMatchObject({
       ...stopped,
@@ -669,7 +669,7 @@ describe('the end of a batch', () => {
     })
   })
 
-  test('each line that failed says whether it may be asked again', async () => {
+  test('each failed line has a retry hint', async () => {
     const exchange = byPrompt({ 1: status(500), 2: status(400), 3: answering('<html>'), 4: status(408) })
     const ended = await run([...batch, '--retries', '0'], { cwd: folderWith(5), exchange })
     const failed = parse(ended.out).map(({ error }) => error && [error.exit, error.retry])
@@ -700,33 +700,39 @@ describe('the end of a batch', () => {
       { kind: 'refused', retry: 'never', safeToRetry: false },
     ],
     ['no answers', [], { 1: status(500), 2: status(500), 3: status(500) }, { retry: 'later' }],
-  ])('one with %s may be run again only if that asks for no answer twice', async (_, flags, fates, error) => {
-    const argv = [...batch, '--retries', '0', '--concurrency', '1', '--errors', 'json', ...flags]
-    const { err } = await run(argv, { cwd: folderWith(3), exchange: byPrompt(fates) })
-    expect(JSON.parse(err).error).toMatchObject(error)
-  })
+  ])(
+    'a batch with %s can be repeated only if no answer would be requested twice',
+    async (_, flags, fates, error) => {
+      const argv = [...batch, '--retries', '0', '--concurrency', '1', '--errors', 'json', ...flags]
+      const { err } = await run(argv, { cwd: folderWith(3), exchange: byPrompt(fates) })
+      expect(JSON.parse(err).error).toMatchObject(error)
+    },
+  )
 
   test.each<[string, string[], string, string]>([
     ['without results', [], 'later', 'nothing was sent'],
     ['with results', ['--results', 'r'], 'later', 'the same command with --resume goes on'],
-  ])('a deadline while nobody is there may be run again, and says why: %s', async (_, flags, retry, way) => {
-    const cwd = folderWith(3)
-    const argv = [...batch, ...flags, '--deadline', '3s']
-    const asJson = await run([...argv, '--errors', 'json'], {
-      cwd,
-      exchange: refused,
-      timers: createPatientClock(),
-    })
-    const { message, ...error } = JSON.parse(asJson.err).error
-    expect(message).toBe('the deadline passed; before that, connection refused')
-    expect(error).toMatchObject({ kind: 'stopped', exit: 15, sent: 'no', safeToRetry: true, retry })
-    // Whoever obeys is not refused by what the first run left.
-    const again = await run(argv, { cwd, exchange: refused, timers: createPatientClock() })
-    expect(again.code).toBe(15)
-    expect(again.err).toContain(`0 ok · 0 failed · 3 not done · 3 s; ${way}\n`)
-  })
+  ])(
+    'an unreachable service until the deadline can be retried, and the message has the cause: %s',
+    async (_, flags, retry, way) => {
+      const cwd = folderWith(3)
+      const argv = [...batch, ...flags, '--deadline', '3s']
+      const asJson = await run([...argv, '--errors', 'json'], {
+        cwd,
+        exchange: refused,
+        timers: createPatientClock(),
+      })
+      const { message, ...error } = JSON.parse(asJson.err).error
+      expect(message).toBe('the deadline passed; before that, connection refused')
+      expect(error).toMatchObject({ kind: 'stopped', exit: 15, sent: 'no', safeToRetry: true, retry })
+      // The same command is not refused because of the first run's results.
+      const again = await run(argv, { cwd, exchange: refused, timers: createPatientClock() })
+      expect(again.code).toBe(15)
+      expect(again.err).toContain(`0 ok · 0 failed · 3 not done · 3 s; ${way}\n`)
+    },
+  )
 
-  test('a deadline while the service refuses may be run again, and says why', async () => {
+  test('a refusing service until the deadline can be retried, and the message has the cause', async () => {
     const exchange = status(429)
     const argv = [...batch, '--deadline', '3s', '--errors', 'json']
     const { err } = await run(argv, { cwd: folderWith(3), exchange, timers: createPatientClock() })
@@ -741,7 +747,7 @@ describe('the end of a batch', () => {
   test.each<[string, string[], Parameters<typeof run>[1], string, string]>([
     ['a deadline while nobody is there', ['--deadline', '3s'], { exchange: refused }, 'stopped', 'no'],
     ['answers of an earlier run that were too many', ['--max-total-tokens', '1'], {}, 'stopped', 'no'],
-  ])('Y224: %s: only what this run did counts as sent', async (_, flags, world, kind, sent) => {
+  ])('Y224: %s: `sent` covers only this run', async (_, flags, world, kind, sent) => {
     const cwd = folderWith(3)
     const argv = [...results, '--resume', '--errors', 'json', '--report', 'report.json']
     if (!world?.exchange) {
@@ -759,7 +765,7 @@ describe('the end of a batch', () => {
   test.each<[string, number, string[]]>([
     ['any', 0, []],
     ['after the first', 1, ['--concurrency', '1']],
-  ])('results that a full stdout does not take do not count: %s', async (_, taken, flags) => {
+  ])('results that a full stdout rejects do not count: %s', async (_, taken, flags) => {
     let left = taken
     const stdout = new Writable({
       write: (_chunk, _encoding, done) =>
@@ -779,7 +785,7 @@ describe('the end of a batch', () => {
     expect(report.counts).toMatchObject({ ok: taken, failed: 0, notDone: 3 - taken })
   })
 
-  test('what a run waited for before its first line is in its time, as in that of the report', async () => {
+  test('the duration includes the wait before the first line, as in the report', async () => {
     const clock = createPatientClock()
     let waited = 0
     const stdin = Object.defineProperty([''], 0, {
@@ -801,7 +807,7 @@ describe('the end of a batch', () => {
     ['a file', 'in.ndjson', undefined],
     ['a pipe', '-', '\n'],
   ])(
-    'one without a line is done, and says so; with --fail-on-empty that is exit 2: %s',
+    'a batch without a line succeeds with a note; with --fail-on-empty it exits with 2: %s',
     async (_, name, stdin) => {
       const world = { cwd: folderWith('\n\n'), ...(stdin === undefined ? {} : { stdin }) }
       const argv = ['chat', '--batch', name]
@@ -816,7 +822,7 @@ describe('the end of a batch', () => {
     },
   )
 
-  test('at the limit of tokens the same command does not go on, and nobody says so', async () => {
+  test('at the token limit the same command cannot continue and is not recommended', async () => {
     for (const flags of [[], ['--results', 'r', '--resume']]) {
       const argv = [...batch, ...flags, '--max-total-tokens', '8', '--concurrency', '1']
       const ended = await run(argv, { cwd: folderWith(3), exchange: answering(message('hi')) })
@@ -827,7 +833,7 @@ describe('the end of a batch', () => {
   })
 })
 
-describe('a results file that changes while a batch writes it', () => {
+describe('a results file that changes during a batch', () => {
   const meddle = async (act: (file: string) => void, at: number) => {
     const cwd = folderWith(40)
     const file = join(cwd, 'r.ndjson')
@@ -849,7 +855,7 @@ describe('a results file that changes while a batch writes it', () => {
       },
     ],
     ['B03: it is emptied', (file) => truncateSync(file)],
-  ])('%s: exit 11, and nothing more is begun', async (_, act) => {
+  ])('%s exits with 11, and no further request starts', async (_, act) => {
     const early = await meddle(act, 10)
     expect([early.code, early.requests.length]).toEqual([11, expect.toSatisfy((count) => count < 14)])
     expect(early.err).toMatch(/r\.ndjson: it was (removed|replaced|made shorter)/)
@@ -857,13 +863,13 @@ describe('a results file that changes while a batch writes it', () => {
   })
 })
 
-describe('a results file that an editor has written', () => {
+describe('a results file that an editor wrote', () => {
   test.each([
     ['B04: with a byte order mark', (text: string) => `\ufeff${text}`],
     ['B05: with CRLF', (text: string) => text.replaceAll('\n', '\r\n')],
     ['B05: with both', (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}`],
     ['B05: with both, and a torn last line', (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}{"ind`],
-  ])('%s: no line is paid again', async (_, edit) => {
+  ])('%s: no line is paid for again', async (_, edit) => {
     const cwd = folderWith(5)
     expect((await run(results, { cwd })).code).toBe(0)
     const file = join(cwd, 'r.ndjson')
@@ -874,7 +880,7 @@ describe('a results file that an editor has written', () => {
     expect(ended.err).toMatch(/5 done before/)
   })
 
-  test('B04: a byte order mark and nothing else, or a torn line after it', async () => {
+  test('B04: accepts a lone byte order mark, or an incomplete line after it', async () => {
     for (const text of ['\ufeff', '\ufeff{"index":1,"ha']) {
       const cwd = folderWith(2)
       writeFileSync(join(cwd, 'r.ndjson'), text)
@@ -884,7 +890,7 @@ describe('a results file that an editor has written', () => {
   })
 })
 
-describe('a file whose last line has no end', () => {
+describe('a results file whose last line has no line break', () => {
   const result = '{"index":9,"hash":"h","ok":true}\n'
 
   test.each([
@@ -894,7 +900,7 @@ describe('a file whose last line has no end', () => {
     ['a torn one of something else', '{"index":{"a":1},"doc":"prec'],
     ['the same with a number', '{"index":1,"doc":"prec'],
     ['words', 'precious'],
-  ])('B11: %s: exit 11, also after results, and it stays as it is', async (_, last) => {
+  ])('B11: %s exits with 11, also after results, and the file stays unchanged', async (_, last) => {
     for (const before of ['', result]) {
       const cwd = folderWith(2)
       const file = join(cwd, 'r.ndjson')
@@ -905,7 +911,7 @@ describe('a file whose last line has no end', () => {
     }
   })
 
-  test('B11: a whole result counts, and gets its end', async () => {
+  test('B11: a complete result counts and gets its line break', async () => {
     const cwd = folderWith(3)
     expect((await run(results, { cwd })).code).toBe(0)
     const file = join(cwd, 'r.ndjson')
@@ -916,7 +922,7 @@ describe('a file whose last line has no end', () => {
   })
 })
 
-test('B08: a 200 that holds a rate_limit_error is no pause of all: its line has failed', async () => {
+test('B08: a rate_limit_error in a 200 fails its line and pauses nothing', async () => {
   const error = { type: 'error', error: { type: 'rate_limit_error', message: 'slow down' } }
   const exchange = byPrompt({ 2: answering(JSON.stringify(error), { headers: { 'retry-after': '1' } }) })
   const ended = await run(batch, { cwd: folderWith(4), exchange })
@@ -925,7 +931,7 @@ test('B08: a 200 that holds a rate_limit_error is no pause of all: its line has 
   expect(ended.err).not.toMatch(/all wait/)
 })
 
-describe('a paid answer that is not understood is whole in its result', () => {
+describe('an unreadable paid answer is complete in its result', () => {
   const deep = `{"content":${'['.repeat(1500)}${']'.repeat(1500)}}`
   test.each([
     ['another shape', '{"choices":[{"message":{"content":"paid for"}}]}'],
@@ -937,7 +943,7 @@ describe('a paid answer that is not understood is whole in its result', () => {
       '{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}',
     ],
     ['nothing', message('')],
-  ])('%s', async (_, body) => {
+  ])('keeps an unreadable paid answer: %s', async (_, body) => {
     const cwd = folderWith(1)
     const ended = await run(batch, { cwd, exchange: answering(body) })
     expect(ended.code).toBe(8)
@@ -952,14 +958,14 @@ describe('a paid answer that is not understood is whole in its result', () => {
   test.each([
     ['of an unknown shape', '{"output":"canary-token-0123456789"}', 8],
     ['with an error envelope', '{"error":{"type":"api_error","message":"canary-token-0123456789"}}', 7],
-  ])('%s, also what looks like a secret', async (_, body, exit) => {
+  ])('keeps an unreadable paid answer with text that looks like a secret: %s', async (_, body, exit) => {
     const ended = await run(batch, { cwd: folderWith(1), exchange: answering(body) })
     expect(ended.code).toBe(exit)
     expect(parse(ended.out)[0]?.error).toMatchObject({ status: 200, body: JSON.parse(body) })
     expect(ended.err).not.toContain('canary')
   })
 
-  test('but the body of another status has no secret', async () => {
+  test('redacts secrets in the body of another status', async () => {
     const exchange = answering('{"error":{"message":"canary-token-0123456789"}}', { status: 400 })
     const ended = await run(batch, { cwd: folderWith(1), exchange })
     expect(parse(ended.out)[0]?.error).toMatchObject({ body: { error: { message: '[redacted]' } } })
@@ -977,7 +983,7 @@ describe('a paid answer that is not understood is whole in its result', () => {
       return { ...response, body: body() }
     }
 
-  test('also if a bug in parley ends the reading: the batch stops with 1', async () => {
+  test('a bug in parley while reading stops the batch with 1 and saves the answer', async () => {
     const text =
       'event: content_block_delta\ndata: {"type":"content_block_delta","delta":{"type":"text_delta","text":"paid"}}\n\n'
     for (const [start, body] of [
@@ -994,7 +1000,7 @@ describe('a paid answer that is not understood is whole in its result', () => {
     }
   })
 
-  test('a bug while the answer with an image is read saves the received part', async () => {
+  test('a bug while reading an answer with an image saves the received part', async () => {
     const cwd = folderWith(1)
     const argv = ['image', '--batch', 'in.ndjson', '-m', 'painter', '-o', 'o/']
     const ended = await run(argv, { cwd, exchange: throwing('{"output":"paid'), env: { TMPDIR: cwd } })
@@ -1004,7 +1010,7 @@ describe('a paid answer that is not understood is whole in its result', () => {
     expect(readFileSync(line.error.kept, 'utf8')).toBe('{"output":"paid')
   })
 
-  test('and a MIME type that has no text form is no bug', async () => {
+  test('a MIME type without text form is not a bug', async () => {
     const parts = [
       { text: 'paid' },
       { inlineData: { mimeType: { toString: null, valueOf: null }, data: 'AAAA' } },
@@ -1014,13 +1020,13 @@ describe('a paid answer that is not understood is whole in its result', () => {
     expect([ended.code, parse(ended.out)[0]?.text]).toEqual([0, 'paid'])
   })
 
-  test('with --raw an answer without text is ok', async () => {
+  test('an answer without text is ok with --raw', async () => {
     const ended = await run([...batch, '--raw'], { cwd: folderWith(1), exchange: answering(message('')) })
     expect([ended.code, parse(ended.out)[0]?.ok]).toEqual([0, true])
   })
 })
 
-test('B09: attempts of a line count every request that was made for it', async () => {
+test('B09: attempts of a line count each of its requests', async () => {
   const fates: Exchange[] = [status(500), status(429), status(500), status(429), answering(message('late'))]
   const exchange = byPrompt({ 2: (...args) => (fates.shift() as Exchange)(...args) })
   const ended = await run(batch, { cwd: folderWith(3), exchange })
@@ -1035,8 +1041,8 @@ test('B09: attempts of a line count every request that was made for it', async (
   ])
 })
 
-describe('tokens of answers that failed were paid', () => {
-  // The check of a schema takes its time.
+describe('the tokens of failed answers were paid for', () => {
+  // The schema check needs real time.
   const inTime = { timers: realTimers }
   const cut = message('cut', { stop_reason: 'max_tokens' })
   const schema = (cwd: string) => writeFileSync(join(cwd, 's.json'), '{"type":"object"}')
@@ -1048,7 +1054,7 @@ describe('tokens of answers that failed were paid', () => {
     ['--schema and --raw', ['--schema', 's.json', '--raw'], message('no JSON')],
   ]
 
-  test.each(ways)('B10: %s: they count in the budget', async (_, flags, answer) => {
+  test.each(ways)('B10: %s: the tokens count in the limit', async (_, flags, answer) => {
     const cwd = folderWith(40)
     schema(cwd)
     const ended = await run([...results, ...flags, ...budget], {
@@ -1064,7 +1070,7 @@ describe('tokens of answers that failed were paid', () => {
     expect(ended.err).toMatch(/4[08] tokens/)
   })
 
-  test.each(ways)('B10: %s: they count when the batch goes on', async (_, flags, answer) => {
+  test.each(ways)('B10: %s: the tokens count with --resume', async (_, flags, answer) => {
     const cwd = folderWith(5)
     schema(cwd)
     const first = await run([...results, ...flags], { ...inTime, cwd, exchange: answering(answer) })
@@ -1078,7 +1084,7 @@ describe('tokens of answers that failed were paid', () => {
     expect(second.err).toMatch(/the answers took 40 tokens/)
   })
 
-  test('B10: also those of a line that is asked again, and all of one that was asked with its misfits', async () => {
+  test('B10: tokens of a retried line count, and all tokens of schema retries', async () => {
     const cwd = folderWith(1)
     schema(cwd)
     const fates = [answering(message('no')), status(429), status(500), answering(message('{}'))]
@@ -1095,7 +1101,7 @@ describe('tokens of answers that failed were paid', () => {
     expect([second.code, second.requests]).toEqual([15, []])
   })
 
-  test('B10: images that could not be had', async () => {
+  test('B10: tokens of missing images count', async () => {
     const blocked = JSON.stringify({
       candidates: [{ content: { role: 'model', parts: [{ text: 'no' }] }, finishReason: 'SAFETY' }],
       usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 5, totalTokenCount: 8 },
@@ -1110,10 +1116,10 @@ describe('tokens of answers that failed were paid', () => {
   })
 })
 
-describe('images', () => {
+describe('a batch of images', () => {
   const images = ['image', '--batch', 'in.ndjson']
 
-  test('are named by line and prompt, never by id', async () => {
+  test('images are named by line and prompt, never by id', async () => {
     const cwd = folderWith(
       '{"id":"../../evil","prompt":"A red fox"}\n{"id":"b","prompt":"a red fox"}\n{"contents":[{"role":"user","parts":[{"text":"an owl"}]}]}\n',
     )
@@ -1131,7 +1137,7 @@ describe('images', () => {
     ])
   })
 
-  test('have names that sort as their lines do, of six digits, from a file as from a pipe', async () => {
+  test('image names sort by line, with six digits, for a file and for a pipe', async () => {
     const cwd = folderWith(`"a fox"\n${'\n'.repeat(98)}"an owl"\n`)
     const argv = ['image', '-m', 'm', '-o', 'pics/', '--batch']
     expect((await run([...argv, 'in.ndjson'], { cwd })).code).toBe(0)
@@ -1140,7 +1146,7 @@ describe('images', () => {
     expect(names).toEqual(['000001-a-fox.png', '000002-a-cat.png', '000100-an-owl.png'])
   })
 
-  test('B14: that are gone are asked for again, and stderr counts them', async () => {
+  test('B14: missing images are requested again and counted on stderr', async () => {
     const cwd = folderWith(3)
     const argv = [...images, '-o', 'pics/', '-m', 'm', '--results', 'r.ndjson', '--resume']
     expect((await run(argv, { cwd })).code).toBe(0)
@@ -1159,7 +1165,7 @@ describe('images', () => {
     expect(all.err).toContain('parley: the files of 3 lines were gone: asked for again\n')
   })
 
-  test('B14: that were emptied, or are no files any more, are asked for again', async () => {
+  test('B14: empty images, or images that are not files, are requested again', async () => {
     const cwd = folderWith(3)
     const argv = [...images, '-o', 'pics/', '-m', 'm', '--results', 'r.ndjson', '--resume']
     expect((await run(argv, { cwd })).code).toBe(0)
@@ -1171,7 +1177,7 @@ describe('images', () => {
     expect(again.err).toContain('parley: the files of 2 lines were gone: asked for again\n')
   })
 
-  test('B14: are there for a run from another folder, if they are where its -o leads', async () => {
+  test('B14: a run in another folder finds its images through its -o', async () => {
     const cwd = folderWith(2)
     const argv = ['-m', 'm', '--resume']
     const flags = ['--batch', 'in.ndjson', '-o', 'pics/', '--results', 'r.ndjson']
@@ -1183,12 +1189,12 @@ describe('images', () => {
     expect(again.err).not.toContain('gone')
   })
 
-  test('go into a folder', async () => {
+  test('images are saved in a folder', async () => {
     const cwd = folderWith(1)
     expect(await run([...images, '-o', 'x.png', '-m', 'm'], { cwd })).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('that no file can take are in their results, in base64', async () => {
+  test('images that no file accepts are in the results, in base64', async () => {
     const cwd = folderWith(1)
     mkdirSync(join(cwd, 'o'))
     const image = Buffer.from('89504e470d0a1a0a0000000d', 'hex').toString('base64')
@@ -1205,7 +1211,7 @@ describe('images', () => {
     expect(parse(out)).toMatchObject([{ ok: false, error: { kind: 'file', status: 200, body: image } }])
   })
 
-  test('a folder that cannot be written ends the batch', async () => {
+  test('an unwritable folder ends the batch', async () => {
     const cwd = folderWith(30)
     mkdirSync(join(cwd, 'pics'))
     writeFileSync(join(cwd, 'pics/file'), '')
@@ -1226,7 +1232,7 @@ describe('images', () => {
     expect(JSON.parse(ended.out)).toMatchObject({ ok: false, error: { kind: 'payment' } })
   })
 
-  test('with --raw nothing is saved', async () => {
+  test('--raw saves no image', async () => {
     const cwd = folderWith(2)
     const ended = await run([...images, '--raw', '-m', 'm'], { cwd })
     expect([ended.code, readdirSync(cwd)]).toEqual([0, ['in.ndjson']])

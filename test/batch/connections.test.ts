@@ -26,7 +26,7 @@ const promptIn = (request: string) => /p \d+/.exec(request)?.[0] ?? ''
 const answerTo = (request: string, headers?: string[]) =>
   response(message(promptIn(request)), '200 OK', headers)
 
-/** What came of so many lines, and what the server saw. */
+/** Runs this number of lines and returns the results and the server's requests. */
 async function ask(
   count: number,
   concurrency: number,
@@ -59,21 +59,21 @@ async function ask(
   return { ...ended, lines, server, most }
 }
 
-/** How often each line was asked, by how often. */
+/** Returns how many lines were requested once, twice, and so on. */
 function timesAsked({ requests }: ScriptedServer): number[] {
   const times = new Map<string, number>()
   for (const request of requests) times.set(promptIn(request), (times.get(promptIn(request)) ?? 0) + 1)
   return [...new Set(times.values())].sort()
 }
 
-test('connections are kept, and there are never more than places', async () => {
+test('reuses connections, and never opens more than the concurrency', async () => {
   const { code, server, most } = await ask(200, 5, (socket, request) => socket.write(answerTo(request)))
   expect([code, server.requests.length, timesAsked(server)]).toEqual([0, 200, [1]])
   expect(server.connections).toBe(5)
   expect(most).toBeLessThanOrEqual(5)
 })
 
-test('also if the end of a stream comes after the end of its answer', async () => {
+test('reuses a connection if a stream ends after its answer', async () => {
   const events = message('ok').replaceAll('\n', '')
   const stop = 'event: message_stop\ndata: {}\n\n'
   const part = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
@@ -87,7 +87,7 @@ test('also if the end of a stream comes after the end of its answer', async () =
   expect([code, server.requests.length, server.connections]).toEqual([0, 40, 4])
 })
 
-describe('a server that closes a connection while it is idle', () => {
+describe('a server that closes idle connections', () => {
   const manners: Record<string, Script> = {
     'as it said': (socket, request) => socket.end(answerTo(request, ['connection: close'])),
     'as it said, but later': (socket, request) => {
@@ -98,7 +98,7 @@ describe('a server that closes a connection while it is idle', () => {
       socket.write(answerTo(request), () => setTimeout(() => socket.resetAndDestroy(), 1))
     },
   }
-  // A reset may meet the next request: that is not an idle connection.
+  // A reset may meet the next request, and then the connection is not idle.
   for (const [name, script] of Object.entries(manners).slice(0, 3))
     test(name, async () => {
       const { code, err, server, most } = await ask(60, 4, script)
@@ -106,17 +106,17 @@ describe('a server that closes a connection while it is idle', () => {
       expect(most).toBeLessThanOrEqual(4 + 4)
     })
 
-  test('by a reset: what was sent is not sent again', async () => {
+  test('a reset of an idle connection resends nothing that was sent', async () => {
     const { lines, server } = await ask(60, 4, manners['by a reset'] as Script)
     expect(timesAsked(server)).toEqual([1])
     expect(lines).toHaveLength(60)
     expect(lines.filter(({ ok }) => !ok).every(({ error }) => error?.kind === 'unknown')).toBe(true)
   })
 
-  test('during a pause of all', async () => {
+  test('a connection closed during a pause resends nothing that was sent', async () => {
     let closed = 0
     const clock = hurried()
-    // The pause is not over before the four connections are closed.
+    // The pause ends after the server has closed the four connections.
     const timers: typeof clock = {
       ...clock,
       async wait(milliseconds, signal) {
@@ -135,7 +135,7 @@ describe('a server that closes a connection while it is idle', () => {
   })
 })
 
-test('a kept connection that is reset while a request is under way: its line has failed, it is not sent again', async () => {
+test('a reused connection that is reset during a request fails its line without a retry', async () => {
   const isHit = (request: string) => /p \d*[37] /.test(request)
   const { code, lines, server } = await ask(100, 8, (socket, request) => {
     if (isHit(request)) socket.resetAndDestroy()
@@ -147,7 +147,7 @@ test('a kept connection that is reset while a request is under way: its line has
   )
 })
 
-test('an answer that nobody asked for belongs to no line', async () => {
+test('an unrequested response belongs to no line', async () => {
   const double = (request: string) => Buffer.concat([answerTo(request), response(message('nobody asked'))])
   const { code, lines, out, server } = await ask(40, 4, (socket, request, count) => {
     socket.write(count % 3 === 0 ? double(request) : answerTo(request))
@@ -156,7 +156,7 @@ test('an answer that nobody asked for belongs to no line', async () => {
   expect(out).not.toContain('nobody asked')
 })
 
-test('over TLS (needs openssl)', async () => {
+test('reuses connections over TLS (needs openssl)', async () => {
   const tls = makeCertificate('IP:127.0.0.1')
   const world = { env: { PARLEY_CACERT: tls.path } }
   const { code, err, server } = await ask(
@@ -169,7 +169,7 @@ test('over TLS (needs openssl)', async () => {
   expect([code, server.requests.length, server.connections], err).toEqual([0, 50, 4])
 })
 
-test('through a proxy (needs openssl)', async () => {
+test('reuses connections through a proxy (needs openssl)', async () => {
   let tunnels = 0
   const proxy = createServer((socket) => {
     socket
@@ -201,7 +201,7 @@ test('through a proxy (needs openssl)', async () => {
   expect([code, server.requests.length, tunnels], err).toEqual([0, 50, 4])
 })
 
-test('1,000 requests over 16 places leave nothing behind', async () => {
+test('1,000 requests in 16 slots leave no connection open', async () => {
   const warnings: Error[] = []
   const listen = (warning: Error) => warnings.push(warning)
   process.on('warning', listen)

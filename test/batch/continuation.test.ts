@@ -16,7 +16,7 @@ const noConnection: Exchange = async () => {
   throw new CliError('not-sent', 'the connection was refused')
 }
 
-/** Runs a batch of these prompts, one after the other. */
+/** Runs a batch of these prompts one after the other. */
 async function runBatch(
   prompts: string[],
   flags: string[],
@@ -50,7 +50,7 @@ async function runBatch(
 }
 
 describe('a line whose answer ends with CONTINUATION', () => {
-  test('is continued, with usage summed and requests counted', async () => {
+  test('a line is continued, with usage summed and requests counted', async () => {
     const exchange = inTurn(
       piece('One, ', continued('t1'), used(10, 100)),
       events(piece('two, ', continued('t2'), used(10, 200))),
@@ -70,7 +70,7 @@ describe('a line whose answer ends with CONTINUATION', () => {
     expect(report).toMatchObject({ attempts: 3, usage: { totalTokens: 333 } })
   })
 
-  test('has a list of all responses with --raw, and the summed usage', async () => {
+  test('--raw has a list of all responses, and the summed usage', async () => {
     const bodies = [
       piece('a', continued('t1'), used(10, 1)),
       piece('b', whole, used(10, 2)),
@@ -85,7 +85,7 @@ describe('a line whose answer ends with CONTINUATION', () => {
     ])
   })
 
-  test('is checked against a schema as a whole', async () => {
+  test('checks a continued answer against a schema as a whole', async () => {
     const exchange = inTurn(piece('{"n":', continued('t1')), piece('1}', whole))
     const { code, results } = await runBatch(['x'], ['--schema', 's'], exchange, {
       s: '{"required":["n"]}',
@@ -127,7 +127,7 @@ describe('half an answer of a line is a failure, with its text in error.body, if
     ])
   })
 
-  test('is not sent because the batch ends while all wait', async () => {
+  test('half an answer fails if the batch ends during a pause', async () => {
     let count = 0
     const exchange: Exchange = (...call) =>
       ++count === 1 ? answering(piece('Half', continued('t1'), used(10, 20)))(...call) : noConnection(...call)
@@ -140,7 +140,7 @@ describe('half an answer of a line is a failure, with its text in error.body, if
 test.each([
   ['only with --retry-unknown', [], 10, 2],
   ['with --retry-unknown', ['--retry-unknown'], 0, 3],
-])('a continuation that got no answer is repeated %s', async (_, flags, code, count) => {
+])('a continuation without an answer is repeated %s', async (_, flags, code, count) => {
   const exchange = inTurn(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
   const ended = await runBatch(['x'], flags, exchange)
   expect([ended.code, ended.tokens]).toEqual([code, [undefined, 't1', 't1'].slice(0, count)])
@@ -158,7 +158,7 @@ test('--resume requests a line with half an answer again, from its start', async
 test.each([
   ['and stops the batch', ['x', 'y']],
   ['also that of the last line', ['x']],
-])('--max-total-tokens ends an answer that is not whole: exit 15, %s', async (_, prompts) => {
+])('--max-total-tokens ends an incomplete answer with exit code 15, %s', async (_, prompts) => {
   const exchange = inTurn(
     piece('One, ', continued('t1'), used(10, 40)),
     piece('two, ', continued('t2'), used(10, 40)),
@@ -171,7 +171,7 @@ test.each([
   expect(ended.err).toContain('--max-total-tokens is 100')
 })
 
-test('a line that the deadline cuts keeps the parts that it has received', async () => {
+test('a line cancelled at the deadline keeps its received parts', async () => {
   let count = 0
   const exchange: Exchange = (...call) =>
     ++count === 1 ? answering(piece('Half', continued('t1'), used(10, 20)))(...call) : new Promise(() => {})

@@ -22,7 +22,7 @@ const retry = { repeat: 'failed', retries: 0, retryUnknown: false, deadline: Inf
 const limited = (retryAfter?: number) =>
   failure('rate-limited', retryAfter === undefined ? {} : { retryAfter })
 
-/** What happens to a gate of 8 places, in words: `b` begins, `+` and `-` answer, a number refuses. */
+/** Plays events at a gate of 8 slots: `b` starts a request, `+` and `-` answer, a number refuses. */
 function play(events: ['b' | '+' | '-' | number | undefined, ticket: number, now: number][]): Gate {
   return events.reduce((gate, [what, ticket, now]) => {
     if (what === 'b') return startLine(gate)
@@ -32,7 +32,7 @@ function play(events: ['b' | '+' | '-' | number | undefined, ticket: number, now
 }
 
 describe('a gate', () => {
-  test('has as many places as it is given', () => {
+  test('a gate starts with all its slots', () => {
     const full = play(Array.from({ length: 8 }, () => ['b', 0, 0]))
     expect(canStart(play([['b', 0, 0]]), 0)).toBe(true)
     expect(canStart(full, 0)).toBe(false)
@@ -126,7 +126,7 @@ describe('a gate', () => {
     expect([are, pause.until]).toEqual([places, until])
   })
 
-  test('without anything asked for, pauses grow to 8 s and vary by half', () => {
+  test('without Retry-After pauses grow to 8 s and vary by half', () => {
     let gate = createGate(8)
     const lengths: number[] = []
     for (let now = 0; lengths.length < 7; now = gate.pause.until) {
@@ -142,7 +142,7 @@ describe('a gate', () => {
     expect(lengths).toEqual([250, 1000, 1000, 4000, 4000, 8000, 4000])
   })
 
-  test('grows by one after as many answers as there are places, to what it was', () => {
+  test('adds a slot after as many answers as there are slots, up to the first number', () => {
     let gate = play([
       [1, 0, 0],
       [1, 1, 1000],
@@ -162,18 +162,18 @@ describe('a gate', () => {
     ['but once it has been as long as the pause', 2, 1, 4000, 5],
     ['or a minute: not yet', 1000, 1, 1_059_999, 4],
     ['or a minute', 1000, 1, 1_060_000, 5],
-  ])('grows %s', (_, asked, ticket, now, places) => {
+  ])('a gate adds slots %s', (_, asked, ticket, now, places) => {
     expect(play([[asked, 0, 0], ...Array(4).fill(['+', ticket, now])]).slots).toBe(places)
   })
 })
 
-describe('a gate ends', () => {
+describe('a gate ends the batch', () => {
   const end =
     (asked: number, refusal: object = {}) =>
     () =>
       recordRefusal(createGate(8), 0, { ...base, now: 0, error: limited(asked), ...refusal })
 
-  test('where more than an hour is asked for, or a time past the deadline', () => {
+  test('ends if Retry-After exceeds an hour or the deadline', () => {
     expect(end(3600)).not.toThrow()
     expect(end(3601)).toThrow(
       'it ended with rate-limited; the service asks to wait 3601 s, more than an hour',
@@ -182,7 +182,7 @@ describe('a gate ends', () => {
     expect(end(10, { deadline: 9999 })).toThrow('the service asks to wait 10 s, past the deadline')
   })
 
-  test('with what the refusal said, and whether it is because of the deadline', () => {
+  test("the failure has the refusal's details and whether the deadline caused it", () => {
     const detailsOf = (asked: number, deadline: number) => {
       try {
         end(asked, { deadline })()
@@ -196,7 +196,7 @@ describe('a gate ends', () => {
   })
 
   test.each(['rate-limited', 'not-sent'] as const)(
-    'after 5 minutes of pauses without a success: %s',
+    'ends after 5 minutes of pauses without success: %s',
     (kind) => {
       const suffer = (isAnswered: boolean) => {
         let gate = createGate(8)
@@ -218,7 +218,7 @@ describe('a gate ends', () => {
     },
   )
 
-  test('where one pause was made so long, but not where a late refusal began it again', () => {
+  test('ends if one pause became that long, but not if a late refusal restarted it', () => {
     const prolonged = (by: number) =>
       play([
         [1, 0, 0],
@@ -226,7 +226,7 @@ describe('a gate ends', () => {
       ])
     const further = (gate: Gate) =>
       recordRefusal(gate, 1, { ...base, error: limited(1), now: gate.pause.until })
-    // The pause lasts for 300 s, and for a millisecond less.
+    // The pause lasts 300 s, or a millisecond less.
     expect(() => further(prolonged(299.5))).toThrow('5 minutes')
     expect(further(prolonged(299.499)).pause.until).toBe(300_999)
     const again = play([
@@ -236,7 +236,7 @@ describe('a gate ends', () => {
     expect(recordRefusal(again, 1, { ...base, error: limited(1), now: 401_000 }).pause.until).toBe(402_000)
   })
 
-  test('not by one long pause that many were sent into', () => {
+  test('does not end after one long pause that many requests ran into', () => {
     const many = play([
       [600, 0, 0],
       [600, 0, 10],
@@ -247,7 +247,7 @@ describe('a gate ends', () => {
   })
 })
 
-test('whatever comes: never more than places, never in a pause, always an end', () => {
+test('never exceeds the slots, starts nothing in a pause, and always ends', () => {
   const outcome = fc.record({
     kind: fc.constantFrom('ok', 'failed', 'refused'),
     asked: fc.option(fc.integer({ min: 0, max: 4000 }), { nil: undefined }),
@@ -299,7 +299,7 @@ test('whatever comes: never more than places, never in a pause, always an end', 
   )
 })
 
-/** A limiter that refills, with as many requests at once as it has in a second. */
+/** Simulates a rate limiter that refills and allows one second's requests at once. */
 function meet(rate: number, latency: number, concurrency: number, lines: number) {
   let gate = createGate(concurrency)
   let tokens = rate
@@ -348,7 +348,7 @@ test.each([
   [50, 300, 16],
   [10, 500, 8],
 ])(
-  '%i a second, %i ms for each, %i at a time: little is refused, and little time lost',
+  'at %i requests per second, %i ms each, %i at a time, few are refused and little time is lost',
   (rate, latency, places) => {
     const { seconds, refused } = meet(rate, latency, places, rate * 40)
     expect(refused).toBeLessThan(0.05)
@@ -356,7 +356,7 @@ test.each([
   },
 )
 
-describe('what a batch does next', () => {
+describe('the next step of a batch', () => {
   const [first, refused] = [{ index: 1 } as BatchLine, { index: 2 } as BatchLine]
   const pausedTo5000 = recordRefusal(createGate(2), 0, { ...base, error: limited(4), now: 1000 })
   const inFlight = (count: number, gate = createGate(2)) => ({ ...gate, inFlight: count })
@@ -457,13 +457,13 @@ describe('what a batch does next', () => {
     ],
     ['the deadline comes when all is done', { deadline: 7000, next: 'none' }, 7000, { do: 'end' }],
     ['the deadline is yet to come', { deadline: 7000 }, 6999, { do: 'ask', line: first }],
-    // Here only reading can be under way; if nothing is, the wait throws.
+    // Only a read can be pending here; if nothing is, the wait throws.
     ['nothing under way, nothing to wait for, not at the end', { next: 'awaited' }, 0, forOthers],
   ])('%s', (_, changes, now, expected) => {
     expect(decideNextStep(state(changes), now)).toEqual(expected)
   })
 
-  test('a wait that is given a time is never overdue', () => {
+  test('a wait with an end is never overdue', () => {
     for (let now = 0; now < 7000; now += 7) {
       const step = decideNextStep(state({ gate: pausedTo5000, deadline: 6000 }), now)
       if (step.do === 'wait') expect(step.until).toBeGreaterThan(now)
@@ -489,7 +489,7 @@ test.each([
   ['not asked', 'credentials', {}],
   ['not asked', 'usage', {}],
   ['not asked', 'file', {}],
-] as const)('%s: what a failure does to a batch: %s %o', (effect, kind, details) => {
+] as const)('%s: classifies the failure as %s %o', (effect, kind, details) => {
   expect(classifyFailure(failure(kind, details))).toBe(effect)
 })
 
@@ -503,7 +503,7 @@ describe('an outage', () => {
   /** Lines fail one after the other. */
   const afterRow = (places: number, ...indexes: number[]) =>
     indexes.reduce((gate, index) => failing(gate, index), createGate(places))
-  /** One line tries when the pause is over, and fails. */
+  /** One line tests the service after the pause, and fails. */
   const afterTrial = (gate: Gate, index = 1) =>
     failing(freeSlot(startLine(gate)), index, { now: gate.pause.until })
   const isPaused = (gate: Gate) => gate.outage !== undefined
@@ -515,7 +515,7 @@ describe('an outage', () => {
     ['three of two places', 2, [1, 2, 3], false],
     ['the same lines again', 4, [1, 2, 3, 3, 2, 1], false],
     ['the fourth after some came twice', 4, [1, 2, 2, 1, 3, 4], true],
-  ])('begins when %s failed in a row', (_, places, row, isOne) => {
+  ])('an outage starts when %s failed in a row', (_, places, row, isOne) => {
     expect(isPaused(afterRow(places, ...row))).toBe(isOne)
   })
 
@@ -523,12 +523,12 @@ describe('an outage', () => {
     ['a success', (gate: Gate) => recordAnswer(gate, 0, { isOk: true, now: 0 })],
     ['a refusal of one request', (gate: Gate) => recordAnswer(gate, 0, { isOk: false, now: 0 })],
     ['a limit', (gate: Gate) => recordRefusal(gate, 0, { ...base, error: limited(), now: 0 })],
-  ])('does not begin if %s came in between', (_, between) => {
+  ])('no outage starts if %s came in between', (_, between) => {
     const gate = between(afterRow(4, 1, 2, 3))
     expect(isPaused(failing(gate, 4))).toBe(false)
   })
 
-  test('pauses all for a second, doubling to 30, and one line at a time tries', () => {
+  test('an outage pauses for a second, doubling to 30, then one line tests the service', () => {
     let gate = afterRow(4, 1, 2, 3, 4)
     const lengths: number[] = []
     for (let trial = 0; trial < 7; trial++) {
@@ -542,13 +542,13 @@ describe('an outage', () => {
     expect(gate.slots).toBe(4)
   })
 
-  test('pauses for as long as the service asks', () => {
+  test('an outage pauses for the duration of Retry-After', () => {
     const gate = failing(afterRow(4, 1, 2, 3), 4, { error: broken(20) })
     expect(gate.pause.until).toBe(20_000)
     expect(() => failing(afterRow(4, 1, 2, 3), 4, { error: broken(4000) })).toThrow('more than an hour')
   })
 
-  test('is not made longer by requests that were begun before it', () => {
+  test('requests started earlier do not extend an outage', () => {
     const gate = afterRow(4, 1, 2, 3, 4)
     expect(failing(gate, 5, { ticket: 0, now: 500 })).toEqual(gate)
   })
@@ -560,13 +560,13 @@ describe('an outage', () => {
       (gate: Gate) => recordAnswer(gate, gate.pause.number, { isOk: false, now: 1000 }),
     ],
     ['an answer to a request of before it', (gate: Gate) => recordAnswer(gate, 0, { isOk: true, now: 10 })],
-  ])('is over with %s, and all go on at once', (_, end) => {
+  ])('an outage ends with %s, and all lines resume', (_, end) => {
     const gate = freeSlot(end(startLine(afterRow(4, 1, 2, 3, 4))))
     expect([isPaused(gate), gate.slots, canStart(gate, 1000)]).toEqual([false, 4, true])
     expect(isPaused(failing(gate, 9))).toBe(false)
   })
 
-  test('becomes the pause of a limit', () => {
+  test('an outage becomes a pause after a refusal', () => {
     const gate = recordRefusal(startLine(afterRow(4, 1, 2, 3, 4)), 1, {
       ...base,
       error: limited(7),
@@ -575,7 +575,7 @@ describe('an outage', () => {
     expect([isPaused(gate), gate.slots, gate.pause.until]).toEqual([false, 2, 8000])
   })
 
-  test('ends a batch after 5 minutes of pauses, with what failed last', () => {
+  test('an outage ends a batch after 5 minutes of pauses with the last failure', () => {
     let gate = afterRow(4, 1, 2, 3, 4)
     const suffer = () => {
       for (let trial = 0; trial < 100; trial++) gate = afterTrial(gate)
@@ -585,7 +585,7 @@ describe('an outage', () => {
     expect(gate.pause.until).toBeLessThan(331_000)
   })
 
-  describe('is tried by another line each time', () => {
+  describe('chooses the line that tests the service in an outage', () => {
     const [first, second, fresh] = [{ trialOutage: 1 }, { trialOutage: 0 }, {}]
     const outage = afterRow(4, 1, 2, 3, 4)
     const choose = (waiting: object[], next: object | 'none', gate: Gate = outage) => {
@@ -600,6 +600,6 @@ describe('an outage', () => {
       ['the same, if there is no other', choose([first], 'none'), first],
       ['what tried in an earlier outage', choose([second], 'none'), second],
       ['what waits, after the outage', choose([first], fresh, createGate(4)), first],
-    ])('%s', (_, chosen, line) => expect(chosen).toBe(line))
+    ])('chooses %s', (_, chosen, line) => expect(chosen).toBe(line))
   })
 })

@@ -21,7 +21,7 @@ const refusal = async (text: string, make?: PrepareLine): Promise<CliError> => {
 
 const work = { call: expect.anything(), spent: new LineUsage(), seconds: 0, failures: 0 }
 
-test('a line becomes a job, named by its number, its id and its hash', async () => {
+test('creates a request with the number, id and hash of a line', async () => {
   const jobs = await linesOf('"a"\n\n{"id":"x","prompt":"a"}\n{"prompt":"a","model":"m"}\n"b"\n')
   expect(jobs).toEqual([
     { index: 1, hash: expect.stringMatching(/^[0-9a-f]{32}$/), ...work },
@@ -39,13 +39,13 @@ test('a line becomes a job, named by its number, its id and its hash', async () 
   expect(bases[0]).toBe(bases[1])
 })
 
-test('a hash is of model and body and nothing else, and the same for ever', async () => {
+test('a hash depends only on model and body, and never changes', async () => {
   const [job] = await linesOf('{"model":"m","contents":[]}')
   expect(job).toMatchObject({ hash: 'e22d4eb04d8fbd817bc718ecb30e98ca' })
 })
 
-describe('a whole input is checked', () => {
-  test('how much there is', async () => {
+describe('checks a whole input', () => {
+  test('counts the lines of the input', async () => {
     const ledger = new Ledger()
     for (const { hash } of await linesOf('"a"\n"b"')) ledger.addResult({ hash, isOk: true })
     const input = await check('"a"\n"b"\n\n"c"\n"a"', prepare, ledger)
@@ -57,7 +57,7 @@ describe('a whole input is checked', () => {
     expect((await check('')).tally).toMatchObject({ total: 0, skipped: 0, hasLine: false })
   })
 
-  test('every bad line and every id used twice is named', async () => {
+  test('reports every invalid line and every duplicate id', async () => {
     const lines = ['"ok"', 'hello', '{"id":1,"prompt":"p"}', '{"prompt":7}', '{"id":"1","prompt":"q"}', '"x']
     const error = await refusal(lines.join('\n'))
     expect(error).toMatchObject({ kind: 'usage', message: 'prompts.ndjson: 4 problems' })
@@ -72,13 +72,13 @@ describe('a whole input is checked', () => {
     })
   })
 
-  test('one alone is told in the message, and jq only where it helps', async () => {
+  test('puts a single problem into the message, and mentions jq only if it helps', async () => {
     const error = await refusal('"ok"\n{"a":1}\n')
     expect(error.message).toMatch(/^prompts.ndjson: line 2: it must be a prompt in quotes/)
     expect(error.details.consequence).toBeUndefined()
   })
 
-  test('a line that makes no request is bad', async () => {
+  test('a line without a request is invalid', async () => {
     const error = await refusal('"ok"\n{"contents":5}\n', (form) => {
       if ('body' in form) throw usageErrorOfProblems('the body', ['contents: must be a list', 'x: is odd'])
       return prepare(form)
@@ -88,12 +88,12 @@ describe('a whole input is checked', () => {
     )
   })
 
-  test("a failure that is not the line's fault is thrown as it is", async () => {
+  test('rethrows a failure that the line did not cause', async () => {
     const broken = () => Promise.reject(new TypeError('a bug'))
     await expect(check('"a"', broken)).rejects.toThrow(TypeError)
   })
 
-  test('no more problems are gathered than are counted', async () => {
+  test('collects no more problems than it counts', async () => {
     let made = 0
     async function* endless() {
       yield Buffer.from('"good"\n')
@@ -114,7 +114,7 @@ describe('a file that was checked', () => {
   const large = (index: number) => `{"id":${index},"prompt":"${index} ${'x'.repeat(100_000)}"}\n`
   const whole = Array.from({ length: most }, (_, at) => large(at + 1)).join('')
 
-  /** What is asked of a file that has this text when it is checked, and that when it is read again. */
+  /** Returns the lines of a file that has one text at the check and another one at the second read. */
   async function readTwice(text: string, again = text, ledger = new Ledger()) {
     let [reads, made] = [0, 0]
     const source = {
@@ -135,7 +135,7 @@ describe('a file that was checked', () => {
     for await (const item of items) all.push(item)
   }
 
-  test('is read again, so that memory does not grow with it, and the lines are the same', async () => {
+  test('reads a checked file again, with the same lines, so that memory does not grow', async () => {
     const { lines, failed, reads, made } = await readTwice(whole)
     expect([failed, reads, made]).toEqual([undefined, 2, 2 * most])
     const once = await linesOf(whole)
@@ -143,13 +143,13 @@ describe('a file that was checked', () => {
     expect(named(lines)).toEqual(named(once))
   })
 
-  test('is not read again if nothing is left', async () => {
+  test('does not read a file again if nothing is left', async () => {
     const ledger = new Ledger()
     for (const { hash } of await linesOf('"a"\n')) ledger.addResult({ hash, isOk: true })
     expect(await readTwice('"a"\n', '', ledger)).toMatchObject({ lines: [], failed: undefined, reads: 1 })
   })
 
-  test('makes no body again that an earlier run has done', async () => {
+  test('does not build again the bodies of finished lines', async () => {
     const ledger = new Ledger()
     for (const { index, hash } of await linesOf(whole))
       if (index !== most) ledger.addResult({ hash, isOk: true })
@@ -165,17 +165,17 @@ describe('a file that was checked', () => {
     ],
     ['a line became bad', whole.replace(`{"id":${most},`, '{"id":,'), /line 40 was changed/],
     ['it was made shorter', whole.slice(0, -large(most).length), /it was made shorter/],
-  ])('and that is not what it was later, is exit 11 and no end: %s', async (_, again, why) => {
+  ])('a file that changed since its check exits with 11: %s', async (_, again, why) => {
     const { failed } = await readTwice(whole, again)
     expect(failed).toMatchObject({ kind: 'file', message: expect.stringMatching(why) })
   })
 
-  test('has the lines that it had when it was checked, and no later ones', async () => {
+  test('a checked file has only the lines of its check, no later ones', async () => {
     const { lines, failed } = await readTwice(whole, `${whole}${large(most + 1)}`)
     expect([lines.length, failed]).toEqual([most, undefined])
   })
 
-  test('keeps the count of a line that comes again', async () => {
+  test('a duplicate line keeps its number', async () => {
     const { lines } = await readTwice(`${whole}"a"\n"a"\n"b"\n"a"\n`)
     expect(lines.slice(most).map(({ hash }) => hash.slice(32))).toEqual(['', '#2', '', '#3'])
   })

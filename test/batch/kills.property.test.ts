@@ -14,7 +14,7 @@ interface Act {
   time: number
 }
 
-/** What a service does with one request, and how long it takes. */
+/** Answer of a service to one request, and its duration. */
 const act: fc.Arbitrary<Act> = fc.record({
   kind: fc.oneof(
     { weight: 12, arbitrary: fc.constant('ok' as const) },
@@ -26,11 +26,11 @@ const act: fc.Arbitrary<Act> = fc.record({
   time: fc.integer({ min: 0, max: 10_000 }),
 })
 
-/** At which of its requests a run is killed, and how much of another line is in the file then. */
+/** Number of the request at which a run is killed, and the size of the incomplete line then. */
 const kill = fc.record({ at: fc.integer({ min: 1, max: 40 }), torn: fc.integer({ min: 0, max: 40 }) })
 const tornLine = '{"index":39,"id":"id 39","hash":"0123456789abcdef"'
 
-/** One run, to its end or until it is killed. */
+/** Runs until the end or the kill. */
 async function live(file: TestFile, acts: () => Act, concurrency: number, killAt: number | undefined) {
   const timers = createClock()
   let die = () => {}
@@ -56,7 +56,7 @@ async function live(file: TestFile, acts: () => Act, concurrency: number, killAt
   return { ended, open, paid }
 }
 
-test('through failures and kills every line is ok once in the end, and none is torn', async () => {
+test('after failures and kills every line succeeds exactly once, and none is incomplete', async () => {
   const property = fc.asyncProperty(
     fc.infiniteStream(act),
     fc.array(kill, { maxLength: 6 }),
@@ -84,7 +84,7 @@ test('through failures and kills every line is ok once in the end, and none is t
       const good = results().filter(({ ok }) => ok)
       expect(new Set(good.map(({ id }) => id)).size).toBe(lines)
       expect(good).toHaveLength(lines)
-      // What was answered is written at once, so that nothing that was paid for is asked again.
+      // Answers are written at once, so nothing that was paid for is requested again.
       expect(paid).toBe(lines)
     },
   )

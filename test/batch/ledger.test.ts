@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { DigestMap } from '../../src/batch/digest-map.ts'
 import { Ledger } from '../../src/batch/ledger.ts'
 
-describe('the map of digests', () => {
-  test('is a map', () => {
+describe('DigestMap', () => {
+  test('DigestMap behaves like a map', () => {
     const key = fc.oneof(fc.string(), fc.nat(200).map(String), fc.constant('__proto__'))
     const entries = fc.array(fc.tuple(key, fc.integer({ min: 1, max: 2 ** 32 - 1 })), { maxLength: 400 })
     fc.assert(
@@ -18,7 +18,7 @@ describe('the map of digests', () => {
     )
   })
 
-  test('takes at most 32 bytes for each of many', () => {
+  test('DigestMap needs at most 32 bytes per entry', () => {
     const map = new DigestMap()
     let most = 0
     for (let count = 1; count <= 100_000; count++) {
@@ -30,14 +30,14 @@ describe('the map of digests', () => {
   })
 })
 
-describe('the ledger', () => {
-  test('numbers a hash that comes again', () => {
+describe('Ledger', () => {
+  test('numbers the duplicates of a hash', () => {
     const ledger = new Ledger()
     const hashes = ['a', 'b', 'a', 'a'].map((hash) => ledger.addLine({ hash }).hash)
     expect(hashes).toEqual(['a', 'b', 'a#2', 'a#3'])
   })
 
-  test('knows what is done: the last result of a hash counts', () => {
+  test('the last result of a hash decides whether its line is finished', () => {
     const ledger = new Ledger()
     ledger.addResult({ hash: 'a', isOk: true })
     ledger.addResult({ hash: 'a#2', isOk: false })
@@ -69,14 +69,14 @@ describe('the ledger', () => {
     expect(() => ledger.addLine({ id: 'one', hash: 'e' })).toThrow('its id "one" was used before')
   })
 
-  test('names a long id by its beginning', () => {
+  test('shortens a long id in a message', () => {
     const ledger = new Ledger()
     const id = 'x'.repeat(101)
     ledger.addLine({ id, hash: 'a' })
     expect(() => ledger.addLine({ id, hash: 'a' })).toThrow(`its id "${'x'.repeat(100)}" was used`)
   })
 
-  test('takes no result without an id for one whose id is undefined, as a text', () => {
+  test('does not match a result without an id to the id "undefined"', () => {
     const ledger = new Ledger()
     ledger.addResult({ hash: 'a', isOk: true })
     expect(ledger.addLine({ id: 'undefined', hash: 'b' })).toEqual({
@@ -86,14 +86,14 @@ describe('the ledger', () => {
     })
   })
 
-  test('takes ids that differ only in a lone surrogate for different ones', () => {
+  test('distinguishes ids that differ only in a lone surrogate', () => {
     const ledger = new Ledger()
     const ids = ['\ud800', '\ud801', '\udc00', '\ufffd', '\ud800\ud800', '\ud83d\ude00', '\u{1f601}']
     for (const id of ids) ledger.addLine({ id, hash: 'a' })
     for (const id of ids) expect(() => ledger.addLine({ id, hash: 'a' })).toThrow('was used before')
   })
 
-  test.each(['__proto__', 'constructor', ''])('takes any id: %j', (id) => {
+  test.each(['__proto__', 'constructor', ''])('accepts any id: %j', (id) => {
     const ledger = new Ledger()
     ledger.addResult({ id, hash: 'a', isOk: true })
     expect(ledger.addLine({ id, hash: 'a' }).isDone).toBe(true)

@@ -14,12 +14,12 @@ test.each([
   ['a byte order mark', '\ufeff"a"\n', ['1 "a"']],
   ['nothing but a byte order mark', '\ufeff\n"a"', ['2 "a"']],
   ['blanks around', '  {"a": 1} \t\n', ['1 {"a": 1}']],
-])('lines are read: %s', async (_, text, expected) => {
+])('reads lines: %s', async (_, text, expected) => {
   const lines = await read(text)
   expect(lines.map((line) => `${line.index} ${'text' in line ? line.text : 'bad'}`)).toEqual(expected)
 })
 
-test('what is not UTF-8, or too long, is bad, and the lines after it are read', async () => {
+test('reports lines that are too long or not UTF-8, and reads the lines after them', async () => {
   const bytes = Buffer.concat([
     Buffer.from('"\xff"\n', 'latin1'),
     Buffer.from(`"ok"\n${'x'.repeat(101)}\n"ok"`),
@@ -32,7 +32,7 @@ test('what is not UTF-8, or too long, is bad, and the lines after it are read', 
   ])
 })
 
-test('a line may be just as long as is allowed', async () => {
+test('accepts a line of exactly the maximum length', async () => {
   const whole = `${'x'.repeat(10)}\n${'y'.repeat(11)}\n${'z'.repeat(10)}`
   for (const size of [1, 7, 100]) {
     const lines = await gather(readLines(streamOf(whole, size), 10))
@@ -40,7 +40,7 @@ test('a line may be just as long as is allowed', async () => {
   }
 })
 
-test('lines and the places where they end are the same, however the bytes are cut', async () => {
+test('finds the same lines and offsets however the bytes are split', async () => {
   const text = fc.string({ unit: fc.constantFrom('a', '\n', '\r', 'é'), maxLength: 60 })
   await fc.assert(
     fc.asyncProperty(text, fc.integer({ min: 1, max: 70 }), async (whole, size) => {
@@ -60,7 +60,7 @@ test('lines and the places where they end are the same, however the bytes are cu
   )
 })
 
-test('a line without end takes no memory beyond its bound', async () => {
+test('a line without an end needs no memory beyond the limit', async () => {
   let given = 0
   async function* endless() {
     const chunk = Buffer.alloc(1024 * 1024, 'x')

@@ -1,7 +1,7 @@
 import type { BatchLine, BatchSource, LineCall, PrepareLine } from '../../src/batch/input.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
 
-/** A text or bytes as a stream of pieces of this size. */
+/** Streams a text or bytes in pieces of this size. */
 export async function* streamOf(whole: string | Uint8Array, size = 65_536): AsyncGenerator<Uint8Array> {
   const bytes = Buffer.from(whole as string)
   for (let start = 0; start < bytes.length; start += size) yield bytes.subarray(start, start + size)
@@ -17,7 +17,7 @@ export type Ask = LineCall['send']
 
 export type TestLine = BatchLine
 
-/** An input that can be read once, as a pipe, or again, as a file. */
+/** Creates an input that can be read once, as a pipe, or again, as a file. */
 export const sourceOf = (
   whole: string | AsyncIterable<Uint8Array>,
   { isRepeatable = false, name = 'prompts.ndjson' } = {},
@@ -28,7 +28,7 @@ export const sourceOf = (
   close() {},
 })
 
-/** The simplest call: what the line says. */
+/** Prepares the simplest request, with the content of the line. */
 export const preparing =
   (ask: Ask): PrepareLine =>
   (form) => ({
@@ -37,7 +37,7 @@ export const preparing =
     send: ask,
   })
 
-/** One that nobody asks. */
+/** Prepares a request that is never sent. */
 export const prepare = preparing(() => Promise.reject(new Error('nothing is asked')))
 
 export const failure = (kind: FailureKind, details: FailureDetails = {}) =>

@@ -11,7 +11,7 @@ const plain = ['chat', '--batch', 'in.ndjson', '--concurrency', '4']
 const argv = [...plain, '--results', 'r.ndjson']
 const resultsIn = (cwd: string) => idsIn(readFileSync(join(cwd, 'r.ndjson'), 'utf8'))
 
-/** Starts a batch whose first four lines are answered, and of which four more are under way when `act` is called. */
+/** Starts a batch, answers four lines, and calls `act` while four more are running. */
 async function interrupt(act: (kill: (signal: NodeJS.Signals) => void, answerAll: () => void) => void) {
   const open: Socket[] = []
   const { cwd, env, server } = await prepare(40, (socket, _, count) => {
@@ -27,7 +27,7 @@ async function interrupt(act: (kill: (signal: NodeJS.Signals) => void, answerAll
   return { ...(await ended), cwd, env, server }
 }
 
-test('the first SIGINT finishes what was begun, and the process still dies by it (needs signals)', async () => {
+test('the first SIGINT finishes running requests, and the process then dies by it (needs signals)', async () => {
   const { signal, err, out, cwd, env, server } = await interrupt((kill, answerAll) => {
     kill('SIGINT')
     setTimeout(answerAll, 200)
@@ -38,7 +38,7 @@ test('the first SIGINT finishes what was begun, and the process still dies by it
     /parley: interrupted: 8 ok · 0 failed · 32 not done .*; the same command with --resume goes on\n$/,
   )
   expect([out, resultsIn(cwd).length]).toEqual(['', 8])
-  // Its lock is gone with it.
+  // The lock file is removed too.
   expect(readdirSync(cwd).sort()).toEqual(['in.ndjson', 'r.ndjson'])
   server.sockets.clear()
   const again = await execute(['chat', '--batch', 'in.ndjson', '--dry-run'], { cwd, env })
@@ -49,7 +49,7 @@ test.each([
   ['SIGTERM', 'SIGTERM'],
   ['SIGINT', 'SIGINT'],
 ] as const)(
-  'a %s at once ends it by that signal, with whole results (needs signals)',
+  'a %s at once kills the process, with complete results (needs signals)',
   async (first, second) => {
     const { signal, err, cwd, out } = await interrupt((kill) => {
       kill(first)
@@ -62,7 +62,7 @@ test.each([
   },
 )
 
-test('interrupted without --results it says that the rest cannot be resumed (needs signals)', async () => {
+test('an interrupt without --results prints that the rest cannot be resumed (needs signals)', async () => {
   const { cwd, env } = await prepare(40, (socket, _, count) => {
     if (count <= 4) socket.write(answer)
     else if (count === 5) child.kill('SIGTERM')
@@ -75,7 +75,7 @@ test('interrupted without --results it says that the rest cannot be resumed (nee
   )
 })
 
-test('a stdout that is closed ends the intake: exit 11', async () => {
+test('a closed stdout stops the batch with 11', async () => {
   const { cwd, env, server } = await prepare(2000, (socket) => void setTimeout(() => socket.write(answer), 1))
   const { child, ended } = start(plain, { cwd, env })
   child.stdout?.once('data', () => child.stdout?.destroy())
@@ -85,7 +85,7 @@ test('a stdout that is closed ends the intake: exit 11', async () => {
   expect(server.requests.length).toBeLessThan(2000)
 })
 
-test('B15: a stdout that is closed at the start is exit 11, and nothing is sent (needs /proc)', async () => {
+test('B15: a stdout that is closed at the start exits with 11 and sends nothing (needs /proc)', async () => {
   const { cwd, env, server } = await prepare(3, (socket) => void socket.write(answer))
   const before = 'exec >&-'
   const closed = await execute(plain, { cwd, env, before })
@@ -98,7 +98,7 @@ test('B15: a stdout that is closed at the start is exit 11, and nothing is sent 
   expect((await execute(plain, { cwd, env, before: 'exec >/dev/null' })).code).toBe(0)
 })
 
-test('a disk that is full is exit 11 (needs /dev/full)', async () => {
+test('a full disk exits with 11 (needs /dev/full)', async () => {
   const { cwd, env } = await prepare(20, (socket) => void socket.write(answer))
   const before = 'exec >/dev/full'
   const { code, err } = await execute(plain, { cwd, env, before })
@@ -106,8 +106,8 @@ test('a disk that is full is exit 11 (needs /dev/full)', async () => {
   expect(err).toMatch(/ok · 0 failed.*\nparley: stdout: no space left on the disk\n/)
 })
 
-// The kernel writes as much as fits, and then no more, as on a full disk.
-test('results that do not fit are exit 11: what is there is whole, and --resume goes on (needs prlimit)', async () => {
+// The kernel writes until the limit and then fails, as on a full disk.
+test('results beyond a file size limit exit with 11; written lines are complete and --resume continues (needs prlimit)', async () => {
   const { cwd, env, server } = await prepare(40, (socket) => void socket.write(answer))
   const limited = [...argv, '--report', 'report.json']
   const full = await execute(limited, { cwd, env, within: ['prlimit', '--fsize=4096'] })
@@ -115,7 +115,7 @@ test('results that do not fit are exit 11: what is there is whole, and --resume 
   expect(full.err).toMatch(/parley: r\.ndjson: .*\n {2}the results that it did not take are on stdout/)
   const kept = resultsIn(cwd)
   expect(kept.length).toBeGreaterThan(5)
-  // What it did not take is on stdout, and does not count.
+  // Rejected results are on stdout and do not count.
   const { counts } = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
   expect(counts).toMatchObject({ ok: kept.length, failed: 0, notDone: 40 - kept.length })
   expect(full.err).toContain(`parley: ${kept.length} ok · 0 failed · ${40 - kept.length} not done`)
@@ -127,7 +127,7 @@ test('results that do not fit are exit 11: what is there is whole, and --resume 
   expect(resultsIn(cwd).sort((one, other) => one - other)).toEqual(
     Array.from({ length: 40 }, (_, at) => at + 1),
   )
-  // Answered, and not written down: no more than were under way.
+  // Only running requests can be answered without a written result.
   expect(server.requests.length).toBeLessThanOrEqual(40 + 4)
 })
 
@@ -143,10 +143,10 @@ test('B06: a batch with few descriptors lowers its concurrency and finishes (nee
   }
 })
 
-test('B07: a current folder that was removed is no bug (needs POSIX files)', async () => {
+test('B07: a deleted current folder is not reported as a bug (needs POSIX files)', async () => {
   const before = 'mkdir gone && cd gone && rmdir ../gone'
   const demo = ['--profile', 'demo', '--no-stdin']
-  // What needs no file of that folder runs as ever.
+  // Commands that need no file of that folder work.
   for (const argv of [
     ['chat', 'hi', ...demo],
     ['config', 'list'],
@@ -169,7 +169,7 @@ test('B07: a current folder that was removed is no bug (needs POSIX files)', asy
   }
 })
 
-test('B07: files named by their whole path, and the command of a secret, need no current folder (needs POSIX files)', async () => {
+test('B07: absolute file names and secret commands need no current folder (needs POSIX files)', async () => {
   const before = 'mkdir gone && cd gone && rmdir ../gone'
   const demo = ['--profile', 'demo', '--no-stdin']
   const folder = temporaryFolder()

@@ -33,9 +33,9 @@ describe('the progress line', () => {
     ],
     ['at its start', { ...none, total: 5 }, 0, '0 of 5 done'],
     ['if the number of lines is not known', { ...none, ok: 3 }, 60, '3 done · 3.0/min'],
-  ])('%s', (_, tally, passed, text) => expect(formatProgress(tally, passed)).toBe(text))
+  ])('shows the progress %s', (_, tally, passed, text) => expect(formatProgress(tally, passed)).toBe(text))
 
-  test('in a pause', () => {
+  test('shows the rest of a pause', () => {
     expect(formatProgress({ ...none, ok: 3 }, 60, 11.2)).toBe('3 done · paused for 12 s · 3.0/min')
   })
 })
@@ -54,4 +54,6 @@ test.each([
     '380 ok · 4 failed (3 service, 1 refused) · 1,000 done before · at least 1,234,567 tokens in all · 40 s',
   ],
   [{ ...none, ok: 2 }, 0, 7325, '2 ok · 0 failed · 2 h 2 min'],
-])('the end: %o', (tally, left, seconds, text) => expect(formatSummary(tally, left, seconds)).toBe(text))
+])('shows the final counts: %o', (tally, left, seconds, text) =>
+  expect(formatSummary(tally, left, seconds)).toBe(text),
+)

@@ -30,9 +30,9 @@ describe('a result line', () => {
       { content: { response: '{"big":12345678901234567890,\n"x":[1e400]}\n' }, ...rest },
       '{"index":4,"hash":"h","ok":true,"response":{"big":12345678901234567890,"x":[1e400]},"attempts":2,"seconds":1.5}',
     ],
-  ])('%o', (subject, answer, line) => expect(formatAnswer(subject, answer)).toBe(line))
+  ])('formats an answer as %o', (subject, answer, line) => expect(formatAnswer(subject, answer)).toBe(line))
 
-  test('of a failure', () => {
+  test('formats a failure', () => {
     const subject = { index: 1, id: 'a', hash: 'h', seconds, spent: new LineUsage() }
     expect(formatFailure(subject, { kind: 'service', exit: 7 })).toBe(
       '{"index":1,"id":"a","hash":"h","ok":false,"error":{"kind":"service","exit":7}}',
@@ -42,7 +42,7 @@ describe('a result line', () => {
     )
   })
 
-  test('a long response with many line breaks is read in one go', () => {
+  test('reads a long response with many line breaks once', () => {
     const response = `[${'\n1,'.repeat(3_000_000)}1]`
     expect(formatAnswer({ index: 1, hash: 'h', ...unmetered }, { content: { response } })).toHaveLength(
       6_000_074,

@@ -47,8 +47,8 @@ const line = (index: number, { isOk = true, tokens = 10 } = {}) =>
 
 const isDone = (ledger: Ledger, index: number) => ledger.addLine({ hash: `hash ${index}` }).isDone
 
-describe('a file of results', () => {
-  test('is made for its owner alone, and each line is in it at once', async () => {
+describe('a results file', () => {
+  test('is created for its owner, and contains each line at once', async () => {
     const path = place()
     const file = await open(path, { isResumed: false })
     file.write(line(1))
@@ -61,14 +61,14 @@ describe('a file of results', () => {
     expect(existsSync(`${path}.parley-lock`)).toBe(false)
   })
 
-  test('that nothing came to is not left behind', async () => {
+  test('is removed if it stays empty', async () => {
     const path = place()
     const file = await open(path, { isResumed: false })
     file.close()
     expect(existsSync(path)).toBe(false)
   })
 
-  test('is not written over', async () => {
+  test('is not overwritten', async () => {
     const path = place()
     writeFileSync(path, `${line(1)}\n`)
     await expect(open(path, { isResumed: false })).rejects.toMatchObject({
@@ -78,14 +78,14 @@ describe('a file of results', () => {
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
   })
 
-  test('is not made through a link (needs POSIX files)', async () => {
+  test('is not created through a link (needs POSIX files)', async () => {
     const path = place()
     symlinkSync(`${path}.elsewhere`, path)
     await expect(open(path, { isResumed: false })).rejects.toMatchObject({ kind: 'file' })
     expect(existsSync(`${path}.elsewhere`)).toBe(false)
   })
 
-  test('must be a place for a file', async () => {
+  test('must be a possible file name', async () => {
     const path = place()
     await expect(open(join(path, 'in', 'results.ndjson'))).rejects.toThrow(
       'results.ndjson: no such file or folder',
@@ -95,7 +95,7 @@ describe('a file of results', () => {
     await expect(open(devNull)).rejects.toThrow('it is not a regular file')
   })
 
-  test('is written by one run alone', async () => {
+  test('is written by one run at a time', async () => {
     const path = place()
     const file = await open(path)
     await expect(open(path)).rejects.toMatchObject({
@@ -109,7 +109,7 @@ describe('a file of results', () => {
     next.close()
   })
 
-  test('is closed once if a folder has its name after the wait for its lock (needs files replaced while open)', async () => {
+  test('is closed once if a folder replaces it during the wait for its lock (needs files replaced while open)', async () => {
     const path = place()
     writeFileSync(`${path}.parley-lock`, '')
     const opening = open(path, { deadline: Infinity })
@@ -120,14 +120,14 @@ describe('a file of results', () => {
     expect(existsSync(`${path}.parley-lock`)).toBe(false)
   })
 
-  test('is not taken from a run that was quicker to lock it', async () => {
+  test('stays with a run that locked it first', async () => {
     const path = place()
     writeFileSync(`${path}.parley-lock`, '')
     await expect(open(path, { isResumed: false })).rejects.toThrow('locked')
     expect(existsSync(path)).toBe(true)
   })
 
-  test('is left alone once another run has taken it over (needs files replaced while open)', async () => {
+  test('is not changed after another run took it over (needs files replaced while open)', async () => {
     const path = place()
     const file = await open(path)
     file.write(line(1))
@@ -140,8 +140,8 @@ describe('a file of results', () => {
   })
 })
 
-describe('resumed', () => {
-  test('what is ok is done, the last line of a hash counts, and what was spent is summed', async () => {
+describe('a resumed results file', () => {
+  test('finished lines are skipped, the last line of a hash counts, and tokens are summed', async () => {
     const path = place()
     const lines = [
       line(1),
@@ -162,7 +162,7 @@ describe('resumed', () => {
   })
 
   test.each(Array.from({ length: 11 }, (_, at) => at * 7))(
-    'a line torn after %i bytes is taken away',
+    'removes a line that was cut after %i bytes',
     async (length) => {
       for (const before of ['', `${line(1)}\n`]) {
         const path = place()
@@ -177,7 +177,7 @@ describe('resumed', () => {
     },
   )
 
-  test('a last line that only lacks its line break is kept', async () => {
+  test('keeps a last line that lacks only its line break', async () => {
     const path = place()
     writeFileSync(path, `${line(1)}\n${line(2)}`)
     const ledger = new Ledger()
@@ -188,7 +188,7 @@ describe('resumed', () => {
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n${line(2)}\n${line(3)}\n`)
   })
 
-  test('a file that is not there is made', async () => {
+  test('--resume creates a missing file', async () => {
     const path = place()
     const file = await open(path)
     file.write(line(1))
@@ -202,7 +202,7 @@ describe('resumed', () => {
     ['words without a line break', 'what I have to say'],
     ['bytes', Buffer.alloc(1000)],
     ['other JSON', '{"index":1}\n{"index":2}\n{"ind'],
-  ])('a file of something else is not touched: %s', async (_, content) => {
+  ])('does not change a file of another kind: %s', async (_, content) => {
     const path = place()
     writeFileSync(path, content)
     await expect(open(path)).rejects.toMatchObject({
@@ -213,7 +213,7 @@ describe('resumed', () => {
     expect(existsSync(`${path}.parley-lock`)).toBe(false)
   })
 
-  test('lines of other kinds among the results are passed over', async () => {
+  test('skips other lines among the results', async () => {
     const strange = [
       'no JSON',
       '[1]',
@@ -238,7 +238,7 @@ describe('resumed', () => {
     expect([1, 2, 3].map((index) => isDone(ledger, index))).toEqual([true, false, true])
   })
 
-  test('tokens are counted where they are numbers, else found in the response', async () => {
+  test('reads numeric token counts, else finds them in the response', async () => {
     const odd = [-5, '7', null, true, {}].map((totalTokens, at) =>
       JSON.stringify({ hash: `h${at}`, ok: true, usage: { totalTokens } }),
     )
@@ -251,7 +251,7 @@ describe('resumed', () => {
     expect(tokens).toBe(4)
   })
 
-  test('a large one is read to its end', async () => {
+  test('reads a large results file to its end', async () => {
     const path = place()
     const text = 'an answer of some length, as they are. '.repeat(10)
     const results = Array.from({ length: 20_000 }, (_, at) => ({ ...JSON.parse(line(at + 1)), text }))
@@ -264,7 +264,7 @@ describe('resumed', () => {
   })
 })
 
-test('a file that may not be written is refused', async () => {
+test('refuses an unwritable file', async () => {
   if (process.getuid?.() === 0) return
   const path = place()
   writeFileSync(path, '')

@@ -23,7 +23,7 @@ const sorted = (results: { index: number }[]) => indexes(results).sort((one, oth
 const indexes = (results: { index: number }[]) => results.map(({ index }) => index)
 const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1)
 
-/** Answers after a second, or longer where a line is slow; counts how many are under way. */
+/** Answers after a second, or later for slow lines, and counts running requests. */
 function service(timers: ReturnType<typeof createClock>, slow: Record<number, number> = {}) {
   const seen = { asked: [] as number[], open: 0, most: 0 }
   const ask: Ask = async (job) => {
@@ -36,8 +36,8 @@ function service(timers: ReturnType<typeof createClock>, slow: Record<number, nu
   return { ask, seen }
 }
 
-describe('a batch', () => {
-  test('asks every line once, so many at a time, and writes results as they come', async () => {
+describe('a batch run', () => {
+  test('requests every line once, with limited concurrency, and writes results as they finish', async () => {
     const timers = createClock()
     const { ask, seen } = service(timers, { 1: 2500, 7: 9000 })
     const { out, tally, stop, failure } = await play(linesOf(100), ask, { timers })
@@ -56,14 +56,14 @@ describe('a batch', () => {
     })
   })
 
-  test('writes results to their file as they come, and none to stdout', async () => {
+  test('writes results to their file as they finish, and none to stdout', async () => {
     const timers = createClock()
     const { ask } = service(timers, { 1: 60_000 })
     const { out, file } = await play(linesOf(60), ask, { timers, file: { text: '' } })
     expect([out, indexes(parse(file))]).toEqual([[], [...upTo(60).slice(1), 1]])
   })
 
-  test('an empty one is done at once', async () => {
+  test('ends at once for an empty batch', async () => {
     const { out, tally, stop } = await play('\n\n', () => Promise.reject(new Error('nothing to ask')))
     expect({ out, tally, stop }).toEqual({
       out: [],
@@ -71,7 +71,7 @@ describe('a batch', () => {
     })
   })
 
-  test('tells the failure of the line with the lowest number', async () => {
+  test('reports the failure of the line with the lowest number', async () => {
     const timers = createClock()
     const ask: Ask = async (job) => {
       await timers.wait(10_000 - job.index * 100)
@@ -100,13 +100,13 @@ describe('a batch', () => {
     })
   })
 
-  test('says once that an answer does not tell its tokens', async () => {
+  test('prints once that an answer has no token count', async () => {
     const { notes, tally } = await play(linesOf(5), async (job) => answerOf(job))
     expect(notes).toEqual([expect.stringMatching(/^line \d: the answer does not say how many tokens/)])
     expect(tally).toMatchObject({ ok: 5, tokens: 0 })
   })
 
-  test('goes on where an earlier run stopped', async () => {
+  test('continues where an earlier run stopped', async () => {
     const asked: number[] = []
     const ask: Ask = async (job) => {
       asked.push(job.index)
@@ -127,7 +127,7 @@ describe('a batch', () => {
   })
 })
 
-test('what an earlier run has done counts from the start, where the input was checked', async () => {
+test('counts finished lines of an earlier run from the start if the input was checked', async () => {
   const first = await play(linesOf(4), async (job) => answerOf(job), { file: { text: '' } })
   const world = { file: { text: first.file }, isChecked: true, interrupted: AbortSignal.abort() }
   expect((await play(linesOf(6), async (job) => answerOf(job), world)).tally.skipped).toBe(4)
@@ -138,9 +138,9 @@ test('what an earlier run has done counts from the start, where the input was ch
   })
 })
 
-describe('where a service refuses for now', () => {
+describe('a service that refuses temporarily', () => {
   test.each(['rate-limited', 'not-sent'] as const)(
-    'all pause, and each line is asked again: %s',
+    'a temporary refusal pauses all lines, and each line is retried: %s',
     async (kind) => {
       const timers = createClock()
       const start = timers.now()
@@ -161,13 +161,13 @@ describe('where a service refuses for now', () => {
     },
   )
 
-  test('a line that is not to be asked again has failed', async () => {
+  test('a line that must not be retried fails', async () => {
     const ask: Ask = () => Promise.reject(failure('rate-limited', { isPermanent: true, attempts: 1 }))
     const { tally, stop, failure: first } = await play(linesOf(3), ask)
     expect([tally.failed, stop, first?.error.kind]).toEqual([3, undefined, 'rate-limited'])
   })
 
-  test('a pipe that is silent keeps no line from being asked again', async () => {
+  test('a silent pipe does not delay retries', async () => {
     const timers = createClock()
     let times = 0
     const ask: Ask = async (job) => {
@@ -190,7 +190,7 @@ describe('where a service refuses for now', () => {
     ['rate-limited', {}, /5 minutes of pauses/],
     ['not-sent', {}, /5 minutes of pauses/],
     ['rate-limited', { retryAfter: 7200 }, /more than an hour/],
-  ] as const)('without end, it ends: %s %o', async (kind, details, why) => {
+  ] as const)('an endless refusal ends the batch: %s %o', async (kind, details, why) => {
     const timers = createClock()
     const start = timers.now()
     const ask: Ask = async (job) => {
@@ -206,8 +206,8 @@ describe('where a service refuses for now', () => {
   })
 })
 
-describe('B13: an outage', () => {
-  /** A service that takes 200 ms for each request, and is away for a while. */
+describe('B13: an outage during a batch', () => {
+  /** Emulates a service that takes 200 ms per request and fails for a while. */
   async function suffer(
     fault: (line: TestLine) => CliError,
     {
@@ -237,41 +237,44 @@ describe('B13: an outage', () => {
     failureOf(line, 'service', { status: 502, sent: 'yes', retry: 'later' })
   const reset = (line: TestLine) => failureOf(line, 'unknown', { sent: 'unknown', retry: 'later' })
 
-  test.each([8, 4, 16])('of 30 s fails no line by a bad gateway, %i at a time', async (concurrency) => {
-    const { tally, stop, tried, most, file } = await suffer(badGateway, { concurrency, file: { text: '' } })
-    expect({ ...tally, stop }).toMatchObject({ ok: 1250, failed: 0, stop: undefined })
-    expect(new Set(indexes(parse(file))).size).toBe(1250)
-    // One row, some of which tried once more by themselves, and then one trial after each pause.
-    expect(tried.length).toBeLessThan(2 * Math.max(4, concurrency) + 8)
-    expect(most).toBe(concurrency)
-  })
+  test.each([8, 4, 16])(
+    'an outage of 30 s with bad gateways fails no line, %i at a time',
+    async (concurrency) => {
+      const { tally, stop, tried, most, file } = await suffer(badGateway, { concurrency, file: { text: '' } })
+      expect({ ...tally, stop }).toMatchObject({ ok: 1250, failed: 0, stop: undefined })
+      expect(new Set(indexes(parse(file))).size).toBe(1250)
+      // One row of failures, some with their own retry, then one test after each pause.
+      expect(tried.length).toBeLessThan(2 * Math.max(4, concurrency) + 8)
+      expect(most).toBe(concurrency)
+    },
+  )
 
-  test('by resets fails those that were under way, and those that tried', async () => {
+  test('an outage with resets fails running lines and the lines that test the service', async () => {
     const { tally, stop, tried } = await suffer(reset)
     expect(stop).toBeUndefined()
     expect(tally.failures).toEqual({ unknown: tried.length })
-    // When the eighth had failed, seven more had been begun.
+    // Seven more requests were running when the eighth failed.
     expect(tried.length).toBeLessThanOrEqual(8 + 7 + 5)
     expect(new Set(tried).size).toBe(tried.length)
     expect(tally.ok + tally.failed).toBe(1250)
   })
 
-  test('by resets fails no line with --retry-unknown', async () => {
+  test('an outage with resets fails no line with --retry-unknown', async () => {
     const { tally, stop } = await suffer(reset, { retryUnknown: true })
     expect({ ...tally, stop }).toMatchObject({ ok: 1250, failed: 0, stop: undefined })
   })
 
-  test('of a batch with one place is known by its fourth line', async () => {
+  test('an outage with a concurrency of one is detected at the fourth line', async () => {
     const { tally, stop } = await suffer(badGateway, { concurrency: 1 })
     expect({ ...tally, stop }).toMatchObject({ ok: 1247, failed: 3, stop: undefined })
   })
 
-  test('is said once for each pause', async () => {
+  test('an outage is reported once for each pause', async () => {
     const { pauses } = await suffer(badGateway)
     expect(pauses.map(({ places }) => places)).toEqual([1, 1, 1, 1, 1])
   })
 
-  test('without end ends the batch after 5 minutes of pauses, with the code of what failed last', async () => {
+  test("an endless outage ends the batch after 5 minutes of pauses with the last failure's code", async () => {
     const { stop, tally, seconds } = await suffer(badGateway, { until: Infinity })
     expect(stop).toMatchObject({ kind: 'service', message: expect.stringContaining('5 minutes of pauses') })
     expect(tally.ok).toBeGreaterThan(100)
@@ -279,7 +282,7 @@ describe('B13: an outage', () => {
     expect(seconds).toBeLessThan(400)
   })
 
-  test('of one line alone keeps no other from its answer', async () => {
+  test('a single failing line does not delay the others', async () => {
     const timers = createClock()
     const ask: Ask = async (job) => {
       await timers.wait(10)
@@ -293,7 +296,7 @@ describe('B13: an outage', () => {
   })
 })
 
-test('B01: a clock that moves at every reading: a pause may end between two of them, and every line is asked', async () => {
+test('B01: a pause may end between two readings of a clock that moves at each, and every line is requested', async () => {
   // The first pause is 375 ms long.
   for (let step = 25; step <= 500; step += 25) {
     const clock = createClock()
@@ -309,14 +312,14 @@ test('B01: a clock that moves at every reading: a pause may end between two of t
   }
 })
 
-/** Resolves when all that could have happened by itself has happened. */
+/** Resolves after all pending work that needs no clock. */
 async function manyTurns(): Promise<string> {
   for (let count = 0; count < 500; count++) await turn()
   return 'nothing happens any more'
 }
 
-describe('nothing more is begun', () => {
-  /** What came of 100 lines, 4 at a time, of which the tenth does this. */
+describe('a batch that starts no further request', () => {
+  /** Runs 100 lines, 4 at a time, with a special tenth line. */
   async function meet(
     tenth: (timers: ReturnType<typeof createClock>) => Promise<never> | undefined,
     world = {},
@@ -333,7 +336,7 @@ describe('nothing more is begun', () => {
   }
 
   test.each(['credentials', 'payment', 'file'] as const)(
-    'after a failure that the next would share: %s',
+    'stops after a failure that all lines would share: %s',
     async (kind) => {
       const { asked, out, stop, tally } = await meet(() => Promise.reject(failure(kind, { sent: 'yes' })))
       expect(asked).toEqual(upTo(12))
@@ -343,22 +346,22 @@ describe('nothing more is begun', () => {
     },
   )
 
-  test('after an error that has no name, which is a bug', async () => {
+  test('stops after an error without a name, which is a bug', async () => {
     const { asked, out, stop } = await meet(() => Promise.reject(new TypeError('a bug')))
     expect(asked).toEqual(upTo(12))
     expect(stop).toBeInstanceOf(TypeError)
-    // The line of the bug has no result.
+    // The line with the bug has no result.
     expect(sorted(out)).toEqual([...upTo(9), 11, 12])
   })
 
-  test('after a result that cannot be made, which is a bug too', async () => {
+  test('stops after a result that cannot be formatted, which is a bug too', async () => {
     const world = { describe: () => ({ tokens: 1n }) }
     const { asked, stop } = await meet(() => Promise.reject(failure('service')), world)
     expect(asked).toEqual(upTo(12))
     expect(stop).toBeInstanceOf(TypeError)
   })
 
-  test('once the answers took as many tokens as they may', async () => {
+  test('stops when the answers reach the token limit', async () => {
     const { asked, tally, stop } = await meet(() => undefined, { maxTokens: 100 })
     expect((stop as CliError).kind).toBe('stopped')
     expect(tally.tokens).toBeGreaterThanOrEqual(100)
@@ -366,20 +369,20 @@ describe('nothing more is begun', () => {
     expect(asked.length * 10).toBe(tally.tokens)
   })
 
-  test('where an earlier run took them all', async () => {
+  test('stops if an earlier run reached the token limit', async () => {
     const earlier = '{"index":1,"hash":"h","ok":true,"usage":{"totalTokens":100}}\n'
     const { asked, stop } = await meet(() => undefined, { maxTokens: 100, file: { text: earlier } })
     expect([asked, (stop as CliError).kind]).toEqual([[], 'stopped'])
   })
 
-  test('but not where the last answer takes the last token', async () => {
+  test('does not stop if the last answer reaches the token limit', async () => {
     const all = await meet(() => undefined, { maxTokens: 1000, file: { text: '' } })
     expect([all.tally.ok, all.stop]).toEqual([100, undefined])
     const again = await meet(() => undefined, { maxTokens: 1000, file: { text: all.file } })
     expect([again.asked, again.tally.skipped, again.stop]).toEqual([[], 100, undefined])
   })
 
-  test('once it is interrupted; what is under way is finished', async () => {
+  test('an interrupt stops the batch after the running requests', async () => {
     const interrupted = new AbortController()
     const { asked, out, stop, tally } = await meet(
       () => {
@@ -393,20 +396,20 @@ describe('nothing more is begun', () => {
     expect([stop, tally.ok]).toEqual([undefined, 12])
   })
 
-  test('where it was interrupted, or the deadline had passed, before it began', async () => {
+  test('stops at once if it was interrupted, or the deadline passed, before the start', async () => {
     expect((await meet(() => undefined, { interrupted: AbortSignal.abort() })).asked).toEqual([])
     const late = await meet(() => undefined, { deadline: 1 })
     expect([late.asked, (late.stop as CliError).kind]).toEqual([[], 'stopped'])
   })
 
-  test('once stdout is closed', async () => {
+  test('stops when stdout is closed', async () => {
     const gone = { write: () => Promise.reject(new OutputClosed()) }
     const { asked, stop } = await meet(() => undefined, { stdout: gone })
     expect(stop).toMatchObject({ kind: 'file', message: 'stdout: its reader has gone' })
     expect(asked).toEqual(upTo(4))
   })
 
-  test('once the results cannot be written; stdout has what they did not take, which does not count', async () => {
+  test('stops when results cannot be written; stdout has the rejected ones, which do not count', async () => {
     let lines = 0
     const full = {
       write() {
@@ -420,7 +423,7 @@ describe('nothing more is begun', () => {
     expect(tally).toMatchObject({ ok: 6, failed: 0 })
   })
 
-  test('after a bad line of a pipe, but what came before it is asked', async () => {
+  test('stops after an invalid line of a pipe, but requests the lines before it', async () => {
     const asked: number[] = []
     const ask: Ask = async (job) => {
       asked.push(job.index)
@@ -436,7 +439,7 @@ describe('nothing more is begun', () => {
     expect(indexes(out)).toEqual([1, 2])
   })
 
-  test('where the input breaks off', async () => {
+  test('stops when the input breaks off', async () => {
     async function* broken() {
       yield Buffer.from('"a"\n"b"\n')
       throw failure('file')
@@ -446,8 +449,8 @@ describe('nothing more is begun', () => {
   })
 })
 
-describe('at the deadline', () => {
-  test('what is under way is cut off, and has failed', async () => {
+describe('a batch at the deadline', () => {
+  test('the deadline cancels running requests, which fail', async () => {
     const timers = createClock()
     const ask: Ask = async (job) => {
       await timers.wait(job.index <= 5 ? 1000 : 1e9)
@@ -463,7 +466,7 @@ describe('at the deadline', () => {
     expect(timers.now()).toBe(deadline)
   })
 
-  test('a silent pipe is not waited for any longer', async () => {
+  test('the deadline ends the wait for a silent pipe', async () => {
     const timers = createClock()
     async function* silent() {
       yield Buffer.from('"a"\n')
@@ -476,7 +479,7 @@ describe('at the deadline', () => {
     expect([indexes(out), (stop as CliError).kind]).toEqual([[1], 'stopped'])
   })
 
-  test('one that comes in a pause ends it', async () => {
+  test('the deadline ends a pause', async () => {
     const timers = createClock()
     const start = timers.now()
     const ask: Ask = () => Promise.reject(failure('rate-limited'))
@@ -485,14 +488,14 @@ describe('at the deadline', () => {
   })
 })
 
-test('nothing under way and no time to wait for is a bug, and says so, whatever the deadline', async () => {
+test('a wait without operation or time is reported as a bug, with any deadline', async () => {
   const never = () => Promise.reject(new Error('there is no place'))
   await expect(play(linesOf(1), never, { concurrency: 0 })).rejects.toThrow('a batch waits for nothing')
   const world = { concurrency: 0, deadline: 2e12 }
   await expect(play(linesOf(1), never, world)).rejects.toThrow('a batch waits for nothing')
 })
 
-test('many at a time are taken for no mistake', async () => {
+test('many concurrent lines at the deadline are not reported as a bug', async () => {
   const warnings: Error[] = []
   const listen = (warning: Error) => warnings.push(warning)
   process.on('warning', listen)
@@ -507,7 +510,7 @@ test('many at a time are taken for no mistake', async () => {
   expect([tally.ok, warnings]).toEqual([200, []])
 })
 
-test('a stdout that takes nothing holds the intake', async () => {
+test('a blocked stdout stops new requests', async () => {
   const asked: number[] = []
   let open = () => {}
   const isOpen = new Promise<void>((resolve) => (open = resolve))

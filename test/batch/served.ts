@@ -6,7 +6,7 @@ import { pointedAt, response, type Script, serve } from '../harness/server.ts'
 
 export const answer = response(message('hi'))
 
-/** A folder with an input of so many lines, and a server. */
+/** Creates a folder with an input of this number of lines, and a server. */
 export async function prepare(count: number, script: Script) {
   const server = await serve(script)
   onTestFinished(() => server.close())

@@ -19,7 +19,7 @@ const parse = (text: string): Result[] =>
 const indexes = (results: Result[]) => results.map(({ index }) => index)
 const inOrder = (results: Result[]) => [...results].sort((one, other) => one.index - other.index)
 
-/** Ten lines, of which the fourth, the seventh and the tenth are the same. */
+/** Ten lines; the fourth, the seventh and the tenth are equal. */
 const ten = Array.from({ length: 10 }, (_, at) => `{"prompt":"p ${at % 3 === 0 && at > 0 ? 'same' : at}"}`)
 
 function folderWith(lines: string[]): string {
@@ -42,7 +42,7 @@ const failing =
   }
 
 describe('--share', () => {
-  test('takes every Nth line from the Ith, and all shares together are the whole', async () => {
+  test('--share I/N takes every Nth line from the Ith, and all shares together are the whole', async () => {
     const cwd = folderWith(ten)
     const whole = parse((await run(batch, { cwd })).out)
     const shares = []
@@ -61,7 +61,7 @@ describe('--share', () => {
     expect(bare(shares.flat())).toEqual(bare(whole))
   })
 
-  test('is the same from a pipe, and an empty line has its number too', async () => {
+  test('a pipe has the same shares, and empty lines are numbered too', async () => {
     const stdin = `${[...ten.slice(0, 3), '', ...ten.slice(3)].join('\n')}\n`
     const cwd = temporaryFolder()
     const argv = ['chat', '--batch', '-', '--share', '2/2', '--report', 'report.json']
@@ -70,13 +70,13 @@ describe('--share', () => {
     expect(countsIn(cwd)).toEqual({ total: 4, ok: 4, failed: 0, skipped: 0, notDone: 0 })
   })
 
-  test('may be larger than the file', async () => {
+  test('the number of shares may exceed the lines', async () => {
     const ended = await run([...batch, '--share', '7/9'], { cwd: folderWith(['"a"', '"b"']) })
     expect(ended).toMatchObject({ code: 0, out: '', requests: [] })
     expect(ended.err).toMatch(/^parley: 0 ok · 0 failed/)
   })
 
-  test('a bad line stops every share alike, whichever it is in', async () => {
+  test('an invalid line stops every share, whichever share it belongs to', async () => {
     const lines = [...ten.slice(0, 4), 'no', ...ten.slice(5)]
     for (const share of ['1/3', '2/3', '3/3']) {
       const ended = await run([...batch, '--share', share], { cwd: folderWith(lines) })
@@ -87,13 +87,13 @@ describe('--share', () => {
     }
   })
 
-  test('an id that is used twice stops every share, too', async () => {
+  test('a duplicate id stops every share too', async () => {
     const lines = ['{"id":"x","prompt":"a"}', '{"id":"x","prompt":"b"}', '"c"']
     const ended = await run([...batch, '--share', '3/3'], { cwd: folderWith(lines) })
     expect(ended).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('--resume goes on within a share, and the joined results count for the whole file', async () => {
+  test('--resume continues a share, and the joined results count for the whole file', async () => {
     const cwd = folderWith(ten)
     for (const share of ['1/2', '2/2']) {
       const argv = [...batch, '--share', share, '--results', `${share[0]}.ndjson`, '--resume']
@@ -108,7 +108,7 @@ describe('--share', () => {
     const whole = await run([...batch, '--results', 'all.ndjson', '--resume'], { cwd })
     expect([whole.code, whole.requests]).toEqual([0, []])
     expect(whole.err).toMatch(/10 done before/)
-    // Of results of the whole file, a share skips its own.
+    // A share skips its own lines in the results of the whole file.
     const argv = [
       ...batch,
       '--share',
@@ -123,7 +123,7 @@ describe('--share', () => {
     expect([one.code, one.requests, countsIn(cwd).skipped]).toEqual([0, [], 5])
   })
 
-  test('images have the names that they have in the whole file', async () => {
+  test('images of a share have the names of the whole file', async () => {
     const cwd = folderWith(ten)
     const argv = ['image', '--batch', 'in.ndjson', '-m', 'm', '-o', 'pics/', '--share', '3/3']
     const ended = await run(argv, { cwd })
@@ -134,16 +134,19 @@ describe('--share', () => {
     ).toEqual(['pics/000003-p-2.png', 'pics/000006-p-5.png', 'pics/000009-p-8.png'])
   })
 
-  test('--dry-run shows its own requests alone', async () => {
+  test('--dry-run shows only the requests of the share', async () => {
     const ended = await run([...batch, '--share', '1/5', '--dry-run'], { cwd: folderWith(ten) })
     expect(ended.out.match(/"p \w+"/g)).toEqual(['"p 0"', '"p 5"'])
   })
 
-  test.each(['0/3', '4/3', '1', '1/0', 'a/b', '1/2/3', '-1/3', ''])('%j is exit 2', async (share) => {
-    const ended = await run([...batch, `--share=${share}`], { cwd: folderWith(ten) })
-    expect(ended).toMatchObject({ code: 2, requests: [] })
-    expect(ended.err).toMatch(/--share/)
-  })
+  test.each(['0/3', '4/3', '1', '1/0', 'a/b', '1/2/3', '-1/3', ''])(
+    '--share %j exits with 2',
+    async (share) => {
+      const ended = await run([...batch, `--share=${share}`], { cwd: folderWith(ten) })
+      expect(ended).toMatchObject({ code: 2, requests: [] })
+      expect(ended.err).toMatch(/--share/)
+    },
+  )
 })
 
 describe('--max-failed', () => {
@@ -160,22 +163,31 @@ describe('--max-failed', () => {
     ['1', 4, 5],
     ['0', 4, 2],
     ['0%', 4, 2],
-  ])('%s of ten lines, of which three fail: exit %i after %i requests', async (most, code, count) => {
-    const cwd = folderWith(ten)
-    const argv = [...batch, '--concurrency', '1', '--max-failed', most, ...report]
-    const ended = await run(argv, { cwd, exchange: three })
-    expect([ended.code, ended.requests.length, parse(ended.out).length]).toEqual([code, count, count])
-    const failed = parse(ended.out).filter(({ ok }) => !ok).length
-    expect(countsIn(cwd)).toEqual({ total: 10, ok: count - failed, failed, skipped: 0, notDone: 10 - count })
-    expect(reportIn(cwd)).toMatchObject({ exit: code, failures: { refused: failed } })
-    if (code === 0) expect(ended.err).toMatch(/^parley: 7 ok · 3 failed/)
-    else
-      expect(ended.err).toMatch(
-        /\d requests failed, more than --max-failed \d+%? allows, (such as )?line \d+:/,
-      )
-  })
+  ])(
+    '--max-failed %s with three failures in ten lines: exit %i after %i requests',
+    async (most, code, count) => {
+      const cwd = folderWith(ten)
+      const argv = [...batch, '--concurrency', '1', '--max-failed', most, ...report]
+      const ended = await run(argv, { cwd, exchange: three })
+      expect([ended.code, ended.requests.length, parse(ended.out).length]).toEqual([code, count, count])
+      const failed = parse(ended.out).filter(({ ok }) => !ok).length
+      expect(countsIn(cwd)).toEqual({
+        total: 10,
+        ok: count - failed,
+        failed,
+        skipped: 0,
+        notDone: 10 - count,
+      })
+      expect(reportIn(cwd)).toMatchObject({ exit: code, failures: { refused: failed } })
+      if (code === 0) expect(ended.err).toMatch(/^parley: 7 ok · 3 failed/)
+      else
+        expect(ended.err).toMatch(
+          /\d requests failed, more than --max-failed \d+%? allows, (such as )?line \d+:/,
+        )
+    },
+  )
 
-  test('from a pipe a number is watched, and a percentage is judged at the end', async () => {
+  test('checks a number during a pipe, and a percentage at its end', async () => {
     const argv = ['chat', '--batch', '-', '--concurrency', '1', '--max-failed']
     const stdin = `${ten.join('\n')}\n`
     const number = await run([...argv, '1'], { stdin, exchange: three })
@@ -185,7 +197,7 @@ describe('--max-failed', () => {
     expect((await run([...argv, '30%'], { stdin, exchange: three })).code).toBe(0)
   })
 
-  test('with --resume the failed lines of this run count, and percentages are of all lines', async () => {
+  test('with --resume only failed lines of this run count, and percentages are of all lines', async () => {
     const cwd = folderWith(ten)
     const argv = [...batch, '--results', 'r.ndjson', '--resume', '--concurrency', '1']
     const first = await run([...argv, '--max-failed', '20%'], { cwd, exchange: three })
@@ -197,7 +209,7 @@ describe('--max-failed', () => {
     expect([second.code, countsIn(cwd)]).toEqual([0, { total: 10, ok: 2, failed: 2, skipped: 6, notDone: 0 }])
   })
 
-  test('a stop comes before it', async () => {
+  test('a stop precedes --max-failed', async () => {
     const exchange: Exchange = (request, onSent) => {
       const isLast = Buffer.from(request.body ?? []).includes('p 5')
       return (isLast ? answering('{}', { status: 402 }) : three)(request, onSent)
@@ -209,7 +221,7 @@ describe('--max-failed', () => {
     expect(ended.code).toBe(5)
   })
 
-  test.each(['-1', '1.5', '101%', 'x', '%', '5 %', ''])('%j is exit 2', async (most) => {
+  test.each(['-1', '1.5', '101%', 'x', '%', '5 %', ''])('--max-failed %j exits with 2', async (most) => {
     const ended = await run([...batch, `--max-failed=${most}`], { cwd: folderWith(ten) })
     expect(ended).toMatchObject({ code: 2, requests: [] })
     expect(ended.err).toMatch(/--max-failed/)
@@ -219,14 +231,14 @@ describe('--max-failed', () => {
 describe('the counts of a report', () => {
   const report = ['--report', 'report.json']
 
-  test('a stop at the limit of tokens: what is not done is counted', async () => {
+  test('a stop at the token limit reports the unfinished lines', async () => {
     const cwd = folderWith(ten)
     const argv = [...batch, '--concurrency', '1', '--max-total-tokens', '20', ...report]
     expect((await run(argv, { cwd, exchange: answering(message('hi')) })).code).toBe(15)
     expect(countsIn(cwd)).toEqual({ total: 10, ok: 3, failed: 0, skipped: 0, notDone: 7 })
   })
 
-  test('a pipe that was not read to its end: what is not known is null', async () => {
+  test('an incomplete pipe reports unknown numbers as null', async () => {
     const cwd = temporaryFolder()
     const argv = ['chat', '--batch', '-', '--concurrency', '1', ...report]
     expect(
@@ -245,7 +257,7 @@ describe('the counts of a report', () => {
     expect(countsIn(cwd)).toEqual({ total: 2, ok: 2, failed: 0, skipped: 0, notDone: 0 })
   })
 
-  test('a setting that is missing: nothing is done', async () => {
+  test('a missing setting reports no finished line', async () => {
     const cwd = folderWith(ten)
     const ended = await run([...batch, ...report], { cwd, env: { PARLEY_ACCESS_TOKEN: '' } })
     expect(ended.code).toBe(3)

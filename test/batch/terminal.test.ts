@@ -4,7 +4,7 @@ import { credentials } from '../harness/run.ts'
 import { type } from '../harness/typing.ts'
 import { answer, prepare } from './served.ts'
 
-test('the last words of a batch that Ctrl-C ended come right after its results (needs script)', async () => {
+test('after Ctrl-C the last message of a batch directly follows its results (needs script)', async () => {
   let asked: (socket: Socket) => void
   const second = new Promise<Socket>((resolve) => {
     asked = resolve
@@ -25,6 +25,6 @@ test('the last words of a batch that Ctrl-C ended come right after its results (
     { ...credentials, ...env, NO_COLOR: '1' },
   )
   expect(screen).toContain('"text":"hi"')
-  // In the place of the progress line.
+  // Replaces the progress line.
   expect(screen).toContain('\r\x1b[2Kparley: interrupted: 2 ok')
 })

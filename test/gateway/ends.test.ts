@@ -18,10 +18,10 @@ const chunk = (part: object, finishReason?: string) => ({
 })
 const sse = 'text/event-stream'
 
-/** A service whose answer begins with these pieces, and whose connection is open for ten minutes more. */
+/** Runs against a service that sends these pieces and keeps the connection open for ten minutes. */
 async function answered(argv: string[], pieces: (string | Uint8Array)[], type = sse, coding?: string) {
   const cwd = temporaryFolder()
-  // No clock sees that zlib is at work, which would not end before the ten minutes had passed.
+  // The test clock does not wait for zlib, so the ten minutes would pass first.
   const timers = coding === undefined ? createPatientClock() : realTimers
   let isClosed = false
   const exchange: Exchange = async () => {
@@ -61,18 +61,18 @@ const ends: [string, string[], string][] = [
   ['the bracket of a list', [`[${json(chunk({ text: 'Hi' }, 'STOP'))}`, ']'], 'application/json'],
 ]
 
-describe('an answer ends where the service says so, though the connection stays open', () => {
-  test.each(ends)('chat: %s', async (_, pieces, type) => {
+describe('an answer ends when the service says so although the connection stays open', () => {
+  test.each(ends)('chat: the answer ends with %s', async (_, pieces, type) => {
     expect(await answered(['chat', 'x'], pieces, type)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
   })
 
-  test.each(ends)('a line of a batch: %s', async (_, pieces, type) => {
+  test.each(ends)('batch: the answer of a line ends with %s', async (_, pieces, type) => {
     const ended = await answered(['chat', ...batch], pieces, type)
     expect(ended).toMatchObject({ code: 0, isClosed: true, report: { usage: { totalTokens: 970 } } })
     expect(JSON.parse(ended.out)).toMatchObject({ ok: true, text: 'Hi', usage: { totalTokens: 970 } })
   })
 
-  test.each(['chat x', 'chat --batch in.ndjson'])('%s: in gzip', async (command) => {
+  test.each(['chat x', 'chat --batch in.ndjson'])('%s: the answer ends in gzip too', async (command) => {
     const unfinished = gzipSync(message.join(''), { finishFlush: constants.Z_SYNC_FLUSH })
     const ended = await answered(command.split(' '), [unfinished], sse, 'gzip')
     expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('Hi') })
@@ -89,19 +89,19 @@ describe('an answer ends where the service says so, though the connection stays 
     ],
   ]
 
-  test.each(picture)('image: %s', async (_, pieces, type) => {
+  test.each(picture)('image: the answer ends with %s', async (_, pieces, type) => {
     const ended = await answered(['image', 'fox'], pieces, type)
     expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '' })
     expect(ended.read('fox.png').subarray(0, 8)).toEqual(png().subarray(0, 8))
   })
 
-  test.each(picture)('a line of a batch of images: %s', async (_, pieces, type) => {
+  test.each(picture)('batch of images: the answer of a line ends with %s', async (_, pieces, type) => {
     const ended = await answered(['image', ...batch], pieces, type)
     expect(ended).toMatchObject({ code: 0, report: { usage: { totalTokens: 970 } } })
     expect(JSON.parse(ended.out)).toMatchObject({ ok: true, files: ['000001-one.png'] })
   })
 
-  test('a native stream without an end is whole after 15 s of silence, with a warning', async () => {
+  test('a native stream without an end is complete after 15 s of silence, with a warning', async () => {
     const said = 'the service did not end the stream; it is taken as whole after 15 s of silence'
     const text = [event(chunk({ text: 'Hi' }, 'STOP'))]
     expect(await answered(['chat', ...batch], text)).toMatchObject({
@@ -120,13 +120,13 @@ describe('an answer ends where the service says so, though the connection stays 
   })
 })
 
-describe('what came of an answer that breaks off is kept, and counted', () => {
-  test('chat', async () => {
+describe('the received part of an answer that breaks off is saved and counted', () => {
+  test('chat saves and counts the received part', async () => {
     const ended = await answered(['chat', 'x'], message.slice(0, 2))
     expect(ended).toMatchObject({ code: 8, out: 'Hi', report: { usage: { inputTokens: 900 } } })
   })
 
-  test('a line of a batch', async () => {
+  test('a batch saves and counts the received part of a line', async () => {
     const ended = await answered(['chat', ...batch], message.slice(0, 3))
     expect(ended).toMatchObject({ code: 8, report: { usage: { totalTokens: 970 } } })
     expect(JSON.parse(ended.out)).toMatchObject({
@@ -136,34 +136,34 @@ describe('what came of an answer that breaks off is kept, and counted', () => {
     })
   })
 
-  test('--max-total-tokens counts it', async () => {
+  test('--max-total-tokens counts an answer that breaks off', async () => {
     const ended = await answered(['chat', ...batch, '--max-total-tokens', '970'], message.slice(0, 3))
     expect(ended.err).toContain('970 tokens')
   })
 
   const some = [event(chunk(inline(png()))), event(chunk(inline(png(9)))).slice(0, -20)]
 
-  test('image: the pictures that came whole are saved', async () => {
+  test('image saves the images that were received completely', async () => {
     const ended = await answered(['image', 'fox'], some)
     expect(ended).toMatchObject({ code: 8, out: 'fox.png\n', report: { usage: { totalTokens: 970 } } })
     expect(ended.read('fox.png')).toEqual(png())
     expect(ended.err).toMatch(/the answer broke off: no byte came for 600 s; the received data is saved as /)
   })
 
-  test('image without a picture', async () => {
+  test('image saves the body of an answer that breaks off before an image', async () => {
     const ended = await answered(['image', 'fox'], [event(chunk({ text: 'I will' }))])
     expect(ended).toMatchObject({ code: 8, out: '', report: { usage: { totalTokens: 970 } } })
     expect(ended.err).toMatch(/broke off: no byte came for 600 s; the received data is saved as /)
   })
 
-  test('a line of a batch of images', async () => {
+  test('a batch of images saves the images of a line that breaks off', async () => {
     const ended = await answered(['image', ...batch], some)
     expect(ended).toMatchObject({ code: 8, report: { usage: { totalTokens: 970 } } })
     expect(JSON.parse(ended.out)).toMatchObject({ ok: false, usage: { totalTokens: 970 } })
     expect(ended.read('000001-one.png')).toEqual(png())
   })
 
-  test('a line of a batch with --raw', async () => {
+  test('a batch with --raw saves the received body of a line', async () => {
     const raw = await answered(['chat', ...batch, '--raw'], [message.join('')])
     expect(JSON.parse(raw.out)).toMatchObject({ ok: false, error: { body: message.join('') } })
     const images = await answered(['image', ...batch, '--raw'], some)

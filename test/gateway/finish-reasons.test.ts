@@ -21,7 +21,7 @@ const blocked: [reason: string, explanation: string][] = [
   ['JAILBREAK', 'the prompt was blocked as an attempt to evade the safety rules'],
 ]
 
-describe('a reason other than a normal end is a warning with its explanation, and exit 8 with --fail-on-cut', () => {
+describe('an unusual finish reason prints a warning, and exits with 8 with --fail-on-cut', () => {
   test.each(explained)('%s', async (reason, explanation) => {
     const warned = await run(['chat', 'x', '-q'], { exchange: cutAnswer(reason) })
     const words = `the answer was stopped: ${reason} (${explanation})\n`
@@ -31,13 +31,13 @@ describe('a reason other than a normal end is a warning with its explanation, an
   })
 })
 
-test.each(blocked)('a blocked prompt is exit 8 with its explanation: %s', async (reason, explanation) => {
+test.each(blocked)('a blocked prompt exits with 8 and an explanation: %s', async (reason, explanation) => {
   const { code, out, err } = await run(['chat', 'x'], { exchange: blockedPrompt(reason) })
   expect([code, out]).toEqual([8, ''])
   expect(err).toContain(`the answer was stopped: ${reason} (${explanation}); the answer has no text`)
 })
 
-test("the service's own explanation replaces that of the reason's name", async () => {
+test("the service's own explanation replaces parley's", async () => {
   const { err } = await run(['chat', 'x'], {
     exchange: answering(
       JSON.stringify({
@@ -54,7 +54,7 @@ test("the service's own explanation replaces that of the reason's name", async (
   expect(err).toBe('parley: the answer was stopped: MALFORMED_RESPONSE: Not JSON.\n')
 })
 
-test('an unknown reason is shown as it is, also if it is the name of an inherited field', async () => {
+test('shows an unknown reason unchanged, also the name of an inherited field', async () => {
   const { err } = await run(['chat', 'x'], { exchange: cutAnswer('constructor') })
   expect(err).toBe('parley: the answer was stopped: constructor\n')
 })
@@ -62,7 +62,7 @@ test('an unknown reason is shown as it is, also if it is the name of an inherite
 test.each([
   ['-v shows', ['-v'], true],
   ['without -v nothing shows', [], false],
-])('%s the time at which the model is retired', async (_, flags, isShown) => {
+])('prints with %s the time at which the model is retired', async (_, flags, isShown) => {
   const exchange = answering(
     JSON.stringify({
       candidates: [{ content: { parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }],

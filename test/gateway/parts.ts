@@ -5,7 +5,7 @@ import { answering } from '../harness/run.ts'
 export const piece = (text: string, end: object = {}, more: object = {}) =>
   JSON.stringify({ candidates: [{ content: { role: 'model', parts: [{ text }] }, ...end }], ...more })
 
-/** End of a part that the next request continues with this token. */
+/** Fields of a part that the next request continues with this token. */
 export const continued = (continuationToken?: string) => ({ finishReason: 'CONTINUATION', continuationToken })
 
 export const whole = { finishReason: 'STOP' }
@@ -15,14 +15,14 @@ export const used = (promptTokenCount: number, candidatesTokenCount: number) => 
   usageMetadata: { promptTokenCount, candidatesTokenCount },
 })
 
-/** Native chunks as server-sent events. */
+/** Formats native chunks as server-sent events. */
 export const events = (...chunks: string[]) =>
   answering(
     chunks.map((chunk) => `data: ${chunk}\n\n`),
     { headers: { 'content-type': 'text/event-stream' } },
   )
 
-/** Answers the requests in order: with a JSON body, or as an exchange does. */
+/** Answers the requests in order: with a JSON body, or with an exchange. */
 export function inTurn(...answers: (string | Exchange)[]): Exchange {
   let count = 0
   return (request, onSent) => {

@@ -10,10 +10,10 @@ import { execute } from '../../harness/process.ts'
 import { answering, credentials, message, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
 import { pointedAt, response, serve } from '../../harness/server.ts'
 
-/** The request body that a run sent. */
+/** Returns the request body that a run sent. */
 const sent = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(ended.requests[0]?.text ?? '')
 
-describe('asking', () => {
+describe('parley chat', () => {
   test('sends the words as one user turn and prints the text with one newline', async () => {
     const ended = await run(['chat', 'Say', 'hello'], { exchange: answering(message('Hello!\n\n')) })
     expect(ended).toMatchObject({ code: 0, out: 'Hello!\n', err: '' })
@@ -26,7 +26,7 @@ describe('asking', () => {
     })
   })
 
-  test('the model comes from the flag, else the profile, and is one segment of the path', async () => {
+  test('reads the model from the flag, else the profile, as one path segment', async () => {
     const flag = await run(['chat', 'x', '-m', 'a/b c'])
     expect(flag.requests[0]?.url).toContain('/models/a%2Fb%20c:generateContent')
     const setting = await run(['chat', 'x'], { env: { PARLEY_CHAT_MODEL: 'alpha-3-pro-preview' } })
@@ -35,7 +35,7 @@ describe('asking', () => {
     expect(family.requests[0]?.url).toContain('/beta_cli/v1beta/models/beta-2.5-pro:')
   })
 
-  test('--max-output-tokens and --set fill the body', async () => {
+  test('--max-output-tokens and --set change the body', async () => {
     const ended = await run([
       ...['chat', 'x', '--max-output-tokens', '7', '--set', 'generationConfig.temperature=0.20'],
       ...[
@@ -63,7 +63,7 @@ describe('asking', () => {
     ['through a list', 'contents.x=1', 'contents is not an object'],
     ['through a text', 'contents[0].role.x=1', 'contents[0].role is not an object'],
     ['past the end', 'contents[5]=1', 'gap'],
-  ])('--set that cannot be done is a usage error: %s', async (_, assignment, said) => {
+  ])('refuses an impossible --set with a usage error: %s', async (_, assignment, said) => {
     const ended = await run(['chat', 'x', '--set', assignment])
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain(said)
@@ -79,7 +79,7 @@ describe('asking', () => {
     ],
     ['a body', [], '{ "contents": [], "n": 1.0 }', '{ "contents": [], "n": 1.0,"stream":true }'],
     ['--set comes last', ['--set', 'stream=null'], '{"contents":[]}', '{"contents":[],"stream":null}'],
-  ])('a stream that the body asks for is a field of it: %s', async (_, words, stdin, body) => {
+  ])('--stream-via body adds "stream": true: %s', async (_, words, stdin, body) => {
     const ended = await run(['chat', ...words, '--stream', '--stream-via', 'body'], { stdin })
     expect(ended.requests[0]?.text).toBe(body)
   })
@@ -90,7 +90,7 @@ describe('asking', () => {
     expect(ended).toMatchObject({ code: 0, out: body })
   })
 
-  test('a long answer is in the thread as it came, also where a character was cut', async () => {
+  test('stores a long answer in the thread unchanged, also if a character was split', async () => {
     const cwd = temporaryFolder()
     const long = 'x'.repeat(16_384)
     const chunk = (text: string) =>
@@ -121,7 +121,7 @@ describe('asking', () => {
     expect((await run([...argv, '--raw'], { exchange })).out).toBe(body)
   })
 
-  test('the footer is for terminals, and for --usage', async () => {
+  test('prints the footer on a terminal, or with --usage', async () => {
     const piped = await run(['chat', 'x'])
     expect(piped.err).toBe('')
     const asked = await run(['chat', 'x', '--usage'], { exchange: answering(message('Hi')) })
@@ -145,13 +145,13 @@ describe('asking', () => {
     ['max_tokens', 'cut at the output limit'],
     ['refusal', 'stopped: refusal'],
     ['SAFETY', 'stopped: SAFETY'],
-  ])('an answer that stopped early is exit 0 with a warning: %s', async (reason, said) => {
+  ])('an answer that stopped early exits with 0 and a warning: %s', async (reason, said) => {
     const ended = await run(['chat', 'x'], { exchange: answering(message('Well', { stop_reason: reason })) })
     expect(ended).toMatchObject({ code: 0, out: 'Well\n' })
     expect(ended.err).toContain(said)
   })
 
-  test('a blocked prompt tells why', async () => {
+  test('prints the reason of a blocked prompt', async () => {
     const blocked = await run(['chat', 'x'], {
       exchange: answering('{"promptFeedback":{"blockReason":"SAFETY"}}'),
     })
@@ -159,7 +159,7 @@ describe('asking', () => {
     expect(blocked.err).toContain('stopped: SAFETY')
   })
 
-  test("the family's native shape is an answer too; thoughts are not part of it", async () => {
+  test("accepts the family's native answer without its thoughts", async () => {
     const body = {
       candidates: [
         { index: 1, content: { parts: [{ text: 'other' }] } },
@@ -188,13 +188,13 @@ test.each([
     },
   ],
   ['native', { candidates: [{ content: { parts: [{ text: null }, { text: 'Yes' }] } }] }],
-])('a text of null is no text, and costs no other: %s', async (_, body) => {
+])('ignores a text of null and keeps the others: %s', async (_, body) => {
   const ended = await run(['chat', 'x'], { exchange: answering(JSON.stringify(body)) })
   expect(ended).toMatchObject({ code: 0, out: 'Yes\n' })
 })
 
-describe('showing instead of sending', () => {
-  test('--dry-run prints the request, secrets redacted, and needs no credential', async () => {
+describe('shows a request instead of sending it', () => {
+  test('--dry-run prints the request with redacted secrets and needs no credential', async () => {
     const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
     const ended = await run(['chat', 'x', '--dry-run', '--set', 'seed=10000000000000000001'], { env: bare })
     expect(ended).toMatchObject({ code: 0, err: '', requests: [] })
@@ -220,7 +220,7 @@ describe('showing instead of sending', () => {
     ['sh', 'sh'],
     ['bash', 'bash'],
   ])('--curl in %s (needs %s and curl)', (shell) => {
-    /** A request as it arrived, its headers in no order. */
+    /** Sorts the headers of a request, whose order may differ. */
     const normalized = (request: string) => {
       const [head = '', body] = request.split(/\r\n\r\n(.*)/s)
       const [line, ...headers] = head.split('\r\n')
@@ -243,7 +243,7 @@ describe('showing instead of sending', () => {
       ['a long body', 'chat', '字'.repeat(60_000)],
       ['a longer one', 'chat', `${'x'.repeat(2_000_000)}'\n\n`, '-H', 'Authorization: $AUTHORIZATION'],
       ['no body', 'events', 'list', '-s', 'a[1-2]', '--no-beta'],
-    ])('sends the very same request: %s', async (_, ...argv) => {
+    ])('sends exactly the same request: %s', async (_, ...argv) => {
       const server = await serve((socket) => socket.end(response('{"content":[]}', '400 No')))
       const env = { ...credentials, ...pointedAt(server), COOKIE: 'a=b', AUTHORIZATION: 'Basic YTpi' }
       const words = argv.map((word) =>
@@ -261,7 +261,7 @@ describe('showing instead of sending', () => {
     })
   })
 
-  test('-v tells the heads on stderr, secrets redacted', async () => {
+  test('-v prints the headers on stderr with redacted secrets', async () => {
     const exchange = answering(message('Hi'), {
       headers: { 'set-cookie': 'a=canary', 'x-evil': 'a\x1b]0;b' },
     })
@@ -274,7 +274,7 @@ describe('showing instead of sending', () => {
   })
 })
 
-describe('files', () => {
+describe('chat with files', () => {
   test('-f adds text after its name, and known binary files as inline data', async () => {
     const cwd = temporaryFolder()
     const png = Buffer.from(
@@ -292,7 +292,7 @@ describe('files', () => {
     ])
   })
 
-  test('-f of unknown binary is exit 2, of a missing file exit 11, and nothing is sent', async () => {
+  test('-f exits with 2 for an unknown binary and 11 for a missing file, and sends nothing', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'blob'), Buffer.from([0, 1, 2, 255]))
     expect(await run(['chat', 'x', '-f', 'blob'], { cwd })).toMatchObject({ code: 2, out: '', requests: [] })
@@ -302,7 +302,7 @@ describe('files', () => {
     expect((await run(['chat', 'x', '-f', '.'], { cwd })).code).toBe(11)
   })
 
-  test('-o writes the answer once it is whole, and keeps a broken stream apart', async () => {
+  test('-o writes the complete answer, and saves a broken stream separately', async () => {
     const cwd = temporaryFolder()
     const whole = await run(['chat', 'x', '-o', 'a.txt'], { cwd, exchange: answering(message('Hi')) })
     expect(whole).toMatchObject({ code: 0, out: '' })
@@ -323,11 +323,11 @@ describe('files', () => {
     ['-o', '', 2],
     ['--thread', 'no/t.json', 11],
     ['--thread', '.', 11],
-  ])('a file that cannot be written is told before anything is sent: %s %j', async (flag, name, code) => {
+  ])('refuses an unwritable file before sending: %s %j', async (flag, name, code) => {
     expect(await run(['chat', 'x', flag, name])).toMatchObject({ code, out: '', requests: [] })
   })
 
-  test('a file that is replaced keeps its mode, and a new thread is for its owner only', async () => {
+  test('keeps the mode of a replaced file, and creates a thread for its owner only', async () => {
     const cwd = temporaryFolder()
     const modeOf = (name: string) => lstatSync(join(cwd, name)).mode & 0o777
     writeFileSync(join(cwd, 'a.txt'), '', { mode: 0o600 })
@@ -340,13 +340,13 @@ describe('files', () => {
     expect(modeOf('new.json')).toBe(ownerOnly)
   })
 
-  test('into a pipe that has no name, by the link that stands for it (needs sh)', async () => {
+  test('writes to an unnamed pipe through its symbolic link (needs sh)', async () => {
     const argv = ['chat', 'x', '--profile', 'demo', '-q', '-o', '/dev/stdout']
     const ended = await execute(argv, { within: ['sh', '-c', '"$@" | cat', 'sh'] })
     expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('You said: “x”'), err: '' })
   })
 
-  test('--thread keeps the conversation, its spelling and its unknown fields', async () => {
+  test('--thread keeps the conversation, its source text and its unknown fields', async () => {
     const cwd = temporaryFolder()
     const first = await run(['chat', 'One', '--thread', 't.json'], {
       cwd,
@@ -374,7 +374,7 @@ describe('files', () => {
   test.each([
     ['one answer', []],
     ['a stream', ['--stream']],
-  ])('O10: a reader of stdout that leaves costs no turn of a thread, and no report: %s', async (_, more) => {
+  ])('O10: a closed stdout loses no turn of a thread and no report: %s', async (_, more) => {
     const cwd = temporaryFolder()
     const stream = new Writable({
       write: (_chunk, _encoding, done) => done(Object.assign(new Error('gone'), { code: 'EPIPE' })),
@@ -391,7 +391,7 @@ describe('files', () => {
     expect(reported().usage.outputTokens).toEqual(expect.any(Number))
   })
 
-  test('--thread does not keep an answer that broke off', async () => {
+  test('--thread does not store an incomplete answer', async () => {
     const cwd = temporaryFolder()
     const ended = await run(['chat', 'x', '--thread', 't.json'], {
       cwd,
@@ -402,7 +402,7 @@ describe('files', () => {
     expect(ended.err).toMatch(/^parley: .*; t\.json was not made\n/)
   })
 
-  test('--thread is as it was after a turn that broke off or was refused, which is said', async () => {
+  test('--thread stays unchanged after a failed or refused turn, and the message reports it', async () => {
     const cwd = temporaryFolder()
     const before =
       '{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":"b"}]}]}'
@@ -415,7 +415,7 @@ describe('files', () => {
       [['--fail-on-cut'], answering(message('half', { stop_reason: 'max_tokens' })), 8],
       [[], answering('{}', { status: 400 }), 4],
     ] as const) {
-      // A check takes as long as its thread needs, on the real clock.
+      // The check runs in a thread on the real clock.
       const ended = await run([...argv, ...more], { cwd, exchange, timers: realTimers })
       expect(ended.code).toBe(code)
       expect(ended.err).toMatch(/^parley: .*; t\.json is as it was$/m)
@@ -425,7 +425,7 @@ describe('files', () => {
     expect(early.err).not.toContain('as it was')
   })
 
-  test('--thread keeps --system, and replaces it where it is given again, which is said', async () => {
+  test('--thread stores --system; a new --system replaces it with a note', async () => {
     const cwd = temporaryFolder()
     const systemOf = (ended: Awaited<ReturnType<typeof run>>) => sent(ended).systemInstruction
     const ask = (...flags: string[]) => run(['chat', 'x', '--thread', 't.json', ...flags], { cwd })
@@ -443,7 +443,7 @@ describe('files', () => {
     expect(kept.contents).toHaveLength(10)
   })
 
-  test('--thread keeps no other flag of one call', async () => {
+  test('--thread stores no other flag', async () => {
     const cwd = temporaryFolder()
     const argv = ['chat', 'x', '--thread', 't.json', '--temperature', '0.5', '-m', 'alpha-9']
     expect((await run([...argv, '--set', 'generationConfig.topK=3'], { cwd })).err).toBe('')
@@ -451,7 +451,7 @@ describe('files', () => {
     expect(Object.keys(kept)).toEqual(['contents'])
   })
 
-  test('-o names its file; a part that an earlier answer left beside it stays', async () => {
+  test('-o names its file; the saved part of an earlier answer stays', async () => {
     const cwd = temporaryFolder()
     const ask = (...flags: string[]) => run(['chat', 'x', '-o', 'a.md', ...flags], { cwd })
     expect((await ask()).err).toBe('parley: the answer is in a.md\n')
@@ -463,10 +463,10 @@ describe('files', () => {
   })
 })
 
-describe('a body with messages and no contents belongs to another endpoint', () => {
+describe('refuses a body with messages and no contents unless it is sent unchanged', () => {
   const other = '{"messages": [{"role":"user"}], "n": 1.10}'
 
-  test('alone it goes as it is', async () => {
+  test('sends a body with messages unchanged if nothing edits it', async () => {
     for (const flags of [[], ['--set', 'n=1.10'], ['--temperature', '1']]) {
       const { code, requests } = await run(['chat', '-i', '-', ...flags], { stdin: other })
       expect([code, requests.length]).toEqual([0, 1])
@@ -482,7 +482,7 @@ describe('a body with messages and no contents belongs to another endpoint', () 
     ['--schema, natively', ['chat', '-i', 'body.json', '--schema', 'schema.json', '--schema-via', 'native']],
     ['--thread', ['chat', 'And?', '--thread', 'body.json']],
     ['-f of image', ['image', '-m', 'm', '-i', 'body.json', '-f', 'notes.txt']],
-  ])('with %s it is refused, and the message names the way', async (_, argv) => {
+  ])('refuses a body with messages and %s, and the message has the command', async (_, argv) => {
     const cwd = temporaryFolder()
     for (const [name, text] of [
       ['body.json', other],

@@ -19,7 +19,7 @@ const noConnection: Exchange = async () => {
   throw new CliError('not-sent', 'the connection was refused')
 }
 
-/** Runs in a folder of its own, where the temporary folder is, too. */
+/** Runs in a new folder that contains the temporary folder. */
 async function runIn(argv: string[], exchange: Exchange, files: Record<string, string> = {}) {
   const cwd = temporaryFolder()
   for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content)
@@ -30,7 +30,7 @@ async function runIn(argv: string[], exchange: Exchange, files: Record<string, s
 }
 
 describe('an answer that ends with CONTINUATION', () => {
-  test('is continued with its token until another reason ends it', async () => {
+  test('an answer is continued with its token until another reason ends it', async () => {
     const exchange = inTurn(
       piece('One, ', continued('t1')),
       piece('two, ', continued('t2')),
@@ -46,7 +46,7 @@ describe('an answer that ends with CONTINUATION', () => {
     ])
   })
 
-  test('is continued by an edit of the given body: unknown fields, order and numbers stay', async () => {
+  test('a continuation edits the given body: unknown fields, order and numbers stay', async () => {
     const body =
       '{ "zzz": 1e400, "contents": [{"parts":[{"text":"x"}]}],\n "generationConfig": {"topK": 1.0} }'
     const exchange = inTurn(piece('a', continued('"t\u2028')), piece('b', whole))
@@ -57,7 +57,7 @@ describe('an answer that ends with CONTINUATION', () => {
     ])
   })
 
-  test('sums up usage, and counts requests as attempts', async () => {
+  test('a continued answer sums its usage and counts requests as attempts', async () => {
     const exchange = inTurn(
       piece('a', continued('t1'), used(10, 100)),
       answering('{}', { status: 503 }),
@@ -77,7 +77,7 @@ describe('an answer that ends with CONTINUATION', () => {
     })
   })
 
-  test('streams on: the text of each part is printed as it comes', async () => {
+  test('a continued answer is streamed: each part is printed as it arrives', async () => {
     const exchange = inTurn(
       events(piece('**One'), piece(', ', continued('t1'))),
       events(piece('two**'), piece(' three.', whole)),
@@ -86,7 +86,7 @@ describe('an answer that ends with CONTINUATION', () => {
     expect(laidOut).toMatchObject({ code: 0, out: 'One, two three.\n', err: '' })
   })
 
-  test('is continued after a token that an earlier chunk of the stream has', async () => {
+  test('an answer is continued after a token in an earlier chunk of the stream', async () => {
     const exchange = inTurn(
       events(piece('One', { continuationToken: 't1' }), piece('', { finishReason: 'CONTINUATION' })),
       events(piece(' two', whole)),
@@ -96,7 +96,7 @@ describe('an answer that ends with CONTINUATION', () => {
     expect(bodiesOf(ended)[1].continuationToken).toBe('t1')
   })
 
-  test('prints the bytes of every answer in order with --raw', async () => {
+  test('--raw prints the bytes of every part in order', async () => {
     const parts = [`${piece('a', continued('t1'))}\n`, piece('b', whole)]
     expect(await run(['chat', 'x', '--raw'], { exchange: inTurn(...parts) })).toMatchObject({
       code: 0,
@@ -110,14 +110,14 @@ describe('an answer that ends with CONTINUATION', () => {
     })
   })
 
-  test('is written to the file of -o as a whole', async () => {
+  test('-o writes a continued answer to one file', async () => {
     const exchange = inTurn(piece('One, ', continued('t1')), piece('two.', whole))
     const ended = await runIn(['chat', 'x', '-o', 'out'], exchange)
     expect(ended).toMatchObject({ code: 0, out: '' })
     expect(ended.read('out')).toBe('One, two.\n')
   })
 
-  test('is one answer of a thread, without its token', async () => {
+  test('a continued answer is one answer of a thread, without its token', async () => {
     const exchange = inTurn(piece('One, ', continued('t1')), piece('two.', whole))
     const ended = await runIn(['chat', 'x', '--thread', 't'], exchange)
     expect(ended.code).toBe(0)
@@ -129,7 +129,7 @@ describe('an answer that ends with CONTINUATION', () => {
     })
   })
 
-  test('is checked against a schema as a whole, and a repeated question has no token', async () => {
+  test("checks a continued answer against a schema as a whole; the schema's retry has no token", async () => {
     const exchange = inTurn(
       piece('{"n":', continued('t1')),
       piece('"1"}', whole),
@@ -148,7 +148,7 @@ describe('an answer that ends with CONTINUATION', () => {
     expect(JSON.parse(ended.read('r')).attempts).toBe(4)
   })
 
-  test('need not have text in its first part', async () => {
+  test('the first part of a continued answer may have no text', async () => {
     const exchange = inTurn(piece('', continued('t1')), piece('', continued('t2')), piece('Hi', whole))
     expect(await run(['chat', 'x'], { exchange })).toMatchObject({ code: 0, out: 'Hi\n' })
   })
@@ -174,7 +174,7 @@ const failures: [what: string, answer: string | Exchange, code: number, words: s
   ],
 ]
 
-describe('half an answer is a failure, and is saved, if its continuation', () => {
+describe('half an answer is a failure and is saved if its continuation', () => {
   test.each(failures)('%s', async (_, answer, code, words) => {
     const first = piece('Half', continued('t1'), used(10, 20))
     const exchange = () => inTurn(first, answer)
@@ -212,13 +212,13 @@ describe('half an answer is a failure, and is saved, if its continuation', () =>
     expect(raw.out.startsWith(first)).toBe(true)
   })
 
-  test('fails after a part that was streamed: the printed text stays, and nothing is printed twice', async () => {
+  test('a failure after a streamed part keeps the printed text and prints nothing twice', async () => {
     const exchange = inTurn(events(piece('Half', continued('t1'))), noAnswer)
     const ended = await runIn(['chat', 'x', '--stream'], exchange)
     expect([ended.code, ended.out, ended.saved]).toEqual([10, 'Half', []])
   })
 
-  test('breaks off in the middle of its stream: all text is printed, or in FILE.part', async () => {
+  test('a stream that breaks off prints all text, or saves it in FILE.part', async () => {
     const exchange = () => inTurn(events(piece('One, ', continued('t1'))), events(piece('two')))
     expect(await runIn(['chat', 'x', '--stream'], exchange())).toMatchObject({ code: 8, out: 'One, two' })
     const written = await runIn(['chat', 'x', '--stream', '-o', 'out'], exchange())
@@ -229,7 +229,7 @@ describe('half an answer is a failure, and is saved, if its continuation', () =>
 test.each([
   ['native', piece('Half', continued())],
   ['a message', message('Half', { stop_reason: 'CONTINUATION' })],
-])('an answer that says CONTINUATION without a token is exit 8, and saved: %s', async (_, body) => {
+])('an answer with CONTINUATION and no token exits with 8 and is saved: %s', async (_, body) => {
   const ended = await runIn(['chat', 'x'], inTurn(body))
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['Half']])
   expect(ended.err).toContain('the service says CONTINUATION and sends no token')
@@ -238,21 +238,18 @@ test.each([
 test.each([
   [0, 10, 2],
   [1, 0, 3],
-])(
-  'a continuation that got no answer is repeated only with --retry-unknown',
-  async (isRetried, code, count) => {
-    const exchange = inTurn(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
-    const flags = isRetried ? ['--retry-unknown'] : []
-    const ended = await run(['chat', 'x', ...flags], { exchange })
-    expect([ended.code, ended.requests.length]).toEqual([code, count])
-    expect(bodiesOf(ended).map((body) => body.continuationToken)).toEqual(
-      [undefined, 't1', 't1'].slice(0, count),
-    )
-    if (code === 0) expect(ended.out).toBe('One, two.\n')
-  },
-)
+])('repeats a continuation without an answer only with --retry-unknown', async (isRetried, code, count) => {
+  const exchange = inTurn(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
+  const flags = isRetried ? ['--retry-unknown'] : []
+  const ended = await run(['chat', 'x', ...flags], { exchange })
+  expect([ended.code, ended.requests.length]).toEqual([code, count])
+  expect(bodiesOf(ended).map((body) => body.continuationToken)).toEqual(
+    [undefined, 't1', 't1'].slice(0, count),
+  )
+  if (code === 0) expect(ended.out).toBe('One, two.\n')
+})
 
-test('an answer that has no end after 64 requests is exit 8', async () => {
+test('an answer without an end after 64 requests exits with 8', async () => {
   let count = 0
   const exchange: Exchange = (...call) => answering(piece('x', continued(`t${++count}`)))(...call)
   const ended = await runIn(['chat', 'x'], exchange)
@@ -260,7 +257,7 @@ test('an answer that has no end after 64 requests is exit 8', async () => {
   expect(ended.err).toContain('it has no end after 64 requests')
 })
 
-test('an answer is not continued once the deadline has passed', async () => {
+test('does not continue an answer after the deadline', async () => {
   let now = 0
   const timers = { now: () => now, wallTime: () => now, random: () => 0, wait: async () => {} }
   const exchange: Exchange = (...call) => {

@@ -10,7 +10,7 @@ const native = (...parts: object[]) =>
 const call = { functionCall: { name: 'look', args: { at: 'a' } } }
 const picture = { inlineData: { mimeType: 'image/png', data: 'aGVsbG8=' } }
 
-/** Runs chat with a temporary folder of its own, and tells what was kept there. */
+/** Runs chat with a new temporary folder and returns its files. */
 async function chat(flags: string[], body: string, world: Parameters<typeof run>[1] = {}) {
   const folder = temporaryFolder()
   const headers = { 'content-type': body.startsWith('data:') ? 'text/event-stream' : 'application/json' }
@@ -41,7 +41,7 @@ describe.each([
     ['on a terminal', [], { tty: ['stdout' as const, 'stderr' as const] }],
     ['quietly', ['-q'], {}],
     ['as a stream', ['--stream'], {}],
-  ])('%s is exit 8, named, and kept', async (_, flags, world) => {
+  ])('%s exits with 8, is named and saved', async (_, flags, world) => {
     const { code, out, err, kept } = await chat(flags, body, world)
     expect({ code, out }).toEqual({ code: 8, out: '' })
     expect(err.replace(/\s+/g, ' ')).toContain(
@@ -52,7 +52,7 @@ describe.each([
     expect(statSync(kept[0] as string).mode & 0o777).toBe(ownerOnly)
   })
 
-  test('as events is kept as it came', async () => {
+  test('saves a streamed answer without text as it was received', async () => {
     const stream = `data: ${body}\n\ndata: [DONE]\n\n`
     const { code, err, kept } = await chat(['--stream'], stream)
     expect(code).toBe(8)
@@ -60,11 +60,11 @@ describe.each([
     expect(readFileSync(kept[0] as string, 'utf8')).toBe(stream)
   })
 
-  test('--raw prints it, exit 0', async () => {
+  test('--raw prints an answer without text and exits with 0', async () => {
     expect(await chat(['--raw'], body)).toMatchObject({ code: 0, out: body, kept: [] })
   })
 
-  test('--errors json tells where it is kept', async () => {
+  test('--errors json has the path of the saved answer', async () => {
     const { err, kept } = await chat(['--errors', 'json'], body)
     expect(JSON.parse(err).error).toMatchObject({
       kind: 'response',
@@ -74,7 +74,7 @@ describe.each([
     })
   })
 
-  test('is not asked again for a schema', async () => {
+  test('an answer without text is not requested again for a schema', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'schema.json'), '{"type":"object"}')
     const ended = await chat(['--schema', 'schema.json', '--schema-retries', '2'], body, {
@@ -88,7 +88,7 @@ describe.each([
   })
 })
 
-test('a thread and the file of -o stay as they were', async () => {
+test('an answer without text changes neither the thread nor the file of -o', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 't.json'), '{"contents":[]}')
   writeFileSync(join(cwd, 'a.txt'), 'before')
@@ -104,14 +104,14 @@ test.each([
   ['nothing at all', message('')],
   ['blanks', message(' \n')],
   ['no parts', native()],
-])('an answer with %s is exit 8, and there is nothing to keep', async (_, body) => {
+])('an answer with %s exits with 8 and saves nothing', async (_, body) => {
   const { code, out, err, kept } = await chat([], body)
   expect({ code, kept }).toEqual({ code: 8, kept: [] })
   expect(out.trim()).toBe('')
   expect(err).toBe('parley: the answer has no text\n')
 })
 
-test.each(['MAX_TOKENS', 'SAFETY'])('why it was stopped comes first: %s', async (reason) => {
+test.each(['MAX_TOKENS', 'SAFETY'])('the message starts with the stop reason: %s', async (reason) => {
   const body = native(call).replace('STOP', reason)
   const { code, err } = await chat([], body)
   expect(code).toBe(8)
@@ -120,7 +120,7 @@ test.each(['MAX_TOKENS', 'SAFETY'])('why it was stopped comes first: %s', async 
   )
 })
 
-describe('an answer that is not understood is kept', () => {
+describe('saves an unreadable answer', () => {
   const deep = `{"content":${'['.repeat(1500)}${']'.repeat(1500)}}`
   test.each([
     ['of another shape', '{"result":{"words":"paid for"}}', 'json'],
@@ -130,7 +130,7 @@ describe('an answer that is not understood is kept', () => {
     ['words', 'paid for', 'txt'],
     ['a stream of another shape', 'data: {"choices":[{"text":"paid for"}]}\n\ndata: [DONE]\n\n', 'txt'],
     ['a stream nested too deep', `data: ${deep}\n\n`, 'txt'],
-  ])('%s', async (_, body, extension) => {
+  ])('saves an unreadable answer: %s', async (_, body, extension) => {
     for (const flags of [[], ['-q', '--stream']]) {
       const { code, out, err, kept } = await chat(flags, body)
       expect({ code, out }).toEqual({ code: 8, out: '' })
@@ -143,17 +143,17 @@ describe('an answer that is not understood is kept', () => {
     }
   })
 
-  test('but an error of the service is not, nor is one of a page or of nothing', async () => {
+  test('does not save an error response, a web page or an empty body', async () => {
     for (const body of ['{"error":{"message":"no"}}', '<html><title>Sign in</title>', '', ' \n']) {
       expect((await chat([], body)).kept).toEqual([])
     }
   })
 
-  test('--raw prints it instead', async () => {
+  test('--raw prints an unreadable answer instead of saving it', async () => {
     expect(await chat(['--raw'], deep)).toMatchObject({ code: 8, out: deep, kept: [] })
   })
 
-  test('with -o the file stays as it was', async () => {
+  test('an unreadable answer does not change the file of -o', async () => {
     const cwd = temporaryFolder()
     const { code, kept } = await chat(['-o', 'a.txt'], '{"a":{"text":"b"}}', { cwd })
     expect({ code, kept: kept.length, files: readdirSync(cwd) }).toEqual({ code: 8, kept: 1, files: [] })

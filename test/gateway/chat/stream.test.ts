@@ -10,7 +10,7 @@ const delta = (text: string) =>
 const chunk = (text: string, more: object = {}) =>
   JSON.stringify({ candidates: [{ content: { role: 'model', parts: [{ text }] }, ...more }] })
 
-/** What each form of a stream says: two lines, an emoji, and no final newline. */
+/** Text of every form of a stream: two lines, an emoji, and no final newline. */
 const text = 'Héllo wörld\n\n👋🏽 – done'
 const [first, second, third] = ['Héllo wör', 'ld\n\n👋', '🏽 – done']
 
@@ -77,12 +77,12 @@ describe.each(Object.entries(forms))('%s', (_, { type, body }) => {
     ['whole', body, 1e6],
     ['seven bytes at a time', body, 7],
     ['with CRLF and a byte order mark', `\ufeff${body.replace(/(?<!\r)\n/g, '\r\n')}`, 7],
-  ])('prints the same text: %s', async (_, sent, size) => {
+  ])('prints the same text however it is split: %s', async (_, sent, size) => {
     const ended = await stream(await serveStream(type, inPieces(sent, size)))
     expect(ended).toMatchObject({ code: 0, out: `${text}\n`, err: '' })
   })
 
-  test('is not whole without its end: exit 8, the text so far kept', async () => {
+  test('a stream without its end exits with 8 and saves the received text', async () => {
     const cut = body.slice(
       0,
       -1 - (body.length - body.lastIndexOf(type === 'application/json' ? '}]' : 'data:')),
@@ -95,7 +95,7 @@ describe.each(Object.entries(forms))('%s', (_, { type, body }) => {
 })
 
 test.each([chunk(first), `${chunk(first)}\n`, `{"response":${chunk(first)}}`])(
-  'E46: a chunk alone, without framing and without an end, is whole only if no stream was asked for: %j',
+  'E46: a single chunk without framing and end is complete only if no stream was requested: %j',
   async (body) => {
     const headers = { 'content-type': 'text/plain' }
     const exchange = answering(body, { headers })
@@ -114,7 +114,7 @@ test.each([
   ['query', '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent?alt=sse', undefined],
   ['path', '/alpha_cli/v1beta/models/alpha-2.5-pro:streamGenerateContent?alt=sse', undefined],
   ['body', '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent', true],
-])('streaming is asked for by %s', async (way, path, field) => {
+])('requests a stream with %s', async (way, path, field) => {
   const { requests, code } = await run(['chat', 'x', '--stream', '--stream-via', way])
   expect(code).toBe(0)
   expect(requests[0]?.url).toBe(`https://gateway.test${path}`)
@@ -122,13 +122,13 @@ test.each([
   expect(JSON.parse(requests[0]?.text ?? '').stream).toBe(field)
 })
 
-test('the profile may ask for streams, --no-stream takes it back', async () => {
+test("--no-stream overrides the profile's stream setting", async () => {
   const env = { PARLEY_STREAM: 'true' }
   expect((await run(['chat', 'x'], { env })).requests[0]?.url).toContain('alt=sse')
   expect((await run(['chat', 'x', '--no-stream'], { env })).requests[0]?.url).not.toContain('alt=sse')
 })
 
-test('the first words are printed while the server still waits', async () => {
+test('prints the first words while the server still waits', async () => {
   const { url } = await serveStream('text/event-stream', [`data: ${chunk('Hello')}\n\n`], 'stay')
   let out = ''
   const seen = new Promise<void>((resolve) => {
@@ -158,21 +158,21 @@ test.each([
   ['message_stop', 'data: {"type":"message_stop"}\n\n'],
   ['[DONE]', 'data: [DONE]\n\n'],
   ['[DONE] without a blank line', 'data: [DONE]\n'],
-])('nothing more is waited for after %s', async (_, end) => {
+])('stops reading after %s', async (_, end) => {
   const ended = await stream(
     await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\n`, end], 'stay'),
   )
   expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
 })
 
-test('what follows a finishReason still counts', async () => {
+test('reads events after a finishReason', async () => {
   const rest = 'data: {"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":8}}\n\n'
   const body = `data: ${chunk('Hi', { finishReason: 'STOP' })}\n\n${rest}`
   const ended = await stream(await serveStream('text/event-stream', inPieces(body, 7)), '--usage')
   expect(ended.err).toContain('7 tokens in · 8 out')
 })
 
-test('an error in a stream is exit 8, with the words of the service', async () => {
+test('an error in a stream exits with 8 and the message of the service', async () => {
   const error =
     'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"too\\nbusy"}}\n\n'
   const later = await stream(await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\n${error}`]))
@@ -183,7 +183,7 @@ test('an error in a stream is exit 8, with the words of the service', async () =
   expect(first).toMatchObject({ code: 8, out: '' })
 })
 
-test('pings and unknown events are skipped, whatever is in them', async () => {
+test('skips pings and unknown events with any content', async () => {
   const body = [
     'event: ping\ndata:\n\n',
     'data: {"type":"warning","message":"slow","delta":5,"usage":[]}\n\n',
@@ -199,7 +199,7 @@ test('pings and unknown events are skipped, whatever is in them', async () => {
   expect(raw.out).toBe(body.replace(/^event.*\ndata:\n\n/, '').replace(/data: (.*\n)\n/g, '$1'))
 })
 
-test('an event that is not JSON is exit 8, and not quoted', async () => {
+test('an event that is not JSON exits with 8 and is not quoted', async () => {
   const ended = await stream(
     await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\ndata: {"secret": \n\n`]),
   )
@@ -207,7 +207,7 @@ test('an event that is not JSON is exit 8, and not quoted', async () => {
   expect(ended.err).not.toContain('secret')
 })
 
-test("--raw prints each event's data as a line, and no [DONE]", async () => {
+test("--raw prints each event's data as a line, without [DONE]", async () => {
   const body = `event: a\ndata: { "candidates":\ndata: [], "n": 1.10 }\n\ndata: ${chunk('Hi', { finishReason: 'STOP' })}\n\ndata: [DONE]\n\n`
   const ended = await stream(await serveStream('text/event-stream', inPieces(body, 7)), '--raw')
   expect(ended).toMatchObject({
@@ -216,7 +216,7 @@ test("--raw prints each event's data as a line, and no [DONE]", async () => {
   })
 })
 
-test('--raw of a stream that was cut prints whole lines only', async () => {
+test('--raw of a stream that is cut prints only whole lines', async () => {
   const ended = await stream(
     await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\ndata: {"candid`]),
     '--raw',
@@ -224,7 +224,7 @@ test('--raw of a stream that was cut prints whole lines only', async () => {
   expect(ended).toMatchObject({ code: 8, out: `${chunk('Hi')}\n` })
 })
 
-test('a hundred thousand line breaks are printed, in one piece or in as many', async () => {
+test('prints a hundred thousand line breaks, in one piece or in many', async () => {
   const many = 100_000
   const whole = await run(['chat', 'x'], { exchange: answering(message(`a${'\n'.repeat(many)}b`)) })
   expect(whole.out).toBe(`a${'\n'.repeat(many)}b\n`)
@@ -233,13 +233,13 @@ test('a hundred thousand line breaks are printed, in one piece or in as many', a
   expect(pieces.out).toBe(whole.out)
 })
 
-test('an emoji split over two events is whole again', async () => {
+test('joins an emoji that is split over two events', async () => {
   const body = `data: ${delta('a\\ud83d').replace('\\\\', '\\')}\n\ndata: ${delta('\\ude00b').replace('\\\\', '\\')}\n\ndata: [DONE]\n\n`
   const ended = await run(['chat', 'x', '--stream'], { exchange: answering(body) })
   expect(ended).toMatchObject({ code: 0, out: 'a😀b\n' })
 })
 
-test('on a terminal control characters show, also when cut in two; a pipe gets them as they are', async () => {
+test('shows control characters on a terminal, also split ones; a pipe gets them unchanged', async () => {
   const body = `data: ${chunk('a\u001b')}\n\ndata: ${chunk(']0;x\u0007\r')}\n\ndata: ${chunk('\nb\u009b\u202e\u007f\r!', { finishReason: 'STOP' })}\n\n`
   const terminal = await run(['chat', 'x', '--stream'], { exchange: answering(body), tty: ['stdout'] })
   expect(terminal.out).toBe('a^[]0;x^G\nb\\u009b\\u202e^?^M!\n')
@@ -247,12 +247,15 @@ test('on a terminal control characters show, also when cut in two; a pipe gets t
   expect(pipe.out).toBe('a\u001b]0;x\u0007\r\nb\u009b\u202e\u007f\r!\n')
 })
 
-describe('native chunks whose body stays open', () => {
+describe('native chunks on a connection that stays open', () => {
   const sse = { 'content-type': 'text/event-stream' }
   const finished = (words: string) => `data: ${chunk(words, { finishReason: 'STOP' })}\n\n`
   const call = `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ functionCall: { name: 'f' } }] } }] })}\n\n`
 
-  /** Says these pieces, comments 3 s apart, and is silent; every timer runs out soon, and tells how long it was. */
+  /**
+   * Sends these pieces with comments 3 s apart, then is silent. Timers expire at once and record their
+   * duration.
+   */
   async function stayOpen(pieces: string[], ...argv: string[]) {
     const waits: number[] = []
     let isClosed = false
@@ -297,7 +300,7 @@ describe('native chunks whose body stays open', () => {
     return { ...ended, waits }
   }
 
-  test('are whole after 15 s of silence where one of them finished the text, with a warning', async () => {
+  test('native chunks are complete after 15 s of silence after a finish reason, with a warning', async () => {
     const said = 'the service did not end the stream; it is taken as whole after 15 s of silence'
     const plain = await stayOpen([`data: ${chunk('Hi')}\n\n`, finished('!')], '-q')
     expect(plain).toMatchObject({ code: 0, out: 'Hi!\n', err: `parley: ${said}\n`, waits: [15_000] })
@@ -307,7 +310,7 @@ describe('native chunks whose body stays open', () => {
     expect(strict).toMatchObject({ code: 8, out: 'Hi\n', err: `parley: ${said}\n` })
   })
 
-  test('comments that keep the connection open are silence', async () => {
+  test('comments that keep the connection open count as silence', async () => {
     const alive = [...Array.from({ length: 100 }, () => ': alive\n\n'), `data: ${chunk(' lost')}\n\n`]
     expect(await stayOpen([finished('Hi'), ...alive])).toMatchObject({ code: 0, out: 'Hi\n' })
   })
@@ -320,7 +323,7 @@ describe('native chunks whose body stays open', () => {
     ['no text came', [finished('')]],
     ['they are in an array', [`[${chunk('Hi', { finishReason: 'STOP' })}`]],
     ['there is half an event', [finished('Hi'), 'data: {']],
-  ])('are waited for where %s', async (_, pieces) => {
+  ])('waits for native chunks if %s', async (_, pieces) => {
     expect((await stayOpen(pieces)).waits).toEqual([Number.NaN])
   })
 })

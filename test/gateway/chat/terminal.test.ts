@@ -10,8 +10,7 @@ afterEach(() => server?.close())
 type Step = [shown: string, then: string | { key: string }]
 
 /**
- * Streams to a terminal. Each step waits until something is shown; then a person types a key, or the service sends
- * more of the answer.
+ * Streams to a terminal. Each step waits for a text; then a person presses a key, or the service sends more.
  */
 async function stream(begin: string, steps: Step[], argv = '--stream') {
   let send = (_: string) => {}
@@ -32,7 +31,7 @@ async function stream(begin: string, steps: Step[], argv = '--stream') {
 const ctrlC = { key: '\x03' }
 const ended = `${event({ type: 'message_delta', delta: { stop_reason: 'end_turn' } })}${stop}`
 
-/** What is left on the screen: of a line that is written anew, its last text. */
+/** Returns the final screen: a rewritten line has its last text. */
 const linesOf = (screen: string) =>
   screen
     .replaceAll('\x1b[1G', '\0')
@@ -41,13 +40,13 @@ const linesOf = (screen: string) =>
     .map((line) => line.slice(line.lastIndexOf('\0') + 1))
 
 describe('the spinner (needs script)', () => {
-  test('shows for how long the answer is waited for, also after the first bytes of a stream', async () => {
+  test('the spinner shows the waiting time, also after the first bytes of a stream', async () => {
     const { screen } = await stream(sseHead, [['waiting for the answer ·', delta('Done.') + ended]])
     expect(linesOf(screen)).toContain('Done.')
     expect(screen.slice(screen.indexOf('Done.'))).not.toContain('waiting')
   })
 
-  test('stands in the place of a table that is still coming', async () => {
+  test('the spinner replaces a table that is not complete', async () => {
     const row = delta('|a|b|\n|-|-|\n|1|2|\n')
     const { screen } = await stream(sseHead + delta('Look:\n\n'), [
       ['Look:', row],
@@ -60,7 +59,7 @@ describe('the spinner (needs script)', () => {
   })
 
   test.each([['-o answer.txt'], ['--schema schema.json']])(
-    'stands there while nothing is printed: %s',
+    'the spinner shows while nothing is printed: %s',
     async (flags) => {
       const schema = `printf '{}' > schema.json;`
       server = await serve((socket) => {
@@ -82,7 +81,7 @@ describe('the spinner (needs script)', () => {
   )
 })
 
-describe('Ctrl-C begins a new line (needs script)', () => {
+describe('Ctrl-C starts a new line (needs script)', () => {
   const last = 'parley: interrupted: the answer was cut off'
 
   test.each([
@@ -101,14 +100,15 @@ describe('Ctrl-C begins a new line (needs script)', () => {
     expect(all.slice(start, start + lines.length)).toEqual(lines)
   })
 
-  test('in the place of the spinner', async () => {
+  test('Ctrl-C replaces the spinner', async () => {
     const { screen } = await stream('', [['waiting for the answer', ctrlC]])
     expect(linesOf(screen)[0]).toMatch(/^parley: interrupted: the request/)
   })
 
-  test('in the place of the spinner of an answer that has begun', async () => {
+  test('Ctrl-C replaces the spinner of an answer that has started', async () => {
     const { screen } = await stream(sseHead, [['waiting for the answer', ctrlC]])
-    // A busy machine may show the one of the request first, and take it away with the ^C before the signal comes.
+    // A busy machine may show the request's spinner first, and erase it with the ^C before the signal
+    // arrives.
     const lines = linesOf(screen)
     if (lines[0] === '') lines.shift()
     expect(lines[0]).toMatch(/^parley: interrupted: (?:the answer|the request)/)

@@ -34,7 +34,7 @@ async function runIn(argv: string[], exchange: Exchange, files: Record<string, s
 }
 
 describe('an answer with images that ends with CONTINUATION', () => {
-  test('is continued, and the images of all parts are saved', async () => {
+  test('an answer with images is continued, and the images of all parts are saved', async () => {
     const exchange = inTurn(
       piece('First, ', continued('t1'), used(10, 100)),
       picture(continued('t2'), used(10, 200)),
@@ -50,20 +50,20 @@ describe('an answer with images that ends with CONTINUATION', () => {
     })
   })
 
-  test('prints the bytes of every answer in order with --raw', async () => {
+  test('--raw prints the bytes of all parts in order', async () => {
     const parts = [picture(continued('t1')), picture(whole)]
     const ended = await runIn(['fox', '--raw'], inTurn(...parts))
     expect(ended).toMatchObject({ code: 0, out: parts.join(''), images: [] })
   })
 
-  test('has room for one image in stdout', async () => {
+  test('-o - accepts one image of a continued answer', async () => {
     const ended = await runIn(['fox', '-o', '-'], inTurn(picture(continued('t1')), picture(whole)))
     expect([ended.code, ended.images.length]).toEqual([11, 1])
     expect(Buffer.from(ended.outBytes).toString('base64')).toBe(png)
   })
 })
 
-describe('half an answer with images is a failure, and its images and texts are kept, if its continuation', () => {
+describe('half an answer with images is a failure, and its images and texts are saved, if its continuation', () => {
   test.each<[what: string, answer: string | Exchange, code: number]>([
     ['gets no answer', noAnswer, 10],
     ['is refused', answering('{}', { status: 400 }), 4],
@@ -86,7 +86,7 @@ describe('half an answer with images is a failure, and its images and texts are 
   })
 })
 
-test('a line with images is continued after a failure, and saves no image twice', async () => {
+test('a batch line with images is continued after a failure and saves no image twice', async () => {
   const exchange = inTurn(
     picture(continued('t1'), used(1, 2)),
     answering('{}', { status: 500 }),
@@ -103,7 +103,7 @@ test('a line with images is continued after a failure, and saves no image twice'
   })
 })
 
-test('a line with images has a list of all responses with --raw', async () => {
+test('a batch line with --raw has a list of all responses', async () => {
   const parts = [picture(continued('t1'), used(1, 2)), picture(whole, used(1, 2))]
   const argv = ['--batch', 'in', '--raw', '--results', 'out']
   const ended = await runIn(argv, inTurn(...parts), { in: '"fox"\n' })

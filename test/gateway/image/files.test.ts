@@ -19,7 +19,7 @@ const folderWith = (files: Record<string, string>) => {
   return cwd
 }
 
-describe('names', () => {
+describe('names of image files', () => {
   test.each([
     ['A Red Fox!', 'a-red-fox'],
     ['  ---  fox, "quoted" / ../../etc ', 'fox-quoted-etc'],
@@ -35,7 +35,7 @@ describe('names', () => {
     [`${'word '.repeat(11)}longer`, `${'word-'.repeat(11)}longe`],
     [`${'x'.repeat(59)} y`, 'x'.repeat(59)],
     ['𝔘'.repeat(300), '𝔲'.repeat(60).normalize('NFC')],
-  ])('I13: come from the prompt: %j', async (prompt, name) => {
+  ])('I13: creates a name from the prompt: %j', async (prompt, name) => {
     const ended = await image(['--', prompt])
     expect(ended.code).toBe(0)
     expect(ended.files).toEqual([ended.out.trimEnd()])
@@ -43,7 +43,7 @@ describe('names', () => {
     if (!prompt.startsWith('𝔘')) expect(ended.out).toBe(`${name}.png\n`)
   })
 
-  test('further images are numbered, and the next free number is taken', async () => {
+  test('numbers further images with the next free number', async () => {
     const cwd = folderWith({ 'fox-2.png': 'mine' })
     const both = parts(inline(png(1)), inline(png(2)))
     expect((await image(['fox'], { cwd, ...both })).out).toBe('fox.png\nfox-3.png\n')
@@ -53,7 +53,7 @@ describe('names', () => {
     expect(again.read('fox.png')).toEqual(png(1))
   })
 
-  test('an automatic name passes links, folders and special files by, also with --force (needs symbolic links)', async () => {
+  test('an automatic name skips links, folders and special files, also with --force (needs symbolic links)', async () => {
     const cwd = folderWith({ victim: 'mine', 'fox-3.png': 'old' })
     symlinkSync('victim', join(cwd, 'fox.png'))
     mkdirSync(join(cwd, 'fox-2.png'))
@@ -63,20 +63,20 @@ describe('names', () => {
     expect(ended.read('fox-3.png')).toEqual(png())
   })
 
-  test('-o with a slash at its end is a folder, which is made when there is an image for it', async () => {
+  test('-o with a trailing slash is a folder, which is created for the first image', async () => {
     const ended = await image(['fox', '-o', 'new/pics/'])
     expect(ended).toMatchObject({ code: 0, out: 'new/pics/fox.png\n', err: '' })
     expect(ended.read('new/pics/fox.png')).toEqual(png())
     expect((await image(['fox', '-o', 'new/'], parts({ text: 'no' }))).files).toEqual([])
   })
 
-  test('an explicit name is numbered before its extension', async () => {
+  test('numbers an explicit name before its extension', async () => {
     const three = parts(inline(png(1)), inline(png(2)), inline(png(3)))
     const ended = await image(['fox', '-o', 'a.b.png'], three)
     expect(ended).toMatchObject({ code: 0, out: 'a.b.png\na.b-2.png\na.b-3.png\n', err: '' })
   })
 
-  test('I13: an explicit name is printed as it is in a pipe, escaped on a terminal, too long is exit 11 (needs control characters in names)', async () => {
+  test('I13: prints an explicit name unchanged in a pipe, escaped on a terminal; too long exits with 11 (needs control characters in names)', async () => {
     const name = 'a\u001b[31m.png'
     expect((await image(['x', `-o${name}`])).out).toBe(`${name}\n`)
     expect((await image(['x', `-o${name}`], { tty: ['stdout'] })).out).toBe('a^[[31m.png\n')
@@ -89,8 +89,8 @@ describe('names', () => {
   })
 })
 
-describe('checks before anything is sent', () => {
-  test('I01: a target that exists is exit 11, --force replaces it', async () => {
+describe('checks of a target before a request', () => {
+  test('I01: an existing target exits with 11, --force replaces it', async () => {
     const cwd = folderWith({ 'a.png': 'mine' })
     const refused = await image(['x', '-o', 'a.png'], { cwd })
     expect(refused).toMatchObject({ code: 11, out: '', requests: [], files: ['a.png'] })
@@ -102,7 +102,7 @@ describe('checks before anything is sent', () => {
   })
 
   test.each([[[]], [['--force']]])(
-    'I03: a symbolic link, live or dangling, is left alone: %j (needs symbolic links)',
+    'I03: leaves a symbolic link unchanged, live or dangling: %j (needs symbolic links)',
     async (flags) => {
       const cwd = folderWith({ victim: 'mine' })
       symlinkSync('victim', join(cwd, 'live.png'))
@@ -118,7 +118,7 @@ describe('checks before anything is sent', () => {
   )
 
   test.each([[[]], [['--force']]])(
-    'I04: a device, or a folder without a slash, is exit 11: %j',
+    'I04: a device, or a folder without a slash, exits with 11: %j',
     async (flags) => {
       const cwd = temporaryFolder()
       mkdirSync(join(cwd, 'pics'))
@@ -139,19 +139,19 @@ describe('checks before anything is sent', () => {
     ['file/', 'not a folder'],
     ['file/deeper/', 'not a folder'],
     ['a\0b.png', ''],
-  ])('I05: a folder that is none is exit 11: %j', async (output, said) => {
+  ])('I05: a folder name that is not a folder exits with 11: %j', async (output, said) => {
     const ended = await image(['x', '-o', output], { cwd: folderWith({ file: '' }) })
     expect(ended).toMatchObject({ code: 11, out: '', requests: [], files: ['file'] })
     expect(ended.err).toContain(said)
   })
 
-  test('an empty -o is exit 2', async () => {
+  test('an empty -o exits with 2', async () => {
     expect(await image(['x', '-o', ''])).toMatchObject({ code: 2, requests: [] })
   })
 })
 
-describe('when something fails after the answer', () => {
-  test('I07: the second of three fails: the others are saved and listed, it is kept, exit 11', async () => {
+describe('failures after the answer', () => {
+  test('I07: if the second of three images fails, the others are saved and listed, and it is saved elsewhere, exit 11', async () => {
     const cwd = folderWith({ 'a-2.png': 'mine' })
     const three = parts(inline(png(1)), inline(png(2)), inline(png(3)))
     const ended = await image(['x', '-o', 'a.png'], { cwd, ...three })
@@ -162,7 +162,7 @@ describe('when something fails after the answer', () => {
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
   })
 
-  test('a target that appears meanwhile is not overwritten', async () => {
+  test('does not overwrite a target that appears after the check', async () => {
     const cwd = temporaryFolder()
     const { exchange } = parts(inline(png()))
     const ended = await image(['x', '-o', 'a.png'], {
@@ -178,7 +178,7 @@ describe('when something fails after the answer', () => {
     expect(ended.err).toContain(ended.kept[0])
   })
 
-  test('where the temporary folder fails too, both reasons are told', async () => {
+  test('prints both reasons if the temporary folder fails too', async () => {
     const cwd = temporaryFolder()
     const folder = join(cwd, 'a')
     mkdirSync(folder)

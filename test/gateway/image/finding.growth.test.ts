@@ -33,7 +33,7 @@ const patterns = [
   'data:\n',
 ]
 
-/** Texts that are full of a pattern. */
+/** Texts full of one pattern. */
 const texts: ((much: string) => string)[] = [
   (much) => much,
   (much) => `[a](${image})${much}`,
@@ -48,7 +48,7 @@ const bodies: [type: string, body: (much: string) => string][] = [
   ['text/event-stream', (much) => `data: ${much}`],
 ]
 
-describe('I39 images in a text full of one pattern are found by work that grows as it does', () => {
+describe('I39: finds images in a text full of one pattern in linear time', () => {
   test.each(patterns)('in a text: %j', async (pattern) => {
     for (const text of texts) await growsWithItsText((size) => extractDataUris(text(fill(pattern, size))))
   })

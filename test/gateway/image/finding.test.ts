@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { answering } from '../../harness/run.ts'
 import { image, imageAnswer, inline, parts, png } from './image.ts'
 
-describe('finding images', () => {
+describe('finds images in an answer', () => {
   const data = png().toString('base64')
   const wrapped = data.replace(/.{20}/g, '$&\r\n')
   const bytes = Buffer.concat([png(), Buffer.from([0xfb, 0xff, 0xfe, 0xfb])])
@@ -22,19 +22,19 @@ describe('finding images', () => {
     ['line breaks in the base64', { inlineData: { mimeType: 'image/png', data: wrapped } }],
     ['no padding', { inlineData: { mimeType: 'image/png', data: data.replace(/=+$/, '') } }],
     ['a text of the wrong type beside it', { ...inline(png()), text: 5 }],
-  ])('%s', async (_, part) => {
+  ])('finds an image in %s', async (_, part) => {
     const ended = await image(['fox'], parts(part))
     expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', files: ['fox.png'] })
     expect(ended.read('fox.png')).toEqual(png())
   })
 
-  test('the URL-safe alphabet', async () => {
+  test('finds an image in the URL-safe alphabet', async () => {
     const safe = { inlineData: { mimeType: 'image/png', data: bytes.toString('base64url') } }
     expect(safe.inlineData.data).toMatch(/[-_]/)
     expect((await image(['fox'], parts(safe))).read('fox.png')).toEqual(bytes)
   })
 
-  test('in every candidate, and in blocks of the message shape', async () => {
+  test('finds images in every candidate, and in blocks of a message', async () => {
     const candidate = (shade: number) => ({ content: { parts: [inline(png(shade))] } })
     const native = answering(
       JSON.stringify({ candidates: [candidate(1), {}, { content: null }, candidate(2)] }),
@@ -45,7 +45,7 @@ describe('finding images', () => {
     expect((await image(['x'], { exchange: message })).out).toBe('x.png\n')
   })
 
-  test('a long image, whether its slashes are escaped or not', async () => {
+  test('finds a long image with escaped or plain slashes', async () => {
     const large = Buffer.concat([png(), Buffer.alloc(300_000, 0xff)])
     const plain = imageAnswer({ text: '"quoted\\' }, inline(large), inline(png(3)))
     for (const body of [plain, plain.replaceAll('/', '\\/')]) {
@@ -58,7 +58,7 @@ describe('finding images', () => {
   })
 
   test.each(['iVBORw0KGgo*', 'iVBO Rw0K', 'iVBORw0KG', 'iVB=Rw0K', 'iVBORw0KGg=', '+_+_', ''])(
-    'anything but base64 is exit 8: "%s"',
+    'text that is not base64 exits with 8: "%s"',
     async (wrong) => {
       const ended = await image(['x'], parts({ inlineData: { mimeType: 'image/png', data: wrong } }))
       expect(ended).toMatchObject({ code: 8, out: '', files: [] })
@@ -66,14 +66,14 @@ describe('finding images', () => {
     },
   )
 
-  test('one that is broken does not cost the others', async () => {
+  test('a broken image does not lose the others', async () => {
     const broken = { inlineData: { mimeType: 'image/png', data: '*' } }
     const ended = await image(['x'], parts(inline(png(1)), broken, inline(png(2))))
     expect(ended).toMatchObject({ code: 8, out: 'x.png\nx-2.png\n', files: ['x-2.png', 'x.png'] })
   })
 })
 
-describe('what is no image', () => {
+describe('does not find an image in other values', () => {
   test.each([
     ['a text', imageAnswer({ text: 'I would\nrather not \u001b[31m' }), 'STOP', 'I would rather not ^[[31m'],
     [
@@ -87,7 +87,7 @@ describe('what is no image', () => {
     ['another shape', '{"data":[]}', 'another shape', ''],
     ['no JSON', '<html><title>Log in</title>', 'not JSON', 'Log in'],
     ['nothing', '', 'empty', ''],
-  ])('is exit 8: %s', async (_, body, said, more) => {
+  ])('an answer without an image exits with 8: %s', async (_, body, said, more) => {
     const ended = await image(['x'], { exchange: answering(body) })
     expect(ended).toMatchObject({ code: 8, out: '', files: [] })
     expect(ended.err).toContain(said)
@@ -96,7 +96,7 @@ describe('what is no image', () => {
     for (const name of ended.kept) expect(ended.err).toContain(name)
   })
 
-  test('a 200 that holds an error ends by its type', async () => {
+  test('an error in a 200 response decides the exit code by its type', async () => {
     const body = '{"error":{"status":"RESOURCE_EXHAUSTED","message":"slow down"}}'
     expect(await image(['x'], { exchange: answering(body) })).toMatchObject({ code: 6, out: '', kept: [] })
   })

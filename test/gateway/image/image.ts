@@ -5,7 +5,7 @@ import { answering, run, temporaryFolder } from '../../harness/run.ts'
 
 type World = NonNullable<Parameters<typeof run>[1]>
 
-/** Runs `parley image` in a folder of its own; by default the answer holds one picture. */
+/** Runs `parley image` in a new folder; by default the answer has one picture. */
 export async function image(argv: string[], { cwd = temporaryFolder(), ...world }: World = {}) {
   const exchange = world.exchange ?? answering(imageAnswer(inline(png())))
   const env = { PARLEY_IMAGE_MODEL: 'alpha-image', TMPDIR: temporaryFolder(), ...world.env }
@@ -20,14 +20,14 @@ export async function image(argv: string[], { cwd = temporaryFolder(), ...world 
   }
 }
 
-/** A world whose service answers with these parts. */
+/** Creates a world whose service answers with these parts. */
 export const parts = (...all: object[]) => ({ exchange: answering(imageAnswer(...all)) })
 
-/** A small PNG that differs by its shade. */
+/** Creates a small PNG; different shades give different bytes. */
 export const png = (shade = 0): Buffer =>
   Buffer.from(encode({ width: 1, height: 1, channels: 3, data: new Uint8Array([shade, shade, shade]) }))
 
-/** The beginnings of other kinds of images, enough to be known by. */
+/** First bytes of other image formats, enough for their detection. */
 export const jpeg = Buffer.from('ffd8ffe000104a46494600010100000100010000', 'hex')
 export const gif = Buffer.from('GIF89a\x01\0\x01\0\0\0\0;', 'latin1')
 export const webp = Buffer.from(
@@ -41,7 +41,7 @@ export const inline = (bytes: Uint8Array, mimeType = 'image/png') => ({
   inlineData: { mimeType, data: Buffer.from(bytes).toString('base64') },
 })
 
-/** The image endpoint's success body around some parts. */
+/** Returns the response body of the image endpoint with these parts. */
 export const imageAnswer = (...parts: object[]) =>
   JSON.stringify({
     candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }],

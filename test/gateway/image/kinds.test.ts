@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { gif, image, inline, jpeg, parts, png, svg, webp, zip } from './image.ts'
 
-describe('kinds', () => {
+describe('image formats', () => {
   test.each([
     ['png', png(), 'image/png'],
     ['png', png(), 'IMAGE/PNG; a=../../x'],
@@ -16,13 +16,13 @@ describe('kinds', () => {
     ['tiff', Buffer.from('II*\0\x08\0\0\0\0\0\0\0\0\0', 'latin1'), 'image/tiff'],
     ['bmp', Buffer.from('BM\x1a\0\0\0\0\0\0\0\x1a\0\0\0', 'latin1'), 'image/bmp'],
     ['jpg', Buffer.from('unknown bytes'), 'image/jpg'],
-  ])('I08: the extension is %s', async (extension, bytes, mimeType) => {
+  ])('I08: saves with the extension %s', async (extension, bytes, mimeType) => {
     const ended = await image(['x'], parts(inline(bytes, mimeType)))
     expect(ended).toMatchObject({ code: 0, out: `x.${extension}\n`, err: '', files: [`x.${extension}`] })
   })
 
   test.each(['image/jpeg', 'text/html', '../../x', 'image/svg+xml'])(
-    'I09: the bytes are believed, not the MIME type %s, and stderr says so',
+    'I09: trusts the bytes, not the MIME type %s, and prints a note',
     async (mimeType) => {
       const ended = await image(['x'], parts(inline(png(), mimeType)))
       expect(ended).toMatchObject({ code: 0, out: 'x.png\n', files: ['x.png'] })
@@ -36,14 +36,14 @@ describe('kinds', () => {
     ['a path for a type', Buffer.from('who knows'), '../../x'],
     ['an archive that is called an image', zip, 'image/png'],
     ['SVG that does not say so', svg, 'image/x-unknown'],
-  ])('I08, I09: no known kind is exit 8, and the bytes are kept: %s', async (_, bytes, mimeType) => {
+  ])('I08: an unknown format exits with 8 and the bytes are saved (I09): %s', async (_, bytes, mimeType) => {
     const ended = await image(['x'], parts(inline(bytes, mimeType)))
     expect(ended).toMatchObject({ code: 8, out: '', files: [] })
     expect(ended.kept).toEqual([expect.stringMatching(/^parley-[\w-]+\.bin$/)])
     expect(ended.err).toContain(ended.kept[0])
   })
 
-  test('an explicit name is kept, with a warning where its extension disagrees', async () => {
+  test('keeps an explicit name, with a note if its extension differs', async () => {
     const wrong = await image(['x', '-o', 'a.jpg'])
     expect(wrong).toMatchObject({ code: 0, out: 'a.jpg\n', files: ['a.jpg'] })
     expect(wrong.err).toContain('a.jpg: this name is used')

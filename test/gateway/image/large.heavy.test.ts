@@ -6,11 +6,11 @@ import { temporaryFolder } from '../../harness/run.ts'
 import { pointedAt, response, serve } from '../../harness/server.ts'
 import { imageAnswer, inline, png } from './image.ts'
 
-test('I15: 100 MB of base64 take less than four times their size', async () => {
+test('I15: 100 MB of base64 need less than four times their size', async () => {
   const huge = Buffer.concat([png(), Buffer.alloc(75_000_000, 7)])
   const server = await serve((socket) => socket.write(response(imageAnswer(inline(huge)))))
   const cwd = temporaryFolder()
-  // The process itself says at its end how much it took.
+  // The process prints its peak memory at the end.
   const script = join(temporaryFolder(), 'measure.cjs')
   writeFileSync(script, "process.on('exit', () => console.error(process.resourceUsage().maxRSS))")
   const env = { ...pointedAt(server), NODE_OPTIONS: `--require ${JSON.stringify(script)}` }

@@ -3,11 +3,11 @@ import { describe, expect, test } from 'vitest'
 import { answering } from '../../harness/run.ts'
 import { image, imageAnswer, inline, parts, png } from './image.ts'
 
-describe('links', () => {
+describe('links to images', () => {
   const uri = 'https://files.test/../../etc/passwd?sig=1'
   const linked = imageAnswer({ fileData: { mimeType: 'image/png', fileUri: uri } })
 
-  test('I14: are printed, not fetched, and name no file', async () => {
+  test('I14: prints links, does not request them, and names no file', async () => {
     const ended = await image(['x'], { exchange: answering(linked) })
     expect(ended).toMatchObject({ code: 0, out: `${uri}\n`, files: [] })
     expect(ended.requests).toHaveLength(1)
@@ -20,19 +20,19 @@ describe('links', () => {
     'gs://bucket/x',
     'x.png',
     'https://u:p@files.test/x',
-  ])('of any kind: %s', async (fileUri) => {
+  ])('prints links of any kind: %s', async (fileUri) => {
     const ended = await image(['x'], parts({ fileData: { fileUri } }))
     expect(ended).toMatchObject({ code: 0, out: `${fileUri}\n`, files: [] })
     expect(ended.requests).toHaveLength(1)
   })
 
-  test('--download is gone, and nothing is sent', async () => {
+  test('--download is refused and nothing is sent', async () => {
     const ended = await image(['x', '--download'], { exchange: answering(linked) })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain("unknown flag '--download': is gone: image prints a link")
   })
 
-  test('-o - does not mix them with an image', async () => {
+  test('-o - does not mix links with an image', async () => {
     const alone = await image(['x', '-o', '-'], { exchange: answering(linked) })
     expect(alone).toMatchObject({ code: 8, out: '' })
     expect(alone.err).toContain(uri)
@@ -41,7 +41,7 @@ describe('links', () => {
     expect(Buffer.from(beside.outBytes)).toEqual(png())
   })
 
-  test('I41 that -o - cannot print are kept whole, also what the message leaves out', async () => {
+  test('I41: saves links completely that -o - cannot print, also those shortened in the message', async () => {
     const signed = `https://files.test/x.png?token=0123456789&long=${'x'.repeat(3000)}`
     const ended = await image(['x', '-o', '-'], parts({ fileData: { fileUri: signed } }))
     expect(ended).toMatchObject({ code: 8, out: '', files: [] })

@@ -5,22 +5,22 @@ import { parseFaults } from '../../../src/emulator/faults.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { image, imageAnswer, inline, jpeg, parts, png } from './image.ts'
 
-describe('stdout and stderr', () => {
-  test('paths on stdout, texts on stderr where no line begins with them', async () => {
+describe('stdout and stderr of image', () => {
+  test('prints paths on stdout, and texts on stderr with a mark before each line', async () => {
     const texts = [{ text: '::add-mask::x\n\u001b[2J' }, { text: 'hm', thought: true }]
     const ended = await image(['x'], parts(...texts, inline(png())))
     expect(ended).toMatchObject({ code: 0, out: 'x.png\n', err: '| ::add-mask::x\n| ^[[2J\n' })
     expect((await image(['x', '-q'], parts(...texts, inline(png())))).err).toBe('')
   })
 
-  test('the footer is for terminals and for --usage', async () => {
+  test('prints the footer on a terminal, or with --usage', async () => {
     const asked = await image(['x', '--usage'])
     expect(asked.err).toMatch(/^— alpha-image · STOP · 4 tokens in · 1,290 out · \d+\.\d s\n$/)
     expect((await image(['x'], { tty: ['stderr'] })).err).toContain('tokens in')
     expect((await image(['x'])).err).toBe('')
   })
 
-  test('--raw prints the bytes of the answer and saves nothing; the exit code tells', async () => {
+  test('--raw prints the bytes of the answer and saves nothing; the exit code shows failures', async () => {
     const body = ` ${imageAnswer(inline(png()))}\n`
     const ended = await image(['x', '--raw'], {
       exchange: answering([body.slice(0, 50), body.slice(50)]),
@@ -47,7 +47,7 @@ describe('stdout and stderr', () => {
     ['another shape', '{"picture":1}', 'the answer has no image'],
     ['nothing in it', '[]', 'the answer has no image'],
     ['a blocked prompt', '{"promptFeedback":{"blockReason":"SAFETY"}}', 'the answer has no image: SAFETY'],
-  ])('--raw: an answer without an image is a warning, and no failure: %s', async (_, body, said) => {
+  ])('--raw of an answer without an image is a warning, not a failure: %s', async (_, body, said) => {
     for (const flags of [[], ['-q']]) {
       const ended = await image(['x', '--raw', ...flags], { exchange: answering(body) })
       expect(ended).toMatchObject({ code: 0, out: body, files: [], kept: [] })
@@ -61,7 +61,7 @@ describe('stdout and stderr', () => {
     ['no JSON', '<html>', 8],
     ['an error event', 'data: {"error":{"code":499,"message":"x"}}\n\n', 8],
     ['an event that is no JSON', 'data: {"candidates":\n\n', 8],
-  ])('--raw: the exit code speaks of JSON: %s', async (_, body, code) => {
+  ])('--raw exits by the JSON of the body: %s', async (_, body, code) => {
     const ended = await image(['x', '--raw'], { exchange: answering(body) })
     expect(ended).toMatchObject({ code, out: body, files: [], kept: [] })
   })
@@ -72,7 +72,7 @@ describe('stdout and stderr', () => {
     expect(Buffer.from(ended.outBytes)).toEqual(png())
   })
 
-  test('-o - keeps several images in the temporary folder, by their kinds', async () => {
+  test('-o - saves several images in the temporary folder with their extensions', async () => {
     const ended = await image(['x', '-o', '-'], parts(inline(png(1)), inline(jpeg, 'image/jpeg')))
     expect(ended).toMatchObject({ code: 11, out: '' })
     expect(ended.err).toContain('only one image')
@@ -81,12 +81,12 @@ describe('stdout and stderr', () => {
     expect(ended.kept.map((name) => name.slice(-4)).sort()).toEqual(['.jpg', '.png'])
   })
 
-  test('I16, V13: -o - refuses a terminal before anything is sent', async () => {
+  test('I16: -o - refuses a terminal before anything is sent (V13)', async () => {
     const ended = await image(['x', '-o', '-'], { tty: ['stdout'] })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
   })
 
-  test('--errors json is one line, also where several images fail', async () => {
+  test('--errors json is one line, also if several images fail', async () => {
     const ended = await image(['x', '-o', '-', '--errors', 'json'], parts(inline(png(1)), inline(png(2))))
     expect(ended.err).toMatch(/^\{[^\n]*\}\n$/)
     const { error } = JSON.parse(ended.err)
@@ -95,11 +95,11 @@ describe('stdout and stderr', () => {
   })
 })
 
-describe('previews', () => {
+describe('previews of images', () => {
   const kitty = { env: { TERM: 'xterm-kitty' }, tty: ['stdout' as const] }
   const iterm = { env: { TERM_PROGRAM: 'iTerm.app' }, tty: ['stdout' as const] }
 
-  test('are shown by terminals that say they can', async () => {
+  test('shows previews on terminals that support images', async () => {
     expect((await image(['x'], kitty)).out).toMatch(/^x\.png\n\x1b_Ga=T,f=100,q=2,m=0;[\w+/=]+\x1b\\\n$/)
     const shown = await image(['x'], iterm)
     expect(shown.out).toBe(
@@ -114,7 +114,7 @@ describe('previews', () => {
     ['--no-preview', ['--no-preview'], kitty],
     ['a terminal that says nothing', [], { tty: ['stdout' as const] }],
     ['a multiplexer', [], { ...kitty, env: { TERM: 'xterm-kitty', TMUX: '/tmp/x' } }],
-  ])('are not shown: %s', async (_, argv, world) => {
+  ])('shows no preview: %s', async (_, argv, world) => {
     expect((await image(['x', ...argv], world)).out).toBe('x.png\n')
   })
 
@@ -130,26 +130,26 @@ describe('previews', () => {
       { ...kitty, ...parts(inline(jpeg, 'image/jpeg')) },
       'this image is not shown: this terminal shows PNG, and it is jpg',
     ],
-  ])('that were asked for and cannot be shown say why: %s', async (_, world, why) => {
+  ])('explains why a requested preview cannot be shown: %s', async (_, world, why) => {
     expect((await image(['x', '--preview'], world)).err).toBe(`parley: --preview: ${why}\n`)
     expect((await image(['x'], world)).err).toBe('')
   })
 
-  test('are of one answer, which is saved', async () => {
+  test('shows the preview of an answer and saves it', async () => {
     const raw = await image(['x', '--preview', '--raw'], kitty)
     expect(raw).toMatchObject({ code: 2, requests: [] })
     const batch = await image(['--preview', '--batch', '-'], { stdin: '"x"' })
     expect(batch).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('of what the Kitty protocol does not take, nothing is shown', async () => {
+  test('shows nothing if the Kitty protocol does not accept the image', async () => {
     const ended = await image(['x'], { ...kitty, ...parts(inline(jpeg, 'image/jpeg')) })
     expect(ended).toMatchObject({ code: 0, out: 'x.jpg\n' })
   })
 })
 
-describe('the emulator', () => {
-  test('sends a PNG, with a text and usage', async () => {
+describe('image with the emulator', () => {
+  test('the emulator sends a PNG with a text and usage', async () => {
     const ended = await run(['image', 'a red fox', '--profile', 'demo', '-o', '-'])
     expect(decode(Buffer.from(ended.outBytes))).toMatchObject({ width: 32, height: 32 })
   })
@@ -163,7 +163,7 @@ describe('the emulator', () => {
     expect((await run(argv, { cwd })).out).toBe('a-red-fox-2.png\n')
   })
 
-  test('--fault applies, by the name image', async () => {
+  test('--fault applies to the endpoint image', async () => {
     const exchange = createEmulator({ faults: parseFaults(['image:500x1'], faultEndpoints) })
     expect(await image(['x', '--retries', '0'], { exchange })).toMatchObject({ code: 7, out: '', files: [] })
     expect(await image(['x'], { exchange })).toMatchObject({ code: 0, out: 'x.png\n' })

@@ -20,7 +20,7 @@ afterEach(() => server.close())
 
 type World = Parameters<typeof execute>[1]
 
-/** Runs the built `parley image` in the test's folder, with a temporary folder of its own. */
+/** Runs the built `parley image` in the test's folder, with a new temporary folder. */
 async function image(argv: string[], world: World = {}) {
   const temporary = temporaryFolder()
   const env = { TMPDIR: temporary, ...pointedAt(server), ...world.env }
@@ -29,7 +29,7 @@ async function image(argv: string[], world: World = {}) {
   return { ...ended, kept, files: readdirSync(cwd).sort() }
 }
 
-/** Sends the process a signal where it would write a file for the nth time, and goes no further. */
+/** Sends a signal to the process before its nth file write and blocks the write. */
 function signalAtWrite(number: number, signal: string): Record<string, string> {
   const path = join(temporaryFolder(), 'signal.cjs')
   const script = `
@@ -45,9 +45,9 @@ function signalAtWrite(number: number, signal: string): Record<string, string> {
   return { NODE_OPTIONS: `--require ${JSON.stringify(path)}` }
 }
 
-describe('signals', () => {
+describe('signals during image', () => {
   test.each(['SIGTERM', 'SIGINT', 'SIGHUP'])(
-    'G02: %s while a file is written leaves nothing (needs signals)',
+    'G02: %s during a write leaves no file (needs signals)',
     async (signal) => {
       const ended = await image(['x'], { env: signalAtWrite(1, signal) })
       expect(ended).toMatchObject({ code: null, signal, out: '', files: [], kept: [] })
@@ -57,7 +57,7 @@ describe('signals', () => {
     },
   )
 
-  test('G06: SIGINT between the first of four images and the second: the first stays, and is listed (needs signals)', async () => {
+  test('G06: SIGINT between the first of four images and the second keeps and lists the first (needs signals)', async () => {
     body = imageAnswer(...[1, 2, 3, 4].map((shade) => inline(png(shade))))
     const ended = await image(['x'], { env: signalAtWrite(2, 'SIGINT') })
     expect(ended).toMatchObject({ signal: 'SIGINT', out: 'x.png\n', files: ['x.png'] })
@@ -65,13 +65,13 @@ describe('signals', () => {
   })
 })
 
-test('I04: a FIFO is exit 11 before sending, without a wait (needs FIFOs)', async () => {
+test('I04: a FIFO exits with 11 before sending, without waiting (needs FIFOs)', async () => {
   canRun('mkfifo', join(cwd, 'pipe.png'))
   expect(await image(['x', '-o', 'pipe.png', '--force'])).toMatchObject({ code: 11, files: ['pipe.png'] })
   expect(server.requests).toHaveLength(0)
 })
 
-test('I05: a folder that cannot be written to is exit 11 before sending (needs another user)', async () => {
+test('I05: an unwritable folder exits with 11 before sending (needs another user)', async () => {
   mkdirSync(join(cwd, 'locked'), { mode: 0o555 })
   chmodSync(cwd, 0o755)
   for (const argv of [
@@ -86,10 +86,10 @@ test('I05: a folder that cannot be written to is exit 11 before sending (needs a
   expect(server.requests).toHaveLength(0)
 })
 
-test('I06: a full disk is exit 11: no half file, and the image is kept elsewhere (needs unshare)', async () => {
+test('I06: a full disk exits with 11, leaves no half file, and the image is saved elsewhere (needs unshare)', async () => {
   body = imageAnswer(inline(large))
   mkdirSync(join(cwd, 'small'))
-  // What is in the folder afterwards can only be seen from within.
+  // The mounted folder is only visible inside the namespace, so the script lists it.
   const script = 'mount -t tmpfs -o size=64k tmpfs small && "$@"; code=$?; ls -A small >&2; exit $code'
   const ended = await image(['x', '-o', 'small/a.png'], {
     within: ['unshare', '-m', 'sh', '-c', script, 'sh'],
@@ -104,10 +104,10 @@ test('I06: a full disk is exit 11: no half file, and the image is kept elsewhere
   expect(statSync(path).mode & 0o777).toBe(0o600)
 })
 
-test('I11: of two runs with one target the first wins, and the other keeps its image', async () => {
+test('I11: of two runs with one target the first writes it, and the other saves its image elsewhere', async () => {
   const sockets: (() => void)[] = []
   await server.close()
-  // Neither gets its answer before both have asked, and so have found the target free.
+  // The server answers after both runs have checked the target.
   server = await serve((socket) => {
     sockets.push(() => socket.write(response(body)))
     if (sockets.length === 2) for (const answer of sockets) answer()
@@ -131,14 +131,14 @@ test.each([
 
 const onTerminal = 'printf -v words "%q " "$@"; SHELL=$BASH exec script -qec "$words" /dev/null'
 
-test('I16: image bytes are refused by a terminal before sending (needs script)', async () => {
+test('I16: a terminal refuses image bytes before sending (needs script)', async () => {
   const within = ['bash', '-c', onTerminal, 'bash']
   const ended = await image(['x', '-o', '-'], { within })
   expect(ended.code).toBe(2)
   expect(server.requests).toHaveLength(0)
 })
 
-test('O04: a stdout that is full costs no image (needs /dev/full)', async () => {
+test('O04: a full stdout loses no image (needs /dev/full)', async () => {
   body = imageAnswer(inline(png(1)), inline(png(2)))
   const before = 'exec > /dev/full'
   const named = await image(['x'], { before })
@@ -152,7 +152,7 @@ test('O04: a stdout that is full costs no image (needs /dev/full)', async () => 
   expect(readFileSync(bytes.kept[0] ?? '')).toEqual(png(1))
 })
 
-test('a reader of the paths that goes away costs no image (needs sh)', async () => {
+test('a closed pipe for the paths loses no image (needs sh)', async () => {
   body = imageAnswer(...[1, 2, 3].map((shade) => inline(png(shade))))
   const ended = await image(['x'], { within: ['bash', '-c', 'set -o pipefail; "$@" | true', 'bash'] })
   expect(ended).toMatchObject({ code: 0, err: '', files: ['x-2.png', 'x-3.png', 'x.png'] })

@@ -60,19 +60,19 @@ describe('shapes of an answer with one image', () => {
         ?.map((text) => event(chunk([{ text }])))
         .join('') + event(chunk([], 'STOP')),
     ],
-  ])('I27 an event stream: %s', async (_, body) => {
+  ])('I27: finds an image in an event stream: %s', async (_, body) => {
     const ended = await image(['fox', '-q'], { exchange: answering(body, events) })
     expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '', files: ['fox.png'], kept: [] })
     expect(ended.read('fox.png')).toEqual(png())
   })
 
-  test('I28 links of other shapes are printed', async () => {
+  test('I28: prints links of other shapes', async () => {
     const body = json({ data: [{ url: 'https://files.test/a.png' }, { url: 'https://files.test/b.png' }] })
     const ended = await image(['x'], { exchange: answering(body) })
     expect(ended).toMatchObject({ code: 0, out: 'https://files.test/a.png\nhttps://files.test/b.png\n' })
   })
 
-  test('what surrounds the image is told: text and the footer, also of a stream', async () => {
+  test('prints the text around the image and the footer, also of a stream', async () => {
     const more = { usageMetadata: { promptTokenCount: 7 }, modelVersion: 'painter' }
     const last = { ...chunk([{ text: 'fox' }], 'STOP'), ...more }
     const body = event(chunk([{ text: 'A ' }])) + event(chunk([{ text: 'red ' }])) + event(last)
@@ -83,7 +83,7 @@ describe('shapes of an answer with one image', () => {
   })
 })
 
-describe('what was paid for is not lost', () => {
+describe('saves everything that was paid for', () => {
   const bodyOf = (ended: Awaited<ReturnType<typeof image>>) => {
     const [path = ''] = /\S+parley-[\w.-]+/.exec(ended.err) ?? []
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
@@ -98,13 +98,13 @@ describe('what was paid for is not lost', () => {
     ['I30 nothing but a reason', json(chunk([{ text: 'No' }], 'IMAGE_SAFETY')), {}],
     ['I31 events of an unknown shape', `data: {"picture":"${data}"}\n\n`, events],
     ['I31 an event that is cut', event(chunk([inline(png())])).slice(0, -9), events],
-  ])('%s: the body is kept', async (_, body, options) => {
+  ])('%s: saves the body', async (_, body, options) => {
     const ended = await image(['x'], { exchange: answering(body, options) })
     expect(ended).toMatchObject({ code: 8, out: '', files: [] })
     expect(bodyOf(ended)).toBe(body)
   })
 
-  test('I32 with --errors json the path is in the one line; with --raw the body is on stdout', async () => {
+  test('I32: --errors json has the path in its line; --raw prints the body on stdout', async () => {
     const exchange = answering('{"picture":1}')
     const told = await image(['x', '--errors', 'json'], { exchange })
     expect(JSON.parse(told.err).error).toMatchObject({ kind: 'response', exit: 8, sent: 'yes' })
@@ -117,7 +117,7 @@ describe('what was paid for is not lost', () => {
     })
   })
 
-  test('I33 the reason and what explains it are told', async () => {
+  test('I33: prints the stop reason with its explanation', async () => {
     const finish = { candidates: [{ finishReason: 'IMAGE_OTHER', finishMessage: 'Try again' }] }
     const ended = await image(['x'], { exchange: answering(json(finish)) })
     expect(ended.err).toMatch(
@@ -126,7 +126,7 @@ describe('what was paid for is not lost', () => {
   })
 
   test.each([4, 40_000, 100_000])(
-    'I34 data that is no base64 is kept as it came, %d characters on',
+    'I34: saves data that is not base64 unchanged, %d characters and more',
     async (at) => {
       const long = Buffer.alloc(150_000, 1).toString('base64')
       const wrong = `${long.slice(0, at)}*${long.slice(at)}`
@@ -147,14 +147,14 @@ describe('what was paid for is not lost', () => {
     ['no end of the last event', event(chunk([inline(png())], 'STOP')).trimEnd(), 'ended early', 0],
     ['no end of an array', json([chunk([inline(png())])]).slice(0, -1), 'ended early', 0],
     ['no end of chunks in a row', `${json(chunk([inline(png())]))}\n${json(chunk([]))}`, 'ended early', 0],
-  ])('I35 after an image, %s is exit 8, and the image is saved', async (_, body, said, count) => {
+  ])('I35: %s after an image exits with 8, and the image is saved', async (_, body, said, count) => {
     const ended = await image(['x'], { exchange: answering(body, events) })
     expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'] })
     expect(ended.err).toContain(said)
     expect(ended.kept).toHaveLength(count)
   })
 
-  test('I36 a stream or a list that holds an error alone is exit 8', async () => {
+  test('I36: a stream or list with only an error exits with 8', async () => {
     const error = { error: { status: 'RESOURCE_EXHAUSTED', message: 'slow down' } }
     const stream = await image(['x'], { exchange: answering(event(error), events) })
     expect(stream).toMatchObject({ code: 8, out: '', kept: [] })
@@ -162,15 +162,18 @@ describe('what was paid for is not lost', () => {
   })
 })
 
-describe('lines of stdout', () => {
-  test.each([[['pipe']], [['stdout']]])('I37 a link with a line break is one line: %j', async (tty) => {
-    const fileUri = 'https://files.test/a\n/etc/passwd\r\u001b[2J'
-    const ended = await image(['x'], { ...parts({ fileData: { fileUri } }), tty: tty as ['stdout'] })
-    expect(ended).toMatchObject({ code: 0, out: 'https://files.test/a%0A/etc/passwd%0D%1B[2J\n' })
-  })
+describe('lines of stdout of image', () => {
+  test.each([[['pipe']], [['stdout']]])(
+    'I37: prints a link with a line break on one line: %j',
+    async (tty) => {
+      const fileUri = 'https://files.test/a\n/etc/passwd\r\u001b[2J'
+      const ended = await image(['x'], { ...parts({ fileData: { fileUri } }), tty: tty as ['stdout'] })
+      expect(ended).toMatchObject({ code: 0, out: 'https://files.test/a%0A/etc/passwd%0D%1B[2J\n' })
+    },
+  )
 
   test.each(['constructor', '__proto__', 'toString', 'image/constructor'])(
-    'I38 a MIME type named %s is an unknown one',
+    'I38: treats a MIME type named %s as unknown',
     async (mimeType) => {
       const unknown = await image(['x'], parts(inline(Buffer.from('who knows'), mimeType)))
       expect(unknown).toMatchObject({ code: 8, out: '', files: [] })
