@@ -77,7 +77,7 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean, prof
   if (word.startsWith('-')) return describeFlag(unknown)
   const group = command.words
   const typed = [...group, word].join(' ')
-  const start = `there is no command ${isHelp ? 'and no topic ' : ''}'${typed}'`
+  const start = `unknown command ${isHelp ? 'and no topic ' : ''}'${typed}'`
   const way = pointerFor(typed) ?? findInOtherGroups(typed, isHelp)
   if (way !== undefined) return `${start}: ${way}`
   const near = suggestNames(word, [

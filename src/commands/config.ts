@@ -201,7 +201,7 @@ export const configCommands = {
         await output.write(output.isTerminal ? `${mark}${oneLine(name)}\n` : toTsv([name]))
       }
       if (output.isTerminal && !names.includes(current))
-        note(`there is no profile '${current}' yet: 'parley config init' creates it`)
+        note(`the profile '${current}' does not exist yet: 'parley config init' creates it`)
     },
   },
 

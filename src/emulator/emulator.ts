@@ -200,7 +200,7 @@ function findHeaderDoubts(headers: Record<string, string>): string[] {
   const unknown = ids.filter((id) => id !== '' && !betas.includes(id))
   return [
     ...(hasVersion ? [] : ['there is no version header']),
-    ...unknown.map((id) => `there is no documented beta '${id.slice(0, 100)}'${didYouMean(id, betas)}`),
+    ...unknown.map((id) => `undocumented beta '${id.slice(0, 100)}'${didYouMean(id, betas)}`),
   ]
 }
 

@@ -90,7 +90,7 @@ async function answerTo(request: IncomingMessage, exchange: Exchange): Promise<H
   if (!body) {
     // Discards the rest of the body: a client that still sends might not read the answer.
     request.resume()
-    return plain(413, 'the body is longer than 64 MiB, or longer than there is room for beside the others')
+    return plain(413, 'the body is longer than 64 MiB, or there is no memory left for it')
   }
   const headers = Object.entries(request.headers).map(([name, value]) => [name, String(value)])
   const { method = 'GET', url } = request

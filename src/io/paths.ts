@@ -66,7 +66,7 @@ export function findTarget(
     const obstacle = isDirect ? undefined : findReplaceProblem(path, host.uid, replaces)
     if (obstacle) throw failure(obstacle)
     const folder = dirname(path)
-    if (!isDirect && !existsSync(folder)) throw failure(`there is no folder ${dirname(name)}/`)
+    if (!isDirect && !existsSync(folder)) throw failure(`no such folder: ${dirname(name)}/`)
     if (!isDirect) accessSync(folder, constants.W_OK)
     if (stat) accessSync(path, constants.W_OK)
     return { path, stat, isDirect }

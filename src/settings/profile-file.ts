@@ -51,10 +51,7 @@ export function requireProfilePath(info: ProcessInfo): string {
   const path = findProfilePath(info)
   if (path !== undefined) return path
   const variable = info.platform === 'win32' ? 'APPDATA' : 'HOME'
-  throw new CliError(
-    'credentials',
-    `there is no home folder to keep profiles in: set ${variable} or PARLEY_CONFIG_DIR`,
-  )
+  throw new CliError('credentials', `no home folder for profiles: set ${variable} or PARLEY_CONFIG_DIR`)
 }
 
 /** The profile file exists, but the user may not read it. */

@@ -88,7 +88,7 @@ export const listProfileNames = ({ profiles = {} }: ProfileFile): string[] => [
 export function unknownProfileError(file: ProfileFile, name: string): CliError {
   const names = listProfileNames(file)
   const known = `there is ${names.join(', ')}`
-  return new CliError('credentials', `there is no profile '${name}'${didYouMean(name, names)}: ${known}`)
+  return new CliError('credentials', `unknown profile '${name}'${didYouMean(name, names)}: ${known}`)
 }
 
 export type ProfileValues = Record<string, unknown>

@@ -64,7 +64,7 @@ test('a level has what its help page has, and what programs need', async () => {
 test.each([
   ['chta', 'did you mean chat?'],
   ['events sned', 'did you mean send?'],
-  ['batch', "there is no command 'batch': 'parley help batch'"],
+  ['batch', "unknown command 'batch': 'parley help batch'"],
 ])('what is no command is exit 2: %s', async (words, said) => {
   const ended = await run(['help', '--json', ...words.split(' ')])
   expect(ended).toMatchObject({ code: 2, out: '' })

@@ -77,7 +77,7 @@ test.each([
 
 test('a prompt whose first word is near to a command may be both', async () => {
   expect(await refusal(['what', 'is', 'it'])).toBe(
-    `there is no command 'what' (did you mean chat?); to ask a model: parley chat "what is it"`,
+    `unknown command 'what' (did you mean chat?); to ask a model: parley chat "what is it"`,
   )
 })
 
@@ -270,7 +270,7 @@ test.each(['session', 'events create', 'events sessions'])(
   'whoever looks for sessions is told what lists them and makes one: %s',
   async (line) => {
     expect(await refusal(line.split(' '))).toBe(
-      `there is no command '${line}': 'parley sessions list' lists the sessions, 'parley sessions create' creates one`,
+      `unknown command '${line}': 'parley sessions list' lists the sessions, 'parley sessions create' creates one`,
     )
   },
 )

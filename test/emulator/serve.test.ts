@@ -178,7 +178,7 @@ test.each([
   [
     'an undocumented beta',
     { headers: { ...right.headers, 'vendor-beta': 'files-api-2025-04-14, nonsense' } },
-    "there is no documented beta 'nonsense'",
+    "undocumented beta 'nonsense'",
   ],
   [
     'a message without content',

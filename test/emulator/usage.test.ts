@@ -108,7 +108,7 @@ describe('a session is an object of the service', () => {
     [
       'a wrong first event',
       { initial_events: [{ type: 'user.mesage' }] },
-      "initial_events[0].type: there is no event 'user.mesage'",
+      "initial_events[0].type: unknown event type 'user.mesage'",
     ],
     ['51 events', { initial_events: Array(51).fill(message('x')) }, 'initial_events: must have at most 50'],
   ])('%s creates no session', async (_, body, said) => {

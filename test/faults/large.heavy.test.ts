@@ -205,7 +205,11 @@ faultsOnce('P: large input', [
     name: 'P25 130,000 wrong lines',
     argv: send,
     stdin: '{"type":"constructor"}\n'.repeat(130_000),
-    err: ["line 1: type: there is no event 'constructor'", 'stdin: more than 1000 problems', 'and many more'],
+    err: [
+      "line 1: type: unknown event type 'constructor'",
+      'stdin: more than 1000 problems',
+      'and many more',
+    ],
   },
   {
     ...nothing,

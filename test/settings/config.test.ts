@@ -71,7 +71,7 @@ describe('a value that cannot work', () => {
     const { env } = world()
     const { code, err } = await run(['config', 'set', 'betas', 'nope'], { env })
     expect(code).toBe(2)
-    expect(err).toBe("parley: betas: there is no documented beta 'nope'; --no-validate accepts it\n")
+    expect(err).toBe("parley: betas: undocumented beta 'nope'; --no-validate accepts it\n")
   })
 
   test('requests send an undocumented beta of a profile, because config set --no-validate confirmed it', async () => {
@@ -368,7 +368,7 @@ describe('profiles', () => {
     const { env } = world({ profiles: { work, 'a\x1b[2J\nb': {} } })
     const shown = await run(['config', 'profiles'], { env, tty: ['stdout'] })
     expect(shown.out).toBe('  work\n  a^[[2J b\n  demo\n')
-    expect(shown.err).toContain("there is no profile 'default' yet")
+    expect(shown.err).toContain("the profile 'default' does not exist yet")
     const piped = await run(['config', 'profiles'], { env })
     expect(piped).toMatchObject({ out: 'work\na\x1b[2J\\nb\ndemo\n', err: '' })
   })

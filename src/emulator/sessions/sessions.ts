@@ -107,7 +107,7 @@ export class Sessions {
 
   #with(id: string, use: (session: Session) => EmulatedResponse): EmulatedResponse {
     this.#refresh()
-    if (this.#options.onlyMade && !this.#made.has(id)) return errorResponse(404, `there is no session ${id}`)
+    if (this.#options.onlyMade && !this.#made.has(id)) return errorResponse(404, `unknown session ${id}`)
     const session = this.#find(id)
     this.#all.set(id, session)
     return use(session)

@@ -58,11 +58,11 @@ export async function checkPolicy(
     for (const item of recordedEvents(given)) uses.add(item)
   } else if (!(await addListed(uses, context, settings, options))) return
   // Without events, the check would always pass.
-  if (uses.isEmpty) throw usageError('there is no event to check the policy on')
+  if (uses.isEmpty) throw usageError('no event to check the policy on')
   const { counts, idle, problems } = await judgeAndPrint(context, policy, uses)
   const stopped = counts.ask + counts.deny
   const count = counts.allow + stopped
-  if (count === 0) note('there is no tool use')
+  if (count === 0) note('no tool use')
   else for (const index of idle) note(`rules[${index}] (${policy.rules[index]?.tool}) matched nothing`)
   if (host.stderr.isTerminal && count > 0)
     note(`${counts.allow} allowed, ${counts.ask} asked about, ${counts.deny} denied of ${count}`)

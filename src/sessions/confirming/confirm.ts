@@ -77,7 +77,7 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
   if (stranger >= 0) {
     const place = `${given.placeOf(stranger, '')} (${items[stranger]?.event.type})`
     throw usageError(
-      `${given.name}: there is no session.status_idle, and ${place} is not a user.tool_confirmation`,
+      `${given.name}: without a session.status_idle, all events must be confirmations: ${place} is not a user.tool_confirmation`,
     )
   }
   if (items.length === 0) throw usageError(`nothing waits for an answer: ${given.name} has no events`)
@@ -108,7 +108,8 @@ async function askAndSend(
 ): Promise<void> {
   const { context, parts } = access
   const { pending, follow } = options
-  if (!canPrompt(context)) throw usageError('give --allow or --deny: there is no terminal to ask on')
+  if (!canPrompt(context))
+    throw usageError('give --allow or --deny: without a terminal, parley cannot prompt')
   const shown = await readRecord(access)
   const uses =
     named.length > 0 ? requireShown(access, shown, named) : await requireListed(access, shown, options)

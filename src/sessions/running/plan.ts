@@ -44,8 +44,7 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const given = await readEvents(context, options, words)
   const body = given && wanted.schema ? askForSchema(context, given, wanted.schema) : given
   const { dryRun, curl } = context.flags
-  if ((dryRun || curl) && !body)
-    throw usageError('there is no task: --dry-run and --curl have nothing to show')
+  if ((dryRun || curl) && !body) throw usageError('without a task, --dry-run and --curl have nothing to show')
   /** Absent if the run continues the session. */
   const task: Task | undefined = body && { body, hash: hashTask(body) }
   return {

@@ -57,7 +57,7 @@ export function askForSchema(
   const { events } = JSON.parse(text) as { events?: unknown }
   const index = Array.isArray(events) ? events.findLastIndex(takesBlocks) : -1
   if (index < 0) {
-    note('the agent is not told the schema: there is no message to which it could be added')
+    note('the agent does not get the schema: the task has no message to add it to')
     return body
   }
   const block = JSON.stringify({ type: 'text', text: instructions })

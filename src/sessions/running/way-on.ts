@@ -12,7 +12,7 @@ import { hashTask } from './task.ts'
 
 type Foreign = NonNullable<FollowedTurn['foreign']>
 
-export const byAudit = 'the same command with the same --audit goes on with it once the session shows it'
+export const byAudit = 'the same command with the same --audit resumes it once the session shows it'
 
 /** The certain fact after this run has sent its task. */
 export const accepted = 'the task was accepted'

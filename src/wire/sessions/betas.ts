@@ -60,5 +60,5 @@ export function findUndocumentedBeta(ids: readonly string[]): string | undefined
   // Users often remember a beta's name without its date.
   const latest = betas.findLast((known) => known.replace(/-\d{4}-\d\d-\d\d$/, '') === id)
   const meant = latest ? ` (did you mean ${latest}?)` : didYouMean(id, betas)
-  return `there is no documented beta '${id}'${meant}; --no-validate accepts it`
+  return `undocumented beta '${id}'${meant}; --no-validate accepts it`
 }

@@ -72,7 +72,7 @@ const EventParameters = z.lazily(() =>
         if (typeof input !== 'object' || input === null) return 'must be an object'
         const { type } = input as { type?: unknown }
         if (typeof type !== 'string') return type === undefined ? 'is missing' : 'must be text'
-        return `there is no event '${type}'${didYouMean(type, sentTypes)}`
+        return `unknown event type '${type}'${didYouMean(type, sentTypes)}`
       },
     },
   ),

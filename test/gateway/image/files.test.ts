@@ -134,7 +134,7 @@ describe('checks of a target before a request', () => {
   )
 
   test.each([
-    ['no/a.png', 'there is no folder no/'],
+    ['no/a.png', 'no such folder: no/'],
     ['file/a.png', 'not a folder'],
     ['file/', 'not a folder'],
     ['file/deeper/', 'not a folder'],
@@ -193,7 +193,7 @@ describe('failures after the answer', () => {
     })
     expect(ended).toMatchObject({ code: 11, out: '', files: [] })
     expect(ended.err).toBe(
-      `parley: a/b.png: there is no folder a/; the received data could not be saved in ${folder}: no such file or folder\n`,
+      `parley: a/b.png: no such folder: a/; the received data could not be saved in ${folder}: no such file or folder\n`,
     )
   })
 })

@@ -118,7 +118,7 @@ describe('events that are given to confirm', () => {
       'events[1] (user.message) is not a user.tool_confirmation',
     ],
     ['a message on line 3', `${one}\n\n{"type":"user.message","content":[]}`, 'line 3 (user.message) is not'],
-    ['a message alone', '{"type":"user.message","content":[]}', 'there is no session.status_idle'],
+    ['a message alone', '{"type":"user.message","content":[]}', 'without a session.status_idle'],
     ['tool uses without a rest', text(use('t1')), 'events[0] (agent.tool_use) is not'],
     ['no event', '[]', 'nothing waits'],
     [

@@ -154,8 +154,8 @@ describe('policy check of recorded events', () => {
       'parley: rules[0] (read_*) matched nothing\nparley: rules[2] (bash) matched nothing\nparley: rules[3] (create_issue) matched nothing\n',
     )
     const ended = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': lines([rest()]) } })
-    expect(ended).toMatchObject({ code: 0, out: '', err: 'parley: there is no tool use\n' })
-    const [empty, none] = ['no events: e.ndjson is empty', 'there is no event to check the policy on']
+    expect(ended).toMatchObject({ code: 0, out: '', err: 'parley: no tool use\n' })
+    const [empty, none] = ['no events: e.ndjson is empty', 'no event to check the policy on']
     for (const [nothing, said] of [
       ['', empty],
       ['\n', empty],

@@ -210,7 +210,7 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
     const first = await again({ exchange: breaking(service, true) })
     expect([first.code, taskLines(journal())]).toEqual([10, ['sent', 'unknown']])
     expect(first.err).toContain(
-      '  the task may have been accepted: the same command with the same --audit goes on with it once the session shows it\n',
+      '  the task may have been accepted: the same command with the same --audit resumes it once the session shows it\n',
     )
     const second = await again()
     expect({ code: second.code, tasks: service.tasks }).toEqual({ code: 0, tasks: 1 })

@@ -410,7 +410,7 @@ describe('--schema', () => {
     const told = await go(['--outcome', 'o', '--schema', 's.json'], { rounds: [[says(fits)]] })
     expect({ code: told.code, err: told.err }).toEqual({
       code: 0,
-      err: 'parley: the agent is not told the schema: there is no message to which it could be added\n',
+      err: 'parley: the agent does not get the schema: the task has no message to add it to\n',
     })
   })
 

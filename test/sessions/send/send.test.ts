@@ -268,7 +268,7 @@ describe('events send checks every rule of the specification at its limits', () 
     [
       'an unknown type',
       [{ type: 'user.mesage' }],
-      "events[0].type: there is no event 'user.mesage' (did you mean user.message?)",
+      "events[0].type: unknown event type 'user.mesage' (did you mean user.message?)",
     ],
     ['no type', [{}], 'events[0].type: is missing'],
     ['no object', [5], 'events[0]: must be an object'],
@@ -315,7 +315,7 @@ describe('events send checks every rule of the specification at its limits', () 
     const { code, err } = await send(['--event', '{"type":"user.future"}'])
     expect(code).toBe(2)
     expect(err).toBe(
-      "parley: the events: events[0].type: there is no event 'user.future'; --no-validate sends it\n",
+      "parley: the events: events[0].type: unknown event type 'user.future'; --no-validate sends it\n",
     )
     expect((await send(['--event', '{"type":5}'])).err).not.toContain('--no-validate')
   })
@@ -384,16 +384,14 @@ describe('events send checks every rule of the specification at its limits', () 
     const ended = await send(['x', '--beta', 'skils-2025-10-02'])
     expect(ended).toMatchObject({ code: 2, requests: [] })
     expect(ended.err).toBe(
-      "parley: --beta: there is no documented beta 'skils-2025-10-02' (did you mean skills-2025-10-02?); --no-validate accepts it\n",
+      "parley: --beta: undocumented beta 'skils-2025-10-02' (did you mean skills-2025-10-02?); --no-validate accepts it\n",
     )
     const undated = await send(['x', '--beta', 'computer-use'])
     expect(undated.err).toContain("'computer-use' (did you mean computer-use-2025-11-24?)")
     const env = { PARLEY_BETAS: 'nope' }
     const refused = await send(['x'], { env })
     expect(refused).toMatchObject({ code: 3, requests: [] })
-    expect(refused.err).toBe(
-      "parley: PARLEY_BETAS: there is no documented beta 'nope'; --no-validate accepts it\n",
-    )
+    expect(refused.err).toBe("parley: PARLEY_BETAS: undocumented beta 'nope'; --no-validate accepts it\n")
     expect(await send(['x', '--betas', 'nope'])).toMatchObject({ code: 2, requests: [] })
     expect(await send(['x', '--no-beta'], { env })).toMatchObject({ code: 0, requests: [{}] })
     expect((await run(['chat', 'x'], { env })).code).toBe(0)
