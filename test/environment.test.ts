@@ -86,7 +86,7 @@ describe.each([
   ['on a terminal', ['stderr'], 'NO_COLOR=1', false],
   ['on a terminal', ['stderr'], 'CLICOLOR=0', false],
   ['on a terminal', ['stderr'], 'TERM=dumb', false],
-] as const)('V12 %s', (where, tty, variables, isColored) => {
+] as const)('V12: %s', (where, tty, variables, isColored) => {
   const env = Object.fromEntries(
     variables
       .split(' ')

@@ -223,7 +223,7 @@ test('an earlier report is removed at the start', async () => {
 })
 
 test.each(['notes', '{"command":"chat"}', '[]', '{"exit":0', ' ', 'null', '5'])(
-  'F31 a file that holds %j is no report, and stays as it is',
+  'F31: a file that holds %j is no report, and stays as it is',
   async (text) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'r.json'), text)
@@ -239,7 +239,7 @@ test.each(['notes', '{"command":"chat"}', '[]', '{"exit":0', ' ', 'null', '5'])(
   },
 )
 
-test('F31 an empty file is replaced by the report, and one that came meanwhile is not', async () => {
+test('F31: an empty file is replaced by the report, and one that came meanwhile is not', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'r.json'), '')
   expect((await run(['chat', 'hi', '--report', 'r.json'], { cwd })).code).toBe(0)
@@ -265,7 +265,7 @@ test.each(['--dry-run', '--curl'])('%s writes no report, and an earlier one stay
   expect(read(cwd)).toEqual(earlier)
 })
 
-test('F30 where another flag names its file none is written, and an earlier one stays', async () => {
+test('F30: where another flag names its file none is written, and an earlier one stays', async () => {
   const cwd = temporaryFolder()
   await run(['chat', 'hi', '--report', 'r.json'], { cwd })
   const earlier = read(cwd)
@@ -408,7 +408,7 @@ test('one that cannot be written is told by each end in its way, and leaves noth
   await expect(early.report.write({ exit: 0 })).rejects.toThrow(why)
 })
 
-test('F31 a report of up to 16 MiB is replaced, and a longer one stays', () => {
+test('F31: a report of up to 16 MiB is replaced, and a longer one stays', () => {
   const { cwd, source } = prepare()
   prepareReport('r.json', source)({ exit: 0 })
   const report = readFileSync(join(cwd, 'r.json'), 'utf8')

@@ -22,7 +22,7 @@ const send = ['events', 'send', '-s', 'sesn_1', '--no-stdin']
 const task = ['events', 'run', 'hi', '-s', 'sesn_1', '--no-stdin']
 const confirm = ['events', 'confirm', '-s', 'sesn_1']
 
-describe('F30 one file for two flags is exit 2, and nothing is touched or sent:', () => {
+describe('F30: one file for two flags is exit 2, and nothing is touched or sent:', () => {
   test.each<[argv: string[], said: string, text?: string]>([
     [[...chat, '--thread', 'a', '--report', 'a'], '--thread and --report', thread],
     [[...chat, '-o', 'a', '--report', 'a'], '-o and --report'],
@@ -94,7 +94,7 @@ describe('F30 one file for two flags is exit 2, and nothing is touched or sent:'
   })
 })
 
-describe('F30 one file for two flags is no mistake', () => {
+describe('F30: one file for two flags is no mistake', () => {
   test.each<[why: string, argv: string[], text?: string]>([
     ['where both read it', [...chat, '-f', 'a', '-f', 'a', '--system', '@a'], 'notes'],
     ['where an answer takes the place of a file that was sent', [...chat, '-f', 'a', '-o', 'a'], 'notes'],
@@ -117,7 +117,7 @@ describe('F30 one file for two flags is no mistake', () => {
   })
 })
 
-describe('F30 a link to a file that is not there yet (needs POSIX files)', () => {
+describe('F30: a link to a file that is not there yet (needs POSIX files)', () => {
   test.each([
     [
       ['chat', '--batch', 'in', '--results', 'link', '--resume', '--report', 'there'],
@@ -189,7 +189,7 @@ test.each([
     'the file on stdout and --thread are the same file',
   ],
   ['stdout', 'notes', 'exec 1>> a', ['chat', 'hi', '-f', 'a'], 'the file on stdout and -f are the same file'],
-])('F30 a regular file on %s is not also named: %j', async (_, text, before, argv, said) => {
+])('F30: a regular file on %s is not also named: %j', async (_, text, before, argv, said) => {
   const cwd = folderWith(text)
   const ended = await execute(argv, { cwd, before })
   expect(ended).toMatchObject({ code: 2, err: `parley: ${said}\n` })
@@ -197,7 +197,7 @@ test.each([
 })
 
 test.each(['/dev/stdout', '/dev/fd/1', '/dev/fd/5'])(
-  'F30 %s is no name of a file: no report goes there, and an answer is added (needs POSIX files)',
+  'F30: %s is no name of a file: no report goes there, and an answer is added (needs POSIX files)',
   async (name) => {
     const cwd = folderWith('notes\n')
     const before = `exec 5>> a 1>> ${name === '/dev/fd/5' ? 'out' : 'a'}`

@@ -75,7 +75,7 @@ describe('a pipe that brings nothing beside what was given', () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'rules.json'), '{"rules":[]}')
 
-  test.each(given(cwd))('P61 %s: adds nothing, which is said', async (_, argv) => {
+  test.each(given(cwd))('P61: %s: adds nothing, which is said', async (_, argv) => {
     for (const stdin of ['', ' \n\t\r\n']) {
       const { code, err, requests } = await run([...argv, '--dry-run'], { cwd, stdin })
       expect({ code, requests }).toEqual({ code: 0, requests: [] })
@@ -86,7 +86,7 @@ describe('a pipe that brings nothing beside what was given', () => {
     expect(beside.out).toBe(alone.out)
   })
 
-  test.each(given(cwd))('P61 %s: --fail-on-empty is exit 2', async (_, argv) => {
+  test.each(given(cwd))('P61: %s: --fail-on-empty is exit 2', async (_, argv) => {
     for (const stdin of ['', ' \n']) {
       const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin })
       expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
@@ -103,7 +103,7 @@ describe('a pipe that brings nothing beside what was given', () => {
     ['a file -', ['chat', 'Review', '-f', '-']],
     ['event flags', ['events', 'send', '-s', 'sesn_1', '--message', 'hi']],
     ['events', ['events', 'run', '-s', 'sesn_1']],
-  ])('P61 --fail-on-empty otherContent for any reader of stdin: %s', async (_, argv) => {
+  ])('P61: --fail-on-empty otherContent for any reader of stdin: %s', async (_, argv) => {
     const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: '\n' })
     expect(ended).toMatchObject({ code: 2, requests: [] })
     expect(ended.err).toContain('parley: stdin is empty (--fail-on-empty)\n')
@@ -112,7 +112,7 @@ describe('a pipe that brings nothing beside what was given', () => {
   test.each([
     ...given(cwd).map(([name, argv]) => [name, argv, 'stdin is empty (--fail-on-empty)'] as const),
     ['the lines of a batch', ['chat', '--batch', '-'], 'stdin: it has no line with a request'] as const,
-  ])('P61 %s: with --fail-on-empty, no stdin at all is exit 2 too', async (_, argv, said) => {
+  ])('P61: %s: with --fail-on-empty, no stdin at all is exit 2 too', async (_, argv, said) => {
     const world = { cwd, stdin: '', stdinKind: 'none' as const }
     const ended = await run([...argv, '--fail-on-empty'], world)
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
@@ -127,7 +127,7 @@ describe('a pipe that brings nothing beside what was given', () => {
     ['a body of image', ['image', '-m', 'pictures', '-i', 'body.json'], '-i FILE'],
     ['events of a file', ['events', 'send', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
     ['events of a run', ['events', 'run', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
-  ])('P61 --fail-on-empty beside what leaves stdin alone is exit 2: %s', async (_, argv, beside) => {
+  ])('P61: --fail-on-empty beside what leaves stdin alone is exit 2: %s', async (_, argv, beside) => {
     writeFileSync(join(cwd, 'events.json'), '[{"type":"user.interrupt"}]')
     writeFileSync(join(cwd, 'lines.txt'), '{"prompt":"Hi"}\n')
     const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: 'a diff' })
@@ -136,7 +136,7 @@ describe('a pipe that brings nothing beside what was given', () => {
     expect((await run([...argv, '--dry-run'], { cwd, stdin: '' })).code).toBe(0)
   })
 
-  test('P61 --fail-on-empty asks nothing of a terminal, and goes with a body if stdin is read beside it', async () => {
+  test('P61: --fail-on-empty asks nothing of a terminal, and goes with a body if stdin is read beside it', async () => {
     expect(await run(['chat', 'Hi', '--fail-on-empty'])).toMatchObject({ code: 0, err: '' })
     const argv = ['chat', '-i', 'body.json', '--system', '@-', '--fail-on-empty']
     expect(await run(argv, { cwd, stdin: 'Be brief' })).toMatchObject({ code: 0 })
@@ -157,7 +157,7 @@ describe('text that is not UTF-8', () => {
     ['-f with UTF-16', ['chat', 'x', '-f', 'utf16.txt'], `utf16.txt: ${utf16}`],
     ['-i', ['chat', '-i', 'utf16.txt'], `utf16.txt: ${utf16}`],
     ['@FILE', ['events', 'send', '-s', 's', '--message', '@latin1.txt'], `@latin1.txt: ${latin1}`],
-  ])('P08 names line, byte and the way out: %s', async (_, argv, said) => {
+  ])('P08: names line, byte and the way out: %s', async (_, argv, said) => {
     const ended = await run(argv, { cwd })
     expect(ended).toMatchObject({ code: 2, out: '', err: `parley: ${said}\n`, requests: [] })
   })
@@ -166,14 +166,14 @@ describe('text that is not UTF-8', () => {
     ['a picture for a prompt', ['chat', 'describe'], Buffer.of(0x89, 0x50), 'stdin: not UTF-8 text: byte 0'],
     ['a file', ['chat', 'x', '-f', 'a.gz'], undefined, 'audio, video or PDF file: it is application/gzip'],
     ['a body of api', ['api', 'gateway', '/x', '-i', 'a.gz'], undefined, 'a.gz: not UTF-8 text: byte 1'],
-  ])('P63 what is no text at all is not sent: %s', async (_, argv, stdin, said) => {
+  ])('P63: what is no text at all is not sent: %s', async (_, argv, stdin, said) => {
     writeFileSync(join(cwd, 'a.gz'), gzipSync('text'))
     const { code, err, requests } = await run(argv, { cwd, stdin })
     expect({ code, requests }).toEqual({ code: 2, requests: [] })
     expect(err).toContain(said)
   })
 
-  test('P08 counts lines as an editor does, in a long text too', async () => {
+  test('P08: counts lines as an editor does, in a long text too', async () => {
     const stdin = Buffer.concat([Buffer.from('\u20ac\r\n'.repeat(100_000)), Buffer.from([0x41, 0xff])])
     const { code, err } = await run(['chat'], { stdin })
     expect(code).toBe(2)
@@ -228,7 +228,7 @@ test.each([
   ['brackets in texts', '{"}]\\"":"[{\\\\","x":[ ]}', 'x[]=1', '{"}]\\"":"[{\\\\","x":[1 ]}'],
   ['a number as it is', '{"x":[1e400, 0.10 ]}', 'x[]=1.0', '{"x":[1e400, 0.10,1.0 ]}'],
   ['an element', '[0]', 'x=1', undefined],
-])('P31 an edit changes its place only: %s', async (_, body, assignment, sent) => {
+])('P31: an edit changes its place only: %s', async (_, body, assignment, sent) => {
   const { requests, code } = await run(['chat', '-i', '-', '--set', assignment], { stdin: body })
   expect(code).toBe(sent === undefined ? 2 : 0)
   expect(requests.map(({ text }) => text)).toEqual(sent === undefined ? [] : [sent])

@@ -39,7 +39,7 @@ const rows: [way: string, argv: string[], exchange: ReturnType<typeof answering>
 ]
 
 test.each(rows)(
-  'V04 a carriage return of the service never reaches a terminal: %s',
+  'V04: a carriage return of the service never reaches a terminal: %s',
   async (_, argv, exchange, code = 0) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'lines'), '"hi"\n')
@@ -52,7 +52,7 @@ test.each(rows)(
   },
 )
 
-test('V04 a pipe gets it as it is', async () => {
+test('V04: a pipe gets it as it is', async () => {
   const ended = await run(['api', 'gateway', '/v1/x'], { exchange: answering('a\rb\r\n', text) })
   expect(ended).toMatchObject({ code: 0, out: 'a\rb\r\n' })
 })

@@ -35,34 +35,34 @@ const counted = (status: string, code: number): Row[] => {
   return [
     ...both({
       ...row,
-      name: `U20 ${status} in an unknown coding`,
+      name: `U20: ${status} in an unknown coding`,
       script: closing(`${head('content-encoding: zst')}zz`),
     }),
     ...both({
       ...row,
-      name: `U21 ${status} whose gzip is broken`,
+      name: `U21: ${status} whose gzip is broken`,
       script: closing(`${head('content-encoding: gzip')}{"error":"no"}`),
     }),
     ...both({
       ...row,
-      name: `U21 ${status} whose gzip is cut`,
+      name: `U21: ${status} whose gzip is cut`,
       script: answering(
         response(gzipSync('{"error":"no"}').subarray(0, 15), status, ['content-encoding: gzip']),
       ),
     }),
     ...both({
       ...row,
-      name: `U22 ${status} whose body is cut by FIN`,
+      name: `U22: ${status} whose body is cut by FIN`,
       script: closing(`${head('content-length: 99')}{"er`),
     }),
     ...both({
       ...row,
-      name: `U22 ${status} whose body is cut by RST`,
+      name: `U22: ${status} whose body is cut by RST`,
       script: resetting(`${head('content-length: 99')}{"er`),
     }),
     ...both({
       ...row,
-      name: `U23 ${status} whose chunks are none`,
+      name: `U23: ${status} whose chunks are none`,
       script: closing(`${head('transfer-encoding: chunked')}zz\r\n`),
     }),
   ]
@@ -78,32 +78,32 @@ faultsInside('U: nothing is claimed that was not proved', [
     ['500 Oops', 7],
   ].flatMap(([status, code]) => counted(String(status), Number(code))),
   ...unproved({
-    name: 'U24 an SSH banner',
+    name: 'U24: an SSH banner',
     script: closing('SSH-2.0-OpenSSH_9\r\n'),
     err: ['not proper HTTP'],
   }),
-  ...unproved({ name: 'U25 a GOAWAY', script: closing(goAway) }),
+  ...unproved({ name: 'U25: a GOAWAY', script: closing(goAway) }),
   ...unproved({
-    name: 'U26 101 unasked',
+    name: 'U26: 101 unasked',
     script: answering('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
   }),
-  ...unproved({ name: 'U27 bare HTML', script: closing(login) }),
+  ...unproved({ name: 'U27: bare HTML', script: closing(login) }),
   ...unproved({
-    name: 'U28 a login page with status 200',
+    name: 'U28: a login page with status 200',
     script: answering(response(login, '200 OK', html)),
     err: ['is not JSON', 'Please log in'],
   }),
-  ...unproved({ name: 'U28 a login page that calls itself JSON', script: answering(response(login)) }),
+  ...unproved({ name: 'U28: a login page that calls itself JSON', script: answering(response(login)) }),
   ...unproved({
-    name: 'U28 a login page that is cut',
+    name: 'U28: a login page that is cut',
     script: closing(`${headOf('200 OK', 'content-length: 999')}${login}`),
   }),
   ...unproved({
-    name: 'U28 a login page that is cut after its head',
+    name: 'U28: a login page that is cut after its head',
     script: closing('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 999\r\n\r\n'),
   }),
   ...['"ok"', 'true', 'ok', '{"data":"x"}', '{"message":"hello"}'].flatMap((body) =>
-    unproved({ name: `U29 ${body} is no receipt`, script: answering(response(body)) }),
+    unproved({ name: `U29: ${body} is no receipt`, script: answering(response(body)) }),
   ),
   ...(
     [
@@ -117,18 +117,18 @@ faultsInside('U: nothing is claimed that was not proved', [
     ] as const
   ).flatMap(([type, kind]) =>
     unproved({
-      name: `U30 ${type} with status 200`,
+      name: `U30: ${type} with status 200`,
       script: answering(response(envelope(type))),
       kind,
       err: ['no luck'],
     }),
   ),
   ...unproved({
-    name: 'U31 an error of a strange type with status 200',
+    name: 'U31: an error of a strange type with status 200',
     script: answering(response(envelope('odd_error'))),
   }),
   {
-    name: 'U32 a rate limit after a cut does not undo it (SIGINT in the wait) (needs signals)',
+    name: 'U32: a rate limit after a cut does not undo it (SIGINT in the wait) (needs signals)',
     argv: [...chat, '--retry-unknown'],
     script: (socket, _, count) =>
       void (count === 1 ? socket.destroy() : socket.end(response('{}', '429 Slow', ['retry-after: 30']))),
@@ -142,7 +142,7 @@ faultsInside('U: nothing is claimed that was not proved', [
     err: ['interrupted: the request was sent; it may have been carried out'],
   },
   {
-    name: 'U33 a list that brought no answer has nothing to carry out',
+    name: 'U33: a list that brought no answer has nothing to carry out',
     argv: ['events', 'list', ...once],
     script: closing(),
     code: 10,

@@ -72,7 +72,7 @@ const stalled = { listen: { onConnection() {} }, url: secure, conns: 1 } satisfi
 
 faults('N: connect phase, nothing sent (needs openssl)', [
   {
-    name: 'N20 the first address of a name is a black hole, the second one answers (needs Linux)',
+    name: 'N20: the first address of a name is a black hole, the second one answers (needs Linux)',
     argv: plainHttp,
     url: () => `http://near.test:${blocked.port}`,
     code: 0,
@@ -82,7 +82,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     },
   },
   {
-    name: 'N21 the first address of a name is slow, the second one refuses (needs Linux)',
+    name: 'N21: the first address of a name is slow, the second one refuses (needs Linux)',
     argv: plainHttp,
     url: () => `http://near.test:${slow.port}`,
     during: async () => {
@@ -94,14 +94,14 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N22 the first address of a name is a black hole, the second one refuses (needs Linux)',
+    name: 'N22: the first address of a name is a black hole, the second one refuses (needs Linux)',
     argv: [...plainHttp, '--connect-timeout', '3'],
     url: () => `http://near.test:${silent.port}`,
     err: ['near.test:', 'no connection within 3 s', 'nothing was sent'],
     atLeast: 3,
   },
   {
-    name: 'N23 the first address of a name refuses, the second one answers (needs Linux)',
+    name: 'N23: the first address of a name refuses, the second one answers (needs Linux)',
     argv: plainHttp,
     url: ({ port }) => `http://far.test:${port}`,
     script: answering(ok),
@@ -111,14 +111,14 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N24 a name that is looked up for ever',
+    name: 'N24: a name that is looked up for ever',
     argv: [...chat, ...noRetry, '--connect-timeout', '3'],
     url: () => 'https://silent.test',
     err: ['silent.test: no connection within 3 s', 'nothing was sent'],
     atLeast: 3,
   },
   {
-    name: 'N28 nothing is left to wait for, and nothing came',
+    name: 'N28: nothing is left to wait for, and nothing came',
     argv: [...chat, ...noRetry, '--connect-timeout', '0'],
     url: () => 'https://silent.test',
     code: 1,
@@ -126,7 +126,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     isProcess: true,
   },
   {
-    name: 'N28 nothing is left to wait for, told with --errors json and in a report',
+    name: 'N28: nothing is left to wait for, told with --errors json and in a report',
     argv: [...chat, ...noRetry, '--connect-timeout', '0', '--errors', 'json', '--report', 'r.json'],
     url: () => 'https://silent.test',
     code: 1,
@@ -142,7 +142,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N25 the deadline passes while a name is looked up',
+    name: 'N25: the deadline passes while a name is looked up',
     argv: [...chat, '--deadline', '3', '--connect-timeout', '1h'],
     url: () => 'https://silent.test',
     err: ['the deadline passed', 'nothing was sent'],
@@ -150,7 +150,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   ...['WORKSPACE_ID', 'AGENTS_VERSION', 'BETAS', 'API_KEY'].flatMap((setting): Row[] =>
     ['a\nevil: b', 'a\r\nevil: b', 'a\u00e9'].map((value) => ({
-      name: `N26 PARLEY_${setting}=${JSON.stringify(value)} can stand in no header`,
+      name: `N26: PARLEY_${setting}=${JSON.stringify(value)} can stand in no header`,
       argv: events,
       env: { [`PARLEY_${setting}`]: value },
       code: 3,
@@ -158,7 +158,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     })),
   ),
   {
-    name: 'N26 a header value in the profile with a line break',
+    name: 'N26: a header value in the profile with a line break',
     argv: events,
     prepare: (folder) => {
       const place = join(folder, 'home', configFolder)
@@ -175,7 +175,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   ...both({
     ...notSent,
-    name: 'N01 connection refused',
+    name: 'N01: connection refused',
     url: nowhere,
     err: [
       /^parley: 127\.0\.0\.1:2: connection refused; trying again in 0\.\d s\nparley: .*; trying again in .*\nparley: 127/,
@@ -184,26 +184,26 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   }),
   {
     ...notSent,
-    name: 'N02 refused on both addresses of a name',
+    name: 'N02: refused on both addresses of a name',
     argv: [...chat, ...noRetry, '--allow-http'],
     url: () => 'http://two.test:2',
     err: ['parley: [::1]:2: connection refused, 127.0.0.1:2: connection refused'],
   },
   ...both({
     ...notSent,
-    name: 'N03 no such name',
+    name: 'N03: no such name',
     url: () => 'https://down.test',
     err: [/^parley: down\.test: no such host\n {2}nothing was sent\n$/],
   }),
   ...both({
     ...notSent,
-    name: 'N03 no such name, for programs',
+    name: 'N03: no such name, for programs',
     url: () => 'https://down.test',
     flags: ['--errors', 'json'],
     err: ['"kind":"not-sent","exit":9,', '"sent":"no","safeToRetry":false,"retry":"never","attempts":1}'],
   }),
   ...both({
-    name: 'N04 a name that cannot be looked up once',
+    name: 'N04: a name that cannot be looked up once',
     // What was looked up is counted for each process.
     isProcess: true,
     url: ({ port }) => `http://again.test:${port}`,
@@ -215,7 +215,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   }),
   ...both({
     ...notSent,
-    name: 'N05 SYN dropped (needs Linux)',
+    name: 'N05: SYN dropped (needs Linux)',
     url: () => blocked.url,
     flags: [...noRetry, '--connect-timeout', '3'],
     err: ['no connection within 3 s', 'nothing was sent'],
@@ -224,14 +224,14 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   ...both({
     ...notSent,
     ...stalled,
-    name: 'N06 TLS handshake stall',
+    name: 'N06: TLS handshake stall',
     flags: [...noRetry, '--connect-timeout', '3'],
     err: ['no connection within 3 s'],
     atLeast: 3,
   }),
   {
     ...notSent,
-    name: 'N06 the deadline passes in the handshake',
+    name: 'N06: the deadline passes in the handshake',
     ...stalled,
     argv: [...chat, '--deadline', '3', '--connect-timeout', '1h'],
     err: ['the deadline passed', 'nothing was sent'],
@@ -239,7 +239,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N07 TLS handshake cut off by FIN, and tried again',
+    name: 'N07: TLS handshake cut off by FIN, and tried again',
     url: secure,
     listen: { onConnection: (socket) => void socket.once('data', () => socket.end()) },
     conns: 3,
@@ -247,7 +247,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N08 TLS handshake cut off by RST, and tried again',
+    name: 'N08: TLS handshake cut off by RST, and tried again',
     url: secure,
     listen: { onConnection: (socket) => void socket.once('data', () => socket.resetAndDestroy()) },
     conns: 3,
@@ -255,14 +255,14 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   ...both({
     ...notSent,
-    name: 'N09 self-signed certificate',
+    name: 'N09: self-signed certificate',
     url: secure,
     listen: { tls: () => selfSigned },
     err: [/^parley: localhost:\d+: its certificate is self-signed: --cacert FILE trusts it\n {2}nothing/],
   }),
   ...both({
     ...notSent,
-    name: 'N09 self-signed certificate, for programs',
+    name: 'N09: self-signed certificate, for programs',
     url: secure,
     listen: { tls: () => selfSigned },
     flags: ['--errors', 'json'],
@@ -270,7 +270,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   }),
   {
     ...notSent,
-    name: 'N04 a name that cannot be looked up, for programs',
+    name: 'N04: a name that cannot be looked up, for programs',
     isProcess: true,
     url: () => 'https://again.test',
     argv: [...chat, '--errors', 'json', '--retries', '0'],
@@ -278,7 +278,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N10 expired certificate',
+    name: 'N10: expired certificate',
     url: secure,
     argv: [...chat, '--cacert', expired.path],
     listen: { tls: () => expired },
@@ -286,7 +286,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N11 certificate for another host',
+    name: 'N11: certificate for another host',
     url: secure,
     argv: [...chat, '--cacert', elsewhere.path],
     listen: { tls: () => elsewhere },
@@ -294,14 +294,14 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N13 https to a port that speaks plain HTTP',
+    name: 'N13: https to a port that speaks plain HTTP',
     url: secure,
     listen: { onConnection: (socket) => void socket.once('data', () => socket.end(ok)) },
     conns: 1,
     err: ['http://', 'nothing was sent'],
   },
   ...both({
-    name: 'N14 http to a port that speaks TLS',
+    name: 'N14: http to a port that speaks TLS',
     url: ({ port }) => `http://localhost:${port}`,
     listen: { tls: () => selfSigned },
     code: 10,
@@ -309,7 +309,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   }),
   ...[chat, events].map(
     (argv): Row => ({
-      name: `N15 RST at accept (${argv[0]})`,
+      name: `N15: RST at accept (${argv[0]})`,
       argv: [...argv, ...noRetry],
       listen: { onConnection: (socket) => void socket.resetAndDestroy() },
       conns: 1,
@@ -321,7 +321,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     }),
   ),
   {
-    name: 'N16 refused twice or more, then up',
+    name: 'N16: refused twice or more, then up',
     // A busy machine may take longer to bring the service up than until the third try.
     argv: [...chat, '--retries', '9'],
     url: () => `http://127.0.0.1:${late.port}`,
@@ -338,14 +338,14 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     },
   },
   {
-    name: 'N17 SIGINT in the TLS handshake',
+    name: 'N17: SIGINT in the TLS handshake',
     ...stalled,
     signal: { name: 'SIGINT', at: 'connection' },
     code: 'SIGINT',
     err: ['parley: interrupted: nothing was sent'],
   },
   {
-    name: 'S05 --cacert',
+    name: 'S05: --cacert',
     url: secure,
     argv: [...chat, '--cacert', selfSigned.path],
     listen: { tls: () => selfSigned },
@@ -355,7 +355,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     reqs: 1,
   },
   {
-    name: 'S05 PARLEY_CACERT',
+    name: 'S05: PARLEY_CACERT',
     url: secure,
     argv: events,
     env: { PARLEY_CACERT: selfSigned.path },
@@ -366,7 +366,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     reqs: 1,
   },
   {
-    name: 'S05 NODE_EXTRA_CA_CERTS, beside --cacert',
+    name: 'S05: NODE_EXTRA_CA_CERTS, beside --cacert',
     url: secure,
     argv: [...chat, '--cacert', elsewhere.path],
     env: { NODE_EXTRA_CA_CERTS: selfSigned.path },
@@ -377,14 +377,14 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     reqs: 1,
   },
   {
-    name: 'S05 --cacert that holds no certificate',
+    name: 'S05: --cacert that holds no certificate',
     url: secure,
     argv: [...chat, '--cacert', import.meta.filename],
     code: 3,
     err: ['--cacert', 'has no PEM certificate'],
   },
   {
-    name: 'S05 --cacert that is not there',
+    name: 'S05: --cacert that is not there',
     url: secure,
     argv: [...chat, '--cacert', 'none.pem'],
     code: 11,
@@ -392,7 +392,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   ...[[], ['--quiet']].map(
     (flags): Row => ({
-      name: `S04 S06 verification switched off warns ${flags.join()}`,
+      name: `S04, S06: verification switched off warns ${flags.join()}`,
       url: secure,
       argv: [...chat, ...flags],
       env: { NODE_TLS_REJECT_UNAUTHORIZED: '0' },

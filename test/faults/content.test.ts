@@ -18,21 +18,21 @@ const said = (text: string, code = 4): Partial<Row> & { code: number } => ({
 
 faultsInside('R: response content', [
   ...both({
-    name: 'R11 a login page',
+    name: 'R11: a login page',
     script: answering(response(page, '200 OK', type('text/html'))),
     code: 8,
     reqs: 1,
   }),
   {
-    name: 'R11 a login page names its type and title',
+    name: 'R11: a login page names its type and title',
     script: answering(response(page, '200 OK', type('text/html'))),
     code: 8,
     reqs: 1,
     err: ['text/html', 'Please log in'],
   },
-  ...both({ name: 'R12 HTML that calls itself JSON', script: json(page), code: 8, reqs: 1 }),
+  ...both({ name: 'R12: HTML that calls itself JSON', script: json(page), code: 8, reqs: 1 }),
   {
-    name: 'R13 JSON without a type (chat)',
+    name: 'R13: JSON without a type (chat)',
     script: (socket) => {
       const body = message('hi')
       socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
@@ -41,10 +41,10 @@ faultsInside('R: response content', [
     out: 'hi\n',
     reqs: 1,
   },
-  { name: 'R14 an empty body (chat)', script: json(''), code: 8, reqs: 1, err: ['the answer is empty'] },
-  { name: 'R14 204 (chat)', script: answering('HTTP/1.1 204 No Content\r\n\r\n'), code: 8, reqs: 1 },
+  { name: 'R14: an empty body (chat)', script: json(''), code: 8, reqs: 1, err: ['the answer is empty'] },
+  { name: 'R14: 204 (chat)', script: answering('HTTP/1.1 204 No Content\r\n\r\n'), code: 8, reqs: 1 },
   {
-    name: 'R14 an empty body (events)',
+    name: 'R14: an empty body (events)',
     argv: events,
     script: json(''),
     code: 0,
@@ -52,7 +52,7 @@ faultsInside('R: response content', [
     err: ['the response names none'],
   },
   {
-    name: 'R14 204 (events)',
+    name: 'R14: 204 (events)',
     argv: events,
     script: answering('HTTP/1.1 204 No Content\r\n\r\n'),
     code: 0,
@@ -60,7 +60,7 @@ faultsInside('R: response content', [
     err: ['the response names none'],
   },
   ...both({
-    name: 'R15 502 from a proxy, as a page',
+    name: 'R15: 502 from a proxy, as a page',
     script: answering(response(page.replace('Please log in', 'Bad gateway'), '502 Bad', type('text/html'))),
     flags: ['--retries', '0'],
     code: 7,
@@ -79,14 +79,14 @@ faultsInside('R: response content', [
     ['{"error":{"message":"a\\u001b[31m\\n::add-mask::\\u0085\\r\\nb"}}', 'a^[[31m ::add-mask::\\u0085 b'],
   ].flatMap(([body = '', words = '']) =>
     both({
-      name: `R16 400 with ${body.slice(0, 50)}`,
+      name: `R16: 400 with ${body.slice(0, 50)}`,
       script: answering(response(body, '400 Bad Request')),
       ...said(words),
       ...(words === '' ? { err: [/answered 400 Bad Request\n/] } : {}),
     }),
   ),
   {
-    name: 'R18 UTF-16, as it says',
+    name: 'R18: UTF-16, as it says',
     script: answering(
       response(Buffer.from(message('é€'), 'utf16le'), '200 OK', type('application/json; charset=utf-16')),
     ),
@@ -95,7 +95,7 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R18 Latin-1, as it says',
+    name: 'R18: Latin-1, as it says',
     script: answering(
       response(Buffer.from(message('é'), 'latin1'), '200 OK', type('application/json; charset=iso-8859-1')),
     ),
@@ -104,7 +104,7 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R18 an unknown character set',
+    name: 'R18: an unknown character set',
     script: answering(
       response(Buffer.from(message('é'), 'latin1'), '200 OK', type('application/json; charset=klingon')),
     ),
@@ -113,7 +113,7 @@ faultsInside('R: response content', [
     err: ['klingon'],
   },
   {
-    name: 'R19 bytes that are no UTF-8',
+    name: 'R19: bytes that are no UTF-8',
     script: json(quoted([0x61, 0xff])),
     code: 0,
     out: 'a\ufffd\n',
@@ -121,7 +121,7 @@ faultsInside('R: response content', [
     err: ['may not have been UTF-8'],
   },
   {
-    name: 'R19 bytes that are no UTF-8, with --raw',
+    name: 'R19: bytes that are no UTF-8, with --raw',
     argv: [...chat, '--raw'],
     script: json(quoted([0x61, 0xff])),
     code: 0,
@@ -129,14 +129,14 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R20 half a surrogate pair',
+    name: 'R20: half a surrogate pair',
     script: json(quoted([...Buffer.from('a\\ud800b')])),
     code: 0,
     out: 'a\ufffdb\n',
     reqs: 1,
   },
   {
-    name: 'R23 odd numbers, double and strange keys stay (chat)',
+    name: 'R23: odd numbers, double and strange keys stay (chat)',
     argv: [...chat, '--raw'],
     script: json(odd),
     code: 0,
@@ -144,7 +144,7 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R23 odd numbers, double and strange keys stay (events)',
+    name: 'R23: odd numbers, double and strange keys stay (events)',
     argv: [...events, '--raw'],
     script: json(odd),
     code: 0,
@@ -152,16 +152,16 @@ faultsInside('R: response content', [
     reqs: 1,
     err: ['the response names none'],
   },
-  { name: 'R24 __proto__ pollutes nothing', script: json(odd), code: 0, out: 'a\n', reqs: 1 },
+  { name: 'R24: __proto__ pollutes nothing', script: json(odd), code: 0, out: 'a\n', reqs: 1 },
   {
-    name: 'R26 a byte order mark (chat)',
+    name: 'R26: a byte order mark (chat)',
     script: json(`\ufeff${message('hi')}`),
     code: 0,
     out: 'hi\n',
     reqs: 1,
   },
   {
-    name: 'R26 a byte order mark (events)',
+    name: 'R26: a byte order mark (events)',
     argv: events,
     script: json(`\ufeff${receipt.toString().split('\r\n\r\n')[1]}`),
     code: 0,
@@ -169,7 +169,7 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R26 a byte order mark with --raw',
+    name: 'R26: a byte order mark with --raw',
     argv: [...chat, '--raw'],
     script: json(`\ufeff${message('hi')}`),
     code: 0,
@@ -177,17 +177,17 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   ...both({
-    name: 'R27 something after the JSON',
+    name: 'R27: something after the JSON',
     script: json('{"content":[],"data":[]} x'),
     code: 8,
     reqs: 1,
   }),
   ...['{"choices":[]}', '[]', '5', 'null', '{"content":[{"type":"text","text":5}]}'].map(
-    (body): Row => ({ name: `R28 another shape: ${body}`, script: json(body), code: 8, reqs: 1 }),
+    (body): Row => ({ name: `R28: another shape: ${body}`, script: json(body), code: 8, reqs: 1 }),
   ),
   ...['{"data":5}', '[]', '5', 'null'].map(
     (body): Row => ({
-      name: `R28 another shape: ${body} (events)`,
+      name: `R28: another shape: ${body} (events)`,
       argv: events,
       script: json(body),
       code: 8,
@@ -196,7 +196,7 @@ faultsInside('R: response content', [
     }),
   ),
   {
-    name: 'R28 a list of events that are none (events)',
+    name: 'R28: a list of events that are none (events)',
     argv: events,
     script: json('{"data":[{"id":5}]}'),
     code: 8,
@@ -205,7 +205,7 @@ faultsInside('R: response content', [
   },
   ...['max_tokens', 'refusal', 'content_filter', 'SAFETY\u001b[2J'].map(
     (reason): Row => ({
-      name: `R29 stopped by ${JSON.stringify(reason)}`,
+      name: `R29: stopped by ${JSON.stringify(reason)}`,
       script: json(message('Well', { stop_reason: reason })),
       code: 0,
       out: 'Well\n',

@@ -25,7 +25,7 @@ const interleaved = (): Script => {
 
 faultsOnce('Files of answers', [
   {
-    name: 'F01 two runs with one -o: each answer is whole, and one of them stays',
+    name: 'F01: two runs with one -o: each answer is whole, and one of them stays',
     shell: 'run() { parley chat hi --stream -o a.txt; }; run & one=$!; run & wait $! && wait $one',
     script: interleaved(),
     code: 0,
@@ -34,7 +34,7 @@ faultsOnce('Files of answers', [
     check: ({ ending }) => expect(ending.files.get('cwd/a.txt')).toMatch(/^(a{2000}|b{2000})\n$/),
   },
   {
-    name: 'F02 a FIFO in the place of FILE.part is not opened (needs FIFOs)',
+    name: 'F02: a FIFO in the place of FILE.part is not opened (needs FIFOs)',
     argv: [...stream, '-o', 'a.txt'],
     prepare: (folder) => void spawnSync('mkfifo', [inCwd(folder, 'a.txt.part')]),
     script: broken,
@@ -44,14 +44,14 @@ faultsOnce('Files of answers', [
     files: ['cwd/a.txt.part-2'],
   },
   {
-    name: 'F20 a pipe that nobody reads is not waited for (needs FIFOs)',
+    name: 'F20: a pipe that nobody reads is not waited for (needs FIFOs)',
     argv: [...stream, '-o', 'pipe'],
     prepare: (folder) => void spawnSync('mkfifo', [inCwd(folder, 'pipe')]),
     code: 11,
     err: ['pipe: nobody reads this pipe'],
   },
   {
-    name: 'F21 a pipe that somebody reads takes the answer',
+    name: 'F21: a pipe that somebody reads takes the answer',
     shell: 'mkfifo pipe; cat pipe > got & parley chat hi -o pipe && wait',
     script: answering(ok),
     code: 0,
@@ -60,7 +60,7 @@ faultsOnce('Files of answers', [
     check: ({ ending }) => expect(ending.files.get('cwd/got')).toBe(okText),
   },
   {
-    name: 'F24 a pipe whose reader leaves before the answer comes',
+    name: 'F24: a pipe whose reader leaves before the answer comes',
     shell:
       'mkfifo pipe; (head -c 0; sleep 0.3) < pipe & parley chat hi -o pipe; cat "$TMPDIR"/parley-*.txt; rm "$TMPDIR"/parley-*.txt',
     script: (socket) => void setTimeout(() => socket.write(ok), 1000),
@@ -70,13 +70,13 @@ faultsOnce('Files of answers', [
     err: ['pipe: nothing reads it any more; the received data is saved as '],
   },
   {
-    name: 'F22 one file for -o and --thread',
+    name: 'F22: one file for -o and --thread',
     argv: ['chat', 'hi', '-o', 'a.json', '--thread', './a.json'],
     code: 2,
     err: ['-o and --thread are the same file'],
   },
   {
-    name: 'F23 an answer without text is no turn of a thread',
+    name: 'F23: an answer without text is no turn of a thread',
     argv: ['chat', 'hi', '--thread', 't.json'],
     script: answering(response(message(''))),
     code: 8,
@@ -84,7 +84,7 @@ faultsOnce('Files of answers', [
     err: ['the answer has no text; t.json was not made'],
   },
   {
-    name: 'F03 a link in the place of FILE.part is not followed (needs symbolic links)',
+    name: 'F03: a link in the place of FILE.part is not followed (needs symbolic links)',
     argv: [...stream, '-o', 'a.txt'],
     prepare(folder) {
       writeFileSync(inCwd(folder, 'victim'), 'mine')
@@ -98,7 +98,7 @@ faultsOnce('Files of answers', [
     check: ({ ending }) => expect(ending.files.get('cwd/victim')).toBe('mine'),
   },
   {
-    name: 'F04 an earlier part, and what the file was, stay',
+    name: 'F04: an earlier part, and what the file was, stay',
     argv: [...stream, '-o', 'a.txt', '-q'],
     prepare(folder) {
       for (const name of ['a.txt', 'a.txt.part']) writeFileSync(inCwd(folder, name), 'old')
@@ -111,7 +111,7 @@ faultsOnce('Files of answers', [
     check: ({ ending }) => expect([...ending.files.values()]).toEqual(['old', 'old', 'begun']),
   },
   {
-    name: 'F05 a signal before any text leaves nothing',
+    name: 'F05: a signal before any text leaves nothing',
     argv: [...stream, '-o', 'a.txt'],
     script: answering(sseHead),
     signal: { name: 'SIGTERM', at: 'request' },
@@ -120,7 +120,7 @@ faultsOnce('Files of answers', [
     err: ['interrupted'],
   },
   {
-    name: 'F06 a signal after some text keeps it, and says where',
+    name: 'F06: a signal after some text keeps it, and says where',
     argv: [...stream, '-o', 'a.txt'],
     script: answering(sseHead + delta('begun')),
     signal: { name: 'SIGTERM', at: 'file' },
@@ -130,7 +130,7 @@ faultsOnce('Files of answers', [
     files: ['cwd/a.txt.part'],
   },
   {
-    name: 'F07 with --errors json the place is in the one line',
+    name: 'F07: with --errors json the place is in the one line',
     argv: [...stream, '-o', 'a.txt', '--errors', 'json'],
     script: broken,
     code: 8,
@@ -139,7 +139,7 @@ faultsOnce('Files of answers', [
     files: ['cwd/a.txt.part'],
   },
   {
-    name: 'F08 a failure without any text leaves nothing',
+    name: 'F08: a failure without any text leaves nothing',
     argv: [...chat, '-o', 'a.txt'],
     script: answering(response('{"content":[{"ty')),
     code: 8,
@@ -209,7 +209,7 @@ function answeringFirstAfter(milliseconds: number): Pick<Row, 'script' | 'during
 
 faultsOnce('Conversations', [
   {
-    name: 'F10 of many runs at once each sees the turns of those before, and none is lost',
+    name: 'F10: of many runs at once each sees the turns of those before, and none is lost',
     shell: 'for i in 1 2 3 4 5 6; do parley chat "q$i" --thread t.json -q & done; wait',
     script: echo(50),
     code: 0,
@@ -224,7 +224,7 @@ faultsOnce('Conversations', [
     },
   },
   {
-    name: 'F11 a lock that a killed run left behind does not block for ever',
+    name: 'F11: a lock that a killed run left behind does not block for ever',
     argv: [...chat, '--thread', 't.json'],
     prepare: (folder) => writeFileSync(inCwd(folder, 't.json.parley-lock'), ''),
     script: echo(),
@@ -236,7 +236,7 @@ faultsOnce('Conversations', [
     atLeast: 4,
   },
   {
-    name: "F12 turns are kept, and what was in the file to the letter, but never one call's flags",
+    name: "F12: turns are kept, and what was in the file to the letter, but never one call's flags",
     argv: [
       ...[...chat, '--thread', 't.json', '--max-output-tokens', '7', '--stream', '--stream-via', 'body'],
       ...['--set', 'seed=9', '--set', 'contents[]={"role":"user","parts":[{"text":"extra"}]}'],
@@ -259,7 +259,7 @@ faultsOnce('Conversations', [
     },
   },
   {
-    name: 'F13 a run that was stopped for long, and taken for dead, adds its answer all the same',
+    name: 'F13: a run that was stopped for long, and taken for dead, adds its answer all the same',
     shell: `parley chat one --thread t.json & one=$!
       until [ -e asked ]; do sleep 0.1; done; kill -STOP $one
       parley chat two --thread t.json -q; kill -CONT $one; wait $one`,
@@ -280,7 +280,7 @@ faultsOnce('Conversations', [
       ]),
   },
   {
-    name: 'F14 a file that was broken meanwhile is left, and the answer printed',
+    name: 'F14: a file that was broken meanwhile is left, and the answer printed',
     argv: [...chat, '--thread', 't.json'],
     ...breakingThread(),
     code: 11,
@@ -291,7 +291,7 @@ faultsOnce('Conversations', [
     check: ({ ending }) => expect(threadOf(ending.files)).toBe('{"mine'),
   },
   {
-    name: 'F15 a preview makes no lock, and waits for none',
+    name: 'F15: a preview makes no lock, and waits for none',
     argv: [...chat, '--thread', 't.json', '--dry-run'],
     prepare: (folder) => writeFileSync(inCwd(folder, 't.json.parley-lock'), ''),
     code: 0,
@@ -299,7 +299,7 @@ faultsOnce('Conversations', [
     files: ['cwd/t.json.parley-lock'],
   },
   {
-    name: 'F16 a signal takes the lock away, and leaves the thread as it was',
+    name: 'F16: a signal takes the lock away, and leaves the thread as it was',
     argv: [...chat, '--thread', 't.json'],
     prepare: hasThread('{"contents":[]}'),
     script: () => {},
@@ -310,7 +310,7 @@ faultsOnce('Conversations', [
     check: ({ ending }) => expect(threadOf(ending.files)).toBe('{"contents":[]}'),
   },
   {
-    name: 'F17 who waits for a living run waits no longer than --deadline, and sends nothing',
+    name: 'F17: who waits for a living run waits no longer than --deadline, and sends nothing',
     shell: `parley chat one --thread t.json & until [ -e t.json.parley-lock ]; do sleep 0.1; done
       parley chat two --thread t.json --deadline 1; code=$?; kill %1; wait; exit $code`,
     script: () => {},
@@ -319,7 +319,7 @@ faultsOnce('Conversations', [
     err: [/has locked it: if none is running, remove \S+t\.json\.parley-lock\n {2}nothing was sent/],
   },
   {
-    name: 'F18 without a deadline a conversation is waited for as long as it takes, whatever --timeout is',
+    name: 'F18: without a deadline a conversation is waited for as long as it takes, whatever --timeout is',
     shell: `parley chat one --thread t.json -q & until [ -e t.json.parley-lock ]; do sleep 0.1; done
       parley chat two --thread t.json --timeout 3; code=$?; wait; exit $code`,
     ...answeringFirstAfter(2000),
@@ -330,7 +330,7 @@ faultsOnce('Conversations', [
     files: ['cwd/t.json'],
   },
   {
-    name: 'F18 without a deadline results are waited for as long as it takes',
+    name: 'F18: without a deadline results are waited for as long as it takes',
     shell: `echo '"one"' > in; parley chat --batch in --results r -q > /dev/null &
       until [ -e r.parley-lock ]; do sleep 0.1; done
       parley chat --batch in --results r --resume > /dev/null; code=$?; wait; exit $code`,
@@ -342,7 +342,7 @@ faultsOnce('Conversations', [
     check: ({ ending }) => expect(ending.files.get('cwd/r')?.split('\n')).toHaveLength(2),
   },
   {
-    name: 'F18 who waits for results waits no longer than --deadline, and sends nothing',
+    name: 'F18: who waits for results waits no longer than --deadline, and sends nothing',
     shell: `echo '"one"' > in; parley chat --batch in --results r -q & until [ -e r.parley-lock ]; do sleep 0.1; done
       parley chat --batch in --results r --resume --deadline 1; code=$?; kill %1; wait; exit $code`,
     script: () => {},

@@ -32,84 +32,88 @@ const codings: [name: string, coding: string, body: Uint8Array][] = [
 ]
 
 faultsInside('R: response framing', [
-  { ...cut, name: 'R01 half of the length, then FIN (chat)', script: closing(cutAt) },
-  { ...cutReceipt, name: 'R01 half of the length, then FIN (events)', script: closing(halfReceipt) },
-  { ...cut, name: 'R02 half of the length, then RST (chat)', script: resetting(cutAt) },
-  { ...cutReceipt, name: 'R02 half of the length, then RST (events)', script: resetting(halfReceipt) },
-  { ...cut, name: 'R02 RST after the head (chat)', script: resetting(headOf('200 OK', 'content-length: 9')) },
+  { ...cut, name: 'R01: half of the length, then FIN (chat)', script: closing(cutAt) },
+  { ...cutReceipt, name: 'R01: half of the length, then FIN (events)', script: closing(halfReceipt) },
+  { ...cut, name: 'R02: half of the length, then RST (chat)', script: resetting(cutAt) },
+  { ...cutReceipt, name: 'R02: half of the length, then RST (events)', script: resetting(halfReceipt) },
+  {
+    ...cut,
+    name: 'R02: RST after the head (chat)',
+    script: resetting(headOf('200 OK', 'content-length: 9')),
+  },
   {
     ...cutReceipt,
-    name: 'R02 RST after the head (events)',
+    name: 'R02: RST after the head (events)',
     script: resetting(headOf('200 OK', 'content-length: 9')),
   },
   ...[closing, resetting].flatMap((end): Row[] => [
     {
       ...cut,
-      name: `R03 chunked body cut by ${end.name} (chat)`,
+      name: `R03: chunked body cut by ${end.name} (chat)`,
       script: end(headOf('200 OK', 'transfer-encoding: chunked') + chunked(half)),
     },
     {
       ...cutReceipt,
-      name: `R03 chunked body cut by ${end.name} (events)`,
+      name: `R03: chunked body cut by ${end.name} (events)`,
       script: end(headOf('200 OK', 'transfer-encoding: chunked') + chunked('{"data":[')),
     },
   ]),
   ...both({
-    name: 'R04 a chunk size that is none',
+    name: 'R04: a chunk size that is none',
     script: answering(`${headOf('200 OK', 'transfer-encoding: chunked')}zz\r\n::set-env secret\r\n`),
     code: 8,
     reqs: 1,
     err: [/^(?!.*set-env)/s],
   }),
   {
-    name: 'R05 JSON that the end of the connection cuts (chat)',
+    name: 'R05: JSON that the end of the connection cuts (chat)',
     script: closing(open + half),
     code: 8,
     reqs: 1,
   },
   {
     ...cutReceipt,
-    name: 'R05 JSON that the end of the connection cuts (events)',
+    name: 'R05: JSON that the end of the connection cuts (events)',
     script: closing(`${open}{"data":[{"id"`),
   },
-  { name: 'R05 JSON that a reset cuts', script: resetting(open + half), code: 8, reqs: 1 },
+  { name: 'R05: JSON that a reset cuts', script: resetting(open + half), code: 8, reqs: 1 },
   {
-    name: 'R07 a length that is too small (chat)',
+    name: 'R07: a length that is too small (chat)',
     script: answering(`${headOf('200 OK', 'content-length: 40')}${hi}`),
     code: 8,
     reqs: 1,
   },
   {
     ...cutReceipt,
-    name: 'R07 a length that is too small (events)',
+    name: 'R07: a length that is too small (events)',
     script: answering(`${headOf('200 OK', 'content-length: 10')}{"data":[],"more":"than that"}`),
   },
   ...['SSH-2.0-OpenSSH_9\r\n', '<html><h1>hello</h1></html>', '\x1b]0;evil\x07\n::add-mask::x\n'].flatMap(
     (bytes) =>
-      both({ name: `R09 not HTTP: ${JSON.stringify(bytes)}`, script: closing(bytes), code: 8, reqs: 1 }),
+      both({ name: `R09: not HTTP: ${JSON.stringify(bytes)}`, script: closing(bytes), code: 8, reqs: 1 }),
   ),
   ...both({
-    name: 'R10 a head of 20 KB',
+    name: 'R10: a head of 20 KB',
     script: answering(response('{}', '200 OK', [`x-long: ${'x'.repeat(20_000)}`])),
     code: 8,
     reqs: 1,
     err: ['its headers are too long'],
   }),
   ...both({
-    name: 'R10 NUL in a header',
+    name: 'R10: NUL in a header',
     script: answering(response('{}', '200 OK', ['x: a\0b'])),
     code: 8,
     reqs: 1,
   }),
   ...both({
-    name: 'R10 lines that end in a bare LF',
+    name: 'R10: lines that end in a bare LF',
     script: answering(response('{"content":"ok","data":[]}').toString().replaceAll('\r\n', '\n')),
     code: 8,
     reqs: 1,
     err: ['is not proper HTTP/1.1'],
   }),
   ...both({
-    name: 'R10 a length and chunks at once',
+    name: 'R10: a length and chunks at once',
     script: answering(
       `${headOf('200 OK', 'content-length: 5', 'transfer-encoding: chunked')}2\r\n{}\r\n0\r\n\r\n`,
     ),
@@ -117,37 +121,42 @@ faultsInside('R: response framing', [
     reqs: 1,
   }),
   {
-    name: 'R30 gzip unasked',
+    name: 'R30: gzip unasked',
     script: coded('gzip', gzipSync(hi)),
     code: 0,
     out: 'hi\n',
     reqs: 1,
   },
-  { name: 'R30 br unasked', script: coded('br', brotliCompressSync(hi)), code: 0, out: 'hi\n', reqs: 1 },
-  { name: 'R30 deflate unasked', script: coded('Deflate', deflateSync(hi)), code: 0, out: 'hi\n', reqs: 1 },
+  { name: 'R30: br unasked', script: coded('br', brotliCompressSync(hi)), code: 0, out: 'hi\n', reqs: 1 },
+  { name: 'R30: deflate unasked', script: coded('Deflate', deflateSync(hi)), code: 0, out: 'hi\n', reqs: 1 },
   {
-    name: 'R30 gzip of a failure',
+    name: 'R30: gzip of a failure',
     script: answering(response(gzipSync('{"error":"no!"}'), '400 Bad', ['content-encoding: gzip'])),
     code: 4,
     reqs: 1,
     err: ['the service says: no!'],
   },
   {
-    name: 'R31 gzip cut short, with the length that it has',
+    name: 'R31: gzip cut short, with the length that it has',
     script: coded('gzip', gzipSync(hi).subarray(0, 60)),
     code: 8,
     reqs: 1,
   },
-  { name: 'R31 br cut short', script: coded('br', brotliCompressSync(hi).subarray(0, 60)), code: 8, reqs: 1 },
   {
-    name: 'R32 a label without gzip',
+    name: 'R31: br cut short',
+    script: coded('br', brotliCompressSync(hi).subarray(0, 60)),
+    code: 8,
+    reqs: 1,
+  },
+  {
+    name: 'R32: a label without gzip',
     script: coded('gzip', Buffer.from(hi)),
     code: 8,
     reqs: 1,
     err: ['cannot be decompressed'],
   },
   {
-    name: 'R32 a wrong checksum',
+    name: 'R32: a wrong checksum',
     script: coded(
       'gzip',
       gzipSync(hi).map((byte, i, all) => (i === all.length - 6 ? byte ^ 255 : byte)),
@@ -157,12 +166,17 @@ faultsInside('R: response framing', [
   },
   {
     ...cutReceipt,
-    name: 'R32 a label without gzip (events)',
+    name: 'R32: a label without gzip (events)',
     script: coded('gzip', Buffer.from('{"data":[]}')),
   },
-  ...both({ name: 'R33 an unknown encoding', script: coded('zst\u00ff', Buffer.from(hi)), code: 8, reqs: 1 }),
+  ...both({
+    name: 'R33: an unknown encoding',
+    script: coded('zst\u00ff', Buffer.from(hi)),
+    code: 8,
+    reqs: 1,
+  }),
   {
-    name: 'R37 Connection: close, a megabyte, FIN, and a slow reader',
+    name: 'R37: Connection: close, a megabyte, FIN, and a slow reader',
     shell: 'set -o pipefail; parley chat hi | (sleep 1; cat)',
     script: closing(open + message('x'.repeat(2 ** 20))),
     code: 0,
@@ -170,7 +184,7 @@ faultsInside('R: response framing', [
     reqs: 1,
   },
   {
-    name: 'R39 an answer that nobody asked for is never the answer to the retry',
+    name: 'R39: an answer that nobody asked for is never the answer to the retry',
     script: (socket, _, count) => {
       const fake = response(message('fake'))
       socket.write(count === 1 ? Buffer.concat([response('{}', '500 Oops'), fake]) : ok)
@@ -185,7 +199,7 @@ faultsInside('R: response framing', [
   ),
   ...['gzip, zst', 'constructor', '__proto__', 'gzip,'.repeat(6)].map(
     (coding): Row => ({
-      name: `R63 ${coding} is unknown`,
+      name: `R63: ${coding} is unknown`,
       script: coded(coding, gzipSync(hi)),
       code: 8,
       reqs: 1,
@@ -193,26 +207,26 @@ faultsInside('R: response framing', [
     }),
   ),
   {
-    name: 'R64 no body in a coding',
+    name: 'R64: no body in a coding',
     script: coded('gzip', new Uint8Array()),
     code: 8,
     reqs: 1,
     err: ['the answer is empty'],
   },
   ...both({
-    name: 'R65 two equal lengths',
+    name: 'R65: two equal lengths',
     script: answering(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 26'])),
     code: 0,
     reqs: 1,
   }),
   ...both({
-    name: 'R65 two equal lengths in one line',
+    name: 'R65: two equal lengths in one line',
     script: answering(`${headOf('200 OK', 'content-length: 26, 26')}{"content":"ok","data":[]}`),
     code: 0,
     reqs: 1,
   }),
   ...both({
-    name: 'R66 two lengths that differ',
+    name: 'R66: two lengths that differ',
     script: answering(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 9'])),
     code: 8,
     reqs: 1,
@@ -220,7 +234,7 @@ faultsInside('R: response framing', [
   }),
   ...['100', '100 Continue', '102 Wait', '103 Early Hints'].flatMap((status) =>
     both({
-      name: `R67 ${status}, three times, in two packets, then the answer`,
+      name: `R67: ${status}, three times, in two packets, then the answer`,
       script: (socket) => {
         const interim = `HTTP/1.1 ${status}\r\nx: y\r\n\r\n`
         socket.write(`${interim}${interim}${interim.slice(0, 5)}`)
@@ -231,16 +245,16 @@ faultsInside('R: response framing', [
     }),
   ),
   {
-    name: 'R67 100 without an answer',
+    name: 'R67: 100 without an answer',
     argv: [...chat, '--timeout', '3'],
     script: answering('HTTP/1.1 100 Continue\r\n\r\n'),
     code: 10,
     reqs: 1,
     err: ['no byte came for 3 s'],
   },
-  { name: 'R67 100, then FIN', script: closing('HTTP/1.1 100 Continue\r\n\r\n'), code: 10, reqs: 1 },
+  { name: 'R67: 100, then FIN', script: closing('HTTP/1.1 100 Continue\r\n\r\n'), code: 10, reqs: 1 },
   {
-    name: 'R68 an error in chunks after a 100, one byte at a time',
+    name: 'R68: an error in chunks after a 100, one byte at a time',
     script: async (socket) => {
       socket.setNoDelay(true)
       const head = headOf('400 Bad', 'transfer-encoding: chunked')
@@ -254,7 +268,7 @@ faultsInside('R: response framing', [
     err: ['the service says: no'],
   },
   {
-    name: 'R40 one byte at a time',
+    name: 'R40: one byte at a time',
     argv: stream,
     script: (socket) => void drip(socket),
     code: 0,

@@ -35,32 +35,32 @@ const asSent = (text: string): Pick<Row, 'check'> => ({
 
 faults('P: stdin and event input', [
   ...[['chat'], send].flatMap((argv): Row[] => [
-    { ...nothing, name: `P01 an empty pipe (${argv[0]})`, argv, stdin: '', err: ['empty'] },
-    { ...nothing, name: `P01 blanks only (${argv[0]})`, argv, stdin: ' \n\t\n', err: ['empty'] },
-    { ...nothing, name: `P01 /dev/null (${argv[0]})`, argv, err: ['empty'] },
-    { ...nothing, name: `P02 closed (${argv[0]})`, shell: `parley ${argv.join(' ')} <&-`, err: ['empty'] },
+    { ...nothing, name: `P01: an empty pipe (${argv[0]})`, argv, stdin: '', err: ['empty'] },
+    { ...nothing, name: `P01: blanks only (${argv[0]})`, argv, stdin: ' \n\t\n', err: ['empty'] },
+    { ...nothing, name: `P01: /dev/null (${argv[0]})`, argv, err: ['empty'] },
+    { ...nothing, name: `P02: closed (${argv[0]})`, shell: `parley ${argv.join(' ')} <&-`, err: ['empty'] },
     {
-      name: `P03 a terminal (${argv[0]})`,
+      name: `P03: a terminal (${argv[0]})`,
       shell: onTerminal(`NO_COLOR=1 parley ${argv.join(' ')} 2>&1`),
       code: 2,
       out: (out) => /^parley: no (prompt|events): give .*\r\n$/.test(out.toString()),
     },
     {
       ...nothing,
-      name: `P08 bytes that are no UTF-8 (${argv[0]})`,
+      name: `P08: bytes that are no UTF-8 (${argv[0]})`,
       argv,
       stdin: Buffer.from('ab\xff', 'latin1'),
       err: ['byte 2'],
     },
     {
       ...nothing,
-      name: `P08 UTF-16 (${argv[0]})`,
+      name: `P08: UTF-16 (${argv[0]})`,
       argv,
       stdin: Buffer.from('\ufeffab', 'utf16le'),
       err: ['byte 0'],
     },
     {
-      name: `P11 a folder (${argv[0]})`,
+      name: `P11: a folder (${argv[0]})`,
       shell: `parley ${argv.join(' ')} </`,
       code: 11,
       err: ['it is a folder'],
@@ -68,13 +68,13 @@ faults('P: stdin and event input', [
   ]),
   {
     ...good,
-    name: 'P04 a slow producer',
+    name: 'P04: a slow producer',
     shell: '(sleep 1; echo one; sleep 1; echo two) | parley chat',
     ...asked('one\ntwo\n'),
     atLeast: 2,
   },
   {
-    name: 'P05 an idle pipe, --no-stdin (events)',
+    name: 'P05: an idle pipe, --no-stdin (events)',
     either: 'it ends, which a run with nothing on stdin does, too',
     argv: [...events, '--no-stdin'],
     stdin: { open: true },
@@ -85,45 +85,45 @@ faults('P: stdin and event input', [
   },
   {
     ...good,
-    name: 'P05 an idle pipe, --no-stdin (chat)',
+    name: 'P05: an idle pipe, --no-stdin (chat)',
     argv: [...chat, '--no-stdin'],
     stdin: { open: true },
   },
   {
     ...good,
-    name: 'P05 an idle pipe (chat) gets a hint',
+    name: 'P05: an idle pipe (chat) gets a hint',
     ...hinted,
   },
   {
     ...hinted,
     ...nothing,
-    name: 'P05 an idle pipe that - asks for',
+    name: 'P05: an idle pipe that - asks for',
     argv: ['chat', '-'],
     err: [/^parley: waiting for stdin\n/],
   },
-  { ...good, name: 'P09 a byte order mark', argv: ['chat'], stdin: '\ufeffhi', ...asked('hi') },
+  { ...good, name: 'P09: a byte order mark', argv: ['chat'], stdin: '\ufeffhi', ...asked('hi') },
   {
     ...good,
-    name: 'P10 NUL, CRLF, no final newline',
+    name: 'P10: NUL, CRLF, no final newline',
     argv: ['chat'],
     stdin: 'a\0b\r\nc',
     ...asked('a\0b\r\nc'),
   },
   {
     ...nothing,
-    name: 'P13 NDJSON with one bad line',
+    name: 'P13: NDJSON with one bad line',
     argv: send,
     stdin: `${event('a')}\n{"type":\n${event('b')}\n`,
     err: ['2'],
   },
   {
     ...nothing,
-    name: 'P14 an unknown event type',
+    name: 'P14: an unknown event type',
     argv: [...send, '--event', '{"type":"user.strange"}'],
     err: ['type'],
   },
   {
-    name: 'P14 an unknown event type, with --no-validate',
+    name: 'P14: an unknown event type, with --no-validate',
     argv: [...send, '--event', '{"type":"user.strange"}', '--no-validate'],
     script: answering(receipt),
     code: 0,
@@ -132,19 +132,19 @@ faults('P: stdin and event input', [
     ...asSent('{"events":[{"type":"user.strange"}]}'),
   },
   {
-    name: 'P15 @path that is missing',
+    name: 'P15: @path that is missing',
     argv: [...send, '--message', '@none'],
     code: 11,
     err: ['none: no such file'],
   },
   {
-    name: 'P15 @path that is a folder',
+    name: 'P15: @path that is a folder',
     argv: [...send, '--message', '@.'],
     code: 11,
     err: ['it is a folder'],
   },
   {
-    name: 'P15 @path that is a FIFO',
+    name: 'P15: @path that is a FIFO',
     shell: 'mkfifo pipe; (echo from the pipe > pipe &); parley events send --message @pipe',
     script: answering(receipt),
     code: 0,
@@ -155,7 +155,7 @@ faults('P: stdin and event input', [
     },
   },
   {
-    name: 'P15 @path that cannot be read (needs another user)',
+    name: 'P15: @path that cannot be read (needs another user)',
     shell: `chmod 0 secret; ${programAsNobody().map(quote).join(' ')} events send --message @secret
       code=$?; chmod 600 secret; exit $code`,
     env: { NODE_OPTIONS: '' },
@@ -173,14 +173,14 @@ faults('P: stdin and event input', [
   ].map(
     (words): Row => ({
       ...nothing,
-      name: `P16 two readers: ${words.join(' ')}`,
+      name: `P16: two readers: ${words.join(' ')}`,
       argv: ['chat', ...words],
       stdin: 'x',
     }),
   ),
   {
     ...nothing,
-    name: 'P16 a reader with --no-stdin',
+    name: 'P16: a reader with --no-stdin',
     argv: ['chat', '-', '--no-stdin'],
     stdin: 'x',
     err: ['--no-stdin forbids'],
@@ -196,14 +196,14 @@ const received = { script: answering(receipt), code: 0, out: receiptText, reqs: 
 faults('P: piped text beside words, deadlines and sizes', [
   {
     ...received,
-    name: 'P20 words and a pipe are two blocks of one message',
+    name: 'P20: words and a pipe are two blocks of one message',
     argv: events,
     stdin: 'diff\n',
     ...asSent(messageOf('hi', 'diff\n')),
   },
   {
     ...received,
-    name: 'P20 an empty pipe adds nothing',
+    name: 'P20: an empty pipe adds nothing',
     either: 'nothing is what it adds',
     argv: events,
     stdin: '',
@@ -211,14 +211,14 @@ faults('P: piped text beside words, deadlines and sizes', [
   },
   {
     ...received,
-    name: 'P20 a file on stdin',
+    name: 'P20: a file on stdin',
     shell: 'printf diff > f; parley events send hi < f',
     files: ['cwd/f'],
     ...asSent(messageOf('hi', 'diff')),
   },
   {
     ...received,
-    name: 'P20 the word - takes the pipe',
+    name: 'P20: the word - takes the pipe',
     argv: [...send, 'see', '-'],
     stdin: 'diff\n',
     ...asSent(messageOf('see diff')),
@@ -230,7 +230,7 @@ faults('P: piped text beside words, deadlines and sizes', [
   ].map(
     (flag): Row => ({
       ...received,
-      name: `P20 ${flag.join(' ')} takes the pipe`,
+      name: `P20: ${flag.join(' ')} takes the pipe`,
       argv: [...events, ...flag],
       stdin: 'x-own: diff',
       check: ({ server }) => expect(server.requests[0]?.split('diff')).toHaveLength(2),
@@ -238,14 +238,14 @@ faults('P: piped text beside words, deadlines and sizes', [
   ),
   {
     ...received,
-    name: 'P20 a terminal is never read',
+    name: 'P20: a terminal is never read',
     shell: onTerminal('NO_COLOR=1 parley events send hi --ids 2>&1'),
     out: 'sevt_1\r\n',
     ...asSent(messageOf('hi')),
   },
   {
     ...received,
-    name: 'P20 an idle pipe gets a hint',
+    name: 'P20: an idle pipe gets a hint',
     argv: events,
     ...hinted,
   },
@@ -260,7 +260,7 @@ faults('P: piped text beside words, deadlines and sizes', [
     ['events', 'confirm', '--allow'],
   ].map(
     (argv): Row => ({
-      name: `P21 the deadline ends the wait for stdin: ${argv.join(' ')}`,
+      name: `P21: the deadline ends the wait for stdin: ${argv.join(' ')}`,
       argv: [...argv, '--deadline', '1', '-q'],
       stdin: { open: true },
       code: 9,
@@ -269,7 +269,7 @@ faults('P: piped text beside words, deadlines and sizes', [
     }),
   ),
   {
-    name: 'P21 what stdin took is taken from the deadline',
+    name: 'P21: what stdin took is taken from the deadline',
     shell: '(sleep 2; echo hi) | parley chat --deadline 5',
     script: () => {},
     code: 10,
@@ -280,7 +280,7 @@ faults('P: piped text beside words, deadlines and sizes', [
   ...[['chat'], send].map(
     (argv): Row => ({
       ...nothing,
-      name: `P24 5,000 lists in each other (${argv[0]})`,
+      name: `P24: 5,000 lists in each other (${argv[0]})`,
       argv: [...argv, '-i', '-'],
       stdin: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`,
       err: ['stdin: not valid JSON: line 1, column 1005: nested more than 1000 deep'],
@@ -327,7 +327,7 @@ faultsInside('L: addresses and ids', [
     if (path === undefined) {
       return [
         { ...refused, name: `${id} session ${shown}`, argv: [...events, `--session=${value}`] },
-        { ...refused, name: `L09 model ${shown}`, argv: [...chat, `--model=${value}`] },
+        { ...refused, name: `L09: model ${shown}`, argv: [...chat, `--model=${value}`] },
       ]
     }
     return [
@@ -342,13 +342,13 @@ faultsInside('L: addresses and ids', [
       },
       {
         ...good,
-        name: `L09 model ${shown}`,
+        name: `L09: model ${shown}`,
         argv: [...chat, `--model=${value}`],
         ...isIn(`/models/${path}:gen`),
       },
     ]
   }),
-  { name: 'L02 an empty session', argv: [...events, '--session='], code: 2, env: { PARLEY_SESSION: '' } },
+  { name: 'L02: an empty session', argv: [...events, '--session='], code: 2, env: { PARLEY_SESSION: '' } },
   ...[
     'http://127.0.0.1:1/?a=b',
     'http://127.0.0.1:1/#f',
@@ -368,7 +368,7 @@ faultsInside('L: addresses and ids', [
   ].flatMap((address) =>
     [chat, events].map(
       (argv): Row => ({
-        name: `L11 L12 the address ${JSON.stringify(address)} (${argv[0]})`,
+        name: `L11, L12: the address ${JSON.stringify(address)} (${argv[0]})`,
         argv,
         url: () => address,
         code: 3,
@@ -381,13 +381,13 @@ faultsInside('L: addresses and ids', [
   ),
   {
     ...good,
-    name: 'L13 upper case, a trailing dot and a path',
+    name: 'L13: upper case, a trailing dot and a path',
     url: ({ port }) => `http://LOCALHOST:${port}/a/b/`,
     ...isIn('/a/b/alpha_cli/'),
   },
   {
     ...good,
-    name: 'L13 a name beyond ASCII',
+    name: 'L13: a name beyond ASCII',
     argv: [...chat, '--allow-http'],
     url: ({ port }) => `http://gäteway.test:${port}`,
     check: ({ server }) => {
@@ -396,7 +396,7 @@ faultsInside('L: addresses and ids', [
   },
   ...[1, 9, 6000].map(
     (port): Row => ({
-      name: `L14 port ${port}, which browsers refuse, and where nothing listens`,
+      name: `L14: port ${port}, which browsers refuse, and where nothing listens`,
       argv: [...chat, '--retries', '0'],
       url: () => `http://127.0.0.1:${port}`,
       code: 9,
@@ -429,7 +429,7 @@ faultsInside('H: headers', [
   ),
   {
     ...good,
-    name: 'H03 -H authorization takes the place of the secret',
+    name: 'H03: -H authorization takes the place of the secret',
     argv: [...chat, '-H', 'authorization: Bearer mine', '-H', 'X-Trace: 1'],
     check: ({ server }) => {
       const lines = server.requests[0]?.match(/^authorization: .*/gim)
@@ -438,7 +438,7 @@ faultsInside('H: headers', [
   },
   {
     ...good,
-    name: 'H05 -H NAME: leaves a header out, also a credential, whose command does not run',
+    name: 'H05: -H NAME: leaves a header out, also a credential, whose command does not run',
     argv: [...chat, '-H', 'authorization:', '-H', 'Content-Type:', '-H', 'x-a:'],
     env: { PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: 'touch ran; echo x' },
     check: ({ server }) => {
@@ -448,7 +448,7 @@ faultsInside('H: headers', [
   },
   ...['a\nb', 'é', '🦜', 'a b'].map(
     (secret): Row => ({
-      name: `K03 the secret ${JSON.stringify(secret)}`,
+      name: `K03: the secret ${JSON.stringify(secret)}`,
       envOf: () => ({ PARLEY_ACCESS_TOKEN: `secretword${secret}x` }),
       code: 3,
       err: ['PARLEY_ACCESS_TOKEN', /^(?!.*secretword)/s],
@@ -456,7 +456,7 @@ faultsInside('H: headers', [
   ),
   {
     ...good,
-    name: 'K02 blanks around the secret',
+    name: 'K02: blanks around the secret',
     env: { PARLEY_ACCESS_TOKEN: ' padded-secret\n' },
     check: ({ server }) => {
       if (!server.requests[0]?.includes('Authorization: Bearer padded-secret\r\n'))

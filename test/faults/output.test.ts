@@ -27,7 +27,7 @@ const takeKept = 'cat "$TMPDIR"/parley-*.txt; rm "$TMPDIR"/parley-*.txt'
 
 faults('O: output', [
   {
-    name: 'O01 a reader that leaves early',
+    name: 'O01: a reader that leaves early',
     shell: 'parley chat hi --stream | head -1; echo $PIPESTATUS',
     script: endless(() => {
       hasLeft = true
@@ -41,7 +41,7 @@ faults('O: output', [
     },
   },
   {
-    name: 'O02 a reader that leaves before anything comes',
+    name: 'O02: a reader that leaves before anything comes',
     shell: 'parley chat hi | true; echo $PIPESTATUS',
     script: answering(ok),
     code: 0,
@@ -49,7 +49,7 @@ faults('O: output', [
     reqs: 1,
   },
   {
-    name: 'O03 the receipt of an event does not fit',
+    name: 'O03: the receipt of an event does not fit',
     shell: 'parley events send hi > /dev/full',
     script: answering(receipt),
     code: 11,
@@ -57,7 +57,7 @@ faults('O: output', [
     err: ['stdout: no space left', 'the event was accepted, only the output failed'],
   },
   {
-    name: 'O04 an answer does not fit',
+    name: 'O04: an answer does not fit',
     shell: `parley chat hi > /dev/full; echo $?; ${takeKept}`,
     script: answering(ok),
     code: 0,
@@ -66,7 +66,7 @@ faults('O: output', [
     err: ['stdout: no space left on the disk; the received data is saved as '],
   },
   {
-    name: 'O04 an answer does not fit, and the thread is not made',
+    name: 'O04: an answer does not fit, and the thread is not made',
     shell: `parley chat hi --thread t.json > /dev/full; echo $?; ls; ${takeKept}`,
     script: answering(ok),
     code: 0,
@@ -75,7 +75,7 @@ faults('O: output', [
     err: ['stdout: no space left on the disk; the received data is saved as ', 't.json was not made'],
   },
   {
-    name: 'O04 a stream does not fit',
+    name: 'O04: a stream does not fit',
     shell: `parley chat hi --stream > /dev/full; echo $?; ${takeKept}`,
     script: answering(sseHead + lines(3) + stop),
     code: 0,
@@ -84,7 +84,7 @@ faults('O: output', [
     err: ['stdout: no space left'],
   },
   {
-    name: 'O04 --raw does not fit',
+    name: 'O04: --raw does not fit',
     shell: `parley chat hi --raw > /dev/full; echo $?; ${takeKept}`,
     script: answering(ok),
     code: 0,
@@ -93,7 +93,7 @@ faults('O: output', [
     err: ['the received data is saved as '],
   },
   {
-    name: 'O04 JSON that fits a schema does not fit',
+    name: 'O04: JSON that fits a schema does not fit',
     shell: `echo true > s; parley chat hi --schema s > /dev/full; echo $?; rm s; ${takeKept}`,
     script: answering(response(message('[1]'))),
     code: 0,
@@ -102,17 +102,17 @@ faults('O: output', [
     err: ['stdout: no space left on the disk; the received data is saved as '],
   },
   {
-    name: 'O04 --raw of a failure does not fit',
+    name: 'O04: --raw of a failure does not fit',
     shell: 'parley chat hi --raw > /dev/full',
     script: answering(response('{}', '400 Bad')),
     code: 11,
     reqs: 1,
     err: ['stdout: no space left'],
   },
-  { name: 'O04 help does not fit', shell: 'parley chat --help > /dev/full', code: 11 },
-  { name: 'O04 --version does not fit', shell: 'parley --version > /dev/full', code: 11 },
+  { name: 'O04: help does not fit', shell: 'parley chat --help > /dev/full', code: 11 },
+  { name: 'O04: --version does not fit', shell: 'parley --version > /dev/full', code: 11 },
   {
-    name: 'O04 a file on a full disk (-o)',
+    name: 'O04: a file on a full disk (-o)',
     shell: `${small('parley chat hi -o small/answer')}; (${takeKept}) | wc -c`,
     script: answering(response(megabyte)),
     code: 0,
@@ -121,7 +121,7 @@ faults('O: output', [
     err: ['no space left on the disk; the received data is saved as '],
   },
   {
-    name: 'O04 a file that is larger than one may be',
+    name: 'O04: a file that is larger than one may be',
     shell: '(ulimit -f 1; parley chat hi -o answer)',
     script: answering(response(megabyte)),
     code: 11,
@@ -131,7 +131,7 @@ faults('O: output', [
     ],
   },
   {
-    name: 'O04 a file on a full disk (>)',
+    name: 'O04: a file on a full disk (>)',
     shell: `${small('parley chat hi > small/answer')}; (${takeKept}) | wc -c`,
     script: answering(response(megabyte)),
     code: 0,
@@ -141,7 +141,7 @@ faults('O: output', [
   },
   ...['/dev/full', '>(true)'].flatMap((target): Row[] => [
     {
-      name: `O06 stderr to ${target}, success`,
+      name: `O06: stderr to ${target}, success`,
       shell: `parley chat hi -v 2> ${target}`,
       script: answering(ok),
       code: 0,
@@ -149,7 +149,7 @@ faults('O: output', [
       reqs: 1,
     },
     {
-      name: `O06 stderr to ${target}, failure`,
+      name: `O06: stderr to ${target}, failure`,
       shell: `parley chat hi -v 2> ${target}`,
       script: answering(response('{}', '400 Bad')),
       code: 4,
@@ -157,15 +157,15 @@ faults('O: output', [
     },
   ]),
   {
-    name: 'O06 stderr closed',
+    name: 'O06: stderr closed',
     shell: 'parley chat hi -v 2>&-',
     script: answering(response('{}', '400 Bad')),
     code: 4,
     reqs: 1,
   },
-  { name: 'O06 stdout closed', shell: 'parley chat hi >&-', script: answering(ok), code: 0, reqs: 1 },
+  { name: 'O06: stdout closed', shell: 'parley chat hi >&-', script: answering(ok), code: 0, reqs: 1 },
   {
-    name: 'O07 a megabyte into a slow pipe',
+    name: 'O07: a megabyte into a slow pipe',
     shell: 'set -o pipefail; parley chat hi | (sleep 1; wc -c)',
     script: answering(response(megabyte)),
     code: 0,
@@ -173,14 +173,14 @@ faults('O: output', [
     reqs: 1,
   },
   {
-    name: 'O09 one final newline',
+    name: 'O09: one final newline',
     script: answering(response(message('a\n\n'))),
     code: 0,
     out: 'a\n',
     reqs: 1,
   },
   {
-    name: 'O09 a command of its own on stderr only',
+    name: 'O09: a command of its own on stderr only',
     argv: [...stream, '-v', '--usage'],
     script: answering(sseHead + delta('a') + stop),
     code: 0,
@@ -199,7 +199,7 @@ const dying = (at: 'connection' | 'request' | 'out', said: string): Partial<Row>
 faults('G: signals', [
   {
     ...dying('out', 'the answer was cut off'),
-    name: 'G01 SIGINT in a stream',
+    name: 'G01: SIGINT in a stream',
     argv: stream,
     script: answering(sseHead + delta('begun')),
     out: 'begun',
@@ -207,7 +207,7 @@ faults('G: signals', [
   },
   {
     ...dying('out', 'the answer was cut off'),
-    name: 'G01 SIGINT in a stream, with --errors json',
+    name: 'G01: SIGINT in a stream, with --errors json',
     argv: [...stream, '--errors', 'json'],
     script: answering(sseHead + delta('begun')),
     err: [
@@ -219,7 +219,7 @@ faults('G: signals', [
   ...(['SIGTERM', 'SIGHUP'] as const).map(
     (name): Row => ({
       ...dying('out', 'the answer was cut off'),
-      name: `G04 ${name} in a stream`,
+      name: `G04: ${name} in a stream`,
       argv: stream,
       script: answering(sseHead + delta('begun')),
       signal: { name, at: 'out' },
@@ -230,14 +230,14 @@ faults('G: signals', [
   ),
   {
     ...dying('request', 'the request was sent; it may have been carried out'),
-    name: 'G05 a second SIGINT',
+    name: 'G05: a second SIGINT',
     signal: { name: 'SIGINT', at: 'request', again: true },
     script: () => {},
     err: [],
     reqs: 1,
   },
   {
-    name: 'G01 SIGINT stops the loop of a shell',
+    name: 'G01: SIGINT stops the loop of a shell',
     shell: 'for i in 1 2 3; do parley chat hi; echo next; done; echo over',
     script: () => {},
     signal: { name: 'SIGINT', at: 'request', toGroup: true },
@@ -246,7 +246,7 @@ faults('G: signals', [
     err: ['interrupted'],
   },
   {
-    name: 'G01 SIGINT while stdout is blocked',
+    name: 'G01: SIGINT while stdout is blocked',
     shell: `parley chat hi --stream > >(sleep 3) & pid=$!
       until [ -e asked ]; do sleep 0.1; done; kill -INT $pid; wait $pid`,
     script: answering(sseHead + delta('x'.repeat(2 ** 22))),
@@ -261,7 +261,7 @@ faults('G: signals', [
     err: ['interrupted'],
   },
   {
-    name: 'G02 SIGTERM while a file is written',
+    name: 'G02: SIGTERM while a file is written',
     argv: [...stream, '-o', 'answer.txt'],
     script: answering(sseHead + delta('begun')),
     signal: { name: 'SIGTERM', at: 'file' },
@@ -271,7 +271,7 @@ faults('G: signals', [
     files: ['cwd/answer.txt.part'],
   },
   {
-    name: 'G06 SIGINT while stdin is awaited (needs signals)',
+    name: 'G06: SIGINT while stdin is awaited (needs signals)',
     argv: ['chat'],
     stdin: { open: true },
     signal: { name: 'SIGINT', at: 'err' },
@@ -279,7 +279,7 @@ faults('G: signals', [
     err: ['waiting for stdin', 'nothing was sent'],
   },
   {
-    name: 'G08 the exit code in a pipeline',
+    name: 'G08: the exit code in a pipeline',
     shell: 'set -o pipefail; parley chat hi | tee copy',
     script: answering(response('{}', '402 Pay')),
     code: 5,

@@ -107,59 +107,59 @@ let isAsked = false
 
 const rows = await Promise.all([
   ...['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy'].map((variable) =>
-    through({ ...toSecure, ...fine, name: `X01 ${variable} for https`, variable }),
+    through({ ...toSecure, ...fine, name: `X01: ${variable} for https`, variable }),
   ),
   ...['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'].map((variable) =>
-    through({ ...toPlain, ...fine, name: `X01 ${variable} for http, by CONNECT (X09)`, variable }),
+    through({ ...toPlain, ...fine, name: `X01: ${variable} for http, by CONNECT (X09)`, variable }),
   ),
   through({
     ...toSecure,
     ...fine,
-    name: 'X01 HTTP_PROXY is not for https',
+    name: 'X01: HTTP_PROXY is not for https',
     variable: 'HTTP_PROXY',
     isUnused: true,
   }),
   through({
     ...toPlain,
     ...fine,
-    name: 'X01 HTTPS_PROXY is not for http',
+    name: 'X01: HTTPS_PROXY is not for http',
     variable: 'HTTPS_PROXY',
     isUnused: true,
   }),
   ...['gateway.test', '.test', 'x, *.test', '*', 'GATEWAY.TEST'].flatMap((list) =>
     ['NO_PROXY', 'no_proxy'].map((name) =>
-      through({ ...toSecure, ...fine, name: `X01 ${name}=${list}`, env: { [name]: list }, isUnused: true }),
+      through({ ...toSecure, ...fine, name: `X01: ${name}=${list}`, env: { [name]: list }, isUnused: true }),
     ),
   ),
   through({
     ...toSecure,
     ...fine,
-    name: 'X01 NO_PROXY for others',
+    name: 'X01: NO_PROXY for others',
     env: { NO_PROXY: 'other.test,way.test,10.0.0.0/8' },
   }),
-  through({ ...fine, name: 'X01 loopback goes direct', isUnused: true }),
+  through({ ...fine, name: 'X01: loopback goes direct', isUnused: true }),
   through(
-    { ...toSecure, ...fine, name: 'X01 a proxy that speaks TLS, for https', variable: 'HTTPS_PROXY' },
+    { ...toSecure, ...fine, name: 'X01: a proxy that speaks TLS, for https', variable: 'HTTPS_PROXY' },
     { tls: certificate, host: 'localhost' },
   ),
   through(
     {
       ...toPlain,
       ...fine,
-      name: 'X01 a proxy that speaks TLS, for http',
+      name: 'X01: a proxy that speaks TLS, for http',
       argv: [...toPlain.argv, '--cacert', certificate.path],
       variable: 'HTTP_PROXY',
     },
     { tls: certificate, host: 'localhost' },
   ),
   ...['', 'user:p%40ss@'].map((credentials) =>
-    through({ ...toSecure, ...fine, name: `X20 ${credentials}HOST:PORT`, credentials, isBare: true }),
+    through({ ...toSecure, ...fine, name: `X20: ${credentials}HOST:PORT`, credentials, isBare: true }),
   ),
-  through({ ...toPlain, ...fine, name: 'X20 HOST:PORT for http', variable: 'http_proxy', isBare: true }),
-  through({ ...toSecure, ...fine, name: 'X02 credentials for the proxy', credentials: 'user:p%40ss@' }),
+  through({ ...toPlain, ...fine, name: 'X20: HOST:PORT for http', variable: 'http_proxy', isBare: true }),
+  through({ ...toSecure, ...fine, name: 'X02: credentials for the proxy', credentials: 'user:p%40ss@' }),
   ...['', 'user:p%40ss@'].map((credentials) =>
     failing('X03 407', saying('HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n'), {
-      name: `X03 407 ${credentials && 'in spite of credentials'}`,
+      name: `X03: 407 ${credentials && 'in spite of credentials'}`,
       code: 3,
       err: ['the proxy 127.0.0.1:', 'from ALL_PROXY', '407', 'nothing was sent', /^(?!.*(p@ss|p%40))/s],
       ...({ credentials } as object),
@@ -191,7 +191,7 @@ const rows = await Promise.all([
   }),
   through({
     ...toSecure,
-    name: 'X07 502 is tried again',
+    name: 'X07: 502 is tried again',
     proxy: (socket, request, count, requests) =>
       count === 1 ? socket.end('HTTP/1.1 502 No\r\n\r\n') : tunnel(socket, request, count, requests),
     ...fine,
@@ -199,7 +199,7 @@ const rows = await Promise.all([
   }),
   through({
     ...toSecure,
-    name: 'X07 SIGINT while the proxy is silent',
+    name: 'X07: SIGINT while the proxy is silent',
     proxy: () => {
       isAsked = true
     },
@@ -222,7 +222,7 @@ const rows = await Promise.all([
   ),
   through({
     ...toSecure,
-    name: 'X08 the tunnel breaks after the request',
+    name: 'X08: the tunnel breaks after the request',
     argv: [...events, '--cacert', certificate.path],
     script: (socket) => void socket.destroy(),
     code: 10,
@@ -232,7 +232,7 @@ const rows = await Promise.all([
   through({
     ...toSecure,
     ...fine,
-    name: 'X08 the answer to CONNECT comes with the first bytes of what follows',
+    name: 'X08: the answer to CONNECT comes with the first bytes of what follows',
     ...toPlain,
     script: undefined as never,
     proxy: (socket) => {
@@ -244,7 +244,7 @@ const rows = await Promise.all([
   }),
   through({
     ...toSecure,
-    name: 'X12 a self-signed target through the tunnel',
+    name: 'X12: a self-signed target through the tunnel',
     argv: chat,
     listen: { tls: () => stranger },
     code: 9,
@@ -256,7 +256,7 @@ const beginning = 'must begin with https:// or http://'
 
 const refusedUrl = (value: string, said: string, variable = 'HTTPS_PROXY'): Row => ({
   ...toSecure,
-  name: `X11 ${variable}=${value}`,
+  name: `X11: ${variable}=${value}`,
   env: { [variable]: value },
   code: 3,
   err: [`parley: ${variable} `, said, 'nothing was sent', /^(?!.*secretword)/s],
@@ -266,7 +266,7 @@ faultsInside('X: proxies (needs openssl)', [
   ...rows,
   {
     ...toSecure,
-    name: 'X04 the proxy refuses connections',
+    name: 'X04: the proxy refuses connections',
     env: { HTTPS_PROXY: 'http://user:secretword@127.0.0.1:1' },
     code: 9,
     err: [
@@ -277,7 +277,7 @@ faultsInside('X: proxies (needs openssl)', [
   },
   {
     ...toSecure,
-    name: 'X21 a proxy without a scheme refuses connections',
+    name: 'X21: a proxy without a scheme refuses connections',
     argv: [...toSecure.argv, ...once],
     env: { ALL_PROXY: 'user:secretword@127.0.0.1:1' },
     code: 9,
@@ -285,7 +285,7 @@ faultsInside('X: proxies (needs openssl)', [
   },
   {
     ...toSecure,
-    name: 'X22 a proxy that refuses at both addresses',
+    name: 'X22: a proxy that refuses at both addresses',
     argv: [...toSecure.argv, ...once],
     env: { https_proxy: 'http://two.test:2' },
     code: 9,
@@ -293,14 +293,14 @@ faultsInside('X: proxies (needs openssl)', [
   },
   {
     ...toSecure,
-    name: 'X23 a proxy without a name that is known',
+    name: 'X23: a proxy without a name that is known',
     env: { HTTPS_PROXY: 'down.test:3128' },
     code: 9,
     err: ['the proxy in HTTPS_PROXY, down.test:3128: no such host\n'],
   },
   {
     ...toSecure,
-    name: 'X24 a proxy with a certificate that is not trusted',
+    name: 'X24: a proxy with a certificate that is not trusted',
     argv: [...chat, ...once],
     envOf: ({ port }) => ({ HTTPS_PROXY: `https://localhost:${port}` }),
     code: 9,

@@ -24,10 +24,10 @@ const drip = (socket: Socket, bytes: string) => {
 }
 
 faultsInside('U: sent, no answer', [
-  ...both({ name: 'U01 FIN after the request', script: closing(), code: 10, reqs: 1, err: ['was closed'] }),
-  ...both({ name: 'U02 RST after the request', script: resetting(), code: 10, reqs: 1, err: ['was reset'] }),
+  ...both({ name: 'U01: FIN after the request', script: closing(), code: 10, reqs: 1, err: ['was closed'] }),
+  ...both({ name: 'U02: RST after the request', script: resetting(), code: 10, reqs: 1, err: ['was reset'] }),
   ...both({
-    name: 'U03 accept, FIN, never read',
+    name: 'U03: accept, FIN, never read',
     listen: { onConnection: (socket) => void socket.end() },
     flags: ['--retries', '0'],
     code: 10,
@@ -35,7 +35,7 @@ faultsInside('U: sent, no answer', [
     err: ['the connection was closed without an answer'],
   }),
   ...both({
-    name: 'U05 no response head',
+    name: 'U05: no response head',
     script: () => {},
     flags: ['--timeout', '3'],
     code: 10,
@@ -44,7 +44,7 @@ faultsInside('U: sent, no answer', [
     atLeast: 3,
   }),
   ...both({
-    name: 'U05 a head that drips',
+    name: 'U05: a head that drips',
     script: (socket) => {
       socket.write('HTTP/1.1 200 OK\r\nx-drip: ')
       drip(socket, 'x')
@@ -55,7 +55,7 @@ faultsInside('U: sent, no answer', [
     atLeast: 3,
   }),
   ...both({
-    name: 'U05 interim answers without end',
+    name: 'U05: interim answers without end',
     script: (socket) => drip(socket, 'HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n'),
     flags: ['--timeout', '3'],
     code: 10,
@@ -63,7 +63,7 @@ faultsInside('U: sent, no answer', [
     atLeast: 3,
   }),
   ...both({
-    name: 'U09 a body that drips, up to the deadline',
+    name: 'U09: a body that drips, up to the deadline',
     script: (socket) => {
       socket.write(headOf('200 OK', 'content-length: 1000'))
       drip(socket, ' ')
@@ -75,7 +75,7 @@ faultsInside('U: sent, no answer', [
     atLeast: 3,
   }),
   {
-    name: 'U09 the deadline passes while waiting',
+    name: 'U09: the deadline passes while waiting',
     argv: [...chat, '--deadline', '3'],
     script: () => {},
     code: 10,
@@ -84,7 +84,7 @@ faultsInside('U: sent, no answer', [
     atLeast: 3,
   },
   ...both({
-    name: 'U12 the connection of an attempt is not used for the next',
+    name: 'U12: the connection of an attempt is not used for the next',
     script: (socket, _, count) => {
       if (count > 1) return void socket.write(response('{"content":"ok","data":[]}'))
       socket.write(response('{}', '429 Slow down'))
@@ -96,20 +96,20 @@ faultsInside('U: sent, no answer', [
     err: ['trying again'],
   }),
   ...both({
-    name: 'U14 101 unasked',
+    name: 'U14: 101 unasked',
     script: answering('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
     code: 8,
     reqs: 1,
     err: ['not proper HTTP'],
   }),
   ...both({
-    name: 'U14 100 unasked, then the answer',
+    name: 'U14: 100 unasked, then the answer',
     script: answering(`HTTP/1.1 100 Continue\r\n\r\n${response('{"content":"ok","data":[]}')}`),
     code: 0,
     reqs: 1,
   }),
   ...both({
-    name: 'U15 SIGINT before the answer',
+    name: 'U15: SIGINT before the answer',
     script: () => {},
     signal: { name: 'SIGINT', at: 'request' },
     code: 'SIGINT',
@@ -119,7 +119,7 @@ faultsInside('U: sent, no answer', [
     ],
   }),
   {
-    name: 'U16 the answer comes after --timeout',
+    name: 'U16: the answer comes after --timeout',
     argv: [...chat, '--timeout', '3'],
     script: (socket) => void setTimeout(() => socket.write(ok), 60_000).unref(),
     code: 10,
@@ -127,7 +127,7 @@ faultsInside('U: sent, no answer', [
     atLeast: 3,
   },
   {
-    name: 'U17 --retry-unknown',
+    name: 'U17: --retry-unknown',
     argv: [...chat, '--retry-unknown'],
     script: (socket, _, count) => void (count < 3 ? socket.destroy() : socket.write(ok)),
     code: 0,
@@ -136,7 +136,7 @@ faultsInside('U: sent, no answer', [
     err: [/^(parley: .*; trying again in .*\n){2}$/],
   },
   {
-    name: 'U18 nothing left the second time, but the first may have been carried out',
+    name: 'U18: nothing left the second time, but the first may have been carried out',
     argv: [...chat, '--retry-unknown', '--retries', '1'],
     script: () => {},
     during: async (_, server) => {
@@ -147,10 +147,10 @@ faultsInside('U: sent, no answer', [
     reqs: 1,
     err: ['connection refused; before that, ', 'the request was sent'],
   },
-  { name: 'U01 FIN after the request (image)', argv: image, script: closing(), code: 10, reqs: 1 },
-  { name: 'U02 RST after the request (image)', argv: image, script: resetting(), code: 10, reqs: 1 },
+  { name: 'U01: FIN after the request (image)', argv: image, script: closing(), code: 10, reqs: 1 },
+  { name: 'U02: RST after the request (image)', argv: image, script: resetting(), code: 10, reqs: 1 },
   {
-    name: 'R01 half of the length, then FIN (image)',
+    name: 'R01: half of the length, then FIN (image)',
     argv: image,
     script: closing(`${headOf('200 OK', 'content-length: 900')}{"candidates":[`),
     code: 8,
@@ -163,7 +163,7 @@ faultsInside('U: sent, no answer', [
 faultsInside('U: sent in part, no answer', [
   {
     ...upload,
-    name: 'U04 RST in the middle of 20 MB',
+    name: 'U04: RST in the middle of 20 MB',
     listen: { onConnection: onMegabyte((socket) => socket.resetAndDestroy()) },
     code: 10,
     conns: 1,
@@ -171,7 +171,7 @@ faultsInside('U: sent in part, no answer', [
   },
   {
     ...upload,
-    name: 'U04 FIN in the middle of 20 MB',
+    name: 'U04: FIN in the middle of 20 MB',
     listen: { onConnection: onMegabyte((socket) => socket.end()) },
     code: 10,
     conns: 1,
@@ -179,7 +179,7 @@ faultsInside('U: sent in part, no answer', [
   },
   {
     ...upload,
-    name: 'U08 nothing of 20 MB is read',
+    name: 'U08: nothing of 20 MB is read',
     argv: ['chat', '--timeout', '3'],
     listen: { onConnection: (socket) => void socket.pause() },
     code: 10,
@@ -188,7 +188,7 @@ faultsInside('U: sent in part, no answer', [
   },
   {
     ...upload,
-    name: 'U11 401 and close in the middle of the upload',
+    name: 'U11: 401 and close in the middle of the upload',
     listen: { onConnection: onMegabyte((socket) => socket.end(response('{"error":"who?"}', '401 No'))) },
     code: 3,
     conns: 1,

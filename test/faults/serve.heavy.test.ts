@@ -90,7 +90,7 @@ async function isWell(served: Served): Promise<void> {
 }
 
 describe('W: serve under attack', () => {
-  test('W01 listens on loopback only (needs /proc)', async () => {
+  test('W01: listens on loopback only (needs /proc)', async () => {
     const { port } = await plainServe()
     const hex = port.toString(16).toUpperCase().padStart(4, '0')
     const listening = ['/proc/net/tcp', '/proc/net/tcp6']
@@ -99,7 +99,7 @@ describe('W: serve under attack', () => {
     expect(listening.map((line) => line.trim().split(' ')[1])).toEqual([`0100007F:${hex}`])
   })
 
-  test('W01 another address needs a flag, and is warned of', async () => {
+  test('W01: another address needs a flag, and is warned of', async () => {
     const served = await serve(['--host', '0.0.0.0'])
     expect(served.log()).toBe('parley: listening on 0.0.0.0: other machines may reach it\n')
     expect(status(await raw(served, post(['Host: container:80'])))).toBe(200)
@@ -119,20 +119,20 @@ describe('W: serve under attack', () => {
     ['a name that looks like loopback', post(['Host: 127.0.0.1.evil.test'])],
     ['a name without dots', post(['Host: localhost.'])],
     ['no Host at all', 'GET / HTTP/1.0\r\n\r\n'],
-  ])('W03 403 for %s', async (_, bytes) => {
+  ])('W03: 403 for %s', async (_, bytes) => {
     const answer = await raw(await plainServe(), bytes)
     expect(status(answer)).toBe(403)
     expect(answer).not.toMatch(/access-control/i)
   })
 
   test.each(['localhost', 'LOCALHOST:1', '127.0.0.1:80', '[::1]:80'])(
-    'W03 the Host %s is fine',
+    'W03: the Host %s is fine',
     async (host) => {
       expect(status(await raw(await plainServe(), post([`Host: ${host}`])))).toBe(200)
     },
   )
 
-  test('W05 a port in use is exit 11', async () => {
+  test('W05: a port in use is exit 11', async () => {
     const other = await occupy(() => {})
     onTestFinished(() => other.close())
     const { status: code, stderr } = await new Promise<{ status: number | null; stderr: string }>(
@@ -153,7 +153,7 @@ describe('W: serve under attack', () => {
     ])
   })
 
-  test('W06 a body of a gigabyte, announced or not, is 413 (needs /proc)', async () => {
+  test('W06: a body of a gigabyte, announced or not, is 413 (needs /proc)', async () => {
     const served = await serve()
     const head = post([])
       .replace(/content-length: \d+\r\n/i, '')
@@ -179,7 +179,7 @@ describe('W: serve under attack', () => {
     expect(served.peak()).toBeLessThan(300)
   })
 
-  test('W06 many big bodies at once do not add up (needs /proc)', async () => {
+  test('W06: many big bodies at once do not add up (needs /proc)', async () => {
     const served = await serve()
     const size = 60 * 2 ** 20
     const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${size}\r\n\r\n`
@@ -200,7 +200,7 @@ describe('W: serve under attack', () => {
     await isWell(served)
   })
 
-  test('W06 a head that drips is 408', async () => {
+  test('W06: a head that drips is 408', async () => {
     const served = await serve()
     const socket = connect(served.port, '127.0.0.1').on('error', () => {})
     const timer = setInterval(() => socket.write('x'), 200)
@@ -217,7 +217,7 @@ describe('W: serve under attack', () => {
     await isWell(served)
   })
 
-  test('W06 a thousand idle sockets are let go, and do no harm (needs /proc)', async () => {
+  test('W06: a thousand idle sockets are let go, and do no harm (needs /proc)', async () => {
     const served = await serve()
     const sockets: Socket[] = []
     let closed = 0
@@ -248,19 +248,19 @@ describe('W: serve under attack', () => {
     [404, 'a path that is not decodable', post([], '/alpha_cli/v1beta/models/%zz:generateContent')],
     [404, 'an asterisk for a path', 'OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'],
     [404, 'a whole URL for a path', post([], 'http://evil.test/')],
-  ])('W06 W07 %i for %s', async (expected, _, bytes) => {
+  ])('W06, W07: %i for %s', async (expected, _, bytes) => {
     const served = await plainServe()
     expect(status(await raw(served, bytes))).toBe(expected)
     await isWell(served)
   })
 
-  test('W06 CONNECT and an upgrade lead nowhere', async () => {
+  test('W06: CONNECT and an upgrade lead nowhere', async () => {
     const served = await plainServe()
     expect(await raw(served, 'CONNECT evil.test:80 HTTP/1.1\r\nHost: evil.test:80\r\n\r\n')).toBe('')
     expect(status(await raw(served, post(['Upgrade: websocket'])))).toBe(200)
   })
 
-  test('W08 secrets of requests are not logged', async () => {
+  test('W08: secrets of requests are not logged', async () => {
     const served = await serve()
     await raw(served, post([], `/x?key=${token}&a=b`))
     await raw(served, post([], `/${token}`))
@@ -268,7 +268,7 @@ describe('W: serve under attack', () => {
     expect(served.log()).not.toContain(token)
   })
 
-  test('V15 a hostile path is escaped in the log', async () => {
+  test('V15: a hostile path is escaped in the log', async () => {
     const served = await serve()
     await raw(
       served,
@@ -283,7 +283,7 @@ describe('W: serve under attack', () => {
   })
 
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    'W09 %s with open streams and idle connections',
+    'W09: %s with open streams and idle connections',
     async (signal) => {
       const served = await serve()
       const open = [
@@ -305,7 +305,7 @@ describe('W: serve under attack', () => {
     },
   )
 
-  test('W10 a client that leaves in the middle of a stream', async () => {
+  test('W10: a client that leaves in the middle of a stream', async () => {
     const served = await serve([`--answer=${'word '.repeat(20_000)}`])
     for (let i = 0; i < 20; i++) {
       const socket = connect(served.port, '127.0.0.1').on('error', () => {})
@@ -318,7 +318,7 @@ describe('W: serve under attack', () => {
     while (served.log().split('\n').length < 22) await new Promise((resolve) => setTimeout(resolve, 50))
   })
 
-  test('W11 never calls out (needs strace)', async () => {
+  test('W11: never calls out (needs strace)', async () => {
     const trace = join(temporaryFolder(), 'trace')
     const served = await serve([], ['strace', '-f', '-e', 'trace=connect,sendto', '-o', trace])
     await isWell(served)

@@ -49,7 +49,7 @@ faultsInside('Y: what is no session', [
     ['plain JSON', response('{"data":[]}'), ['is not a stream of events: it is application/json']],
   ].map(
     ([name, answer, err]): Row => ({
-      name: `Y01 a stream that is ${name} is not asked for again`,
+      name: `Y01: a stream that is ${name} is not asked for again`,
       argv: follow,
       script: session({ lists: [list()], stream: (socket) => void socket.write(answer as Buffer) }),
       code: 8,
@@ -62,7 +62,7 @@ faultsInside('Y: what is no session', [
     ['text/plain', event(say('e1', 'new'))],
   ].map(
     ([type, begin]): Row => ({
-      name: `Y01 a stream that is ${type} and never ends is not waited for`,
+      name: `Y01: a stream that is ${type} and never ends is not waited for`,
       argv: follow,
       script: session({
         lists: [list()],
@@ -78,7 +78,7 @@ faultsInside('Y: what is no session', [
     }),
   ),
   {
-    name: 'Y02 a stream that is an error ends by its type',
+    name: 'Y02: a stream that is an error ends by its type',
     argv: follow,
     script: session({
       lists: [list()],
@@ -95,7 +95,7 @@ faultsInside('Y: what is no session', [
     ['null', 'null', 'the list of events has no data'],
   ].map(
     ([name, body = '', said = '']): Row => ({
-      name: `Y03 a list that is ${name} is no empty list`,
+      name: `Y03: a list that is ${name} is no empty list`,
       argv: ['events', 'list'],
       script: session({ lists: [response(body)] }),
       code: 8,
@@ -110,7 +110,7 @@ const b = page({ next_page: 'p2' }, { id: 'b', type: 't' })
 
 faultsInside('Y: lists', [
   {
-    name: 'Y10 pages A, B, A, B',
+    name: 'Y10: pages A, B, A, B',
     argv: ['events', 'list', '--ids'],
     script: session({ lists: [a, b, a, b, a] }),
     code: 8,
@@ -119,7 +119,7 @@ faultsInside('Y: lists', [
     err: ['does not end: its pages repeat'],
   },
   {
-    name: 'Y10 pages A, B, A, B (confirm --pending)',
+    name: 'Y10: pages A, B, A, B (confirm --pending)',
     argv: ['events', 'confirm', '--pending', '--allow'],
     script: session({ lists: [a, b, a, b, a] }),
     code: 8,
@@ -127,7 +127,7 @@ faultsInside('Y: lists', [
     err: ['does not end: its pages repeat'],
   },
   {
-    name: 'Y11 empty pages without end',
+    name: 'Y11: empty pages without end',
     argv: ['events', 'list'],
     script: (socket, _, count) => void socket.write(page({ next_page: `p${count}` })),
     code: 8,
@@ -135,7 +135,7 @@ faultsInside('Y: lists', [
     err: ['does not end: 21 pages in a row are empty'],
   },
   {
-    name: 'Y12 has_more is followed by the last id',
+    name: 'Y12: has_more is followed by the last id',
     argv: ['events', 'list', '--ids'],
     script: session({
       lists: [
@@ -151,7 +151,7 @@ faultsInside('Y: lists', [
     },
   },
   {
-    name: 'Y12 has_more without a way to go on',
+    name: 'Y12: has_more without a way to go on',
     argv: ['events', 'list', '--ids'],
     script: session({ lists: [page({ has_more: true }, { type: 't' })] }),
     code: 8,
@@ -160,7 +160,7 @@ faultsInside('Y: lists', [
     err: ['has more, but does not say how to ask for it'],
   },
   {
-    name: 'Y13 types, order and limit that the service ignores',
+    name: 'Y13: types, order and limit that the service ignores',
     argv: ['events', 'list', '--type', 'agent.message', '--order', 'desc', '--limit', '2', '--ids'],
     script: session({
       lists: [
@@ -175,7 +175,7 @@ faultsInside('Y: lists', [
     reqs: 1,
   },
   {
-    name: 'Y14 a list that is a bare array, with content that is a text, raw a line each',
+    name: 'Y14: a list that is a bare array, with content that is a text, raw a line each',
     argv: ['events', 'list', '--raw'],
     script: session({
       lists: [response('[\n{"id":"a",\n"type":"t","content":"x\\n","n":1.10},{"id":"b","type":"t"}]\n')],
@@ -195,7 +195,7 @@ const postsOnce: Row['check'] = ({ server }) => expect(server.requests.filter(is
 
 faultsInside('Y: following', [
   {
-    name: 'Y20 a stream that begins with the whole history',
+    name: 'Y20: a stream that begins with the whole history',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old)],
@@ -207,7 +207,7 @@ faultsInside('Y: following', [
     check: postsOnce,
   },
   {
-    name: 'Y21 an empty receipt',
+    name: 'Y21: an empty receipt',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old)],
@@ -221,7 +221,7 @@ faultsInside('Y: following', [
     err: ['events accepted; the response names none'],
   },
   {
-    name: 'Y22 another turn ends between the list and the message',
+    name: 'Y22: another turn ends between the list and the message',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old)],
@@ -233,7 +233,7 @@ faultsInside('Y: following', [
     check: postsOnce,
   },
   {
-    name: 'Y23 pieces of an event come before it',
+    name: 'Y23: pieces of an event come before it',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old)],
@@ -251,7 +251,7 @@ faultsInside('Y: following', [
     check: postsOnce,
   },
   {
-    name: 'Y24 a session that was terminated lives on',
+    name: 'Y24: a session that was terminated lives on',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old, { id: 'x', type: 'session.status_terminated' })],
@@ -263,7 +263,7 @@ faultsInside('Y: following', [
     check: postsOnce,
   },
   {
-    name: 'Y25 an interrupt of an idle session is followed by nothing',
+    name: 'Y25: an interrupt of an idle session is followed by nothing',
     argv: ['events', 'send', '--interrupt', '--follow'],
     script: session({
       lists: [list(...old), list(...old, { id: 'sent_1', type: 'user.interrupt' })],
@@ -273,7 +273,7 @@ faultsInside('Y: following', [
     reqs: 3,
   },
   {
-    name: 'Y26 comments do not keep a session that rests from its end',
+    name: 'Y26: comments do not keep a session that rests from its end',
     argv: follow,
     script: session({
       lists: [list(...old)],
@@ -287,7 +287,7 @@ faultsInside('Y: following', [
     reqs: 4,
   },
   {
-    name: 'Y27 a stream that never brings the message: the list shows where it is',
+    name: 'Y27: a stream that never brings the message: the list shows where it is',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old), list(...old, say('late', 'late'), sent, say('new', 'new'))],
@@ -299,7 +299,7 @@ faultsInside('Y: following', [
     check: postsOnce,
   },
   {
-    name: 'Y28 keep-alives that are data',
+    name: 'Y28: keep-alives that are data',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old)],
@@ -314,7 +314,7 @@ faultsInside('Y: following', [
     check: postsOnce,
   },
   {
-    name: 'Y29 a wait without ids is for the tool uses without an answer',
+    name: 'Y29: a wait without ids is for the tool uses without an answer',
     argv: [...follow, '--ids'],
     script: session({
       lists: [
@@ -347,7 +347,7 @@ const running = { id: 'r', type: 'session.status_running' }
 
 faultsInside('Y: a rest that is not the end', [
   {
-    name: 'Y40 of two messages the second is answered later',
+    name: 'Y40: of two messages the second is answered later',
     argv: ['events', 'send', '--message', 'A', '--message', 'B', '--follow'],
     script: session({
       lists: [list(...old)],
@@ -365,7 +365,7 @@ faultsInside('Y: a rest that is not the end', [
     out: (out) => /to A[\s\S]*to B/.test(out.toString()),
   },
   {
-    name: 'Y41 an interrupt and a new task',
+    name: 'Y41: an interrupt and a new task',
     argv: ['events', 'send', '--interrupt', 'B', '--follow'],
     script: session({
       lists: [list(...old, running)],
@@ -379,7 +379,7 @@ faultsInside('Y: a rest that is not the end', [
     out: (out) => out.includes('to B'),
   },
   {
-    name: 'Y42 a message that waits for its turn',
+    name: 'Y42: a message that waits for its turn',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old, running), list(...old, running, { ...sent, processed_at: null }, done('i1'))],
@@ -401,7 +401,7 @@ faultsInside('Y: a rest that is not the end', [
     check: postsOnce,
   },
   {
-    name: 'Y43 a list that is newest first',
+    name: 'Y43: a list that is newest first',
     argv: follow,
     script: session({
       lists: [
@@ -419,7 +419,7 @@ faultsInside('Y: a rest that is not the end', [
     reqs: 3,
   },
   {
-    name: 'Y45 one time that is out of line turns no list',
+    name: 'Y45: one time that is out of line turns no list',
     argv: follow,
     script: session({
       lists: [
@@ -434,7 +434,7 @@ faultsInside('Y: a rest that is not the end', [
     reqs: 4,
   },
   {
-    name: 'Y44 one id twice is answered once',
+    name: 'Y44: one id twice is answered once',
     argv: ['events', 'confirm', '--allow'],
     stdin:
       '{"type":"session.status_idle","stop_reason":{"type":"requires_action","event_ids":["a","a",7,""]}}',
@@ -460,7 +460,7 @@ const allowAll = (folder: string) =>
 
 faultsInside('Y: what a rest lists', [
   {
-    name: 'Y80 event_ids without a type list what waits (follow)',
+    name: 'Y80: event_ids without a type list what waits (follow)',
     argv: [...follow, '--ids'],
     script: typeless,
     code: 12,
@@ -468,7 +468,7 @@ faultsInside('Y: what a rest lists', [
     reqs: 4,
   },
   {
-    name: 'Y80 event_ids without a type list what waits (confirm --pending)',
+    name: 'Y80: event_ids without a type list what waits (confirm --pending)',
     argv: ['events', 'confirm', '--pending', '--allow'],
     script: typeless,
     code: 0,
@@ -478,7 +478,7 @@ faultsInside('Y: what a rest lists', [
       expect(server.requests[1]?.match(/"tool_use_id":"\w+"/g)).toEqual(['"tool_use_id":"t1"']),
   },
   {
-    name: 'Y80 event_ids list what waits also beside another type (follow)',
+    name: 'Y80: event_ids list what waits also beside another type (follow)',
     argv: [...follow, '--ids'],
     script: session({ lists: [list(use('t1'), waits({ type: 'end_turn', event_ids: ['t1'] }))] }),
     code: 12,
@@ -486,14 +486,14 @@ faultsInside('Y: what a rest lists', [
     reqs: 4,
   },
   {
-    name: 'Y80 event_ids that are empty, without a type, list nothing',
+    name: 'Y80: event_ids that are empty, without a type, list nothing',
     argv: follow,
     script: session({ lists: [list(use('t1'), waits({ event_ids: [] }))] }),
     code: 0,
     reqs: 4,
   },
   {
-    name: 'Y81 without event_ids nothing is answered, and what may wait is named (confirm --pending)',
+    name: 'Y81: without event_ids nothing is answered, and what may wait is named (confirm --pending)',
     argv: ['events', 'confirm', '--pending', '--allow'],
     script: unlisted,
     code: 12,
@@ -501,7 +501,7 @@ faultsInside('Y: what a rest lists', [
     err: ['t1: bash {}', 't2: bash {}', 'it does not say which of them wait'],
   },
   {
-    name: 'Y81 without event_ids nothing is answered, and what may wait is named (run)',
+    name: 'Y81: without event_ids nothing is answered, and what may wait is named (run)',
     argv: ['events', 'run', '--policy', 'allow.json'],
     prepare: allowAll,
     files: ['cwd/allow.json'],
@@ -511,7 +511,7 @@ faultsInside('Y: what a rest lists', [
     err: ['t1: bash {}', 't2: bash {}'],
   },
   {
-    name: 'Y81 without event_ids what may wait is named (follow)',
+    name: 'Y81: without event_ids what may wait is named (follow)',
     argv: follow,
     script: unlisted,
     code: 12,
@@ -519,7 +519,7 @@ faultsInside('Y: what a rest lists', [
     err: ['t1: bash {}', 't2: bash {}', 'to answer one: parley events confirm -s'],
   },
   {
-    name: 'Y111 a custom tool use needs a result: the hint names the flag for it',
+    name: 'Y111: a custom tool use needs a result: the hint names the flag for it',
     argv: follow,
     script: session({
       lists: [
@@ -534,7 +534,7 @@ faultsInside('Y: what a rest lists', [
     ],
   },
   {
-    name: 'Y82 a session that was terminated says why',
+    name: 'Y82: a session that was terminated says why',
     argv: follow,
     script: session({
       lists: [
@@ -578,7 +578,7 @@ const many = Array.from({ length: 40 }, (_, i) =>
 
 faultsInside('Y: a list as it was asked for', [
   {
-    name: 'Y83 the newest, of a service that ignores the order but not the limit',
+    name: 'Y83: the newest, of a service that ignores the order but not the limit',
     argv: ['events', 'list', '--order', 'desc', '--limit', '2', '--ids'],
     script: paging(...messages(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)),
     code: 0,
@@ -586,7 +586,7 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 2,
   },
   {
-    name: 'Y83 the newest, though one time is out of line',
+    name: 'Y83: the newest, though one time is out of line',
     argv: ['events', 'list', '--order', 'desc', '--limit', '2', '--ids'],
     script: session({ lists: [list(...messages(1, 2, 3.005, 3, 5))] }),
     code: 0,
@@ -594,7 +594,7 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 1,
   },
   {
-    name: 'Y84 so many as were asked for came, and how to go on is not said',
+    name: 'Y84: so many as were asked for came, and how to go on is not said',
     argv: ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
     script: session({ lists: [page({ has_more: true }, { id: 'a', type: 't' }, { type: 't' })] }),
     code: 0,
@@ -602,7 +602,7 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 1,
   },
   {
-    name: 'Y84 so many as were asked for came, and what follows is no event',
+    name: 'Y84: so many as were asked for came, and what follows is no event',
     argv: ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
     script: session({ lists: [list({ id: 'a', type: 't' }, { id: 'b' })] }),
     code: 0,
@@ -610,7 +610,7 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 1,
   },
   {
-    name: 'Y85 a list that breaks off at a later page',
+    name: 'Y85: a list that breaks off at a later page',
     argv: ['events', 'list', '--ids', '--retries', '0'],
     script: session({ lists: [a, refused] }),
     code: 7,
@@ -618,7 +618,7 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 2,
   },
   {
-    name: 'Y85 a list in the other order that breaks off at a later page',
+    name: 'Y85: a list in the other order that breaks off at a later page',
     argv: ['events', 'list', '--order', 'desc', '--ids', '--retries', '0'],
     script: session({ lists: [page({ next_page: 'p1' }, ...messages(1, 2, 3)), refused] }),
     code: 7,
@@ -626,7 +626,7 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 2,
   },
   {
-    name: 'Y85 a list that breaks off at what is no event',
+    name: 'Y85: a list that breaks off at what is no event',
     argv: ['events', 'list', '--ids'],
     script: session({ lists: [list({ id: 'a', type: 't' }, { id: 'b' })] }),
     code: 8,
@@ -655,7 +655,7 @@ faultsInside('Y: a list as it was asked for', [
     ] as const
   ).map(
     ([where, start, out]): Row => ({
-      name: `Y85 a list that breaks off ${where}`,
+      name: `Y85: a list that breaks off ${where}`,
       argv: ['events', 'list', '--ids'],
       script: closing(headOf('200 OK', 'transfer-encoding: chunked') + chunked(start)),
       code: 8,
@@ -665,7 +665,7 @@ faultsInside('Y: a list as it was asked for', [
     }),
   ),
   {
-    name: 'Y85 a list that breaks off by RST at its second page, raw',
+    name: 'Y85: a list that breaks off by RST at its second page, raw',
     argv: ['events', 'list', '--raw'],
     script: (socket, request, count, requests) => {
       const start = '{"data":[{"id":"b",\n"type":"t","n":1.0},{"id":"c"'
@@ -677,7 +677,7 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 2,
   },
   {
-    name: 'Y85 a list whose JSON has no end, though the answer is whole',
+    name: 'Y85: a list whose JSON has no end, though the answer is whole',
     argv: ['events', 'list', '--ids'],
     script: session({ lists: [response('{"data":[{"id":"a","type":"t"},{"id":')] }),
     code: 8,
@@ -686,7 +686,7 @@ faultsInside('Y: a list as it was asked for', [
     err: ['the list of events is not JSON'],
   },
   {
-    name: 'Y85 a list whose second page is an error, of which nothing stands among its events',
+    name: 'Y85: a list whose second page is an error, of which nothing stands among its events',
     argv: ['events', 'list', '--raw', '--retries', '0'],
     script: session({ lists: [a, response('{"error":{"message":"boom"}}', '500 Oh')] }),
     code: 7,
@@ -696,7 +696,7 @@ faultsInside('Y: a list as it was asked for', [
   },
   ...[[], ['--history']].map(
     (more): Row => ({
-      name: `Y85 a stream that is refused after a cut, of which nothing stands among its events ${more}`,
+      name: `Y85: a stream that is refused after a cut, of which nothing stands among its events ${more}`,
       argv: [...follow, '--raw', ...more],
       script: session({
         lists: [list({ id: 'a', type: 't' }), list({ id: 'a', type: 't' }, { id: 'b', type: 't' })],
@@ -713,7 +713,7 @@ faultsInside('Y: a list as it was asked for', [
     }),
   ),
   {
-    name: 'Y85 a list whose first page is an error, raw',
+    name: 'Y85: a list whose first page is an error, raw',
     argv: ['events', 'list', '--raw', '--retries', '0'],
     script: session({ lists: [response('{"error":{"message":"boom"}}', '500 Oh')] }),
     code: 7,
@@ -721,14 +721,14 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 1,
   },
   {
-    name: 'Y86 a history with the newest first, though one time is 5 ms off',
+    name: 'Y86: a history with the newest first, though one time is 5 ms off',
     argv: follow,
     script: session({ lists: [list(...newestFirst.map((value, i) => at([4, 3.995, 4, 1][i] ?? 0, value)))] }),
     code: 0,
     reqs: 3,
   },
   {
-    name: "Y87 the filter is not the service's: pages are no smaller than a hundred asks for",
+    name: "Y87: the filter is not the service's: pages are no smaller than a hundred asks for",
     argv: ['events', 'list', '--type', 'agent.message', '--order', 'asc', '--limit', '3', '--ids'],
     script: paging(...many),
     code: 0,
@@ -760,7 +760,7 @@ faultsInside('Y: a stream that goes wrong', [
     ['bare JSON on several lines', `${JSON.stringify(JSON.parse(gone), null, 2)}\n`],
   ].map(
     ([name, text = '']): Row => ({
-      name: `Y88 an error that does not pass ends it by its type: ${name}`,
+      name: `Y88: an error that does not pass ends it by its type: ${name}`,
       argv: follow,
       script: session({ lists: [list(message0)], stream: streams(text) }),
       code: 4,
@@ -779,7 +779,7 @@ faultsInside('Y: a stream that goes wrong', [
   ).flatMap(([type, code]) =>
     [sendAndFollow, ['events', 'run', 'go on', '--no-stdin']].map(
       (argv): Row => ({
-        name: `Y88 an error that does not pass ends what was sent by its type, and is no reason to send it again: ${type}, ${argv[1]}`,
+        name: `Y88: an error that does not pass ends what was sent by its type, and is no reason to send it again: ${type}, ${argv[1]}`,
         argv: [...argv, '--errors', 'json'],
         script: session({
           lists: [list(message0)],
@@ -796,7 +796,7 @@ faultsInside('Y: a stream that goes wrong', [
     ),
   ),
   {
-    name: 'Y89 an error that may pass is shown, and tried again',
+    name: 'Y89: an error that may pass is shown, and tried again',
     argv: follow,
     script: session({
       lists: [list(message0), list(message0), list(message0, done('i1'))],
@@ -808,7 +808,7 @@ faultsInside('Y: a stream that goes wrong', [
     err: ['ended with an error: come back; trying again'],
   },
   {
-    name: 'Y101 a new connection goes on after the last id of the one before',
+    name: 'Y101: a new connection goes on after the last id of the one before',
     argv: follow,
     script: session({
       lists: [list(message0)],
@@ -826,7 +826,7 @@ faultsInside('Y: a stream that goes wrong', [
 
 faultsInside('Y: a session in which nothing has happened', [
   {
-    name: 'Y102 the first event is followed',
+    name: 'Y102: the first event is followed',
     argv: follow,
     script: session({ lists: [list(), list(done('i1'))] }),
     code: 0,
@@ -834,7 +834,7 @@ faultsInside('Y: a session in which nothing has happened', [
     reqs: 3,
   },
   {
-    name: 'Y102 following says so while nothing happens, also in a pipe',
+    name: 'Y102: following says so while nothing happens, also in a pipe',
     argv: follow,
     script: session({ lists: [list(), list(), list(done('i1'))], stream: streaming(done('i1')) }),
     code: 0,
@@ -843,7 +843,7 @@ faultsInside('Y: a session in which nothing has happened', [
     err: ['nothing has happened in sesn_1 yet: waiting for its first event'],
   },
   {
-    name: 'Y103 there is nothing to take up (run)',
+    name: 'Y103: there is nothing to take up (run)',
     argv: ['events', 'run'],
     script: session({ lists: [list()] }),
     code: 2,
@@ -852,7 +852,7 @@ faultsInside('Y: a session in which nothing has happened', [
     err: ['nothing has happened in this session yet'],
   },
   {
-    name: 'Y103 a list that shows late what there is to take up (run)',
+    name: 'Y103: a list that shows late what there is to take up (run)',
     argv: ['events', 'run'],
     script: session({ lists: [list(), list(done('i1'))] }),
     code: 0,
@@ -871,7 +871,7 @@ const listsAtMost =
 
 faultsInside('Y: a receipt with ids of its own', [
   {
-    name: 'Y104 what was sent is known by its content (a stream that brings it)',
+    name: 'Y104: what was sent is known by its content (a stream that brings it)',
     argv: sendAndFollow,
     script: session({
       lists: [
@@ -888,7 +888,7 @@ faultsInside('Y: a receipt with ids of its own', [
     check: listsAtMost(13),
   },
   {
-    name: 'Y104 what was sent is known by its content (a stream that leaves it out)',
+    name: 'Y104: what was sent is known by its content (a stream that leaves it out)',
     argv: sendAndFollow,
     script: session({
       lists: [
@@ -904,7 +904,7 @@ faultsInside('Y: a receipt with ids of its own', [
     check: listsAtMost(13),
   },
   {
-    name: 'Y105 each of two equal messages is known once, by its content',
+    name: 'Y105: each of two equal messages is known once, by its content',
     argv: ['events', 'send', '--message', 'go on', '--message', 'go on', '--follow'],
     script: session({
       lists: [list(...old)],
@@ -925,7 +925,7 @@ faultsInside('Y: a receipt with ids of its own', [
     check: listsAtMost(20),
   },
   {
-    name: 'Y106 another message of the same words comes first: the id of the receipt counts if the session shows it',
+    name: 'Y106: another message of the same words comes first: the id of the receipt counts if the session shows it',
     argv: sendAndFollow,
     script: session({
       lists: [
@@ -946,7 +946,7 @@ const turn1 = [{ type: 'user.message', content: 'go on' }, { ...running }, say('
 
 faultsInside('Y: after a cut, and without ids', [
   {
-    name: 'Y107 the list is read again until it shows what no stream has brought',
+    name: 'Y107: the list is read again until it shows what no stream has brought',
     argv: follow,
     script: session({
       lists: [
@@ -961,7 +961,7 @@ faultsInside('Y: after a cut, and without ids', [
     reqs: expect.any(Number),
   },
   {
-    name: 'Y108 events without ids that a second stream brings again are shown once',
+    name: 'Y108: events without ids that a second stream brings again are shown once',
     argv: follow,
     script: session({
       lists: [list(...nameless(message0)), list(...nameless(message0, say('', 'one')))],
@@ -977,7 +977,7 @@ faultsInside('Y: after a cut, and without ids', [
     reqs: expect.any(Number),
   },
   {
-    name: 'Y108 events without ids are followed, also if they say the same as earlier ones',
+    name: 'Y108: events without ids are followed, also if they say the same as earlier ones',
     argv: [...sendAndFollow, '--raw'],
     script: session({
       lists: [
@@ -1010,14 +1010,14 @@ const atOnce =
 
 faultsInside('Y: lists that do not say whether they are all', [
   {
-    name: 'Y109 more are asked for, and followed',
+    name: 'Y109: more are asked for, and followed',
     argv: follow,
     script: atOnce(...numbered),
     code: 0,
     reqs: 7,
   },
   {
-    name: 'Y109 more are asked for, and printed once',
+    name: 'Y109: more are asked for, and printed once',
     argv: ['events', 'list', '--ids'],
     script: atOnce(...numbered),
     code: 0,
@@ -1025,7 +1025,7 @@ faultsInside('Y: lists that do not say whether they are all', [
     reqs: 2,
   },
   {
-    name: 'Y110 a list of 1,000 cannot be followed: nothing is sent',
+    name: 'Y110: a list of 1,000 cannot be followed: nothing is sent',
     argv: [...sendAndFollow, '--errors', 'json'],
     script: atOnce(
       ...Array.from({ length: 1200 }, (_, i) => ({ id: `r${i}`, type: 'session.status_running' })),
@@ -1035,7 +1035,7 @@ faultsInside('Y: lists that do not say whether they are all', [
     err: ['ends after 1000, and does not say whether there are more', '"sent":"no"'],
   },
   {
-    name: 'Y110 pages that are known by a number that nobody can ask for cannot be followed: nothing is sent',
+    name: 'Y110: pages that are known by a number that nobody can ask for cannot be followed: nothing is sent',
     argv: [...sendAndFollow, '--errors', 'json'],
     script: session({ lists: [page({ has_more: true, last_seq: 1 }, { seq: 1, type: 't' })] }),
     code: 8,
@@ -1043,7 +1043,7 @@ faultsInside('Y: lists that do not say whether they are all', [
     err: ['has more, but does not say how to ask for it', '"sent":"no"'],
   },
   {
-    name: 'Y109 a last_id that is a number',
+    name: 'Y109: a last_id that is a number',
     argv: ['events', 'list', '--raw'],
     script: session({
       lists: [
@@ -1060,7 +1060,7 @@ faultsInside('Y: lists that do not say whether they are all', [
 
 faultsInside('Y: a service that is away', [
   {
-    name: 'Y34 the wait that it asks for while a session is followed',
+    name: 'Y34: the wait that it asks for while a session is followed',
     argv: [...follow, '--retries', '0'],
     script: session({
       lists: [
@@ -1078,7 +1078,7 @@ faultsInside('Y: a service that is away', [
     err: ['429 Slow; trying again'],
   },
   {
-    name: 'Y35 a longer wait than is worth it',
+    name: 'Y35: a longer wait than is worth it',
     argv: [...follow, '--retries', '0'],
     script: session({
       lists: [list(), list(), 'HTTP/1.1 429 Slow\r\nretry-after: 3600\r\ncontent-length: 0\r\n\r\n'],
@@ -1088,7 +1088,7 @@ faultsInside('Y: a service that is away', [
     reqs: 5,
   },
   {
-    name: 'Y36 credentials that are refused once the event is accepted',
+    name: 'Y36: credentials that are refused once the event is accepted',
     argv: [...sendAndFollow, '--retries', '0', '--errors', 'json'],
     script: session({
       lists: [list(...old), 'HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n'],
@@ -1099,7 +1099,7 @@ faultsInside('Y: a service that is away', [
     err: ['"safeToRetry":false', '"sent":"yes"'],
   },
   {
-    name: 'Y30 nothing is sent where the session cannot be followed',
+    name: 'Y30: nothing is sent where the session cannot be followed',
     argv: [...sendAndFollow, '--errors', 'json', '--retries', '0'],
     script: (socket, request) =>
       isStream(request) ? void socket.resetAndDestroy() : void socket.write(list(...old)),
@@ -1108,7 +1108,7 @@ faultsInside('Y: a service that is away', [
     err: ['the session cannot be followed', '"sent":"no"'],
   },
   {
-    name: 'Y31 it is waited for once it has answered',
+    name: 'Y31: it is waited for once it has answered',
     argv: [...follow, '--retries', '0'],
     listen: {},
     script: session({
@@ -1127,7 +1127,7 @@ faultsInside('Y: a service that is away', [
     err: ['502 Bad Gateway; trying again', 'connecting again'],
   },
   {
-    name: 'Y32 credentials of a command are asked for again once (needs sh)',
+    name: 'Y32: credentials of a command are asked for again once (needs sh)',
     argv: [...follow, '--retries', '0'],
     env: { PARLEY_API_KEY: '', PARLEY_API_KEY_COMMAND: 'echo run >> runs; echo secret-of-a-command' },
     script: session({
@@ -1148,7 +1148,7 @@ faultsInside('Y: a service that is away', [
     },
   },
   {
-    name: 'Y33 a deadline that passes in a session at work',
+    name: 'Y33: a deadline that passes in a session at work',
     argv: [...sendAndFollow, '--deadline', '3', '--errors', 'json'],
     script: session({ lists: [list(...old)], stream: streaming(sent, say('new', 'new')) }),
     code: 15,

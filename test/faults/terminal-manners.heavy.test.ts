@@ -33,7 +33,7 @@ faultsOnce('V: what a person sees beside the answer', [
     ['', '', true],
   ].map(
     ([env, flag, isColoured]): Row => ({
-      name: `V41 the spinner: ${env} ${flag}`,
+      name: `V41: the spinner: ${env} ${flag}`,
       shell: onTerminal(`stty cols 80 rows 24; TERM=xterm ${env} parley chat hi ${flag}`),
       ...whenWaited(),
       code: 0,
@@ -48,7 +48,7 @@ faultsOnce('V: what a person sees beside the answer', [
   ...['', 'TERM_PROGRAM=iTerm.app', 'KITTY_WINDOW_ID=1'].flatMap((env) =>
     ['', '--preview'].map(
       (flag): Row => ({
-        name: `V42 a terminal that shows nothing but text: ${env} ${flag}`,
+        name: `V42: a terminal that shows nothing but text: ${env} ${flag}`,
         shell: onTerminal(`TERM=dumb ${env} parley image fox --profile demo ${flag} 2>err`),
         code: 0,
         out: 'fox.png\r\n',
@@ -62,7 +62,7 @@ faultsOnce('V: what a person sees beside the answer', [
   ),
   ...['--allow', '--deny'].map(
     (verdict): Row => ({
-      name: `V43 confirm ${verdict} without ids, on a terminal`,
+      name: `V43: confirm ${verdict} without ids, on a terminal`,
       shell: onTerminal(`NO_COLOR=1 parley events confirm ${verdict} 2>&1`),
       code: 2,
       out: `${nothingGiven}\r\n`,
@@ -71,7 +71,7 @@ faultsOnce('V: what a person sees beside the answer', [
   ...['--allow', '--deny', ''].flatMap((verdict): Row[] => [
     ...['</dev/null', '<&-', '--no-stdin'].map(
       (stdin): Row => ({
-        name: `V43 confirm ${verdict} without ids, ${stdin}`,
+        name: `V43: confirm ${verdict} without ids, ${stdin}`,
         shell: `parley events confirm ${verdict} ${stdin}`,
         code: 2,
         err: [`${nothingGiven}\n`],
@@ -90,7 +90,7 @@ faultsOnce('V: what a person sees beside the answer', [
     ] as const
   ).map(
     ([command, variables, token]): Row => ({
-      name: `V44 the variables of --curl: ${command} ${token}`,
+      name: `V44: the variables of --curl: ${command} ${token}`,
       argv: [...command.replaceAll(':', ': ').split(/ (?!x)/), '--curl', '--no-stdin'],
       env: { PARLEY_ACCESS_TOKEN: token, PARLEY_API_KEY: '' },
       code: 0,
@@ -105,7 +105,7 @@ faultsOnce('V: what a person sees beside the answer', [
       ['config', 'list', '--profile', 'demo'],
     ].map(
       (argv): Row => ({
-        name: `V45 the demo beside a broken file: ${JSON.stringify(content)} ${argv[0]}`,
+        name: `V45: the demo beside a broken file: ${JSON.stringify(content)} ${argv[0]}`,
         argv: [...argv, '-q'],
         prepare: (folder) => {
           mkdirSync(join(folder, 'home', configFolder), { recursive: true, mode: 0o700 })
@@ -121,7 +121,7 @@ faultsOnce('V: what a person sees beside the answer', [
     ),
   ),
   {
-    name: 'V45 a folder in its place, and PARLEY_PROFILE',
+    name: 'V45: a folder in its place, and PARLEY_PROFILE',
     env: { PARLEY_PROFILE: 'demo' },
     prepare: (folder) => mkdirSync(join(folder, profileFile), { recursive: true }),
     code: 0,
@@ -129,7 +129,7 @@ faultsOnce('V: what a person sees beside the answer', [
     err: ['the demo profile'],
   },
   {
-    name: 'V45 another profile beside a broken file',
+    name: 'V45: another profile beside a broken file',
     argv: [...chat, '--profile', 'work'],
     prepare: (folder) => mkdirSync(join(folder, profileFile), { recursive: true }),
     code: 3,

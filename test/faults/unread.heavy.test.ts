@@ -52,13 +52,13 @@ const late = [8, 9, 10, 11]
 
 faultsOnce('O: a pipe that nobody reads', [
   {
-    name: 'O11 a full pipe is left at the deadline',
+    name: 'O11: a full pipe is left at the deadline',
     shell: `${fullPipe}; parley chat hi --profile demo --deadline 3 >&3; ${takeKept}`,
     code: late,
     err: ['the deadline passed'],
   },
   {
-    name: 'O14 a full pipe for stdout and stderr is left at the deadline',
+    name: 'O14: a full pipe for stdout and stderr is left at the deadline',
     shell: `${fullPipe}; parley chat hi --profile demo --deadline 3 -v >&3 2>&3; ${takeKept}`,
     code: late,
   },

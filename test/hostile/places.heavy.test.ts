@@ -3,7 +3,7 @@ import { loneSurrogate, long, meet, odd, parts, units, wholes } from './places.t
 
 const mebibyte = (unit: string | Buffer) => Buffer.alloc(2 ** 20, unit)
 
-describe.each(Object.entries(wholes))('P40 %s', (_, place) => {
+describe.each(Object.entries(wholes))('P40: %s', (_, place) => {
   test.each(units)('1 MiB of %j', (unit) => meet(place, mebibyte(unit)))
   test('1 MiB of lone surrogates', () => meet(place, mebibyte(loneSurrogate)))
   test.each([...odd, ...long].map((text) => [text.slice(0, 60), text]))('odd JSON: %s', (_, text) =>
@@ -11,6 +11,6 @@ describe.each(Object.entries(wholes))('P40 %s', (_, place) => {
   )
 })
 
-describe.each(Object.entries(parts))('P41 %s', (_, place) => {
+describe.each(Object.entries(parts))('P41: %s', (_, place) => {
   test.each(units)('1 MiB of %j', (unit) => meet(place, mebibyte(unit)))
 })

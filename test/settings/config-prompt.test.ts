@@ -77,7 +77,7 @@ test('config init asks on a terminal, one question after the other (needs script
   })
 })
 
-test('Q12 lines that are pasted at once do not answer the questions that follow (needs script)', async () => {
+test('Q12: lines that are pasted at once do not answer the questions that follow (needs script)', async () => {
   const cwd = temporaryFolder()
   const { code } = await type('"$NODE" "$PARLEY" config init', cwd, [
     ['  baseUrl: ', '\x1b[200~https://a.test\rcanary-1\rm-2\r\x1b[201~'],

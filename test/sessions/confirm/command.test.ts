@@ -138,7 +138,7 @@ describe('confirm', () => {
           ['t3', 'deny'],
         ],
       ],
-    ])('V64 takes %s', async (_, typed, expected) => {
+    ])('V64: takes %s', async (_, typed, expected) => {
       const { code, sent, out } = await ask(['--pending'], typed)
       expect({ code, sent }).toEqual({ code: 0, sent: [expected] })
       expect(out).toMatch(/^ID +TYPE +TIME +TEXT\nc +user\.tool_confirmation/)
@@ -156,7 +156,7 @@ describe('confirm', () => {
       ],
       ['two are, as the person stops', 'y\nq\n', [['t1', 'allow']], 't2 t3'],
       ['all are', 's\nskip\nquit\n', undefined, 't1 t2 t3'],
-    ])('V65 %s: what was answered is sent, and the exit code is 12', async (_, typed, expected, left) => {
+    ])('V65: %s: what was answered is sent, and the exit code is 12', async (_, typed, expected, left) => {
       const { code, sent, err } = await ask(['--pending'], typed)
       expect({ code, sent }).toEqual({ code: 12, sent: expected ? [expected] : [] })
       expect(err).toContain('answer with: parley events confirm -s sesn_1 --pending\n')
@@ -166,13 +166,13 @@ describe('confirm', () => {
       expect(last).toMatchObject({ exit: 12, pending: left.split(' '), sent: expected ? 'yes' : 'no' })
     })
 
-    test('V65 a reason that is too long is asked for again', async () => {
+    test('V65: a reason that is too long is asked for again', async () => {
       const { sent, err } = await ask(['t1'], `n ${'x'.repeat(10_001)}\nn ${'x'.repeat(10_000)}\n`)
       expect(sent[0]?.[0]?.[2]).toHaveLength(10_000)
       expect(err).toContain('the reason has more than 10000 characters\n')
     })
 
-    test('V66 about an id that is given by hand shows what the session shows of it', async () => {
+    test('V66: about an id that is given by hand shows what the session shows of it', async () => {
       const { code, sent, err, requests } = await ask(['t2', 't1', 't2'], 'y\nn\n')
       expect({ code, sent }).toEqual({
         code: 0,
@@ -187,7 +187,7 @@ describe('confirm', () => {
       expect(requests.map(({ method }) => method)).toEqual(['GET', 'GET', 'POST'])
     })
 
-    test('V66 nobody is asked about what the session does not show, or what needs no confirmation', async () => {
+    test('V66: nobody is asked about what the session does not show, or what needs no confirmation', async () => {
       const shown: object[] = [
         ...three,
         { id: 'c1', type: 'agent.custom_tool_use', name: 'x', input: {} },
@@ -341,7 +341,7 @@ describe('confirm', () => {
       expect(err).toBe(`parley: sesn_1: t1 is not asked about: ${why}\n`)
     })
 
-    test('V66 nobody is asked about what was allowed before', async () => {
+    test('V66: nobody is asked about what was allowed before', async () => {
       const { code, sent, err } = await ask(['t1'], 'y\n', [...two, { ...denied, result: 'allow' }])
       expect({ code, sent, err }).toEqual({
         code: 2,
@@ -350,7 +350,7 @@ describe('confirm', () => {
       })
     })
 
-    test('V66 a rest that was given alone is looked up too', async () => {
+    test('V66: a rest that was given alone is looked up too', async () => {
       const cwd = temporaryFolder()
       writeFileSync(join(cwd, 'idle.json'), JSON.stringify(waits('t1')))
       const { code, err } = await ask(['-i', 'idle.json'], 'y\n', three, { cwd })
@@ -361,12 +361,12 @@ describe('confirm', () => {
       expect(await ask(['t1', '--dry-run'], 'y\n')).toMatchObject({ code: 2, requests: [] })
     })
 
-    test('V66 without a terminal nothing is asked of the service either', async () => {
+    test('V66: without a terminal nothing is asked of the service either', async () => {
       for (const argv of [['t1'], ['--pending']])
         expect(await ask(argv, 'y\n', three, { tty: ['stdout'] })).toMatchObject({ code: 2, requests: [] })
     })
 
-    test('V67 the colours of the service are escaped, and the receipt stays what it is in a pipe', async () => {
+    test('V67: the colours of the service are escaped, and the receipt stays what it is in a pipe', async () => {
       const use = { ...asks('t1'), input: { a: ['x\x1b[31m', 1.5, null] } }
       const { err, out } = await ask(['t1'], 'y\n', [use, waits('t1')], { env: world.env, tty: ['stderr'] })
       expect(err).toContain('  | {\n  |   "a": [\n  |     "x\\u001b[31m",\n  |     1.5,\n')

@@ -220,7 +220,7 @@ async function confirmTwo(
   return { code, screen, events: JSON.parse(posted).events }
 }
 
-test('Q12 of pasted lines the first is the answer, and none of them answers the next question (needs script)', async () => {
+test('Q12: of pasted lines the first is the answer, and none of them answers the next question (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', '\x1b[200~n not here\rnor there\ry\r\x1b[201~'],
     ['(t2)? [y/n/s/q] ', 'y\r'],
@@ -266,7 +266,7 @@ test('a question waits no longer than the deadline (needs script)', async () => 
   expect(code).toBe(9)
 })
 
-test('Q10 what is typed without Enter before a question answers none (needs script)', async () => {
+test('Q10: what is typed without Enter before a question answers none (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'n\ny'],
     ['(t2)? [y/n/s/q] ', '\n'],
@@ -280,7 +280,7 @@ test.each([
   ['long', 'x'.repeat(200), 80],
   ['wide, on a narrow terminal', '字'.repeat(200), 24],
   ['wide, on the narrowest', '字'.repeat(200), 12],
-])('Q11 a question with a name that is %s stays on one line', async (_, name, columns) => {
+])('Q11: a question with a name that is %s stays on one line', async (_, name, columns) => {
   const { err } = await ask([{ id: `t${'字'.repeat(100)}`, name, input: {} }], 'n\n', columns)
   const [question = ''] = /^ {2}allow .*?\[y\/n\/s\/q\] /m.exec(err) ?? []
   expect(question).not.toBe('')
@@ -348,7 +348,7 @@ describe('G34: a run that ends at the second of two questions', () => {
   })
 })
 
-test('Q13 what another client answers takes back the open question and the answer that was not sent yet', async () => {
+test('Q13: what another client answers takes back the open question and the answer that was not sent yet', async () => {
   const bash = (id: string) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })
   const service = createAgentService({ rounds: [[bash('t1'), bash('t2'), bash('t3')]] })
   const answerElsewhere = (id: string) =>

@@ -36,22 +36,22 @@ async function confirm(argv: string[], world: Parameters<typeof run>[1] = {}) {
 describe('a stop reason whose event_ids have no type beside them', () => {
   const events = [use('t1'), use('t2'), idle({ event_ids: ['t1'] })]
 
-  test('Q01 from a file: only what is listed is answered', async () => {
+  test('Q01: from a file: only what is listed is answered', async () => {
     const { code, answered } = await confirm(['--allow'], { stdin: JSON.stringify(events) })
     expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1')]] })
   })
 
-  test('Q01 alone on stdin: it is answered', async () => {
+  test('Q01: alone on stdin: it is answered', async () => {
     const { code, answered } = await confirm(['--allow'], { stdin: JSON.stringify(events.at(-1)) })
     expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1')]] })
   })
 
-  test('Q01 --pending: only what is listed is answered', async () => {
+  test('Q01: --pending: only what is listed is answered', async () => {
     const { code, answered } = await confirm(['--pending', '--deny'], { exchange: listing(events) })
     expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1', 'deny')]] })
   })
 
-  test('Q01 follow ends with 12, and names what is listed', async () => {
+  test('Q01: follow ends with 12, and names what is listed', async () => {
     const exchange = listing(events)
     const { code, out } = await run(['events', 'follow', '--ids'], { env, exchange })
     expect({ code, out }).toEqual({ code: 12, out: 't1\n' })
@@ -65,7 +65,7 @@ describe.each([
   const events = [use('t1'), use('t2', { type: 'agent.mcp_tool_use' }), idle(reason)]
 
   test.each([['--allow'], ['--deny']])(
-    'Q02 --pending %s answers none, ends with 12 and names them',
+    'Q02: --pending %s answers none, ends with 12 and names them',
     async (flag) => {
       const { code, err, posts } = await confirm(['--pending', flag], { exchange: listing(events) })
       expect({ code, posts }).toEqual({ code: 12, posts: [] })
@@ -74,12 +74,12 @@ describe.each([
     },
   )
 
-  test('Q02 an id answers the one', async () => {
+  test('Q02: an id answers the one', async () => {
     const { code, answered } = await confirm(['t2', '--allow'], { exchange: listing(events) })
     expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t2')]] })
   })
 
-  test('Q02 from a file nothing is answered: exit 2', async () => {
+  test('Q02: from a file nothing is answered: exit 2', async () => {
     const { code, posts } = await confirm(['--allow'], { stdin: JSON.stringify(events) })
     expect({ code, posts }).toEqual({ code: 2, posts: [] })
   })
@@ -106,7 +106,7 @@ describe('events that are given to confirm', () => {
       `{"events":[${one.replace('}', ',"data":[]}')}]}`,
     ],
     ['a page', `{"data":[${one},${two}],"next_page":null}`, `{"events":[${one},${two}]}`],
-  ])('Q03 confirmations alone are sent as they are spelled: %s', async (_, stdin, sent) => {
+  ])('Q03: confirmations alone are sent as they are spelled: %s', async (_, stdin, sent) => {
     const { code, posts } = await confirm([], { stdin })
     expect({ code, posts }).toEqual({ code: 0, posts: [sent ?? stdin] })
   })
@@ -126,13 +126,13 @@ describe('events that are given to confirm', () => {
       '{"type":"user.tool_confirmation","result":"allow"}',
       'events[0].tool_use_id: is missing',
     ],
-  ])('Q04 %s is exit 2 and named, and nothing is sent', async (_, stdin, said) => {
+  ])('Q04: %s is exit 2 and named, and nothing is sent', async (_, stdin, said) => {
     const { code, err, requests } = await confirm([], { stdin })
     expect({ code, requests }).toEqual({ code: 2, requests: [] })
     expect(err).toContain(said)
   })
 
-  test('Q05 with a rest among them they are a record: its last rest counts, all else is context', async () => {
+  test('Q05: with a rest among them they are a record: its last rest counts, all else is context', async () => {
     const waiting = { type: 'requires_action', event_ids: ['t1', 't2'] }
     const events = text(
       { ...idle({ type: 'requires_action', event_ids: ['t0'] }), id: 'old' },
@@ -145,7 +145,7 @@ describe('events that are given to confirm', () => {
     expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1', 'deny')]] })
   })
 
-  test('Q06 only tool uses that can be confirmed are, and those that nothing is known of', async () => {
+  test('Q06: only tool uses that can be confirmed are, and those that nothing is known of', async () => {
     const listed = ['t1', 't2', 't3', 't4', 'm1']
     const events = text(
       use('t1'),
@@ -177,7 +177,7 @@ describe('one id that is shown with two inputs', () => {
     ['a name', events.with(2, use('t1', { name: 'rm' }))],
     ['a server', events.with(2, use('t1', { mcp_server_name: 'x' }))],
     ['a kind', events.with(2, use('t1', { type: 'agent.mcp_tool_use' }))],
-  ])('Q07 is not allowed, but may be denied: another %s', async (_, shown) => {
+  ])('Q07: is not allowed, but may be denied: another %s', async (_, shown) => {
     for (const [argv, world] of [
       [['--allow'], { stdin: JSON.stringify(shown) }],
       [['--pending', '--allow'], { exchange: listing(shown) }],
@@ -254,7 +254,7 @@ describe('one id that is shown with two inputs', () => {
     expect({ code: hidden.code, posts: hidden.posts }).toEqual({ code: 2, posts: [] })
   })
 
-  test('Q08 the same twice, its keys in another order, is one', async () => {
+  test('Q08: the same twice, its keys in another order, is one', async () => {
     const first = use('t1', { input: { a: 1, b: ['x'] } })
     const again = use('t1', { input: { b: ['x'], a: 1 }, processed_at: '2026-01-01T00:00:00Z' })
     const shown = [first, again, idle({ event_ids: ['t1'] })]
@@ -262,7 +262,7 @@ describe('one id that is shown with two inputs', () => {
     expect(code).toBe(0)
   })
 
-  test('Q09 numbers too long for JavaScript are not taken for the same', async () => {
+  test('Q09: numbers too long for JavaScript are not taken for the same', async () => {
     const spelled = (number: string) =>
       `{"id":"t1","type":"agent.tool_use","name":"pay","input":{"amount":${number}}}`
     const [one, other] = ['12345678901234567890', '12345678901234567891'].map(spelled)

@@ -38,7 +38,7 @@ function printedIn(err: string): string[] {
 }
 
 describe('the command that goes on with a run', () => {
-  test('Q40 has every flag that was given, but what was sent', async () => {
+  test('Q40: has every flag that was given, but what was sent', async () => {
     const flags = [
       ...[
         '--workspace-id',
@@ -81,7 +81,7 @@ describe('the command that goes on with a run', () => {
     })
   })
 
-  test('Q41 names the session that came from the environment, and values that begin with a hyphen', async () => {
+  test('Q41: names the session that came from the environment, and values that begin with a hyphen', async () => {
     const { printed } = await stop(['x', '--no-beta', '--tool=-a=b'], { env: { PARLEY_SESSION: '-s 1' } })
     expect(printed).toEqual([
       'events',
@@ -94,7 +94,7 @@ describe('the command that goes on with a run', () => {
     ])
   })
 
-  test('Q42 shows no credential of a header, and says that it is to be filled in', async () => {
+  test('Q42: shows no credential of a header, and says that it is to be filled in', async () => {
     const { printed, err } = await stop([
       'x',
       '-s',
@@ -115,7 +115,7 @@ describe('the command that goes on with a run', () => {
     expect((await stop(['x', '-s', 's1'])).err).not.toContain('fill in')
   })
 
-  test('Q43 is an array in --errors json and --report, and null in the report of a run that needs none', async () => {
+  test('Q43: is an array in --errors json and --report, and null in the report of a run that needs none', async () => {
     const { err, cwd } = await stop([
       'x',
       '-s',
@@ -143,7 +143,7 @@ describe('the command that goes on with a run', () => {
   })
 })
 
-test('Y159 stands beside the one to confirm, if tool uses wait', async () => {
+test('Y159: stands beside the one to confirm, if tool uses wait', async () => {
   const cwd = temporaryFolder()
   const { exchange } = createAgentService({ rounds: [[use]], timers: clock })
   const argv = ['events', 'run', 'x', '-s', 's1', '--last', '--report', 'r.json']
@@ -182,7 +182,7 @@ describe('hints', () => {
     exchange: (request) => (request.url.endsWith('/stream') ? stream : list)(request),
   }
 
-  test('Q44 of follow reach the same place', async () => {
+  test('Q44: of follow reach the same place', async () => {
     const { code, err } = await run(['events', 'follow', '-s', 's1', '--history', ...where], exchange)
     expect(code).toBe(12)
     const [, command] = /answer with: (parley .*) --allow/.exec(err) ?? []
@@ -191,7 +191,7 @@ describe('hints', () => {
     )
   })
 
-  test('Q45 of send on a terminal say how to see the answer', async () => {
+  test('Q45: of send on a terminal say how to see the answer', async () => {
     const world = {
       exchange: answering('{"data":[{"id":"s1","type":"user.message"}]}'),
       tty: ['stdout', 'stderr'] as ('stdout' | 'stderr')[],

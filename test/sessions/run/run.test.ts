@@ -245,7 +245,7 @@ test.each([
 test.each([
   ['custom', custom('c1', 'x'), '--custom-tool-result c1=TEXT'],
   ['self-hosted', bash('c1', 'ls', { evaluated_permission: 'allow' }), '--tool-result c1=TEXT'],
-])('V62 what waits for a result is told what gives it, not to confirm: %s', async (_, use, flag) => {
+])('V62: what waits for a result is told what gives it, not to confirm: %s', async (_, use, flag) => {
   const service = createAgentService({ history: [use, waits('c1')], rounds: [] })
   const { code, err } = await go({ policy: allowAll, words: [], world: { exchange: service.exchange } })
   expect(code).toBe(12)
@@ -256,7 +256,7 @@ test.each([
   expect(err + followed.err).not.toContain('confirm')
 })
 
-test('V63 a run does not advise --stay, which it does not have', async () => {
+test('V63: a run does not advise --stay, which it does not have', async () => {
   const exchange = answering(
     '{"data":[{"id":"i","type":"session.status_idle","stop_reason":{"type":"end_turn"}}]}',
   )
