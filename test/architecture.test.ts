@@ -11,7 +11,7 @@ const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
   .map(withSlashes)
 const read = (file: string) => readFileSync(join(source, file), 'utf8')
 
-/** From the ground up; rooms on one floor do not import each other. */
+/** From the bottom up. Rooms on one floor do not import each other. */
 const floors = [
   ['active-set.ts'],
   ['delivery-state.ts'],
@@ -34,7 +34,7 @@ const floors = [
   ['report-file.ts'],
   ['report.ts'],
   ['main.ts'],
-  // No part of the program: the build's.
+  // Part of the build, not of the program.
   ['build'],
 ]
 
@@ -84,12 +84,12 @@ test('no imports go in a circle', () => {
 
 test('commands/ and the command tree name the same commands', () => {
   const isFile = (path: string) => files.includes(`commands/${path}.ts`)
-  // A file may have all commands of a group.
+  // One file may contain all commands of a group.
   const pathsIn = (level: Record<string, CommandEntry>, before: string): string[] =>
     Object.entries(level).flatMap(([name, { group }]) =>
       group && !isFile(before + name) ? pathsIn(group, `${before}${name}/`) : [`${before}${name}.ts`],
     )
-  // These are about the grammar itself.
+  // Commands about the parser itself.
   const own = ['cli/completion.ts', 'cli/help.ts']
   const commands = files
     .filter((file) => roomOf(file) === 'commands' || own.includes(file))
@@ -120,6 +120,6 @@ test('the clock and chance come from the host', () => {
     /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bMath\.random\b/.test(read(file)),
   )
   const others = readers.filter((file) => roomOf(file) !== 'emulator')
-  // A lock is shared with other processes, which have the machine's clock.
+  // A lock is shared with other processes, so it uses the machine's clock.
   expect(others.toSorted()).toEqual(['io/lock.ts', 'timers.ts'])
 })

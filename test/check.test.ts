@@ -13,7 +13,7 @@ const refusing = response('{"type":"error","error":{"type":"authentication_error
 const page = '{"data":[],"has_more":false}'
 const shows = "'parley config list --effective' shows the address and names that were used"
 
-/** What is said of each service, by its name. */
+/** Returns the result line of each service, by name. */
 const resultsOf = (out: string): Record<string, string> =>
   Object.fromEntries(
     out
@@ -22,7 +22,7 @@ const resultsOf = (out: string): Record<string, string> =>
       .map((line) => line.split(/: (.*)/s, 2) as [string, string]),
   )
 
-/** Answers a list of events as is said, and a chat. */
+/** Answers lists of events by the argument, and chats. */
 const answer =
   ({ list = response(page), chat = response(message('Hello')) } = {}): Script =>
   (socket: Socket, request) => {

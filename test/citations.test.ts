@@ -13,13 +13,13 @@ const files = ['src', 'test'].flatMap((folder) =>
 
 const comment = /(?<=^|\s)(?:\/\*\*[\s\S]*?\*\/|\/\/ .*(?:\n\s*\/\/ .*)*)/g
 
-/** The comments of a source, each as one line. */
+/** Returns the comments of a source, each as one line. */
 const commentsOf = (text: string) =>
   [...text.matchAll(comment)].map(([found]) => found.replace(/\s*\n\s*(?:\*|\/\/) ?/g, ' '))
 
 const headingsOf = (page: string) => [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading as string)
 
-/** `gateway, 2.1`: the sections of the page about the services, as comments cite them. */
+/** Returns the sections of the page about the services in the form of citations: `gateway, 2.1`. */
 function sectionsOf(page: string): string[] {
   let part = ''
   return headingsOf(page).flatMap((heading) => {
@@ -33,7 +33,7 @@ function sectionsOf(page: string): string[] {
 const sections = sectionsOf(read('src/wire/README.md'))
 const parts = [...new Set(sections.map((section) => section.replace(/,.*/, '')))]
 
-/** The sections that a comment cites: in brackets, or by the name of a part. */
+/** Returns the sections that a comment cites: in brackets, or by the name of a part. */
 function citedSections(text: string): string[] {
   const cited = new RegExp(`(?:[(;] ?([a-z ]+)|\\b(${parts.join('|')})), (\\d[\\d., and]*)`, 'gi')
   return [...text.matchAll(cited)].flatMap(([, inBrackets, byName, numbers = '']) =>
@@ -43,7 +43,7 @@ function citedSections(text: string): string[] {
   )
 }
 
-/** The pages that a comment cites, each with the heading where one is named: `README.md`, Speed. */
+/** Returns the pages that a comment cites, with the heading if one is named: `README.md`, Speed. */
 const citedPages = (text: string) =>
   [...text.matchAll(/(?<![\w./*-])((?:[\w.-]+\/)*[\w-]+\.md)\b`?(?:, ([A-Z][^,;.:)]*))?/g)].map(
     ([, path = '', heading]) => ({ path, heading: heading?.trim() }),
@@ -58,7 +58,7 @@ test('the modules that are mutated, and their tests, are in the repository', () 
   )
   const paths = modules
     .flatMap(({ files, tests }) => [...files, ...tests])
-    // Of a pattern for all of a folder the folder.
+    // A pattern for all files of a folder counts as the folder.
     .map((pattern) => pattern.replace(/\/\*.*/, ''))
     .flatMap((pattern) => {
       const [, before, names = '', after] = /^(.*)\{(.*)\}(.*)$/.exec(pattern) ?? [pattern, '', pattern, '']
@@ -99,13 +99,13 @@ test.each([
 
 const faults = read('test/faults/README.md')
 
-/** The ids of the rows of a part of the page about faults. */
+/** Returns the ids of the rows in a part of the page about faults. */
 const rowsOf = (page: string) =>
   [...page.matchAll(/^\| ([A-Z]\d\d) \| \S.* \| \S.* \|$/gm)].map(([, id]) => id as string)
 
 const [tested = '', waiting = ''] = faults.split(/^## Waiting$/m)
 
-/** The ids in a test file's names; `T12:00` in a time is none. */
+/** Returns the ids in a test file's names. `T12:00` in a time is not an id. */
 const idsIn = (text: string) =>
   [...text.replaceAll(comment, '').matchAll(/(?<![\w+}])[A-Z]\d\d(?!\w)/g)].map(([id]) => id)
 

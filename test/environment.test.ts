@@ -24,7 +24,7 @@ const zones = [
   ['Pacific/Chatham', '2026-01-02', 'UTC+13:45', '06:29:56'],
 ] as const
 
-/** Changes the zone of this process until the test is over. */
+/** Changes the time zone of this process until the test ends. */
 function setZone(zone: string): void {
   process.env.TZ = zone
   onTestFinished(() => {

@@ -396,7 +396,7 @@ test('one that cannot be written is told by each end in its way, and leaves noth
   const failure: CliError = await report.write({ exit: 0 }).catch((error) => error)
   expect(failure).toMatchObject({ kind: 'file', message: why })
   expect(failure.details).toMatchObject({ consequence: 'the report was not written', sent: 'unknown' })
-  // It is told once.
+  // It is reported once.
   await report.write({ exit: 0 })
   const other = prepare()
   await other.report.open()
@@ -469,7 +469,7 @@ test('what a run came to is in it, field by field', async () => {
     cost: { amount: '12345678901234567890', currency: 'USD' },
     sessionUsage: { ...unknownUsage, outputTokens: 7, totalTokens: 7 },
     sessionCost: { amount: '0', currency: 'EUR' },
-    // Only of a run that was interrupted.
+    // Only after an interruption.
     resume: null,
     counts: { total: 2 },
     failures: { service: 1 },

@@ -51,7 +51,7 @@ describe('in a text', () => {
   ])('one in the spelling of %s', (_, text) => {
     const { redact } = knowing(secret)
     expect(redact(`<${text}>`)).toBe('<[redacted]>')
-    // Codes before, between and after it do not move it.
+    // Escapes before, inside and after the secret do not move it.
     expect(redact(`é\\n%20 ${text} &lt;\\n ${text} \\t&#33;.`)).toBe(
       'é\\n%20 [redacted] &lt;\\n [redacted] \\t&#33;.',
     )
@@ -91,7 +91,7 @@ describe('in base64', () => {
       const encoded = Buffer.from(other).toString('base64')
       expect(redact(`<${encoded}>`)).toBe(`<${encoded}>`)
     }
-    // Fewer than six characters may be anything.
+    // Fewer than six characters could be part of any text.
     expect(redact(Buffer.from('x:abcd.').toString('base64'))).toBe(Buffer.from('x:abcd.').toString('base64'))
   })
 })

@@ -7,7 +7,10 @@ import { pointedAt, response, type Script, serve } from './harness/server.ts'
 
 const isWindows = process.platform === 'win32'
 
-/** A folder, and an environment in which the built program finds itself on Windows, and what `code` does to it. */
+/**
+ * Returns a folder, and an environment in which the built program believes to be on Windows, with `code`
+ * applied.
+ */
 function windows(code = '') {
   const cwd = temporaryFolder()
   const preload = join(cwd, 'preload.cjs')
@@ -15,7 +18,7 @@ function windows(code = '') {
   return { cwd, env: { NODE_OPTIONS: `--require ${JSON.stringify(preload)}` } }
 }
 
-/** Makes a function of the file system fail, so many times, where its first argument ends so. */
+/** Makes a function of the file system fail this number of times if its first argument ends with `end`. */
 const failing = (name: string, { code, times, end = '' }: { code: string; times: number; end?: string }) =>
   `const fs = require('node:fs')
    const { ${name} } = fs
@@ -105,7 +108,7 @@ test('where exFAT has no links an image is copied', async () => {
 test('a pipe on stdin is read beside words, though it is not called one', async () => {
   const { cwd, env } = windows(`require('node:fs').Stats.prototype.isFIFO = () => false`)
   const argv = ['chat', 'Review:', '--profile', 'demo', '--dry-run']
-  // To a child of its own Node gives a socket, a shell gives a pipe.
+  // Node gives its child a socket, a shell gives it a pipe.
   const within = isWindows ? [] : ['sh', '-c', 'cat | "$@"', 'sh']
   const { out } = await execute(argv, { cwd, env, stdin: 'piped text', within })
   expect(out).toContain('piped text')
@@ -117,7 +120,7 @@ test('a reader of stdout that has gone may be an EOF', async () => {
 })
 
 describe('a signal', () => {
-  /** Comes when the first request leaves. */
+  /** Sends a signal when the first request leaves. */
   const comes = (signal: NodeJS.Signals) =>
     `let has = false
      require('node:diagnostics_channel').subscribe('undici:client:sendHeaders', () => {

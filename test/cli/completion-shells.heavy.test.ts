@@ -8,16 +8,16 @@ import { run, temporaryFolder } from '../harness/run.ts'
 
 interface Shell {
   name: string
-  /** Starts it on a terminal. */
+  /** Starts the shell on a terminal. */
   start: string
-  /** Makes Escape and q forget the line. */
+  /** Makes Escape and q discard the line. */
   forget: string
   /** Reads the script of `parley completion`. */
   load: string
-  /** Where a file with the script is found, and what else that needs. */
+  /** Path where the shell finds the script, with further setup. */
   file: string
   find: string
-  /** Prints the flags that the script in ~/script has after $WORDS. */
+  /** Prints the flags that the script in ~/script offers after $WORDS. */
   flags: string
 }
 
@@ -34,8 +34,8 @@ const shells: Shell[] = [
   {
     name: 'zsh',
     start: 'zsh -f -i',
-    // Where more was typed already, zsh would not complete. With the key's own binding it first runs what the
-    // word at the cursor has in $(), whatever the command.
+    // zsh would not complete a longer line. With the key's own binding, zsh first runs $() in the word at the
+    // cursor, for any command.
     forget:
       "bindkey '\\eq' kill-whole-line; bindkey '^I' complete-word; zstyle ':completion:*' insert-tab false",
     load: 'eval "$(parley completion zsh)"',
@@ -54,7 +54,7 @@ const shells: Shell[] = [
   },
 ]
 
-/** Prints the script, or the profiles, or keeps the words that it was called with. */
+/** Prints the script or the profiles, or records its words. */
 const standIn = `#!/bin/sh
 case "$1 $2" in
   'completion '*) cat ~/script ;;
@@ -95,7 +95,7 @@ const environment = (home: string) => ({
   LC_ALL: 'C.UTF-8',
 })
 
-/** What the stand-in was called with, line by line, by a shell in which these lines were typed. */
+/** Returns the recorded words of the stand-in, line by line, after these lines were typed in a shell. */
 function type(shell: Shell, home: string, lines: string[]): string[] {
   spawnSync('script', ['-qec', shell.start, '/dev/null'], {
     cwd: home,
@@ -147,7 +147,7 @@ const profiles: [typed: string, called: string][] = [
   ['parley config delete \\$\t', '<config><delete><$(touch pwned)>'],
 ]
 
-/** Whatever is typed, it is not run. */
+/** Typed text is never run. */
 const hostile = [
   'parley chat "$(touch pwned)" `touch pwned` \'$(touch pwned)\' --$(touch pwned) a[$(touch pwned)] --profile \t',
   'parley chat -m "$(touch pwned)" --profile \'$(tou\t',

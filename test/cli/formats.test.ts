@@ -6,7 +6,7 @@ import { type FormName, forms, requireForms, schemaOf } from '../harness/formats
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 import { blocksOf } from './pages.ts'
 
-/** The fields of 0.1.0: none of them may go before 1.0.0. */
+/** The fields of 0.1.0. None of them may be removed before 1.0.0. */
 const kept: Record<FormName, string> = {
   failure:
     'format kind exit status message retryAfter requestId sent safeToRetry retry deadline attempts pending resume body',

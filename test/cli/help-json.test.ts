@@ -31,7 +31,7 @@ async function level(...words: string[]): Promise<Level> {
   return JSON.parse(out)
 }
 
-/** Every command that has no others, found level by level. */
+/** Returns every command without subcommands, level by level. */
 async function leaves(words: string[] = []): Promise<Level[]> {
   const own = await level(...words)
   expect(own.command).toBe(words.join(' '))
@@ -92,7 +92,7 @@ test('a program that knows nothing else writes a valid line for every command', 
       env,
       stdin: '',
     })
-    // What is wrong is said of a value, never of the line's form.
+    // The failure is about a value, never about the form of the command line.
     expect([0, 2, 3, 11], `${command.command}: ${err}`).toContain(code)
     expect(err, command.command).not.toMatch(
       /unknown flag|too many words|takes no words|is missing|needs a value/,

@@ -6,7 +6,7 @@ import { commands, examplesOf, groups, helpOn, helpOnCommand, names } from './pa
 
 test.each(['', ...groups, ...names])('help on "%s" is a page that a terminal shows at once', async (name) => {
   const lines = (await helpOnCommand(name)).trimEnd().split('\n')
-  // No other command has so many flags.
+  // No other command has more flags.
   const most = name === '' ? 26 : name === 'events run' ? 60 : 50
   expect(lines.length).toBeLessThanOrEqual(most)
   expect(lines.filter((line) => line.length > 80)).toEqual([])

@@ -89,7 +89,7 @@ test.each([[['--version']], [['-q', '--version']], [['--help']]])(
 test.concurrent.each(['--version', '--help', 'chat --nonsense', 'chat'])(
   'a signal ends a run whose last words meet a full pipe: %s (needs timeout)',
   async (argv) => {
-    // A run that is still there 2 s after SIGTERM is killed, which is 137. Only then is the pipe read.
+    // A run that survives SIGTERM for 2 s is killed, which is 137. Only then is the pipe read.
     const shell = `(head -c 65536 /dev/zero
       timeout -k 2 1 "$0" "$1" ${argv} < <(exec 2> /dev/null; exec sleep 4); echo $? > code
     ) 2>&1 | (until [ -e code ]; do sleep 0.1; done; cat > all)`

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { answering, run } from '../harness/run.ts'
 import { settled } from '../settings/settled.ts'
 
-/** A usage error of one line; returns what it says. */
+/** Returns the text of a usage error of one line. */
 async function refusal(argv: string[], env: Record<string, string> = {}): Promise<string> {
   const ended = await run(argv, { env, stdin: '' })
   expect(ended).toMatchObject({ code: 2, out: '', requests: [] })

@@ -10,7 +10,7 @@ import { getFlag, getVariable, settingNames } from '../../src/settings/table.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
-/** A page as `man` shows it on a screen of 80 columns. Fails where roff has something to say about it. */
+/** Renders a page like `man` on a screen of 80 columns. Fails if roff prints a warning. */
 function show(page: string): string {
   const file = join(temporaryFolder(), 'page.1')
   writeFileSync(file, page)
@@ -31,7 +31,7 @@ function show(page: string): string {
 const page = await renderManPage(version)
 
 test('the build writes the page where package.json says that it is', () => {
-  // npm 11 installs no page that is not in a list.
+  // npm 11 installs only pages in a list.
   expect(man).toEqual([expect.any(String)])
   expect(readFileSync(join(import.meta.dirname, '../..', man[0] as string), 'utf8')).toBe(page)
 })

@@ -9,7 +9,7 @@ const schema = '{"type":"object"}'
 const thread = '{"contents":[]}'
 const events = '{"events":[{"type":"user.interrupt"}]}'
 
-/** A folder with one file, which the arguments name twice. */
+/** A folder with one file that the arguments name twice. */
 function folderWith(text: string | undefined, name = 'a') {
   const cwd = temporaryFolder()
   if (text !== undefined) writeFileSync(join(cwd, name), text)

@@ -27,7 +27,7 @@ describe('a number that becomes a field', () => {
       ['chat', '--batch', 'lines'],
     ]) {
       const { code, requests } = await run([...argv, ...given], { cwd })
-      // The demo answers 0 tokens without a text.
+      // With 0 tokens, the demo answers without a text.
       const isCut = value === '0' && flag === '--max-output-tokens' && argv[0] === 'chat'
       expect([code, requests.length]).toEqual([isCut ? 8 : 0, 1])
       expect(requests[0]?.text).toContain(field)

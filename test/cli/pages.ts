@@ -15,7 +15,7 @@ export const commands = commandsIn(entries)
 export const names = commands.map(({ path }) => path.join(' '))
 export const groups = Object.keys(entries).filter((name) => entries[name]?.group)
 
-/** Of a group and a topic of one name the topic's. */
+/** If a group and a topic have the same name, the topic counts. */
 export const helpOn = (name: string, columns?: number): Promise<string> =>
   print(['help', ...name.split(' ').filter(Boolean)], columns)
 
@@ -28,20 +28,20 @@ async function print(argv: string[], columns?: number): Promise<string> {
   return ended.out
 }
 
-/** The commands that a page shows: of a command's those under its heading, of a topic's all. */
+/** Returns the commands on a page: below the heading of a command's help, or all of a topic. */
 export const examplesOf = (text: string) =>
   [...text.replace(/^.*\nExamples:/s, '').matchAll(/^ {2}((?:\S.*)?\bparley .*)$/gm)].map(
     ([, line = '']) => line,
   )
 
 interface Block {
-  /** The heading that it stands under; empty for the beginning of a topic. */
+  /** Heading above the block; empty for the start of a topic. */
   heading: string
-  /** Without the indent. */
+  /** Without indentation. */
   text: string
 }
 
-/** The indented blocks of a topic, as help prints them. */
+/** Returns the indented blocks of a topic as help prints them. */
 export async function blocksOf(topic: string): Promise<Block[]> {
   const page = await helpOn(topic)
   let heading = ''

@@ -29,7 +29,7 @@ test('what help ci and the README try again is what the table says', async () =>
   const ci = await helpOn('ci')
   expect(ci).toContain('After 6, 7, 9 or 10')
   expect(ci).toContain(`exit_codes: [${later.join(', ')}]`)
-  // A line's answer that broke off is 8.
+  // A line whose answer was cut is 8.
   const ofBatch = [...later, exitCodes.response, exitCodes.stopped].sort((one, other) => one - other)
   expect(await helpOn('batch')).toContain(`exit_codes: [${ofBatch.join(', ')}]`)
   expect(readme).toContain(`  ${later.join(' | ')})`)

@@ -9,7 +9,9 @@ import { execute, start } from '../harness/process.ts'
 import { answering, message, ownerOnly, run as runFast, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
 
-/** Time stands still, for a check takes as long as its thread needs; but the next limit passes after `expire`. */
+/**
+ * Time stands still, because a check takes as long as its thread needs. `expire` lets the next limit pass.
+ */
 function standing(): Timers & { expire(): void } {
   let now = Date.now()
   let isDue = false
@@ -53,7 +55,7 @@ const ask = (answer: string, schema: unknown = person, ...flags: string[]) =>
     exchange: answering(message(answer)),
   })
 
-/** Answers one after the other. */
+/** Returns the answers one after the other. */
 const answers = (...texts: string[]) => {
   let count = 0
   return (request: Parameters<ReturnType<typeof answering>>[0]) =>
@@ -401,7 +403,7 @@ test('an answer that fits is taken by what the schema says, also of names that o
   expect(await ask(text, schema)).toMatchObject({ code: 0, out: `${text}\n`, err: '' })
 })
 
-/** How a text does not fit. A schema is changed by what reads it. */
+/** Returns the mismatches of a text. Validating changes the schema. */
 const judge = (schema: unknown, text: string): string[] =>
   createValidator(structuredClone(schema)).validate(JSON.parse(text))
 
@@ -514,7 +516,7 @@ test('in a batch the next line is checked all the same', async () => {
 test('a signal ends a check at once', async () => {
   const server = await serve((socket) => {
     socket.end(response(message(long)))
-    // Until the check has begun; where it has not, the signal ends the run just the same.
+    // Waits until the check has started. Before that, the signal ends the run as well.
     setTimeout(() => child.kill('SIGTERM'), 500)
   })
   const cwd = folderWith(backtracking)
@@ -527,7 +529,7 @@ describe('an answer that is held back when a signal comes is kept', () => {
   const held = '{"name":"Ada","age":36}'
   const argv = ['chat', 'Who?', '--schema', 's.json']
 
-  /** A run in which a signal comes when its `strike` is called: what was said then, and what was kept. */
+  /** A run that receives a signal when its `strike` is called. Returns the printed and saved texts. */
   function struck(schema: unknown) {
     const TMPDIR = temporaryFolder()
     const cwd = folderWith(schema)
@@ -546,7 +548,7 @@ describe('an answer that is held back when a signal comes is kept', () => {
       strike() {
         if (said !== undefined) return
         said = clean(130)
-        // The run goes on here, and keeps it again.
+        // In this process the run continues and saves again.
         kept = readdirSync(TMPDIR).map((name) => join(TMPDIR, name))
       },
       said: () => said,
@@ -554,7 +556,7 @@ describe('an answer that is held back when a signal comes is kept', () => {
     }
   }
 
-  /** Strikes when all that came so far was read. */
+  /** Strikes after everything so far was read. */
   const streaming =
     (strike: () => void): Exchange =>
     async (request) => ({
@@ -588,7 +590,7 @@ describe('an answer that is held back when a signal comes is kept', () => {
     expect(kept()).toEqual([])
   })
 
-  /** Strikes when the limit of the second check begins. The first is that of the schema itself. */
+  /** Strikes when the limit of the second check starts. The first check is about the schema itself. */
   function atCheck(strike: () => void): Timers {
     let checks = 0
     let skipped = 0

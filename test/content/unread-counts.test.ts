@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
-/** Runs a chat, and returns its footer and the usage in its report. */
+/** Runs a chat. Returns its footer and the usage in its report. */
 async function chat(body: string) {
   const cwd = temporaryFolder()
   const argv = ['chat', 'x', '--usage', '--report', 'r']

@@ -3,14 +3,14 @@ import { subscribe } from 'node:diagnostics_channel'
 import { vi } from 'vitest'
 import { realTimers, type Timers } from '../../src/timers.ts'
 
-/** Time that passes only while everybody waits: the wait that is due first ends first. */
+/** A clock that advances only while everything waits: the wait that is due first ends first. */
 export function createClock(): Timers {
   return createTime(1_700_000_000_000, setImmediate)
 }
 
 /**
- * The same, from now on, for runs that also load code, use files, and start commands and threads: time stands still
- * while one of these is at work. So what waits for a command that never ends needs another clock.
+ * Like `createClock`, for runs that also load code, use files, and start commands and threads: time stands
+ * still while one of these is active. A wait for a command that never ends needs another clock.
  */
 export function createPatientClock(): Timers {
   return createTime(Date.now(), async (act) => {
@@ -24,8 +24,8 @@ export function createPatientClock(): Timers {
 }
 
 /**
- * Real time, or so many times as fast, but a machine that is busy with something else takes nothing of it away: this
- * process had its turn at least a hundred times before two seconds are over, or 500 times before two real ones are.
+ * Real time, or a multiple of it, that a busy machine does not shorten: this process gets at least a hundred
+ * turns per two seconds, or 500 turns per two real seconds.
  */
 export function createSteadyClock(times = 1): Timers {
   const tick = times === 1 ? 10 : 2
@@ -80,7 +80,7 @@ const isAtWork = (): boolean =>
   [...commands].some(({ pid }) => pid !== undefined) ||
   process.getActiveResourcesInfo().some((name) => filesAndThreads.test(name))
 
-/** `whenAllWait` calls back when nobody is at work. */
+/** `whenAllWait` calls back when nothing is active. */
 function createTime(start: number, whenAllWait: (act: () => void) => unknown): Timers {
   const due: Wait[] = []
   let now = start
@@ -110,7 +110,7 @@ interface Wait {
   end(): void
 }
 
-/** Adds a wait to others, which are in the order of their time. */
+/** Inserts a wait into the waits, which are sorted by time. */
 function join(due: Wait[], { at, signal }: { at: number; signal: AbortSignal | undefined }): Promise<void> {
   const place = due.findIndex((other) => other.at > at)
   return new Promise((end) => {

@@ -15,7 +15,7 @@ const retry = z.enum(['never', 'later', 'look-first'])
 const anObject = z.looseObject({})
 const resume = z.array(text)
 
-/** Fields of a failure; those that a failure need not have are optional. */
+/** Fields of a failure. Optional ones may be absent. */
 const failure: Fields = {
   kind,
   exit: whole,
@@ -34,7 +34,7 @@ const failure: Fields = {
   body: z.optional(z.unknown()),
 }
 
-/** Every form that is kept for a major version, as `parley help formats` lists it, but that of a policy. */
+/** Every form that `parley help formats` lists, except a policy's. */
 export const forms: Record<'failure' | 'report' | 'line' | 'audit', Fields> = {
   failure: { format: z.optional(z.literal(1)), ...failure },
   report: {
@@ -103,10 +103,10 @@ export const forms: Record<'failure' | 'report' | 'line' | 'audit', Fields> = {
 
 export type FormName = keyof typeof forms
 
-/** Checks that a value has the fields of a form, and no other. */
+/** Checks that a value has exactly the fields of a form. */
 export const schemaOf = (name: FormName) => z.strictObject(forms[name])
 
-/** The objects that stand on lines: a person may be asked beside them, and a test may have torn one. */
+/** Returns the objects in lines of text. Other lines are prompts, or were torn by a test. */
 const linesOf = (text: string): object[] =>
   text.split('\n').flatMap((line) => {
     const value = tryParseJson(line)
@@ -115,14 +115,14 @@ const linesOf = (text: string): object[] =>
 
 const isFile = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** The value of a flag, of which the last one counts. */
+/** Returns the last value of a flag. */
 function lastValue(argv: readonly string[], flag: string): string | undefined {
   const at = argv.lastIndexOf(flag)
   const attached = argv.findLast((word) => word.startsWith(`${flag}=`))
   return at >= 0 ? argv[at + 1] : attached?.slice(flag.length + 1)
 }
 
-/** Throws if what programs read of a run has a field that its form does not name, or lacks one. */
+/** Throws if an output for programs has an unknown field or lacks one. */
 export function requireForms(
   argv: readonly string[],
   { code, out, err, cwd }: { code: number; out: string; err: string; cwd: string },

@@ -1,10 +1,10 @@
 import { beforeEach } from 'vitest'
 
-/** What a title says that its test needs: `(needs zsh, jq and FIFOs)`. */
+/** Reads the requirements in a title: `(needs zsh, jq and FIFOs)`. */
 const needsIn = (title: string): string[] =>
   [...title.matchAll(/\(needs ([^()]+)\)/g)].flatMap(([, list = '']) => list.split(/, | and /))
 
-// A test whose title, or that of a group around it, says that it needs what this system does not have is left out.
+// Skips a test if its title, or the title of its group, names a requirement that this system does not meet.
 beforeEach(async ({ task, skip }) => {
   const titles = [task.name]
   for (let { suite } = task; suite; { suite } = suite) titles.unshift(suite.name)

@@ -5,7 +5,7 @@ import { canBeNobody, canRun, isRoot } from './process.ts'
 
 const isPosix = process.platform !== 'win32'
 
-/** On Windows not everybody may make a link. */
+/** On Windows, only some users may create links. */
 function canLink(): boolean {
   const folder = mkdtempSync(join(tmpdir(), 'parley-link-'))
   try {
@@ -20,7 +20,7 @@ function canLink(): boolean {
 
 const hasCommand = (name: string) => canRun('sh', '-c', `command -v ${name}`)
 
-/** What a title may say that its test needs, beside the names of commands. */
+/** Requirements in titles other than names of commands. */
 const needs: Record<string, () => boolean> = {
   Windows: () => !isPosix,
   Linux: () => process.platform === 'linux',
@@ -48,7 +48,7 @@ const needs: Record<string, () => boolean> = {
 
 const known = new Map<string, boolean>()
 
-/** Whether this system has it. */
+/** Returns whether this system meets a requirement. */
 export function has(need: string): boolean {
   let isThere = known.get(need)
   if (isThere === undefined) {

@@ -2,7 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { isAbsolute, join, resolve } from 'node:path'
 
-/** A Node of this version (`24`, `20.19.0`), this one or from its package, or at this path. Throws if npm cannot install it. */
+/**
+ * Returns the path of a Node version (`24`, `20.19.0`): the running one, one from its package, or one at a
+ * path. Throws if npm cannot install it.
+ */
 export function findNode(version: string, env = process.env): string {
   if (isAbsolute(version)) return version
   if (`${process.versions.node}.`.startsWith(`${version}.`)) return process.execPath

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 
-/** Runs npm in the project's folder, away from the network; returns what it prints. */
+/** Runs npm in the project's folder without network. Returns its output. */
 export const npm = (...words: string[]): string =>
   execFileSync('npm', [...words, '--silent', '--offline'], {
     cwd: join(import.meta.dirname, '../..'),
@@ -10,9 +10,9 @@ export const npm = (...words: string[]): string =>
     shell: process.platform === 'win32',
   }).trim()
 
-/** Packs what is built as it would be published, unless there is one to try; returns the tarball's path. */
+/** Packs the built package as for publishing, unless a package is given. Returns the tarball's path. */
 export function pack(folder: string): string {
   if (process.env.TEST_TARBALL) return process.env.TEST_TARBALL
-  // Built it is already, and other tests run what was built.
+  // The package is built already, and other tests run the built files.
   return join(folder, npm('pack', '--ignore-scripts', '--pack-destination', folder))
 }

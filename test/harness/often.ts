@@ -1,6 +1,6 @@
 /**
- * How often a property is tried: so often by npm run test:all, a tenth of that, but never less than twenty times, by
- * npm test, and twenty times that by npm run test:night.
+ * Number of runs of a property: the given number in npm run test:all, a tenth of it (at least twenty) in npm
+ * test, and twenty times of it in npm run test:night.
  */
 export const often = (numRuns: number) => ({
   numRuns: process.env.TEST_ALL

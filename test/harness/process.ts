@@ -5,17 +5,17 @@ import { childEnvironment } from './environment.ts'
 import { credentials, homeVariables, temporaryFolder } from './run.ts'
 
 interface World {
-  /** Added to the bare environment, HOME and credentials; `undefined` removes a variable. */
+  /** Added to the bare environment, HOME and credentials. `undefined` removes a variable. */
   env?: Record<string, string | undefined>
   stdin?: string
   cwd?: string
-  /** As a user for whom mode bits mean something. Only root can do that; anyone else is such a user. */
+  /** Run as a user for whom mode bits matter. Only root can switch; other users are such users. */
   isNobody?: boolean
-  /** A command that runs what follows it: `unshare -m`. */
+  /** A command that runs the rest of the command line: `unshare -m`. */
   within?: string[]
-  /** Run by the shell before, in the same process: `umask 0`. */
+  /** Shell code that runs before, in the same process: `umask 0`. */
   before?: string
-  /** Takes the place of this Node and the program that was built here. */
+  /** Replaces Node and the built program. */
   program?: string[]
 }
 
@@ -37,11 +37,11 @@ export const isRoot = process.getuid?.() === 0
 export const nobody = 65534
 const asNobody = ['setpriv', '--clear-groups', `--reuid=${nobody}`, `--regid=${nobody}`]
 
-/** Whether a command of the system's is there, and does what it is needed for. */
+/** Returns whether a system command exists and works. */
 export const canRun = (command: string, ...words: string[]): boolean =>
   spawnSync(command, words, { stdio: 'ignore' }).status === 0
 
-/** A folder of its own for a home, which an unprivileged user can also use. */
+/** Creates a home folder that an unprivileged user can use. */
 export function home(): string {
   const folder = temporaryFolder()
   chmodSync(folder, 0o755)
@@ -49,12 +49,12 @@ export function home(): string {
   return folder
 }
 
-/** Where compiled code is kept, so that it does not stand among a test's files. */
+/** Folder of compiled code, apart from a test's files. */
 const cache = temporaryFolder()
 
 let copy = ''
 
-/** What runs the program as such a user: from a copy, for the folder that it was built in may be root's alone. */
+/** Runs the program as nobody, from a copy, because only root may be able to read the built folder. */
 export function programAsNobody(): string[] {
   if (!isRoot) return [process.execPath, binary]
   if (copy === '') {
@@ -65,7 +65,10 @@ export function programAsNobody(): string[] {
   return [...asNobody, process.execPath, join(copy, 'bin/parley.cjs')]
 }
 
-/** Whether it runs: not where Node or the temporary folder is root's alone, nor in a container without the right. */
+/**
+ * Returns whether nobody can run the program: Node and the temporary folder must be readable, and a container
+ * must allow the switch.
+ */
 export function canBeNobody(): boolean {
   const [command = '', ...words] = programAsNobody()
   return canRun(command, ...words, '--version')

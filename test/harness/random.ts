@@ -1,4 +1,4 @@
-/** Numbers that look random and depend only on the texts given: a run that failed is repeated by its seed. */
+/** Pseudo-random numbers that depend only on the given texts, so a failed run is repeated by its seed. */
 export function createRandom(seeds: readonly string[]): () => number {
   let state = 0x811c9dc5
   for (const char of seeds.join('\n')) state = Math.imul(state ^ (char.codePointAt(0) ?? 0), 0x01000193)

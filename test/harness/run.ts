@@ -11,29 +11,29 @@ import { createSteadyClock } from './clock.ts'
 import { requireForms } from './formats.ts'
 
 interface World {
-  /** What stands on stdin, as a pipe; without it stdin is a terminal. Pieces arrive one by one. */
+  /** Content of stdin, as a pipe. If omitted, stdin is a terminal. Pieces arrive one by one. */
   stdin?: string | Uint8Array | (string | Uint8Array)[]
-  /** By default a pipe, or a terminal. */
+  /** Default: a pipe, or a terminal. */
   stdinKind?: Host['stdin']['kind']
-  /** What a person types, where stdin is a terminal. */
+  /** Typed text, if stdin is a terminal. */
   typed?: string | AsyncIterable<string>
   env?: Record<string, string>
-  /** Which of stdout and stderr are terminals. */
+  /** The streams that are terminals. */
   tty?: ('stdout' | 'stderr')[]
-  /** How wide they are. */
+  /** Width of the terminals. */
   columns?: number
-  /** Take the place of a stdout and a stderr that take everything. */
+  /** Replace the default stdout and stderr, which accept everything. */
   stdout?: StdStream
   stderr?: StdStream
-  /** Takes the network's place; by default the emulator answers. `network` goes out over sockets. */
+  /** Replaces the network. Default: the emulator. `network` uses sockets. */
   exchange?: Exchange | 'network'
   cwd?: string
-  /** By default the one that the tests run on. */
+  /** Default: the user of the tests. */
   uid?: number
   platform?: NodeJS.Platform
-  /** Takes the place of the clock, which by default runs fast. */
+  /** Replaces the clock, which runs fast by default. */
   timers?: Host['timers']
-  /** Gets what a signal would call. */
+  /** Receives the function that a signal would call. */
   onSignal?: Host['onSignal']
   holdMemory?: Host['limitYoungGeneration']
 }
@@ -43,11 +43,11 @@ interface Ended {
   out: string
   err: string
   outBytes: Uint8Array
-  /** What was sent, in order. */
+  /** Sent requests, in order. */
   requests: (HttpRequest & { text: string })[]
 }
 
-/** Credentials for a run that has nothing to say about them. */
+/** Credentials for tests that don't care which. */
 export const credentials = {
   PARLEY_BASE_URL: 'https://gateway.test',
   PARLEY_ACCESS_TOKEN: 'canary-token-0123456789',
@@ -57,22 +57,22 @@ export const credentials = {
 
 export const temporaryFolder = () => mkdtempSync(join(tmpdir(), 'parley-test-'))
 
-/** Of thousands of folders that nothing was put into none is left to be removed at the end of all tests. */
+/** Removes empty folders at once, so that thousands of them are not left for the end. */
 function removeEmpty(folder: string): void {
   try {
     rmdirSync(folder)
   } catch {
-    // It is not empty.
+    // The folder is not empty.
   }
 }
 
-/** The mode of a file for its owner alone. Of modes, Windows has only that a file may be written. */
+/** Mode of a file for its owner only. Windows knows only whether a file is writable. */
 export const ownerOnly = process.platform === 'win32' ? 0o666 : 0o600
 
-/** Where the profile file lies in a home folder. */
+/** Path of the profile file in a home folder. */
 export const configFolder = process.platform === 'darwin' ? 'Library/Preferences/parley' : '.config/parley'
 
-/** What says where home is. Windows has no such folder for settings and caches, but a variable for each user's. */
+/** Variables that locate the home folder. Windows has a variable per user for settings and caches instead. */
 export const homeVariables = (home: string) => ({
   HOME: home,
   XDG_CACHE_HOME: join(home, '.cache'),
@@ -80,7 +80,7 @@ export const homeVariables = (home: string) => ({
   LOCALAPPDATA: join(home, '.cache'),
 })
 
-/** Runs parley in this process, in a world of its own. */
+/** Runs parley in this process, in an isolated environment. */
 export async function run(argv: string[], world: World = {}): Promise<Ended> {
   const requests: Ended['requests'] = []
   const { exchange } = world
@@ -119,7 +119,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
   return { code, requests, outBytes: stdout.bytes(), out, err }
 }
 
-/** A terminal delivers what is typed line by line. */
+/** A terminal delivers typed text line by line. */
 const linesOf = (typed: NonNullable<World['typed']>) =>
   typeof typed === 'string' ? typed.split(/(?<=[\r\n])/) : typed
 
@@ -139,10 +139,10 @@ function collector(isTerminal: boolean): { end: StdStream; bytes(): Uint8Array }
   return { end: { isTerminal, open: () => stream, writeSync: () => 0 }, bytes: () => Buffer.concat(chunks) }
 }
 
-/** A clock that runs fast, for runs that wait. */
+/** A fast clock for runs that wait. */
 export const hurried = (times = 50): Host['timers'] => createSteadyClock(times)
 
-/** An exchange that always gives the same answer. */
+/** An exchange that always returns the same answer. */
 export function answering(
   body: string | Uint8Array | (string | Uint8Array)[],
   { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
@@ -156,7 +156,7 @@ export function answering(
   })
 }
 
-/** The documented message shape, saying a text. */
+/** A text in the documented message form. */
 export const message = (text: string, more: object = {}) =>
   JSON.stringify({
     id: 'msg_1',

@@ -1,4 +1,4 @@
 import fc from 'fast-check'
 
-// Without one each property takes a seed of its own, which it tells if it fails.
+// Without a seed, each property chooses one and prints it if it fails.
 if (process.env.TEST_SEED) fc.configureGlobal({ seed: Number(process.env.TEST_SEED) % 2 ** 31 })

@@ -4,30 +4,30 @@ import { createServer as createTlsServer } from 'node:tls'
 export interface ScriptedServer {
   url: string
   port: number
-  /** Requests that arrived whole, as the bytes they came in. */
+  /** Bytes of the complete requests. */
   requests: string[]
   connections: number
-  /** When each request had arrived; milliseconds of `performance.now`. */
+  /** Arrival time of each request, in milliseconds of `performance.now`. */
   times: number[]
-  /** Sockets that are open still. */
+  /** Open sockets. */
   sockets: Set<Socket>
-  /** Takes no more connections. */
+  /** Stops accepting connections. */
   stop(): void
   close(): Promise<void>
 }
 
-/** Called when a request has arrived whole; `count` is its number from 1, and it is the last of `requests`. */
+/** Called for each complete request. `count` is its number from 1; it is the last of `requests`. */
 export type Script = (socket: Socket, request: string, count: number, requests: readonly string[]) => void
 
 export interface ServeOptions {
   host?: string
   port?: number
   tls?: { key: string; cert: string }
-  /** Called for each connection, whose number is `count` from 1; by default requests are read from it. */
+  /** Called for each connection, numbered from 1. Default: requests are read from it. */
   onConnection?(socket: Socket, count: number): void
 }
 
-/** A server on loopback that does with each request what its script says, byte for byte. */
+/** Starts a server on loopback that answers each request by its script, byte for byte. */
 export async function serve(odd: Script, options: ServeOptions = {}): Promise<ScriptedServer> {
   const isWell = process.env.TEST_PROOF === 'answers'
   const script = isWell ? (await import('./well.ts')).answeringWell('ok') : odd
@@ -81,7 +81,7 @@ export async function serve(odd: Script, options: ServeOptions = {}): Promise<Sc
   return scripted
 }
 
-/** Cuts what arrives into whole requests of known length. */
+/** Splits received bytes into complete requests of known length. */
 function createRequestReader(): (chunk: Buffer) => string[] {
   let chunks: Buffer[] = []
   let received = 0
@@ -107,7 +107,7 @@ function createRequestReader(): (chunk: Buffer) => string[] {
   }
 }
 
-/** A whole answer with a body of known length; it is JSON where no header says otherwise. */
+/** Formats a complete response with a content length, as JSON unless a header says otherwise. */
 export function response(body: string | Uint8Array, status = '200 OK', headers: string[] = []): Buffer {
   const hasType = headers.some((header) => /^content-type:/i.test(header))
   const lines = [
@@ -120,15 +120,15 @@ export function response(body: string | Uint8Array, status = '200 OK', headers: 
 }
 
 /**
- * Resets a connection when what was written to it has been read, for a reset takes away what has not. A reader in this
- * process has fifty turns for that, however long each of them takes; one in another process has half a second.
+ * Resets a connection after its written bytes were read, because a reset discards unread bytes. A reader in
+ * this process has fifty turns for that, a reader in another process half a second.
  */
 export async function resetWhenRead(socket: Socket, isNear = false): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setTimeout(resolve, isNear ? 1 : 10))
   socket.resetAndDestroy()
 }
 
-/** The environment that points parley at a server. */
+/** Environment that points parley at a server. */
 export const pointedAt = (server: ScriptedServer) => ({
   PARLEY_BASE_URL: server.url,
   PARLEY_AGENTS_URL: server.url,

@@ -6,7 +6,7 @@ import type { Exchange, HttpRequest, HttpResponse } from '../../src/wire/exchang
 import { createPatientClock } from './clock.ts'
 import { run, temporaryFolder } from './run.ts'
 
-/** An event of a session. The service gives it an id and a time, unless it has these fields already. */
+/** An event of a session. The service adds an id and a time, unless they are given. */
 export type Event = { type: string } & Record<string, unknown>
 
 /** A moment that a test chooses by hand. */
@@ -30,17 +30,17 @@ type Signal = ReturnType<typeof createSignal>
 /** Milliseconds after an event happened, by the service's clock, or a moment that the test chooses. */
 type When = number | 'never' | Signal
 
-/** When the service shows an event. */
+/** Time at which the service shows an event. */
 interface Visibility {
-  /** In lists; by default at once. */
+  /** In lists. Default: at once. */
   listed?: When
-  /** In the streams that are open when it happens; by default at once. */
+  /** In open streams. Default: at once. */
   streamed?: When
-  /** Until then its `processed_at` is null; by default it never is. */
+  /** Until then its `processed_at` is null. Default: never null. */
   processed?: When
 }
 
-/** An event of the script, as `shown` makes it, or alone. */
+/** An event of the script, plain or from `shown`. */
 type Step = Event | ShownEvent
 interface ShownEvent extends Visibility {
   event: Event
@@ -53,94 +53,99 @@ export const shown = (event: Event, how: Visibility & Pick<ShownEvent, 'after'>)
   ...how,
 })
 
-/** A request that fails. `reset`: the client cannot know whether the service got it. */
+/** A request that fails. `reset`: the client cannot tell whether the service received it. */
 type Fault =
   | 'unreachable'
   | 'reset'
   | 'stall'
   | { status: number; error?: string; headers?: Record<string, string>; body?: string }
 
-/** A rule holds for the requests that it names; the first that fits counts. Without `nth` and `when` that is each. */
+/**
+ * A rule applies to the requests that it selects; the first matching rule counts. Without `nth` and `when` it
+ * selects each.
+ */
 interface Rule {
-  /** The number of the request among those of its kind, from 1. */
+  /** Number of the request among those of its kind, from 1. */
   nth?: number
   when?(): boolean
   /** Called when the request arrives. */
   act?(): void
-  /** What other clients do, or the agent, when the request arrives. */
+  /** Steps of other clients or of the agent when the request arrives. */
   before?: readonly Step[]
   fault?: Fault
 }
 
 interface PostRule extends Rule {
-  /** The type of the request's first event; `nth` counts the requests of this type. */
+  /** Type of the request's first event; `nth` counts the requests of this type. */
   of?: string
-  /** The service takes the events although the request fails. */
+  /** The service accepts the events although the request fails. */
   isTaken?: boolean
-  /** What the response contains; by default the events as the service shows them. `cut`: it breaks off. */
+  /** Content of the response. Default: the events as the service shows them. `cut`: the response is cut. */
   receipt?: 'events' | 'other ids' | 'no data' | 'empty' | 'cut'
-  /** When the service shows the events. */
+  /** Time at which the service shows the events. */
   posted?: Visibility
-  /** What happens then, each event a millisecond after the one before, unless it says otherwise. */
+  /** Steps that follow, each a millisecond after the one before, unless it has another time. */
   next?: readonly Step[] | ((posted: readonly Event[]) => readonly Step[])
 }
 
 interface ListRule extends Rule {
-  /** The page that the rule is about, from 1; the other pages are as usual. */
+  /** Page of the rule, from 1. Other pages stay as usual. */
   page?: number
   hides?(event: Event): boolean
 }
 
 interface StreamRule extends Rule {
-  /** What it brings of earlier events: nothing, everything, or the number of the last ones. */
+  /** Earlier events in the stream: none, all, or the number of the last ones. */
   replay?: 'all' | number
   omits?(event: Event): boolean
   repeats?(event: Event): boolean
-  /** After how many events it is cut, and how: its body ends, the connection is reset, the last event is incomplete. */
+  /**
+   * Number of events after which the stream is cut, and how: end of the body, reset, or an incomplete event.
+   */
   cutAfter?: number
   cut?: 'end' | 'reset' | 'half'
-  /** The frames of an event, by default one. */
+  /** Frames of an event. Default: one. */
   frame?(event: Event): string
 }
 
-/** A session and the service that has it: all that happens, and what the service shows of it. */
+/** A session and its service: everything that happens, and the part that the service shows. */
 export interface SessionScript {
-  /** For a command that is to time out; by default time stops while a command runs. */
+  /** For a command that must time out. By default time stops while a command runs. */
   timers?: Timers
-  /** What happened before the command. */
+  /** Events before the command. */
   history?: readonly Step[]
   posts?: readonly PostRule[]
-  /** `nth` counts readings; further pages belong to the reading that began with the first. */
+  /** `nth` counts readings. Further pages belong to the reading of the first page. */
   lists?: readonly ListRule[]
   streams?: readonly StreamRule[]
-  /** When the service shows an event that says nothing else; the history is listed at once. */
+  /** Default visibility of events. The history is listed at once. */
   usually?: Visibility
   /** Events have no ids. */
   hasNoIds?: boolean
   list?: {
     form?: 'next_page' | 'has_more' | 'array'
     pageSize?: number
-    /** The number of events that a page repeats from the page before. */
+    /** Number of events that a page repeats from the page before. */
     overlap?: number
     ignores?: readonly ('order' | 'types' | 'limit')[]
   }
-  /** The answer to `GET /v1/sessions/{id}`; by default its id and status. */
+  /** Answer to `GET /v1/sessions/{id}`. Default: its id and status. */
   session?(): object | Fault
 }
 
 interface RecordedRequest {
   kind: 'post' | 'list' | 'stream' | 'session'
-  /** Milliseconds since the service was made, by its clock. */
+  /** Milliseconds since the service was created, by its clock. */
   at: number
   query: URLSearchParams
   /** The posted events. */
   events: Event[]
 }
 
-/** More requests than that mean that the program never ends. */
+/** More requests mean that the program never ends. */
 const mostRequests = 2000
 
-/** How long the service takes for each request. Milliseconds. */
+/** Latency of each request, in milliseconds. */
 const latency = 10
 
 interface Happened extends Visibility {
@@ -149,8 +154,9 @@ interface Happened extends Visibility {
 }
 
 /**
- * A session service in memory, and a world to run parley in. Time passes only while everybody waits, so that a lag of
- * seconds takes none. The history is true: it has what happened, in its order, whatever list and stream show of it.
+ * Creates a session service in memory, and a world to run parley in. Time advances only while everything
+ * waits, so a lag of seconds takes no real time. The history is true: it has all events in their order,
+ * whatever list and stream show.
  */
 export function createSessionService(script: SessionScript) {
   const { timers = createPatientClock() } = script
@@ -161,7 +167,7 @@ export function createSessionService(script: SessionScript) {
   const [events, posts]: [Event[], Event[][]] = [[], []]
   const counts = new Map<string, number>()
   const streams = new Set<(happened: Happened) => void>()
-  /** What the pages of lists show, by the cursor of the next page. */
+  /** Content of list pages, by the cursor of the next page. */
   const pages = new Map<string, { events: Event[]; from: number; number: number }>()
 
   function isDue({ at }: Happened, when: When = 0): boolean {
@@ -169,7 +175,7 @@ export function createSessionService(script: SessionScript) {
     return typeof when === 'number' ? timers.now() >= at + when : when.isGiven
   }
 
-  /** The event as the service shows it now. */
+  /** Returns the event as the service shows it now. */
   function show(happened: Happened): Event {
     const { event, processed } = happened
     return isDue(happened, processed) ? event : { ...event, processed_at: null }
@@ -206,7 +212,7 @@ export function createSessionService(script: SessionScript) {
     return counts.get(kind) as number
   }
 
-  /** The rule for a request, which begins with what it says. */
+  /** Returns the rule for a request and starts its effects. */
   function begin<R extends Rule>(rules: readonly R[] = [], nthOf: (rule: R) => number): Partial<R> {
     const rule = rules.find((each) => {
       const nth = nthOf(each)
@@ -359,16 +365,16 @@ export function createSessionService(script: SessionScript) {
     cwd,
     exchange,
     requests,
-    /** All that happened, in its order. */
+    /** All events, in their order. */
     events,
-    /** The events of each request that posted some. */
+    /** The events of each posting request. */
     posts,
-    /** Lets events happen now, such as those of another client. */
+    /** Lets events happen now, such as events of another client. */
     add: (...steps: Step[]) => void add(steps),
-    /** Writes a file into the folder of the command: a text, or JSON. */
+    /** Writes a file into the command's folder: text or JSON. */
     write: (name: string, value: unknown) =>
       writeFileSync(join(cwd, name), typeof value === 'string' ? value : JSON.stringify(value)),
-    /** Reads a file of JSON lines there. */
+    /** Reads a file of JSON lines from that folder. */
     lines: (name: string): Record<string, unknown>[] =>
       readFileSync(join(cwd, name), 'utf8')
         .split('\n')
@@ -427,7 +433,7 @@ function respond(status: number, text: string, headers: Record<string, string> =
   }
 }
 
-/** The events that scripts use most. */
+/** Frequent events of scripts. */
 export const says = (text: string, more: object = {}): Event => ({
   type: 'agent.message',
   content: [{ type: 'text', text }],

@@ -1,5 +1,5 @@
-// Loaded into a process under test: real time, of which a busy machine takes nothing away. The process has its turn at
-// least fifty times before a second is over; what it needs to load its code counts little. Short waits are as they were.
+// Loaded into a process under test: real time that a busy machine does not shorten. The process gets at least
+// fifty turns per second. Short waits are unchanged.
 const { performance } = require('node:perf_hooks')
 
 const [start, wait] = [Date.now(), setTimeout]

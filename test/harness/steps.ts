@@ -2,9 +2,9 @@ import { type Profiler, Session } from 'node:inspector'
 import { expect } from 'vitest'
 
 /**
- * Counts what the program does, so that no clock has to: how often each block of its code ran, and how much text the
- * functions of the language were given to look through. To be loaded before the program is (vitest.config.ts,
- * setupFiles): what was compiled before has no counters.
+ * Counts the program's work instead of time: how often each block of its code ran, and how much text built-in
+ * functions searched. Must be loaded before the program (vitest.config.ts, setupFiles), because code that was
+ * compiled before has no counters.
  */
 const session = new Session()
 session.connect()
@@ -21,7 +21,7 @@ function post<T>(method: string, params?: object): T {
 post('Profiler.enable')
 post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
 
-/** How often the blocks of the program's code ran since this was last called. */
+/** Returns how often the blocks of the program's code ran since the last call. */
 function takeSteps(): number {
   const { result } = post<Profiler.TakePreciseCoverageReturnType>('Profiler.takePreciseCoverage')
   const own = result.filter(({ url }) => url.includes('/src/'))
@@ -34,7 +34,7 @@ let looked = 0
 
 type Native = (this: unknown, ...values: unknown[]) => unknown
 
-/** What a call has to look through: told in part by what it is given, and in part by its result. */
+/** Amount of text that a call searches, from its arguments and its result. */
 type SizeOf = (self: unknown, values: unknown[]) => (result: unknown) => number
 
 function watch(owner: object, name: string, sizeOf: SizeOf): () => void {
@@ -102,11 +102,11 @@ const small = 2 ** 13
 const times = 4
 
 /**
- * Checks that a text of four times the length takes about four times the work: where it grows with the square, that
- * is sixteen times.
+ * Checks that a text of four times the length takes about four times the work. Quadratic code would take
+ * sixteen times.
  */
 export async function growsWithItsText(read: (size: number) => unknown): Promise<void> {
-  // What is loaded and made once counts for neither.
+  // Excludes work that is done only once.
   await read(64)
   const before = await countOf(() => read(small))
   const after = await countOf(() => read(small * times))

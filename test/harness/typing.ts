@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process'
 import { childEnvironment } from './environment.ts'
 import { binary } from './process.ts'
 
-/** What happens when a question stands on the screen: keys, or something else. */
+/** Reaction to a question on the screen: keys, or a function. */
 type Reaction = string | (() => void)
 
 const program = { NODE: process.execPath, PARLEY: binary }
 
-/** Has a person type at a terminal: each answer once its question stands there. Returns what the screen showed. */
+/** Types at a terminal: each answer when its question is on the screen. Returns the screen's text. */
 export async function type(
   command: string,
   cwd: string,

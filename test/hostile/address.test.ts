@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { run } from '../harness/run.ts'
 
-// What URL reads as a slash, curl reads as a part of the user name: the two would ask different hosts.
+// URL reads a backslash as a slash, curl as part of the user name: they would connect to different hosts.
 test.each([
   ['--base-url', 'chat hi', 'http://127.0.0.1\\@127.0.0.2:8080'],
   ['--base-url', 'chat hi', 'https://gateway.test\\@evil.test'],

@@ -54,7 +54,7 @@ describe('an audit that somebody meddles with while a command runs stops the run
   })
 })
 
-/** What a run of each kind locks, in a folder with a batch of three lines. */
+/** The lock of each kind of run, in a folder with a batch of three lines. */
 const locking: Record<string, { argv: string[]; lock: string }> = {
   'a thread': { argv: ['chat', 'hi', '--thread', 'notes'], lock: 'notes.parley-lock' },
   results: { argv: ['chat', '--batch', 'in', '--results', 'notes'], lock: 'notes.parley-lock' },
@@ -74,7 +74,7 @@ function withBatch(): string {
   return cwd
 }
 
-/** The clock of locks passes by how often it is read: whoever waits has soon waited for long. */
+/** The clock of locks advances with each reading, so a waiter has soon waited long. */
 function hurryLocks(): void {
   let now = 0
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 300))
@@ -139,7 +139,8 @@ describe.each(Object.entries(locking))('where the lock of %s is to be made', (_,
     const beating = setInterval(() => utimesSync(path, ++beats, beats), 1)
     onTestFinished(() => clearInterval(beating))
     const running = run(argv, { cwd })
-    // A holder's life is seen at each look, of which a hundred would be more than enough for a dead one.
+    // A holder's heartbeat is visible at each check. A hundred checks would be more than enough for an
+    // abandoned lock.
     while (beats < 300) await new Promise((resolve) => setTimeout(resolve, 5))
     expect(existsSync(path)).toBe(true)
     clearInterval(beating)
@@ -274,7 +275,7 @@ describe('a profile that others can write runs no command of theirs (needs POSIX
     const { cwd, folder, path } = home(0o666)
     await run(argv, { cwd, env: bare })
     expect(readFileSync(path, 'utf8')).toBe(profile)
-    // Nobody reads the secrets that it may have beside the command.
+    // Nobody reads the secrets that may be next to the command.
     expect(modeOf(path)).toBe('622')
     await expectNoRun(cwd, path)
     chmodSync(path, 0o600)
@@ -322,7 +323,7 @@ describe('a profile that others can write runs no command of theirs (needs POSIX
     renameSync(path, join(target, 'real.json'))
     symlinkSync(join(target, 'real.json'), path)
     open(target)
-    // The link is as open as what it leads to.
+    // The link is as open as its target.
     await expectNoRun(cwd, place === '' ? target : path)
   })
 
@@ -363,7 +364,7 @@ describe('a profile that others can write runs no command of theirs (needs POSIX
   })
 })
 
-/** Every flag of a request that writes a file as a whole, with what else its command needs. */
+/** Every request flag that writes a whole file, with the other arguments of its command. */
 const writing: Record<string, string[]> = {
   'chat -o': ['chat', 'hi', '-o'],
   'chat --thread': ['chat', 'hi', '--thread'],

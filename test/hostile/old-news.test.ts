@@ -6,7 +6,7 @@ import { createPatientClock } from '../harness/clock.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 import { type AgentService, createAgentService, type Event } from '../sessions/run/agent-service.ts'
 
-/** By this clock the run, a colleague and the service do what they do. */
+/** The run, another client and the service use this clock. */
 const clock = createPatientClock()
 
 const custom = (id: string, input: object = {}): Event => ({
@@ -23,7 +23,7 @@ const bash = (id: string): Event => ({
   evaluated_permission: 'ask',
 })
 
-/** What a colleague does, and the tool uses that nobody may answer or carry out after that. */
+/** Actions of the other client, and the tool uses that nobody may answer or execute afterwards. */
 const acts: [what: string, ids: string[], act: (service: AgentService) => void][] = [
   [
     'gives a result',
@@ -43,25 +43,25 @@ const acts: [what: string, ids: string[], act: (service: AgentService) => void][
 interface Outcome {
   code: number
   err: string
-  /** Replies that were posted, and commands that were begun, for what nobody asked any more. */
+  /** Posted replies and started commands for tool uses that no longer waited. */
   wrong: string[]
   audit: { toolUse: string | null; event: string; reason?: string }[]
-  /** How many answers the run got. */
+  /** Number of answers to the run. */
   answers: number
 }
 
 interface World {
   ids: string[]
   act(service: AgentService): void
-  /** After how many answers of the service the colleague acts, or when the first command runs. */
+  /** Number of answers after which the other client acts, or when the first command runs. */
   when: number | 'in a command'
-  /** Streams bring what clients do. */
+  /** Streams show events of clients. */
   echoes: boolean
 }
 
-/** A run with three tool uses that wait, beside a colleague who acts once. */
+/** Runs parley with three waiting tool uses next to another client that acts once. */
 async function runBeside({ ids, act, when, echoes }: World): Promise<Outcome> {
-  // A stream that leaves out the colleague is made up for by a list, once a second has passed.
+  // If a stream omits the other client, a list shows it after a second.
   let passed = 0
   const timers = { ...clock, now: () => clock.now() + passed, wallTime: () => clock.wallTime() + passed }
   const service = createAgentService({
@@ -122,7 +122,7 @@ describe.each(acts)('a colleague %s', (_, ids, act) => {
       const { wrong, audit, err } = await runBeside({ ids, act, when: 'in a command', echoes })
       expect(wrong, err).toEqual([])
       const left = audit.filter(({ event }) => event === 'answered-elsewhere')
-      // What the first request has answered was answered here.
+      // The answer to the first request was given here.
       if (!ids.includes('t1') || ids.length > 1) expect(left.map(({ toolUse }) => toolUse)).toContain('c2')
       for (const { toolUse, reason } of left)
         expect(err).toMatch(

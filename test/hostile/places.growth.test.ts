@@ -2,7 +2,8 @@ import { describe, test } from 'vitest'
 import { growsWithItsText } from '../harness/steps.ts'
 import { meet, parts, wholes } from './places.ts'
 
-// What a text can be full of is tried at each parser. Here nothing before or behind a parser may grow faster.
+// Each parser has its own test of hostile texts. This test shows that no step before or after a parser grows
+// faster.
 const units = ['{"a":', '\\"', '5\n', '<title', '\u001b[']
 
 describe.each(Object.entries({ ...wholes, ...parts }))('P43: %s', (_, place) => {

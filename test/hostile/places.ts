@@ -6,7 +6,7 @@ import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
 type World = NonNullable<Parameters<typeof run>[1]>
 
-/** Where a text meets a parser: the command that reads it, in a world that has it there. */
+/** A place where text reaches a parser: the command that reads it, and the world that contains it. */
 export type Place = (text: Buffer) => { argv: string[]; world: World }
 
 const send = ['events', 'send', '-s', 'sesn_1']
@@ -14,10 +14,10 @@ const list = ['events', 'list', '-s', 'sesn_1']
 const image = ['image', 'a fox', '-m', 'painter', '-q']
 const confirm = ['events', 'confirm', '-s', 'sesn_1', '--allow']
 
-/** Where runs that write nothing may be. */
+/** Folder of runs that write nothing. */
 const cwd = temporaryFolder()
 
-/** An answer that is right for whatever was asked. */
+/** An answer that suits every request. */
 const anything = answering('{"content":[],"data":[]}')
 
 const answered =
@@ -52,7 +52,7 @@ const json = (text: Buffer) => JSON.stringify(text.toString())
 const eventStream = { headers: { 'content-type': 'text/event-stream' } }
 const html = { status: 500, headers: { 'content-type': 'text/html' } }
 
-/** What is read of a text as it stands. */
+/** Places that read a text on its own. */
 export const wholes: Record<string, Place> = {
   'a chat answer': answered(['chat', 'hi'], asIs),
   'a stream': answered(['chat', 'hi'], asIs, eventStream),
@@ -83,7 +83,7 @@ export const wholes: Record<string, Place> = {
   'the profile file': inFile(['chat', 'hi'], 'config.json', 'config'),
 }
 
-/** What is read of a text inside a text. */
+/** Places that read a text inside of another text. */
 export const parts: Record<string, Place> = {
   "an answer's text": answered(['chat', 'hi'], (text) => message(text.toString())),
   "an answer's reason": answered(['chat', 'hi'], (text) => message('a', { stop_reason: text.toString() })),
@@ -120,7 +120,7 @@ export const parts: Record<string, Place> = {
   }),
 }
 
-/** Runs the command, which has to end, with no bug, and without much on stderr. */
+/** Runs the command, which must end without a bug and with a short stderr. */
 export async function meet(place: Place, text: string | Buffer): Promise<void> {
   const { argv, world } = place(Buffer.from(text as string))
   const { code, err } = await run(argv, world)
@@ -128,7 +128,7 @@ export async function meet(place: Place, text: string | Buffer): Promise<void> {
   expect(err.length).toBeLessThan(2_500_000)
 }
 
-/** What a text can be full of. */
+/** Units that fill a hostile text. */
 export const units = [
   ...['[', '{', '}', '{"a":', '"', '\\', '\\"', ',', ':', '0', '[],', '{"type":5},', '5\n', '{"type":"x"}\n'],
   ...['<title', '<', 'data:image/', 'data:image/png;base64,', '(', '![](', '='],

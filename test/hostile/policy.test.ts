@@ -26,7 +26,7 @@ test.each([
   let pauses = 0
   const pace = createPauser(async () => void pauses++)
   expect(await decideByPolicy(policy, call, pace)).toEqual({ decision: 'ask' })
-  // A pause for each 4 Mi characters, give or take one rule.
+  // A pause per 4 Mi characters, give or take one rule.
   expect(pauses).toBeGreaterThanOrEqual(Math.floor((count * length) / (2 ** 22 + length)))
   let left = 2
   const ending = createPauser(async () => {

@@ -19,13 +19,13 @@ import { answering, credentials, temporaryFolder } from '../harness/run.ts'
 interface Run {
   caller: Caller
   requests: HttpRequest[]
-  /** How many spinners are shown, or will be. */
+  /** Number of spinners that are shown or pending. */
   spinners(): number
-  /** What the run would say if it were interrupted now. */
+  /** Returns the text of the run if it were interrupted now. */
   interrupted(): string | undefined
 }
 
-/** A run with one caller; `exchange` gets the model's name, which says what happens to a call. */
+/** Starts a run with one caller. `exchange` gets the model's name, which selects the outcome of a call. */
 async function startRun(
   exchange: (model: string, onSent: () => void) => ReturnType<Exchange>,
   flags: Partial<SharedFlags> = {},

@@ -117,7 +117,7 @@ test('a body of an unknown charset is exit 8 unless it is UTF-8', async () => {
   expect(other.err).toContain('the answer is in the character set klingon, and not in UTF-8')
 })
 
-/** One byte at a time, but for long bodies. */
+/** Long bodies are not cut into single bytes. */
 function bytewise(bytes: Uint8Array): Uint8Array | string[] {
   return bytes.length > 10_000 ? bytes : (Array.from(bytes, (byte) => Buffer.of(byte)) as unknown as string[])
 }

@@ -4,7 +4,7 @@ import { binary, execute } from '../harness/process.ts'
 import { answering, run } from '../harness/run.ts'
 import { serve } from '../harness/server.ts'
 
-/** The clock on the wall runs backwards. */
+/** The wall clock runs backwards. */
 const backwards = 'const read = Date.now; const start = read(); Date.now = () => 2 * start - read()'
 const program = [process.execPath, '--import', `data:text/javascript,${backwards}`, binary]
 
@@ -15,7 +15,7 @@ const answered = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-l
 test('a clock that is set back stretches neither a pause of a batch nor its deadline', async () => {
   const server = await serve((socket, _, count) => {
     if (count === 1) socket.write(refusal)
-    // The second line is never answered.
+    // The second line gets no answer.
     if (count === 2) socket.write(answered)
   })
   const env = { PARLEY_BASE_URL: server.url }

@@ -8,7 +8,7 @@ import { answering, run } from '../harness/run.ts'
 const text = '{"said":"hello, hello, hello, hello, hello"}\n'
 const twice = Buffer.concat([gzipSync('{"said":'), gzipSync('"hello"}\n')])
 
-/** The same member with an extra field, a name, a comment, and a sum of its head. */
+/** Adds an extra field, a name, a comment and a header checksum to a gzip member. */
 function withLongHead(member: Buffer): Buffer {
   const head = Buffer.from(member.subarray(0, 10))
   head[3] = 2 | 4 | 8 | 16
@@ -18,14 +18,14 @@ function withLongHead(member: Buffer): Buffer {
   return Buffer.concat([fields, sum.subarray(0, 2), member.subarray(10)])
 }
 
-/** Of which one byte of its sum or its length is another one. */
+/** Changes one byte of the checksum or the length. */
 function damaged(member: Buffer, place: number): Buffer {
   const copy = Buffer.from(member)
   copy[copy.length - place] = (copy.at(-place) as number) ^ 1
   return copy
 }
 
-/** What `api` prints of a body under a `Content-Encoding`, which comes in pieces of this size. */
+/** Returns the output of `api` for a body with a `Content-Encoding`, in pieces of this size. */
 async function printed(coding: string | undefined, body: Uint8Array, size = body.length) {
   const pieces: Uint8Array[] = []
   for (let start = 0; start < body.length; start += size) pieces.push(body.subarray(start, start + size))
@@ -55,12 +55,12 @@ test.each<[name: string, coding: string | undefined, body: Uint8Array, out?: str
   ['deflate without its head', 'deflate', deflateRawSync(text, { level: 0 })],
   ['gzip', 'identity, gzip', gzipSync(text)],
   ['a long text', 'gzip', gzipSync('x'.repeat(1000)), 'x'.repeat(1000)],
-  // A length by which it looks like deflate with its head.
+  // With this length, the bytes look like deflate with a header.
   ['deflate without its head', 'deflate', deflateRawSync('x'.repeat(23), { level: 0 }), 'x'.repeat(23)],
   ['gzip of brotli', 'br,  gzip', gzipSync(brotliCompressSync(text))],
   ['three codings', 'deflate, br, gzip', gzipSync(brotliCompressSync(deflateSync(text)))],
   ['gzip of gzip', 'gzip, gzip', gzipSync(gzipSync(text))],
-  // Some proxies repeat the word and leave the body as it is.
+  // Some proxies repeat the word without encoding the body twice.
   ['gzip', 'gzip, gzip', gzipSync(text)],
   ['gzip', 'gzip,gzip,gzip,gzip,gzip', gzipSync(text)],
   ['gzip of what is almost gzip', 'gzip, gzip', gzipSync(Buffer.of(0x61, 0x8b)), 'a\ufffd'],
@@ -97,7 +97,7 @@ test.each<[coding: string, body: Uint8Array, why: string]>([
   expect(err).toContain(`parley: the answer cannot be read: ${why}\n`)
 })
 
-/** A response in gzip, with a body of this kind. */
+/** A gzip response with this body. */
 const response = (body: AsyncIterable<Uint8Array>, coding = 'gzip') => ({
   status: 200,
   statusText: '',
@@ -154,7 +154,7 @@ test('a body that cannot be closed is left', async () => {
 })
 
 const plain = gzipSync(text)
-/** The same with a name of so many bytes in its head. */
+/** Adds a name of this length to the header. */
 const named = (length: number) => {
   const head = Buffer.from(plain.subarray(0, 10))
   head[3] = 8

@@ -23,7 +23,10 @@ const unseen = 'the event may have been accepted: look before sending again'
 const left = 'the request was sent; it may have been carried out'
 const failure = 'the request was answered with a failure'
 
-/** What a fate means: was it sent, may it be sent again, and the words for a failure and for an interruption. */
+/**
+ * Consequences of a delivery state: was the request sent, may it be repeated, and the texts of a failure and
+ * an interruption.
+ */
 test.each<[string, DeliveryState, DeliveryRules, string, boolean, string | undefined, string | undefined]>([
   ['a list', 'not-sent', reading, 'no', true, nothing, nothing],
   ['a list', 'refused', reading, 'yes', true, undefined, 'nothing was accepted'],
@@ -119,7 +122,7 @@ describe('how far the requests of a run got', () => {
   })
 })
 
-/** A run of which calls begin, and come to something, each by its name. */
+/** A run whose calls start and reach states by name. */
 function startRun(stakes: DeliveryRules = event) {
   const calls = new Calls()
   const begun = new Map<string, Call>()
@@ -148,7 +151,7 @@ describe('the last words of an interrupted run', () => {
     expect(calls.lastWords()).toBe(nothing)
     end('c', 'refused')
     expect(calls.lastWords()).toBe(refused)
-    // What reads has no part in it, nor has one of many whose maker speaks for it.
+    // Reading calls do not count, nor does a call of a batch, whose caller prints the outcome.
     const list = calls.begin(reading)
     list.reach('failed')
     list.end()

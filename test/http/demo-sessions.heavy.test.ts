@@ -9,7 +9,7 @@ import { lockOf } from '../sessions/run/agent-service.ts'
 const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'])
 const kills = Number(process.env.SOAK_DEMO_KILLS ?? 8)
 
-/** Kills the process before its nth change of a file, or when half of that was written; counts all of them. */
+/** Kills the process before its nth change of a file, or after half of that write. Counts all of them. */
 const killer = `
 const fs = require('node:fs')
 const { KILL_AT, KILLS_HALFWAY, KILL_COUNT } = process.env
@@ -28,7 +28,7 @@ for (const name of ['openSync', 'writeSync', 'renameSync', 'linkSync', 'rmSync',
 process.on('exit', () => KILL_COUNT && fs.appendFileSync(KILL_COUNT, String(count)))
 `
 
-/** A home of its own, and a task that needs two replies. */
+/** An isolated home, and a task that needs two replies. */
 function open() {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
@@ -42,7 +42,9 @@ function open() {
   const task = 'use bash {"command":"ls"}\nthen use deploy {}'
   const read = (name: string) =>
     existsSync(join(cwd, name)) ? readFileSync(join(cwd, name), 'utf8') : undefined
-  /** What a killed run leaves is otherwise waited for. The lock of the demo's sessions stays. */
+  /**
+   * Removes locks of killed runs, which would otherwise be waited for. The lock of the demo's sessions stays.
+   */
   const forgetLocks = () => {
     rmSync(join(cwd, lockOf('a.ndjson')), { force: true })
     const folder = join(cache, 'parley')
@@ -75,7 +77,7 @@ test(
       const killed = await run({ KILL_AT: String(at), KILLS_HALFWAY: random() < 0.5 ? 'yes' : '' })
       const where = `killed at ${at} of ${most}: ${killed.err}`
       if (killed.signal === null) {
-        // It had to look fewer times than the run that was counted, and was done before.
+        // The run had to read less often than the counted one, and finished before.
         expect(killed.code, where).toBe(0)
         outlived++
         continue
@@ -89,7 +91,7 @@ test(
         err: null,
       })
       forgetLocks()
-      // After a task that is done, the same line would be another task.
+      // After a finished task, the same command would be another task.
       const isDone = read('a.ndjson')?.includes('"event":"done"') ?? false
       const ended = isDone ? { code: 0, err: '' } : await run()
       expect([0, 10], `${where}\nthen: ${ended.err}`).toContain(ended.code)
@@ -107,7 +109,7 @@ test(
         expect(events.at(-1).stop_reason, where).toEqual({ type: 'end_turn' })
         continue
       }
-      // Of what was about to be sent nobody can know whether it still arrives.
+      // A request that was about to be sent may still arrive.
       expect(ended.err, where).toContain('an earlier run')
       expect(countOf('user.message'), where).toBeLessThan(2)
       expect(Math.max(0, ...replies), where).toBeLessThan(2)

@@ -11,7 +11,7 @@ beforeEach(() => {
   mkdirSync(join(home, 'cache'))
 })
 
-/** A run with a home of its own, as a second process would be. */
+/** Runs parley with its own home, like a second process. */
 const parley = (argv: string[], world: object = {}) =>
   run([...argv, '--profile', 'demo'], {
     cwd: home,

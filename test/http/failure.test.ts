@@ -13,7 +13,7 @@ import { pointedAt, response, type ScriptedServer, serve } from '../harness/serv
 const envelope = (type: string, text: string) =>
   JSON.stringify({ type: 'error', error: { type, message: text } })
 
-/** A stdout whose disk has no room. */
+/** A stdout on a full disk. */
 function fullStdout(): StdStream {
   const error = Object.assign(new Error(), { code: 'ENOSPC' })
   const writeSync = () => {
@@ -159,7 +159,7 @@ test.each([
   ['X-Api-Key: own-"se\\cret-123', 'own-"se\\cret-123'],
   ['Cookie: a=1; sid=own-secret=123', 'own-secret=123'],
 ])('a secret given by --header is not shown either: %s', async (header, secret) => {
-  // Cut at 500 characters, half of the second one would be left.
+  // A cut at 500 characters would leave half of the second secret.
   const body = envelope('invalid_request_error', `${secret} ${'y'.repeat(475)} ${secret}`)
   for (const flags of [[], ['--errors', 'json'], ['-v']]) {
     const exchange = answering(body, { status: 400, headers: { 'x-echo': secret } })

@@ -9,7 +9,7 @@ const request = (url: string, { signal }: AbortController) => ({ method: 'GET', 
 
 type Options = Parameters<typeof createHttpExchange>[0]
 
-/** `timeout`: milliseconds of silence; 0 for any. */
+/** `timeout`: milliseconds of silence; 0 for no limit. */
 const openExchange = (timeout: number, open: Options['open']) =>
   createHttpExchange({
     connections: createConnections({ timeout: 0, ca: undefined, findProxy: undefined }),
@@ -45,7 +45,7 @@ test('an upload that moves is not silent, however long it takes', async () => {
     onConnection: (socket) =>
       socket.on('data', (chunk) => {
         size += chunk.length
-        // Of what the system holds for both sides, much is read before the other one knows.
+        // The system buffers data of both sides, so much is read before the other side notices.
         const step = chunk.length / 2 ** 14
         vi.advanceTimersByTime(step)
         passed += step

@@ -5,7 +5,7 @@ import { serve } from '../harness/server.ts'
 const closed = await serve(() => {})
 await closed.close()
 
-/** Each host as it is in an address, and whether it is this machine. */
+/** Each host in the form of an address, and whether it is this machine. */
 describe.each([
   ['localhost', true],
   ['LOCALHOST', true],

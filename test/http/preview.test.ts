@@ -70,7 +70,7 @@ describe.each([
     expect(JSON.parse(curlArguments(out).at(-2) as string).contents[0].parts[0].text).toBe(evil)
   })
 
-  // No shell reads a terminal as sh in a way of its own.
+  // A shell called as sh reads a terminal like any other.
   test.each(shell === 'sh' ? [] : [shell])('is read back as what is sent, from a terminal', async () => {
     for (const text of [evil, "\x1b1'2\\3", '\u20287']) {
       const dry = await run(['chat', text, '--dry-run'])

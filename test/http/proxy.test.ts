@@ -107,7 +107,7 @@ test('a proxy that wants a password is told how to be given one, without the one
   expect(refused).not.toContain('secret')
 })
 
-/** A proxy that wants a password, at the address that is given out. */
+/** Starts a proxy that demands a password. */
 async function refusing(): Promise<string> {
   const server = await serve((socket) => void socket.end('HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n'))
   onTestFinished(() => server.close())

@@ -5,7 +5,7 @@ import { execute } from '../harness/process.ts'
 import { homeVariables, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
 import { response, serve } from '../harness/server.ts'
 
-/** A home folder, and a service that knows each session but those that begin with `gone`. */
+/** A home folder, and a service that has every session except those whose id begins with `gone`. */
 async function createHome() {
   const service = await serve((socket, request) => {
     const isGone = request.includes('/gone')

@@ -6,7 +6,7 @@ import { answering, message, run } from '../harness/run.ts'
 const now = Date.UTC(2026, 0, 1)
 const timers = { now: () => now, wallTime: () => now, wait: async () => {}, random: () => 0 }
 
-/** What a program is told of a response. */
+/** Returns the JSON failure for a response. */
 async function told(exchange: Exchange, argv = ['chat', 'x']) {
   const { err } = await run([...argv, '--retries', '0', '--errors', 'json'], { exchange, timers })
   return JSON.parse(err).error

@@ -27,7 +27,7 @@ const event = endpoints.sendEvents
 const policy: Omit<RetryPolicy, 'repeat'> = { retries: 1, retryUnknown: false, deadline: Infinity }
 const moment = { attempt: 1, now: 0, random: 0 }
 
-/** What each status means: its kind, what became of the request, who tries again, and what it means for other calls. */
+/** Meaning of each status: kind, delivery state, who retries, and consequence for other calls. */
 describe('status', () => {
   test.each([
     [300, 'refused', 'refused', 'nobody', 'go on'],
@@ -130,7 +130,7 @@ describe('status', () => {
   })
 })
 
-/** What whoever asked may do about a failure, by how far the call got. */
+/** Advice after a failure, by delivery state. */
 test.each<[what: string, error: CliError, fate: DeliveryState, asking: RetryAdvice, sending: RetryAdvice]>([
   ['nothing left', new CliError('not-sent', 'x'), 'not-sent', 'later', 'later'],
   ['an unknown name', new CliError('not-sent', 'x', { isPermanent: true }), 'not-sent', 'never', 'never'],
@@ -175,7 +175,7 @@ test.each<[what: string, error: CliError, fate: DeliveryState, asking: RetryAdvi
   ])
 })
 
-/** Who asks again for as long as it may pass: who reads, who asks a model, who sends. */
+/** Who repeats a transient failure: readers, chats, senders. */
 test.each<[FailureKind, FailureDetails, RepeatRule[]]>([
   ['not-sent', {}, ['always', 'failed', 'not-taken']],
   ['not-sent', { isPermanent: true }, ['always', 'failed', 'not-taken']],
@@ -220,7 +220,7 @@ describe('another attempt', () => {
     expect(decideRetry({ ...policy, repeat: 'failed', ...more }, error, moment) !== error).toBe(again)
   })
 
-  /** What is decided after an attempt that failed. */
+  /** Returns the decision after a failed attempt. */
   const decide = (
     { attempt = 1, random = 1, now = 0 }: Partial<typeof moment>,
     { retryAfter, deadline = Infinity }: { retryAfter?: number; deadline?: number } = {},

@@ -31,7 +31,7 @@ const readers = [
   ['chat', 'x', '--dry-run'],
 ]
 
-/** What no environment can answer. */
+/** Texts that no environment produces. */
 const aboutTheFile = [
   ['config', 'list'],
   ['config', 'profiles'],
@@ -419,8 +419,8 @@ describe('many writers', () => {
   })
 
   /**
-   * Has a signal come when the lock is asked for the so-manieth time, and no time pass until then: a test that sent it
-   * might come too late.
+   * Sends a signal at a certain attempt to lock, without any time passing before: a test that sent it could
+   * be too late.
    */
   const signalAt = (attempt: number) => `
     performance.now = () => 0
@@ -452,7 +452,7 @@ describe('many writers', () => {
   test('a signal while the lock is held leaves nothing behind (needs signals)', async () => {
     const { cwd, folder, text } = settled()
     const { code, signal } = await set(cwd, 1)
-    // It is heard of when the lock is free again, and the run may be over by then.
+    // The signal is handled when the lock is free again. The run may be over by then.
     expect([code, signal]).toEqual(code === null ? [null, 'SIGTERM'] : [0, null])
     expect(JSON.parse(text()).profiles.default).toMatchObject({ timeout: 5 })
     expect(leftovers(folder)).toEqual([])

@@ -10,7 +10,7 @@ import { pointedAt, response, serve } from '../harness/server.ts'
 const token = 'canary-token-aaaa1111'
 const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
 
-/** A folder whose current profile holds these values, and nothing in the environment. */
+/** A folder whose current profile has these values, and an empty environment. */
 function profile(values: object, others: object = {}) {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, configFolder), { recursive: true, mode: 0o700 })
@@ -142,7 +142,7 @@ describe('where a secret never stands', () => {
     await server.close()
   })
 
-  /** What is said of a failure whose message repeats a text; also as JSON. */
+  /** Returns the text of a failure whose message repeats a text; also as JSON. */
   const said = async (text: string, argv: string[] = [], secret = token) => {
     const exchange = answering(JSON.stringify({ error: { message: text } }), {
       status: 400,

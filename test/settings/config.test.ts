@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
-/** No credentials in the environment, and a profile file of one's own. */
+/** An environment without credentials, and an isolated profile file. */
 function world(content?: object) {
   const folder = temporaryFolder()
   const path = join(folder, 'config.json')

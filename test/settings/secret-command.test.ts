@@ -6,10 +6,10 @@ import { childEnvironment } from '../harness/environment.ts'
 import { binary, execute, start } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
-/** Of these processes none ends by itself, and one does not listen. */
+/** None of these processes ends by itself, and one ignores signals. */
 const member = (rest: string) => `sh -c 'echo $$ >> pids; ${rest}'`
 const children = `${member('trap "" TERM HUP; sleep 300; sleep 300')} & ${member('exec sleep 300')}`
-/** One more, which is nobody's child. */
+/** An additional process without a parent. */
 const family = `(${member('exec sleep 300')} &); ${children}`
 
 const world = (command: string) => {

@@ -11,7 +11,7 @@ test('a hundred at once keep a hundred keys, also where one before them was kill
   const { folder, path, text, world } = settled({})
   writeFileSync(`${path}.parley-lock`, '')
   const names = Array.from({ length: 100 }, (_, i) => `p${i}`)
-  // The lock is between runs, wherever they are: most are cheap ones of this process.
+  // The lock works between all runs. Most of them run cheaply in this process.
   const write = (name: string, i: number) =>
     (i % 5 === 0 ? execute : run)(['config', 'set', '--profile', name, 'timeout', `${i}`], world)
   const all = await Promise.all(names.map(write))
@@ -28,7 +28,7 @@ test.each([
   const { folder, text, world } = settled({})
   const clock = join(world.cwd, 'clock.cjs')
   writeFileSync(clock, `const real = Date.now; Date.now = () => real() + ${shift}`)
-  // Whoever has the lock takes his time: a writer that goes by the clock has plenty to take it away.
+  // The lock's holder is slow, so a writer with a wrong clock could take the lock away.
   const slow = join(world.cwd, 'slow.cjs')
   writeFileSync(
     slow,
