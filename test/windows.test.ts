@@ -156,7 +156,7 @@ describe('a signal', () => {
     child.stderr?.once('data', () => tell())
     const { code, err } = await ended
     expect(code).toBe(130)
-    expect(err).toMatch(/^parley: finishing what was begun.*\nparley: interrupted: 1 ok .* 1 not done /)
+    expect(err).toMatch(/^parley: finishing running requests.*\nparley: interrupted: 1 ok .* 1 not done /)
   })
 })
 

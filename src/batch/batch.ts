@@ -16,7 +16,7 @@ import {
 import { Ledger } from './ledger.ts'
 import { type BatchContext, BatchReport, withStatusLine } from './report.ts'
 import { EarlierResults, openResults, type ResultReader, type ResultsFile } from './results-file.ts'
-import { BatchRun, type Outcome } from './run.ts'
+import { type BatchOutcome, BatchRun } from './run.ts'
 
 /** Functions that turn the lines of a batch into requests. */
 export interface LineWork extends ResultReader {
@@ -53,7 +53,7 @@ export async function runBatch(
 }
 
 const noStdout = () =>
-  new CliError('file', 'stdout: it is closed, so no result could be printed: --results FILE keeps them', {
+  new CliError('file', 'stdout: it is closed, so results cannot be printed. Use --results FILE', {
     consequence: 'nothing was sent',
   })
 
@@ -98,7 +98,7 @@ async function answer(
   }
   const run = new BatchRun(input, { limits, timers, report, results })
   const endInterrupt = handleInterrupt(context, run)
-  const outcome = await run.toEnd().finally(() => report.end())
+  const outcome = await run.runToEnd().finally(() => report.end())
   await endInterrupt()
   report.printSummary(outcome.stop)
   throwFailure(outcome, options, tally, calls.sent)
@@ -111,7 +111,7 @@ async function answer(
 function handleInterrupt({ host, note, cleanups }: BatchContext, run: BatchRun): () => Promise<void> {
   let isInterrupted = false
   const interrupt = host.interceptInterrupt?.(() => {
-    note('finishing what was begun; a second Ctrl-C ends at once')
+    note('finishing running requests; press Ctrl-C again to end at once')
     isInterrupted = true
     run.finish()
   })
@@ -136,7 +136,7 @@ function requireLine({ flags, note }: BatchContext, { tally }: BatchInput, { nam
 
 /** Throws the reason why the batch stopped, or a failed line if more lines failed than allowed. */
 function throwFailure(
-  { stop, failure }: Outcome,
+  { stop, failure }: BatchOutcome,
   { maxFailed, resume, results }: BatchOptions,
   { ok, failed, skipped, total, isAnswered }: Tally,
   sent: Sent,

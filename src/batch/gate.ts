@@ -22,7 +22,7 @@ export interface BatchState {
   /** Next line of the input. */
   next: BatchLine | 'awaited' | 'none'
   /** `finishing`: no further request starts. */
-  course: 'going on' | 'finishing'
+  course: 'running' | 'finishing'
   tally: Pick<Tally, 'tokens' | 'failed'>
   limits: BatchLimits
   /** Monotonic clock; Infinity if there is none, or after it has passed. */
@@ -30,13 +30,13 @@ export interface BatchState {
 }
 
 export type BatchStep =
-  | { do: 'ask'; line: BatchLine }
+  | { do: 'start'; line: BatchLine }
   /** Wait until this time (monotonic clock, or Infinity), or until a running operation ends. */
   | { do: 'wait'; until: number }
   /** Start no further request. Without a reason, too many lines failed. */
   | { do: 'finish'; because: CliError | undefined }
   /** The deadline has passed, so every running request fails. */
-  | { do: 'cut' }
+  | { do: 'cancel' }
   | { do: 'end' }
 
 /** Decides the next step of a batch. */
@@ -44,13 +44,13 @@ export function decideNextStep(state: BatchState, now: number): BatchStep {
   const { gate, waiting, next, course, tally, limits, deadline } = state
   const isOver = course === 'finishing' || (waiting.length === 0 && next === 'none')
   if (isOver && gate.inFlight === 0) return { do: 'end' }
-  if (now >= deadline) return { do: 'cut' }
+  if (now >= deadline) return { do: 'cancel' }
   if (!isOver && tally.failed > limits.getMaxFailed()) return { do: 'finish', because: undefined }
   const line = chooseLine(state)
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }
   // A reached limit does not matter if no line is left, so this check follows that one.
   if (tally.tokens >= limits.maxTokens) return { do: 'finish', because: tokenLimitError(tally, limits) }
-  if (canStart(gate, now)) return { do: 'ask', line }
+  if (canStart(gate, now)) return { do: 'start', line }
   const isFull = gate.inFlight >= gate.slots || gate.outage?.isTried
   return { do: 'wait', until: isFull ? Infinity : gate.pause.until }
 }
@@ -78,15 +78,15 @@ export const tokenLimitError = ({ tokens }: BatchState['tally'], { maxTokens }: 
  * - `outage`: the line fails or is retried; after several such failures in a row all requests pause
  * - `line`: the line fails
  * - `all`: the line fails, and every other line would fail too
- * - `not asked`: a setting is missing or wrong, so that no request can be sent
+ * - `not sent`: a setting is missing or wrong, so that no request can be sent
  */
-export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line' | 'all' | 'not asked' {
+export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line' | 'all' | 'not sent' {
   const { kind, details } = failure
   // A bug may fail every answer, and each answer is paid for.
   if (kind === 'unexpected') return 'all'
   const outlook = getBatchConsequence(failure)
   if (outlook === 'wait') return 'refused'
-  if ((details.sent ?? 'no') === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'not asked'
+  if ((details.sent ?? 'no') === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'not sent'
   if (outlook === 'end') return 'all'
   // An error in a 2xx answer is not an outage.
   const isOutage = kind === 'unknown' || (kind === 'service' && (details.status ?? 0) >= 300)
@@ -254,7 +254,7 @@ function requireFiniteWait({ error, now, deadline }: FailedRequest, asked: numbe
   const tooLong = asked > maxPauseMs ? 'more than an hour' : isLate && 'past the deadline'
   const because =
     failedMs >= maxFailedPausesMs
-      ? 'nothing else came in 5 minutes of pauses'
+      ? 'no request succeeded in 5 minutes of pauses'
       : tooLong && `the service asks to wait ${Math.ceil(asked / 1000)} s, ${tooLong}`
   if (because) throw error.with({ deadline: isLate || undefined }, `${error.message}; ${because}`)
 }

@@ -190,7 +190,7 @@ export async function readInput(
   }
 
   const bad: BadLine[] = []
-  const refuse = () => refuseLines(bad, source.name)
+  const refuse = () => invalidLinesError(bad, source.name)
   const lines = read((line) => {
     bad.push(line)
     if (!source.isRepeatable || bad.length > maxCountedProblems) throw refuse()
@@ -228,7 +228,7 @@ async function* rereadLines(
 ): AsyncGenerator<BatchLine, void, undefined> {
   if (numbers.length === 0) return
   const changed = (what: string) =>
-    new CliError('file', `${source.name}: ${what} while the batch ran: nothing after it was asked`)
+    new CliError('file', `${source.name}: ${what} while the batch ran: no later line was requested`)
   let next = 0
   for await (const text of readLines(source.read())) {
     if (text.index !== numbers[next]) continue
@@ -239,7 +239,7 @@ async function* rereadLines(
     next++
     if (next === numbers.length) return
   }
-  throw changed('it was made shorter')
+  throw changed('it was truncated')
 }
 
 interface BadLine {
@@ -249,7 +249,7 @@ interface BadLine {
   hint?: string
 }
 
-const notJson = 'jq -R . makes a JSON text of each line of plain text'
+const notJson = 'jq -R . converts each line of plain text to JSON'
 
 type CreatedLine = { line: BatchLine; isDone?: boolean; isGone?: boolean } | BadLine
 
@@ -292,7 +292,7 @@ function describeProblem(error: unknown, text: string): Omit<BadLine, 'index'> {
   return { problem: problems ? `${error.message}: ${problems.slice(0, 3).join('; ')}` : error.message }
 }
 
-function refuseLines(bad: BadLine[], name: string): CliError {
+function invalidLinesError(bad: BadLine[], name: string): CliError {
   const hint = bad.find((line) => line.hint)?.hint
   return usageErrorOfProblems(
     name,

@@ -7,10 +7,10 @@ import type { Id } from './line-form.ts'
  * of an id's hash.
  */
 const [ok, inResults, inInput, gone] = [1, 2, 4, 8]
-const restShift = 4
+const flagBits = 4
 
-const getUpperBits = (entry: number) => entry >>> restShift
-const toEntry = (rest: number, flags: number) => ((rest << restShift) | flags) >>> 0
+const getUpperBits = (entry: number) => entry >>> flagBits
+const toEntry = (rest: number, flags: number) => ((rest << flagBits) | flags) >>> 0
 
 /**
  * Records the requests and ids of the input and of earlier results in 64 bytes for each line. Maps of strings
@@ -44,9 +44,9 @@ export class Ledger {
 
   #enterId(id: Id, hash: string): void {
     this.#ids.update(String(id), (entry) => {
-      if (entry & inInput) throw usageError(`its id ${show(id)} was used before`)
+      if (entry & inInput) throw usageError(`its id ${formatId(id)} was used before`)
       if (entry & inResults && getUpperBits(entry) !== getHashPart(hash))
-        throw usageError(`its id ${show(id)} is in the results with another request`)
+        throw usageError(`its id ${formatId(id)} is in the results with another request`)
       return toEntry(getHashPart(hash), (entry & inResults) | inInput)
     })
   }
@@ -64,4 +64,4 @@ function getHashPart(hash: string): number {
   return part & 0x0fffffff
 }
 
-const show = (id: Id) => JSON.stringify(typeof id === 'string' ? id.slice(0, 100) : id)
+const formatId = (id: Id) => JSON.stringify(typeof id === 'string' ? id.slice(0, 100) : id)

@@ -8,7 +8,7 @@ export type LineForm = { id?: Id; model?: string } & ({ prompt: string } | { bod
 /** The user's identifier of a line. */
 export type Id = string | number
 
-const ownFields = ['id', 'prompt', 'model']
+const parleyFields = ['id', 'prompt', 'model']
 
 /** Field names for id and body in batch files of other services. */
 const idNames = ['custom_id', 'key']
@@ -25,21 +25,21 @@ export function parseLine(line: string): LineForm {
   if (typeof value === 'string') return { prompt: readPrompt(value) }
   if (!isObject(value)) throw usageError(expected)
   if (Object.hasOwn(value, 'contents')) return readBody(line, value)
-  if (Object.hasOwn(value, 'prompt')) return readOwn(value)
+  if (Object.hasOwn(value, 'prompt')) return readParleyForm(value)
   const [bodyName] = findFields(value, bodyNames)
   if (bodyName === undefined) throw usageError(expected)
-  return readForeign(line, value, bodyName)
+  return readBatchApiForm(line, value, bodyName)
 }
 
-function readOwn(value: Record<string, unknown>): LineForm {
-  refuseOthers(value, ownFields)
+function readParleyForm(value: Record<string, unknown>): LineForm {
+  refuseUnknownFields(value, parleyFields)
   return { id: readId(value, 'id'), model: readModel(value), prompt: readPrompt(value.prompt) }
 }
 
-function readForeign(line: string, value: Record<string, unknown>, bodyName: string): LineForm {
+function readBatchApiForm(line: string, value: Record<string, unknown>, bodyName: string): LineForm {
   const [idName] = findFields(value, idNames)
   if (idName === undefined) throw usageError(`it has a "${bodyName}", but no "custom_id" and no "key"`)
-  refuseOthers(value, [idName, bodyName, ...ignoredNames])
+  refuseUnknownFields(value, [idName, bodyName, ...ignoredNames])
   const body = value[bodyName]
   if (!isObject(body)) throw usageError(`its "${bodyName}" must be an object`)
   const { start, end } = findChild(line, 0, bodyName) as { start: number; end: number }
@@ -53,7 +53,7 @@ function readBody(body: string, value: Record<string, unknown>): { model?: strin
 }
 
 function readPrompt(prompt: unknown): string {
-  if (typeof prompt !== 'string') throw usageError('its "prompt" must be a text')
+  if (typeof prompt !== 'string') throw usageError('its "prompt" must be a string')
   if (prompt.trim() === '') throw usageError('its prompt is empty')
   return prompt
 }
@@ -69,7 +69,7 @@ function readId(value: Record<string, unknown>, name: string): Id | undefined {
   if (!Object.hasOwn(value, name)) return undefined
   const id = value[name]
   if (typeof id === 'string' || Number.isSafeInteger(id)) return id as Id
-  throw usageError(`its "${name}" must be a text or a whole number`)
+  throw usageError(`its "${name}" must be a string or a whole number`)
 }
 
 /** Returns the names that the object has. Throws if it has two, because choosing one would be a guess. */
@@ -79,7 +79,7 @@ function findFields(value: Record<string, unknown>, names: string[]): string[] {
   return found
 }
 
-function refuseOthers(value: Record<string, unknown>, known: string[]): void {
+function refuseUnknownFields(value: Record<string, unknown>, known: string[]): void {
   const other = Object.keys(value).find((name) => !known.includes(name))
   if (other === undefined) return
   throw usageError(`it has ${JSON.stringify(other.slice(0, 50))}, which a line of this form cannot have`)

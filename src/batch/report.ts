@@ -42,13 +42,13 @@ export class BatchReport {
   readonly #start
   /** A terminal shows one progress line and the number of retries; otherwise each retry is a message. */
   readonly #isShown
-  readonly #endLifeSigns
+  readonly #stopProgressLines
   #pausedUntil = 0
   #retries = 0
   #results = 0
   #lastRetry = ''
   #last: { index: number; at: number } | undefined
-  #forget = () => {}
+  #cancelTick = () => {}
 
   constructor(context: BatchContext, tally: Tally, isResumable: boolean) {
     const { host, flags, timers } = context
@@ -59,10 +59,10 @@ export class BatchReport {
     this.#isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
     // The results contain the file names.
     Object.assign(context.summary, { counts: () => this.#counts(), files: undefined })
-    context.calls.sayInstead(() => this.#describeEnd(undefined))
+    context.calls.sayInstead(() => this.#describeSummary(undefined))
     context.cleanups.add(context.status.remove)
     if (this.#isShown) this.#tick()
-    this.#endLifeSigns = printProgressLines(context, () => this.#describeProgress())
+    this.#stopProgressLines = printProgressLines(context, () => this.#describeProgress())
   }
 
   /** Prints a result. Resolves after stdout accepted it; throws if stdout fails. */
@@ -103,10 +103,10 @@ export class BatchReport {
   }
 
   /** Reports a pause of all lines until this time (monotonic clock), and the number of slots after it. */
-  onPause(error: CliError, until: number, places: number): void {
+  onPause(error: CliError, until: number, slots: number): void {
     this.#pausedUntil = until
     const wait = ((until - this.#context.timers.now()) / 1000).toFixed(1)
-    this.note(`${error.message}; all wait ${wait} s, then ${places} at a time`)
+    this.note(`${error.message}; all requests wait ${wait} s, then ${slots} at a time`)
   }
 
   /** Reports that a line is retried after `wait` milliseconds. */
@@ -119,8 +119,8 @@ export class BatchReport {
   /** Removes the status line. */
   end(): void {
     const { status, cleanups } = this.#context
-    this.#forget()
-    this.#endLifeSigns()
+    this.#cancelTick()
+    this.#stopProgressLines()
     status.remove()
     cleanups.delete(status.remove)
   }
@@ -128,13 +128,11 @@ export class BatchReport {
   /** Prints the counts, and how to continue if lines failed or are not finished. */
   printSummary(stop: unknown): void {
     if (this.#isCounted && this.#retries > 0)
-      this.note(`retries: ${count(this.#retries)}, the last one of ${this.#lastRetry}`)
-    this.note(this.#describeEnd(stop))
+      this.note(`retries: ${count(this.#retries)}, the last: ${this.#lastRetry}`)
+    this.note(this.#describeSummary(stop))
     const { missingFiles } = this.#tally
     if (missingFiles > 0)
-      this.note(
-        `the files of ${missingFiles} line${missingFiles === 1 ? '' : 's'} were gone: asked for again`,
-      )
+      this.note(`${missingFiles} line${missingFiles === 1 ? '' : 's'} with missing files: requested again`)
   }
 
   get #isCounted(): boolean {
@@ -155,7 +153,7 @@ export class BatchReport {
   #tick(): void {
     const { status, host, timers } = this.#context
     status.show(this.#progress().slice(0, Math.max(0, (host.stderr.columns || 80) - 1)))
-    this.#forget = schedule(timers, progressIntervalMs, () => this.#tick())
+    this.#cancelTick = schedule(timers, progressIntervalMs, () => this.#tick())
   }
 
   #progress(): string {
@@ -168,26 +166,26 @@ export class BatchReport {
   #describeProgress(): string {
     const last = this.#last
     const when = last
-      ? `line ${last.index} came last, ${formatAgo(last.at, this.#context.timers.now())}`
-      : 'no line yet'
+      ? `last result: line ${last.index}, ${formatAgo(last.at, this.#context.timers.now())}`
+      : 'no result yet'
     return `${this.#progress()}; ${when}`
   }
 
-  #describeEnd(stop: unknown): string {
+  #describeSummary(stop: unknown): string {
     const { timers, start } = this.#context
     // Includes the wait before the first line.
     const seconds = (timers.now() - start) / 1000
-    return `${formatSummary(this.#tally, this.#left ?? 0, seconds)}${this.#describeWayOn(stop)}`
+    return `${formatSummary(this.#tally, this.#left ?? 0, seconds)}${this.#describeResume(stop)}`
   }
 
   /** Describes how to continue if lines are left. */
-  #describeWayOn(stop: unknown): string {
+  #describeResume(stop: unknown): string {
     const left = this.#left
     if (left === 0 && this.#tally.failed === 0) return ''
     if (this.#isResumable)
       return stop instanceof CliError && stop.kind === 'stopped' && !stop.details.deadline
-        ? '; --resume goes on with a larger --max-total-tokens'
-        : '; the same command with --resume goes on'
+        ? '; to resume: --resume with a larger --max-total-tokens'
+        : '; to resume: the same command with --resume'
     if (this.#context.calls.sent === 'no') return '; nothing was sent'
     return left === 0 ? '' : '; without --results the rest cannot be resumed'
   }
@@ -198,7 +196,7 @@ export function formatProgress(tally: Tally, passed: number, pause = 0): string 
   const { ok, failed, skipped, total } = tally
   const done = ok + failed + skipped
   const rate = passed > 0 ? (ok + failed) / passed : 0
-  return inTurn(
+  return joinFields(
     total === undefined ? `${count(done)} done` : `${count(done)} of ${count(total)} done`,
     failed > 0 && `${count(failed)} failed`,
     pause > 0 && `paused for ${formatTime(pause)}`,
@@ -212,17 +210,17 @@ export function formatProgress(tally: Tally, passed: number, pause = 0): string 
 export function formatSummary(tally: Tally, left: number, seconds: number): string {
   const { ok, failed, skipped, failures } = tally
   const kinds = Object.entries(failures).map(([kind, number]) => `${count(number)} ${kind}`)
-  return inTurn(
+  return joinFields(
     `${count(ok)} ok`,
     `${count(failed)} failed${kinds.length > 0 ? ` (${kinds.join(', ')})` : ''}`,
-    skipped > 0 && `${count(skipped)} done before`,
+    skipped > 0 && `${count(skipped)} already done`,
     left > 0 && `${count(left)} not done`,
     describeTokens(tally),
     formatTime(seconds),
   )
 }
 
-const inTurn = (...fields: (string | false)[]): string => fields.filter((field) => field).join(' · ')
+const joinFields = (...fields: (string | false)[]): string => fields.filter((field) => field).join(' · ')
 
 /** "in all" marks counts that include earlier runs. */
 function describeTokens({ tokens, earlierTokens, isPartial }: Tally): string {

@@ -50,7 +50,7 @@ export async function openResults(
   { name, isResumed = false, ledger, reader }: ResultsOptions,
 ): Promise<ResultsFile> {
   const path = absolutePath(host, name)
-  const refusal = isResumed ? undefined : 'it exists already; --resume goes on with it'
+  const refusal = isResumed ? undefined : 'it already exists; --resume continues it'
   const open = () => new AppendedFile({ path, name, refusal })
   let file = open()
   let held: Lock | undefined
@@ -65,7 +65,7 @@ export async function openResults(
     const earlier = isResumed ? await readEarlierResults(file.read(), ledger, reader) : new EarlierResults()
     // A file without results belongs to something else, so it stays unchanged.
     if (earlier.results === 0 && earlier.others > 0)
-      throw new CliError('file', `${name}: it has no results of a batch`)
+      throw new CliError('file', `${name}: it contains no batch results`)
     if (earlier.tail === 'foreign')
       throw new CliError('file', `${name}: its last line is not a result of a batch`)
     if (earlier.tail === 'torn') file.truncate(earlier.end)
@@ -112,7 +112,7 @@ export class ResultsFile {
     this.#file.requireUnchanged()
     // Another run takes over the lock of a process that was suspended for long.
     if (!this.#lock.isHeld())
-      throw new CliError('file', `${this.#opened.name}: another parley has taken it over`)
+      throw new CliError('file', `${this.#opened.name}: another parley process has taken it over`)
   }
 
   /** Appends a whole line, or nothing. Throws a `CliError` if writing fails. */

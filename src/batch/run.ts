@@ -37,7 +37,7 @@ export interface BatchSettings {
   results?: Pick<ResultsFile, 'write'> | undefined
 }
 
-export interface Outcome {
+export interface BatchOutcome {
   /** Reason why it stopped before the end. */
   stop: unknown
   /** The failed line with the lowest number; a line that may succeed later precedes others. */
@@ -52,23 +52,23 @@ export class BatchRun implements BatchState {
   gate
   readonly waiting: BatchLine[] = []
   next: BatchState['next'] = 'awaited'
-  course: BatchState['course'] = 'going on'
+  course: BatchState['course'] = 'running'
   readonly tally
   readonly limits
   deadline
   readonly #lines
   readonly #options
   /** Lines with a running request or a scheduled retry. */
-  readonly #asked: ActiveSet<BatchLine> = new ActiveSet()
+  readonly #active: ActiveSet<BatchLine> = new ActiveSet()
   #first: LineFailure | undefined
-  #firstToPass: LineFailure | undefined
+  #firstTransient: LineFailure | undefined
   /** The first reason for the stop. */
   #reason: unknown
   /** Failure that caused the current pause. */
   #refusal: CliError | undefined
-  #isUnmeteredTold = false
+  #hasReportedMissingTokens = false
   /** Number of pending operations. The end of each one wakes the loop. */
-  #underWay = 0
+  #pending = 0
   #wake = () => {}
 
   constructor({ lines, tally }: BatchInput, options: BatchSettings) {
@@ -80,25 +80,25 @@ export class BatchRun implements BatchState {
     this.#options = options
   }
 
-  async toEnd(): Promise<Outcome> {
+  async runToEnd(): Promise<BatchOutcome> {
     try {
       this.#start(this.#readNext())
       for (;;) {
         const now = this.#options.timers.now()
         const step = decideNextStep(this, now)
         if (step.do === 'end') break
-        if (step.do === 'ask') this.#begin(step.line)
+        if (step.do === 'start') this.#startLine(step.line)
         else if (step.do === 'finish') this.#stop(step.because)
-        else if (step.do === 'cut') this.#cut()
-        else await this.#somethingEnds(now, step.until)
+        else if (step.do === 'cancel') this.#cancelRunning()
+        else await this.#waitForEvent(now, step.until)
       }
     } finally {
       // The close is not awaited, because a silent pipe may never end.
       this.#lines.return?.().catch(() => {})
     }
     // A line that is not retried may have received content that was paid for.
-    for (const line of this.waiting) if (line.failure) await this.#end(line, line.failure)
-    return { stop: this.#reason, failure: this.#firstToPass ?? this.#first }
+    for (const line of this.waiting) if (line.failure) await this.#finishLine(line, line.failure)
+    return { stop: this.#reason, failure: this.#firstTransient ?? this.#first }
   }
 
   /** Starts no further request. Running requests finish. */
@@ -109,11 +109,11 @@ export class BatchRun implements BatchState {
 
   /** Runs an operation whose end wakes the loop. It handles its own failures; any other error is a bug. */
   #start(work: Promise<void>): void {
-    this.#underWay++
+    this.#pending++
     void work
       .catch((error: unknown) => this.#stop(error))
       .then(() => {
-        this.#underWay--
+        this.#pending--
         this.#wake()
       })
   }
@@ -121,15 +121,15 @@ export class BatchRun implements BatchState {
   /**
    * Resolves after an operation ends, or at `until` or the deadline. Throws if there is nothing to wait for.
    */
-  async #somethingEnds(now: number, until: number): Promise<void> {
-    if (this.#underWay === 0 && until === Infinity) throw new Error('a batch waits for nothing')
+  async #waitForEvent(now: number, until: number): Promise<void> {
+    if (this.#pending === 0 && until === Infinity) throw new Error('the batch has nothing to wait for')
     const at = Math.min(until, this.deadline)
-    let forget = () => {}
+    let cancelTimer = () => {}
     await new Promise<void>((resolve) => {
       this.#wake = resolve
-      if (at !== Infinity) forget = schedule(this.#options.timers, at - now, resolve)
+      if (at !== Infinity) cancelTimer = schedule(this.#options.timers, at - now, resolve)
     })
-    forget()
+    cancelTimer()
   }
 
   #stop(because: unknown): void {
@@ -138,7 +138,7 @@ export class BatchRun implements BatchState {
   }
 
   /** Fails every running request. */
-  #cut(): void {
+  #cancelRunning(): void {
     const deadline = true
     const isPaused = this.waiting.length > 0 && this.#refusal
     const because = isPaused ? `; before that, ${isPaused.message}` : ''
@@ -149,10 +149,10 @@ export class BatchRun implements BatchState {
       retry: 'later',
       deadline,
     })
-    for (const line of this.#asked) {
-      this.#asked.delete(line)
+    for (const line of this.#active) {
+      this.#active.delete(line)
       const answer = line.call.getPartialAnswer?.()
-      this.#start(this.#end(line, line.failure ?? (answer ? error.with({ answer }) : error)))
+      this.#start(this.#finishLine(line, line.failure ?? (answer ? error.with({ answer }) : error)))
     }
   }
 
@@ -169,45 +169,45 @@ export class BatchRun implements BatchState {
     }
   }
 
-  #begin(line: BatchLine): void {
+  #startLine(line: BatchLine): void {
     if (line === this.next) this.#start(this.#readNext())
     else this.waiting.shift()
     if (this.gate.outage) line.trialOutage = this.gate.outage.number
     this.gate = startLine(this.gate)
-    this.#start(this.#askUntilOver(line))
+    this.#start(this.#requestUntilDone(line))
   }
 
   /** Requests a line until it has a result, or joins the waiting lines. */
-  async #askUntilOver(line: BatchLine): Promise<void> {
+  async #requestUntilDone(line: BatchLine): Promise<void> {
     for (;;) {
       const ticket = this.gate.pause.number
-      this.#asked.add(line)
+      this.#active.add(line)
       const start = this.#options.timers.now()
       line.failure = undefined
-      const came = await line.call
+      const outcome = await line.call
         .send(line, () => this.#requireNext(line))
         .catch((error: unknown) => ({ error }))
       // The deadline may have failed this line in the meantime.
-      if (!this.#asked.delete(line)) return
+      if (!this.#active.delete(line)) return
       this.#tallyTokens(line)
-      this.#tellUnmetered(line)
+      this.#reportMissingTokens(line)
       const now = this.#options.timers.now()
       line.seconds = (now - start) / 1000
-      if (!('error' in came)) {
+      if (!('error' in outcome)) {
         this.gate = recordAnswer(this.gate, ticket, { isOk: true, now })
-        return this.#end(line, came)
+        return this.#finishLine(line, outcome)
       }
-      const next = this.#judge(line, ticket, { error: came.error, now })
-      if (next instanceof CliError) return this.#end(line, next)
+      const next = this.#decideAfterFailure(line, ticket, { error: outcome.error, now })
+      if (next instanceof CliError) return this.#finishLine(line, next)
       if (next !== 'wait') {
-        this.#asked.add(line)
+        this.#active.add(line)
         await this.#options.timers.wait(next)
-        if (!this.#asked.delete(line)) return
+        if (!this.#active.delete(line)) return
       }
       const isPaused = this.gate.outage !== undefined || this.#options.timers.now() < this.gate.pause.until
       if (next !== 'wait' && !isPaused) continue
       // The failure becomes the result, with the paid content, if the line is not retried.
-      line.failure = line.spent.answers > 0 && came.error instanceof CliError ? came.error : undefined
+      line.failure = line.spent.answers > 0 && outcome.error instanceof CliError ? outcome.error : undefined
       break
     }
     this.waiting.push(line)
@@ -223,7 +223,7 @@ export class BatchRun implements BatchState {
   /** Throws if an incomplete answer must not be continued. */
   #requireNext(line: BatchLine): void {
     this.#tallyTokens(line)
-    if (!this.#asked.has(line)) throw new CliError('stopped', 'the deadline passed', { deadline: true })
+    if (!this.#active.has(line)) throw new CliError('stopped', 'the deadline passed', { deadline: true })
     if (this.tally.tokens >= this.limits.maxTokens) throw tokenLimitError(this.tally, this.limits)
   }
 
@@ -231,13 +231,13 @@ export class BatchRun implements BatchState {
    * Decides about a failed line: returns its failure, `wait` for a common pause, or the milliseconds before
    * its own retry.
    */
-  #judge(
+  #decideAfterFailure(
     line: BatchLine,
     ticket: number,
     { error, now }: { error: unknown; now: number },
   ): CliError | 'wait' | number {
-    const effect = error instanceof CliError ? classifyFailure(error) : 'not asked'
-    if (!(error instanceof CliError) || effect === 'not asked') {
+    const effect = error instanceof CliError ? classifyFailure(error) : 'not sent'
+    if (!(error instanceof CliError) || effect === 'not sent') {
       this.#stop(error)
       return 'wait'
     }
@@ -253,7 +253,7 @@ export class BatchRun implements BatchState {
       this.#stop(reason)
       return effect === 'refused' ? 'wait' : error
     }
-    this.#tellPause(before, error)
+    this.#reportPause(before, error)
     if (effect === 'refused') return 'wait'
     if (effect === 'all') this.#stop(error)
     if (this.gate.outage) return canRetry(retry, error) ? 'wait' : error
@@ -264,31 +264,30 @@ export class BatchRun implements BatchState {
     return wait
   }
 
-  #tellPause({ pause: before }: Gate, error: CliError): void {
+  #reportPause({ pause: before }: Gate, error: CliError): void {
     const { pause, slots, outage } = this.gate
     if (pause === before) return
     this.#refusal = error
-    const isNews = pause.number !== before.number || pause.until - before.until >= minReportedExtensionMs
-    if (isNews) this.#options.report.onPause(error, pause.until, outage ? 1 : slots)
+    const isReportable =
+      pause.number !== before.number || pause.until - before.until >= minReportedExtensionMs
+    if (isReportable) this.#options.report.onPause(error, pause.until, outage ? 1 : slots)
   }
 
-  #tellUnmetered({ index, spent }: BatchLine): void {
-    if (spent.unmetered === 0 || this.#isUnmeteredTold) return
-    this.#isUnmeteredTold = true
+  #reportMissingTokens({ index, spent }: BatchLine): void {
+    if (spent.unmetered === 0 || this.#hasReportedMissingTokens) return
+    this.#hasReportedMissingTokens = true
     this.tally.isPartial = true
-    this.#options.report.note(
-      `line ${index}: the answer does not say how many tokens it took; it counts as none`,
-    )
+    this.#options.report.note(`line ${index}: the answer has no token count; it counts as 0 tokens`)
   }
 
   /** Writes the result of a line, then frees its slot. */
-  async #end(line: BatchLine, came: LineAnswer | CliError): Promise<void> {
+  async #finishLine(line: BatchLine, outcome: LineAnswer | CliError): Promise<void> {
     const { index, spent } = line
     try {
-      const error = came instanceof CliError ? came.with({ attempts: spent.attempts }) : undefined
+      const error = outcome instanceof CliError ? outcome.with({ attempts: spent.attempts }) : undefined
       const text = error
         ? formatFailure(line, this.#options.report.describe(error))
-        : formatAnswer(line, came as LineAnswer)
+        : formatAnswer(line, outcome as LineAnswer)
       this.tally.isAnswered ||= spent.answers > 0
       if (error) this.#noteFailure({ index, error })
       const isKept = await this.#write(text)
@@ -306,7 +305,7 @@ export class BatchRun implements BatchState {
   #noteFailure(failure: LineFailure): void {
     const earlier = (one: LineFailure | undefined) => (!one || failure.index < one.index ? failure : one)
     this.#first = earlier(this.#first)
-    if (failure.error.details.retry === 'later') this.#firstToPass = earlier(this.#firstToPass)
+    if (failure.error.details.retry === 'later') this.#firstTransient = earlier(this.#firstTransient)
   }
 
   /** Returns true if the result is where the next run or the reader expects it. */
@@ -318,7 +317,7 @@ export class BatchRun implements BatchState {
       results?.write(text)
       if (results) return true
     } catch (error) {
-      stop(error, onStdout)
+      stop(error, writtenToStdout)
     }
     // The answer was paid for, so it is printed instead.
     try {
@@ -327,7 +326,7 @@ export class BatchRun implements BatchState {
     } catch (error) {
       const isClosed = error instanceof OutputClosed
       stop(
-        isClosed ? new CliError('file', 'stdout: its reader has gone') : asStoppedFailure(error),
+        isClosed ? new CliError('file', 'stdout: its reader closed the pipe') : asStoppedFailure(error),
         notPrinted,
       )
       return false
@@ -335,6 +334,6 @@ export class BatchRun implements BatchState {
   }
 }
 
-const onStdout = 'the results that it did not take are on stdout, and do not count'
+const writtenToStdout = 'results that could not be written are on stdout and do not count'
 
-const notPrinted = 'the results that it did not take are lost, and do not count'
+const notPrinted = 'results that could not be printed are lost and do not count'

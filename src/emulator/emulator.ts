@@ -63,7 +63,7 @@ type Handlers = Record<EndpointName, (call: Call) => EmulatedResponse | Promise<
 function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: EmulatorOptions): Handlers {
   const sessions = new Sessions(given, latencyMs)
   const compose = ({ body, model }: Call) => composeAnswer(body, model, answer)
-  const wrongToken = () => errorResponse(400, 'continuationToken continues no answer to this prompt')
+  const wrongToken = () => errorResponse(400, 'continuationToken does not belong to this prompt')
   return {
     chat(call) {
       const isStream = call.query.get('alt') === 'sse' || call.body.stream === true
@@ -121,7 +121,7 @@ export function createEmulator(options: EmulatorOptions, now = () => performance
     const headers: Record<string, string> = Object.fromEntries(lower)
     const value = bytes && tryParseJson(Buffer.from(bytes).toString())
     const call = { ...route, headers, body: value as Call['body'] }
-    const refusal = refuse(call, options.credentials) ?? (await findProblems(call, options.strict))
+    const refusal = checkCredential(call, options.credentials) ?? (await findProblems(call, options.strict))
     return deliver(refusal ?? (await handlers[route.name](call)), fault === 'cut')
   }
 }
@@ -145,7 +145,7 @@ function findRoute(method: string, url: string): Route | undefined {
 }
 
 /** Returns the refusal of a request without the right credential. */
-function refuse(
+function checkCredential(
   { endpoint: { service }, headers }: Call,
   { accessToken, apiKey }: EmulatorOptions['credentials'] = {},
 ): EmulatedResponse | undefined {

@@ -30,7 +30,7 @@ export function composeAnswer(request: GenerateRequest, model: string, said?: st
   const inputTokens = Math.max(1, countTokens(texts.join(' ')))
   const prose = isBrief
     ? `${greeting} You said: “${quoted}”. ${remark}`
-    : layOut({ quoted, model, inputTokens })
+    : formatLongAnswer({ quoted, model, inputTokens })
   const { responseJsonSchema: schema } = (request.generationConfig ?? {}) as { responseJsonSchema?: unknown }
   const whole = said ?? (isObject(schema) ? createSample(schema) : createSampleForTexts(texts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
@@ -69,7 +69,11 @@ function choosePart(whole: string, prompt: string, request: GenerateRequest) {
 const maxParts = 64
 
 /** Creates a long answer in Markdown, as models do. */
-const layOut = (said: { quoted: string; model: string; inputTokens: number }): string => `# ${greeting}
+const formatLongAnswer = (said: {
+  quoted: string
+  model: string
+  inputTokens: number
+}): string => `# ${greeting}
 
 You said: “${said.quoted}”. Here is **what an answer may look like**:
 

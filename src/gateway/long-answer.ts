@@ -89,10 +89,10 @@ export class LongAnswer {
     addToSums(usage, readTokenUsage(summary))
     this.summary = { ...summary, ...usage }
     this.#parts++
-    if (isStuck) throw incomplete('its continuation has neither text nor a new token')
+    if (isStuck) throw incomplete('the continuation has neither text nor a new token')
     this.#isWhole = !hasContinuation(summary)
     if (this.#isWhole) return
-    if (token === undefined) throw incomplete('the service says CONTINUATION and sends no token')
+    if (token === undefined) throw incomplete('the service sent CONTINUATION without a token')
     if (this.#parts === maxRequests) throw incomplete(`it has no end after ${maxRequests} requests`)
     this.#body = addToken(this.#body, token)
   }

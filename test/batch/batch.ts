@@ -2,7 +2,7 @@ import type { BatchLimits } from '../../src/batch/gate.ts'
 import { type LineAnswer, readInput, type Tally } from '../../src/batch/input.ts'
 import { Ledger } from '../../src/batch/ledger.ts'
 import { type ResultsFile, readEarlierResults } from '../../src/batch/results-file.ts'
-import { BatchRun, type Outcome, type Reporter } from '../../src/batch/run.ts'
+import { type BatchOutcome, BatchRun, type Reporter } from '../../src/batch/run.ts'
 import type { CliError, FailureDetails, FailureKind } from '../../src/errors.ts'
 import type { Timers } from '../../src/timers.ts'
 import { createClock } from '../harness/clock.ts'
@@ -45,7 +45,7 @@ interface Pause {
   places: number
 }
 
-interface Played extends Outcome {
+interface Played extends BatchOutcome {
   tally: Tally
   /** Results on stdout. */
   out: Result[]
@@ -141,7 +141,7 @@ export async function play(
   const { interrupted } = options
   if (interrupted?.aborted) run.finish()
   interrupted?.addEventListener('abort', () => run.finish())
-  const outcome = await run.toEnd()
+  const outcome = await run.runToEnd()
   return { ...outcome, tally, out: parse(out), file: file?.text ?? '', notes, pauses }
 }
 

@@ -164,7 +164,7 @@ describe('requests of a batch', () => {
     const ended = await run(batch, { cwd: folderWith(plain.join('')) })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toMatch(
-      /^parley: in\.ndjson: 40 problems\n( {2}line \d+: it is not JSON: .*\n){20} {2}and 20 more\n {2}jq -R \. makes/,
+      /^parley: in\.ndjson: 40 problems\n( {2}line \d+: it is not JSON: .*\n){20} {2}and 20 more\n {2}jq -R \. converts/,
     )
   })
 
@@ -318,11 +318,11 @@ describe('results of a batch', () => {
     const ended = await run([...batch, '--concurrency', '1'], { cwd: folderWith(3), ...world })
     expect(ended.code).toBe(0)
     expect(shownAtLast(ended.err)).toMatch(
-      /^parley: retries: 4, the last one of line 3: .*500.*\nparley: 3 ok · 0 failed .*\n$/,
+      /^parley: retries: 4, the last: line 3: .*500.*\nparley: 3 ok · 0 failed .*\n$/,
     )
     const once = byPrompt({ 2: inTurn(status(500), answering(message('late'))) })
     const one = await run(batch, { ...world, exchange: once, cwd: folderWith(3) })
-    expect(shownAtLast(one.err)).toMatch(/^parley: retries: 1, the last one of line 2: .*500.*\nparley: 3 ok/)
+    expect(shownAtLast(one.err)).toMatch(/^parley: retries: 1, the last: line 2: .*500.*\nparley: 3 ok/)
     const each = byPrompt({ 2: inTurn(status(500), answering(message('late'))) })
     const told = await run([...batch, '-v'], { ...world, exchange: each, cwd: folderWith(3) })
     expect(told.err).toMatch(/parley: line 2: .*500.*; trying again in/)
@@ -359,7 +359,7 @@ describe('results of a batch', () => {
     expect(ended.out).toContain(
       '"ok":true,"response":{"content":[{"type":"text","text":"a\\nb"}], "n": 1.0,"type":"message","role":"assistant"},"attempts":1',
     )
-    expect(ended.err).toMatch(/does not say how many tokens/)
+    expect(ended.err).toMatch(/the answer has no token count/)
     const failed = await run([...batch, '--raw'], { cwd: folderWith(1), exchange: status(400) })
     expect([failed.code, indexes(parse(failed.out))]).toEqual([4, [1]])
   })
@@ -404,7 +404,7 @@ describe('a service that refuses a batch', () => {
     expect(ended.requests.length).toBeLessThanOrEqual(8)
     expect(resultsOf(cwd).map(({ ok }) => ok)).toContain(false)
     expect(resultsOf(cwd)).toHaveLength(ended.requests.length)
-    expect(ended.err).toMatch(/not done.*--resume goes on\n/)
+    expect(ended.err).toMatch(/not done.*; to resume: the same command with --resume\n/)
   })
 
   test('a temporary refusal pauses all lines, and no line fails', async () => {
@@ -418,7 +418,7 @@ describe('a service that refuses a batch', () => {
     const argv = [...batch, '--concurrency', '4', '--retries', '0']
     const ended = await run(argv, { cwd: folderWith(12), exchange, timers })
     expect([ended.code, indexes(parse(ended.out)), ended.requests.length]).toEqual([0, upTo(12), 16])
-    expect(ended.err.match(/all wait 2\.0 s, then 2 at a time/g)).toHaveLength(1)
+    expect(ended.err.match(/all requests wait 2\.0 s, then 2 at a time/g)).toHaveLength(1)
     expect(parse(ended.out).map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)])
   })
 
@@ -497,7 +497,7 @@ describe('--results and --resume', () => {
     const second = await run([...results, '--resume'], { cwd })
     expect(second.code).toBe(0)
     expect(second.requests.map(promptOf).sort()).toEqual([`${last}`, '3'].sort())
-    expect(second.err).toMatch(/2 ok · 0 failed · 8 done before · \d+ tokens in all ·/)
+    expect(second.err).toMatch(/2 ok · 0 failed · 8 already done · \d+ tokens in all ·/)
     expect(
       resultsOf(cwd)
         .filter(({ ok }) => ok)
@@ -633,12 +633,12 @@ describe('B12: progress lines if stderr is not a terminal', () => {
     expect(code).toBe(4)
     expect(signs(err)).toEqual([
       expect.stringMatching(
-        /^parley: still at work after 1 min: 2 of 4 done · 1 failed · .*; line 2 came last, 10 s ago$/,
+        /^parley: still at work after 1 min: 2 of 4 done · 1 failed · .*; last result: line 2, 10 s ago$/,
       ),
-      expect.stringMatching(/after 2 min: 3 of 4 done · 1 failed · .*; line 3 came last, 45 s ago$/),
-      expect.stringMatching(/after 3 min: 3 of 4 done · 1 failed · .*; line 3 came last, 2 min ago$/),
-      expect.stringMatching(/after 4 min: .*; line 3 came last, 3 min ago$/),
-      expect.stringMatching(/after 5 min: .*; line 3 came last, 4 min ago$/),
+      expect.stringMatching(/after 2 min: 3 of 4 done · 1 failed · .*; last result: line 3, 45 s ago$/),
+      expect.stringMatching(/after 3 min: 3 of 4 done · 1 failed · .*; last result: line 3, 2 min ago$/),
+      expect.stringMatching(/after 4 min: .*; last result: line 3, 3 min ago$/),
+      expect.stringMatching(/after 5 min: .*; last result: line 3, 4 min ago$/),
     ])
   })
 
@@ -711,7 +711,7 @@ describe('the end of a batch', () => {
 
   test.each<[string, string[], string, string]>([
     ['without results', [], 'later', 'nothing was sent'],
-    ['with results', ['--results', 'r'], 'later', 'the same command with --resume goes on'],
+    ['with results', ['--results', 'r'], 'later', 'to resume: the same command with --resume'],
   ])(
     'an unreachable service until the deadline can be retried, and the message has the cause: %s',
     async (_, flags, retry, way) => {
@@ -779,7 +779,7 @@ describe('the end of a batch', () => {
       new RegExp(`^parley: ${taken} ok · 0 failed · ${3 - taken} not done · .*; without --results the rest`),
     )
     expect(err).toContain(
-      'parley: stdout: no space left on the disk\n  the results that it did not take are lost, and do not count\n',
+      'parley: stdout: no space left on the disk\n  results that could not be printed are lost and do not count\n',
     )
     const report = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
     expect(report.counts).toMatchObject({ ok: taken, failed: 0, notDone: 3 - taken })
@@ -828,7 +828,7 @@ describe('the end of a batch', () => {
       const ended = await run(argv, { cwd: folderWith(3), exchange: answering(message('hi')) })
       expect(ended.code).toBe(15)
       expect(ended.err).not.toMatch(/same command/)
-      expect(ended.err.includes('--resume goes on with a larger --max-total-tokens')).toBe(flags.length > 0)
+      expect(ended.err.includes('to resume: --resume with a larger --max-total-tokens')).toBe(flags.length > 0)
     }
   })
 })
@@ -877,7 +877,7 @@ describe('a results file that an editor wrote', () => {
     writeFileSync(file, edit(written))
     const ended = await run([...results, '--resume'], { cwd })
     expect([ended.code, ended.requests, ended.out]).toEqual([0, [], ''])
-    expect(ended.err).toMatch(/5 done before/)
+    expect(ended.err).toMatch(/5 already done/)
   })
 
   test('B04: accepts a lone byte order mark, or an incomplete line after it', async () => {
@@ -1153,8 +1153,8 @@ describe('a batch of images', () => {
     rmSync(join(cwd, 'pics/000002-p-2.png'))
     const again = await run(argv, { cwd })
     expect([again.code, again.requests.map(promptOf)]).toEqual([0, ['2']])
-    expect(again.err).toContain('parley: the files of 1 line were gone: asked for again\n')
-    expect(again.err).toMatch(/1 ok · 0 failed · 2 done before/)
+    expect(again.err).toContain('parley: 1 line with missing files: requested again\n')
+    expect(again.err).toMatch(/1 ok · 0 failed · 2 already done/)
     expect(readdirSync(join(cwd, 'pics'))).toContain('000002-p-2.png')
     const third = await run(argv, { cwd })
     expect([third.code, third.requests]).toEqual([0, []])
@@ -1162,7 +1162,7 @@ describe('a batch of images', () => {
     rmSync(join(cwd, 'pics'), { recursive: true })
     const all = await run(argv, { cwd })
     expect(all.requests).toHaveLength(3)
-    expect(all.err).toContain('parley: the files of 3 lines were gone: asked for again\n')
+    expect(all.err).toContain('parley: 3 lines with missing files: requested again\n')
   })
 
   test('B14: empty images, or images that are not files, are requested again', async () => {
@@ -1174,7 +1174,7 @@ describe('a batch of images', () => {
     mkdirSync(join(cwd, 'pics/000003-p-3.png'))
     const again = await run(argv, { cwd })
     expect([again.code, again.requests.map(promptOf)]).toEqual([0, ['1', '3']])
-    expect(again.err).toContain('parley: the files of 2 lines were gone: asked for again\n')
+    expect(again.err).toContain('parley: 2 lines with missing files: requested again\n')
   })
 
   test('B14: a run in another folder finds its images through its -o', async () => {

@@ -250,7 +250,9 @@ test.each([
     })
     const { code, err } = await ended
     expect(code, err).toBe(0)
-    expect(err).toMatch(/too many files and connections are open .*; all wait [\d.]+ s, then 32 at a time/)
+    expect(err).toMatch(
+      /too many files and connections are open .*; all requests wait [\d.]+ s, then 32 at a time/,
+    )
     expect(err).toContain('100 ok · 0 failed')
     expect([server.requests.length, timesAsked(server)]).toEqual([100, [1]])
   },

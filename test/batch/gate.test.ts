@@ -213,7 +213,7 @@ describe('a gate ends the batch', () => {
         }
         return now
       }
-      expect(() => suffer(false)).toThrow('nothing else came in 5 minutes of pauses')
+      expect(() => suffer(false)).toThrow('no request succeeded in 5 minutes of pauses')
       expect(suffer(true)).toBe(60 * 20_000)
     },
   )
@@ -376,7 +376,7 @@ describe('the next step of a batch', () => {
     gate: createGate(2),
     waiting: [],
     next: first,
-    course: 'going on' as const,
+    course: 'running' as const,
     tally: { tokens, failed },
     limits: { concurrency: 2, retry, maxTokens, getMaxFailed: () => getMaxFailed },
     deadline: Infinity,
@@ -393,19 +393,19 @@ describe('the next step of a batch', () => {
   }
 
   test.each<[name: string, Changes, now: number, expected: object]>([
-    ['a line is there, and a place is free', {}, 0, { do: 'ask', line: first }],
-    ['a refused line goes first', { waiting: [refused] }, 0, { do: 'ask', line: refused }],
+    ['a line is there, and a place is free', {}, 0, { do: 'start', line: first }],
+    ['a refused line goes first', { waiting: [refused] }, 0, { do: 'start', line: refused }],
     ['every place is taken', { gate: inFlight(2) }, 0, forOthers],
     ['the next line has not come', { next: 'awaited' }, 0, forOthers],
     [
       'it has not come, but a refused one is there',
       { next: 'awaited', waiting: [refused] },
       0,
-      { do: 'ask', line: refused },
+      { do: 'start', line: refused },
     ],
     ['a pause is on', { gate: pausedTo5000 }, 4999, wait(5000)],
-    ['a pause ends now', { gate: pausedTo5000 }, 5000, { do: 'ask', line: first }],
-    ['a pause was over long ago', { gate: pausedTo5000 }, 9000, { do: 'ask', line: first }],
+    ['a pause ends now', { gate: pausedTo5000 }, 5000, { do: 'start', line: first }],
+    ['a pause was over long ago', { gate: pausedTo5000 }, 9000, { do: 'start', line: first }],
     ['a pause is on, and every place is taken', { gate: inFlight(1, pausedTo5000) }, 4000, forOthers],
     [
       'a pause is on, and there is nothing to ask',
@@ -419,7 +419,7 @@ describe('the next step of a batch', () => {
       'nothing is left but a refused line',
       { next: 'none', waiting: [refused] },
       0,
-      { do: 'ask', line: refused },
+      { do: 'start', line: refused },
     ],
     ['the limit of tokens is reached', { tokens: 10, maxTokens: 10 }, 0, finish],
     ['it is reached in a pause', { tokens: 10, maxTokens: 10, gate: pausedTo5000 }, 4000, finish],
@@ -430,8 +430,8 @@ describe('the next step of a batch', () => {
       forOthers,
     ],
     ['it is reached by the last answer', { tokens: 10, maxTokens: 10, next: 'none' }, 0, { do: 'end' }],
-    ['it is not reached', { tokens: 9, maxTokens: 10 }, 0, { do: 'ask', line: first }],
-    ['no more may fail', { failed: 3, getMaxFailed: 3 }, 0, { do: 'ask', line: first }],
+    ['it is not reached', { tokens: 9, maxTokens: 10 }, 0, { do: 'start', line: first }],
+    ['no more may fail', { failed: 3, getMaxFailed: 3 }, 0, { do: 'start', line: first }],
     ['more failed than may', { failed: 4, getMaxFailed: 3 }, 0, { do: 'finish' }],
     [
       'more failed than may, and a silent pipe is waited for',
@@ -447,16 +447,16 @@ describe('the next step of a batch', () => {
     ],
     ['it finishes, and some is under way', { course: 'finishing', gate: inFlight(1) }, 0, forOthers],
     ['it finishes, and nothing is under way', { course: 'finishing', waiting: [refused] }, 0, { do: 'end' }],
-    ['the deadline comes', { deadline: 7000 }, 7000, { do: 'cut' }],
-    ['the deadline comes in a pause', { deadline: 4000, gate: pausedTo5000 }, 4000, { do: 'cut' }],
+    ['the deadline comes', { deadline: 7000 }, 7000, { do: 'cancel' }],
+    ['the deadline comes in a pause', { deadline: 4000, gate: pausedTo5000 }, 4000, { do: 'cancel' }],
     [
       'the deadline comes while it finishes',
       { deadline: 7000, course: 'finishing', gate: inFlight(1) },
       7000,
-      { do: 'cut' },
+      { do: 'cancel' },
     ],
     ['the deadline comes when all is done', { deadline: 7000, next: 'none' }, 7000, { do: 'end' }],
-    ['the deadline is yet to come', { deadline: 7000 }, 6999, { do: 'ask', line: first }],
+    ['the deadline is yet to come', { deadline: 7000 }, 6999, { do: 'start', line: first }],
     // Only a read can be pending here; if nothing is, the wait throws.
     ['nothing under way, nothing to wait for, not at the end', { next: 'awaited' }, 0, forOthers],
   ])('%s', (_, changes, now, expected) => {
@@ -486,9 +486,9 @@ test.each([
   ['all', 'credentials', { sent: 'yes', status: 401 }],
   ['all', 'payment', { sent: 'yes', status: 402 }],
   ['all', 'file', { sent: 'yes', status: 200 }],
-  ['not asked', 'credentials', {}],
-  ['not asked', 'usage', {}],
-  ['not asked', 'file', {}],
+  ['not sent', 'credentials', {}],
+  ['not sent', 'usage', {}],
+  ['not sent', 'file', {}],
 ] as const)('%s: classifies the failure as %s %o', (effect, kind, details) => {
   expect(classifyFailure(failure(kind, details))).toBe(effect)
 })
@@ -580,7 +580,7 @@ describe('an outage', () => {
     const suffer = () => {
       for (let trial = 0; trial < 100; trial++) gate = afterTrial(gate)
     }
-    expect(suffer).toThrow('it ended with service; nothing else came in 5 minutes of pauses')
+    expect(suffer).toThrow('it ended with service; no request succeeded in 5 minutes of pauses')
     expect(gate.pause.until).toBeGreaterThan(300_000)
     expect(gate.pause.until).toBeLessThan(331_000)
   })
@@ -590,9 +590,9 @@ describe('an outage', () => {
     const outage = afterRow(4, 1, 2, 3, 4)
     const choose = (waiting: object[], next: object | 'none', gate: Gate = outage) => {
       const limits = { concurrency: 4, retry, maxTokens: Infinity, getMaxFailed: () => Infinity }
-      const common = { course: 'going on', tally: { tokens: 0, failed: 0 }, limits, deadline: Infinity }
+      const common = { course: 'running', tally: { tokens: 0, failed: 0 }, limits, deadline: Infinity }
       const step = decideNextStep({ gate, waiting, next, ...common } as BatchState, 5000)
-      return step.do === 'ask' ? step.line : step.do
+      return step.do === 'start' ? step.line : step.do
     }
     test.each([
       ['one that waits', choose([second], fresh), second],

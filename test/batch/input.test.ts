@@ -64,11 +64,11 @@ describe('checks a whole input', () => {
     expect(error.details).toEqual({
       problems: [
         'line 2: it is not JSON: column 1: value expected',
-        'line 4: its "prompt" must be a text',
+        'line 4: its "prompt" must be a string',
         'line 5: its id "1" was used before',
         'line 6: it is not JSON: column 1: text with a wrong escape, a line break or no end',
       ],
-      consequence: 'jq -R . makes a JSON text of each line of plain text',
+      consequence: 'jq -R . converts each line of plain text to JSON',
     })
   })
 
@@ -164,7 +164,7 @@ describe('a file that was checked', () => {
       /line 40 was changed/,
     ],
     ['a line became bad', whole.replace(`{"id":${most},`, '{"id":,'), /line 40 was changed/],
-    ['it was made shorter', whole.slice(0, -large(most).length), /it was made shorter/],
+    ['it was truncated', whole.slice(0, -large(most).length), /it was truncated/],
   ])('a file that changed since its check exits with 11: %s', async (_, again, why) => {
     const { failed } = await readTwice(whole, again)
     expect(failed).toMatchObject({ kind: 'file', message: expect.stringMatching(why) })

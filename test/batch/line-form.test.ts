@@ -59,7 +59,7 @@ describe('invalid lines', () => {
     ['{"__proto__":{"contents":[]}}', /must be a prompt/],
     ['"  "', /prompt is empty/],
     ['{"prompt":""}', /prompt is empty/],
-    ['{"prompt":["p"]}', /"prompt" must be a text/],
+    ['{"prompt":["p"]}', /"prompt" must be a string/],
     ['{"prompt":"p","temperature":1}', /it has "temperature"/],
     ['{"prompt":"p","id":null}', /"id" must be/],
     ['{"prompt":"p","id":1.5}', /"id" must be/],

@@ -33,9 +33,9 @@ test('the first SIGINT finishes running requests, and the process then dies by i
     setTimeout(answerAll, 200)
   })
   expect([signal, server.requests.length]).toEqual(['SIGINT', 8])
-  expect(err).toMatch(/^parley: finishing what was begun; a second Ctrl-C ends at once\n/)
+  expect(err).toMatch(/^parley: finishing running requests; press Ctrl-C again to end at once\n/)
   expect(err).toMatch(
-    /parley: interrupted: 8 ok · 0 failed · 32 not done .*; the same command with --resume goes on\n$/,
+    /parley: interrupted: 8 ok · 0 failed · 32 not done .*; to resume: the same command with --resume\n$/,
   )
   expect([out, resultsIn(cwd).length]).toEqual(['', 8])
   // The lock file is removed too.
@@ -56,7 +56,7 @@ test.each([
       if (first === 'SIGINT') setTimeout(() => kill(second), 100)
     })
     expect(signal).toBe(first)
-    expect(err).toMatch(/parley: interrupted: 4 ok .*; the same command with --resume goes on\n$/)
+    expect(err).toMatch(/parley: interrupted: 4 ok .*; to resume: the same command with --resume\n$/)
     expect([out, resultsIn(cwd)]).toEqual(['', [1, 2, 3, 4]])
     expect(readdirSync(cwd).sort()).toEqual(['in.ndjson', 'r.ndjson'])
   },
@@ -81,7 +81,7 @@ test('a closed stdout stops the batch with 11', async () => {
   child.stdout?.once('data', () => child.stdout?.destroy())
   const { code, err } = await ended
   expect(code).toBe(11)
-  expect(err).toMatch(/ok · 0 failed · .* not done.*\nparley: stdout: its reader has gone\n/)
+  expect(err).toMatch(/ok · 0 failed · .* not done.*\nparley: stdout: its reader closed the pipe\n/)
   expect(server.requests.length).toBeLessThan(2000)
 })
 
@@ -91,7 +91,7 @@ test('B15: a stdout that is closed at the start exits with 11 and sends nothing 
   const closed = await execute(plain, { cwd, env, before })
   expect([closed.code, server.requests.length]).toEqual([11, 0])
   expect(closed.err).toBe(
-    'parley: stdout: it is closed, so no result could be printed: --results FILE keeps them\n  nothing was sent\n',
+    'parley: stdout: it is closed, so results cannot be printed. Use --results FILE\n  nothing was sent\n',
   )
   expect((await execute(argv, { cwd, env, before })).code).toBe(0)
   expect(resultsIn(cwd).toSorted()).toEqual([1, 2, 3])

@@ -45,13 +45,13 @@ test.each([
     tally,
     616,
     40,
-    '380 ok · 4 failed (3 service, 1 refused) · 1,000 done before · 616 not done · 1,234,567 tokens · 40 s',
+    '380 ok · 4 failed (3 service, 1 refused) · 1,000 already done · 616 not done · 1,234,567 tokens · 40 s',
   ],
   [
     { ...tally, earlierTokens: 79, isPartial: true },
     0,
     40,
-    '380 ok · 4 failed (3 service, 1 refused) · 1,000 done before · at least 1,234,567 tokens in all · 40 s',
+    '380 ok · 4 failed (3 service, 1 refused) · 1,000 already done · at least 1,234,567 tokens in all · 40 s',
   ],
   [{ ...none, ok: 2 }, 0, 7325, '2 ok · 0 failed · 2 h 2 min'],
 ])('shows the final counts: %o', (tally, left, seconds, text) =>

@@ -73,7 +73,7 @@ describe('a results file', () => {
     writeFileSync(path, `${line(1)}\n`)
     await expect(open(path, { isResumed: false })).rejects.toMatchObject({
       kind: 'file',
-      message: 'results.ndjson: it exists already; --resume goes on with it',
+      message: 'results.ndjson: it already exists; --resume continues it',
     })
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
   })
@@ -133,7 +133,7 @@ describe('a results file', () => {
     file.write(line(1))
     writeFileSync(`${path}.other`, '')
     renameSync(`${path}.other`, `${path}.parley-lock`)
-    expect(() => file.write(line(2))).toThrow('results.ndjson: another parley has taken it over')
+    expect(() => file.write(line(2))).toThrow('results.ndjson: another parley process has taken it over')
     file.close()
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
     expect(existsSync(`${path}.parley-lock`)).toBe(true)
@@ -207,7 +207,7 @@ describe('a resumed results file', () => {
     writeFileSync(path, content)
     await expect(open(path)).rejects.toMatchObject({
       kind: 'file',
-      message: 'results.ndjson: it has no results of a batch',
+      message: 'results.ndjson: it contains no batch results',
     })
     expect(readFileSync(path)).toEqual(Buffer.from(content as string))
     expect(existsSync(`${path}.parley-lock`)).toBe(false)

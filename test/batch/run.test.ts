@@ -102,7 +102,7 @@ describe('a batch run', () => {
 
   test('prints once that an answer has no token count', async () => {
     const { notes, tally } = await play(linesOf(5), async (job) => answerOf(job))
-    expect(notes).toEqual([expect.stringMatching(/^line \d: the answer does not say how many tokens/)])
+    expect(notes).toEqual([expect.stringMatching(/^line \d: the answer has no token count/)])
     expect(tally).toMatchObject({ ok: 5, tokens: 0 })
   })
 
@@ -405,7 +405,7 @@ describe('a batch that starts no further request', () => {
   test('stops when stdout is closed', async () => {
     const gone = { write: () => Promise.reject(new OutputClosed()) }
     const { asked, stop } = await meet(() => undefined, { stdout: gone })
-    expect(stop).toMatchObject({ kind: 'file', message: 'stdout: its reader has gone' })
+    expect(stop).toMatchObject({ kind: 'file', message: 'stdout: its reader closed the pipe' })
     expect(asked).toEqual(upTo(4))
   })
 
@@ -490,9 +490,9 @@ describe('a batch at the deadline', () => {
 
 test('a wait without operation or time is reported as a bug, with any deadline', async () => {
   const never = () => Promise.reject(new Error('there is no place'))
-  await expect(play(linesOf(1), never, { concurrency: 0 })).rejects.toThrow('a batch waits for nothing')
+  await expect(play(linesOf(1), never, { concurrency: 0 })).rejects.toThrow('the batch has nothing to wait for')
   const world = { concurrency: 0, deadline: 2e12 }
-  await expect(play(linesOf(1), never, world)).rejects.toThrow('a batch waits for nothing')
+  await expect(play(linesOf(1), never, world)).rejects.toThrow('the batch has nothing to wait for')
 })
 
 test('many concurrent lines at the deadline are not reported as a bug', async () => {

@@ -107,7 +107,7 @@ describe('--share', () => {
     writeFileSync(join(cwd, 'all.ndjson'), joined)
     const whole = await run([...batch, '--results', 'all.ndjson', '--resume'], { cwd })
     expect([whole.code, whole.requests]).toEqual([0, []])
-    expect(whole.err).toMatch(/10 done before/)
+    expect(whole.err).toMatch(/10 already done/)
     // A share skips its own lines in the results of the whole file.
     const argv = [
       ...batch,

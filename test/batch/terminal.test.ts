@@ -20,7 +20,7 @@ test('after Ctrl-C the last message of a batch directly follows its results (nee
     cwd,
     [
       ['1 of 3 done', '\x03'],
-      ['finishing what was begun', () => void second.then((socket) => socket.write(answer))],
+      ['finishing running requests', () => void second.then((socket) => socket.write(answer))],
     ],
     { ...credentials, ...env, NO_COLOR: '1' },
   )

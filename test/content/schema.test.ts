@@ -619,7 +619,7 @@ describe('an answer that is held back when a signal comes is kept', () => {
     const exchange = answering(message(long))
     await run([...argv, '--thread', 't.json'], { ...world, exchange, timers: atCheck(strike) })
     expect(said()).toBe(
-      `parley: interrupted: the received data is saved as ${kept()[0]}; t.json was not made\n`,
+      `parley: interrupted: the received data is saved as ${kept()[0]}; t.json was not created\n`,
     )
   })
 })

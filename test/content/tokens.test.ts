@@ -110,7 +110,7 @@ describe('the total of an answer is that of the service, else the sum of all tha
     const results = ['--results', 'r.ndjson', '--resume']
     const ended = await run([...argv, ...results], { cwd, exchange: answering(body) })
     expect([ended.code, ended.requests.length]).toEqual([15, count])
-    expect(ended.err).not.toContain('does not say how many tokens')
+    expect(ended.err).not.toContain('has no token count')
     expect(await run([...argv, ...results], { cwd })).toMatchObject({ code: 15, requests: [] })
   })
 })

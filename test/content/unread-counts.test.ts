@@ -59,7 +59,7 @@ describe('a number of tokens that cannot be read is unknown, and so is each sum 
       { inputTokens: 3, outputTokens: null, totalTokens: null },
       { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
     ])
-    expect(err).toContain('line 2: the answer does not say how many tokens it took; it counts as none')
+    expect(err).toContain('line 2: the answer has no token count; it counts as 0 tokens')
     expect(err).toContain('3 ok · 0 failed · at least 16 tokens · ')
     const { usage } = JSON.parse(readFileSync(join(cwd, 'r'), 'utf8'))
     expect(usage).toMatchObject({ inputTokens: 9, outputTokens: null, totalTokens: null })

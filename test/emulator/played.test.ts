@@ -87,7 +87,7 @@ test('lists a replay up to the next sent event, and accepts manual confirmations
   const more = await send('more')
   expect(more).toMatchObject({
     code: 4,
-    err: expect.stringContaining('events[0]: nothing more was recorded'),
+    err: expect.stringContaining('events[0]: the record has no further event'),
   })
 })
 
@@ -97,7 +97,7 @@ test('accepts no event if one of several does not fit the record', async () => {
   const both = await run(['events', 'send', '--message', 'one', '--interrupt'], world)
   expect(both).toMatchObject({
     code: 4,
-    err: expect.stringContaining('events[1]: nothing more was recorded'),
+    err: expect.stringContaining('events[1]: the record has no further event'),
   })
   expect((await run(['events', 'list', '--ids'], world)).out).toBe('')
 })
@@ -127,7 +127,7 @@ test('keeps the source text of recorded numbers and names', async () => {
 })
 
 test.each([
-  ['', 'no event is in it'],
+  ['', 'it contains no event'],
   ['{"type":"user.message"}\n{"type":', "line 2 is not an event, as 'events list --raw' prints it"],
   ['5', 'line 1 is not an event'],
 ])('serve --session refuses %j with exit code 2', async (text, said) => {

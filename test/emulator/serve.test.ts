@@ -173,8 +173,8 @@ const right = {
 }
 
 test.each([
-  ['no version header', { headers: {} }, 'there is no version header'],
-  ['a blank version header', { headers: { 'vendor-version': ' ' } }, 'there is no version header'],
+  ['no version header', { headers: {} }, 'the version header is missing'],
+  ['a blank version header', { headers: { 'vendor-version': ' ' } }, 'the version header is missing'],
   [
     'an undocumented beta',
     { headers: { ...right.headers, 'vendor-beta': 'files-api-2025-04-14, nonsense' } },

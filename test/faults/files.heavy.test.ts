@@ -81,7 +81,7 @@ faultsOnce('Files of answers', [
     script: answering(response(message(''))),
     code: 8,
     reqs: 1,
-    err: ['the answer has no text; t.json was not made'],
+    err: ['the answer has no text; t.json was not created'],
   },
   {
     name: 'F03: a link in the place of FILE.part is not followed (needs symbolic links)',

@@ -135,7 +135,7 @@ faultsOnce('G: last words', [
   {
     ...dying(
       'file',
-      ': the received data is saved as a^[[31m.txt.part; the answer was cut off; t^[[31m ::x was not made',
+      ': the received data is saved as a^[[31m.txt.part; the answer was cut off; t^[[31m ::x was not created',
     ),
     name: 'G29: files whose names could control a terminal, or what reads stderr',
     argv: [...stream, '-o', 'a\x1b[31m.txt', '--thread', 't\x1b[31m\n::x'],

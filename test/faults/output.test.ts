@@ -72,7 +72,7 @@ faults('O: output', [
     code: 0,
     out: `11\n${okText.trim()}`,
     reqs: 1,
-    err: ['stdout: no space left on the disk; the received data is saved as ', 't.json was not made'],
+    err: ['stdout: no space left on the disk; the received data is saved as ', 't.json was not created'],
   },
   {
     name: 'O04: a stream does not fit',

@@ -167,7 +167,7 @@ describe('a run whose lock another one has taken meanwhile sends nothing more (n
     const argv = ['chat', '--batch', 'in', '--results', 'notes', '--concurrency', '1']
     const { code, err, requests } = await run(argv, { cwd, exchange })
     expect([code, requests.length]).toEqual([11, 1])
-    expect(err).toContain('notes: another parley has taken it over')
+    expect(err).toContain('notes: another parley process has taken it over')
     expect(existsSync(path)).toBe(true)
   })
 
@@ -185,7 +185,7 @@ describe('a run whose lock another one has taken meanwhile sends nothing more (n
     const argv = ['chat', '--batch', 'in', '--results', 'notes', '--concurrency', '3']
     const { code, err, out, requests } = await run(argv, { cwd, exchange })
     expect([code, requests.length, out]).toEqual([11, 3, ''])
-    expect(err).toContain('notes: another parley has taken it over')
+    expect(err).toContain('notes: another parley process has taken it over')
     expect(existsSync(path)).toBe(true)
   })
 

@@ -20,7 +20,7 @@ export function readRecord(text: string, name: string): ListedEvent[] {
     if (id !== undefined) known.add(id)
     events.push({ id, type, text: line.trim() })
   }
-  if (events.length === 0) throw usageError(`${name}: no event is in it`)
+  if (events.length === 0) throw usageError(`${name}: it contains no event`)
   return events
 }
 
@@ -138,7 +138,7 @@ function withContent(event: ListedEvent, sent: Parameters): ListedEvent {
 /** Describes the position in the record and the expected event. */
 function describeExpected(record: readonly ListedEvent[], at: number): string {
   const event = record[at]
-  if (!event) return 'nothing more was recorded'
+  if (!event) return 'the record has no further event'
   const { type, tool_use_id: id, custom_tool_use_id: custom, result } = JSON.parse(event.text)
   const words = [type, id ?? custom, result].filter((word) => typeof word === 'string')
   return `expected ${words.join(' ')}, event ${at + 1} of the ${record.length} that were recorded`

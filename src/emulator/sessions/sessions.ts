@@ -162,7 +162,7 @@ function createPage<T>(
   const start = Number(query.get('page') ?? 0)
   const limit = Math.min(Number(query.get('limit') ?? 20), longestPage)
   if (!(start >= 0) || !(limit >= 1))
-    return errorResponse(400, 'page and limit must be what the service gave, and a number')
+    return errorResponse(400, 'page must be a token of the service, and limit a number')
   const end = start + limit
   const next = end < wanted.length ? String(end) : null
   return listOf(wanted.slice(start, end).map(spell), `,"next_page":${JSON.stringify(next)}`)

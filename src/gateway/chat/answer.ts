@@ -106,7 +106,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   /** Saves an answer that stdout did not accept, or that is unreadable, and adds its path to the failure. */
   function withPlace(error: unknown): unknown {
     // This answer is not on stdout, so it needs a file.
-    if (isUnwritten(error) && !file) {
+    if (isFileFailure(error) && !file) {
       const part = saveText(context, text.read().text || Buffer.from(unread()).toString())
       return withSavedPart(error, part)
     }
@@ -158,7 +158,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
         return { summary, hasContent: contentCount() > 0 || hasMore }
       } catch (error) {
         addPartUsage(context.summary, summary)
-        if (!hasEarlier && !isUnwritten(error)) await print()
+        if (!hasEarlier && !isFileFailure(error)) await print()
         throw withPlace(error)
       } finally {
         waiting.stop()
@@ -210,7 +210,8 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   }
 }
 
-const isUnwritten = (error: unknown): error is CliError => error instanceof CliError && error.kind === 'file'
+const isFileFailure = (error: unknown): error is CliError =>
+  error instanceof CliError && error.kind === 'file'
 
 /**
  * Saves an unreadable answer, or one without text, because it was paid for. An error response is not saved.

@@ -33,7 +33,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const fileName = options.output === '-' ? undefined : options.output
   const { markdown = values.markdown && context.output.isTerminal } = options
   if (options.markdown && fileName !== undefined)
-    throw usageError('--markdown is for what is printed: it does not go with -o FILE')
+    throw usageError('--markdown formats printed answers: it cannot be combined with -o FILE')
   const isMarkdown = markdown && !schema && !context.flags.raw && fileName === undefined
   // Reads `--system @-` before the prompt, which would also read stdin.
   const flags = await readBodyFlags(context.input, options, schema)

@@ -44,7 +44,7 @@ export async function openConversation(context: Context, name: string): Promise<
     const taken = await lockForRun(target, { name, deadline: limit.deadline, timers, note })
     cleanups.add(taken.release)
     context.requireRight = () => {
-      if (!taken.isHeld()) throw new CliError('file', `${name}: another parley has taken it over`)
+      if (!taken.isHeld()) throw new CliError('file', `${name}: another parley process has taken it over`)
     }
     return taken
   }
@@ -58,7 +58,7 @@ export async function openConversation(context: Context, name: string): Promise<
   const given = await read()
   return {
     stored: given,
-    unchangedNote: `${oneLine(name)} ${given ? 'is as it was' : 'was not made'}`,
+    unchangedNote: `${oneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
     async addTurn({ question, answer, role, system }) {
       // The answer is complete, so a signal must not report it as cut off.
       context.calls.sayInstead(() => 'the answer is not in the thread')

@@ -127,17 +127,17 @@ function checkAnswer(
   if (hasImages) return failure
   if (failure) throw failure
   const said = [...findings.texts, ...findings.reasons].join(' ')
-  throw notUnderstoodError(noImage(summary), said || undefined)
+  throw notUnderstoodError(describeMissingImage(summary), said || undefined)
 }
 
-const noImage = ({ stopReason }: AnswerSummary) =>
+const describeMissingImage = ({ stopReason }: AnswerSummary) =>
   `the answer has no image${stopReason ? `: ${stopReason}` : ''}`
 
 function checkRawAnswer(context: Context, finder: ImageFinder, summary: AnswerSummary): CliError | undefined {
   const { failure, error } = finder
   if (failure && !error && isErrorAnswer(failure)) throw failure
   const other = findFailureWithImages(finder)
-  if (!finder.hasImages && !other) context.warn(noImage(summary))
+  if (!finder.hasImages && !other) context.warn(describeMissingImage(summary))
   return other
 }
 

@@ -29,15 +29,15 @@ export async function chooseDestination(
   { output, name, replaces }: DestinationOptions,
 ): Promise<Destination> {
   if (output === '') throw usageError('-o needs a file, a folder with a / at its end, or -')
-  if (output === '-') return toStdout(context)
+  if (output === '-') return createStdoutDestination(context)
   if (/[\r\n]/.test(output ?? ''))
-    throw usageError('-o must not have a line break: stdout has one path a line')
+    throw usageError('-o must not have a line break: stdout has one path per line')
   if (output === undefined || isFolderName(output, context.host.platform))
-    return toFolder(context, output ?? '', name, replaces)
-  return toFile(context, output, replaces)
+    return createFolderDestination(context, output ?? '', name, replaces)
+  return createFileDestination(context, output, replaces)
 }
 
-function toStdout({ output }: Context): Destination {
+function createStdoutDestination({ output }: Context): Destination {
   if (output.isTerminal)
     throw usageError('-o - would write an image to the terminal: redirect it, or name a file')
   return {
@@ -51,7 +51,7 @@ function toStdout({ output }: Context): Destination {
 }
 
 /** Returns a destination for files named by the prompt, with the next free number. */
-async function toFolder(
+async function createFolderDestination(
   { host, cleanups, timers }: Context,
   folder: string,
   name: string,
@@ -66,7 +66,7 @@ async function toFolder(
       asFileErrors(folder || path, async () => {
         await fs.mkdir(path, { recursive: true })
         for (;;) {
-          const file = `${numbered(name, ++count)}.${extension}`
+          const file = `${addNumber(name, ++count)}.${extension}`
           const target = resolve(path, file)
           if (findReplaceProblem(target, host.uid, replaces)) continue
           const create = () => createFileAtomically(target, { bytes, replaces, uid: host.uid, cleanups })
@@ -77,7 +77,11 @@ async function toFolder(
 }
 
 /** Returns a destination for the file of `-o`; further images get a number. */
-function toFile({ host, note, cleanups }: Context, name: string, replaces: boolean): Destination {
+function createFileDestination(
+  { host, note, cleanups }: Context,
+  name: string,
+  replaces: boolean,
+): Destination {
   const findPlace = (file: string) => {
     const { path, isDirect } = findTarget(host, file, replaces)
     if (isDirect) throw new CliError('file', `${file}: it is not a regular file`)
@@ -89,8 +93,8 @@ function toFile({ host, note, cleanups }: Context, name: string, replaces: boole
   return {
     capacity: Infinity,
     async save(bytes, kind) {
-      const file = numbered(name.slice(0, name.length - extension.length), ++count) + extension
-      if (hasOtherExtension(file, kind)) note(`${file}: this name is used, but the image is ${kind}`)
+      const file = addNumber(name.slice(0, name.length - extension.length), ++count) + extension
+      if (hasOtherExtension(file, kind)) note(`${file}: its extension does not match: the image is ${kind}`)
       return asFileErrors(file, async () => {
         if (!(await createFileAtomically(findPlace(file), { bytes, replaces, uid: host.uid, cleanups })))
           throw new CliError('file', `${file}: it was created meanwhile, and is not overwritten`)
@@ -100,7 +104,7 @@ function toFile({ host, note, cleanups }: Context, name: string, replaces: boole
   }
 }
 
-const numbered = (name: string, count: number) => (count === 1 ? name : `${name}-${count}`)
+const addNumber = (name: string, count: number) => (count === 1 ? name : `${name}-${count}`)
 
 /**
  * Throws if the folder is not writable. If it may be created, the nearest existing parent must be writable.

@@ -142,8 +142,8 @@ interface Saving {
 
 /** Saves the images of an answer. Prints links and never requests them. */
 async function saveAnswer(context: Context, { links, reading, output }: Saving): Promise<void> {
-  context.calls.sayInstead(() => 'the answer had come; an image whose path was not printed is lost')
-  for (const uri of links) context.note(`an image is only linked to, and is not fetched: ${uri}`)
+  context.calls.sayInstead(() => 'the answer was received; images without a printed path are lost')
+  for (const uri of links) context.note(`the answer links to an image, which is not downloaded: ${uri}`)
   if (reading.findings.images.length === 0 && output === '-') {
     // Messages shorten long links and redact text that looks like a secret, so the links are saved in a file.
     const text = Buffer.from(links.map((uri) => `${uri}\n`).join(''))

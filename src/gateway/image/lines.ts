@@ -146,7 +146,7 @@ function openReader(
 const withSavedFiles = (failure: CliError, places: string[]): CliError =>
   places.length === 0
     ? failure
-    : new CliError(failure.kind, `${failure.message}; there is ${places.join(', ')}`, failure.details)
+    : new CliError(failure.kind, `${failure.message}; received: ${places.join(', ')}`, failure.details)
 
 /** Reads an answer for `--raw`, without saving images. Several responses become a list. */
 function openRawReader(

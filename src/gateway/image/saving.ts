@@ -70,7 +70,7 @@ async function saveImage(
     const claim = mimeType ? ` (it is called ${mimeType})` : ''
     throw withSavedAnswer(
       context,
-      notUnderstoodError(`the service sent no known kind of image${claim}`),
+      notUnderstoodError(`the service sent an unknown image format${claim}`),
       bytes,
     )
   }
@@ -99,6 +99,6 @@ export async function printLine({ output }: Context, text: string): Promise<void
 async function decode(context: Context, { base64 }: FoundImage): Promise<Uint8Array> {
   const bytes = decodeBase64(base64)
   if (bytes) return bytes
-  const failure = notUnderstoodError("an image's data is not proper base64")
+  const failure = notUnderstoodError("an image's data is not valid base64")
   throw withSavedAnswer(context, failure, base64, 'txt')
 }

@@ -126,7 +126,7 @@ interface BodyDecoder {
 function requireText(piece: string, { text }: BodyReading): void {
   const charset = text.ignoredCharset()
   if (charset !== undefined && piece.includes('\ufffd'))
-    throw notUnderstoodError(`the answer is in the character set ${charset}, and not in UTF-8`)
+    throw notUnderstoodError(`the answer is encoded in ${charset}, not in UTF-8`)
 }
 
 const hasEnded = (reader: AnswerReader) => reader.progress() === 'ended'

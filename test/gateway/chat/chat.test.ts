@@ -399,7 +399,7 @@ describe('chat with files', () => {
     })
     expect(ended.code).toBe(8)
     expect(existsSync(join(cwd, 't.json'))).toBe(false)
-    expect(ended.err).toMatch(/^parley: .*; t\.json was not made\n/)
+    expect(ended.err).toMatch(/^parley: .*; t\.json was not created\n/)
   })
 
   test('--thread stays unchanged after a failed or refused turn, and the message reports it', async () => {
@@ -418,7 +418,7 @@ describe('chat with files', () => {
       // The check runs in a thread on the real clock.
       const ended = await run([...argv, ...more], { cwd, exchange, timers: realTimers })
       expect(ended.code).toBe(code)
-      expect(ended.err).toMatch(/^parley: .*; t\.json is as it was$/m)
+      expect(ended.err).toMatch(/^parley: .*; t\.json is unchanged$/m)
       expect(readFileSync(join(cwd, 't.json'), 'utf8')).toBe(before)
     }
     const early = await run([...argv, '-m', '..'], { cwd })

@@ -232,7 +232,7 @@ test.each([
 ])('an answer with CONTINUATION and no token exits with 8 and is saved: %s', async (_, body) => {
   const ended = await runIn(['chat', 'x'], inTurn(body))
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['Half']])
-  expect(ended.err).toContain('the service says CONTINUATION and sends no token')
+  expect(ended.err).toContain('the service sent CONTINUATION without a token')
 })
 
 test.each([

@@ -94,7 +94,7 @@ test('an answer without text changes neither the thread nor the file of -o', asy
   writeFileSync(join(cwd, 'a.txt'), 'before')
   const ended = await chat(['--thread', 't.json', '-o', 'a.txt'], native(call), { cwd })
   expect(ended).toMatchObject({ code: 8, out: '' })
-  expect(ended.err).toContain('t.json is as it was')
+  expect(ended.err).toContain('t.json is unchanged')
   expect(readFileSync(join(cwd, 't.json'), 'utf8')).toBe('{"contents":[]}')
   expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('before')
   expect(readdirSync(cwd).sort()).toEqual(['a.txt', 't.json'])

@@ -82,7 +82,7 @@ describe('half an answer with images is a failure, and its images and texts are 
     const result = JSON.parse(line.read('out'))
     expect([line.code, line.images]).toEqual([code, ['000001-fox.png']])
     expect(result).toMatchObject({ ok: false, error: { attempts: 2 }, usage: { totalTokens: 30 } })
-    expect(result.error.message).toContain('there is ./000001-fox.png')
+    expect(result.error.message).toContain('received: ./000001-fox.png')
   })
 })
 

@@ -62,7 +62,7 @@ describe('finds images in an answer', () => {
     async (wrong) => {
       const ended = await image(['x'], parts({ inlineData: { mimeType: 'image/png', data: wrong } }))
       expect(ended).toMatchObject({ code: 8, out: '', files: [] })
-      expect(ended.err).toContain('not proper base64')
+      expect(ended.err).toContain('not valid base64')
     },
   )
 

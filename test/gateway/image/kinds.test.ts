@@ -46,9 +46,9 @@ describe('image formats', () => {
   test('keeps an explicit name, with a note if its extension differs', async () => {
     const wrong = await image(['x', '-o', 'a.jpg'])
     expect(wrong).toMatchObject({ code: 0, out: 'a.jpg\n', files: ['a.jpg'] })
-    expect(wrong.err).toContain('a.jpg: this name is used')
+    expect(wrong.err).toContain('a.jpg: its extension does not match')
     const told = await image(['x', '-o', 'a.webp', '--report', 'r.json'])
-    expect(told.err).toContain('a.webp: this name is used, but the image is png')
+    expect(told.err).toContain('a.webp: its extension does not match: the image is png')
     expect(JSON.parse(told.read('r.json').toString())).toMatchObject({ files: ['a.webp'] })
     for (const name of ['a', 'b.PNG'])
       expect(await image(['x', '-o', name])).toMatchObject({ out: `${name}\n`, err: '' })

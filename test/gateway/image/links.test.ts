@@ -11,7 +11,7 @@ describe('links to images', () => {
     const ended = await image(['x'], { exchange: answering(linked) })
     expect(ended).toMatchObject({ code: 0, out: `${uri}\n`, files: [] })
     expect(ended.requests).toHaveLength(1)
-    expect(ended.err).toContain('is only linked to')
+    expect(ended.err).toContain('links to an image, which is not downloaded')
   })
 
   test.each([

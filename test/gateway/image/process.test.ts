@@ -52,7 +52,7 @@ describe('signals during image', () => {
       const ended = await image(['x'], { env: signalAtWrite(1, signal) })
       expect(ended).toMatchObject({ code: null, signal, out: '', files: [], kept: [] })
       expect(ended.err).toBe(
-        'parley: interrupted: the answer had come; an image whose path was not printed is lost\n',
+        'parley: interrupted: the answer was received; images without a printed path are lost\n',
       )
     },
   )

@@ -53,7 +53,7 @@ const chunk = (text: string, more: object = {}) =>
 const last = chunk('b', { finishReason: 'STOP' })
 const message = '{"content":"a"}'
 const tooEarly = 'the stream ended early: the answer is not complete'
-const otherSet = 'the answer is in the character set klingon, and not in UTF-8'
+const otherSet = 'the answer is encoded in klingon, not in UTF-8'
 const json = 'application/json'
 const sse = 'text/event-stream'
 const ndjson = 'application/x-ndjson'
