@@ -199,7 +199,7 @@ function findHeaderDoubts(headers: Record<string, string>): string[] {
   const ids = all.flatMap(([name, value]) => (name.endsWith('-beta') ? value.split(/\s*,\s*/) : []))
   const unknown = ids.filter((id) => id !== '' && !betas.includes(id))
   return [
-    ...(hasVersion ? [] : ['there is no version header']),
+    ...(hasVersion ? [] : ['the version header is missing']),
     ...unknown.map((id) => `undocumented beta '${id.slice(0, 100)}'${didYouMean(id, betas)}`),
   ]
 }
