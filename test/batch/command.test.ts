@@ -828,7 +828,9 @@ describe('the end of a batch', () => {
       const ended = await run(argv, { cwd: folderWith(3), exchange: answering(message('hi')) })
       expect(ended.code).toBe(15)
       expect(ended.err).not.toMatch(/same command/)
-      expect(ended.err.includes('to resume: --resume with a larger --max-total-tokens')).toBe(flags.length > 0)
+      expect(ended.err.includes('to resume: --resume with a larger --max-total-tokens')).toBe(
+        flags.length > 0,
+      )
     }
   })
 })

@@ -490,7 +490,9 @@ describe('a batch at the deadline', () => {
 
 test('a wait without operation or time is reported as a bug, with any deadline', async () => {
   const never = () => Promise.reject(new Error('there is no place'))
-  await expect(play(linesOf(1), never, { concurrency: 0 })).rejects.toThrow('the batch has nothing to wait for')
+  await expect(play(linesOf(1), never, { concurrency: 0 })).rejects.toThrow(
+    'the batch has nothing to wait for',
+  )
   const world = { concurrency: 0, deadline: 2e12 }
   await expect(play(linesOf(1), never, world)).rejects.toThrow('the batch has nothing to wait for')
 })
