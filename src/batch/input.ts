@@ -245,7 +245,7 @@ async function* rereadLines(
 interface BadLine {
   index: number
   problem: string
-  /** How to correct the line. */
+  /** Advice for correcting the line. */
   hint?: string
 }
 

@@ -61,7 +61,7 @@ export default {
     if (options.output !== undefined)
       throw usageError('-o is for one answer: use --results FILE with --batch')
     const { runBatch } = await import('../batch/batch.ts')
-    const { readChatLines } = await import('../gateway/chat/lines.ts')
-    await runBatch(context, options, (told, settings) => readChatLines(told, settings, { options, words }))
+    const { prepareChatLines } = await import('../gateway/chat/lines.ts')
+    await runBatch(context, options, (told, settings) => prepareChatLines(told, settings, { options, words }))
   },
 } satisfies CommandModule

@@ -42,7 +42,9 @@ export default {
       return runImage(context, options, words)
     }
     const { runBatch } = await import('../batch/batch.ts')
-    const { readImageLines } = await import('../gateway/image/lines.ts')
-    await runBatch(context, options, (told, settings) => readImageLines(told, settings, { options, words }))
+    const { prepareImageLines } = await import('../gateway/image/lines.ts')
+    await runBatch(context, options, (told, settings) =>
+      prepareImageLines(told, settings, { options, words }),
+    )
   },
 } satisfies CommandModule

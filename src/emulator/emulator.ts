@@ -25,7 +25,7 @@ import {
   nativeResponse,
   nativeStreamResponse,
 } from './gateway.ts'
-import { deliver, type EmulatedResponse, errorResponse } from './response.ts'
+import { type EmulatedResponse, errorResponse, toHttpResponse } from './response.ts'
 import { Sessions, type SessionsOptions } from './sessions/sessions.ts'
 
 export interface EmulatorOptions {
@@ -110,19 +110,19 @@ export function createEmulator(options: EmulatorOptions, now = () => performance
   return async ({ method, url, headers: given, body: bytes }) => {
     if (latencyMs > 0) await new Promise((resolve) => setTimeout(resolve, latencyMs))
     const route = findRoute(method, url)
-    if (!route) return deliver(errorResponse(404, 'no endpoint has this path and method'))
-    if (!take()) return deliver(faultResponse(429, 'too many requests a second'))
+    if (!route) return toHttpResponse(errorResponse(404, 'no endpoint has this path and method'))
+    if (!take()) return toHttpResponse(faultResponse(429, 'too many requests a second'))
     const fault = takeFault(faults, faultNames[route.name])
     if (fault === 'reset') throw new CliError('unknown', 'the emulator reset the connection')
     if (fault === 'stall') return new Promise(() => {})
-    if (fault === 'html') return deliver(webPageResponse)
-    if (typeof fault === 'number') return deliver(faultResponse(fault))
+    if (fault === 'html') return toHttpResponse(webPageResponse)
+    if (typeof fault === 'number') return toHttpResponse(faultResponse(fault))
     const lower = Object.entries(given).map(([name, value]) => [name.toLowerCase(), value])
     const headers: Record<string, string> = Object.fromEntries(lower)
     const value = bytes && tryParseJson(Buffer.from(bytes).toString())
     const call = { ...route, headers, body: value as Call['body'] }
-    const refusal = checkCredential(call, options.credentials) ?? (await findProblems(call, options.strict))
-    return deliver(refusal ?? (await handlers[route.name](call)), fault === 'cut')
+    const refusal = refuseCredential(call, options.credentials) ?? (await findProblems(call, options.strict))
+    return toHttpResponse(refusal ?? (await handlers[route.name](call)), fault === 'cut')
   }
 }
 
@@ -145,7 +145,7 @@ function findRoute(method: string, url: string): Route | undefined {
 }
 
 /** Returns the refusal of a request without the right credential. */
-function checkCredential(
+function refuseCredential(
   { endpoint: { service }, headers }: Call,
   { accessToken, apiKey }: EmulatorOptions['credentials'] = {},
 ): EmulatedResponse | undefined {

@@ -79,7 +79,7 @@ export function createLimiter(rate: number, now: () => number): () => boolean {
     const time = now()
     left = Math.min(rate, left + ((time - last) * rate) / 1000)
     last = time
-    // A client that waits exactly as long as requested may be early by rounding.
+    // A client that waits for the requested time may be early by rounding.
     if (left < 0.99) return false
     left--
     return true

@@ -3,7 +3,7 @@ import { type AddressInfo, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
 import { isLoopback } from '../wire/address.ts'
 import { collectBody, type Exchange, type HttpResponse } from '../wire/exchange.ts'
-import { deliver } from './response.ts'
+import { toHttpResponse } from './response.ts'
 
 export interface ListenOptions {
   port: number
@@ -98,7 +98,7 @@ async function answerTo(request: IncomingMessage, exchange: Exchange): Promise<H
 }
 
 const plain = (status: number, text: string): HttpResponse =>
-  deliver({ status, contentType: 'text/plain', pieces: [`${text}\n`] })
+  toHttpResponse({ status, contentType: 'text/plain', pieces: [`${text}\n`] })
 
 async function write(answer: HttpResponse, response: ServerResponse): Promise<void> {
   let goOn = () => {}

@@ -56,7 +56,7 @@ export function errorResponse(
 /**
  * Converts a response for an exchange, which sends the pieces one by one. A cut ends the body inside a piece.
  */
-export function deliver({ pieces, ...response }: EmulatedResponse, isCut = false): HttpResponse {
+export function toHttpResponse({ pieces, ...response }: EmulatedResponse, isCut = false): HttpResponse {
   // A stream is cut after some text.
   const cutAt = Array.isArray(pieces) ? Math.floor(pieces.length * 0.6) : 0
 

@@ -44,7 +44,7 @@ export interface LineContext {
 }
 
 /** Throws a `CliError` if the batch does not allow another request for an incomplete answer. */
-export type RequireNext = () => void
+export type RequireContinuation = () => void
 
 /** Callbacks while an answer is read. */
 export interface LineEvents {

@@ -264,7 +264,7 @@ describe('results of a batch', () => {
     expect((await run([...batch, '--errors', 'json'], { cwd: folderWith(2) })).err).toBe('')
   })
 
-  test('a failed line has a result, and the exit code is that of the first failed line', async () => {
+  test('a failed line has a result, and the first failed line decides the exit code', async () => {
     const exchange = byPrompt({ 4: status(400), 2: status(500), 6: answering('<html>') })
     const ended = await run([...batch, '--retries', '0', '--errors', 'json'], {
       cwd: folderWith(8),

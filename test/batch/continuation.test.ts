@@ -157,7 +157,7 @@ test('--resume requests a line with half an answer again, from its start', async
 
 test.each([
   ['and stops the batch', ['x', 'y']],
-  ['also that of the last line', ['x']],
+  ['also of the last line', ['x']],
 ])('--max-total-tokens ends an incomplete answer with exit code 15, %s', async (_, prompts) => {
   const exchange = inTurn(
     piece('One, ', continued('t1'), used(10, 40)),

@@ -40,9 +40,9 @@ describe('a gate', () => {
   })
 
   test.each<[name: string, events: Parameters<typeof play>[0], expected: [places: number, until: number]]>([
-    ['a refusal halves', [[5, 0, 1000]], [4, 6000]],
+    ['a refusal halves the slots', [[5, 0, 1000]], [4, 6000]],
     [
-      'further ones of before change nothing',
+      'further refusals of earlier requests change nothing',
       [
         [5, 0, 1000],
         [2, 0, 1100],
@@ -51,7 +51,7 @@ describe('a gate', () => {
       [4, 6000],
     ],
     [
-      'but the longest counts',
+      'the longest wait of earlier requests counts',
       [
         [5, 0, 1000],
         [9, 0, 2000],
@@ -59,7 +59,7 @@ describe('a gate', () => {
       [4, 11_000],
     ],
     [
-      'also one that comes late',
+      'also a late refusal',
       [
         [1, 0, 1000],
         [2, 0, 5000],
@@ -67,7 +67,7 @@ describe('a gate', () => {
       [4, 7000],
     ],
     [
-      'nor one into a pause made longer',
+      'a refusal in an extended pause changes nothing',
       [
         [1, 0, 1000],
         [8, 0, 3000],
@@ -76,7 +76,7 @@ describe('a gate', () => {
       [4, 11_000],
     ],
     [
-      'one of after halves again',
+      'a refusal after the pause halves the slots again',
       [
         [5, 0, 1000],
         [5, 1, 7000],
@@ -84,7 +84,7 @@ describe('a gate', () => {
       [2, 12_000],
     ],
     [
-      'down to one',
+      'refusals halve the slots down to one',
       [
         [1, 0, 0],
         [1, 1, 1000],
@@ -95,7 +95,7 @@ describe('a gate', () => {
     ],
     ['nothing asked for: half a second', [[undefined, 0, 0]], [4, 500]],
     [
-      'and twice that',
+      'pauses double',
       [
         [undefined, 0, 0],
         [undefined, 1, 500],
@@ -103,7 +103,7 @@ describe('a gate', () => {
       [2, 1500],
     ],
     [
-      'a success begins anew',
+      'a success resets the pauses',
       [
         [undefined, 0, 0],
         ['+', 1, 500],
@@ -112,7 +112,7 @@ describe('a gate', () => {
       [2, 1000],
     ],
     [
-      'a failure does not',
+      'a failure does not reset the pauses',
       [
         [undefined, 0, 0],
         ['-', 1, 500],
@@ -157,11 +157,11 @@ describe('a gate', () => {
   })
 
   test.each([
-    ['not by answers to requests of before the pause', 2, 0, 9000, 4],
-    ['not soon after it', 2, 1, 3999, 4],
-    ['but once it has been as long as the pause', 2, 1, 4000, 5],
+    ['not after answers to requests before the pause', 2, 0, 9000, 4],
+    ['not soon after the pause', 2, 1, 3999, 4],
+    ['but after the duration of the pause', 2, 1, 4000, 5],
     ['or a minute: not yet', 1000, 1, 1_059_999, 4],
-    ['or a minute', 1000, 1, 1_060_000, 5],
+    ['after a minute at the latest', 1000, 1, 1_060_000, 5],
   ])('a gate adds slots %s', (_, asked, ticket, now, places) => {
     expect(play([[asked, 0, 0], ...Array(4).fill(['+', ticket, now])]).slots).toBe(places)
   })
@@ -393,72 +393,92 @@ describe('the next step of a batch', () => {
   }
 
   test.each<[name: string, Changes, now: number, expected: object]>([
-    ['a line is there, and a place is free', {}, 0, { do: 'start', line: first }],
-    ['a refused line goes first', { waiting: [refused] }, 0, { do: 'start', line: refused }],
-    ['every place is taken', { gate: inFlight(2) }, 0, forOthers],
-    ['the next line has not come', { next: 'awaited' }, 0, forOthers],
+    ['a line is ready and a slot is free', {}, 0, { do: 'start', line: first }],
+    ['a refused line precedes others', { waiting: [refused] }, 0, { do: 'start', line: refused }],
+    ['every slot is taken', { gate: inFlight(2) }, 0, forOthers],
+    ['the next line is not read yet', { next: 'awaited' }, 0, forOthers],
     [
-      'it has not come, but a refused one is there',
+      'the next line is not read yet, but a refused line waits',
       { next: 'awaited', waiting: [refused] },
       0,
       { do: 'start', line: refused },
     ],
-    ['a pause is on', { gate: pausedTo5000 }, 4999, wait(5000)],
+    ['a pause is active', { gate: pausedTo5000 }, 4999, wait(5000)],
     ['a pause ends now', { gate: pausedTo5000 }, 5000, { do: 'start', line: first }],
-    ['a pause was over long ago', { gate: pausedTo5000 }, 9000, { do: 'start', line: first }],
-    ['a pause is on, and every place is taken', { gate: inFlight(1, pausedTo5000) }, 4000, forOthers],
+    ['a pause ended long ago', { gate: pausedTo5000 }, 9000, { do: 'start', line: first }],
+    ['a pause is active and every slot is taken', { gate: inFlight(1, pausedTo5000) }, 4000, forOthers],
     [
-      'a pause is on, and there is nothing to ask',
+      'a pause is active and no line is left',
       { gate: inFlight(1, pausedTo5000), next: 'none' },
       4000,
       forOthers,
     ],
-    ['nothing is left, but some is under way', { gate: inFlight(1), next: 'none' }, 0, forOthers],
-    ['nothing is left', { next: 'none' }, 0, { do: 'end' }],
+    ['no line is left, but requests are running', { gate: inFlight(1), next: 'none' }, 0, forOthers],
+    ['no line is left', { next: 'none' }, 0, { do: 'end' }],
+    ['only a refused line is left', { next: 'none', waiting: [refused] }, 0, { do: 'start', line: refused }],
+    ['the token limit is reached', { tokens: 10, maxTokens: 10 }, 0, finish],
     [
-      'nothing is left but a refused line',
-      { next: 'none', waiting: [refused] },
-      0,
-      { do: 'start', line: refused },
+      'the token limit is reached in a pause',
+      { tokens: 10, maxTokens: 10, gate: pausedTo5000 },
+      4000,
+      finish,
     ],
-    ['the limit of tokens is reached', { tokens: 10, maxTokens: 10 }, 0, finish],
-    ['it is reached in a pause', { tokens: 10, maxTokens: 10, gate: pausedTo5000 }, 4000, finish],
     [
-      'it is reached while the next line is awaited',
+      'the token limit is reached while the next line is read',
       { tokens: 10, maxTokens: 10, next: 'awaited' },
       0,
       forOthers,
     ],
-    ['it is reached by the last answer', { tokens: 10, maxTokens: 10, next: 'none' }, 0, { do: 'end' }],
-    ['it is not reached', { tokens: 9, maxTokens: 10 }, 0, { do: 'start', line: first }],
-    ['no more may fail', { failed: 3, getMaxFailed: 3 }, 0, { do: 'start', line: first }],
-    ['more failed than may', { failed: 4, getMaxFailed: 3 }, 0, { do: 'finish' }],
     [
-      'more failed than may, and a silent pipe is waited for',
+      'the last answer reaches the token limit',
+      { tokens: 10, maxTokens: 10, next: 'none' },
+      0,
+      { do: 'end' },
+    ],
+    ['the token limit is not reached', { tokens: 9, maxTokens: 10 }, 0, { do: 'start', line: first }],
+    [
+      'the maximum number of lines has failed',
+      { failed: 3, getMaxFailed: 3 },
+      0,
+      { do: 'start', line: first },
+    ],
+    ['too many lines failed', { failed: 4, getMaxFailed: 3 }, 0, { do: 'finish' }],
+    [
+      'too many lines failed during the wait for a silent pipe',
       { failed: 1, getMaxFailed: 0, next: 'awaited' },
       0,
       { do: 'finish' },
     ],
     [
-      'more failed than may, and nothing is left',
+      'too many lines failed and no line is left',
       { failed: 1, getMaxFailed: 0, next: 'none' },
       0,
       { do: 'end' },
     ],
-    ['it finishes, and some is under way', { course: 'finishing', gate: inFlight(1) }, 0, forOthers],
-    ['it finishes, and nothing is under way', { course: 'finishing', waiting: [refused] }, 0, { do: 'end' }],
-    ['the deadline comes', { deadline: 7000 }, 7000, { do: 'cancel' }],
-    ['the deadline comes in a pause', { deadline: 4000, gate: pausedTo5000 }, 4000, { do: 'cancel' }],
     [
-      'the deadline comes while it finishes',
+      'the batch finishes while requests are running',
+      { course: 'finishing', gate: inFlight(1) },
+      0,
+      forOthers,
+    ],
+    [
+      'the batch finishes and no request is running',
+      { course: 'finishing', waiting: [refused] },
+      0,
+      { do: 'end' },
+    ],
+    ['the deadline passes', { deadline: 7000 }, 7000, { do: 'cancel' }],
+    ['the deadline passes in a pause', { deadline: 4000, gate: pausedTo5000 }, 4000, { do: 'cancel' }],
+    [
+      'the deadline passes while the batch finishes',
       { deadline: 7000, course: 'finishing', gate: inFlight(1) },
       7000,
       { do: 'cancel' },
     ],
-    ['the deadline comes when all is done', { deadline: 7000, next: 'none' }, 7000, { do: 'end' }],
-    ['the deadline is yet to come', { deadline: 7000 }, 6999, { do: 'start', line: first }],
+    ['the deadline passes after the last line', { deadline: 7000, next: 'none' }, 7000, { do: 'end' }],
+    ['the deadline is in the future', { deadline: 7000 }, 6999, { do: 'start', line: first }],
     // Only a read can be pending here; if nothing is, the wait throws.
-    ['nothing under way, nothing to wait for, not at the end', { next: 'awaited' }, 0, forOthers],
+    ['nothing is running before the end, with nothing to wait for', { next: 'awaited' }, 0, forOthers],
   ])('%s', (_, changes, now, expected) => {
     expect(decideNextStep(state(changes), now)).toEqual(expected)
   })
@@ -509,12 +529,12 @@ describe('an outage', () => {
   const isPaused = (gate: Gate) => gate.outage !== undefined
 
   test.each<[what: string, places: number, row: number[], isOne: boolean]>([
-    ['as many lines as places', 8, [1, 2, 3, 4, 5, 6, 7, 8], true],
-    ['one less', 8, [1, 2, 3, 4, 5, 6, 7], false],
-    ['four of two places', 2, [1, 2, 3, 4], true],
-    ['three of two places', 2, [1, 2, 3], false],
-    ['the same lines again', 4, [1, 2, 3, 3, 2, 1], false],
-    ['the fourth after some came twice', 4, [1, 2, 2, 1, 3, 4], true],
+    ['as many lines as slots', 8, [1, 2, 3, 4, 5, 6, 7, 8], true],
+    ['one line less than slots', 8, [1, 2, 3, 4, 5, 6, 7], false],
+    ['four lines in two slots', 2, [1, 2, 3, 4], true],
+    ['three lines in two slots', 2, [1, 2, 3], false],
+    ['the same lines repeatedly', 4, [1, 2, 3, 3, 2, 1], false],
+    ['the fourth line after duplicates', 4, [1, 2, 2, 1, 3, 4], true],
   ])('an outage starts when %s failed in a row', (_, places, row, isOne) => {
     expect(isPaused(afterRow(places, ...row))).toBe(isOne)
   })
@@ -522,7 +542,7 @@ describe('an outage', () => {
   test.each([
     ['a success', (gate: Gate) => recordAnswer(gate, 0, { isOk: true, now: 0 })],
     ['a refusal of one request', (gate: Gate) => recordAnswer(gate, 0, { isOk: false, now: 0 })],
-    ['a limit', (gate: Gate) => recordRefusal(gate, 0, { ...base, error: limited(), now: 0 })],
+    ['a rate limit', (gate: Gate) => recordRefusal(gate, 0, { ...base, error: limited(), now: 0 })],
   ])('no outage starts if %s came in between', (_, between) => {
     const gate = between(afterRow(4, 1, 2, 3))
     expect(isPaused(failing(gate, 4))).toBe(false)
@@ -559,7 +579,7 @@ describe('an outage', () => {
       'an answer that is an error',
       (gate: Gate) => recordAnswer(gate, gate.pause.number, { isOk: false, now: 1000 }),
     ],
-    ['an answer to a request of before it', (gate: Gate) => recordAnswer(gate, 0, { isOk: true, now: 10 })],
+    ['an answer to an earlier request', (gate: Gate) => recordAnswer(gate, 0, { isOk: true, now: 10 })],
   ])('an outage ends with %s, and all lines resume', (_, end) => {
     const gate = freeSlot(end(startLine(afterRow(4, 1, 2, 3, 4))))
     expect([isPaused(gate), gate.slots, canStart(gate, 1000)]).toEqual([false, 4, true])
@@ -595,11 +615,11 @@ describe('an outage', () => {
       return step.do === 'start' ? step.line : step.do
     }
     test.each([
-      ['one that waits', choose([second], fresh), second],
-      ['a new one, if all that wait have tried', choose([first], fresh), fresh],
-      ['the same, if there is no other', choose([first], 'none'), first],
-      ['what tried in an earlier outage', choose([second], 'none'), second],
-      ['what waits, after the outage', choose([first], fresh, createGate(4)), first],
+      ['a waiting line', choose([second], fresh), second],
+      ['a new line if all waiting lines have tried', choose([first], fresh), fresh],
+      ['the same line if no other is left', choose([first], 'none'), first],
+      ['a line that tried in an earlier outage', choose([second], 'none'), second],
+      ['a waiting line after the outage', choose([first], fresh, createGate(4)), first],
     ])('chooses %s', (_, chosen, line) => expect(chosen).toBe(line))
   })
 })

@@ -38,7 +38,7 @@ export const preparing =
   })
 
 /** Prepares a request that is never sent. */
-export const prepare = preparing(() => Promise.reject(new Error('nothing is asked')))
+export const prepare = preparing(() => Promise.reject(new Error('no request is expected')))
 
 export const failure = (kind: FailureKind, details: FailureDetails = {}) =>
   new CliError(kind, `it ended with ${kind}`, details)

@@ -489,7 +489,7 @@ describe('a batch at the deadline', () => {
 })
 
 test('a wait without operation or time is reported as a bug, with any deadline', async () => {
-  const never = () => Promise.reject(new Error('there is no place'))
+  const never = () => Promise.reject(new Error('no slot is free'))
   await expect(play(linesOf(1), never, { concurrency: 0 })).rejects.toThrow(
     'the batch has nothing to wait for',
   )

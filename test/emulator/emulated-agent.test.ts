@@ -92,7 +92,7 @@ describe('reacts to replies', () => {
     expect(await typesOf()).not.toContain('agent.tool_result')
   })
 
-  test('an allowed MCP tool has a result of its own type', async () => {
+  test('an allowed MCP tool has a result of type mcp', async () => {
     await send('use mcp github create_issue {}')
     expect((await confirm('--allow')).code).toBe(0)
     const [use] = await usesOf()

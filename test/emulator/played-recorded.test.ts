@@ -95,7 +95,7 @@ function createService(): Exchange {
   }
 }
 
-/** Creates a folder with a policy that allows everything, and one that denies bash. */
+/** Creates a folder with two policies: one allows everything, the other denies bash. */
 function createFolder(): string {
   const cwd = temporaryFolder()
   const write = (name: string, policy: object) => writeFileSync(join(cwd, name), JSON.stringify(policy))

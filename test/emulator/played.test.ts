@@ -8,7 +8,7 @@ import { run, temporaryFolder } from '../harness/run.ts'
 
 const policyOf = (decision: string) => `{"rules":[],"default":{"decision":"${decision}"}}`
 
-/** Creates a folder with a policy that allows everything, and one that denies it. */
+/** Creates a folder with two policies: one allows everything, the other denies it. */
 function folder(): string {
   const cwd = temporaryFolder()
   for (const decision of ['allow', 'deny']) writeFileSync(join(cwd, `${decision}.json`), policyOf(decision))

@@ -44,7 +44,7 @@ describe('limits requests per second', () => {
     expect(codes(ended)).toEqual([0, 0, 0, 6])
   })
 
-  test('answers a client that waits as long as Retry-After asks', async () => {
+  test('answers a client that waits for the duration of Retry-After', async () => {
     const timers = createClock()
     const exchange = emulate(['rate:1'], timers.now)
     const ended = await inTurn(2, () => run(['chat', 'hi', '--retries', '1'], { exchange, timers }))

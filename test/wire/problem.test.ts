@@ -105,7 +105,7 @@ test.each<[title: string, body: unknown, message: string | undefined]>([
   ['a message', { message: x(64 * 1024 + 1) }, x(64 * 1024)],
   ['words', x(64 * 1024 + 1), x(64 * 1024)],
   ['a stream that begins late', `:${x(64 * 1024)}\n\ndata: {"message":"m"}\n\n`, `:${x(64 * 1024 - 1)}`],
-  ['a stream that goes on', `data: {"message":"m"}\n\n${x(64 * 1024)}`, 'm'],
+  ['a stream that continues', `data: {"message":"m"}\n\n${x(64 * 1024)}`, 'm'],
   ['the message of XML', `<message>${x(10_001)}</message>`, x(10_000)],
   ['XML that begins late', `<${x(64 * 1024)}><message>a</message>`, undefined],
 ])('reads only the start of a long text: %s', (_, body, message) => {

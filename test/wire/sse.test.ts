@@ -45,7 +45,7 @@ const framed: [text: string, reading: Reading][] = [
   ['event: x\nevent: y\ndata: a\n\n|', { events: ['y a'] }],
   ['event: x\n\n|data: a\n\n|', { events: [' a'] }],
   [': data: no\n|retry: 1\n|strange\n|Data: no\n| data: no\n|\n|', {}],
-  // By the standard, a blank belongs to the field name, and only a byte order mark at the start is dropped.
+  // The standard says that a blank belongs to the field name, and only a byte order mark at the start is dropped.
   [' data: no\n|data: a\n\n|\ufeffdata: no\n|', { events: [' a'] }],
   ['\ufeff| data: no\n|data: a\n\n|', { events: [' a'] }],
   ['data: a\r\r|data: b\r\n\r|\n|data: c\n\r|data: d\n\n|', { events: [' a', ' b', ' c', ' d'] }],

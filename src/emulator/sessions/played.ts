@@ -87,7 +87,7 @@ export class PlayedSession extends Session {
   }
 }
 
-/** Events that change the status: those of clients, and those of the service that contain the new status. */
+/** Matches events that change the status: client events, and service events with the new status. */
 const activity = /^(?:user|system)\.|^session\.status_(idle|running|terminated|rescheduling)/
 
 const timeOf = (event: ListedEvent | undefined): string =>

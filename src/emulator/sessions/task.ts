@@ -31,7 +31,7 @@ const maxPhases = 100
 /** Steps for "a tool" and "two tools". */
 const examples = ['use bash {"command":"ls -l"}', 'use web_search {"query":"parley"}']
 
-/** Forms that `readTask` accepts, for the help page. */
+/** Help text of the forms that `readTask` accepts. */
 export const taskForms = [
   `  use bash {"command":"git status"}           a built-in tool`,
   '  use mcp github create_issue {"title":"x"}   a tool of an MCP server',

@@ -19,13 +19,13 @@ import {
   type LineEvents,
   type LineInput,
   type LineRequest,
-  type RequireNext,
+  type RequireContinuation,
 } from '../line-body.ts'
 import { type AnswerPart, LongAnswer } from '../long-answer.ts'
 import { type ChatOptions, chooseModel, readSchema } from './chat.ts'
 
 /** Prepares to send a chat request for each line of a batch. Throws a usage error. */
-export async function readChatLines(
+export async function prepareChatLines(
   context: Context,
   settings: ResolvedSettings,
   { options, words }: { options: ChatOptions; words: string[] },
@@ -40,7 +40,12 @@ export async function readChatLines(
   const failOnCut = options.failOnCut ?? values.failOnCut
   const demand = failOnCut ? 'uncut' : isRaw || schema ? 'anything' : 'text'
 
-  async function ask(request: LineRequest, state: LineState, line: LineContext, requireNext: RequireNext) {
+  async function ask(
+    request: LineRequest,
+    state: LineState,
+    line: LineContext,
+    requireNext: RequireContinuation,
+  ) {
     const earlier = state.mismatches.values()
     const { onSummary, onAssumed } = caller.createEvents(line)
     const send = caller.createSend(request.model, line)
@@ -74,7 +79,7 @@ export async function readChatLines(
       const state: LineState = { mismatches: [], parts: undefined }
       return {
         ...request,
-        send: (line: LineContext, requireNext: RequireNext) => ask(request, state, line, requireNext),
+        send: (line: LineContext, requireNext: RequireContinuation) => ask(request, state, line, requireNext),
         getPartialAnswer: () => state.parts?.text,
       }
     },

@@ -16,7 +16,7 @@ import {
   type LineContext,
   type LineEvents,
   type LineInput,
-  type RequireNext,
+  type RequireContinuation,
 } from '../line-body.ts'
 import { LongAnswer, type PartReader } from '../long-answer.ts'
 import { openImageAnswer, readPart } from './answer.ts'
@@ -26,7 +26,7 @@ import { createFileName, readPromptOfBody } from './name.ts'
 import { saveImages } from './saving.ts'
 
 /** Prepares to send an image request for each line of a batch. Throws a usage error. */
-export async function readImageLines(
+export async function prepareImageLines(
   context: Context,
   settings: ResolvedSettings,
   { options, words }: { options: ImageOptions; words: string[] },
@@ -45,7 +45,7 @@ export async function readImageLines(
       let reader: LineReader | undefined
       return {
         ...request,
-        async send(line: LineContext, requireNext: RequireNext) {
+        async send(line: LineContext, requireNext: RequireContinuation) {
           const name = `${String(line.index).padStart(6, '0')}-${createFileName(prompt)}`
           const events = caller.createEvents(line)
           // The destination is checked before sending, because the answer is paid for.

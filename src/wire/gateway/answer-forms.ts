@@ -185,10 +185,7 @@ const toContent = (value: unknown): unknown => (typeof value === 'string' ? { pa
 
 /** Content of one native chunk or body. */
 export interface NativePiece extends AnswerPiece {
-  /**
-   * Whether the printed candidate, and any of the others, continues after this chunk; absent if the chunk has
-   * none.
-   */
+  /** True for an unfinished printed or other candidate; absent if the chunk has none of that kind. */
   isOpen: { first?: boolean; others?: boolean }
   /** Counts up to this chunk; they replace all counts of earlier chunks. */
   counts: AnswerCounts | undefined

@@ -41,14 +41,14 @@ export class ImageFinder {
   #pieces: string[] = []
   #isThought = false
   /** The next piece belongs to the same text; a second text of one value is a separate part. */
-  #goesOn = false
+  #isContinued = false
 
   get hasImages(): boolean {
     return this.findings.images.length + this.findings.links.length > 0
   }
 
   find(value: unknown): void {
-    this.#goesOn = true
+    this.#isContinued = true
     this.#findIn('', value)
   }
 
@@ -91,10 +91,10 @@ export class ImageFinder {
   }
 
   #addText(bytes: Uint8Array, isThought: boolean): void {
-    if (!this.#goesOn || this.#isThought !== isThought) this.finish()
+    if (!this.#isContinued || this.#isThought !== isThought) this.finish()
     this.#pieces.push(utf8.decode(bytes))
     this.#isThought = isThought
-    this.#goesOn = false
+    this.#isContinued = false
   }
 
   /** Ends the current text. */

@@ -59,7 +59,7 @@ describe('parley chat', () => {
   test.each([
     ['a=1', 'contents=5', 'contents'],
     ['no value', 'contents', 'PATH=VALUE'],
-    ['a key that is no JSON', 'contents["\\q"]=1', 'PATH=VALUE'],
+    ['a key that is not JSON', 'contents["\\q"]=1', 'PATH=VALUE'],
     ['through a list', 'contents.x=1', 'contents is not an object'],
     ['through a text', 'contents[0].role.x=1', 'contents[0].role is not an object'],
     ['past the end', 'contents[5]=1', 'gap'],

@@ -86,7 +86,7 @@ describe('Ctrl-C starts a new line (needs script)', () => {
 
   test.each([
     [
-      'in an open paragraph, which is printed as it came',
+      'in an open paragraph, which is printed unchanged',
       'one *two*',
       'waiting for the answer',
       ['one *two*', last],

@@ -21,7 +21,7 @@ describe('finds images in an answer', () => {
     ['a data URI as a link', { fileData: { fileUri: `data:image/png;base64,${data}` } }],
     ['line breaks in the base64', { inlineData: { mimeType: 'image/png', data: wrapped } }],
     ['no padding', { inlineData: { mimeType: 'image/png', data: data.replace(/=+$/, '') } }],
-    ['a text of the wrong type beside it', { ...inline(png()), text: 5 }],
+    ['a text of the wrong type next to it', { ...inline(png()), text: 5 }],
   ])('finds an image in %s', async (_, part) => {
     const ended = await image(['fox'], parts(part))
     expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', files: ['fox.png'] })

@@ -60,7 +60,7 @@ describe('stdout and stderr of image', () => {
     ['an error without a known type', '{"error":{"message":"No"}}', 8],
     ['no JSON', '<html>', 8],
     ['an error event', 'data: {"error":{"code":499,"message":"x"}}\n\n', 8],
-    ['an event that is no JSON', 'data: {"candidates":\n\n', 8],
+    ['an event that is not JSON', 'data: {"candidates":\n\n', 8],
   ])('--raw exits by the JSON of the body: %s', async (_, body, code) => {
     const ended = await image(['x', '--raw'], { exchange: answering(body) })
     expect(ended).toMatchObject({ code, out: body, files: [], kept: [] })

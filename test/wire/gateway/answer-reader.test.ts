@@ -67,7 +67,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'STOP' },
   ],
   [
-    'the end of another candidate is not that of the printed one',
+    'the end of another candidate does not end the printed candidate',
     [
       [native(candidate('half of')), 'half of', 'open'],
       [native({ index: 1, ...stop }), '', 'open'],
@@ -78,7 +78,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     [[native(candidate('b', { index: 1, ...stop })), '', 'finished']],
   ],
   [
-    'the counts are those of the last chunk that has any',
+    'the last chunk with counts decides the counts',
     [
       [{ modelVersion: 'm', usageMetadata: { thoughtsTokenCount: 5 } }, '', 'open'],
       [{ usageMetadata: { promptTokenCount: 6 } }, '', 'open'],
@@ -98,7 +98,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { model: 'm', stopReason: 's', ...counted, outputTokens: 9 },
   ],
   [
-    'an event without a type has that of its name',
+    'an event without a type gets its name as type',
     [
       [{ delta: { text: 'a' } }, 'a', 'open', 'content_block_delta'],
       [{ type: 5, delta: { text: 'b' } }, 'b', 'open', 'content_block_delta'],
@@ -141,7 +141,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     ],
   ],
   [
-    'what is no envelope is left',
+    'leaves a value that is not an envelope unchanged',
     [
       [{ response: 'a', code: 0 }, '', 'finished'],
       [{ type: 'x', response: native(candidate('a')) }, '', 'finished'],

@@ -67,7 +67,7 @@ describe('parses an assignment', () => {
   })
 })
 
-describe('an edit leaves the other fields as they are written', () => {
+describe('an edit keeps the source text of other fields', () => {
   test.each<[text: string, sets: string[], edited: string]>([
     ['{}', [], '{}'],
     [' { "a" : 1.0 , "b":2 }\n', ['a=x'], ' { "a" : "x" , "b":2 }\n'],
