@@ -335,13 +335,14 @@ test('a signal is in the report (needs signals)', async () => {
   expect(read(cwd)).toMatchObject({ exit: 143, kind: 'signal', sent: 'unknown', attempts: 1 })
 })
 
-test('a stdout whose reader has gone is no failure (needs sh)', async () => {
+test('a stdout that was closed from the start is reported as exit 11 (needs sh)', async () => {
   const cwd = temporaryFolder()
-  const ended = await execute(['events', 'list', '--profile', 'demo', '-s', 'sesn_1', '--report', 'r.json'], {
+  const ended = await execute(['chat', '--profile', 'demo', 'hi', '--report', 'r.json'], {
     cwd,
     before: 'exec 1>&-',
   })
-  expect(read(cwd)).toMatchObject({ exit: ended.code })
+  expect(ended.code).toBe(11)
+  expect(read(cwd)).toMatchObject({ exit: 11, kind: 'file' })
 })
 
 /** A report without its run. */

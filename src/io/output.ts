@@ -72,6 +72,7 @@ export function createOutput(stdout: StdStream, until?: WriteLimit): Output {
     async write(chunk) {
       check()
       if (chunk.length === 0) return
+      requireOpen(stdout)
       stream ??= openWatched()
       const target = stream
       let hasRoom = true
@@ -108,10 +109,16 @@ export function ignoreClosedReader(output: Output): Output {
   }
 }
 
+/** Throws a `CliError` if stdout was closed when the process started. */
+export function requireOpen(stdout: StdStream, details: { consequence?: string } = {}): void {
+  if (stdout.isClosed) throw new CliError('file', 'stdout: it was closed when parley started', details)
+}
+
 /** Writes a short text such as help. Throws like an `Output`. */
 export async function writeText(stdout: StdStream, text: string, until?: WriteLimit): Promise<void> {
   // A blocking write would delay the handling of a signal that has already arrived.
   await new Promise(setImmediate)
+  requireOpen(stdout)
   const bytes = Buffer.from(text)
   let written = 0
   try {

@@ -109,6 +109,17 @@ faults('O: output', [
     reqs: 1,
     err: ['stdout: no space left'],
   },
+  ...['', '--stream'].map(
+    (flag): Row => ({
+      name: `O04: a long answer is saved whole ${flag}`.trim(),
+      shell: `parley chat hi ${flag} > /dev/full; echo $?; cat "$TMPDIR"/parley-*.txt | wc -c; rm "$TMPDIR"/parley-*`,
+      script: answering(response(message('x'.repeat(5 * 2 ** 20)))),
+      code: 0,
+      out: `11\n${5 * 2 ** 20}\n`,
+      err: ['is saved as '],
+      reqs: 1,
+    }),
+  ),
   { name: 'O04: help does not fit', shell: 'parley chat --help > /dev/full', code: 11 },
   { name: 'O04: --version does not fit', shell: 'parley --version > /dev/full', code: 11 },
   {
@@ -163,7 +174,22 @@ faults('O: output', [
     code: 4,
     reqs: 1,
   },
-  { name: 'O06: stdout closed', shell: 'parley chat hi >&-', script: answering(ok), code: 0, reqs: 1 },
+  {
+    name: 'O06: stdout closed',
+    shell: 'parley chat hi >&-',
+    script: answering(ok),
+    code: 11,
+    err: ['stdout: it was closed when parley started; the received data is saved as '],
+    reqs: 1,
+  },
+  { name: 'O06: stdout closed, help', shell: 'parley --help >&-', code: 11 },
+  {
+    name: 'O06: stdout closed, a run',
+    shell: 'parley events run -s sesn_1 hi >&-',
+    code: 11,
+    err: ['nothing was sent'],
+    reqs: 0,
+  },
   {
     name: 'O07: a megabyte into a slow pipe',
     shell: 'set -o pipefail; parley chat hi | (sleep 1; wc -c)',

@@ -3,9 +3,9 @@ import { isInShare, notInShare } from './share.ts'
 
 /** Tests that pass with any answer of a service, with the reason. */
 const either: [titles: RegExp, why: string][] = [
-  [/^R8[56] |^R91 |^I40 |^Markdown around an image/, 'they ask the decoder itself'],
+  [/^R8[56]: |^R91: |^I40: |^Markdown around an image/, 'they ask the decoder itself'],
   [
-    /streaming is asked for|^the profile may ask for streams|^a header from stdin/,
+    /^--no-stream overrides|streaming is asked for|^the profile may ask for streams|^a header from stdin/,
     'they are about the request',
   ],
   [

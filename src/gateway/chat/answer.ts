@@ -24,7 +24,7 @@ import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
 
 export interface PrintedAnswer extends AnswerEnd {
-  /** The saved text; with a schema the JSON that matches. */
+  /** The text if the caller asked for it; with a schema the JSON that matches. */
   text: string
 }
 
@@ -34,8 +34,8 @@ export interface PrintOptions {
   file?: FileOutput | undefined
   /** Prints Markdown; otherwise the text unchanged. */
   isMarkdown?: boolean
-  /** Keeps the whole text in memory; otherwise a very long text is dropped. */
-  keepsText?: boolean
+  /** Returns the text at the end. */
+  returnsText?: boolean
   /** The request asked for a stream. */
   isStreamed: boolean
   /** Required content; with `--raw` an answer needs no text. */
@@ -53,7 +53,7 @@ export type AnswerPrinting = Awaited<ReturnType<typeof openAnswerPrinting>>
  * it if `isLast` is true.
  */
 export async function openAnswerPrinting(context: Context, printing: PrintOptions, isLast = true) {
-  const { file, isMarkdown = false, schema, isStreamed, demand, keepsText, showsUsage } = printing
+  const { file, isMarkdown = false, schema, isStreamed, demand, returnsText, showsUsage } = printing
   const { flags, cleanups, timers } = context
   const isRaw = flags.raw ?? false
   const waiting = createPendingSpinner(context)
@@ -61,7 +61,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   const raw = createRawPrinter(output)
   const printer = schema ? undefined : await createPrinter({ ...context, output }, isMarkdown, waiting)
   const shown = isRaw ? raw : printer
-  const text = new AnswerText(keepsText || schema ? Infinity : maxUnprintedLength)
+  const text = new AnswerText()
   const otherContent = new Set<OtherContent>()
   let isAssumed = false
   let unread: () => Uint8Array = () => new Uint8Array()
@@ -75,7 +75,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   const saving = savePartOnSignal(context, {
     savePart() {
       if (!file && !schema) return saveText(context, unprinted.join(''))
-      const received = schema && !isRaw ? text.read().text : ''
+      const received = schema && !isRaw ? text.read() : ''
       return file ? file.savePart(received) : saveText(context, received)
     },
   })
@@ -107,7 +107,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   function withPlace(error: unknown): unknown {
     // This answer is not on stdout, so it needs a file.
     if (isFileFailure(error) && !file) {
-      const part = saveText(context, text.read().text || Buffer.from(unread()).toString())
+      const part = saveText(context, text.read() || Buffer.from(unread()).toString())
       return withSavedPart(error, part)
     }
     breakLine()
@@ -167,7 +167,9 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
 
     /** Ends the text. Throws a `CliError` if the answer lacks required content. */
     async finish(response: ReadableResponse, summary: AnswerSummary): Promise<PrintedAnswer | Mismatch> {
-      const answer = { summary, otherContent, ...text.read(), isAssumed }
+      const { isBlank, isDamaged } = text
+      const whole = returnsText || schema ? text.read() : ''
+      const answer = { summary, otherContent, text: whole, isBlank, isDamaged, isAssumed }
       try {
         await print()
         await shown?.end()
@@ -235,34 +237,23 @@ const maxBlockLength = 16384
 class AnswerText {
   /** The whole text was received. */
   isWhole = false
-  readonly #longest: number
+  isBlank = true
+  /** A part of it was not UTF-8. */
+  isDamaged = false
   #blocks: Buffer[] = []
   #last = ''
-  #length = 0
-  #isBlank = true
-  #isDamaged = false
-
-  constructor(longest: number) {
-    this.#longest = longest
-  }
 
   add(text: string): void {
-    this.#length += text.length
-    if (this.#length <= this.#longest) this.#last += text
-    else [this.#blocks, this.#last] = [[], '']
+    this.#last += text
     if (this.#last.length > maxBlockLength) {
       this.#blocks.push(Buffer.from(this.#last, 'utf16le'))
       this.#last = ''
     }
-    this.#isBlank &&= text.trim() === ''
-    this.#isDamaged ||= text.includes('\ufffd')
+    this.isBlank &&= text.trim() === ''
+    this.isDamaged ||= text.includes('\ufffd')
   }
 
-  read(): { text: string; isBlank: boolean; isDamaged: boolean } {
-    const texts = this.#blocks.map((block) => block.toString('utf16le'))
-    return { text: texts.join('') + this.#last, isBlank: this.#isBlank, isDamaged: this.#isDamaged }
+  read(): string {
+    return this.#blocks.map((block) => block.toString('utf16le')).join('') + this.#last
   }
 }
-
-/** Number of characters kept for the case that stdout accepts no more. */
-const maxUnprintedLength = 2 ** 22

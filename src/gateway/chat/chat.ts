@@ -54,7 +54,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const printing: PrintOptions = {
     file,
     isMarkdown,
-    keepsText: conversation !== undefined,
+    returnsText: conversation !== undefined,
     isStreamed: options.stream ?? values.stream,
     demand: (options.failOnCut ?? values.failOnCut) ? 'uncut' : 'text',
     schema,

@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { savingPartOnFailure, withSavedPart } from '../../io/file-output.ts'
-import { ignoreClosedReader } from '../../io/output.ts'
+import { ignoreClosedReader, requireOpen } from '../../io/output.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isRedacted, type SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -33,6 +33,7 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const caller = createCaller(context, plan.settings)
   const { parts, task } = plan
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return
+  requireOpen(context.host.stdout, { consequence: 'nothing was sent' })
   const { session } = parts.params
   const workplace = { address: plan.settings.values.agentsUrl, session, deadline: caller.deadline }
   const audit = await Audit.open(context, workplace, options.audit)
