@@ -1,5 +1,6 @@
 // Counts phrases that have to be read twice in comments, messages (string literals of three or more words) and prose.
-// `npm run words` fails above the limits below; `npm run words -- --list PATH` prints each place. It counts symptoms:
+// `npm run words` fails above the limits below, `npm run words src` only above those of src; with `--list` it prints
+// each place. It counts symptoms:
 // write the sentence as the style of the project asks, not until the count is zero.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -133,7 +134,7 @@ const paths = args.filter((arg) => arg !== '--list')
 process.stdout.on('error', () => process.exit())
 
 for (const path of paths.length > 0 ? paths : Object.keys(limits)) {
-  const limit = paths.length > 0 ? {} : limits[path]
+  const limit = limits[path] ?? {}
   for (const [kind, { texts, words, phrases: hits, fragments }] of Object.entries(measure(path, isListing))) {
     const share = (100 * hits) / Math.max(words, 1)
     const isOver = share > limit[kind] || (kind === 'comments' && fragments / texts > limit.fragments)
