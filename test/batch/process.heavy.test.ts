@@ -112,7 +112,7 @@ test('results beyond a file size limit exit with 11; written lines are complete 
   const limited = [...argv, '--report', 'report.json']
   const full = await execute(limited, { cwd, env, within: ['prlimit', '--fsize=4096'] })
   expect(full.code).toBe(11)
-  expect(full.err).toMatch(/parley: r\.ndjson: .*\n {2}the results that it did not take are on stdout/)
+  expect(full.err).toMatch(/parley: r\.ndjson: .*\n {2}results that could not be written are on stdout/)
   const kept = resultsIn(cwd)
   expect(kept.length).toBeGreaterThan(5)
   // Rejected results are on stdout and do not count.

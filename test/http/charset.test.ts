@@ -114,7 +114,7 @@ test('a body of an unknown charset is exit 8 unless it is UTF-8', async () => {
   expect(utf8).toMatchObject({ code: 0, out: 'é\n' })
   const other = await run(['chat', 'x'], { exchange: answering(latin1(message('é')), { headers }) })
   expect(other).toMatchObject({ code: 8, out: '' })
-  expect(other.err).toContain('the answer is in the character set klingon, and not in UTF-8')
+  expect(other.err).toContain('the answer is encoded in klingon, not in UTF-8')
 })
 
 /** Long bodies are not cut into single bytes. */

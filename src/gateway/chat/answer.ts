@@ -229,7 +229,7 @@ function saveUnread(context: Context, error: unknown, bytes: Uint8Array): unknow
 
 /**
  * Number of characters after which text moves to a buffer outside of V8's heap. 500,000 small strings make
- * the young generation 20 MiB larger. UTF-16 preserves half a surrogate pair.
+ * the young generation 20 MiB larger.
  */
 const maxBlockLength = 16384
 
@@ -240,13 +240,15 @@ class AnswerText {
   isBlank = true
   /** A part of it was not UTF-8. */
   isDamaged = false
-  #blocks: Buffer[] = []
+  #blocks: { bytes: Buffer; encoding: BufferEncoding }[] = []
   #last = ''
 
   add(text: string): void {
     this.#last += text
     if (this.#last.length > maxBlockLength) {
-      this.#blocks.push(Buffer.from(this.#last, 'utf16le'))
+      // UTF-16 preserves half a surrogate pair.
+      const encoding = this.#last.isWellFormed() ? 'utf8' : 'utf16le'
+      this.#blocks.push({ bytes: Buffer.from(this.#last, encoding), encoding })
       this.#last = ''
     }
     this.isBlank &&= text.trim() === ''
@@ -254,6 +256,6 @@ class AnswerText {
   }
 
   read(): string {
-    return this.#blocks.map((block) => block.toString('utf16le')).join('') + this.#last
+    return this.#blocks.map(({ bytes, encoding }) => bytes.toString(encoding)).join('') + this.#last
   }
 }
