@@ -20,8 +20,8 @@ export const getLaterState = (before: DeliveryState, attempt: DeliveryState): De
   deliveryStates.indexOf(attempt) > deliveryStates.indexOf(before) ? attempt : before
 
 /** Returns whether the service has certainly not accepted the request. */
-export const isCertainlyUnaccepted = (fate: DeliveryState | undefined): boolean =>
-  fate === 'not-sent' || fate === 'refused'
+export const isCertainlyUnaccepted = (state: DeliveryState | undefined): boolean =>
+  state === 'not-sent' || state === 'refused'
 
 /**
  * After which failures a request may be repeated: `not-taken` only after an answer that proves it was not
@@ -64,7 +64,7 @@ const mayBeAccepted = (look: string | undefined) =>
 const mayBeDone = 'the request was sent; whether it was carried out is not known'
 
 export function describeDelivery(
-  fate: DeliveryState,
+  state: DeliveryState,
   { repeat, isProvedByReceipt = false, inspectCommand }: DeliveryRules,
 ): DeliveryOutcome {
   const isOnce = repeat === 'not-taken'
@@ -99,7 +99,7 @@ export function describeDelivery(
     },
     done: { sent: 'yes', safeToRetry: !isOnce },
   }
-  return meanings[fate]
+  return meanings[state]
 }
 
 /** One call of a run, from its first attempt to its end. */
@@ -160,7 +160,7 @@ export class Calls {
     const told = [...this.#told.keys()].filter((call) => !isUnderWay || this.#told.get(call) === false)
     // The furthest state counts, if it has a text.
     const meant = deliveryStates
-      .flatMap((fate) => told.filter((call) => call.fate() === fate))
+      .flatMap((state) => told.filter((call) => call.state() === state))
       .findLast((call) => call.meaning().interrupted !== undefined)
       ?.meaning().interrupted
     const isAfter = this.#certain !== undefined && meant !== undefined
@@ -231,23 +231,23 @@ const inTurn = (said: readonly (string | undefined)[]): string | undefined =>
 
 /** Returns the objection of a call to running the same command again. */
 function objectionOf(call: Call): RetryAdvice | undefined {
-  if (call.fate() === 'done') return 'never'
+  if (call.state() === 'done') return 'never'
   return call.meaning().safeToRetry ? undefined : 'look-first'
 }
 
 function track(stakes: DeliveryRules, end: () => void) {
-  let fate: DeliveryState = 'not-sent'
-  let before: DeliveryState = fate
+  let state: DeliveryState = 'not-sent'
+  let before: DeliveryState = state
   return {
-    fate: () => fate,
-    meaning: () => describeDelivery(fate, stakes),
+    state: () => state,
+    meaning: () => describeDelivery(state, stakes),
     /** Another attempt begins. */
     attempt() {
-      before = fate
+      before = state
     },
     /** The current attempt got this far. */
     reach(reached: DeliveryState) {
-      if (fate !== 'done') fate = getLaterState(before, reached)
+      if (state !== 'done') state = getLaterState(before, reached)
     },
     /** The call is over. Its result or failure has the details. */
     end,

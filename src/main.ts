@@ -79,8 +79,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   /** Formats a signal for programs, like a failure. */
   function describeSignal(exit: number, words: string): string {
     const { sent, retry } = calls
-    const fate = { sent, safeToRetry: retry === 'later', retry, resume: summary.resume?.() }
-    const error = { format: 1, kind: 'signal', exit, message: oneLine(words, 2000), ...fate }
+    const outcome = { sent, safeToRetry: retry === 'later', retry, resume: summary.resume?.() }
+    const error = { format: 1, kind: 'signal', exit, message: oneLine(words, 2000), ...outcome }
     return `${escapeJson(JSON.stringify(secrets.redactValue({ error })))}\n`
   }
 

@@ -123,6 +123,10 @@ function addToken(body: Uint8Array, token: string): Uint8Array {
   }
 }
 
+/** Returns the JSON of one response, or a list of several. */
+export const joinResponses = (bodies: readonly string[]): string =>
+  bodies.length > 1 ? `[${bodies.join(',')}]` : (bodies[0] ?? '')
+
 /** Returns a check that throws after the deadline of the run. */
 export const createDeadlineCheck =
   ({ limit, timers }: Pick<Context, 'limit' | 'timers'>) =>

@@ -67,7 +67,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       const meaning = call.meaning()
       const { retry, consequence } = failure.details
       return failure.with({
-        delivery: call.fate(),
+        delivery: call.state(),
         // In a batch, each failure is printed by itself.
         rawBody: isOneOfMany ? undefined : failure.details.rawBody,
         sent: meaning.sent,
@@ -189,13 +189,13 @@ async function retryUntilSuccess(
       throw error
     })
     if (!(result instanceof CliError)) return result
-    const before = call.fate()
+    const before = call.state()
     call.reach(getDeliveryState(result))
     const now = timers.now()
     const wait = decideRetry(policy, result, { attempt: attempts, now, random: timers.random() })
     const failure = withEarlier(wait instanceof CliError ? wait : result, furthest).with({ attempts })
     if (wait instanceof CliError) throw failure
-    if (result.kind !== 'not-sent' && (!furthest || call.fate() !== before)) furthest = result
+    if (result.kind !== 'not-sent' && (!furthest || call.state() !== before)) furthest = result
     note(describeRetry(failure, wait))
     await timers.wait(wait)
     if (isStopped?.()) throw failure

@@ -45,10 +45,12 @@ export function createOutput(stdout: StdStream, until?: WriteLimit): Output {
   let failure: Error | undefined
   let last: Promise<void> = Promise.resolve()
   let stream: Writable | undefined
-  const openWatched = () =>
-    stdout.open().on('error', (error) => {
+  function openWatched(): Writable {
+    requireOpen(stdout)
+    return stdout.open().on('error', (error) => {
       failure ??= error
     })
+  }
 
   function check(): void {
     if (failure) throw asFailure(failure)
@@ -72,7 +74,6 @@ export function createOutput(stdout: StdStream, until?: WriteLimit): Output {
     async write(chunk) {
       check()
       if (chunk.length === 0) return
-      requireOpen(stdout)
       stream ??= openWatched()
       const target = stream
       let hasRoom = true

@@ -29,6 +29,11 @@ interface Timed {
 /** Milliseconds until the deadline. */
 export const timeLeft = ({ context, caller: { deadline } }: Timed): number => deadline - context.timers.now()
 
+/** Waits, but not beyond the deadline. In milliseconds. */
+export async function pause(timed: Timed, wait: number): Promise<void> {
+  if (wait > 0) await timed.context.timers.wait(Math.min(wait, Math.max(timeLeft(timed), 0)))
+}
+
 /** Throws a `CliError` after the deadline. */
 export function requireTime(timed: Timed): void {
   if (timeLeft(timed) <= 0) throw tooLate()

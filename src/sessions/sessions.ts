@@ -7,7 +7,7 @@ import { createRawPrinter, printRaw } from '../io/raw-printer.ts'
 import { toTsv } from '../io/tsv.ts'
 import { readSettings } from '../settings/resolve.ts'
 import { endpoints } from '../wire/endpoints.ts'
-import { readBody } from '../wire/exchange.ts'
+import { type HttpResponse, readBody } from '../wire/exchange.ts'
 import { createBodyText } from '../wire/json/body-text.ts'
 import { createAssignment, editJson } from '../wire/json/edit.ts'
 import { describeIssues, isObject, parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
@@ -105,15 +105,23 @@ export async function createSession(context: Context, options: CreateOptions): P
   const parts = { params: {}, headers, body }
   if (await caller.preview(endpoints.createSession, parts)) return
   await caller.call(endpoints.createSession, parts, async (response) => {
-    const bytes = await readBody(response.body)
-    const text = new TextDecoder().decode(bytes)
-    const session = tryParseJson(text)
-    if (flags.raw) await printRaw(output, bytes)
-    if (!isSession(session))
-      throw unexpectedBodyFailure(session ?? text, `the response (${response.status}) is not a session`)
+    const session = await receiveSession(context, response)
     if (!flags.raw) await printIds(context, [session])
   })
   await output.flush()
+}
+
+/** Reads a session, and prints its bytes with `--raw`. Throws a `CliError` if the response is not a session. */
+async function receiveSession(
+  { flags, output }: Context,
+  { body, status }: HttpResponse,
+): Promise<SessionRecord> {
+  const bytes = await readBody(body)
+  const text = new TextDecoder().decode(bytes)
+  const session = tryParseJson(text)
+  if (flags.raw) await printRaw(output, bytes)
+  if (isSession(session)) return session
+  throw unexpectedBodyFailure(session ?? text, `the response (${status}) is not a session`)
 }
 
 /** Returns the body of `-i` with the fields of the flags. Throws a usage error. */
@@ -151,15 +159,9 @@ export async function showSession(context: Context, options: BetaOptions, id: st
   const { flags, output } = context
   const { caller, parts } = await accessSession(context, { ...options, session: id })
   if (await caller.preview(endpoints.readSession, parts)) return
-  const session = await caller.call(endpoints.readSession, parts, async (response) => {
-    const bytes = await readBody(response.body)
-    const text = new TextDecoder().decode(bytes)
-    const value = tryParseJson(text)
-    if (flags.raw) await printRaw(output, bytes)
-    if (!isSession(value))
-      throw unexpectedBodyFailure(value ?? text, `the response (${response.status}) is not a session`)
-    return value
-  })
+  const session = await caller.call(endpoints.readSession, parts, (response) =>
+    receiveSession(context, response),
+  )
   if (flags.raw) return output.flush()
   const [, status = '', title = '', changed = ''] = toRow(session)
   const usage = describeUsage(readUsage(session.usage) ?? {})

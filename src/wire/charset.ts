@@ -14,8 +14,7 @@ export interface BodyTextDecoder {
  * result must not depend on the chunks.
  */
 export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
-  const charset = findCharset(contentType)
-  const declared = charset === undefined ? undefined : findDecoder(charset)
+  const { charset, declared } = readDeclared(contentType)
   let chosen = declared ? undefined : createUtf8Decoder()
   let ignored = declared ? undefined : charset
   let pending: Uint8Array = new Uint8Array()
@@ -31,15 +30,11 @@ export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
         hasText ||= choice > 0
         return createUtf8Decoder().decode(all.subarray(0, choice))
       }
+      const isUtf8 = choice.encoding === 'utf-8'
       // Only at the start of a body is U+FEFF a byte order mark.
-      if (hasText && choice.encoding === 'utf-8') {
-        chosen = new TextDecoder('utf-8', { ignoreBOM: true })
-        ignored = stream ? charset : ignored
-        return chosen.decode(all, { stream })
-      }
-      chosen = choice
-      if (stream && choice.encoding === 'utf-8') ignored = charset
-      return choice.decode(all, { stream })
+      chosen = isUtf8 && hasText ? new TextDecoder('utf-8', { ignoreBOM: true }) : choice
+      if (isUtf8 && stream) ignored = charset
+      return chosen.decode(all, { stream })
     },
     ignoredCharset: () => ignored,
   }
@@ -51,8 +46,7 @@ export const decodeBodyText = (bytes: Uint8Array, contentType = ''): string =>
 
 /** Converts a whole body to UTF-8, piece by piece to save memory. Returns the same bytes if they are UTF-8. */
 export function toUtf8(bytes: Uint8Array, contentType: string): Uint8Array {
-  const charset = findCharset(contentType)
-  const declared = charset === undefined ? undefined : findDecoder(charset)
+  const { declared } = readDeclared(contentType)
   const decoder = declared && choose(bytes, declared, false)
   if (typeof decoder !== 'object' || decoder.encoding === 'utf-8') return bytes
   const collected = collectBody()
@@ -71,7 +65,12 @@ interface CharsetDecoder {
 
 const createUtf8Decoder = (): CharsetDecoder => new TextDecoder()
 
-/** Returns the charset of a content type, unless it is UTF-8. */
+/** Reads the charset of a content type, unless it is UTF-8. `declared` is its decoder, if it is known. */
+function readDeclared(contentType: string): { charset?: string; declared?: CharsetDecoder | undefined } {
+  const charset = findCharset(contentType)
+  return charset === undefined ? {} : { charset, declared: findDecoder(charset) }
+}
+
 function findCharset(contentType: string): string | undefined {
   const name = /charset\s*=\s*["']?([^"';\s]+)/i.exec(contentType)?.[1]
   return name === undefined || /^utf-?8$/i.test(name) ? undefined : name

@@ -4,6 +4,7 @@ import { CliError } from '../../src/errors.ts'
 import type { Timers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../../src/wire/exchange.ts'
 import { createPatientClock } from './clock.ts'
+import { breakOff, respond } from './responses.ts'
 import { run, temporaryFolder } from './run.ts'
 
 /** An event of a session. The service adds an id and a time, unless they are given. */
@@ -42,6 +43,7 @@ interface Visibility {
 
 /** An event of the script, plain or from `shown`. */
 type Step = Event | ShownEvent
+export type Steps = readonly Step[]
 interface ShownEvent extends Visibility {
   event: Event
   after?: number | Signal
@@ -71,7 +73,7 @@ interface Rule {
   /** Called when the request arrives. */
   act?(): void
   /** Steps of other clients or of the agent when the request arrives. */
-  before?: readonly Step[]
+  before?: Steps
   fault?: Fault
 }
 
@@ -85,7 +87,7 @@ interface PostRule extends Rule {
   /** Time at which the service shows the events. */
   posted?: Visibility
   /** Steps that follow, each a millisecond after the one before, unless it has another time. */
-  next?: readonly Step[] | ((posted: readonly Event[]) => readonly Step[])
+  next?: Steps | ((posted: readonly Event[]) => Steps)
 }
 
 interface ListRule extends Rule {
@@ -113,7 +115,7 @@ export interface SessionScript {
   /** For a command that must time out. By default time stops while a command runs. */
   timers?: Timers
   /** Events before the command. */
-  history?: readonly Step[]
+  history?: Steps
   posts?: readonly PostRule[]
   /** `nth` counts readings. Further pages belong to the reading of the first page. */
   lists?: readonly ListRule[]
@@ -193,13 +195,13 @@ export function createSessionService(script: SessionScript) {
 
   const toShown = (step: Step) => ('event' in step ? (step as ShownEvent) : { event: step as Event })
 
-  const add = (steps: readonly Step[], how: Visibility = {}) =>
+  const add = (steps: Steps, how: Visibility = {}) =>
     steps.map((step) => {
       const { event, after: _, ...own } = toShown(step)
       return happen(event, { ...how, ...own })
     })
 
-  async function play(steps: readonly Step[]): Promise<void> {
+  async function play(steps: Steps): Promise<void> {
     for (const step of steps) {
       const { after = 1 } = toShown(step) as ShownEvent
       await (typeof after === 'number' ? timers.wait(after) : after.given)
@@ -415,24 +417,6 @@ function fail(fault: Fault): HttpResponse | Promise<HttpResponse> {
   )
 }
 
-async function* breakOff(text: string): AsyncGenerator<Uint8Array> {
-  yield Buffer.from(text)
-  throw new CliError('response', 'the connection broke off', { sent: 'yes' })
-}
-
-function respond(status: number, text: string, headers: Record<string, string> = {}): HttpResponse {
-  async function* body(): AsyncGenerator<Uint8Array> {
-    if (text !== '') yield Buffer.from(text)
-  }
-  return {
-    status,
-    statusText: '',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: body(),
-    close() {},
-  }
-}
-
 /** Frequent events of scripts. */
 export const says = (text: string, more: object = {}): Event => ({
   type: 'agent.message',
@@ -445,6 +429,7 @@ export const asks = (text: string, more: object = {}): Event => ({
   ...more,
 })
 export const running: Event = { type: 'session.status_running' }
+export const interrupt: Event = { type: 'user.interrupt' }
 export const endTurn: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 export const waitsFor = (...ids: string[]): Event => ({
   type: 'session.status_idle',

@@ -73,7 +73,7 @@ test('what an attempt has come to takes the place of what it may have come to', 
   const call = calls.begin(event)
   const come = (fate: DeliveryState) => {
     call.reach(fate)
-    return call.fate()
+    return call.state()
   }
   call.attempt()
   expect([come('sent'), come('refused')]).toEqual(['sent', 'refused'])

@@ -154,8 +154,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
         recordAnswer(context.summary, summary)
         isAssumed ||= end.isAssumed
         for (const what of decoder.otherContent) otherContent.add(what)
-        const hasMore = [...decoder.otherContent].some((what) => what !== 'thoughts')
-        return { summary, hasContent: contentCount() > 0 || hasMore }
+        return { summary, hasContent: decoder.hasContent() }
       } catch (error) {
         addPartUsage(context.summary, summary)
         if (!hasEarlier && !isFileFailure(error)) await print()

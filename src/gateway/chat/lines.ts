@@ -21,7 +21,7 @@ import {
   type LineRequest,
   type RequireContinuation,
 } from '../line-body.ts'
-import { type AnswerPart, LongAnswer } from '../long-answer.ts'
+import { type AnswerPart, joinResponses, LongAnswer } from '../long-answer.ts'
 import { type ChatOptions, chooseModel, readSchema } from './chat.ts'
 
 /** Prepares to send a chat request for each line of a batch. Throws a usage error. */
@@ -130,7 +130,7 @@ class ReceivedParts {
       text: (text) => void pieces.push(text),
       raw: undefined,
     })
-    const { summary, otherContent, contentCount } = decoder
+    const { summary, otherContent } = decoder
     this.#readUnread = () => decodeBodyText(decoder.unread().subarray(0, maxSavedBytes), contentType)
     function onChunk(chunk: Uint8Array): void {
       body?.add(chunk)
@@ -155,10 +155,7 @@ class ReceivedParts {
     this.text += pieces.join('')
     for (const what of otherContent) this.#otherContent.add(what)
     if (body) this.#bodies.push({ bytes: body.bytes(), contentType })
-    return {
-      summary,
-      hasContent: contentCount() > 0 || [...otherContent].some((what) => what !== 'thoughts'),
-    }
+    return { summary, hasContent: decoder.hasContent() }
   }
 
   /** Throws a `CliError` with the text if the answer lacks required content. */
@@ -188,9 +185,8 @@ class ReceivedParts {
 
   /** Returns one response, or a list of several. */
   #readResponse(): { response: string } | undefined {
-    const [first, ...more] = this.#bodies.map(readJson)
-    if (first === undefined) return undefined
-    return { response: more.length === 0 ? first : `[${[first, ...more].join(',')}]` }
+    const bodies = this.#bodies.map(readJson)
+    return bodies.length === 0 ? undefined : { response: joinResponses(bodies) }
   }
 
   /** Adds the text of complete parts to a failure without text. */

@@ -18,7 +18,7 @@ import {
   type LineInput,
   type RequireContinuation,
 } from '../line-body.ts'
-import { LongAnswer, type PartReader } from '../long-answer.ts'
+import { joinResponses, LongAnswer, type PartReader } from '../long-answer.ts'
 import { openImageAnswer, readPart } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { chooseModel, type ImageOptions } from './image.ts'
@@ -181,8 +181,7 @@ function openRawReader(
       return part
     },
     async finish() {
-      const [first = '', ...more] = bodies
-      return { content: { response: more.length === 0 ? first : `[${bodies.join(',')}]` } }
+      return { content: { response: joinResponses(bodies) } }
     },
   }
 }

@@ -4,7 +4,7 @@ import { schedule } from '../../timers.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
 import { lagWaits, listEvents, listOldestFirst } from '../listing/event-list.ts'
-import { isCutByDeadline, Patience, requireTime, timeLeft } from '../patience.ts'
+import { isCutByDeadline, Patience, pause, requireTime, timeLeft } from '../patience.ts'
 import { readSession } from '../read-session.ts'
 import type { SessionAccess } from '../session.ts'
 import type { SessionState } from '../session-state.ts'
@@ -100,7 +100,7 @@ export class Follower {
     const { caller, parts } = this.#access
     if (ownTaskIds) this.turn.recognize(ownTaskIds)
     for (const wait of lagWaits) {
-      await this.#wait(wait)
+      await pause(this.#access, wait)
       requireTime(this.#access)
       for await (const items of listOldestFirst(caller, parts)) {
         this.#seen.addPast(items)
@@ -199,11 +199,6 @@ export class Follower {
     this.#stream?.close()
   }
 
-  #wait(wait: number): Promise<void> | undefined {
-    if (wait === 0) return undefined
-    return this.#access.context.timers.wait(Math.min(wait, Math.max(timeLeft(this.#access), 0)))
-  }
-
   #openStream(lastId?: string): Promise<EventStream> {
     const { caller, parts, context } = this.#access
     return openEventStream(caller, parts, context.timers, lastId)
@@ -273,7 +268,7 @@ export class Follower {
     const { timers, warn } = this.#access.context
     const late = new AbortController()
     this.unreadEnd = undefined
-    await this.#wait(lagWaits[look] ?? 0)
+    await pause(this.#access, lagWaits[look] ?? 0)
     const cancel = schedule(timers, maxIdleListWaitMs, () => late.abort())
     try {
       await this.#takeList(late.signal)

@@ -28,7 +28,7 @@ export class SeenEvents {
   /** Adds a page of the first list. */
   addPast(items: readonly EventItem[]): void {
     for (const item of withKeys(items, this.#pastCounts)) {
-      if (isOfClient(item.event)) this.#contents.add(digestOf(item.event))
+      if (isUserOrSystem(item.event)) this.#contents.add(digestOf(item.event))
       if (this.#log.has(item.key)) this.addAgain(item)
       else this.#log.append(item, { isListed: true })
     }
@@ -153,7 +153,7 @@ export class SeenEvents {
     const start = keyed.findIndex((item) => sent.isFirst(item, !this.#log.has(item.key)))
     const hasLater = keyed.some(({ key }) => key === sent.firstAfter)
     if (start < 0 && !hasLater) {
-      this.#hold(keyed)
+      this.#leaveUnplaced(keyed)
       return []
     }
     sent.isListed = true
@@ -195,7 +195,7 @@ export class SeenEvents {
     return this.#sent?.isLost ?? false
   }
 
-  /** The same, or lists have shown new events without the sent ones. */
+  /** The sent events are lost, or lists have shown new events without them. */
   get isSearching(): boolean {
     return this.isLost || this.#unplaced.size > 0
   }
@@ -262,7 +262,7 @@ export class SeenEvents {
   }
 
   /** Keeps the new events of a list until a list shows the sent events. */
-  #hold(items: readonly KeyedItem[]): void {
+  #leaveUnplaced(items: readonly KeyedItem[]): void {
     for (const item of items) {
       if (this.#log.has(item.key)) this.addAgain(item)
       // The first one stays, so that a later one with other content contradicts it.
@@ -313,8 +313,9 @@ function withKeys(items: readonly EventItem[], counts = new Map<string, number>(
  * events are found by their content.
  */
 class SentEvents {
-  /** A stream has shown one of the sent events. The next field says the same of a list. */
+  /** A stream has shown one of the sent events. */
   isStreamed = false
+  /** A list has shown one of them, or an event after them. */
   isListed = false
   /** First event of a stream after the sent events, which a list may omit. */
   firstAfter: string | undefined
@@ -405,7 +406,7 @@ class SentEvents {
   }
 }
 
-const isOfClient = ({ type }: SessionEvent) => /^(user|system)\./.test(type)
+const isUserOrSystem = ({ type }: SessionEvent) => /^(user|system)\./.test(type)
 
 const digestOf = (event: SessionEvent) => createHash('sha256').update(getContent(event)).digest('base64')
 

@@ -174,7 +174,9 @@ export class SessionLog {
         others = []
         previous = entry
       } else if (entry.isOurs && others.length === 0) {
-        if (previous) after.set(previous, [...(after.get(previous) ?? []), entry])
+        const followers = previous && after.get(previous)
+        if (followers) followers.push(entry)
+        else if (previous) after.set(previous, [entry])
         else ordered.push(entry)
       } else others.push(entry)
     }

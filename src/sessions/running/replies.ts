@@ -6,7 +6,7 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { ConfirmationPrompt } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
 import { lagWaits } from '../listing/event-list.ts'
-import { Patience, patiently, timeLeft } from '../patience.ts'
+import { Patience, patiently, pause } from '../patience.ts'
 import type { Decision } from '../policy/policy.ts'
 import type { ToolResult } from '../reply-events.ts'
 import { readReceipt } from '../sending/receipt.ts'
@@ -224,7 +224,7 @@ export class Replies {
   async #openAfterRefusal(replies: readonly GivenReply[]): Promise<GivenReply[]> {
     let open = [...replies]
     for (const wait of lagWaits) {
-      await this.#run.context.timers.wait(Math.min(wait, Math.max(0, timeLeft(this.#run))))
+      await pause(this.#run, wait)
       open = await this.stillOpen(replies, true)
       if (open.length < replies.length || this.isStopped) break
     }
@@ -276,8 +276,11 @@ export class Replies {
       async (list) => {
         const state = new SessionState()
         const items: EventItem[] = []
-        for await (const page of list) for (const item of page) items.push(item)
-        for (const { event, text } of items) state.add(event, text)
+        for await (const page of list)
+          for (const item of page) {
+            items.push(item)
+            state.add(item.event, item.text)
+          }
         seen = state
         for (const { use } of left()) this.#look(use, state)
         this.#follower.addList(items)

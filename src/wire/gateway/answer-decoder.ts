@@ -50,6 +50,8 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     },
     /** Number of values with text or an image. */
     contentCount: () => reader.contentCount,
+    /** Returns true if the answer has text, an image or other content than thoughts. */
+    hasContent: () => reader.contentCount > 0 || [...reader.otherContent].some((what) => what !== 'thoughts'),
     /** Returns true if `--raw` prints the body unchanged, including bytes after the answer's end. */
     isVerbatim: () => decoder?.isVerbatim ?? false,
     /** Throws a `CliError` if the bytes cannot be decoded. */

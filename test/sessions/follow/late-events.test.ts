@@ -5,8 +5,10 @@ import {
   createSessionService,
   type Event,
   endTurn,
+  interrupt,
   running,
   type SessionScript,
+  type Steps,
   says,
   shown,
   waitsFor,
@@ -15,7 +17,6 @@ import {
 /** Only a list shows it, three seconds late. */
 const late = (event: Event) => shown(event, { streamed: 'never', listed: 3_000 })
 
-const interrupt: Event = { type: 'user.interrupt' }
 const terminated: Event = { type: 'session.status_terminated' }
 const ranUnasked: Event = { type: 'agent.tool_result', tool_use_id: 't1' }
 const confirms = (id: string, result: 'allow' | 'deny'): Event => ({
@@ -25,8 +26,6 @@ const confirms = (id: string, result: 'allow' | 'deny'): Event => ({
 })
 const evaluates = (result: string): Event => ({ type: 'span.outcome_evaluation_end', result })
 const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'deploy', input: {} })
-
-type Steps = NonNullable<SessionScript['history']>
 
 /** A session that does this after a task, and shows each event in the stream at once and in lists after three seconds. */
 function afterTask(next: Steps, more: SessionScript = {}) {

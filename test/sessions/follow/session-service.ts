@@ -1,6 +1,7 @@
 import { CliError } from '../../../src/errors.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../../../src/wire/exchange.ts'
 import type { createClock } from '../../harness/clock.ts'
+import { respond } from '../../harness/responses.ts'
 
 /** An event of a session, with an id that no other has. */
 export type Event = { id: string; type: string } & Record<string, unknown>
@@ -113,8 +114,8 @@ export function createSessionService(
       empty: [],
     }
     return script.receipt === 'empty'
-      ? reply(202, '')
-      : reply(200, JSON.stringify({ data: data[script.receipt] }))
+      ? respond(202, '')
+      : respond(200, JSON.stringify({ data: data[script.receipt] }))
   }
 
   /** How much of the ledger a new list shows: never less than one before it. */
@@ -145,8 +146,8 @@ export function createSessionService(
         : begin + Math.min(size, obeys ? Number(query.get('limit') ?? size) : size)
     const data = wanted.slice(begin, end).map(tell)
     const isMore = end < wanted.length
-    if (form === 'array') return reply(200, JSON.stringify(data))
-    return reply(
+    if (form === 'array') return respond(200, JSON.stringify(data))
+    return respond(
       200,
       JSON.stringify(
         form === 'has_more'
@@ -213,7 +214,7 @@ export function createSessionService(
       }
     }
 
-    return { ...reply(200, ''), headers: { 'content-type': 'text/event-stream' }, body: bytes(), close }
+    return { ...respond(200, ''), headers: { 'content-type': 'text/event-stream' }, body: bytes(), close }
   }
 
   async function exchange(request: HttpRequest): Promise<HttpResponse> {
@@ -239,10 +240,10 @@ export function createSessionService(
   }
 }
 
-/** The id that a message gets which is sent. */
 /** The id in a receipt whose ids are not those of the stored events. */
 export const receiptId = 'receipt_1'
 
+/** The id of a sent message. */
 export const sentId = 'sent_1'
 
 function framesOf(event: Event, { name, hasComments, hasPieces }: StreamScript): string[] {
@@ -259,11 +260,4 @@ function framesOf(event: Event, { name, hasComments, hasPieces }: StreamScript):
   })
   const pieces = [{ type: 'event_start', event: { id, type } }, piece(id.slice(0, 2)), piece(id.slice(2))]
   return [...pieces, event].map(frame)
-}
-
-function reply(status: number, text: string): HttpResponse {
-  async function* body(): AsyncGenerator<Uint8Array> {
-    if (text !== '') yield Buffer.from(text)
-  }
-  return { status, statusText: '', headers: { 'content-type': 'application/json' }, body: body(), close() {} }
 }

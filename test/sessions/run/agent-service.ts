@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { CliError } from '../../../src/errors.ts'
 import { realTimers, type Timers } from '../../../src/timers.ts'
 import type { Exchange, HttpResponse } from '../../../src/wire/exchange.ts'
+import { breakOff, respond } from '../../harness/responses.ts'
 
 /** The lock of an audit while a run of the session `s1` writes it. */
 export const lockOf = (audit: string) =>
@@ -143,19 +144,21 @@ export function createAgentService(script: AgentScript): AgentService {
     if (typeof fate === 'object') {
       const { status, headers, error = 'x', isTaken = false } = fate
       if (isTaken) take(given)
-      return reply(status, `{"type":"error","error":{"type":"${error}","message":"no"}}`, headers)
+      return respond(status, `{"type":"error","error":{"type":"${error}","message":"no"}}`, headers)
     }
-    if (fate === 'limits') return reply(429, '{}', { 'retry-after': '0' })
+    if (fate === 'limits') return respond(429, '{}', { 'retry-after': '0' })
     if (fate === 'refuses')
-      return reply(400, '{"type":"error","error":{"type":"invalid_request_error","message":"no"}}')
-    if (fate === 'fails') return reply(500, '{}')
+      return respond(400, '{"type":"error","error":{"type":"invalid_request_error","message":"no"}}')
+    if (fate === 'fails') return respond(500, '{}')
     if (fate === 'stalls') return new Promise(() => {})
     if (fate === 'loses') throw reset()
     const accepted = take(given)
     if (fate === 'resets') throw reset()
-    if (fate === 'fails late') return reply(502, '<html>')
+    if (fate === 'fails late') return respond(502, '<html>')
     const receipt = JSON.stringify({ data: accepted })
-    return fate === 'cuts' ? { ...reply(200, ''), body: cutOff(receipt.slice(0, 30)) } : reply(200, receipt)
+    return fate === 'cuts'
+      ? { ...respond(200, ''), body: breakOff(receipt.slice(0, 30)) }
+      : respond(200, receipt)
   }
 
   function takeList(url: string): HttpResponse {
@@ -163,7 +166,7 @@ export function createAgentService(script: AgentScript): AgentService {
     const limit = now() - (script.lag ?? 0)
     const shown = events.filter((_, index) => index < most && (times[index] ?? 0) <= limit)
     if (url.includes('order=desc')) shown.reverse()
-    return reply(200, JSON.stringify({ data: shown, next_page: null }))
+    return respond(200, JSON.stringify({ data: shown, next_page: null }))
   }
 
   function takeStream(): HttpResponse {
@@ -193,7 +196,7 @@ export function createAgentService(script: AgentScript): AgentService {
       wakers.delete(ring)
       wake()
     }
-    return { ...reply(200, '', { 'content-type': 'text/event-stream' }), body: bytes(), close }
+    return { ...respond(200, '', { 'content-type': 'text/event-stream' }), body: bytes(), close }
   }
 
   for (const event of script.history ?? []) {
@@ -220,21 +223,3 @@ export function createAgentService(script: AgentScript): AgentService {
 }
 
 const reset = () => new CliError('unknown', 'the connection was reset', { sent: 'unknown' })
-
-async function* cutOff(text: string): AsyncGenerator<Uint8Array> {
-  yield Buffer.from(text)
-  throw new CliError('response', 'the connection broke off', { sent: 'yes' })
-}
-
-function reply(status: number, text: string, headers: Record<string, string> = {}): HttpResponse {
-  async function* body(): AsyncGenerator<Uint8Array> {
-    if (text !== '') yield Buffer.from(text)
-  }
-  return {
-    status,
-    statusText: '',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: body(),
-    close() {},
-  }
-}

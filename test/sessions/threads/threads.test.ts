@@ -5,14 +5,14 @@ import {
   createSessionService,
   type Event,
   endTurn,
+  interrupt,
   running,
   type SessionScript,
+  type Steps,
   says,
   shown,
   waitsFor,
 } from '../../harness/session-service.ts'
-
-type Steps = NonNullable<SessionScript['history']>
 
 const inThread = { session_thread_id: 'th1' }
 const threadStatus = (status: string, more: object = {}): Event => ({
@@ -32,7 +32,6 @@ const custom = (id: string, more: object = {}): Event => ({
   ...more,
 })
 const allow = (id: string): Event => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
-const interrupt: Event = { type: 'user.interrupt' }
 
 /** A child thread asks for a tool use while the session runs. */
 const childAsks: Steps = [

@@ -5,14 +5,14 @@ import {
   createSessionService,
   type Event,
   endTurn,
+  interrupt,
   running,
   type SessionScript,
+  type Steps,
   says,
   shown,
   waitsFor,
 } from '../../harness/session-service.ts'
-
-type Steps = NonNullable<SessionScript['history']>
 
 const created = (id: string, more: object = {}): Event => ({
   type: 'workflow_run.created',
@@ -28,7 +28,6 @@ const ended = (id: string, type = 'completed', more: object = {}): Event => ({
   result: { type, ...more },
 })
 const stops = (type: string): Event => ({ type: 'session.status_idle', stop_reason: { type } })
-const interrupt: Event = { type: 'user.interrupt' }
 
 /** Two minutes after the event before. */
 const later = (event: Event) => shown(event, { after: 120_000 })

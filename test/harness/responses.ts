@@ -1,0 +1,22 @@
+import { CliError } from '../../src/errors.ts'
+import type { HttpResponse } from '../../src/wire/exchange.ts'
+
+/** Returns a response with a JSON body, unless the headers name another type. */
+export function respond(status: number, text: string, headers: Record<string, string> = {}): HttpResponse {
+  async function* body(): AsyncGenerator<Uint8Array> {
+    if (text !== '') yield Buffer.from(text)
+  }
+  return {
+    status,
+    statusText: '',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: body(),
+    close() {},
+  }
+}
+
+/** Yields the text, then the connection breaks. */
+export async function* breakOff(text: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(text)
+  throw new CliError('response', 'the connection broke off', { sent: 'yes' })
+}
