@@ -22,11 +22,14 @@ const blocks = readme.split('\nIn a script.').flatMap((part, index) =>
 
 /** What may be said on stderr, and where the page says so. */
 const announced: [RegExp, string][] = [
-  [/^parley: the demo profile: /, 'the demo, of which a line on stderr reminds each time'],
-  [/^parley: the answer is in /, "stderr names `-o`'s file"],
-  [/^\| /, 'what the model says beside an image is on stderr, after `|`'],
-  [/^parley: the answer is in (answer|summary)\.md$/, "stderr names `-o`'s file"],
-  [/^parley: \d+ ok · 0 failed · .* tokens · \d+ s$/, 'the counts are on stderr'],
+  [/^parley: the demo profile: /, 'the demo, which each command names on stderr'],
+  [/^parley: the answer is in /, '`-o` writes the answer to a file and names it on stderr'],
+  [/^\| /, 'Text of the model is on stderr, after `|`'],
+  [
+    /^parley: the answer is in (answer|summary)\.md$/,
+    '`-o` writes the answer to a file and names it on stderr',
+  ],
+  [/^parley: \d+ ok · 0 failed · .* tokens · \d+ s$/, 'prints the counts on stderr'],
 ]
 
 const shells = {
