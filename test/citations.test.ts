@@ -19,7 +19,7 @@ const commentsOf = (text: string) =>
 
 const headingsOf = (page: string) => [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading as string)
 
-/** Returns the sections of the page about the services in the form of citations: `gateway, 2.1`. */
+/** Returns the sections of src/wire/README.md as citations: `gateway, 2.1`. */
 function sectionsOf(page: string): string[] {
   let part = ''
   return headingsOf(page).flatMap((heading) => {
@@ -52,7 +52,7 @@ const citedPages = (text: string) =>
 const isThere = ({ path, heading }: { path: string; heading: string | undefined }) =>
   existsSync(join(root, path)) && (heading === undefined || headingsOf(read(path)).includes(heading))
 
-test('the modules that are mutated, and their tests, are in the repository', () => {
+test('all files that test/mutants/modules.json names exist', () => {
   const modules: { files: string[]; tests: string[] }[] = Object.values(
     JSON.parse(read('test/mutants/modules.json')),
   )
@@ -68,7 +68,7 @@ test('the modules that are mutated, and their tests, are in the repository', () 
   expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])
 })
 
-test('what comments cite is in the repository', () => {
+test('all pages and sections that comments cite exist', () => {
   const comments = files.flatMap((file) => commentsOf(read(file)).map((text) => ({ file, text })))
   const cited = comments.flatMap(({ file, text }) => [
     ...citedSections(text).map((name) => ({ file, name, isFound: sections.includes(name) })),
@@ -89,7 +89,7 @@ test.each([
   ['x() // (`cli.md`, Failure)', [], ['cli.md Failure']],
   ['/** `spec/beyond.md`; *.md is no page. */', [], ['spec/beyond.md']],
   ["const url = 'https://a.test/x.md' /* (gateway, 1) */", [], []],
-])('a citation is found in %j', (source, expectedSections, expectedPages) => {
+])('citations are found in the comment %j', (source, expectedSections, expectedPages) => {
   const [text = ''] = commentsOf(source)
   expect(citedSections(text)).toEqual(
     expectedSections.map((name) => (/^\d/.test(name) ? `session events, ${name}` : name)),
@@ -99,17 +99,17 @@ test.each([
 
 const faults = read('test/faults/README.md')
 
-/** Returns the ids of the rows in a part of the page about faults. */
+/** Returns the ids of the table rows in test/faults/README.md. */
 const rowsOf = (page: string) =>
-  [...page.matchAll(/^\| ([A-Z]\d\d) \| \S.* \| \S.* \|$/gm)].map(([, id]) => id as string)
+  [...page.matchAll(/^\| ([A-Z]\d{2,3}) \| \S.* \| \S.* \|$/gm)].map(([, id]) => id as string)
 
 const [tested = '', waiting = ''] = faults.split(/^## Waiting$/m)
 
-/** Returns the ids in a test file's names. `T12:00` in a time is not an id. */
+/** Returns the fault ids in a test file. `T12:00` in a time is not an id. */
 const idsIn = (text: string) =>
-  [...text.replaceAll(comment, '').matchAll(/(?<![\w+}])[A-Z]\d\d(?!\w)/g)].map(([id]) => id)
+  [...text.replaceAll(comment, '').matchAll(/(?<![\w+}])[A-Z]\d{2,3}(?!\w)/g)].map(([id]) => id)
 
-test('every fault has its row and its test, but for those that wait for a command', () => {
+test('each id of a fault is in a test title and in one row of test/faults/README.md', () => {
   const ids = files.filter((file) => file.endsWith('.test.ts')).flatMap((file) => idsIn(read(file)))
   expect(rowsOf(tested)).toEqual([...new Set(rowsOf(tested))])
   expect([...new Set(ids)].sort()).toEqual(rowsOf(tested).sort())
