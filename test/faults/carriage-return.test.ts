@@ -5,7 +5,7 @@ import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
 const spaced = (json: string) => `{\r"x":\r1,${json.slice(1)}`
 
-/** A stream whose lines end in CR and LF, with a carriage return inside its data and one that ends a line alone. */
+/** A stream with CRLF line ends, a carriage return in its data, and a line that ends with CR alone. */
 const stream = [
   ': a comment\r\n',
   'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"a\\rb"}}\r\n\r\n',
@@ -18,10 +18,10 @@ const list = '{"data":[{"id":"sevt_1",\r"type":"user.message","content":"a\\rb"}
 
 const rows: [way: string, argv: string[], exchange: ReturnType<typeof answering>, code?: number][] = [
   ['chat', ['chat', 'hi'], answering(message('a\rb'))],
-  ['chat as it is', ['chat', 'hi', '--no-markdown'], answering(message('a\rb'))],
+  ['chat --no-markdown', ['chat', 'hi', '--no-markdown'], answering(message('a\rb'))],
   ['chat --stream', ['chat', 'hi', '--stream', '--no-markdown'], answering(stream, events)],
   ['chat --raw', ['chat', 'hi', '--raw'], answering(spaced(message('a\rb')))],
-  ['chat --raw of what is no JSON', ['chat', 'hi', '--raw'], answering('a\rb'), 8],
+  ['chat --raw of invalid JSON', ['chat', 'hi', '--raw'], answering('a\rb'), 8],
   ['chat --raw of an error', ['chat', 'hi', '--raw'], answering('{"error":\r"x"}', { status: 400 }), 4],
   ['chat --stream --raw', ['chat', 'hi', '--stream', '--raw'], answering(stream, events)],
   ['chat --batch', ['chat', '--batch', 'lines'], answering(message('a\rb'))],
@@ -39,20 +39,20 @@ const rows: [way: string, argv: string[], exchange: ReturnType<typeof answering>
 ]
 
 test.each(rows)(
-  'V04: a carriage return of the service never reaches a terminal: %s',
+  'V04: prints no raw carriage return of the service on a terminal: %s',
   async (_, argv, exchange, code = 0) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'lines'), '"hi"\n')
     const ended = await run(argv, { exchange, cwd, tty: ['stdout', 'stderr'], env: { PARLEY_RETRIES: '0' } })
     expect(ended.code).toBe(code)
-    // What stands beside it came.
+    // The text around the carriage return must arrive.
     expect(ended.out).toMatch(/a(\^M|\\r)b|a b\n|\\u000d|"a"/)
     expect(ended.out).not.toContain('\r')
     expect(ended.err.replaceAll('\r\x1b[2K', '')).not.toContain('\r')
   },
 )
 
-test('V04: a pipe gets it as it is', async () => {
+test('V04: prints carriage returns unchanged into a pipe', async () => {
   const ended = await run(['api', 'gateway', '/v1/x'], { exchange: answering('a\rb\r\n', text) })
   expect(ended).toMatchObject({ code: 0, out: 'a\rb\r\n' })
 })

@@ -6,11 +6,11 @@ import { temporaryFolder } from '../harness/run.ts'
 export interface Certificate {
   key: string
   cert: string
-  /** Where `cert` lies. */
+  /** Path of the file that contains `cert`. */
   path: string
 }
 
-/** Makes a self-signed certificate for some names, such as `DNS:localhost,IP:127.0.0.1`. */
+/** Makes a self-signed certificate for names such as `DNS:localhost,IP:127.0.0.1`. */
 export function makeCertificate(names: string, days = 2): Certificate {
   const folder = temporaryFolder()
   const [key, request, path, extensions] = ['key', 'request', 'cert', 'ext'].map((name) =>
@@ -29,7 +29,7 @@ export function makeCertificate(names: string, days = 2): Certificate {
     `/CN=${names.replaceAll(/[^a-z]/gi, '')}`,
   )
   writeFileSync(extensions, `subjectAltName=${names}\n`)
-  // A negative number of days makes one that has expired.
+  // A negative number of days makes an expired certificate.
   const signed = ['-signkey', key, '-days', String(days), '-extfile', extensions, '-out', path]
   openssl('x509', '-req', '-in', request, ...signed)
   return { key: readFileSync(key, 'utf8'), cert: readFileSync(path, 'utf8'), path }

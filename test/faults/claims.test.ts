@@ -10,15 +10,15 @@ const login = '<!doctype html><html><head><title>Please log in</title></head></h
 const html = ['content-type: text/html']
 const envelope = (type: string) => JSON.stringify({ type: 'error', error: { type, message: 'no luck' } })
 
-/** An event whose answer proves nothing: nothing may be claimed, and `--errors json` says the same. */
-const unproved = (row: Omit<Row, 'code' | 'reqs'> & { kind?: FailureKind }): Row[] => {
+/** Returns rows for an event whose answer proves nothing, in text and with `--errors json`. */
+const rowsWithoutProof = (row: Omit<Row, 'code' | 'reqs'> & { kind?: FailureKind }): Row[] => {
   const { kind = 'response', err = [], ...rest } = row
   const code = exitCodes[kind]
   return [
     { ...rest, argv: events, code, reqs: 1, err: [mayBe, /^(?!.*was accepted)/s, ...err] },
     {
       ...rest,
-      name: `${row.name}, as JSON`,
+      name: `${row.name}, with --errors json`,
       argv: [...events, '--errors', 'json'],
       code,
       reqs: 1,
@@ -27,83 +27,95 @@ const unproved = (row: Omit<Row, 'code' | 'reqs'> & { kind?: FailureKind }): Row
   ]
 }
 
-/** A status under a body that cannot be read: it counts all the same. */
-const counted = (status: string, code: number): Row[] => {
-  const told = [`answered ${status}`, /^(?!.*was accepted)/s]
+/** Returns rows for an error whose body cannot be read. Its status still decides the exit code. */
+const rowsByStatus = (status: string, code: number): Row[] => {
+  const expectedErr = [`answered ${status}`, /^(?!.*was accepted)/s]
   const head = (...headers: string[]) => headOf(status, 'connection: close', ...headers)
-  const row = { flags: once, code, reqs: 1, err: told }
+  const row = { flags: once, code, reqs: 1, err: expectedErr }
   return [
     ...both({
       ...row,
-      name: `U20: ${status} in an unknown coding`,
+      name: `U20: exits by the status of a ${status} in an unknown coding`,
       script: closing(`${head('content-encoding: zst')}zz`),
     }),
     ...both({
       ...row,
-      name: `U21: ${status} whose gzip is broken`,
+      name: `U21: exits by the status of a ${status} with broken gzip`,
       script: closing(`${head('content-encoding: gzip')}{"error":"no"}`),
     }),
     ...both({
       ...row,
-      name: `U21: ${status} whose gzip is cut`,
+      name: `U21: exits by the status of a ${status} with cut gzip`,
       script: answering(
         response(gzipSync('{"error":"no"}').subarray(0, 15), status, ['content-encoding: gzip']),
       ),
     }),
     ...both({
       ...row,
-      name: `U22: ${status} whose body is cut by FIN`,
+      name: `U22: exits by the status of a ${status} if FIN cuts its body`,
       script: closing(`${head('content-length: 99')}{"er`),
     }),
     ...both({
       ...row,
-      name: `U22: ${status} whose body is cut by RST`,
+      name: `U22: exits by the status of a ${status} if RST cuts its body`,
       script: resetting(`${head('content-length: 99')}{"er`),
     }),
     ...both({
       ...row,
-      name: `U23: ${status} whose chunks are none`,
+      name: `U23: exits by the status of a ${status} with broken chunks`,
       script: closing(`${head('transfer-encoding: chunked')}zz\r\n`),
     }),
   ]
 }
 
-/** A GOAWAY, which a server of HTTP/2 sends to whoever speaks HTTP/1.1. */
+/** A GOAWAY frame, which an HTTP/2 server sends to an HTTP/1.1 client. */
 const goAway = Buffer.from('000000040000000000000008070000000000000000000000000d', 'hex')
 
-faultsInside('U: nothing is claimed that was not proved', [
+faultsInside('U: claims only what the answer proves', [
   ...[
     ['401 Who', 3],
     ['429 Slow down', 6],
     ['500 Oops', 7],
-  ].flatMap(([status, code]) => counted(String(status), Number(code))),
-  ...unproved({
-    name: 'U24: an SSH banner',
+  ].flatMap(([status, code]) => rowsByStatus(String(status), Number(code))),
+  ...rowsWithoutProof({
+    name: 'U24: reports a possible delivery if the server answers with an SSH banner',
     script: closing('SSH-2.0-OpenSSH_9\r\n'),
     err: ['not proper HTTP'],
   }),
-  ...unproved({ name: 'U25: a GOAWAY', script: closing(goAway) }),
-  ...unproved({
-    name: 'U26: 101 unasked',
+  ...rowsWithoutProof({
+    name: 'U25: reports a possible delivery if the server answers with an HTTP/2 GOAWAY frame',
+    script: closing(goAway),
+  }),
+  ...rowsWithoutProof({
+    name: 'U26: reports a possible delivery after an unrequested 101',
     script: answering('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
   }),
-  ...unproved({ name: 'U27: bare HTML', script: closing(login) }),
-  ...unproved({
-    name: 'U28: a login page with status 200',
+  ...rowsWithoutProof({
+    name: 'U27: reports a possible delivery if the server answers with HTML without a head',
+    script: closing(login),
+  }),
+  ...rowsWithoutProof({
+    name: 'U28: reports a possible delivery after a login page with status 200',
     script: answering(response(login, '200 OK', html)),
     err: ['is not JSON', 'Please log in'],
   }),
-  ...unproved({ name: 'U28: a login page that calls itself JSON', script: answering(response(login)) }),
-  ...unproved({
-    name: 'U28: a login page that is cut',
+  ...rowsWithoutProof({
+    name: 'U28: reports a possible delivery after a login page with the content type of JSON',
+    script: answering(response(login)),
+  }),
+  ...rowsWithoutProof({
+    name: 'U28: reports a possible delivery after a login page that is cut',
     script: closing(`${headOf('200 OK', 'content-length: 999')}${login}`),
   }),
-  ...unproved({
-    name: 'U28: a login page that is cut after its head',
+  ...rowsWithoutProof({
+    name: 'U28: reports a possible delivery if a login page is cut after its head',
     script: closing('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 999\r\n\r\n'),
   }),
   ...['"ok"', 'true', 'ok', '{"data":"x"}', '{"message":"hello"}'].flatMap((body) =>
-    unproved({ name: `U29: ${body} is no receipt`, script: answering(response(body)) }),
+    rowsWithoutProof({
+      name: `U29: reports a possible delivery if the receipt is ${body}`,
+      script: answering(response(body)),
+    }),
   ),
   ...(
     [
@@ -116,19 +128,19 @@ faultsInside('U: nothing is claimed that was not proved', [
       ['billing_error', 'payment'],
     ] as const
   ).flatMap(([type, kind]) =>
-    unproved({
-      name: `U30: ${type} with status 200`,
+    rowsWithoutProof({
+      name: `U30: reports a possible delivery after ${type} with status 200`,
       script: answering(response(envelope(type))),
       kind,
       err: ['no luck'],
     }),
   ),
-  ...unproved({
-    name: 'U31: an error of a strange type with status 200',
+  ...rowsWithoutProof({
+    name: 'U31: reports a possible delivery after an error of an unknown type with status 200',
     script: answering(response(envelope('odd_error'))),
   }),
   {
-    name: 'U32: a rate limit after a cut does not undo it (SIGINT in the wait) (needs signals)',
+    name: 'U32: reports a possible first delivery if SIGINT ends the wait after a later 429 (needs signals)',
     argv: [...chat, '--retry-unknown'],
     script: (socket, _, count) =>
       void (count === 1 ? socket.destroy() : socket.end(response('{}', '429 Slow', ['retry-after: 30']))),
@@ -142,7 +154,7 @@ faultsInside('U: nothing is claimed that was not proved', [
     err: ['interrupted: the request was sent; it may have been carried out'],
   },
   {
-    name: 'U33: a list that brought no answer has nothing to carry out',
+    name: 'U33: exits with 10 and no warning if a list gets no answer',
     argv: ['events', 'list', ...once],
     script: closing(),
     code: 10,

@@ -10,16 +10,16 @@ const require = createRequire(import.meta.url)
 const names = require('./preload.cjs') as { mapNames(): void; unmapNames(): void }
 names.unmapNames()
 
-/** Other test files look up what there is. */
+/** Restores the real name lookup for other test files. */
 export const { unmapNames } = names
 
-/** Runs the built command's own code in this process, as `launch` does in one of its own. */
+/** Runs the built code in this process, as `launch` does in a separate one. */
 export async function runInside({ argv, stdin, env }: Launch, folder: string): Promise<Ending> {
   names.mapNames()
   const program = require('../../dist/main.cjs') as { main: typeof main }
   const [out, err] = [collector(), collector()]
   const host: Host = {
-    // That of a connection is real time, which a busy machine takes away.
+    // The connect timeout uses real time, so a busy machine could exceed the default.
     env: environment(folder, { PARLEY_CONNECT_TIMEOUT: '10m', ...env }),
     cwd: join(folder, 'cwd'),
     platform: process.platform,

@@ -37,7 +37,7 @@ faultsInside('D: redirects (needs openssl)', [
     ['/elsewhere', other.url].flatMap((location) =>
       both({
         ...nobodyElse,
-        name: `D01: ${status} to ${location === other.url ? 'another server' : location}`,
+        name: `D01: does not follow a ${status} redirect to ${location === other.url ? 'another server' : location}`,
         script: redirect(location, status),
         code: 4,
         reqs: 1,
@@ -46,7 +46,7 @@ faultsInside('D: redirects (needs openssl)', [
     ),
   ),
   {
-    name: 'D04: from https to http',
+    name: 'D04: does not follow a redirect from https to http',
     url: ({ port }) => `https://gateway.test:${port}`,
     argv: [...chat, '--cacert', certificate.path],
     listen: { tls: () => certificate },
@@ -58,7 +58,7 @@ faultsInside('D: redirects (needs openssl)', [
   ...locations.map(
     (location): Row => ({
       ...nobodyElse,
-      name: `D07: to ${location.slice(0, 40)}`,
+      name: `D07: does not follow a redirect to ${location.slice(0, 40)}`,
       script: redirect(location),
       code: 4,
       reqs: 1,
@@ -73,7 +73,7 @@ faultsInside('D: redirects (needs openssl)', [
     ] as const
   ).map(
     ([location, code, said]): Row => ({
-      name: `D07: to ${JSON.stringify(location)}`,
+      name: `D07: rejects or escapes the redirect target ${JSON.stringify(location)}`,
       script: (socket) =>
         void socket.write(
           Buffer.from(`HTTP/1.1 302 Moved\r\nlocation: ${location}\r\ncontent-length: 0\r\n\r\n`, 'latin1'),
@@ -83,25 +83,30 @@ faultsInside('D: redirects (needs openssl)', [
       err: [said],
     }),
   ),
-  { name: 'D08: a redirect without a target', script: answering(response('', '304 Same')), code: 4, reqs: 1 },
+  {
+    name: 'D08: exits with 4 on a redirect without a target',
+    script: answering(response('', '304 Same')),
+    code: 4,
+    reqs: 1,
+  },
 ])
 
-faultsInside('S: where a secret may go (needs openssl)', [
+faultsInside('S: plain http and secrets (needs openssl)', [
   ...both({
-    name: 'S01: plain http to another machine',
+    name: 'S01: refuses plain http to another machine',
     ...named('gateway.test'),
     code: 3,
     err: ['would not be encrypted'],
   }),
   {
-    name: 'S01: plain http to another machine, as a command to paste',
+    name: 'S01: prints no curl command for plain http to another machine',
     shell: 'parley chat hi --base-url http://gateway.test --curl',
     code: 3,
     out: '',
     err: ['would not be encrypted'],
   },
   {
-    name: 'S01: plain http to another machine, with --allow-http',
+    name: 'S01: allows plain http to another machine with --allow-http',
     ...named('gateway.test'),
     argv: [...chat, '--allow-http'],
     script: answering(ok),
@@ -111,7 +116,7 @@ faultsInside('S: where a secret may go (needs openssl)', [
   },
   ...['127.0.0.1', 'localhost', '127.1', '2130706433', '0x7f.1'].map(
     (name): Row => ({
-      name: `S02: plain http to loopback: ${name}`,
+      name: `S02: allows plain http to the loopback host ${name}`,
       ...named(name),
       script: answering(ok),
       code: 0,
@@ -120,7 +125,7 @@ faultsInside('S: where a secret may go (needs openssl)', [
     }),
   ),
   {
-    name: 'S02: plain http to loopback: [::1]',
+    name: 'S02: allows plain http to the loopback host [::1]',
     listen: { host: '::1' },
     script: answering(ok),
     code: 0,
@@ -131,6 +136,10 @@ faultsInside('S: where a secret may go (needs openssl)', [
     },
   },
   ...['127.0.0.1@h.test', 'localhost.h.test', '127.0.0.1.h.test', 'h.test#@127.0.0.1'].flatMap((name) =>
-    both({ name: `S03: judged by the parsed host: ${name}`, ...named(name), code: 3 }),
+    both({
+      name: `S03: refuses plain http to ${name}, whose parsed host is not loopback`,
+      ...named(name),
+      code: 3,
+    }),
   ),
 ])

@@ -1,22 +1,23 @@
-// Loaded into the command under test: names that need no network, a steady clock, and how much memory was used.
+// Preloaded into the command under test: simulates name lookups, steadies the clock, and records the peak
+// memory.
 const dns = require('node:dns')
 const { readFileSync, writeFileSync } = require('node:fs')
 const { isIP } = require('node:net')
 
-const asked = {}
+const lookups = {}
 const { lookup } = dns
 
 function lookUp(name, options, callback) {
-  // What a server listens on.
+  // A server looks up the host that it listens on.
   if (isIP(name) || typeof options === 'function') return lookup(name, options, callback)
-  asked[name] = (asked[name] ?? 0) + 1
+  lookups[name] = (lookups[name] ?? 0) + 1
   const fail = (code) =>
     process.nextTick(
       callback,
       Object.assign(new Error(`getaddrinfo ${code} ${name}`), { code, hostname: name }),
     )
   if (name === 'down.test') return fail('ENOTFOUND')
-  if (name === 'again.test' && asked[name] === 1) return fail('EAI_AGAIN')
+  if (name === 'again.test' && lookups[name] === 1) return fail('EAI_AGAIN')
   if (name === 'silent.test') return
   const addresses = [{ address: '127.0.0.1', family: 4 }]
   if (name === 'two.test') addresses.unshift({ address: '::1', family: 6 })
@@ -42,7 +43,7 @@ if (TEST_PEAK) {
   })
 }
 
-/** KiB. What Node reports begins with the size of the process that started this one. */
+/** Returns the peak memory in KiB. Node's own figure includes the size of the parent process. */
 function readPeak() {
   try {
     return /^VmHWM:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))[1]

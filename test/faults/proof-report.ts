@@ -1,10 +1,10 @@
 import type { Reporter, TestModule } from 'vitest/node'
 
-/** Sums up what the rows proved, and names those that say why they pass without their fault. */
+/** Summarizes what the rows proved, and lists the reasons of rows that pass without their fault. */
 export default class ProofReport implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()])
-    const title = 'rows and tests of odd answers, each once more without what is wrong'
+    const title = 'rows and tests of odd answers, each repeated without its fault'
     const counts = new Map<string, number>()
     const either: string[] = []
     for (const test of tests) {

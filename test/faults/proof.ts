@@ -1,14 +1,14 @@
 import { answeringWell } from '../harness/well.ts'
 import type { Row } from './rows.ts'
 
-/** A part of a row that can be what goes wrong. */
-export type Fault = 'signal' | 'beside' | 'service' | 'address' | 'files' | 'environment' | 'stdin' | 'words'
+/** A part of a row that may be its fault. */
+export type Fault = 'signal' | 'during' | 'service' | 'address' | 'files' | 'environment' | 'stdin' | 'words'
 
-/** The parts of a row that may be its fault, the most likely one first. */
-export function faultsOf(row: Row): Fault[] {
+/** Returns the parts of a row that may be its fault, the most likely one first. */
+export function listFaults(row: Row): Fault[] {
   const has: Record<Fault, boolean> = {
     signal: row.signal !== undefined,
-    beside: row.during !== undefined,
+    during: row.during !== undefined,
     service: row.script !== undefined || row.listen !== undefined,
     address: row.url !== undefined || row.envOf !== undefined,
     files: row.prepare !== undefined,
@@ -19,14 +19,18 @@ export function faultsOf(row: Row): Fault[] {
   return (Object.keys(has) as Fault[]).filter((fault) => has[fault])
 }
 
-/** The row without one of its parts: the service answers well and says this, the file is not there, nobody interrupts. */
-export function takeOut(row: Row, fault: Fault, text = 'ok'): Row {
+/**
+ * Returns the row without one of its faults: the service answers well with `text`, the file is missing, or no
+ * signal is sent.
+ */
+export function removeFault(row: Row, fault: Fault, text = 'ok'): Row {
   const well = { script: answeringWell(text) }
   switch (fault) {
-    // It was sent while somebody waited, mostly for a service that never answers.
+    // The signal interrupted a wait, mostly for a service that never answers. Without it the service must
+    // answer.
     case 'signal':
       return without({ ...row, ...well }, 'signal', 'listen')
-    case 'beside':
+    case 'during':
       return without({ ...row, ...well }, 'during')
     case 'service':
       return without({ ...row, ...well }, 'listen')
@@ -53,7 +57,7 @@ function without(row: Row, ...names: (keyof Row)[]): Row {
   return left
 }
 
-/** The command of these words with nothing wrong about it. */
+/** Returns a valid command line of the same command. */
 function plainWords([command = '', sub = '']: string[]): string[] {
   if (command === 'image') return ['image', 'a fox', '-m', 'painter']
   if (command === 'api') return ['api', 'gateway', '/v1/models']

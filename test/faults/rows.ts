@@ -6,24 +6,27 @@ import { type Script, type ScriptedServer, type ServeOptions, serve } from '../h
 import { isInShare } from '../harness/share.ts'
 import type { Certificate } from './certificates.ts'
 import { runInside, unmapNames } from './inside.ts'
-import { type Fault, faultsOf, takeOut } from './proof.ts'
+import { type Fault, listFaults, removeFault } from './proof.ts'
 import { canaries, type Ending, type Launch, launch, makeFolders, removeFolder, type World } from './world.ts'
-import { judge, persist } from './wrapper.ts'
+import { checkRetries, runWithRetries } from './wrapper.ts'
 
-/** One row of the fault matrix: what is run, what it meets, and how it must end. */
+/** One row of the fault matrix: a command, its fault, and the expected result. */
 export interface Row extends Partial<Launch> {
-  /** Begins with the row's id. */
+  /** Starts with the row's id. */
   name: string
-  /** What the service does with each request; without it nobody may call. */
+  /** Answers each request. If omitted, the server closes every connection. */
   script?: Script
   listen?: Omit<ServeOptions, 'tls'> & { tls?: () => Certificate }
-  /** The service's address, where it is not the server's own. */
+  /** Base URL; defaults to the server's address. */
   url?(server: ScriptedServer): string
-  /** Environment that depends on the server. */
+  /** Environment variables that depend on the server. */
   envOf?(server: ScriptedServer): Record<string, string>
   /** Fills the run's folder before it starts. */
   prepare?(folder: string): void
-  /** Sent when the run has come that far; `file` is text in a file of its folder. */
+  /**
+   * Signal to send during a phase of the run. `file` is the phase in which a file of the working folder has
+   * content.
+   */
   signal?: {
     name: NodeJS.Signals
     at: 'connection' | 'request' | 'out' | 'err' | 'file'
@@ -31,30 +34,30 @@ export interface Row extends Partial<Launch> {
     toGroup?: boolean
   }
 
-  /** One of several where both are right. */
+  /** Expected exit code; a list if several are correct. */
   code: Code | readonly Code[]
-  /** stdout, to the byte; a function where it is long. */
+  /** Expected stdout, byte for byte; a predicate for long output. */
   out?: string | Uint8Array | ((out: Buffer) => boolean)
-  /** What stderr must hold. */
+  /** Texts that stderr contains. */
   err?: (string | RegExp)[]
-  /** Complete requests, and connections; without `conns` each request has its own. */
+  /** Number of complete requests and of connections; `conns` defaults to `reqs`. */
   reqs?: number
   conns?: number | readonly number[]
-  /** Files that stay, from `home`, `cwd` or `tmp`. */
+  /** Files that remain in `home`, `cwd` and `tmp`. */
   files?: string[]
-  /** Seconds. That it does not take longer is nothing that a test can tell: what never ends is stopped. */
+  /** Minimum duration in seconds. There is no maximum, because a slow machine must not fail a test. */
   atLeast?: number
-  /** MiB. */
+  /** Maximum memory in MiB. */
   memory?: number
-  /** stdout shows what the service sent, also secrets. */
+  /** True if stdout contains the response as received, secrets included. */
   isRaw?: boolean
-  /** stderr is a log, whose lines begin otherwise. */
+  /** True if stderr is a log, whose lines start with a timestamp. */
   isLog?: boolean
-  /** Its point is the process, though nothing else here says so. */
+  /** True if the row needs a separate process and no other field implies it. */
   isProcess?: boolean
-  /** Goes on beside the run. */
+  /** Runs at the same time as the command. */
   during?(world: World, server: ScriptedServer): Promise<void>
-  /** Why the row passes without its fault, too: npm run proof:faults. */
+  /** Reason why the row also passes without its fault (`npm run proof:faults`). */
   either?: string
   check?(seen: { ending: Ending; server: ScriptedServer }): void
 }
@@ -62,37 +65,40 @@ export interface Row extends Partial<Launch> {
 type Code = Ending['code']
 
 /**
- * Runs the rows of a group against the built command: in this process, or in one of its own if it needs that. What a
- * process adds is how it ends: all that was written is out, nothing keeps the process alive, the exit code is that
- * of main(). npm run test:all runs the first row of each id in a process, too, and lets a wrapper loose on those that
- * fail.
+ * Runs the rows of a group against the built command, in this process or, if a row needs it, in a separate
+ * one. Only a separate process shows that all output is written, that nothing keeps the process alive, and
+ * that it exits with the code of main(). `npm run test:all` also runs the first row of each id in a process,
+ * and repeats failing rows as a wrapper script would.
  */
 export const faults = (group: string, rows: readonly Row[]): void =>
   runRows(group, rows, ({ name }) => /^[A-Z]+\d+/.exec(name)?.[0] ?? name)
 
-/** The same for rows that differ in what comes over the network: one process for each command and exit code. */
+/**
+ * Runs rows that differ only in the network input. `npm run test:all` starts one process for each command and
+ * exit code.
+ */
 export const faultsInside = (group: string, rows: readonly Row[]): void =>
   runRows(group, rows, ({ argv = chat, code }) =>
     [argv[0], argv[0] === 'events' && argv[1], argv.includes('--stream'), code].join(),
   )
 
-/** Of rows of the same sort the first is tried in a process as well. */
-function runRows(group: string, rows: readonly Row[], sortOf: (row: Row) => string): void {
+/** Runs the rows. `npm run test:all` also runs the first row of each sort in a separate process. */
+function runRows(group: string, rows: readonly Row[], getSort: (row: Row) => string): void {
   if (process.env.TEST_PROOF || !process.env.TEST_ALL) {
     faultsOnce(group, rows)
     return
   }
-  const sorts = new Set(rows.filter(needsProcess).map(sortOf))
+  const sorts = new Set(rows.filter(needsProcess).map(getSort))
   const firsts = rows.filter((row) => {
-    const sort = sortOf(row)
+    const sort = getSort(row)
     return !sorts.has(sort) && sorts.add(sort)
   })
   if (firsts.length > 0) faultsOnce(group, firsts, run)
   const failing = rows.filter((row) => row.code !== 0 && !needsProcess(row))
-  if (failing.length > 0) faultsOnce(`${group}, wrapped`, failing, runWrapped)
+  if (failing.length > 0) faultsOnce(`${group}, repeated by a wrapper script`, failing, runWrapped)
 }
 
-/** For rows that only npm run test:all tries. */
+/** Runs each row once; called directly for heavy rows. */
 export function faultsOnce(group: string, rows: readonly Row[], how?: typeof run): void {
   if (process.env.TEST_PROOF) {
     proveRows(group, rows)
@@ -101,29 +107,29 @@ export function faultsOnce(group: string, rows: readonly Row[], how?: typeof run
   describe.concurrent(group, () => {
     afterAll(unmapNames)
     for (const row of rows) {
-      const missing = needsOf(row).find((need) => !has(need))
+      const missing = listNeeds(row).find((need) => !has(need))
       const act = how ?? (needsProcess(row) ? run : runWithin)
       test(missing ? `${row.name} (needs ${missing})` : row.name, () => act(row))
     }
   })
 }
 
-/** A row that passes without its fault proves nothing, unless it says that the fault changes nothing. */
+/** Repeats each row without its fault. Fails if a row still passes and gives no reason. */
 function proveRows(group: string, rows: readonly Row[]): void {
   describe.concurrent(group, () => {
     afterAll(unmapNames)
     for (const row of inShare(rows)) {
-      const missing = needsOf(row).find((need) => !has(need))
+      const missing = listNeeds(row).find((need) => !has(need))
       test(missing ? `${row.name} (needs ${missing})` : row.name, async ({ task }) => {
         const proof = await prove(row)
         task.meta.proof = proof
-        expect(proof.verdict, 'it passes without its fault').not.toBe('passes')
+        expect(proof.verdict, 'the row passes without its fault').not.toBe('passes')
       })
     }
   })
 }
 
-/** A group without a row would be an error. */
+/** The result is never empty, because vitest fails for a group without tests. */
 function inShare(rows: readonly Row[]): readonly Row[] {
   const taken = rows.filter(({ name }) => isInShare(name))
   return taken.length > 0 ? taken : rows.slice(0, 1)
@@ -136,8 +142,11 @@ declare module 'vitest' {
 }
 
 /**
- * `bites`: without this part of it the row fails. `tolerates`: it passes without its fault, because what comes is to be
- * read as if nothing were wrong, and what came was read. `either`: it says why it passes. `passes`: it proves nothing.
+ * Result of repeating a row without its fault.
+ * - `bites`: the row fails.
+ * - `tolerates`: the row passes and fails with another answer, so the fault is read and changes nothing.
+ * - `either`: the row passes and gives the reason.
+ * - `passes`: the row proves nothing.
  */
 interface Proof {
   verdict: 'bites' | 'tolerates' | 'either' | 'passes'
@@ -146,13 +155,14 @@ interface Proof {
 }
 
 async function prove(row: Row): Promise<Proof> {
-  for (const fault of faultsOf(row)) if (await fails(takeOut(row, fault))) return { verdict: 'bites', fault }
+  for (const fault of listFaults(row))
+    if (await fails(removeFault(row, fault))) return { verdict: 'bites', fault }
   if (row.either !== undefined) return { verdict: 'either', either: row.either }
-  const isRead = row.script !== undefined && (await fails(takeOut(row, 'service', 'something else')))
+  const isRead = row.script !== undefined && (await fails(removeFault(row, 'service', 'something else')))
   return { verdict: isRead ? 'tolerates' : 'passes' }
 }
 
-/** What does not end without its fault does not pass. */
+/** Returns whether the row fails or does not end in time. */
 async function fails(row: Row): Promise<boolean> {
   const act = needsProcess(row) ? run : runWithin
   const late = pause(15_000).then(() => true)
@@ -165,17 +175,17 @@ async function fails(row: Row): Promise<boolean> {
   ])
 }
 
-/** What a Node newer than 20 takes more for the same work, in MiB; on 24 it was seen to be 10. */
-const newerNode = process.versions.node.startsWith('20.') ? 0 : 20
+/** Extra memory allowed on Node above 20, in MiB. Node 24 used 10 more. */
+const extraMiB = process.versions.node.startsWith('20.') ? 0 : 20
 
-/** What a row needs by what it runs. */
-const needsOf = ({ shell = '', signal }: Row): string[] => [
+/** Returns the programs and features that a row requires. */
+const listNeeds = ({ shell = '', signal }: Row): string[] => [
   ...(shell === '' ? [] : ['sh']),
   ...(signal ? ['signals'] : []),
   ...['/dev/full', 'script', 'unshare', 'python3'].filter((need) => shell.includes(need)),
 ]
 
-/** What a shell, a signal, a limit of memory or Node's own environment has to do with. */
+/** Returns whether the row involves a shell, a signal, a memory limit or Node's own environment. */
 const needsProcess = ({ shell, signal, during, memory, env = {}, isProcess = false }: Row): boolean =>
   isProcess ||
   [shell, signal, during, memory].some((need) => need !== undefined) ||
@@ -203,7 +213,8 @@ async function runWithin(row: Row): Promise<void> {
   const { server, folder, argv, env } = await setUp(row)
   try {
     const ending = await runInside({ ...row, argv, env }, folder)
-    // What is left open would keep a process alive. Where nobody reads, nobody sees the end.
+    // An open connection would keep a process alive. A server with `onConnection` does not read and never
+    // sees the end.
     while (!row.listen?.onConnection && server.sockets.size > 0) await pause(5)
     check(row, ending, server)
     row.check?.({ ending, server })
@@ -212,37 +223,40 @@ async function runWithin(row: Row): Promise<void> {
   }
 }
 
-/** Runs a row as a wrapper does that repeats what it may. */
+/** Runs a row as a wrapper script would: `retry` decides whether the command is repeated. */
 async function runWrapped(row: Row): Promise<void> {
   const { server, folder, argv, env } = await setUp(row)
-  const told = argv.includes('--errors') ? argv : ['--errors', 'json', ...argv]
+  const jsonArgv = argv.includes('--errors') ? argv : ['--errors', 'json', ...argv]
   let next = folder
   const once = async () => {
-    const ending = await runInside({ ...row, argv: told, env }, next)
+    const ending = await runInside({ ...row, argv: jsonArgv, env }, next)
     next = makeFolders()
     row.prepare?.(next)
     return ending
   }
   try {
-    judge(argv, await persist(once, server))
+    checkRetries(argv, await runWithRetries(once, server))
   } finally {
     removeFolder(next)
     await server.close()
   }
 }
 
-/** Of many rows that wait at the same time, so many have a process. A proof has no time to wait for its turn. */
-const mostProcesses = process.env.TEST_PROOF ? Infinity : 5
+/**
+ * Maximum number of concurrent processes. Proofs have no limit, because a wait for a slot would count against
+ * their time.
+ */
+const maxProcesses = process.env.TEST_PROOF ? Infinity : 5
 let processes = 0
-const waiting: (() => void)[] = []
+const queue: (() => void)[] = []
 
 async function run(row: Row): Promise<void> {
-  if (processes < mostProcesses) processes++
-  else await new Promise<void>((resolve) => waiting.push(resolve))
+  if (processes < maxProcesses) processes++
+  else await new Promise<void>((resolve) => queue.push(resolve))
   try {
     await runProcess(row)
   } finally {
-    const next = waiting.shift()
+    const next = queue.shift()
     if (next) next()
     else processes--
   }
@@ -254,7 +268,7 @@ async function runProcess(row: Row): Promise<void> {
   try {
     if (row.signal) await interrupt(world, server, row.signal)
     const [ending] = await Promise.all([world.ended, row.during?.(world, server)])
-    // What the run sent is there, but this process may not have come to read it.
+    // The requests have arrived, but this process may not have read them yet.
     await pause(0)
     check(row, ending, server)
     row.check?.({ ending, server })
@@ -270,15 +284,15 @@ async function interrupt(
   server: ScriptedServer,
   { name, at, again, toGroup }: NonNullable<Row['signal']>,
 ): Promise<void> {
-  const hasCome = {
+  const isReached = {
     connection: () => server.connections > 0,
     request: () => server.requests.length > 0,
     out: () => world.out().length > 0,
     err: () => world.err() !== '',
     file: () => readdirSync(world.cwd).some((name) => statSync(join(world.cwd, name)).size > 0),
   }[at]
-  while (!hasCome() && world.child.exitCode === null) await pause(10)
-  // Into the phase, not onto its edge.
+  while (!isReached() && world.child.exitCode === null) await pause(10)
+  // The signal must arrive during the phase, not at its start.
   await pause(100)
   if (toGroup) process.kill(-(world.child.pid as number), name)
   else world.child.kill(name)
@@ -288,7 +302,7 @@ async function interrupt(
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
-/** The invariants of the fault matrix, and what the row itself says. */
+/** Checks the invariants of the fault matrix and the row's expectations. */
 function check(row: Row, ending: Ending, server: ScriptedServer): void {
   const { code, reqs = 0, conns = reqs, out = '', files = [] } = row
   const isExpected =
@@ -297,32 +311,35 @@ function check(row: Row, ending: Ending, server: ScriptedServer): void {
   const counted = { code: ending.code, reqs: server.requests.length, conns: server.connections }
   expect(counted, ending.err + shown).toEqual({ code: oneOf(code), reqs, conns: oneOf(conns) })
   expect(isExpected, `stdout: ${shown}\nstderr: ${ending.err}`).toBe(true)
-  const [kept, others] = [true, false].map((is) =>
-    [...ending.files.keys()].filter((name) => isKept(name) === is),
+  const [saved, others] = [true, false].map((is) =>
+    [...ending.files.keys()].filter((name) => isSavedAnswer(name) === is),
   )
   expect(others).toEqual(files)
-  for (const name of kept ?? []) expect(ending.err).toContain(name.replace('tmp/', ''))
-  const missing = (row.err ?? []).filter((said) => !asPattern(said).test(ending.err))
+  for (const name of saved ?? []) expect(ending.err).toContain(name.replace('tmp/', ''))
+  const missing = (row.err ?? []).filter((text) => !asPattern(text).test(ending.err))
   expect(missing, ending.err).toEqual([])
   expect(ending.seconds).toBeGreaterThanOrEqual(row.atLeast ?? 0)
-  if (row.memory) expect(ending.memory).toBeLessThan(row.memory + newerNode)
+  if (row.memory) expect(ending.memory).toBeLessThan(row.memory + extraMiB)
   checkStderr(ending.err, row.isLog)
-  const places = [ending.err, ...ending.files.values(), ...(row.isRaw ? [] : [ending.out.toString('latin1')])]
+  const texts = [ending.err, ...ending.files.values(), ...(row.isRaw ? [] : [ending.out.toString('latin1')])]
   for (const canary of Object.values(canaries)) {
-    for (const place of places) expect(place).not.toContain(canary)
+    for (const text of texts) expect(text).not.toContain(canary)
   }
 }
 
-/** An answer that was paid for and not understood: stderr names it. */
-const isKept = (name: string) => /^tmp\/parley-[\w-]{36}\.(json|txt)$/.test(name)
+/** Returns whether a file is a saved answer, whose name stderr must contain. */
+const isSavedAnswer = (name: string) => /^tmp\/parley-[\w-]{36}\.(json|txt)$/.test(name)
 
 const oneOf = <T>(expected: T | readonly T[]) =>
   Array.isArray(expected) ? expect.toSatisfy((value) => expected.includes(value)) : expected
 
-const asPattern = (said: string | RegExp) =>
-  typeof said === 'string' ? new RegExp(said.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')) : said
+const asPattern = (text: string | RegExp) =>
+  typeof text === 'string' ? new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')) : text
 
-/** No control byte but newline, no stack trace, and no remote text where CI systems look for commands. */
+/**
+ * Rejects control bytes except newline, stack traces, and remote text at the start of a line, where CI
+ * systems look for commands.
+ */
 function checkStderr(err: string, isLog = false): void {
   expect(err).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
   expect(err).not.toMatch(/^\s+at |node:internal|undici|undefined|\[object/m)
@@ -339,7 +356,7 @@ export const stream = ['chat', 'hi', '--stream']
 export const events = ['events', 'send', 'hi']
 export const image = ['image', 'a fox', '-m', 'painter']
 
-/** A stream of which some text came, and no end. */
+/** A stream with some text and no end. */
 export const early = {
   argv: stream,
   code: 8,
@@ -348,7 +365,7 @@ export const early = {
   err: ['the stream ended early'],
 } satisfies Partial<Row>
 
-/** The same row for chat and for events, which differ in `retries` only where the row says so. */
+/** Returns the same row for `chat` and for `events send`. */
 export const both = (row: Omit<Row, 'argv'> & { flags?: string[] }): Row[] =>
   [chat, events].map((argv) => ({
     ...(argv === chat && row.code === 0 ? { out: 'ok\n' } : {}),

@@ -6,7 +6,7 @@ import { both, chat, faultsInside, image, type Row } from './rows.ts'
 const big = 'x'.repeat(20 * 1024 * 1024)
 const upload = { argv: ['chat'], stdin: big } satisfies Partial<Row>
 
-/** Calls back when a megabyte has come. */
+/** Calls `act` after the first megabyte of a request. */
 const onMegabyte = (act: (socket: Socket) => void) => (socket: Socket) => {
   let size = 0
   const count = (chunk: Buffer) => {
@@ -23,11 +23,23 @@ const drip = (socket: Socket, bytes: string) => {
   socket.on('close', () => clearInterval(timer))
 }
 
-faultsInside('U: sent, no answer', [
-  ...both({ name: 'U01: FIN after the request', script: closing(), code: 10, reqs: 1, err: ['was closed'] }),
-  ...both({ name: 'U02: RST after the request', script: resetting(), code: 10, reqs: 1, err: ['was reset'] }),
+faultsInside('U: the request is sent and not answered', [
   ...both({
-    name: 'U03: accept, FIN, never read',
+    name: 'U01: exits with 10, without a retry, if FIN follows the request',
+    script: closing(),
+    code: 10,
+    reqs: 1,
+    err: ['was closed'],
+  }),
+  ...both({
+    name: 'U02: exits with 10, without a retry, if RST follows the request',
+    script: resetting(),
+    code: 10,
+    reqs: 1,
+    err: ['was reset'],
+  }),
+  ...both({
+    name: 'U03: exits with 10 if the server closes the connection without reading',
     listen: { onConnection: (socket) => void socket.end() },
     flags: ['--retries', '0'],
     code: 10,
@@ -35,7 +47,7 @@ faultsInside('U: sent, no answer', [
     err: ['the connection was closed without an answer'],
   }),
   ...both({
-    name: 'U05: no response head',
+    name: 'U05: exits with 10 after --timeout if no response head arrives',
     script: () => {},
     flags: ['--timeout', '3'],
     code: 10,
@@ -44,7 +56,7 @@ faultsInside('U: sent, no answer', [
     atLeast: 3,
   }),
   ...both({
-    name: 'U05: a head that drips',
+    name: 'U05: exits with 10 after --timeout if a response head arrives byte by byte',
     script: (socket) => {
       socket.write('HTTP/1.1 200 OK\r\nx-drip: ')
       drip(socket, 'x')
@@ -55,7 +67,7 @@ faultsInside('U: sent, no answer', [
     atLeast: 3,
   }),
   ...both({
-    name: 'U05: interim answers without end',
+    name: 'U05: exits with 10 after --timeout if interim responses never end',
     script: (socket) => drip(socket, 'HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n'),
     flags: ['--timeout', '3'],
     code: 10,
@@ -63,7 +75,7 @@ faultsInside('U: sent, no answer', [
     atLeast: 3,
   }),
   ...both({
-    name: 'U09: a body that drips, up to the deadline',
+    name: 'U09: exits with 8 at the deadline if a body arrives byte by byte',
     script: (socket) => {
       socket.write(headOf('200 OK', 'content-length: 1000'))
       drip(socket, ' ')
@@ -75,7 +87,7 @@ faultsInside('U: sent, no answer', [
     atLeast: 3,
   }),
   {
-    name: 'U09: the deadline passes while waiting',
+    name: 'U09: exits with 10 if the deadline passes before the response',
     argv: [...chat, '--deadline', '3'],
     script: () => {},
     code: 10,
@@ -84,7 +96,7 @@ faultsInside('U: sent, no answer', [
     atLeast: 3,
   },
   ...both({
-    name: 'U12: the connection of an attempt is not used for the next',
+    name: 'U12: opens a new connection for each attempt',
     script: (socket, _, count) => {
       if (count > 1) return void socket.write(response('{"content":"ok","data":[]}'))
       socket.write(response('{}', '429 Slow down'))
@@ -96,20 +108,20 @@ faultsInside('U: sent, no answer', [
     err: ['trying again'],
   }),
   ...both({
-    name: 'U14: 101 unasked',
+    name: 'U14: exits with 8, without a retry, on an unrequested 101',
     script: answering('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
     code: 8,
     reqs: 1,
     err: ['not proper HTTP'],
   }),
   ...both({
-    name: 'U14: 100 unasked, then the answer',
+    name: 'U14: skips an unrequested 100',
     script: answering(`HTTP/1.1 100 Continue\r\n\r\n${response('{"content":"ok","data":[]}')}`),
     code: 0,
     reqs: 1,
   }),
   ...both({
-    name: 'U15: SIGINT before the answer',
+    name: 'U15: reports a possible delivery if SIGINT ends the run before the response',
     script: () => {},
     signal: { name: 'SIGINT', at: 'request' },
     code: 'SIGINT',
@@ -119,7 +131,7 @@ faultsInside('U: sent, no answer', [
     ],
   }),
   {
-    name: 'U16: the answer comes after --timeout',
+    name: 'U16: exits with 10 at --timeout if the answer arrives later',
     argv: [...chat, '--timeout', '3'],
     script: (socket) => void setTimeout(() => socket.write(ok), 60_000).unref(),
     code: 10,
@@ -127,7 +139,7 @@ faultsInside('U: sent, no answer', [
     atLeast: 3,
   },
   {
-    name: 'U17: --retry-unknown',
+    name: 'U17: retries with --retry-unknown after a connection without an answer',
     argv: [...chat, '--retry-unknown'],
     script: (socket, _, count) => void (count < 3 ? socket.destroy() : socket.write(ok)),
     code: 0,
@@ -136,7 +148,7 @@ faultsInside('U: sent, no answer', [
     err: [/^(parley: .*; trying again in .*\n){2}$/],
   },
   {
-    name: 'U18: nothing left the second time, but the first may have been carried out',
+    name: 'U18: exits with 10 if the retry is refused but the first request was sent',
     argv: [...chat, '--retry-unknown', '--retries', '1'],
     script: () => {},
     during: async (_, server) => {
@@ -147,10 +159,22 @@ faultsInside('U: sent, no answer', [
     reqs: 1,
     err: ['connection refused; before that, ', 'the request was sent'],
   },
-  { name: 'U01: FIN after the request (image)', argv: image, script: closing(), code: 10, reqs: 1 },
-  { name: 'U02: RST after the request (image)', argv: image, script: resetting(), code: 10, reqs: 1 },
   {
-    name: 'R01: half of the length, then FIN (image)',
+    name: 'U01: exits with 10, without a retry, if FIN follows the request (image)',
+    argv: image,
+    script: closing(),
+    code: 10,
+    reqs: 1,
+  },
+  {
+    name: 'U02: exits with 10, without a retry, if RST follows the request (image)',
+    argv: image,
+    script: resetting(),
+    code: 10,
+    reqs: 1,
+  },
+  {
+    name: 'R01: saves the received half of a body if FIN cuts it (image)',
     argv: image,
     script: closing(`${headOf('200 OK', 'content-length: 900')}{"candidates":[`),
     code: 8,
@@ -159,11 +183,11 @@ faultsInside('U: sent, no answer', [
   },
 ])
 
-// By themselves, for each keeps the process busy.
-faultsInside('U: sent in part, no answer', [
+// A separate group, because each of these rows keeps the process busy.
+faultsInside('U: the request is sent in part and not answered', [
   {
     ...upload,
-    name: 'U04: RST in the middle of 20 MB',
+    name: 'U04: exits with 10, without a retry, if RST interrupts an upload of 20 MB',
     listen: { onConnection: onMegabyte((socket) => socket.resetAndDestroy()) },
     code: 10,
     conns: 1,
@@ -171,7 +195,7 @@ faultsInside('U: sent in part, no answer', [
   },
   {
     ...upload,
-    name: 'U04: FIN in the middle of 20 MB',
+    name: 'U04: exits with 10, without a retry, if FIN interrupts an upload of 20 MB',
     listen: { onConnection: onMegabyte((socket) => socket.end()) },
     code: 10,
     conns: 1,
@@ -179,7 +203,7 @@ faultsInside('U: sent in part, no answer', [
   },
   {
     ...upload,
-    name: 'U08: nothing of 20 MB is read',
+    name: 'U08: exits with 10 after --timeout if the server reads nothing of 20 MB',
     argv: ['chat', '--timeout', '3'],
     listen: { onConnection: (socket) => void socket.pause() },
     code: 10,
@@ -188,7 +212,7 @@ faultsInside('U: sent in part, no answer', [
   },
   {
     ...upload,
-    name: 'U11: 401 and close in the middle of the upload',
+    name: 'U11: exits with 3 if a 401 and FIN interrupt the upload',
     listen: { onConnection: onMegabyte((socket) => socket.end(response('{"error":"who?"}', '401 No'))) },
     code: 3,
     conns: 1,

@@ -12,7 +12,7 @@ const broken = { ...early, err: ['the answer broke off'] } satisfies Partial<Row
 const whole = { argv: stream, code: 0, reqs: 1, out: 'so far\n' } satisfies Partial<Row>
 const started = sseHead + delta('so far')
 
-/** Writes these, and then the same again and again. */
+/** Writes `start`, then `bytes` again and again. */
 const repeating =
   (start: string, bytes: string, pause: number): Script =>
   (socket) => {
@@ -25,42 +25,50 @@ faultsInside('E: streams', [
   ...[closing, resetting].flatMap((end): Row[] => [
     {
       ...broken,
-      name: `E01: chunked, cut by ${end.name}`,
+      name: `E01: prints the text so far and exits with 8 if ${end === closing ? 'FIN' : 'RST'} cuts a chunked stream`,
       script: end(chunkedHead + chunked(delta('so far'), 'data: {"ty')),
     },
     {
       ...early,
-      name: `E01: without a length, cut by ${end.name}`,
+      name: `E01: prints the text so far and exits with 8 if ${end === closing ? 'FIN' : 'RST'} cuts a stream without a length`,
       script: end(`${started}data: {"ty`),
       ...(end === resetting ? { err: ['the answer broke off: the connection was reset'] } : {}),
     },
   ]),
-  { ...early, name: 'E02: message events without message_stop', script: closing(started) },
   {
     ...early,
-    name: 'E02: native chunks without a finishReason',
+    name: 'E02: exits with 8 if message events end without message_stop',
+    script: closing(started),
+  },
+  {
+    ...early,
+    name: 'E02: exits with 8 if native chunks end without a finishReason',
     script: closing(sseHead + event(part('so far'))),
   },
   {
     ...early,
-    name: 'E02: an array without its bracket',
+    name: 'E02: exits with 8 if an array ends without its bracket',
     script: closing(`${array}[${JSON.stringify(part('so far'))},`),
   },
   {
     ...early,
-    name: 'E02: an array with a finishReason, without its bracket',
+    name: 'E02: exits with 8 if an array with a finishReason ends without its bracket',
     script: closing(`${array}[${JSON.stringify(part('so far', 'STOP'))}`),
   },
-  { ...whole, name: 'E02: message_stop', script: answering(started + stop + delta('after the end')) },
-  { ...whole, name: 'E02: [DONE]', script: answering(`${started}data: [DONE]\n\n`) },
   {
     ...whole,
-    name: 'E02: a finishReason, then the end',
+    name: 'E02: ends a stream at message_stop',
+    script: answering(started + stop + delta('after the end')),
+  },
+  { ...whole, name: 'E02: ends a stream at [DONE]', script: answering(`${started}data: [DONE]\n\n`) },
+  {
+    ...whole,
+    name: 'E02: accepts the end of the connection after a finishReason',
     script: closing(sseHead + event(part('so far', 'STOP'))),
   },
   {
     ...whole,
-    name: 'E02: an array with its bracket',
+    name: 'E02: ends an array at its closing bracket',
     script: answering(`${array}[${JSON.stringify(part('so far'))}]`),
   },
   ...[
@@ -73,22 +81,26 @@ faultsInside('E: streams', [
   ].flatMap((failure, index): Row[] => [
     {
       ...early,
-      name: `E03: an error in mid-stream, ${index}`,
+      name: `E03: exits with 8 and prints the message of an error event after text, shape ${index}`,
       script: answering(started + failure),
       err: ['the stream ended with an error', 'the service says: too^[[2J busy ::error::x'],
     },
     {
       ...early,
-      name: `E04: an error as the first event, ${index}`,
+      name: `E04: exits with 8 and prints no text if the first event is an error, shape ${index}`,
       script: answering(sseHead + failure),
       out: '',
       err: ['the service says: too^[[2J busy'],
     },
   ]),
-  { ...whole, name: 'E05: one JSON body', script: answering(response(message('so far'))) },
   {
     ...whole,
-    name: 'E07: comments, no blank after the colon, several data lines, id, retry, unknown events and fields',
+    name: 'E05: prints a single JSON body that answers a stream request',
+    script: answering(response(message('so far'))),
+  },
+  {
+    ...whole,
+    name: 'E07: reads comments, missing blanks, several data lines, id, retry, unknown events and fields',
     script: answering(
       `${sseHead}: hello\n\nid: 7\nretry: 1\nfoo: bar\ndata:{"type":\ndata:"content_block_delta",\ndata: "delta":{"type":"text_delta","text":"so far"}}\n\n${event({ type: 'strange' }, 'strange')}data\n:x\n\n${stop}`.replace(
         'data\n:x\n\n',
@@ -98,24 +110,28 @@ faultsInside('E: streams', [
   },
   {
     ...whole,
-    name: 'E07: CR alone ends lines',
+    name: 'E07: accepts CR as the end of a line',
     script: answering(sseHead + (delta('so far') + stop).replaceAll('\n', '\r')),
   },
   {
     ...whole,
-    name: 'E07: CRLF ends lines',
+    name: 'E07: accepts CRLF as the end of a line',
     script: answering(sseHead + (delta('so far') + stop).replaceAll('\n', '\r\n')),
   },
-  { ...early, name: 'E08: the last event lacks its blank line', script: closing(started + stop.trimEnd()) },
   {
     ...early,
-    name: 'E10: bad JSON in an event',
+    name: 'E08: drops a last event without its blank line and exits with 8',
+    script: closing(started + stop.trimEnd()),
+  },
+  {
+    ...early,
+    name: 'E10: exits with 8 on bad JSON in an event and does not quote it',
     script: answering(`${started}data: {"type": canary-token-5f3a9c\n\n`),
     err: ['an event of the stream is not JSON', /^(?!.*5f3a)/s],
   },
   {
     ...whole,
-    name: 'E11: a byte order mark, and bytes that are no UTF-8',
+    name: 'E11: drops a byte order mark and replaces bytes that are not UTF-8',
     script: answering(
       Buffer.concat([
         Buffer.from(`${sseHead}\ufeff`),
@@ -130,7 +146,7 @@ faultsInside('E: streams', [
   },
   {
     ...whole,
-    name: 'E13: no text at all',
+    name: 'E13: exits with 8 if a stream ends without text',
     script: answering(sseHead + stop),
     code: 8,
     out: '',
@@ -138,7 +154,7 @@ faultsInside('E: streams', [
   },
   {
     ...early,
-    name: 'E14: comments for ever, up to the deadline',
+    name: 'E14: exits with 8 at the deadline if only comments arrive',
     argv: [...stream, '--timeout', '3', '--deadline', '5'],
     script: repeating(started, ': ping\n\n', 200),
     err: ['the deadline passed'],
@@ -146,7 +162,7 @@ faultsInside('E: streams', [
   },
   {
     ...early,
-    name: 'E15: silence between two events',
+    name: 'E15: exits with 8 after --timeout of silence between two events',
     argv: [...stream, '--timeout', '3'],
     script: answering(started),
     err: ['no byte came for 3 s'],
@@ -154,14 +170,14 @@ faultsInside('E: streams', [
   },
   {
     ...early,
-    name: 'E16: --raw prints whole lines only',
+    name: 'E16: prints only whole lines with --raw if the stream is cut',
     argv: [...stream, '--raw'],
     script: closing(`${sseHead}data: {"type":"ping",\ndata: "n": 1.10}\n\ndata: {"type":`),
     out: '{"type":"ping","n": 1.10}\n',
   },
   {
     ...whole,
-    name: 'E18: only the first candidate and text are printed',
+    name: 'E18: prints only the text of the first candidate',
     script: answering(
       sseHead +
         event({ type: 'content_block_delta', delta: { type: 'thinking_delta', thinking: 'hm' } }) +
@@ -173,7 +189,7 @@ faultsInside('E: streams', [
   },
   {
     ...whole,
-    name: 'R22: one byte at a time',
+    name: 'R22: prints whole characters if a stream arrives byte by byte',
     script: async (socket) => {
       socket.setNoDelay(true)
       for (const byte of Buffer.from(sseHead + delta('hé🦜') + stop)) {
@@ -184,7 +200,7 @@ faultsInside('E: streams', [
     out: 'hé🦜\n',
   },
   {
-    name: 'E20: an event stream of a session that breaks off is opened again',
+    name: 'E20: reopens a session stream that breaks off',
     argv: ['events', 'follow'],
     script: (socket, request, count) => {
       const idle = { id: 'sevt_2', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }

@@ -1,4 +1,4 @@
-/** A command for bash that runs another one on a terminal of its own, whose output it prints, and keeps in a log. */
+/** Returns a bash command that runs `command` on a new terminal, prints its output, and logs it. */
 export const onTerminal = (command: string, log = '/dev/null'): string =>
   `script -qefc ${quote(command)} ${log} </dev/null`
 

@@ -1,4 +1,4 @@
-# Runs a command on a terminal that nobody reads, sends it a signal once it writes no more, and tells how it ended.
+# Runs a command on a terminal that nobody reads, sends it a signal once it is idle, and prints how it ended.
 import os, pty, signal, sys, termios, time
 
 how, name, command = sys.argv[1], sys.argv[2], sys.argv[3:]
@@ -23,7 +23,7 @@ def state():
     return fields[11:13]
 
 
-# At rest: no processor time for half a second.
+# Idle means no processor time for half a second.
 last, since = None, time.monotonic()
 while is_running() and time.monotonic() - since < 0.5:
     now = state()

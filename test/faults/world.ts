@@ -7,14 +7,14 @@ import { homeVariables, temporaryFolder } from '../harness/run.ts'
 const parley = join(import.meta.dirname, '../../bin/parley.cjs')
 const preload = join(import.meta.dirname, 'preload.cjs')
 
-/** Stand in every run's environment, and must be seen by the service alone. */
+/** Secrets in every run's environment. Only the service may receive them. */
 export const canaries = { token: 'canary-token-5f3a9c', key: 'canary-key-77b1e0' }
 
 export interface Launch {
   argv: string[]
-  /** Run by bash instead, where `parley` is the command. */
+  /** Command line for bash, used instead of `argv`. `parley` is on its PATH. */
   shell?: string
-  /** Text and then the end; `open` for a pipe on which nothing ever comes; by default /dev/null. */
+  /** Content of stdin. `open` is a pipe without input or end. If omitted, stdin is /dev/null. */
   stdin?: string | Uint8Array | { open: true }
   env?: Record<string, string>
 }
@@ -24,9 +24,9 @@ export interface Ending {
   out: Buffer
   err: string
   seconds: number
-  /** MiB. */
+  /** Peak memory in MiB. */
   memory: number
-  /** What lies in the run's folders afterwards: paths from `home`, `cwd` and `tmp`. */
+  /** Contents of the files in the run's folders afterwards, by path from `home`, `cwd` or `tmp`. */
   files: Map<string, string>
 }
 
@@ -39,22 +39,25 @@ export interface World {
   ended: Promise<Ending>
 }
 
-/** What the program compiled is kept here for all processes, so that each starts sooner. */
+/** Compile cache shared by all processes, so that each starts faster. */
 const cache = temporaryFolder()
 
-/** What hangs is stopped then, long after any machine is done with what does not; in a proof, before it is given up. Milliseconds. */
-const hardStop = process.env.TEST_PROOF ? 12_000 : 120_000
+/**
+ * Time limit for a run that hangs, far above the time of any other run. A proof has a shorter one, so that it
+ * ends before the proof does.
+ */
+const hardStopMs = process.env.TEST_PROOF ? 12_000 : 120_000
 
-/** Makes a home, a working and a temporary folder, which are empty. */
+/** Makes an empty home, working and temporary folder. */
 export function makeFolders(): string {
   const folder = temporaryFolder()
   for (const name of ['home', 'cwd', 'tmp', 'bin']) mkdirSync(join(folder, name))
-  // On Windows there is no shell that would look for it, and not everybody may make a link.
+  // Windows has no shell that would use the link, and links need a privilege there.
   if (process.platform !== 'win32') symlinkSync(parley, join(folder, 'bin/parley'))
   return folder
 }
 
-/** What a run in a folder of `makeFolders` has in its environment: little, and what it is given. */
+/** Returns the environment of a run: the test's own, the canaries, and the given variables. */
 export const environment = (folder: string, more: Launch['env']): Record<string, string | undefined> => ({
   ...childEnvironment,
   PATH: join(folder, 'bin') + delimiter + childEnvironment.PATH,
@@ -66,7 +69,7 @@ export const environment = (folder: string, more: Launch['env']): Record<string,
   ...more,
 })
 
-/** Starts the built command in a folder of `makeFolders`, with nothing in its environment but what is given. */
+/** Starts the built command in a folder of `makeFolders`. */
 export function launch({ argv, shell, stdin, env }: Launch, folder: string): World {
   const start = performance.now()
   const cwd = join(folder, 'cwd')
@@ -74,7 +77,7 @@ export function launch({ argv, shell, stdin, env }: Launch, folder: string): Wor
     shell === undefined ? [process.execPath, [parley, ...argv]] : ['bash', ['-c', shell]]
   const child = spawn(command, args, {
     cwd,
-    // Windows would open a window for it.
+    // Windows opens a window for a detached process.
     detached: process.platform !== 'win32',
     stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     env: {
@@ -92,10 +95,10 @@ export function launch({ argv, shell, stdin, env }: Launch, folder: string): Wor
     try {
       process.kill(-(child.pid as number), 'SIGKILL')
     } catch {
-      // Nobody of the group is left.
+      // The group has already ended.
     }
   }
-  const timer = setTimeout(endGroup, hardStop)
+  const timer = setTimeout(endGroup, hardStopMs)
 
   const out = () => Buffer.concat(chunks.out)
   const err = () => Buffer.concat(chunks.err).toString()
@@ -122,7 +125,7 @@ export function launch({ argv, shell, stdin, env }: Launch, folder: string): Wor
   return { folder, cwd, child, out, err, ended }
 }
 
-/** Windows keeps the folder of a process for a moment after its end. */
+/** Retries, because Windows locks the folder of a process for a moment after its end. */
 export const removeFolder = (folder: string) =>
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
 
@@ -137,7 +140,7 @@ function readPeak(folder: string): number {
 export function readFiles(folder: string): Map<string, string> {
   const files = ['home', 'cwd', 'tmp'].flatMap((place) =>
     readdirSync(join(folder, place), { recursive: true, withFileTypes: true, encoding: 'utf8' })
-      // Compiled code is kept for the next run.
+      // Compiled code is not a result of the run.
       .filter((entry) => entry.isFile() && !entry.parentPath.includes('/.cache/parley'))
       .map((entry) => join(entry.parentPath, entry.name)),
   )

@@ -1,28 +1,30 @@
 import { expect } from 'vitest'
 import type { ScriptedServer } from '../harness/server.ts'
 
-/** What a wrapper knows of one run: its exit code, and stderr, whose last line `--errors json` makes JSON. */
-interface Seen {
+/** Result of one run. With `--errors json` the last line of stderr is JSON. */
+interface RunResult {
   code: number | string
   err: string
 }
 
-/** A run, with the requests that the server had of it. */
-interface Attempt extends Seen {
+/** One run and the requests that it sent. */
+interface Attempt extends RunResult {
   error: { retry?: string; deadline?: boolean; message?: string }
   requests: readonly string[]
 }
 
-/** As often as a wrapper runs a command that may be run again. */
-const mostRuns = 2
+const maxRuns = 2
 
 /**
- * A wrapper as anybody would write it from `parley help exit-codes`: it looks at the exit code, and of a failure at `retry`
- * alone.
+ * Runs a command as a script written from `parley help exit-codes` would: it repeats the command if `retry`
+ * is `later`.
  */
-export async function persist(run: () => Promise<Seen>, server: ScriptedServer): Promise<Attempt[]> {
+export async function runWithRetries(
+  run: () => Promise<RunResult>,
+  server: ScriptedServer,
+): Promise<Attempt[]> {
   const attempts: Attempt[] = []
-  for (let count = 1; count <= mostRuns; count++) {
+  for (let count = 1; count <= maxRuns; count++) {
     const before = server.requests.length
     const { code, err } = await run()
     const { error } = code === 0 ? { error: {} } : lastLine(err)
@@ -34,25 +36,28 @@ export async function persist(run: () => Promise<Seen>, server: ScriptedServer):
 
 const lastLine = (text: string): Pick<Attempt, 'error'> => JSON.parse(text.trimEnd().split('\n').at(-1) ?? '')
 
-/** What the table of exit codes says of a failure, and that nothing was repeated that may have arrived. */
-export function judge(argv: readonly string[], attempts: readonly Attempt[]): void {
+/** Checks that `retry` matches the exit code, and that no request was repeated that may have arrived. */
+export function checkRetries(argv: readonly string[], attempts: readonly Attempt[]): void {
   const [first] = attempts as [Attempt]
   const { error, err } = first
-  expect(dues(argv, first), err).toContain(error.retry)
+  expect(listAllowedRetries(argv, first), err).toContain(error.retry)
   expect(error.deadline ?? false, err).toBe(/\bdeadline\b/.test(error.message ?? ''))
   for (const { code, requests } of attempts.slice(0, -1)) {
-    // Those of exit code 6 that may be repeated were refused.
+    // After exit code 6 a repetition is safe, because the service refused the request.
     if (isForEvents(argv) && code !== 6) expect(requests.filter(isPost)).toEqual([])
   }
 }
 
-function dues(argv: readonly string[], { code, err, error, requests }: Attempt): (string | undefined)[] {
+function listAllowedRetries(
+  argv: readonly string[],
+  { code, err, error, requests }: Attempt,
+): (string | undefined)[] {
   const mayHaveArrived = isForEvents(argv) && (requests.length === 0 || requests.some(isPost))
   switch (code) {
     case 0:
       return [undefined]
     case 6:
-      // An error under status 200 proves no refusal.
+      // An error with status 200 does not prove that the service refused the request.
       return [mayHaveArrived && err.includes('"status":200') ? 'look-first' : 'later']
     case 9:
       return [isPermanent.test(error.message ?? '') ? 'never' : 'later']
@@ -61,7 +66,7 @@ function dues(argv: readonly string[], { code, err, error, requests }: Attempt):
       return [mayHaveArrived ? 'look-first' : 'later']
     case 8:
       if (mayHaveArrived) return ['look-first']
-      // By its type.
+      // The type of the error decides.
       if (err.includes('ended with an error')) return ['later', 'never']
       return [
         /broke off|ended early|the answer( \([^)]*\))? is not JSON|the answer is empty/.test(err)
@@ -71,18 +76,18 @@ function dues(argv: readonly string[], { code, err, error, requests }: Attempt):
     case 15:
       return [argv.includes('follow') || argv.includes('--batch') ? 'later' : 'never']
     default:
-      // What the session says after the event was accepted does not undo it.
+      // An error in the session's stream does not undo the accepted event.
       return [mayHaveArrived && err.includes('the stream of events ended') ? 'look-first' : 'never']
   }
 }
 
-/** What no later run changes while the host, its certificate and the proxy stay as they are. */
+/** Failures that last until the host, its certificate or the proxy changes. */
 const isPermanent =
   /no such host|certificate|does not use TLS|versions of TLS|did not answer in HTTP|to \S+: [34]\d\d/
 
 const isPost = (request: string) => request.startsWith('POST ')
 
-/** Whether the command sends events, or anything else that is not to be done twice. */
+/** Returns whether the command sends events or another request that must not be repeated. */
 const isForEvents = (argv: readonly string[]): boolean =>
   (argv.includes('events') && ['send', 'confirm', 'run'].some((name) => argv.includes(name))) ||
   (argv.includes('api') && ['-X', '-i', '--set'].some((flag) => argv.includes(flag)))
