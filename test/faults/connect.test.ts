@@ -12,13 +12,14 @@ import { makeCertificate } from './certificates.ts'
 import { both, chat, events, faults, type Row } from './rows.ts'
 
 const noRetry = ['--retries', '0']
-/** Nothing listens there, and no other program will. */
+/** Base URL of a port that no program uses. */
 const nowhere = () => 'http://127.0.0.1:2'
 const secure = ({ port }: ScriptedServer) => `https://localhost:${port}`
 
-/** Elsewhere a full queue refuses, and loopback has one address. */
-
-/** A listener whose queue is full, so that no connection to it comes about before it is woken up. */
+/**
+ * Starts a listener with a full queue, which accepts no connection before `wake`. Linux only: elsewhere a
+ * full queue refuses connections, and loopback has one address.
+ */
 async function block() {
   const accept = `(socket) => socket.on('error', () => {}).on('data', () => socket.end(${JSON.stringify(ok.toString())}))`
   const code = `require('node:net').createServer(${accept}).listen({ host: '127.0.0.1', port: 0, backlog: 1 }, function () {
@@ -49,40 +50,45 @@ afterAll(() => {
   silent.end()
 })
 
-/** A service at the second address of a name whose first one is blocked. */
-const beside = await serve(answering(ok), has('Linux') ? { host: '127.0.0.2', port: blocked.port } : {})
-afterAll(() => beside.close())
+/** A service at the second address of a name whose first address is blocked. */
+const secondService = await serve(
+  answering(ok),
+  has('Linux') ? { host: '127.0.0.2', port: blocked.port } : {},
+)
+afterAll(() => secondService.close())
 const plainHttp = [...chat, '--allow-http', ...noRetry]
 
 const selfSigned = makeCertificate('DNS:localhost,IP:127.0.0.1')
 const expired = makeCertificate('DNS:localhost', -1)
 const elsewhere = makeCertificate('DNS:elsewhere.test')
 
-/** A server that comes up when parley has said twice that it tries again. */
-async function comeUp({ err }: { err(): string }, port: number): Promise<ScriptedServer> {
+/** Starts a server after parley has announced two retries. */
+async function startLate({ err }: { err(): string }, port: number): Promise<ScriptedServer> {
   while (err().split('trying again').length < 3) await new Promise((resolve) => setTimeout(resolve, 10))
   return serve(answering(ok), { port })
 }
 
-/** A system gives such a port to nobody who does not name it, so that it stays free until the server comes up. */
-const late: { port: number; server?: ScriptedServer } = { port: 20_000 + (process.pid % 10_000) }
+/**
+ * A server that starts lateService. Its port is outside the range that systems assign, so it stays free until then.
+ */
+const lateService: { port: number; server?: ScriptedServer } = { port: 20_000 + (process.pid % 10_000) }
 
 const notSent = { code: 9, err: ['nothing was sent'] } satisfies Partial<Row>
 const stalled = { listen: { onConnection() {} }, url: secure, conns: 1 } satisfies Partial<Row>
 
-faults('N: connect phase, nothing sent (needs openssl)', [
+faults('N: connecting, nothing is sent (needs openssl)', [
   {
-    name: 'N20: the first address of a name is a black hole, the second one answers (needs Linux)',
+    name: 'N20: uses the second address of a name if the first does not respond (needs Linux)',
     argv: plainHttp,
     url: () => `http://near.test:${blocked.port}`,
     code: 0,
     out: okText,
     check: () => {
-      if (beside.requests.length !== 1) throw new Error('one request was expected')
+      if (secondService.requests.length !== 1) throw new Error('one request was expected')
     },
   },
   {
-    name: 'N21: the first address of a name is slow, the second one refuses (needs Linux)',
+    name: 'N21: waits for a slow first address of a name if the second refuses (needs Linux)',
     argv: plainHttp,
     url: () => `http://near.test:${slow.port}`,
     during: async () => {
@@ -94,14 +100,14 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N22: the first address of a name is a black hole, the second one refuses (needs Linux)',
+    name: 'N22: exits with 9 after --connect-timeout if the first address does not respond and the second refuses (needs Linux)',
     argv: [...plainHttp, '--connect-timeout', '3'],
     url: () => `http://near.test:${silent.port}`,
     err: ['near.test:', 'no connection within 3 s', 'nothing was sent'],
     atLeast: 3,
   },
   {
-    name: 'N23: the first address of a name refuses, the second one answers (needs Linux)',
+    name: 'N23: uses the second address of a name if the first refuses (needs Linux)',
     argv: plainHttp,
     url: ({ port }) => `http://far.test:${port}`,
     script: answering(ok),
@@ -111,14 +117,14 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N24: a name that is looked up for ever',
+    name: 'N24: exits with 9 after --connect-timeout if a name lookup hangs',
     argv: [...chat, ...noRetry, '--connect-timeout', '3'],
     url: () => 'https://silent.test',
     err: ['silent.test: no connection within 3 s', 'nothing was sent'],
     atLeast: 3,
   },
   {
-    name: 'N28: nothing is left to wait for, and nothing came',
+    name: 'N28: exits with 1 and reports a bug if the process has nothing left to wait for',
     argv: [...chat, ...noRetry, '--connect-timeout', '0'],
     url: () => 'https://silent.test',
     code: 1,
@@ -126,7 +132,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     isProcess: true,
   },
   {
-    name: 'N28: nothing is left to wait for, told with --errors json and in a report',
+    name: 'N28: reports a bug in JSON and in the report if the process has nothing left to wait for',
     argv: [...chat, ...noRetry, '--connect-timeout', '0', '--errors', 'json', '--report', 'r.json'],
     url: () => 'https://silent.test',
     code: 1,
@@ -142,7 +148,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N25: the deadline passes while a name is looked up',
+    name: 'N25: exits with 9 if the deadline passes during a name lookup',
     argv: [...chat, '--deadline', '3', '--connect-timeout', '1h'],
     url: () => 'https://silent.test',
     err: ['the deadline passed', 'nothing was sent'],
@@ -150,7 +156,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   ...['WORKSPACE_ID', 'AGENTS_VERSION', 'BETAS', 'API_KEY'].flatMap((setting): Row[] =>
     ['a\nevil: b', 'a\r\nevil: b', 'a\u00e9'].map((value) => ({
-      name: `N26: PARLEY_${setting}=${JSON.stringify(value)} can stand in no header`,
+      name: `N26: rejects PARLEY_${setting}=${JSON.stringify(value)} as a header value`,
       argv: events,
       env: { [`PARLEY_${setting}`]: value },
       code: 3,
@@ -158,13 +164,13 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     })),
   ),
   {
-    name: 'N26: a header value in the profile with a line break',
+    name: 'N26: rejects a line break in a header value of the profile',
     argv: events,
     prepare: (folder) => {
-      const place = join(folder, 'home', configFolder)
-      mkdirSync(place, { recursive: true, mode: 0o700 })
+      const configPath = join(folder, 'home', configFolder)
+      mkdirSync(configPath, { recursive: true, mode: 0o700 })
       writeFileSync(
-        `${place}/config.json`,
+        `${configPath}/config.json`,
         JSON.stringify({ profiles: { default: { workspaceId: 'a\nb' } } }),
         { mode: 0o600 },
       )
@@ -175,7 +181,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   ...both({
     ...notSent,
-    name: 'N01: connection refused',
+    name: 'N01: retries twice and exits with 9 if the connection is refused',
     url: nowhere,
     err: [
       /^parley: 127\.0\.0\.1:2: connection refused; trying again in 0\.\d s\nparley: .*; trying again in .*\nparley: 127/,
@@ -184,27 +190,27 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   }),
   {
     ...notSent,
-    name: 'N02: refused on both addresses of a name',
+    name: 'N02: names both addresses of a name if both refuse',
     argv: [...chat, ...noRetry, '--allow-http'],
     url: () => 'http://two.test:2',
     err: ['parley: [::1]:2: connection refused, 127.0.0.1:2: connection refused'],
   },
   ...both({
     ...notSent,
-    name: 'N03: no such name',
+    name: 'N03: exits with 9, without a retry, if the host name is unknown',
     url: () => 'https://down.test',
     err: [/^parley: down\.test: no such host\n {2}nothing was sent\n$/],
   }),
   ...both({
     ...notSent,
-    name: 'N03: no such name, for programs',
+    name: 'N03: reports retry as never with --errors json if the host name is unknown',
     url: () => 'https://down.test',
     flags: ['--errors', 'json'],
     err: ['"kind":"not-sent","exit":9,', '"sent":"no","safeToRetry":false,"retry":"never","attempts":1}'],
   }),
   ...both({
-    name: 'N04: a name that cannot be looked up once',
-    // What was looked up is counted for each process.
+    name: 'N04: retries after a temporary failure of a name lookup',
+    // Lookups are counted per process.
     isProcess: true,
     url: ({ port }) => `http://again.test:${port}`,
     flags: ['--allow-http'],
@@ -215,7 +221,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   }),
   ...both({
     ...notSent,
-    name: 'N05: SYN dropped (needs Linux)',
+    name: 'N05: exits with 9 after --connect-timeout if packets are lost (needs Linux)',
     url: () => blocked.url,
     flags: [...noRetry, '--connect-timeout', '3'],
     err: ['no connection within 3 s', 'nothing was sent'],
@@ -224,14 +230,14 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   ...both({
     ...notSent,
     ...stalled,
-    name: 'N06: TLS handshake stall',
+    name: 'N06: exits with 9 after --connect-timeout if the TLS handshake hangs',
     flags: [...noRetry, '--connect-timeout', '3'],
     err: ['no connection within 3 s'],
     atLeast: 3,
   }),
   {
     ...notSent,
-    name: 'N06: the deadline passes in the handshake',
+    name: 'N06: exits with 9 if the deadline passes during the TLS handshake',
     ...stalled,
     argv: [...chat, '--deadline', '3', '--connect-timeout', '1h'],
     err: ['the deadline passed', 'nothing was sent'],
@@ -239,7 +245,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N07: TLS handshake cut off by FIN, and tried again',
+    name: 'N07: retries and exits with 9 if FIN cuts the TLS handshake',
     url: secure,
     listen: { onConnection: (socket) => void socket.once('data', () => socket.end()) },
     conns: 3,
@@ -247,7 +253,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N08: TLS handshake cut off by RST, and tried again',
+    name: 'N08: retries and exits with 9 if RST cuts the TLS handshake',
     url: secure,
     listen: { onConnection: (socket) => void socket.once('data', () => socket.resetAndDestroy()) },
     conns: 3,
@@ -255,14 +261,14 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   ...both({
     ...notSent,
-    name: 'N09: self-signed certificate',
+    name: 'N09: exits with 9 and names --cacert if the certificate is self-signed',
     url: secure,
     listen: { tls: () => selfSigned },
     err: [/^parley: localhost:\d+: its certificate is self-signed: --cacert FILE trusts it\n {2}nothing/],
   }),
   ...both({
     ...notSent,
-    name: 'N09: self-signed certificate, for programs',
+    name: 'N09: reports retry as never with --errors json if the certificate is self-signed',
     url: secure,
     listen: { tls: () => selfSigned },
     flags: ['--errors', 'json'],
@@ -270,7 +276,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   }),
   {
     ...notSent,
-    name: 'N04: a name that cannot be looked up, for programs',
+    name: 'N04: reports retry as later with --errors json after a temporary failure of a name lookup',
     isProcess: true,
     url: () => 'https://again.test',
     argv: [...chat, '--errors', 'json', '--retries', '0'],
@@ -278,7 +284,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N10: expired certificate',
+    name: 'N10: exits with 9 and reports an expired certificate',
     url: secure,
     argv: [...chat, '--cacert', expired.path],
     listen: { tls: () => expired },
@@ -286,7 +292,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N11: certificate for another host',
+    name: 'N11: exits with 9 and reports a certificate for another host',
     url: secure,
     argv: [...chat, '--cacert', elsewhere.path],
     listen: { tls: () => elsewhere },
@@ -294,14 +300,14 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N13: https to a port that speaks plain HTTP',
+    name: 'N13: suggests http:// if the port does not use TLS',
     url: secure,
     listen: { onConnection: (socket) => void socket.once('data', () => socket.end(ok)) },
     conns: 1,
     err: ['http://', 'nothing was sent'],
   },
   ...both({
-    name: 'N14: http to a port that speaks TLS',
+    name: 'N14: suggests https:// if the port uses TLS',
     url: ({ port }) => `http://localhost:${port}`,
     listen: { tls: () => selfSigned },
     code: 10,
@@ -309,11 +315,11 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   }),
   ...[chat, events].map(
     (argv): Row => ({
-      name: `N15: RST at accept (${argv[0]})`,
+      name: `N15: sends at most once if the connection is reset when it is accepted (${argv[0]})`,
       argv: [...argv, ...noRetry],
       listen: { onConnection: (socket) => void socket.resetAndDestroy() },
       conns: 1,
-      // Whether the request was written before the reset came is chance; what is said of it is not.
+      // The reset may arrive before or after the request is written; each code has its message.
       code: [9, 10],
       err: [
         /reset before it was ready\n {2}nothing was sent\n|was reset\n {2}(the request was sent|the event may)/,
@@ -321,31 +327,31 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     }),
   ),
   {
-    name: 'N16: refused twice or more, then up',
-    // A busy machine may take longer to bring the service up than until the third try.
+    name: 'N16: retries refused connections until the service is up',
+    // On a slow machine the service may start only after the third attempt.
     argv: [...chat, '--retries', '9'],
-    url: () => `http://127.0.0.1:${late.port}`,
+    url: () => `http://127.0.0.1:${lateService.port}`,
     during: async (world) => {
-      late.server = await comeUp(world, late.port)
+      lateService.server = await startLate(world, lateService.port)
       await world.ended
-      await late.server.close()
+      await lateService.server.close()
     },
     code: 0,
     out: okText,
     err: [/^(parley: .*connection refused; trying again in .*\n){2,9}$/],
     check: () => {
-      if (late.server?.requests.length !== 1) throw new Error('one request was expected')
+      if (lateService.server?.requests.length !== 1) throw new Error('one request was expected')
     },
   },
   {
-    name: 'N17: SIGINT in the TLS handshake',
+    name: 'N17: reports that nothing was sent if SIGINT interrupts the TLS handshake',
     ...stalled,
     signal: { name: 'SIGINT', at: 'connection' },
     code: 'SIGINT',
     err: ['parley: interrupted: nothing was sent'],
   },
   {
-    name: 'S05: --cacert',
+    name: 'S05: trusts the certificate of --cacert',
     url: secure,
     argv: [...chat, '--cacert', selfSigned.path],
     listen: { tls: () => selfSigned },
@@ -355,7 +361,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     reqs: 1,
   },
   {
-    name: 'S05: PARLEY_CACERT',
+    name: 'S05: trusts the certificate of PARLEY_CACERT',
     url: secure,
     argv: events,
     env: { PARLEY_CACERT: selfSigned.path },
@@ -366,7 +372,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     reqs: 1,
   },
   {
-    name: 'S05: NODE_EXTRA_CA_CERTS, beside --cacert',
+    name: 'S05: trusts NODE_EXTRA_CA_CERTS in addition to --cacert',
     url: secure,
     argv: [...chat, '--cacert', elsewhere.path],
     env: { NODE_EXTRA_CA_CERTS: selfSigned.path },
@@ -377,14 +383,14 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     reqs: 1,
   },
   {
-    name: 'S05: --cacert that holds no certificate',
+    name: 'S05: exits with 3 if the file of --cacert has no certificate',
     url: secure,
     argv: [...chat, '--cacert', import.meta.filename],
     code: 3,
     err: ['--cacert', 'has no PEM certificate'],
   },
   {
-    name: 'S05: --cacert that is not there',
+    name: 'S05: exits with 11 if the file of --cacert is missing',
     url: secure,
     argv: [...chat, '--cacert', 'none.pem'],
     code: 11,
@@ -392,7 +398,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   },
   ...[[], ['--quiet']].map(
     (flags): Row => ({
-      name: `S04, S06: verification switched off warns ${flags.join()}`,
+      name: `S04, S06: warns if the environment disables certificate verification${flags.join() && ', also with --quiet'}`,
       url: secure,
       argv: [...chat, ...flags],
       env: { NODE_TLS_REJECT_UNAUTHORIZED: '0' },

@@ -10,7 +10,7 @@ const quoted = (bytes: number[]) =>
   Buffer.concat([Buffer.from('{"content":[{"type":"text","text":"'), Buffer.from(bytes), Buffer.from('"}]}')])
 const odd =
   '{ "content":[{"type":"text","text":"a"}], "b":12345678901234567890, "n":1.10, "n":-0, "e":1e400, "__proto__":{"x":1},"constructor":2 }\n'
-const said = (text: string, code = 4): Partial<Row> & { code: number } => ({
+const refusedWith = (text: string, code = 4): Partial<Row> & { code: number } => ({
   code,
   reqs: 1,
   err: [`the service says: ${text}\n`],
@@ -18,21 +18,26 @@ const said = (text: string, code = 4): Partial<Row> & { code: number } => ({
 
 faultsInside('R: response content', [
   ...both({
-    name: 'R11: a login page',
+    name: 'R11: exits with 8 on a login page with status 200',
     script: answering(response(page, '200 OK', type('text/html'))),
     code: 8,
     reqs: 1,
   }),
   {
-    name: 'R11: a login page names its type and title',
+    name: 'R11: names the content type and the title of a login page',
     script: answering(response(page, '200 OK', type('text/html'))),
     code: 8,
     reqs: 1,
     err: ['text/html', 'Please log in'],
   },
-  ...both({ name: 'R12: HTML that calls itself JSON', script: json(page), code: 8, reqs: 1 }),
+  ...both({
+    name: 'R12: exits with 8 on HTML with the content type of JSON',
+    script: json(page),
+    code: 8,
+    reqs: 1,
+  }),
   {
-    name: 'R13: JSON without a type (chat)',
+    name: 'R13: reads JSON without a content type (chat)',
     script: (socket) => {
       const body = message('hi')
       socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
@@ -41,10 +46,21 @@ faultsInside('R: response content', [
     out: 'hi\n',
     reqs: 1,
   },
-  { name: 'R14: an empty body (chat)', script: json(''), code: 8, reqs: 1, err: ['the answer is empty'] },
-  { name: 'R14: 204 (chat)', script: answering('HTTP/1.1 204 No Content\r\n\r\n'), code: 8, reqs: 1 },
   {
-    name: 'R14: an empty body (events)',
+    name: 'R14: exits with 8 on an empty body (chat)',
+    script: json(''),
+    code: 8,
+    reqs: 1,
+    err: ['the answer is empty'],
+  },
+  {
+    name: 'R14: exits with 8 on a 204 (chat)',
+    script: answering('HTTP/1.1 204 No Content\r\n\r\n'),
+    code: 8,
+    reqs: 1,
+  },
+  {
+    name: 'R14: accepts an empty body as a receipt (events)',
     argv: events,
     script: json(''),
     code: 0,
@@ -52,7 +68,7 @@ faultsInside('R: response content', [
     err: ['the response names none'],
   },
   {
-    name: 'R14: 204 (events)',
+    name: 'R14: accepts a 204 as a receipt (events)',
     argv: events,
     script: answering('HTTP/1.1 204 No Content\r\n\r\n'),
     code: 0,
@@ -60,7 +76,7 @@ faultsInside('R: response content', [
     err: ['the response names none'],
   },
   ...both({
-    name: 'R15: 502 from a proxy, as a page',
+    name: 'R15: prints only the title of an HTML page with status 502',
     script: answering(response(page.replace('Please log in', 'Bad gateway'), '502 Bad', type('text/html'))),
     flags: ['--retries', '0'],
     code: 7,
@@ -79,14 +95,14 @@ faultsInside('R: response content', [
     ['{"error":{"message":"a\\u001b[31m\\n::add-mask::\\u0085\\r\\nb"}}', 'a^[[31m ::add-mask::\\u0085 b'],
   ].flatMap(([body = '', words = '']) =>
     both({
-      name: `R16: 400 with ${body.slice(0, 50)}`,
+      name: `R16: exits with 4 on a 400 with the body ${body.slice(0, 50)}`,
       script: answering(response(body, '400 Bad Request')),
-      ...said(words),
+      ...refusedWith(words),
       ...(words === '' ? { err: [/answered 400 Bad Request\n/] } : {}),
     }),
   ),
   {
-    name: 'R18: UTF-16, as it says',
+    name: 'R18: decodes UTF-16 if the content type names it',
     script: answering(
       response(Buffer.from(message('é€'), 'utf16le'), '200 OK', type('application/json; charset=utf-16')),
     ),
@@ -95,7 +111,7 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R18: Latin-1, as it says',
+    name: 'R18: decodes Latin-1 if the content type names it',
     script: answering(
       response(Buffer.from(message('é'), 'latin1'), '200 OK', type('application/json; charset=iso-8859-1')),
     ),
@@ -104,7 +120,7 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R18: an unknown character set',
+    name: 'R18: exits with 8 and names an unknown character set',
     script: answering(
       response(Buffer.from(message('é'), 'latin1'), '200 OK', type('application/json; charset=klingon')),
     ),
@@ -113,7 +129,7 @@ faultsInside('R: response content', [
     err: ['klingon'],
   },
   {
-    name: 'R19: bytes that are no UTF-8',
+    name: 'R19: replaces bytes that are not UTF-8 and prints a note',
     script: json(quoted([0x61, 0xff])),
     code: 0,
     out: 'a\ufffd\n',
@@ -121,7 +137,7 @@ faultsInside('R: response content', [
     err: ['may not have been UTF-8'],
   },
   {
-    name: 'R19: bytes that are no UTF-8, with --raw',
+    name: 'R19: prints bytes that are not UTF-8 unchanged with --raw',
     argv: [...chat, '--raw'],
     script: json(quoted([0x61, 0xff])),
     code: 0,
@@ -129,14 +145,14 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R20: half a surrogate pair',
+    name: 'R20: replaces half a surrogate pair',
     script: json(quoted([...Buffer.from('a\\ud800b')])),
     code: 0,
     out: 'a\ufffdb\n',
     reqs: 1,
   },
   {
-    name: 'R23: odd numbers, double and strange keys stay (chat)',
+    name: 'R23: prints odd numbers, duplicate and strange keys unchanged with --raw (chat)',
     argv: [...chat, '--raw'],
     script: json(odd),
     code: 0,
@@ -144,7 +160,7 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R23: odd numbers, double and strange keys stay (events)',
+    name: 'R23: prints odd numbers, duplicate and strange keys unchanged with --raw (events)',
     argv: [...events, '--raw'],
     script: json(odd),
     code: 0,
@@ -152,16 +168,22 @@ faultsInside('R: response content', [
     reqs: 1,
     err: ['the response names none'],
   },
-  { name: 'R24: __proto__ pollutes nothing', script: json(odd), code: 0, out: 'a\n', reqs: 1 },
   {
-    name: 'R26: a byte order mark (chat)',
+    name: 'R24: reads __proto__ and constructor as ordinary keys',
+    script: json(odd),
+    code: 0,
+    out: 'a\n',
+    reqs: 1,
+  },
+  {
+    name: 'R26: skips a byte order mark (chat)',
     script: json(`\ufeff${message('hi')}`),
     code: 0,
     out: 'hi\n',
     reqs: 1,
   },
   {
-    name: 'R26: a byte order mark (events)',
+    name: 'R26: skips a byte order mark (events)',
     argv: events,
     script: json(`\ufeff${receipt.toString().split('\r\n\r\n')[1]}`),
     code: 0,
@@ -169,7 +191,7 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R26: a byte order mark with --raw',
+    name: 'R26: prints a byte order mark with --raw',
     argv: [...chat, '--raw'],
     script: json(`\ufeff${message('hi')}`),
     code: 0,
@@ -177,17 +199,22 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   ...both({
-    name: 'R27: something after the JSON',
+    name: 'R27: exits with 8 if text follows the JSON',
     script: json('{"content":[],"data":[]} x'),
     code: 8,
     reqs: 1,
   }),
   ...['{"choices":[]}', '[]', '5', 'null', '{"content":[{"type":"text","text":5}]}'].map(
-    (body): Row => ({ name: `R28: another shape: ${body}`, script: json(body), code: 8, reqs: 1 }),
+    (body): Row => ({
+      name: `R28: exits with 8 on the unknown shape ${body}`,
+      script: json(body),
+      code: 8,
+      reqs: 1,
+    }),
   ),
   ...['{"data":5}', '[]', '5', 'null'].map(
     (body): Row => ({
-      name: `R28: another shape: ${body} (events)`,
+      name: `R28: reports a possible delivery if the receipt has the shape ${body} (events)`,
       argv: events,
       script: json(body),
       code: 8,
@@ -196,7 +223,7 @@ faultsInside('R: response content', [
     }),
   ),
   {
-    name: 'R28: a list of events that are none (events)',
+    name: 'R28: reports an accepted event if the receipt lists an event with an invalid id (events)',
     argv: events,
     script: json('{"data":[{"id":5}]}'),
     code: 8,
@@ -205,7 +232,7 @@ faultsInside('R: response content', [
   },
   ...['max_tokens', 'refusal', 'content_filter', 'SAFETY\u001b[2J'].map(
     (reason): Row => ({
-      name: `R29: stopped by ${JSON.stringify(reason)}`,
+      name: `R29: prints the answer and a warning if the stop reason is ${JSON.stringify(reason)}`,
       script: json(message('Well', { stop_reason: reason })),
       code: 0,
       out: 'Well\n',

@@ -10,15 +10,15 @@ import { chat, events, faults, type Row } from './rows.ts'
 const good = { script: answering(ok), code: 0, out: okText, reqs: 1 } satisfies Partial<Row>
 const refused = { code: 2, err: ['parley: '] } satisfies Partial<Row>
 
-/** A profile file with one profile, `default`. */
+/** Returns shell commands that write a profile file with one profile, `default`. */
 const profile = (values: string) =>
   `mkdir -m 700 conf; (umask 077; echo '{"profiles":{"default":${values}}}' > conf/config.json);
     export PARLEY_CONFIG_DIR=$PWD/conf;`
 
-faults('P: durations and yes or no', [
+faults('P: durations and yes-or-no settings', [
   ...['--deadline 2500ms', '--deadline=0.05m', '--timeout 2500ms --retries 0', '--deadline 2.5'].map(
     (flags): Row => ({
-      name: `P50: ${flags}`,
+      name: `P50: accepts the duration in ${flags}`,
       argv: [...chat, ...flags.split(' ')],
       script: () => {},
       code: 10,
@@ -28,11 +28,11 @@ faults('P: durations and yes or no', [
   ),
   ...['"2500ms"', '2.5', '"2.5"', '"2.5s"'].map(
     (value): Row => ({
-      name: `P50: the deadline ${value} in the profile file`,
+      name: `P50: accepts the deadline ${value} in the profile file`,
       prepare: (folder) => {
-        const place = join(folder, 'home', configFolder)
-        mkdirSync(place, { recursive: true, mode: 0o700 })
-        writeFileSync(`${place}/config.json`, `{"profiles":{"default":{"deadline":${value}}}}`, {
+        const configPath = join(folder, 'home', configFolder)
+        mkdirSync(configPath, { recursive: true, mode: 0o700 })
+        writeFileSync(`${configPath}/config.json`, `{"profiles":{"default":{"deadline":${value}}}}`, {
           mode: 0o600,
         })
       },
@@ -46,27 +46,27 @@ faults('P: durations and yes or no', [
   ...['10 years', '5d', '1h30m', '-1s', '.5s', '1e3', 's', ''].map(
     (value): Row => ({
       ...refused,
-      name: `P50: no duration: ${JSON.stringify(value)}`,
+      name: `P50: rejects ${JSON.stringify(value)} as a duration`,
       argv: [...chat, `--timeout=${value}`],
       err: ['parley: --timeout must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds\n'],
     }),
   ),
   {
-    name: 'P50: no duration in the environment',
+    name: 'P50: exits with 3 if PARLEY_DEADLINE is not a duration',
     env: { PARLEY_DEADLINE: 'soon' },
     code: 3,
     err: ['PARLEY_DEADLINE must be a duration such as'],
   },
   {
     ...refused,
-    name: 'P50: serve --latency',
+    name: 'P50: rejects a --latency of serve that is not a duration',
     argv: ['serve', '--latency', 'soon'],
     err: ['such as 500ms, 10s, 2m or 1h; a bare number is milliseconds'],
   },
   ...['true', 'Yes', 'ON', '1'].map(
     (value): Row => ({
       ...good,
-      name: `P51: ${value} in the environment`,
+      name: `P51: reads ${value} in the environment as yes`,
       argv: [...chat, '--dry-run'],
       env: { PARLEY_STREAM: value },
       script: () => {},
@@ -77,14 +77,14 @@ faults('P: durations and yes or no', [
   ...['"no"', '0', '"Off"', 'false', '"0"'].map(
     (value): Row => ({
       ...good,
-      name: `P51: ${value} in the profile file`,
+      name: `P51: reads ${value} in the profile file as no`,
       shell: `${profile(`{"stream":${value}}`)} parley chat hi`,
       files: ['cwd/conf/config.json'],
     }),
   ),
   ...['"maybe"', '2', 'null', '[]', '"__proto__"'].map(
     (value): Row => ({
-      name: `P51: neither yes nor no: ${value}`,
+      name: `P51: exits with 3 if a yes-or-no setting is ${value}`,
       shell: `${profile(`{"stream":${value}}`)} parley chat hi`,
       code: 3,
       err: ["'stream' in profile 'default' must be true or false (or yes, no, on, off, 1, 0)"],
@@ -102,13 +102,13 @@ const hi = '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]'
 
 faults('P: chat --system, --temperature and -f -', [
   {
-    name: 'P52: --system',
+    name: 'P52: sends --system as the system instruction',
     argv: [...dry, 'hi', '--system', 'Be brief.', '--no-stdin'],
     code: 0,
     out: shows(`${hi},"systemInstruction":{"parts":[{"text":"Be brief."}]}}`),
   },
   {
-    name: 'P52: --system @FILE, and @@',
+    name: 'P52: reads the file of --system @FILE, and @@ as a literal @',
     shell: `printf '@@a "b"' > s; parley chat hi --dry-run --no-stdin --system @s;
       parley chat hi --dry-run --no-stdin --system @@s`,
     code: 0,
@@ -116,14 +116,14 @@ faults('P: chat --system, --temperature and -f -', [
     files: ['cwd/s'],
   },
   {
-    name: 'P52: --system @- takes the pipe',
+    name: 'P52: reads the pipe for --system @-',
     argv: [...dry, 'hi', '--system', '@-'],
     stdin: 'piped',
     code: 0,
     out: shows(`${hi},"systemInstruction":{"parts":[{"text":"piped"}]}}`),
   },
   {
-    name: 'P52: --system is merged over a body',
+    name: 'P52: replaces the system instruction of a body with --system',
     argv: [...dry, '-i', '-', '--system', 'new', '--temperature', '0.50', '--set', 'b=1.00'],
     stdin: '{"systemInstruction":{"parts":[]},"contents":[],"a":1.00}',
     code: 0,
@@ -132,7 +132,7 @@ faults('P: chat --system, --temperature and -f -', [
     ),
   },
   {
-    name: 'P52: --system is kept in a thread, --temperature is not',
+    name: 'P52: saves --system in a thread, but not --temperature',
     shell: `parley chat one --thread t.json --system keep --temperature 1 --no-stdin && cat t.json`,
     script: answering(ok),
     code: 0,
@@ -144,31 +144,31 @@ faults('P: chat --system, --temperature and -f -', [
   },
   {
     ...refused,
-    name: 'P52: an empty --system',
+    name: 'P52: rejects an empty --system',
     argv: [...chat, '--system', ' '],
     err: ['--system: it is empty'],
   },
   {
-    name: 'P53: --temperature',
+    name: 'P53: sends --temperature',
     argv: [...dry, 'hi', '--temperature', '0', '--no-stdin'],
     code: 0,
     out: shows(`${hi},"generationConfig":{"temperature":0}}`),
   },
   {
     ...refused,
-    name: 'P53: no --temperature',
+    name: 'P53: rejects a --temperature that is not a number',
     argv: [...chat, '--temperature', 'warm'],
     err: ["--temperature: 'warm' is not a number"],
   },
   {
-    name: 'P54: -f - adds a text after the words, once',
+    name: 'P54: adds the text of -f - after the prompt, once',
     argv: [...dry, 'hi', '-f', '-'],
     stdin: 'piped\n',
     code: 0,
     out: shows('{"contents":[{"role":"user","parts":[{"text":"hi"},{"text":"piped\\n"}]}]}'),
   },
   {
-    name: 'P54: -f - without words',
+    name: 'P54: sends the text of -f - if no prompt is given',
     argv: [...dry, '-f', '-'],
     stdin: '{"contents":5}',
     code: 0,
@@ -176,7 +176,7 @@ faults('P: chat --system, --temperature and -f -', [
   },
   ...(['chat', 'image'] as const).map(
     (command): Row => ({
-      name: `P54: -f - takes a picture by its bytes (${command})`,
+      name: `P54: detects an image on -f - by its bytes (${command})`,
       argv: [command, 'hi', '-f', '-', '--dry-run', '-m', 'm'],
       stdin: Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'),
       code: 0,
@@ -194,7 +194,7 @@ faults('P: chat --system, --temperature and -f -', [
   ].map(
     (flags): Row => ({
       ...refused,
-      name: `P54: two readers: ${flags.join(' ')}`,
+      name: `P54: rejects two readers of stdin: ${flags.join(' ')}`,
       argv: [...chat, ...flags],
       stdin: 'x',
       err: ['stdin can be read only once'],
@@ -202,20 +202,20 @@ faults('P: chat --system, --temperature and -f -', [
   ),
   {
     ...refused,
-    name: 'P54: -f - with nothing in it',
+    name: 'P54: rejects -f - if stdin is empty',
     argv: [...chat, '-f', '-'],
     err: ['stdin: it is empty'],
   },
   {
     ...refused,
-    name: 'P54: -f - with what is no kind of file',
+    name: 'P54: rejects -f - if stdin is neither text nor an image',
     argv: [...chat, '-f', '-'],
     stdin: Buffer.from('a\xff\0', 'latin1'),
     err: ['stdin: neither UTF-8 text nor an image'],
   },
   {
     ...refused,
-    name: 'P54: -f - with --no-stdin',
+    name: 'P54: rejects -f - with --no-stdin',
     argv: [...chat, '-f', '-', '--no-stdin'],
     err: ['-f - reads stdin, which --no-stdin forbids'],
   },
@@ -233,7 +233,7 @@ faults('P: @FILE and FIFOs', [
     ['events', 'confirm', 'toolu_1', '--deny', '--message', '@missing.txt'],
   ].map(
     (argv): Row => ({
-      name: `P55: the error keeps the @: ${argv.slice(1).join(' ')}`,
+      name: `P55: names a missing file with its @: ${argv.slice(1).join(' ')}`,
       argv: [...argv, '--no-stdin'],
       code: 11,
       err: [/^parley: @missing\.txt: no such file or folder\n/],
@@ -241,7 +241,7 @@ faults('P: @FILE and FIFOs', [
   ),
   {
     ...refused,
-    name: 'P55: a file that is no text',
+    name: 'P55: rejects an @FILE that is not UTF-8 text',
     shell: "printf 'a\\377' > b; parley events send --message @b",
     err: ['parley: @b: not UTF-8 text: byte 1'],
     files: ['cwd/b'],
@@ -251,7 +251,7 @@ faults('P: @FILE and FIFOs', [
     ['events', 'send', '--message', '@@missing.txt'],
   ].map(
     (argv): Row => ({
-      name: `P55: @@ is an @: ${argv[0]}`,
+      name: `P55: reads @@ as a literal @ (${argv[0]})`,
       argv: [...argv, '--dry-run', '--no-stdin'],
       code: 0,
       out: (out) => out.includes('"text":"@missing.txt"'),
@@ -269,7 +269,7 @@ faults('P: @FILE and FIFOs', [
     ['policy', 'check', 'pipe'],
   ].map(
     (argv): Row => ({
-      name: `P56: a FIFO that nobody writes to: ${argv.join(' ')} (needs FIFOs)`,
+      name: `P56: exits with 9 at the deadline if nothing writes to a FIFO: ${argv.join(' ')} (needs FIFOs)`,
       argv: [...argv, '--deadline', '1', '--no-stdin'],
       prepare: makeFifo,
       code: 9,
@@ -278,21 +278,21 @@ faults('P: @FILE and FIFOs', [
     }),
   ),
   {
-    name: 'P56: a writer that writes nothing (needs FIFOs)',
+    name: 'P56: exits with 9 at the deadline if the writer of a FIFO writes nothing (needs FIFOs)',
     shell: 'sleep 8 > pipe & parley chat hi -f pipe --deadline 1 --no-stdin; code=$?; kill $!; exit $code',
     prepare: makeFifo,
     code: 9,
     err: ['the deadline passed while pipe was read'],
   },
   {
-    name: 'P56: what another command writes (needs FIFOs)',
+    name: 'P56: exits with 9 at the deadline if a process substitution stays open (needs FIFOs)',
     shell: `bash -c 'parley chat hi -f <(exec 2> /dev/null; sleep 8 & echo $!) --deadline 1 --no-stdin'`,
     code: 9,
     err: ['the deadline passed while /dev/fd/63 was read'],
   },
   {
     ...good,
-    name: 'P56: a late writer (needs FIFOs)',
+    name: 'P56: prints a hint and reads a FIFO whose writer is late (needs FIFOs)',
     argv: ['chat', 'hi', '-f', 'pipe', '--deadline', '1m', '--no-stdin'],
     prepare: makeFifo,
     during: async ({ cwd, child, err }) => {
@@ -303,21 +303,21 @@ faults('P: @FILE and FIFOs', [
     check: ({ server }) => expect(server.requests[0]).toContain('{"text":"from the pipe\\n"}'),
   },
   {
-    name: 'P56: a batch from a FIFO that nobody writes to (needs FIFOs)',
+    name: 'P56: exits with 15 at the deadline if nothing writes to the FIFO of a batch (needs FIFOs)',
     argv: ['chat', '--batch', 'pipe', '--deadline', '1'],
     prepare: makeFifo,
     code: 15,
     err: ['the deadline passed'],
   },
   {
-    name: 'P56: a bad line ends a batch while its FIFO stays open (needs FIFOs)',
+    name: 'P56: exits with 2 on a bad line of a batch while its FIFO stays open (needs FIFOs)',
     shell: `(echo {; exec sleep 20) > pipe & parley chat --batch pipe; code=$?; kill $!; exit $code`,
     prepare: makeFifo,
     code: 2,
     err: ['line 1'],
   },
   {
-    name: 'P56: a FIFO and a signal (needs FIFOs)',
+    name: 'P56: ends by SIGTERM while it waits for a FIFO (needs FIFOs)',
     argv: [...events, '--system', '@pipe', '--no-stdin'],
     prepare: makeFifo,
     signal: { name: 'SIGTERM', at: 'err' },
@@ -334,16 +334,16 @@ faults('P: hints before anything is sent', [
     ['chat', '--quiet=true', '--quiet takes no value'],
     ['events send', '-s=sesn_1', '-s takes no =: its value is a word of its own'],
   ].map(
-    ([command = '', flag = '', said = '']): Row => ({
+    ([command = '', flag = '', message = '']): Row => ({
       code: 2,
-      name: `P57: ${command} ${flag}`,
+      name: `P57: rejects the = in ${command} ${flag}`,
       argv: [...command.split(' '), flag, 'hi'],
-      err: [`parley: ${said}\n`, /^(?!.*secretword)/s],
+      err: [`parley: ${message}\n`, /^(?!.*secretword)/s],
     }),
   ),
   {
     ...good,
-    name: 'P57: what follows a short flag at once is its value, and = has its place in it',
+    name: 'P57: takes the text after a short flag as its value, including =',
     argv: ['chat', '-ma=b', '-qH', 'X-A: b c', '-HX-B: d=e', 'hi'],
     check: ({ server }) =>
       expect(server.requests[0]).toMatch(/models\/a%3Db:[\s\S]*\r\nX-A: b c\r\nX-B: d=e\r\n/),
@@ -352,7 +352,7 @@ faults('P: hints before anything is sent', [
     [['chat'], ['image', '-m', 'm'], ['events', 'send']].map(
       (argv): Row => ({
         ...refused,
-        name: `P59: ${argv[0]} '${prompt}'`,
+        name: `P59: rejects a prompt of ${argv[0]} that begins with a hyphen: '${prompt}'`,
         argv: [...argv, prompt],
         err: [
           prompt.includes(' ') ? 'words that begin with a hyphen go after --\n' : "--help' lists the flags\n",
@@ -368,7 +368,7 @@ faults('P: hints before anything is sent', [
   ].map(
     ([command = '', prompt = '']): Row => ({
       ...refused,
-      name: `P59: a prompt that begins with a flag: ${prompt}`,
+      name: `P59: rejects a prompt that begins with a flag: ${prompt}`,
       argv: [...command.split(' '), prompt],
       stdin: 'hi',
       err: [`parley: unknown flag '${prompt}'; words that begin with a hyphen go after --`],
@@ -376,13 +376,13 @@ faults('P: hints before anything is sent', [
   ),
   {
     ...refused,
-    name: 'P60: -v alone',
+    name: 'P60: rejects -v without a command',
     argv: ['-v'],
     err: ["parley: no command was given: 'parley --help' lists them; -V prints the version\n"],
   },
   {
     ...refused,
-    name: 'P60: flags without a command',
+    name: 'P60: rejects events with flags but without a subcommand',
     argv: ['events', '--raw'],
     err: ["no command was given: 'parley --help' lists them"],
   },

@@ -9,111 +9,137 @@ const hi = message('hi')
 const half = hi.slice(0, 40)
 const cutAt = headOf('200 OK', `content-length: ${hi.length}`) + half
 const halfReceipt = `${headOf('200 OK', 'content-length: 200')}{"data":[{"id":"sevt_1"`
-const doNotResend = 'the event was accepted'
+const accepted = 'the event was accepted'
 const cut = { code: 8, reqs: 1, err: ['the answer broke off'] } satisfies Partial<Row>
 const cutReceipt = {
   argv: events,
   code: 8,
   reqs: 1,
-  err: [doNotResend, 'do not send it again'],
+  err: [accepted, 'do not send it again'],
 } satisfies Partial<Row>
 const open = headOf('200 OK', 'connection: close')
 const coded = (encoding: string, body: Uint8Array) =>
   answering(response(body, '200 OK', [`content-encoding: ${encoding}`]))
 
 const codings: [name: string, coding: string, body: Uint8Array][] = [
-  ['R60 deflate without its head', 'deflate', deflateRawSync(hi)],
-  ['R61 gzip twice', 'gzip, gzip', gzipSync(gzipSync(hi))],
-  ['R61 gzip said twice', 'gzip, gzip', gzipSync(hi)],
-  ['R61 gzip, then br', 'gzip, br', brotliCompressSync(gzipSync(hi))],
-  ['R62 none', 'none', Buffer.from(hi)],
-  ['R62 UTF-8', 'UTF-8', Buffer.from(hi)],
-  ['R62 identity, gzip', 'identity, gzip', gzipSync(hi)],
+  ['R60: decodes deflate without its head', 'deflate', deflateRawSync(hi)],
+  ['R61: decodes gzip that is applied twice', 'gzip, gzip', gzipSync(gzipSync(hi))],
+  ['R61: decodes gzip that is applied once and named twice', 'gzip, gzip', gzipSync(hi)],
+  ['R61: decodes br over gzip', 'gzip, br', brotliCompressSync(gzipSync(hi))],
+  ['R62: ignores the coding none', 'none', Buffer.from(hi)],
+  ['R62: ignores the coding UTF-8', 'UTF-8', Buffer.from(hi)],
+  ['R62: ignores identity before gzip', 'identity, gzip', gzipSync(hi)],
 ]
 
 faultsInside('R: response framing', [
-  { ...cut, name: 'R01: half of the length, then FIN (chat)', script: closing(cutAt) },
-  { ...cutReceipt, name: 'R01: half of the length, then FIN (events)', script: closing(halfReceipt) },
-  { ...cut, name: 'R02: half of the length, then RST (chat)', script: resetting(cutAt) },
-  { ...cutReceipt, name: 'R02: half of the length, then RST (events)', script: resetting(halfReceipt) },
   {
     ...cut,
-    name: 'R02: RST after the head (chat)',
+    name: 'R01: exits with 8 if FIN cuts the body at half its length (chat)',
+    script: closing(cutAt),
+  },
+  {
+    ...cutReceipt,
+    name: 'R01: reports an accepted event if FIN cuts the receipt at half its length (events)',
+    script: closing(halfReceipt),
+  },
+  {
+    ...cut,
+    name: 'R02: exits with 8 if RST cuts the body at half its length (chat)',
+    script: resetting(cutAt),
+  },
+  {
+    ...cutReceipt,
+    name: 'R02: reports an accepted event if RST cuts the receipt at half its length (events)',
+    script: resetting(halfReceipt),
+  },
+  {
+    ...cut,
+    name: 'R02: exits with 8 if RST follows the head (chat)',
     script: resetting(headOf('200 OK', 'content-length: 9')),
   },
   {
     ...cutReceipt,
-    name: 'R02: RST after the head (events)',
+    name: 'R02: reports an accepted event if RST follows the head (events)',
     script: resetting(headOf('200 OK', 'content-length: 9')),
   },
   ...[closing, resetting].flatMap((end): Row[] => [
     {
       ...cut,
-      name: `R03: chunked body cut by ${end.name} (chat)`,
+      name: `R03: exits with 8 if ${end === closing ? 'FIN' : 'RST'} cuts a chunked body (chat)`,
       script: end(headOf('200 OK', 'transfer-encoding: chunked') + chunked(half)),
     },
     {
       ...cutReceipt,
-      name: `R03: chunked body cut by ${end.name} (events)`,
+      name: `R03: reports an accepted event if ${end === closing ? 'FIN' : 'RST'} cuts a chunked receipt (events)`,
       script: end(headOf('200 OK', 'transfer-encoding: chunked') + chunked('{"data":[')),
     },
   ]),
   ...both({
-    name: 'R04: a chunk size that is none',
+    name: 'R04: exits with 8 on an invalid chunk size and does not print its bytes',
     script: answering(`${headOf('200 OK', 'transfer-encoding: chunked')}zz\r\n::set-env secret\r\n`),
     code: 8,
     reqs: 1,
     err: [/^(?!.*set-env)/s],
   }),
   {
-    name: 'R05: JSON that the end of the connection cuts (chat)',
+    name: 'R05: exits with 8 if FIN cuts JSON without a length (chat)',
     script: closing(open + half),
     code: 8,
     reqs: 1,
   },
   {
     ...cutReceipt,
-    name: 'R05: JSON that the end of the connection cuts (events)',
+    name: 'R05: reports an accepted event if FIN cuts a receipt without a length (events)',
     script: closing(`${open}{"data":[{"id"`),
   },
-  { name: 'R05: JSON that a reset cuts', script: resetting(open + half), code: 8, reqs: 1 },
   {
-    name: 'R07: a length that is too small (chat)',
+    name: 'R05: exits with 8 if RST cuts JSON without a length',
+    script: resetting(open + half),
+    code: 8,
+    reqs: 1,
+  },
+  {
+    name: 'R07: exits with 8 if the body is longer than its Content-Length (chat)',
     script: answering(`${headOf('200 OK', 'content-length: 40')}${hi}`),
     code: 8,
     reqs: 1,
   },
   {
     ...cutReceipt,
-    name: 'R07: a length that is too small (events)',
+    name: 'R07: reports an accepted event if the receipt is longer than its Content-Length (events)',
     script: answering(`${headOf('200 OK', 'content-length: 10')}{"data":[],"more":"than that"}`),
   },
   ...['SSH-2.0-OpenSSH_9\r\n', '<html><h1>hello</h1></html>', '\x1b]0;evil\x07\n::add-mask::x\n'].flatMap(
     (bytes) =>
-      both({ name: `R09: not HTTP: ${JSON.stringify(bytes)}`, script: closing(bytes), code: 8, reqs: 1 }),
+      both({
+        name: `R09: exits with 8 on a response that is not HTTP: ${JSON.stringify(bytes)}`,
+        script: closing(bytes),
+        code: 8,
+        reqs: 1,
+      }),
   ),
   ...both({
-    name: 'R10: a head of 20 KB',
+    name: 'R10: exits with 8 on a head of 20 KB',
     script: answering(response('{}', '200 OK', [`x-long: ${'x'.repeat(20_000)}`])),
     code: 8,
     reqs: 1,
     err: ['its headers are too long'],
   }),
   ...both({
-    name: 'R10: NUL in a header',
+    name: 'R10: exits with 8 on a NUL in a header',
     script: answering(response('{}', '200 OK', ['x: a\0b'])),
     code: 8,
     reqs: 1,
   }),
   ...both({
-    name: 'R10: lines that end in a bare LF',
+    name: 'R10: exits with 8 on lines that end with a bare LF',
     script: answering(response('{"content":"ok","data":[]}').toString().replaceAll('\r\n', '\n')),
     code: 8,
     reqs: 1,
     err: ['is not proper HTTP/1.1'],
   }),
   ...both({
-    name: 'R10: a length and chunks at once',
+    name: 'R10: exits with 8 on a response with both Content-Length and chunks',
     script: answering(
       `${headOf('200 OK', 'content-length: 5', 'transfer-encoding: chunked')}2\r\n{}\r\n0\r\n\r\n`,
     ),
@@ -121,42 +147,54 @@ faultsInside('R: response framing', [
     reqs: 1,
   }),
   {
-    name: 'R30: gzip unasked',
+    name: 'R30: decodes gzip that was not requested',
     script: coded('gzip', gzipSync(hi)),
     code: 0,
     out: 'hi\n',
     reqs: 1,
   },
-  { name: 'R30: br unasked', script: coded('br', brotliCompressSync(hi)), code: 0, out: 'hi\n', reqs: 1 },
-  { name: 'R30: deflate unasked', script: coded('Deflate', deflateSync(hi)), code: 0, out: 'hi\n', reqs: 1 },
   {
-    name: 'R30: gzip of a failure',
+    name: 'R30: decodes br that was not requested',
+    script: coded('br', brotliCompressSync(hi)),
+    code: 0,
+    out: 'hi\n',
+    reqs: 1,
+  },
+  {
+    name: 'R30: decodes deflate that was not requested',
+    script: coded('Deflate', deflateSync(hi)),
+    code: 0,
+    out: 'hi\n',
+    reqs: 1,
+  },
+  {
+    name: 'R30: decodes gzip in an error response',
     script: answering(response(gzipSync('{"error":"no!"}'), '400 Bad', ['content-encoding: gzip'])),
     code: 4,
     reqs: 1,
     err: ['the service says: no!'],
   },
   {
-    name: 'R31: gzip cut short, with the length that it has',
+    name: 'R31: exits with 8 on cut gzip even if Content-Length matches',
     script: coded('gzip', gzipSync(hi).subarray(0, 60)),
     code: 8,
     reqs: 1,
   },
   {
-    name: 'R31: br cut short',
+    name: 'R31: exits with 8 on cut br even if Content-Length matches',
     script: coded('br', brotliCompressSync(hi).subarray(0, 60)),
     code: 8,
     reqs: 1,
   },
   {
-    name: 'R32: a label without gzip',
+    name: 'R32: exits with 8 on uncompressed JSON with the coding gzip',
     script: coded('gzip', Buffer.from(hi)),
     code: 8,
     reqs: 1,
     err: ['cannot be decompressed'],
   },
   {
-    name: 'R32: a wrong checksum',
+    name: 'R32: exits with 8 on a wrong gzip checksum',
     script: coded(
       'gzip',
       gzipSync(hi).map((byte, i, all) => (i === all.length - 6 ? byte ^ 255 : byte)),
@@ -166,17 +204,17 @@ faultsInside('R: response framing', [
   },
   {
     ...cutReceipt,
-    name: 'R32: a label without gzip (events)',
+    name: 'R32: reports an accepted event if an uncompressed receipt has the coding gzip (events)',
     script: coded('gzip', Buffer.from('{"data":[]}')),
   },
   ...both({
-    name: 'R33: an unknown encoding',
+    name: 'R33: exits with 8 on an unknown coding',
     script: coded('zst\u00ff', Buffer.from(hi)),
     code: 8,
     reqs: 1,
   }),
   {
-    name: 'R37: Connection: close, a megabyte, FIN, and a slow reader',
+    name: 'R37: prints a whole megabyte to a slow reader although FIN follows it',
     shell: 'set -o pipefail; parley chat hi | (sleep 1; cat)',
     script: closing(open + message('x'.repeat(2 ** 20))),
     code: 0,
@@ -184,7 +222,7 @@ faultsInside('R: response framing', [
     reqs: 1,
   },
   {
-    name: 'R39: an answer that nobody asked for is never the answer to the retry',
+    name: 'R39: does not take an unrequested second answer for the answer to the retry',
     script: (socket, _, count) => {
       const fake = response(message('fake'))
       socket.write(count === 1 ? Buffer.concat([response('{}', '500 Oops'), fake]) : ok)
@@ -199,7 +237,7 @@ faultsInside('R: response framing', [
   ),
   ...['gzip, zst', 'constructor', '__proto__', 'gzip,'.repeat(6)].map(
     (coding): Row => ({
-      name: `R63: ${coding} is unknown`,
+      name: `R63: exits with 8 on the unknown coding ${coding}`,
       script: coded(coding, gzipSync(hi)),
       code: 8,
       reqs: 1,
@@ -207,26 +245,26 @@ faultsInside('R: response framing', [
     }),
   ),
   {
-    name: 'R64: no body in a coding',
+    name: 'R64: reports an empty answer if a coding has no body',
     script: coded('gzip', new Uint8Array()),
     code: 8,
     reqs: 1,
     err: ['the answer is empty'],
   },
   ...both({
-    name: 'R65: two equal lengths',
+    name: 'R65: accepts two equal Content-Length headers',
     script: answering(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 26'])),
     code: 0,
     reqs: 1,
   }),
   ...both({
-    name: 'R65: two equal lengths in one line',
+    name: 'R65: accepts two equal lengths in one Content-Length header',
     script: answering(`${headOf('200 OK', 'content-length: 26, 26')}{"content":"ok","data":[]}`),
     code: 0,
     reqs: 1,
   }),
   ...both({
-    name: 'R66: two lengths that differ',
+    name: 'R66: exits with 8 on two different Content-Length headers',
     script: answering(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 9'])),
     code: 8,
     reqs: 1,
@@ -234,7 +272,7 @@ faultsInside('R: response framing', [
   }),
   ...['100', '100 Continue', '102 Wait', '103 Early Hints'].flatMap((status) =>
     both({
-      name: `R67: ${status}, three times, in two packets, then the answer`,
+      name: `R67: skips three interim responses ${status} in two packets`,
       script: (socket) => {
         const interim = `HTTP/1.1 ${status}\r\nx: y\r\n\r\n`
         socket.write(`${interim}${interim}${interim.slice(0, 5)}`)
@@ -245,16 +283,21 @@ faultsInside('R: response framing', [
     }),
   ),
   {
-    name: 'R67: 100 without an answer',
+    name: 'R67: exits with 10 after --timeout if only a 100 arrives',
     argv: [...chat, '--timeout', '3'],
     script: answering('HTTP/1.1 100 Continue\r\n\r\n'),
     code: 10,
     reqs: 1,
     err: ['no byte came for 3 s'],
   },
-  { name: 'R67: 100, then FIN', script: closing('HTTP/1.1 100 Continue\r\n\r\n'), code: 10, reqs: 1 },
   {
-    name: 'R68: an error in chunks after a 100, one byte at a time',
+    name: 'R67: exits with 10 if FIN follows a 100',
+    script: closing('HTTP/1.1 100 Continue\r\n\r\n'),
+    code: 10,
+    reqs: 1,
+  },
+  {
+    name: 'R68: exits by the status of an error that arrives byte by byte after a 100',
     script: async (socket) => {
       socket.setNoDelay(true)
       const head = headOf('400 Bad', 'transfer-encoding: chunked')
@@ -268,7 +311,7 @@ faultsInside('R: response framing', [
     err: ['the service says: no'],
   },
   {
-    name: 'R40: one byte at a time',
+    name: 'R40: reads a body that arrives byte by byte',
     argv: stream,
     script: (socket) => void drip(socket),
     code: 0,
@@ -277,7 +320,7 @@ faultsInside('R: response framing', [
   },
 ])
 
-/** Writes an answer byte by byte, each in a packet of its own. */
+/** Writes an answer byte by byte, each byte in a separate packet. */
 async function drip(socket: Socket) {
   socket.setNoDelay(true)
   for (const byte of response(message('hé🦜'))) {
@@ -285,5 +328,3 @@ async function drip(socket: Socket) {
     await new Promise(setImmediate)
   }
 }
-
-/** Writes the same for ever. */

@@ -9,9 +9,9 @@ import { onTerminal, quote } from './terminal.ts'
 
 const good = { script: answering(ok), code: 0, out: okText, reqs: 1 } satisfies Partial<Row>
 const send = ['events', 'send']
-const nothing = { code: 2, err: ['parley: '] } satisfies Partial<Row>
+const refusedInput = { code: 2, err: ['parley: '] } satisfies Partial<Row>
 const event = (text: string) => `{"type":"user.message","content":[{"type":"text","text":"${text}"}]}`
-/** A pipe on which nothing comes until parley says that it waits for it, and then its end. */
+/** An open pipe without input, which ends after parley has announced that it waits for stdin. */
 const hinted = {
   stdin: { open: true },
   during: async ({ child, err }) => {
@@ -21,46 +21,57 @@ const hinted = {
   err: ['waiting for stdin (--no-stdin skips it)'],
 } satisfies Partial<Row>
 
-const asked = (text: string): Pick<Row, 'check'> => ({
+const expectPrompt = (text: string): Pick<Row, 'check'> => ({
   check: ({ server }) => {
     const { contents } = JSON.parse(server.requests[0]?.split('\r\n\r\n')[1] ?? '')
-    const said = contents[0].parts.map((part: { text: string }) => part.text).join('|')
-    if (said !== text) throw new Error(`asked: ${JSON.stringify(said).slice(0, 200)}`)
+    const sent = contents[0].parts.map((part: { text: string }) => part.text).join('|')
+    if (sent !== text) throw new Error(`sent: ${JSON.stringify(sent).slice(0, 200)}`)
   },
 })
 
-const asSent = (text: string): Pick<Row, 'check'> => ({
+const expectBody = (text: string): Pick<Row, 'check'> => ({
   check: ({ server }) => expect(server.requests[0]?.split('\r\n\r\n')[1]).toBe(text),
 })
 
 faults('P: stdin and event input', [
   ...[['chat'], send].flatMap((argv): Row[] => [
-    { ...nothing, name: `P01: an empty pipe (${argv[0]})`, argv, stdin: '', err: ['empty'] },
-    { ...nothing, name: `P01: blanks only (${argv[0]})`, argv, stdin: ' \n\t\n', err: ['empty'] },
-    { ...nothing, name: `P01: /dev/null (${argv[0]})`, argv, err: ['empty'] },
-    { ...nothing, name: `P02: closed (${argv[0]})`, shell: `parley ${argv.join(' ')} <&-`, err: ['empty'] },
+    { ...refusedInput, name: `P01: rejects an empty pipe (${argv[0]})`, argv, stdin: '', err: ['empty'] },
     {
-      name: `P03: a terminal (${argv[0]})`,
+      ...refusedInput,
+      name: `P01: rejects a pipe with blanks only (${argv[0]})`,
+      argv,
+      stdin: ' \n\t\n',
+      err: ['empty'],
+    },
+    { ...refusedInput, name: `P01: rejects /dev/null as stdin (${argv[0]})`, argv, err: ['empty'] },
+    {
+      ...refusedInput,
+      name: `P02: rejects a closed stdin (${argv[0]})`,
+      shell: `parley ${argv.join(' ')} <&-`,
+      err: ['empty'],
+    },
+    {
+      name: `P03: exits with 2 and a hint if stdin is a terminal (${argv[0]})`,
       shell: onTerminal(`NO_COLOR=1 parley ${argv.join(' ')} 2>&1`),
       code: 2,
       out: (out) => /^parley: no (prompt|events): give .*\r\n$/.test(out.toString()),
     },
     {
-      ...nothing,
-      name: `P08: bytes that are no UTF-8 (${argv[0]})`,
+      ...refusedInput,
+      name: `P08: names the byte of stdin that is not UTF-8 (${argv[0]})`,
       argv,
       stdin: Buffer.from('ab\xff', 'latin1'),
       err: ['byte 2'],
     },
     {
-      ...nothing,
-      name: `P08: UTF-16 (${argv[0]})`,
+      ...refusedInput,
+      name: `P08: rejects UTF-16 on stdin (${argv[0]})`,
       argv,
       stdin: Buffer.from('\ufeffab', 'utf16le'),
       err: ['byte 0'],
     },
     {
-      name: `P11: a folder (${argv[0]})`,
+      name: `P11: exits with 11 if stdin is a folder (${argv[0]})`,
       shell: `parley ${argv.join(' ')} </`,
       code: 11,
       err: ['it is a folder'],
@@ -68,14 +79,14 @@ faults('P: stdin and event input', [
   ]),
   {
     ...good,
-    name: 'P04: a slow producer',
+    name: 'P04: waits for a slow writer to stdin',
     shell: '(sleep 1; echo one; sleep 1; echo two) | parley chat',
-    ...asked('one\ntwo\n'),
+    ...expectPrompt('one\ntwo\n'),
     atLeast: 2,
   },
   {
-    name: 'P05: an idle pipe, --no-stdin (events)',
-    either: 'it ends, which a run with nothing on stdin does, too',
+    name: 'P05: does not wait for an idle pipe with --no-stdin (events)',
+    either: 'a run with an empty stdin ends, too',
     argv: [...events, '--no-stdin'],
     stdin: { open: true },
     script: answering(receipt),
@@ -85,77 +96,83 @@ faults('P: stdin and event input', [
   },
   {
     ...good,
-    name: 'P05: an idle pipe, --no-stdin (chat)',
+    name: 'P05: does not wait for an idle pipe with --no-stdin (chat)',
     argv: [...chat, '--no-stdin'],
     stdin: { open: true },
   },
   {
     ...good,
-    name: 'P05: an idle pipe (chat) gets a hint',
+    name: 'P05: prints a hint while it waits for an idle pipe (chat)',
     ...hinted,
   },
   {
     ...hinted,
-    ...nothing,
-    name: 'P05: an idle pipe that - asks for',
+    ...refusedInput,
+    name: 'P05: prints a hint while the prompt - waits for an idle pipe',
     argv: ['chat', '-'],
     err: [/^parley: waiting for stdin\n/],
   },
-  { ...good, name: 'P09: a byte order mark', argv: ['chat'], stdin: '\ufeffhi', ...asked('hi') },
   {
     ...good,
-    name: 'P10: NUL, CRLF, no final newline',
+    name: 'P09: drops a byte order mark on stdin',
     argv: ['chat'],
-    stdin: 'a\0b\r\nc',
-    ...asked('a\0b\r\nc'),
+    stdin: '\ufeffhi',
+    ...expectPrompt('hi'),
   },
   {
-    ...nothing,
-    name: 'P13: NDJSON with one bad line',
+    ...good,
+    name: 'P10: keeps NUL, CRLF and a missing last newline',
+    argv: ['chat'],
+    stdin: 'a\0b\r\nc',
+    ...expectPrompt('a\0b\r\nc'),
+  },
+  {
+    ...refusedInput,
+    name: 'P13: sends nothing if one line of NDJSON is invalid',
     argv: send,
     stdin: `${event('a')}\n{"type":\n${event('b')}\n`,
     err: ['2'],
   },
   {
-    ...nothing,
-    name: 'P14: an unknown event type',
+    ...refusedInput,
+    name: 'P14: rejects an unknown event type',
     argv: [...send, '--event', '{"type":"user.strange"}'],
     err: ['type'],
   },
   {
-    name: 'P14: an unknown event type, with --no-validate',
+    name: 'P14: sends an unknown event type with --no-validate',
     argv: [...send, '--event', '{"type":"user.strange"}', '--no-validate'],
     script: answering(receipt),
     code: 0,
     out: receiptText,
     reqs: 1,
-    ...asSent('{"events":[{"type":"user.strange"}]}'),
+    ...expectBody('{"events":[{"type":"user.strange"}]}'),
   },
   {
-    name: 'P15: @path that is missing',
+    name: 'P15: exits with 11 if @FILE is missing',
     argv: [...send, '--message', '@none'],
     code: 11,
     err: ['none: no such file'],
   },
   {
-    name: 'P15: @path that is a folder',
+    name: 'P15: exits with 11 if @FILE is a folder',
     argv: [...send, '--message', '@.'],
     code: 11,
     err: ['it is a folder'],
   },
   {
-    name: 'P15: @path that is a FIFO',
+    name: 'P15: reads a FIFO given as @FILE',
     shell: 'mkfifo pipe; (echo from the pipe > pipe &); parley events send --message @pipe',
     script: answering(receipt),
     code: 0,
     out: receiptText,
     reqs: 1,
     check: ({ server }) => {
-      if (!server.requests[0]?.includes('from the pipe')) throw new Error('it was not read')
+      if (!server.requests[0]?.includes('from the pipe')) throw new Error('the FIFO was not read')
     },
   },
   {
-    name: 'P15: @path that cannot be read (needs another user)',
+    name: 'P15: exits with 11 if @FILE cannot be read (needs another user)',
     shell: `chmod 0 secret; ${programAsNobody().map(quote).join(' ')} events send --message @secret
       code=$?; chmod 600 secret; exit $code`,
     env: { NODE_OPTIONS: '' },
@@ -172,15 +189,15 @@ faults('P: stdin and event input', [
     ['-', '-'],
   ].map(
     (words): Row => ({
-      ...nothing,
-      name: `P16: two readers: ${words.join(' ')}`,
+      ...refusedInput,
+      name: `P16: rejects two readers of stdin: ${words.join(' ')}`,
       argv: ['chat', ...words],
       stdin: 'x',
     }),
   ),
   {
-    ...nothing,
-    name: 'P16: a reader with --no-stdin',
+    ...refusedInput,
+    name: 'P16: rejects the prompt - with --no-stdin',
     argv: ['chat', '-', '--no-stdin'],
     stdin: 'x',
     err: ['--no-stdin forbids'],
@@ -193,35 +210,35 @@ const messageOf = (...texts: string[]) =>
   })
 const received = { script: answering(receipt), code: 0, out: receiptText, reqs: 1 } satisfies Partial<Row>
 
-faults('P: piped text beside words, deadlines and sizes', [
+faults('P: piped text with words, deadlines and sizes', [
   {
     ...received,
-    name: 'P20: words and a pipe are two blocks of one message',
+    name: 'P20: sends words and a pipe as two blocks of one message',
     argv: events,
     stdin: 'diff\n',
-    ...asSent(messageOf('hi', 'diff\n')),
+    ...expectBody(messageOf('hi', 'diff\n')),
   },
   {
     ...received,
-    name: 'P20: an empty pipe adds nothing',
-    either: 'nothing is what it adds',
+    name: 'P20: adds nothing for an empty pipe',
+    either: 'the empty pipe must change nothing',
     argv: events,
     stdin: '',
-    ...asSent(messageOf('hi')),
+    ...expectBody(messageOf('hi')),
   },
   {
     ...received,
-    name: 'P20: a file on stdin',
+    name: 'P20: sends words and a file on stdin as two blocks of one message',
     shell: 'printf diff > f; parley events send hi < f',
     files: ['cwd/f'],
-    ...asSent(messageOf('hi', 'diff')),
+    ...expectBody(messageOf('hi', 'diff')),
   },
   {
     ...received,
-    name: 'P20: the word - takes the pipe',
+    name: 'P20: replaces the word - with the text of the pipe',
     argv: [...send, 'see', '-'],
     stdin: 'diff\n',
-    ...asSent(messageOf('see diff')),
+    ...expectBody(messageOf('see diff')),
   },
   ...[
     ['--tool-result', 't=@-'],
@@ -230,7 +247,7 @@ faults('P: piped text beside words, deadlines and sizes', [
   ].map(
     (flag): Row => ({
       ...received,
-      name: `P20: ${flag.join(' ')} takes the pipe`,
+      name: `P20: sends the pipe only as ${flag.join(' ')}`,
       argv: [...events, ...flag],
       stdin: 'x-own: diff',
       check: ({ server }) => expect(server.requests[0]?.split('diff')).toHaveLength(2),
@@ -238,14 +255,14 @@ faults('P: piped text beside words, deadlines and sizes', [
   ),
   {
     ...received,
-    name: 'P20: a terminal is never read',
+    name: 'P20: does not read a terminal if words are given',
     shell: onTerminal('NO_COLOR=1 parley events send hi --ids 2>&1'),
     out: 'sevt_1\r\n',
-    ...asSent(messageOf('hi')),
+    ...expectBody(messageOf('hi')),
   },
   {
     ...received,
-    name: 'P20: an idle pipe gets a hint',
+    name: 'P20: prints a hint while it waits for an idle pipe',
     argv: events,
     ...hinted,
   },
@@ -260,7 +277,7 @@ faults('P: piped text beside words, deadlines and sizes', [
     ['events', 'confirm', '--allow'],
   ].map(
     (argv): Row => ({
-      name: `P21: the deadline ends the wait for stdin: ${argv.join(' ')}`,
+      name: `P21: exits with 9 at the deadline while it waits for stdin: ${argv.join(' ')}`,
       argv: [...argv, '--deadline', '1', '-q'],
       stdin: { open: true },
       code: 9,
@@ -269,7 +286,7 @@ faults('P: piped text beside words, deadlines and sizes', [
     }),
   ),
   {
-    name: 'P21: what stdin took is taken from the deadline',
+    name: 'P21: counts the wait for stdin against the deadline',
     shell: '(sleep 2; echo hi) | parley chat --deadline 5',
     script: () => {},
     code: 10,
@@ -279,8 +296,8 @@ faults('P: piped text beside words, deadlines and sizes', [
   },
   ...[['chat'], send].map(
     (argv): Row => ({
-      ...nothing,
-      name: `P24: 5,000 lists in each other (${argv[0]})`,
+      ...refusedInput,
+      name: `P24: rejects 5,000 nested lists (${argv[0]})`,
       argv: [...argv, '-i', '-'],
       stdin: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`,
       err: ['stdin: not valid JSON: line 1, column 1005: nested more than 1000 deep'],
@@ -326,13 +343,17 @@ faultsInside('L: addresses and ids', [
     const refused = { code: 2, err: ['parley: '] } satisfies Partial<Row>
     if (path === undefined) {
       return [
-        { ...refused, name: `${id} session ${shown}`, argv: [...events, `--session=${value}`] },
-        { ...refused, name: `L09: model ${shown}`, argv: [...chat, `--model=${value}`] },
+        {
+          ...refused,
+          name: `${id}: rejects the session id ${shown}`,
+          argv: [...events, `--session=${value}`],
+        },
+        { ...refused, name: `L09: rejects the model ${shown}`, argv: [...chat, `--model=${value}`] },
       ]
     }
     return [
       {
-        name: `${id} session ${shown}`,
+        name: `${id}: sends the session id ${shown} as one path segment`,
         argv: [...events, `--session=${value}`],
         script: answering(receipt),
         code: 0,
@@ -342,13 +363,18 @@ faultsInside('L: addresses and ids', [
       },
       {
         ...good,
-        name: `L09: model ${shown}`,
+        name: `L09: sends the model ${shown} as one path segment`,
         argv: [...chat, `--model=${value}`],
         ...isIn(`/models/${path}:gen`),
       },
     ]
   }),
-  { name: 'L02: an empty session', argv: [...events, '--session='], code: 2, env: { PARLEY_SESSION: '' } },
+  {
+    name: 'L02: rejects an empty session id',
+    argv: [...events, '--session='],
+    code: 2,
+    env: { PARLEY_SESSION: '' },
+  },
   ...[
     'http://127.0.0.1:1/?a=b',
     'http://127.0.0.1:1/#f',
@@ -368,7 +394,7 @@ faultsInside('L: addresses and ids', [
   ].flatMap((address) =>
     [chat, events].map(
       (argv): Row => ({
-        name: `L11, L12: the address ${JSON.stringify(address)} (${argv[0]})`,
+        name: `L11, L12: rejects the address ${JSON.stringify(address)} (${argv[0]})`,
         argv,
         url: () => address,
         code: 3,
@@ -381,13 +407,13 @@ faultsInside('L: addresses and ids', [
   ),
   {
     ...good,
-    name: 'L13: upper case, a trailing dot and a path',
+    name: 'L13: accepts a host in upper case and a path with a trailing slash',
     url: ({ port }) => `http://LOCALHOST:${port}/a/b/`,
     ...isIn('/a/b/alpha_cli/'),
   },
   {
     ...good,
-    name: 'L13: a name beyond ASCII',
+    name: 'L13: encodes a host name beyond ASCII',
     argv: [...chat, '--allow-http'],
     url: ({ port }) => `http://gäteway.test:${port}`,
     check: ({ server }) => {
@@ -396,7 +422,7 @@ faultsInside('L: addresses and ids', [
   },
   ...[1, 9, 6000].map(
     (port): Row => ({
-      name: `L14: port ${port}, which browsers refuse, and where nothing listens`,
+      name: `L14: tries port ${port}, which browsers refuse`,
       argv: [...chat, '--retries', '0'],
       url: () => `http://127.0.0.1:${port}`,
       code: 9,
@@ -421,7 +447,7 @@ faultsInside('H: headers', [
     `X: ${'x'.repeat(65_536)}`,
   ].map(
     (line): Row => ({
-      name: `${line.length > 65_536 ? 'H04' : 'H01'} -H ${JSON.stringify(line).slice(0, 30)}`,
+      name: `${line.length > 65_536 ? 'H04' : 'H01'}: rejects -H ${JSON.stringify(line).slice(0, 30)}`,
       argv: [...chat, '-H', line],
       code: 2,
       err: ['header'],
@@ -429,7 +455,7 @@ faultsInside('H: headers', [
   ),
   {
     ...good,
-    name: 'H03: -H authorization takes the place of the secret',
+    name: 'H03: sends -H authorization instead of the secret',
     argv: [...chat, '-H', 'authorization: Bearer mine', '-H', 'X-Trace: 1'],
     check: ({ server }) => {
       const lines = server.requests[0]?.match(/^authorization: .*/gim)
@@ -438,7 +464,7 @@ faultsInside('H: headers', [
   },
   {
     ...good,
-    name: 'H05: -H NAME: leaves a header out, also a credential, whose command does not run',
+    name: 'H05: omits a header for -H NAME: and does not run the command of an omitted credential',
     argv: [...chat, '-H', 'authorization:', '-H', 'Content-Type:', '-H', 'x-a:'],
     env: { PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: 'touch ran; echo x' },
     check: ({ server }) => {
@@ -448,7 +474,7 @@ faultsInside('H: headers', [
   },
   ...['a\nb', 'é', '🦜', 'a b'].map(
     (secret): Row => ({
-      name: `K03: the secret ${JSON.stringify(secret)}`,
+      name: `K03: rejects the secret ${JSON.stringify(secret)} without printing it`,
       envOf: () => ({ PARLEY_ACCESS_TOKEN: `secretword${secret}x` }),
       code: 3,
       err: ['PARLEY_ACCESS_TOKEN', /^(?!.*secretword)/s],
@@ -456,7 +482,7 @@ faultsInside('H: headers', [
   ),
   {
     ...good,
-    name: 'K02: blanks around the secret',
+    name: 'K02: trims blanks around a secret',
     env: { PARLEY_ACCESS_TOKEN: ' padded-secret\n' },
     check: ({ server }) => {
       if (!server.requests[0]?.includes('Authorization: Bearer padded-secret\r\n'))

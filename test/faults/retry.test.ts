@@ -7,7 +7,7 @@ const slow = (...headers: string[]) => refusal('429 Too Many Requests', ...heade
 const done = response('{"content":"ok","data":[]}')
 const once = (first: Uint8Array): Script => answering(first, done)
 
-/** Two seconds from now, in the three forms of an HTTP date. */
+/** The three forms of an HTTP date. */
 const dates: Record<string, (date: Date) => string> = {
   'IMF-fixdate': (date) => date.toUTCString(),
   'RFC 850': (date) => {
@@ -31,7 +31,7 @@ const final = (status: string, code: number, ...headers: string[]) => ({
 faultsInside('T: retry rules', [
   ...both({
     ...retried,
-    name: 'T01: 429 with Retry-After',
+    name: 'T01: waits for the time of Retry-After after a 429',
     script: once(slow('retry-after: 1')),
     flags: ['-v'],
     err: ['trying again in 1.0 s'],
@@ -40,7 +40,7 @@ faultsInside('T: retry rules', [
   ...Object.entries(dates).map(
     ([form, write]): Row => ({
       ...retried,
-      name: `T02: 429 with a date: ${form}`,
+      name: `T02: waits until a Retry-After date in the form ${form}`,
       argv: events,
       script: (socket, _, count) => {
         const date = write(new Date(Date.now() + 2500))
@@ -63,7 +63,7 @@ faultsInside('T: retry rules', [
   ].map(
     (value): Row => ({
       ...retried,
-      name: `T03: Retry-After: '${value}' waits the usual time`,
+      name: `T03: waits the default time if Retry-After is '${value}'`,
       script: once(slow(`retry-after: ${value}`)),
       out: 'ok\n',
       err: [/trying again in 0\.[345] s/],
@@ -73,7 +73,7 @@ faultsInside('T: retry rules', [
   ...['retry-after:  1 \t', 'retry-after-ms:\t1000  '].map(
     (header): Row => ({
       ...retried,
-      name: `T03: blanks around the value: '${header}'`,
+      name: `T03: ignores blanks around the value of '${header}'`,
       script: once(slow(header)),
       out: 'ok\n',
       err: ['trying again in 1.0 s'],
@@ -82,7 +82,7 @@ faultsInside('T: retry rules', [
   ),
   {
     ...retried,
-    name: 'T02: 429 with a date by the clock of the service',
+    name: 'T02: compares a Retry-After date with the Date header of the service',
     script: once(slow('date: Sun, 06 Nov 1994 08:49:37 GMT', 'retry-after: Sun, 06 Nov 1994 08:49:39 GMT')),
     out: 'ok\n',
     err: ['trying again in 2.0 s'],
@@ -90,31 +90,36 @@ faultsInside('T: retry rules', [
   },
   {
     ...retried,
-    name: 'T03: Retry-After-Ms',
+    name: 'T03: prefers Retry-After-Ms to Retry-After',
     script: once(slow('retry-after-ms: 1200', 'retry-after: 50')),
     out: 'ok\n',
     err: ['trying again in 1.2 s'],
     atLeast: 1.2,
   },
   ...both({
-    name: 'T05: a wait beyond all reason',
+    name: 'T05: exits with 6 at once if Retry-After exceeds what a timer can wait',
     ...final('429 No', 6, 'retry-after: 99999999999'),
     err: ['99999999999 s'],
   }),
   ...both({
-    name: 'T05: a wait of 400 digits',
+    name: 'T05: exits with 6 at once if Retry-After has 400 digits',
     ...final('429 No', 6, `retry-after: ${'9'.repeat(400)}`),
     err: ['more than 60 s'],
   }),
   ...both({
-    name: 'T06: a wait longer than the longest',
+    name: 'T06: exits with 6 at once and reports retryAfter if Retry-After exceeds the maximum wait',
     ...final('429 No', 6, 'retry-after: 3600'),
     flags: ['--errors', 'json'],
     err: ['"retryAfter":3600', '"sent":"yes"', '"safeToRetry":true', '"attempts":1'],
   }),
-  ...both({ ...retried, name: 'T07: 429 without a hint', script: once(slow()), atLeast: 0.25 }),
   ...both({
-    name: 'T08: 429 for ever',
+    ...retried,
+    name: 'T07: waits the default time after a 429 without Retry-After',
+    script: once(slow()),
+    atLeast: 0.25,
+  }),
+  ...both({
+    name: 'T08: exits with 6 after the last retry if every response is a 429',
     script: answering(slow()),
     flags: ['--retries', '1'],
     code: 6,
@@ -123,64 +128,87 @@ faultsInside('T: retry rules', [
   }),
   ...both({
     ...retried,
-    name: 'T09: 503 with Retry-After',
+    name: 'T09: retries a 503 with Retry-After',
     script: once(refusal('503 Busy', 'retry-after: 1')),
     atLeast: 1,
   }),
-  { ...retried, name: 'T10: 503 without Retry-After (chat)', script: once(refusal('503 Busy')), out: 'ok\n' },
   {
-    name: 'T10: 503 without Retry-After (events)',
+    ...retried,
+    name: 'T10: retries a 503 without Retry-After (chat)',
+    script: once(refusal('503 Busy')),
+    out: 'ok\n',
+  },
+  {
+    name: 'T10: does not retry a 503 without Retry-After (events)',
     argv: events,
     ...final('503 Busy', 7),
     err: ['may have been accepted'],
   },
   {
-    name: 'T10: 503 with nonsense for Retry-After (events)',
+    name: 'T10: does not retry a 503 with an invalid Retry-After (events)',
     argv: events,
     ...final('503 Busy', 7, 'retry-after: soon'),
   },
   ...[500, 502, 504, 529].flatMap((status): Row[] => [
-    { ...retried, name: `T11: ${status} (chat)`, script: once(refusal(`${status} Oh`)), out: 'ok\n' },
     {
-      name: `T11: ${status} (events)`,
+      ...retried,
+      name: `T11: retries a ${status} (chat)`,
+      script: once(refusal(`${status} Oh`)),
+      out: 'ok\n',
+    },
+    {
+      name: `T11: does not retry a ${status} (events)`,
       argv: events,
       ...final(`${status} Oh`, 7),
       err: ['may have been accepted'],
     },
   ]),
-  ...[501, 505, 599].map((status): Row => ({ name: `T11: ${status} (chat)`, ...final(`${status} Oh`, 7) })),
+  ...[501, 505, 599].map(
+    (status): Row => ({ name: `T11: does not retry a ${status} (chat)`, ...final(`${status} Oh`, 7) }),
+  ),
   ...[408, 425].flatMap((status): Row[] => [
-    { ...retried, name: `T12: ${status} (chat)`, script: once(refusal(`${status} Slow`)), out: 'ok\n' },
     {
-      name: `T12: ${status} (events)`,
+      ...retried,
+      name: `T12: retries a ${status} (chat)`,
+      script: once(refusal(`${status} Slow`)),
+      out: 'ok\n',
+    },
+    {
+      name: `T12: does not retry a ${status} (events)`,
       argv: events,
       ...final(`${status} No`, 7),
       err: ['may have been accepted'],
     },
   ]),
-  { name: 'T12: 409 (events)', argv: events, ...final('409 No', 4) },
+  { name: 'T12: exits with 4 on a 409 (events)', argv: events, ...final('409 No', 4) },
   ...[401, 403].flatMap((status) =>
     both({
-      name: `T13: ${status}`,
+      name: `T13: exits with 3 on a ${status} and names the source of the secret`,
       ...final(`${status} No`, 3),
       err: [/PARLEY_(ACCESS_TOKEN|API_KEY)/],
     }),
   ),
-  { name: 'T13: 402', ...final('402 Pay', 5) },
+  { name: 'T13: exits with 5 on a 402', ...final('402 Pay', 5) },
   {
-    name: 'T14: x-should-retry: true on 500 (events)',
+    name: 'T14: does not retry a 500 with x-should-retry: true (events)',
     argv: events,
     ...final('500 Oh', 7, 'x-should-retry: true'),
   },
   ...both({
-    name: 'T14: x-should-retry: false on 429',
+    name: 'T14: does not retry a 429 with x-should-retry: false',
     ...final('429 No', 6, 'x-should-retry: false'),
   }),
-  { name: 'T14: x-should-retry: false, with blanks', ...final('429 No', 6, 'x-should-retry: \tfalse ') },
-  { name: 'T14: x-should-retry: false on 500 (chat)', ...final('500 Oh', 7, 'x-should-retry: false') },
+  {
+    name: 'T14: ignores blanks around the value of x-should-retry: false',
+    ...final('429 No', 6, 'x-should-retry: \tfalse '),
+  },
+  {
+    name: 'T14: does not retry a 500 with x-should-retry: false (chat)',
+    ...final('500 Oh', 7, 'x-should-retry: false'),
+  },
   ...both({
     ...retried,
-    name: 'T16: every attempt has the same bytes',
+    name: 'T16: sends the same bytes in every attempt',
     script: once(slow()),
     check: ({ server }) => {
       const [first, second] = server.requests
@@ -189,7 +217,7 @@ faultsInside('T: retry rules', [
   }),
   {
     ...retried,
-    name: 'T17: an event from stdin is read once',
+    name: 'T17: sends an event from stdin again after a 429',
     argv: ['events', 'send'],
     stdin: '{"type":"user.message","content":[{"type":"text","text":"once"}]}\n',
     script: answering(slow(), receipt),
@@ -204,7 +232,7 @@ faultsInside('T: retry rules', [
     },
   },
   ...both({
-    name: 'T18: --deadline ends the waits',
+    name: 'T18: exits with 6 before a wait that would pass the deadline',
     script: answering(slow('retry-after: 1')),
     flags: ['--deadline', '2', '--retries', '9'],
     code: 6,
@@ -212,7 +240,7 @@ faultsInside('T: retry rules', [
     err: ['past the deadline'],
   }),
   ...both({
-    name: 'T19: SIGINT in a wait',
+    name: 'T19: reports that nothing was accepted if SIGINT ends the wait after a 429',
     script: answering(slow('retry-after: 30')),
     signal: { name: 'SIGINT', at: 'err' },
     code: 'SIGINT',
@@ -220,14 +248,14 @@ faultsInside('T: retry rules', [
     err: ['parley: interrupted: nothing was accepted'],
   }),
   ...both({
-    name: 'T20: --retries 0',
+    name: 'T20: sends one request with --retries 0',
     script: answering(slow()),
     flags: ['--retries', '0'],
     code: 6,
     reqs: 1,
   }),
   {
-    name: 'T21: a stream that broke is not started again',
+    name: 'T21: does not restart a stream that breaks after its first text',
     argv: stream,
     script: (socket) => void socket.end(sseHead + delta('begun')),
     code: 8,
@@ -236,7 +264,7 @@ faultsInside('T: retry rules', [
     err: ['the stream ended early'],
   },
   {
-    name: 'T23: a GET is tried again after 500 and RST',
+    name: 'T23: retries a list after a 500 and after RST',
     argv: ['events', 'list'],
     script: (socket, _, count) => {
       if (count === 1) socket.write(refusal('500 Oh'))
@@ -249,7 +277,7 @@ faultsInside('T: retry rules', [
     err: [/^(parley: .*trying again.*\n){2}$/],
   },
   {
-    name: 'T25: a second confirmation of the same tool use',
+    name: 'T25: exits with 4 and prints the reason if a tool use is confirmed a second time',
     argv: ['events', 'confirm', 'toolu_1', '--allow'],
     script: answering(response('{"error":{"message":"it was answered already"}}', '409 Conflict')),
     code: 4,
@@ -258,7 +286,7 @@ faultsInside('T: retry rules', [
   },
   {
     ...retried,
-    name: 'T26: --quiet keeps the notices away',
+    name: 'T26: prints no notices of retries with --quiet',
     argv: [...chat, '--quiet'],
     script: answering(slow(), ok),
     out: okText,
