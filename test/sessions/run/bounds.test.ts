@@ -26,26 +26,26 @@ const says: Event = { type: 'agent.message', content: [{ type: 'text', text: 'so
 
 interface Script {
   history?: Event[]
-  /** What follows the task. */
+  /** Events after the task. */
   work: Event[]
-  /** Whether the task waits for its turn, so that a rest does not end it. */
+  /** If true, the task is queued, so an idle event does not end it. */
   isQueued?: boolean
-  /** What follows an interrupt that was taken. */
+  /** Events after an accepted interrupt. */
   end?: Event[]
-  /** What becomes of the nth post of an interrupt. */
+  /** Fate of the nth posted interrupt. */
   fate?(count: number): 'takes' | 'loses' | 'limits' | number
-  /** How often the task is refused for 45 s. */
+  /** Number of times that the task is refused for 45 s. */
   refusals?: number
-  /** What the service says of the session, when asked. */
+  /** Returns the session resource for the nth query. */
   asked?(count: number): object | 'hangs'
   onInterrupt?(): void
-  /** The session begins to be followed. */
+  /** Called when a follower connects. */
   onStream?(add: (...events: Event[]) => void): void
 }
 
 type Value = Record<string, unknown>
 
-/** A session whose agent works until it is interrupted, unless its work ends with a rest. */
+/** Creates a session whose agent works until it is interrupted, or until its work ends with an idle event. */
 function service({
   history = [],
   work,
@@ -78,7 +78,7 @@ function service({
     new Promise<never>((_, reject) => {
       signal?.addEventListener('abort', () => {
         counts.givenUp++
-        reject(new CliError('unknown', 'nothing came'))
+        reject(new CliError('unknown', 'no response'))
       })
     })
   const exchange: Exchange = async ({ method, url, body, signal }) => {
@@ -125,7 +125,7 @@ function service({
       setImmediate(() => add(...end))
       return reply(200, { data: [] })
     }
-    throw new CliError('unknown', 'no answer came', { sent: 'unknown' })
+    throw new CliError('unknown', 'no response', { sent: 'unknown' })
   }
   return { exchange, counts, events }
 }
@@ -138,8 +138,8 @@ async function ran(script: Script, flags: string[], world: object = {}) {
   return { ...ended, ...served, cwd, report: JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8')) }
 }
 
-describe('a run that reaches a bound', () => {
-  test('is interrupted once, ends with 15, and tells what arrives after', async () => {
+describe('a run that reaches a limit', () => {
+  test('a run over --max-total-tokens interrupts the session once, prints the later events, and exits with 15', async () => {
     const { code, out, err, report, counts } = await ran(
       { work: [says, request(50), request(60)], end: [{ ...says, content: 'a late word' }, rest] },
       ['--max-total-tokens', '100'],
@@ -175,7 +175,7 @@ describe('a run that reaches a bound', () => {
     })
   })
 
-  test('is interrupted too if only some of its requests tell what they used, and its report has no sum', async () => {
+  test('--max-total-tokens interrupts although a request lacks its usage, and the report has no total', async () => {
     const work = [request(60), { type: 'span.model_request_end' }, request(60)]
     const { code, err, counts, report } = await ran({ work }, ['--max-total-tokens', '100'])
     expect({ code, counts }).toMatchObject({ code: 15, counts: { interrupts: 1 } })
@@ -183,7 +183,7 @@ describe('a run that reaches a bound', () => {
     expect(report).toMatchObject({ usage: { totalTokens: null }, cost: null })
   })
 
-  test('is interrupted too by the counts that can be read, and its report has no sum', async () => {
+  test('--max-total-tokens interrupts by the readable counts although one is unreadable, and the report has no total', async () => {
     const unread = { type: 'span.model_request_end', model_usage: { input_tokens: 60, output_tokens: '9' } }
     const { code, err, report } = await ran({ work: [request(60), unread] }, ['--max-total-tokens', '100'])
     expect(code).toBe(15)
@@ -191,7 +191,7 @@ describe('a run that reaches a bound', () => {
     expect(report.usage).toMatchObject({ inputTokens: 120, totalTokens: null })
   })
 
-  test('is told that a bound cannot be kept if what it used cannot be read', async () => {
+  test('warns that --max-total-tokens cannot be kept if the usage is unreadable', async () => {
     const usage = { input_tokens: 1, output_tokens: 1e300 }
     const { code, err, report } = await ran({ work: [says, { type: 'session.usage', usage }, rest] }, [
       '--max-total-tokens',
@@ -202,7 +202,7 @@ describe('a run that reaches a bound', () => {
     expect(report.usage).toMatchObject({ inputTokens: 1, outputTokens: null, totalTokens: null })
   })
 
-  test('has the interrupt in the journal before it is posted', async () => {
+  test('writes the interrupt to the audit file before it posts the interrupt', async () => {
     const cwd = temporaryFolder()
     let before = ''
     const lines = () => readFileSync(join(cwd, 'a.ndjson'), 'utf8')
@@ -223,7 +223,10 @@ describe('a run that reaches a bound', () => {
     expect(ended.report.resume.slice(0, 5)).toEqual(['events', 'run', 'Go on', '-s', 's'])
   })
 
-  /** A run without a task, whose audit says that an earlier one began to interrupt the session `ago` milliseconds before. */
+  /**
+   * Runs without a task. The audit file shows that an earlier run started an interrupt `ago` milliseconds
+   * before.
+   */
   async function afterInterrupt(
     history: Event[],
     { since = [] as Event[], ago = 0, flags = ['--max-total-tokens', '100'] } = {},
@@ -253,27 +256,38 @@ describe('a run that reaches a bound', () => {
   const waits = { ...rest, stop_reason: { type: 'requires_action', event_ids: ['t1'] } }
 
   test.each<[string, Event[]]>([
-    ['lists leave out what clients send', [running, r0, running, says, rest]],
+    ['lists omit the events of clients', [running, r0, running, says, rest]],
     ['the list shows the interrupt', [asks, running, r0, asks, running, says, interrupt, rest]],
-  ])('was interrupted by an earlier run: exit 15, no answer, and retry is never: %s', async (_, history) => {
-    const { code, out, err, counts } = await afterInterrupt(history, { flags: ['--last'] })
-    expect({ code, out, interrupts: counts.interrupts }).toEqual({ code: 15, out: '', interrupts: 0 })
-    const { retry, resume } = JSON.parse(err).error
-    expect(retry).toBe('never')
-    expect(resume.slice(0, 5)).toEqual(['events', 'run', 'Go on', '-s', 's'])
-  })
+  ])(
+    'exits with 15 and "retry": "never", without an answer, if an earlier run has interrupted the turn: %s',
+    async (_, history) => {
+      const { code, out, err, counts } = await afterInterrupt(history, { flags: ['--last'] })
+      expect({ code, out, interrupts: counts.interrupts }).toEqual({ code: 15, out: '', interrupts: 0 })
+      const { retry, resume } = JSON.parse(err).error
+      expect(retry).toBe('never')
+      expect(resume.slice(0, 5)).toEqual(['events', 'run', 'Go on', '-s', 's'])
+    },
+  )
 
   test.each<[string, Event[]]>([
-    ['the list shows what clients send, and no interrupt', [asks, running, r0, asks, running, says, rest]],
-  ])('was not interrupted by an earlier run that began to: %s', async (_, history) => {
+    [
+      'the list shows the events of clients, and no interrupt',
+      [asks, running, r0, asks, running, says, rest],
+    ],
+  ])('prints the answer although an earlier run started to interrupt the turn, if %s', async (_, history) => {
     const { code, out } = await afterInterrupt(history, { flags: ['--last'] })
     expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
   })
 
   test.each<[string, Event[], number, number]>([
-    ['is not sent again before it had 30 s to arrive', [running], 10_000, 20_000],
-    ['is sent again if it has not arrived in 30 s', [running], 40_000, 1_000],
-    ['is still that of a turn that waited for an answer', [running, waits, running], 10_000, 20_000],
+    ['is not sent again within 30 s', [running], 10_000, 20_000],
+    ['is sent again after 30 s', [running], 40_000, 1_000],
+    [
+      'is not sent again within 30 s if the turn waited for a reply meanwhile',
+      [running, waits, running],
+      10_000,
+      20_000,
+    ],
   ])('the interrupt of an earlier run %s', async (_, before, ago, wait) => {
     const history = [running, r0, ...before]
     const { code, sentAt, counts } = await afterInterrupt(history, { since: [request(200)], ago })
@@ -288,7 +302,7 @@ describe('a run that reaches a bound', () => {
     expect([code, counts.interrupts]).toEqual([15, 0])
   })
 
-  test('by a bound that holds for the run alone: what came before it does not count', async () => {
+  test('--max-total-tokens does not count the usage from before the run', async () => {
     const history = [asks, running, request(200), says]
     const { exchange, counts } = service({
       history,
@@ -306,10 +320,10 @@ describe('a run that reaches a bound', () => {
   })
 
   test.each<[string, Script['fate'], number]>([
-    ['of which no answer came is not posted again', () => 'loses', 1],
-    ['that the service refused for now is posted again', (count) => (count === 1 ? 429 : 'takes'), 2],
-    ['that the service refuses is not posted again', () => 400, 1],
-  ])('an interrupt %s, and the run ends with 15', async (_, fate, times) => {
+    ['without a response is not posted again', () => 'loses', 1],
+    ['is posted again after a 429', (count) => (count === 1 ? 429 : 'takes'), 2],
+    ['is not posted again after a 400', () => 400, 1],
+  ])('an interrupt %s, and the run exits with 15', async (_, fate, times) => {
     const { code, counts } = await ran({ work: [request(200)], ...(fate ? { fate } : {}) }, [
       '--max-total-tokens',
       '100',
@@ -318,7 +332,10 @@ describe('a run that reaches a bound', () => {
     expect(counts.interrupts).toBe(times)
   })
 
-  /** A run whose interrupt the service has wait for longer than the session works: `then` is what happens meanwhile. */
+  /**
+   * Runs a task whose interrupt is delayed for longer than the session works. `then` are the events of that
+   * time.
+   */
   async function limited(then: Event[], { flags = [] as string[], isQueued = false } = {}) {
     const clock = createPatientClock()
     let add: (...events: Event[]) => void = () => {}
@@ -337,7 +354,7 @@ describe('a run that reaches a bound', () => {
         if (milliseconds !== 20_000) return clock.wait(milliseconds, signal)
         waits++
         add(...then)
-        // It is over before its time, or never.
+        // The delay ends only if the caller stops it.
         return new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
       },
     }
@@ -348,7 +365,7 @@ describe('a run that reaches a bound', () => {
     return { ...ended, waits, journal: lines.map((line) => JSON.parse(line).event) }
   }
 
-  test('is not interrupted any more once it rests by itself while the interrupt has to wait: its answer counts', async () => {
+  test('does not repeat a delayed interrupt if the turn ends by itself, and prints the answer', async () => {
     const { code, out, err, counts, waits, journal } = await limited([rest], { flags: ['--last'] })
     expect({ code, out, waits, interrupts: counts.interrupts }).toEqual({
       code: 0,
@@ -357,24 +374,24 @@ describe('a run that reaches a bound', () => {
       interrupts: 1,
     })
     expect(err).toContain('--max-total-tokens is 100; the turn has ended by itself\n')
-    // A later run may interrupt a turn of its own.
+    // A later run may interrupt its own turn.
     expect(journal).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'done'])
   })
 
-  test('is interrupted anew if it rests and works again while the interrupt has to wait', async () => {
+  test('interrupts again if the session becomes idle and works again while the interrupt is delayed', async () => {
     const then = [rest, running, request(50)]
     const { code, counts, waits, journal } = await limited(then, { isQueued: true })
     expect({ code, waits, interrupts: counts.interrupts }).toEqual({ code: 15, waits: 1, interrupts: 2 })
     expect(journal).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'interrupt'])
   })
 
-  test('that is terminated while the interrupt has to wait ends as ever, and is not interrupted', async () => {
+  test('exits with 13 and does not repeat a delayed interrupt if the session is terminated', async () => {
     const { code, counts, journal } = await limited([{ type: 'session.status_terminated' }])
     expect({ code, interrupts: counts.interrupts }).toEqual({ code: 13, interrupts: 1 })
     expect(journal).toEqual(['sent', 'accepted', 'interrupt', 'refused'])
   })
 
-  test('is over after 30 s if its interrupt has to wait for longer, and the same line again may post one', async () => {
+  test('exits with 15 if the interrupt is delayed for more than 30 s; the same command may interrupt again', async () => {
     const cwd = temporaryFolder()
     const flags = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson')]
     const late = await ran({ work: [request(200)], fate: () => 'limits' }, flags, { timers: createClock() })
@@ -386,7 +403,7 @@ describe('a run that reaches a bound', () => {
     expect([again.code, counts.interrupts]).toEqual([15, 1])
   })
 
-  test('is over at once if its interrupt is refused, and the same line again may post one', async () => {
+  test('exits with 15 at once if the interrupt is refused; the same command may interrupt again', async () => {
     const cwd = temporaryFolder()
     const flags = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson')]
     const timers = createPatientClock()
@@ -402,7 +419,7 @@ describe('a run that reaches a bound', () => {
     expect([again.code, counts.interrupts]).toEqual([15, 1])
   })
 
-  test('is interrupted although the audit has an interrupt, if somebody began another turn since', async () => {
+  test('interrupts although the audit file has an interrupt, if another client has started a turn since', async () => {
     const cwd = temporaryFolder()
     const file = join(cwd, 'a.ndjson')
     const line = { time: new Date(0).toISOString(), session: 's', toolUse: null, event: 'interrupt' }
@@ -415,7 +432,7 @@ describe('a run that reaches a bound', () => {
     expect([code, counts.interrupts]).toEqual([15, 1])
   })
 
-  test('is left alone if it does not come to rest', async () => {
+  test('exits with 15 after one interrupt if the session does not become idle', async () => {
     const { code, err, counts } = await ran({ work: [request(200)], end: [running] }, [
       '--max-total-tokens',
       '100',
@@ -425,7 +442,7 @@ describe('a run that reaches a bound', () => {
     expect(counts.interrupts).toBe(1)
   })
 
-  test('keeps its answer and exit code if the turn ends by itself, with a warning', async () => {
+  test('keeps the answer and exit code, with a warning, if the turn over the limit ends by itself', async () => {
     const { code, out, err, counts } = await ran({ work: [says, told(200), rest] }, [
       '--max-total-tokens',
       '100',
@@ -439,7 +456,7 @@ describe('a run that reaches a bound', () => {
     expect(counts.interrupts).toBe(0)
   })
 
-  test('does not say that a turn ended by itself which an earlier run has interrupted, and names no bound again', async () => {
+  test('does not report a turn as ended by itself if an earlier run has interrupted it, and does not repeat the limit', async () => {
     const history = [{ type: 'user.message' }, running, request(200), says, { type: 'user.interrupt' }, rest]
     const { exchange } = service({ history, work: [] })
     const argv = ['events', 'run', '-s', 's', '--no-stdin', '--max-total-tokens', '100', '--errors', 'json']
@@ -451,7 +468,7 @@ describe('a run that reaches a bound', () => {
     expect(error).toMatchObject({ retry: 'never', resume: ['events', 'run', 'Go on', ...argv.slice(2)] })
   })
 
-  test('is interrupted if the session works again after a rest', async () => {
+  test('interrupts a session over its limit that works again after an idle event', async () => {
     const work = [told(200), rest, running, request(50), told(300)]
     const { code, err, counts } = await ran({ isQueued: true, work }, ['--max-total-tokens', '100'])
     expect(code).toBe(15)
@@ -461,7 +478,7 @@ describe('a run that reaches a bound', () => {
     )
   })
 
-  test('begins no command after it, and keeps what one gave that was begun before (needs sh)', async () => {
+  test('starts no command after the limit, and saves the result of a command that started before (needs sh)', async () => {
     const cwd = temporaryFolder()
     const ids = ['c1', 'c2', 'c3']
     const uses = ids.map((id) => ({ type: 'agent.custom_tool_use', id, name: 'x', input: {} }))
@@ -488,9 +505,9 @@ describe('a run that reaches a bound', () => {
   })
 
   test.each([
-    ['within a call', ['--retries', '2']],
-    ['by the run', ['--retries', '0']],
-  ])('sends no reply again that was refused before it: %s (needs sh)', async (_, flags) => {
+    ['by the retries of a call', ['--retries', '2']],
+    ['by the next step of the run', ['--retries', '0']],
+  ])('does not repeat a refused reply after the limit: %s (needs sh)', async (_, flags) => {
     const cwd = temporaryFolder()
     const file = join(cwd, 'a.ndjson')
     const uses = ['c1', 'c2'].map((id) => ({ type: 'agent.custom_tool_use', id, name: 'x', input: {} }))
@@ -501,7 +518,7 @@ describe('a run that reaches a bound', () => {
       reach = resolve
     })
     const asked = () => {
-      // What is made of it comes before the next event.
+      // The run processes the response before the next event.
       if (isPosted) setImmediate(() => setImmediate(reach))
       return { usage: usage(1, isPosted ? 900 : 1) }
     }
@@ -528,7 +545,7 @@ describe('a run that reaches a bound', () => {
     expect(steps).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
   })
 
-  test('at a rest gives no more replies, needs no interrupt, and goes on with the printed command', async () => {
+  test('an idle session over its limit gets no reply and no interrupt; the printed command resumes the run', async () => {
     const exchange = createEmulator({})
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
@@ -540,7 +557,7 @@ describe('a run that reaches a bound', () => {
     expect(stopped.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
     const { error } = JSON.parse(stopped.err)
     expect(error).toMatchObject({ kind: 'stopped', pending: [expect.stringMatching(/^toolu_/)] })
-    // A message would not answer what waits; the bounds hold for the next run anew.
+    // A message would not answer the waiting tool uses. The next run starts with the same limits.
     const next = ['events', 'run', '-s', 's', '--no-stdin', '--policy', 'p.json']
     expect(error).toMatchObject({ retry: 'never', resume: [...next, ...bounds, '--errors', 'json'] })
     const told = await run([...argv, ...bounds], { ...world, exchange: createEmulator({}) })
@@ -561,8 +578,8 @@ describe('a run that reaches a bound', () => {
     ])
   })
 
-  /** What a signal would say with --errors json at one moment of a run that is bounded. */
-  async function signalled(moment: 'before the interrupt' | 'as it is sent' | 'after it') {
+  /** Returns what a signal prints with --errors json at one moment of a run with a limit. */
+  async function signalled(moment: 'before the interrupt' | 'during the interrupt' | 'after the interrupt') {
     const clock = createClock()
     let add: (...events: Event[]) => void = () => {}
     let isStill = false
@@ -572,9 +589,9 @@ describe('a run that reaches a bound', () => {
       said ||= clean(143)
     }
     const whenShown = (text: string) => {
-      if (moment === 'after it' && text.includes('late')) say()
+      if (moment === 'after the interrupt' && text.includes('late')) say()
       if (moment !== 'before the interrupt' || !text.includes('session.usage')) return
-      // The bound is looked at next, and no time passes from then on.
+      // The run checks the limit next. Time stops here.
       isStill = true
       setImmediate(() => {
         say()
@@ -592,7 +609,7 @@ describe('a run that reaches a bound', () => {
       end: [{ ...says, content: 'late' }, rest],
       onInterrupt() {
         isStill = true
-        if (moment === 'as it is sent') say()
+        if (moment === 'during the interrupt') say()
       },
       onStream: (adds) => {
         add = adds
@@ -618,10 +635,10 @@ describe('a run that reaches a bound', () => {
 
   test.each([
     ['before the interrupt', 'the session goes on; to resume:'],
-    ['as it is sent', 'to resume:'],
-    ['after it', 'the session was sent an interrupt; to resume:'],
+    ['during the interrupt', 'to resume:'],
+    ['after the interrupt', 'the session was sent an interrupt; to resume:'],
   ] as const)(
-    'names the command that resumes within the same bounds, and retry is never, if a signal ends it %s',
+    'a signal %s prints a resume command with the same limit, and "retry": "never"',
     async (moment, words) => {
       const { message, resume, retry } = await signalled(moment)
       expect(message).toContain(words)
@@ -636,7 +653,7 @@ describe('a run that reaches a bound', () => {
 })
 
 describe('--max-cost', () => {
-  test('is kept while the session works: the service is asked what it costs', async () => {
+  test("--max-cost queries the session's cost while the session works, and interrupts", async () => {
     const asked = (count: number) => ({ usage: usage(10, count * 100) })
     const { code, err, report, counts } = await ran({ work: [says, running], asked }, ['--max-cost', '2.5'])
     expect(code).toBe(15)
@@ -648,7 +665,7 @@ describe('--max-cost', () => {
     })
   })
 
-  test('does not bound what another client has the session do before the task is sent', async () => {
+  test('--max-cost does not count the work of another client before the task is sent', async () => {
     const asked = (count: number) => ({ usage: usage(10, count === 1 ? 100 : 900) })
     const script = { history: [running], work: [says, rest], asked, refusals: 1 }
     const { counts, events } = await ran(script, ['--max-cost', '1'], { timers: createClock() })
@@ -656,7 +673,7 @@ describe('--max-cost', () => {
     expect(events.map(({ type }) => type)).toContain('user.message')
   })
 
-  test('counts in minor units, and says once what it leaves out', async () => {
+  test('--max-cost rounds down to cents, and prints once what it leaves out', async () => {
     const work = [says, told(1, 150), told(2, 198), rest]
     const { code, err } = await ran({ work }, ['--max-cost', '1.999'])
     expect(code).toBe(0)
@@ -667,14 +684,14 @@ describe('--max-cost', () => {
   })
 
   test.each(['0', '0.00', '-1', '1e3', '1.2.3', '.', '', 'ten', '1,5', '٣'])(
-    '%j is exit 2, and nothing is sent',
+    'exits with 2 and sends nothing for --max-cost %j',
     async (amount) => {
       const { code, requests } = await run(['events', 'run', 'x', '-s', 's', `--max-cost=${amount}`])
       expect([code, requests]).toEqual([2, []])
     },
   )
 
-  test('that cannot be kept is a warning, once, also with --quiet', async () => {
+  test('warns once, also with --quiet, if --max-cost cannot be kept', async () => {
     for (const work of [
       [says, rest],
       [says, told(5), rest],
@@ -686,8 +703,8 @@ describe('--max-cost', () => {
   })
 })
 
-describe('what a run took', () => {
-  test('stands in its report, beside what the session took', async () => {
+describe('the usage and cost of a run', () => {
+  test('the report has the usage and cost of the run and of the session', async () => {
     const past = [{ type: 'user.message' }, running, told(1000, 250), rest]
     const { code, report } = await ran({ history: past, work: [says, told(1500, 437), rest] }, [])
     expect(code).toBe(0)
@@ -699,7 +716,7 @@ describe('what a run took', () => {
     })
   })
 
-  test('is asked for if no event tells it, and is null if nobody does', async () => {
+  test("the report's usage comes from the session resource if no event has it, and is null if neither has it", async () => {
     const past = [{ type: 'user.message' }, running, says, rest]
     const asked = (count: number) => ({ usage: usage(count * 100, count * 10) })
     const known = await ran({ history: past, work: [says, rest], asked }, [])
@@ -710,7 +727,7 @@ describe('what a run took', () => {
     expect(unknown.report).toMatchObject({ usage: { totalTokens: null }, cost: null, sessionUsage: null })
   })
 
-  test('is asked for once: an answer that does not come is given up, and nothing is said of it', async () => {
+  test('queries the usage once, and gives up without a message if no response arrives', async () => {
     const { code, err, counts } = await ran({ work: [says, rest], asked: () => 'hangs' }, ['--last'])
     expect(code).toBe(0)
     expect(err).not.toContain('trying again')
@@ -719,49 +736,52 @@ describe('what a run took', () => {
 
   test.each<[string, Event[], Event[], object | undefined, Value]>([
     [
-      'nothing, in a session that had finished',
+      'zero if the session had finished',
       [request(9), told(150, 17), rest],
       [],
       usage(150, 17),
       { totalTokens: 0, cost: '0' },
     ],
     [
-      'what came since, of a turn that had begun',
+      'the usage since its start if a turn had begun',
       [request(9), told(150, 17), says],
       [told(180, 20), rest],
       usage(160, 18),
       { totalTokens: 20, cost: '2' },
     ],
     [
-      'not known, of a turn that had begun and does not tell it',
+      'unknown if a turn had begun and the service sends no usage',
       [told(150, 17), says],
       [told(180, 20), rest],
       undefined,
       { totalTokens: null, cost: undefined },
     ],
     [
-      'the requests since',
+      'the sum of the requests since its start',
       [request(9), says],
       [request(30), rest],
       undefined,
       { totalTokens: 30, cost: undefined },
     ],
-  ])('without a task is %s', async (_, before, since, session, { totalTokens, cost }: Value) => {
-    const history = [{ type: 'user.message' }, running, ...before]
-    const { exchange } = service({
-      history,
-      work: [],
-      asked: (count) => ({ usage: count <= 2 ? session : undefined }),
-      onStream: (add) => add(...since),
-    })
-    const cwd = temporaryFolder()
-    const argv = ['events', 'run', '-s', 's', '--no-stdin', '--report', 'r.json']
-    const { code } = await run(argv, { cwd, exchange })
-    const report = JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))
-    expect([code, report.usage.totalTokens, report.cost?.amount]).toEqual([0, totalTokens, cost])
-  })
+  ])(
+    'the usage of a run without a task is %s',
+    async (_, before, since, session, { totalTokens, cost }: Value) => {
+      const history = [{ type: 'user.message' }, running, ...before]
+      const { exchange } = service({
+        history,
+        work: [],
+        asked: (count) => ({ usage: count <= 2 ? session : undefined }),
+        onStream: (add) => add(...since),
+      })
+      const cwd = temporaryFolder()
+      const argv = ['events', 'run', '-s', 's', '--no-stdin', '--report', 'r.json']
+      const { code } = await run(argv, { cwd, exchange })
+      const report = JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))
+      expect([code, report.usage.totalTokens, report.cost?.amount]).toEqual([0, totalTokens, cost])
+    },
+  )
 
-  test('is in the footer on a terminal', async () => {
+  test("the footer on a terminal has the run's tokens and cost", async () => {
     const { err } = await run(['events', 'run', 'hello', '-s', 's', '--no-stdin'], {
       exchange: createEmulator({}),
       tty: ['stderr'],
@@ -771,7 +791,7 @@ describe('what a run took', () => {
     expect(other).toContain('— 12,282 tokens in · $1.87')
   })
 
-  test('costs no request if nobody looks at it', async () => {
+  test('does not query the usage if neither a report nor a terminal shows it', async () => {
     const { requests } = await run(['events', 'run', 'hello', '-s', 's', '--no-stdin'], {
       exchange: service({ work: [says, rest] }).exchange,
     })
@@ -779,10 +799,10 @@ describe('what a run took', () => {
   })
 })
 
-describe('a session that has reached its own budget', () => {
+describe('a session that has used up its own budget', () => {
   const reached = { type: 'session.status_idle', stop_reason: { type: 'budget_reached' } }
 
-  test('is exit 13 with its cap, and the printed commands raise or remove it, and go on', async () => {
+  test('exits with 13 and prints the budget, the commands that raise or remove it, and the resume command', async () => {
     const budget = { type: 'limit', max_list_cost: { amount: '6', currency: 'USD' } }
     const used = { type: 'session.usage', usage: { input_tokens: 5 }, budget }
     const { code, err } = await ran({ work: [says, used, reached] }, [])
@@ -796,7 +816,7 @@ describe('a session that has reached its own budget', () => {
     expect(err).toContain('parley events run -s s --no-stdin')
   })
 
-  test('whose cap is not told is exit 13 too, also for follow', async () => {
+  test('run and follow exit with 13 if the service does not send the used-up budget', async () => {
     const { code, err } = await ran({ work: [says, reached] }, [])
     expect(code).toBe(13)
     expect(err).toContain('s stopped: budget_reached, its budget is used up\n')
@@ -807,7 +827,7 @@ describe('a session that has reached its own budget', () => {
   })
 })
 
-test('an event of usage says in its line what was used, and what it cost', async () => {
+test('the lines of usage events show tokens and cost', async () => {
   const { out } = await ran({ work: [request(5), told(12_282, 187), rest] }, [])
   expect(out).toMatch(/\tspan\.model_request_end\t\t5 tokens in\n/)
   expect(out).toMatch(/\tsession\.usage\t\t12,282 tokens in · \$1\.87\n/)

@@ -26,10 +26,13 @@ import {
 
 const clock = createPatientClock()
 
-/** By that clock; what goes on beside a command takes real time. */
+/** Creates an agent service that uses the patient clock. Commands of --tool take real time. */
 const createAgentService = (script: AgentScript) => createService(Object.assign(script, { timers: clock }))
 
-/** The same clock, by which a limit of so many milliseconds is over soon, for a command that never ends. */
+/**
+ * Returns the patient clock, but a wait of `limit` milliseconds takes 50 ms. It limits a command that never
+ * ends.
+ */
 const withShort = (limit: number): typeof clock => ({
   ...clock,
   wait: (milliseconds, signal) =>
@@ -74,7 +77,7 @@ interface Options {
   world?: Parameters<typeof run>[1]
 }
 
-/** A run with a policy and an audit. */
+/** Runs events run with a policy and an audit file. */
 async function go({ policy = rules, words = ['do it'], cwd = temporaryFolder(), world = {} }: Options = {}) {
   writeFileSync(join(cwd, 'p.json'), JSON.stringify(policy))
   const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson', ...words]
@@ -82,7 +85,7 @@ async function go({ policy = rules, words = ['do it'], cwd = temporaryFolder(), 
   return { ...ended, cwd, audit: ended.code === 11 ? [] : readAudit(cwd) }
 }
 
-/** What the audit says of tool uses. */
+/** Returns the audit lines about tool uses. */
 const readAudit = (cwd: string) =>
   existsSync(join(cwd, 'audit.ndjson'))
     ? readFileSync(join(cwd, 'audit.ndjson'), 'utf8')
@@ -92,14 +95,14 @@ const readAudit = (cwd: string) =>
         .filter(({ toolUse }) => toolUse !== null)
     : []
 
-/** The answers that were posted, without their types. */
+/** Returns the posted replies. */
 const answersIn = (requests: { method: string; text: string }[]) =>
   requests
     .filter(({ method }) => method === 'POST')
     .flatMap(({ text }) => JSON.parse(text).events as Event[])
     .filter(({ type }) => type !== 'user.message')
 
-test('a task is sent once, its tool uses are answered by the rules, and the run ends with the turn', async () => {
+test('events run sends the task once, replies to tool uses by the policy, and ends with the turn', async () => {
   const task = 'use bash {"command":"git status"}\nthen use mcp github create_issue {"title":"Fix it"}'
   const { code, out, requests, audit, cwd } = await go({
     words: [task],
@@ -128,7 +131,7 @@ test('a task is sent once, its tool uses are answered by the rules, and the run 
   expect(statSync(join(cwd, 'audit.ndjson')).mode & 0o777).toBe(ownerOnly)
 })
 
-test('what is denied gets its reason, the agent goes on, and the run ends with 14', async () => {
+test('sends the reason of each denial, follows the turn to its end, and exits with 14', async () => {
   const task = 'use bash {"command":"rm -rf x"}\nuse bash {"command":"git status"}\nuse other {}'
   const { code, err, requests, audit } = await go({ words: [task], world: { exchange: createEmulator({}) } })
   expect(code).toBe(14)
@@ -148,7 +151,7 @@ test('what is denied gets its reason, the agent goes on, and the run ends with 1
   ])
 })
 
-test('what is to be asked stays open without a terminal: 12, with the ids', async () => {
+test('leaves a tool use open if it cannot prompt, exits with 12 and prints the confirm command', async () => {
   const service = createAgentService({ rounds: [[bash('t1', 'ls'), bash('t2', 'git status')]] })
   const policy = { rules: [rules.rules[0]] }
   const { code, err, audit } = await go({ policy, world: { exchange: service.exchange } })
@@ -163,7 +166,7 @@ test('what is to be asked stays open without a terminal: 12, with the ids', asyn
   ])
 })
 
-test('on a terminal a person is asked, and each decision is shown, with a sum', async () => {
+test('prompts a person on a terminal, and prints each decision with its rule', async () => {
   const service = createAgentService({
     rounds: [[bash('t1', 'ls'), bash('t2', 'git status')], [bash('t3', 'pwd')]],
   })
@@ -189,7 +192,7 @@ test('on a terminal a person is asked, and each decision is shown, with a sum', 
   expect(out).toContain('\n· agent.tool_result bash: ok\n')
 })
 
-test('a command that fails is told, with its tool use and what it said first', async () => {
+test('prints the id, the exit code and the first stderr line of a failed --tool command', async () => {
   const tool = "deploy=echo 'no such host' >&2; echo more >&2; exit 127"
   for (const tty of [[], ['stderr' as const]]) {
     const service = createAgentService({ rounds: [[custom('c1', 'deploy')]] })
@@ -203,7 +206,7 @@ test('a command that fails is told, with its tool use and what it said first', a
   }
 })
 
-test('on a terminal the command to go on asks again; --no-stdin stays where nobody is asked', async () => {
+test('the resume command keeps --no-stdin, and without it prompts again on a terminal', async () => {
   const service = createAgentService({ rounds: [[bash('t1', 'ls')]] })
   const cwd = temporaryFolder()
   const world = {
@@ -231,21 +234,24 @@ test.each([
   ['s\ny\n', ['t2']],
   ['y\nq\n', ['t1']],
   ['q\n', []],
-])('what a person leaves open stays open: %j', async (typed, answered) => {
-  const service = createAgentService({ rounds: [[bash('t1', 'ls'), bash('t2', 'pwd')]] })
-  const { code, err } = await go({
-    policy: askAll,
-    world: { exchange: service.exchange, stdin: undefined, typed, tty: ['stderr'], env: { NO_COLOR: '1' } },
-  })
-  expect(code).toBe(12)
-  expect([...service.taken.keys()]).toEqual(answered)
-  expect(err).toContain('· bash stays open\n')
-})
+])(
+  'leaves a tool use open if a person skips it or quits, and exits with 12: keys %j',
+  async (typed, answered) => {
+    const service = createAgentService({ rounds: [[bash('t1', 'ls'), bash('t2', 'pwd')]] })
+    const { code, err } = await go({
+      policy: askAll,
+      world: { exchange: service.exchange, stdin: undefined, typed, tty: ['stderr'], env: { NO_COLOR: '1' } },
+    })
+    expect(code).toBe(12)
+    expect([...service.taken.keys()]).toEqual(answered)
+    expect(err).toContain('· bash stays open\n')
+  },
+)
 
 test.each([
   ['custom', custom('c1', 'x'), '--custom-tool-result c1=TEXT'],
   ['self-hosted', bash('c1', 'ls', { evaluated_permission: 'allow' }), '--tool-result c1=TEXT'],
-])('V62: what waits for a result is told what gives it, not to confirm: %s', async (_, use, flag) => {
+])('V62: prints an events send command, not events confirm, for a %s tool use', async (_, use, flag) => {
   const service = createAgentService({ history: [use, waits('c1')], rounds: [] })
   const { code, err } = await go({ policy: allowAll, words: [], world: { exchange: service.exchange } })
   expect(code).toBe(12)
@@ -256,7 +262,7 @@ test.each([
   expect(err + followed.err).not.toContain('confirm')
 })
 
-test('V63: a run does not advise --stay, which it does not have', async () => {
+test('V63: events run does not suggest --stay; events follow does', async () => {
   const exchange = answering(
     '{"data":[{"id":"i","type":"session.status_idle","stop_reason":{"type":"end_turn"}}]}',
   )
@@ -274,7 +280,7 @@ test('V63: a run does not advise --stay, which it does not have', async () => {
   )
 })
 
-test('without events it takes the session up as it is', async () => {
+test('without a task, replies to the tool uses for which the session waits', async () => {
   const service = createAgentService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
   const { code, requests } = await go({ words: [], world: { exchange: service.exchange } })
   expect(code).toBe(0)
@@ -282,15 +288,15 @@ test('without events it takes the session up as it is', async () => {
   expect(answersIn(requests)).toHaveLength(1)
 })
 
-test('stdin without words is events; an empty one is none', async () => {
+test('reads events from stdin if the command line has no task', async () => {
   const service = createAgentService({ rounds: [] })
   const stdin = '{"type":"user.message","content":[{"type":"text","text":"hi"}]}'
   expect((await go({ words: [], world: { exchange: service.exchange, stdin } })).code).toBe(0)
   expect(service.tasks).toBe(1)
 })
 
-describe('commands for tools', () => {
-  test('a custom tool is carried out, with its input on stdin and no secret around (needs sh)', async () => {
+describe('--tool commands', () => {
+  test('a --tool command gets its input on stdin, and no PARLEY_ variable of the user (needs sh)', async () => {
     const service = createAgentService({ rounds: [[custom('c1', 'deploy', { env: 'test' })]] })
     const command = 'cat; env | grep ^PARLEY_ | sort'
     const { code, audit } = await go({
@@ -316,22 +322,22 @@ describe('commands for tools', () => {
 
   test.each([
     ['fails', 'echo why >&2; exit 3', 'the command failed with exit code 3:\nwhy'],
-    ['prints what is not UTF-8', String.raw`printf '\377'`, 'the command printed what is not UTF-8'],
+    ['prints invalid UTF-8', String.raw`printf '\377'`, 'the command printed what is not UTF-8'],
     ['prints too much', 'yes', 'the command printed more than 1 MiB'],
     ['takes too long', 'sleep 1000 & sleep 1000', 'the command did not end within 20 s'],
-    ['is ended', 'kill -9 $$', 'the command was ended by SIGKILL'],
-  ])('Y60: one that %s is an error for the agent (needs sh)', async (_, command, text) => {
+    ['is killed', 'kill -9 $$', 'the command was ended by SIGKILL'],
+  ])('Y60: sends the agent an error result if a --tool command %s (needs sh)', async (_, command, text) => {
     const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
     const { code } = await go({
       words: ['do it', '--tool', `x=${command}`, '--tool-timeout', '20s'],
-      // What ends has all the time that it needs.
+      // A command that ends by itself has as much time as it needs.
       world: { exchange: service.exchange, timers: command.startsWith('sleep') ? withShort(20_000) : clock },
     })
     expect(code).toBe(0)
     expect(service.taken.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text }] })
   })
 
-  test('a rule that denies it counts more, and the agent is told why', async () => {
+  test('does not run a --tool command if the policy denies the tool, and sends the reason', async () => {
     const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
     const policy = { rules: [{ tool: 'x', decision: 'deny', reason: 'never' }] }
     const { code, audit } = await go({
@@ -344,7 +350,7 @@ describe('commands for tools', () => {
     expect(audit.some(({ event }) => event === 'start')).toBe(false)
   })
 
-  test('a tool that waits for its result is carried out; one that is asked about, or of a server, is not (needs sh)', async () => {
+  test('runs --tool commands only for tool uses that wait for a result, not for confirmations or MCP tools (needs sh)', async () => {
     const self = { evaluated_permission: undefined }
     const mcp: Event = { id: 'm1', type: 'agent.mcp_tool_use', name: 'bash', input: {}, mcp_server_name: 'm' }
     const service = createAgentService({ rounds: [[bash('t1', 'a', self), bash('t2', 'b'), mcp]] })
@@ -359,14 +365,14 @@ describe('commands for tools', () => {
     ])
   })
 
-  test('an allowed custom tool without a command stays open', async () => {
+  test('leaves an allowed custom tool use open if it has no command, and exits with 12', async () => {
     const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
     expect((await go({ policy: allowAll, world: { exchange: service.exchange } })).code).toBe(12)
     expect(service.taken.size).toBe(0)
   })
 })
 
-test('Y61: a denied tool that ran unasked is a warning, a line of the audit and 14', async () => {
+test('Y61: warns, writes an audit line and exits with 14 if the service ran a denied tool without confirmation', async () => {
   const ran = (id: string, more: object): Event[] => [
     bash(id, 'rm -rf x', more),
     { type: 'agent.tool_result', tool_use_id: id, content: 'gone' },
@@ -391,7 +397,7 @@ test('Y61: a denied tool that ran unasked is a warning, a line of the audit and 
 
 const warning = 'the policy denies a tool use that the service ran without asking: '
 
-test('Y91: a denied tool use that was to be asked about, and has a result that nobody gave, is a warning and 14', async () => {
+test('Y91: warns and exits with 14 if a denied tool use has a result although nobody confirmed it', async () => {
   const service = createAgentService({
     rounds: [[bash('t1', 'rm x'), { type: 'agent.tool_result', tool_use_id: 't1', content: 'gone' }]],
   })
@@ -401,7 +407,7 @@ test('Y91: a denied tool use that was to be asked about, and has a result that n
   expect(audit.map(({ event, toolUse }) => [event, toolUse])).toEqual([['not-asked', 't1']])
 })
 
-test('Y91: many of them are looked up in one list', async () => {
+test('Y91: needs fewer than 20 lists to check 40 results that nobody confirmed', async () => {
   const ids = Array.from({ length: 40 }, (_, index) => `t${index}`)
   const service = createAgentService({
     rounds: [
@@ -418,7 +424,7 @@ test('Y91: many of them are looked up in one list', async () => {
 })
 
 test.each([true, false])(
-  'Y91: one that another client allowed did not run unasked (the stream shows that: %s)',
+  'Y91: does not warn about a denied tool use that another client allowed (the stream shows it: %s)',
   async (echoes) => {
     const service = createAgentService({
       rounds: [
@@ -437,7 +443,7 @@ test.each([true, false])(
 )
 
 test.each([true, false])(
-  'Y61: one that ran unasked before the run, for the task that it takes up, is told and 14 (by its result: %s)',
+  'Y61: warns and exits with 14 if a denied tool ran without confirmation since the last task, before this run (has a result: %s)',
   async (hasResult) => {
     const result = { type: 'agent.tool_result', tool_use_id: 't1', content: 'gone' }
     const ran = bash('t1', 'rm x', { evaluated_permission: hasResult ? 'ask' : 'allow' })
@@ -452,7 +458,7 @@ test.each([true, false])(
   },
 )
 
-test('Y92: a denied tool use that the next rest lists has not run: it is answered, and nothing is said of it', async () => {
+test('Y92: denies a tool use without a warning if the next idle event still lists it', async () => {
   const script: AgentScript = {
     rounds: [[bash('t1', 'rm x', { evaluated_permission: 'allow' })]],
     end: waits('t1'),
@@ -467,7 +473,7 @@ test('Y92: a denied tool use that the next rest lists has not run: it is answere
   expect(service.taken.get('t1')).toMatchObject([{ is_error: true, content: [{ text: 'no deleting' }] }])
 })
 
-describe('Y90: an id that is shown with two inputs', () => {
+describe('Y90: an id with two inputs', () => {
   const allowBash = { rules: [{ tool: 'bash', decision: 'allow' }], default: { decision: 'allow' } }
   const twice = () => [bash('t1', 'git status'), bash('t1', 'rm -rf /')]
 
@@ -475,7 +481,7 @@ describe('Y90: an id that is shown with two inputs', () => {
     ['by a rule', { rules: [rules.rules[0], { tool: 'bash', decision: 'allow' }] }, []],
     ['by the default', allowAll, []],
     ['by --tool', askAll, ['--tool', 'bash=touch made']],
-  ])('is never allowed %s: it stays open', async (_, policy, words) => {
+  ])('never allows an id with two inputs %s, and exits with 12', async (_, policy, words) => {
     const service = createAgentService({
       rounds: [
         twice().map((use) => ({ ...use, evaluated_permission: undefined })),
@@ -494,19 +500,19 @@ describe('Y90: an id that is shown with two inputs', () => {
     })
   })
 
-  test('is never allowed if it came before the run', async () => {
+  test('never allows an id with two inputs from before the run', async () => {
     const taken = createAgentService({ history: [...twice(), waits('t1')], rounds: [] })
     const { code } = await go({ policy: allowBash, words: [], world: { exchange: taken.exchange } })
     expect({ code, posts: taken.posts }).toEqual({ code: 12, posts: 0 })
   })
 
-  test('is denied as ever', async () => {
+  test('denies an id with two inputs if a rule denies one of them', async () => {
     const service = createAgentService({ rounds: [twice()] })
     expect((await go({ world: { exchange: service.exchange } })).code).toBe(14)
     expect(service.taken.get('t1')).toMatchObject([{ result: 'deny' }])
   })
 
-  test('the same input spelled in another way is one input', async () => {
+  test('treats the same input with another key order as one input', async () => {
     const service = createAgentService({
       rounds: [
         [bash('t1', 'ls', { input: { a: 1, b: [2] } }), bash('t1', 'ls', { input: { b: [2], a: 1 } })],
@@ -516,7 +522,7 @@ describe('Y90: an id that is shown with two inputs', () => {
     expect(service.taken.get('t1')).toMatchObject([{ result: 'allow' }])
   })
 
-  test('nobody is asked about it', async () => {
+  test('does not prompt about an id with two inputs, and prints why', async () => {
     const service = createAgentService({ rounds: [twice()] })
     const world = {
       exchange: service.exchange,
@@ -530,22 +536,25 @@ describe('Y90: an id that is shown with two inputs', () => {
   })
 })
 
-describe('an answer whose fate is unknown', () => {
+describe('a reply whose delivery is unknown', () => {
   const once = (fate: Fate) => {
     const fates: Fate[] = [fate]
     return () => fates.shift() ?? 'takes'
   }
   const begin = (fate: Fate) => createAgentService({ rounds: [[bash('t1', 'git status')]], fate: once(fate) })
 
-  test.each<Fate>(['resets', 'fails late', 'cuts'])('Y50: %s, but was taken: done', async (fate) => {
-    const service = begin(fate)
-    const { code, audit } = await go({ world: { exchange: service.exchange } })
-    expect({ code, posts: service.posts }).toEqual({ code: 0, posts: 1 })
-    expect(audit.at(-1)).toMatchObject({ toolUse: 't1', event: 'accepted' })
-  })
+  test.each<Fate>(['resets', 'fails late', 'cuts'])(
+    'Y50: exits with 0 and sends no second reply if the reply arrived although the service %s',
+    async (fate) => {
+      const service = begin(fate)
+      const { code, audit } = await go({ world: { exchange: service.exchange } })
+      expect({ code, posts: service.posts }).toEqual({ code: 0, posts: 1 })
+      expect(audit.at(-1)).toMatchObject({ toolUse: 't1', event: 'accepted' })
+    },
+  )
 
   test.each<Fate>(['loses', 'fails'])(
-    'Y51: %s, and nothing shows it: 10 with its id, and no second one',
+    'Y51: exits with 10, names the id and sends no second reply if the service %s and no list shows the reply',
     async (fate) => {
       const service = begin(fate)
       const { code, err, audit } = await go({ world: { exchange: service.exchange } })
@@ -556,7 +565,7 @@ describe('an answer whose fate is unknown', () => {
   )
 
   test.each(['rate_limit_error', 'forbidden', 'not_found_error', 'billing_error', 'overloaded_error'])(
-    'an error in a 200 refuses nothing, the list decides, and no second one is sent: %s',
+    'settles a reply by the list, not by an error in a 200, and sends no second one: %s',
     async (error) => {
       const taken = begin({ status: 200, error, isTaken: true })
       const ended = await go({ world: { exchange: taken.exchange } })
@@ -571,7 +580,7 @@ describe('an answer whose fate is unknown', () => {
     },
   )
 
-  test('an error in a 200 to the task: not known, and the same line sends it no second time', async () => {
+  test('does not send a task again after an error in a 200; the same command exits with 10', async () => {
     const script = { rounds: [], taskFate: (): Fate => ({ status: 200, error: 'rate_limit_error' }) }
     const service = createAgentService(script)
     const { code, err, cwd } = await go({ world: { exchange: service.exchange } })
@@ -580,7 +589,7 @@ describe('an answer whose fate is unknown', () => {
     expect({ codes: [code, next.code], tasks: service.tasks }).toEqual({ codes: [6, 10], tasks: 1 })
   })
 
-  test('Y52: one that a newer stop still waits for is sent again', async () => {
+  test('Y52: sends a reply of unknown delivery again if a newer idle event lists the tool use', async () => {
     const service = createAgentService({
       rounds: [[bash('t1', 'git status')]],
       fate: once('loses'),
@@ -602,7 +611,7 @@ describe('an answer whose fate is unknown', () => {
     ])
   })
 
-  test('Y69: a list that lags shows a newer stop before the answer: it is not sent again', async () => {
+  test('Y69: does not send a reply again if a lagging list shows a newer idle event before the reply', async () => {
     const fates: Fate[] = ['takes', 'resets']
     const service = createService({
       rounds: [[bash('t1', 'git status'), custom('c1', 'x')]],
@@ -616,7 +625,7 @@ describe('an answer whose fate is unknown', () => {
     const cwd = temporaryFolder()
     const words = ['do it', '--tool', 'x=until [ -e go ]; do sleep 0.01; done', '--tool-timeout', '1h']
     const running = go({ words, cwd, world: { exchange: service.exchange, timers: hurried(4) } })
-    // The session waits anew, for the command alone, before that ends.
+    // The session becomes idle again, waiting only for the command, before the command ends.
     while (service.events.filter(({ type }) => type === 'session.status_idle').length < 2)
       await new Promise((resolve) => setTimeout(resolve, 1))
     writeFileSync(join(cwd, 'go'), '')
@@ -627,7 +636,7 @@ describe('an answer whose fate is unknown', () => {
     })
   })
 
-  test('Y53: limited: it was not taken, and is sent again', async () => {
+  test('Y53: sends a reply again after several 429', async () => {
     const fates: Fate[] = ['limits', 'limits', 'limits', 'limits', 'limits']
     const service = createAgentService({
       rounds: [[bash('t1', 'git status')]],
@@ -649,7 +658,7 @@ describe('an answer whose fate is unknown', () => {
     [429, 6, again],
     [503, 6, again],
   ])(
-    'Y54: refused with %i: %i, which names it, and a next run gives it again',
+    'Y54: after %i, exits with %i and names the refused reply; the next run sends it again',
     async (status, exit, headers = {}) => {
       let fate: Fate = { status, headers }
       const service = createAgentService({ rounds: [[bash('t1', 'git status')]], fate: () => fate })
@@ -684,7 +693,7 @@ describe('an answer whose fate is unknown', () => {
     [429, 6],
     [500, 7],
     [503, 7],
-  ])('send --follow ends by the status with which its events are refused: %i is %i', async (status, exit) => {
+  ])('send --follow exits by the status that refuses its events: %i exits with %i', async (status, exit) => {
     const service = createAgentService({ rounds: [] })
     const { code } = await run(['events', 'send', 'x', '-s', 's1', '--follow'], {
       stdin: '',
@@ -699,14 +708,14 @@ describe('an answer whose fate is unknown', () => {
     expect(code).toBe(exit)
   })
 
-  test('Y93: refused with 429 and x-should-retry: false: 6 after one request', async () => {
+  test('Y93: exits with 6 after one request if a 429 has x-should-retry: false', async () => {
     const fate: Fate = { status: 429, headers: { 'retry-after': '0', 'x-should-retry': 'false' } }
     const service = createAgentService({ rounds: [[bash('t1', 'git status')]], fate: () => fate })
     expect((await go({ world: { exchange: service.exchange } })).code).toBe(6)
     expect(service.posts).toBe(1)
   })
 
-  test('Y94: what a command gave is kept when it is refused: a next run posts it, and runs nothing (needs sh)', async () => {
+  test("Y94: saves a command's result if the reply is refused; the next run sends it without running the command (needs sh)", async () => {
     let fate: Fate = { status: 400 }
     const service = createAgentService({ rounds: [[custom('c1', 'x')]], fate: () => fate })
     const cwd = temporaryFolder()
@@ -727,7 +736,7 @@ describe('an answer whose fate is unknown', () => {
     expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('ran\n')
   })
 
-  test('Y55: refused as another client was quicker: the rest is answered', async () => {
+  test('Y55: replies to the other tool uses if another client replied first and the reply is refused', async () => {
     const service = createAgentService({
       rounds: [[bash('t1', 'git status'), bash('t2', 'git status')]],
       fate: once('refuses'),
@@ -741,7 +750,7 @@ describe('an answer whose fate is unknown', () => {
   })
 })
 
-describe('the audit as a journal', () => {
+describe('the audit file as a journal', () => {
   const line = (event: string, toolUse = 't1', session = 's1') =>
     `${JSON.stringify({ time: '', session, toolUse, name: 'bash', event })}\n`
   const begun = (text: string) => {
@@ -753,7 +762,7 @@ describe('the audit as a journal', () => {
     `${JSON.stringify({ time: new Date(time).toISOString(), session: 's1', toolUse: 't1', name: 'bash', event: 'sent', rest })}\n`
   const waiting = () => createAgentService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
 
-  test('Y130: each line about a tool use says of which type and server it is, as a rule needs it', async () => {
+  test('Y130: audit lines about a tool use contain its type and MCP server', async () => {
     const mcp = {
       id: 'm1',
       type: 'agent.mcp_tool_use',
@@ -780,7 +789,7 @@ describe('the audit as a journal', () => {
     )
   })
 
-  test('Y130: an interrupt, and lines of an earlier version without a type, are lines of an audit', async () => {
+  test('Y130: accepts interrupt lines, and lines of an earlier version without a type, in an audit file', async () => {
     const interrupt = `${JSON.stringify({ time: '', session: 's1', toolUse: null, event: 'interrupt' })}\n`
     const cwd = begun(line('decision') + interrupt)
     const service = waiting()
@@ -788,7 +797,7 @@ describe('the audit as a journal', () => {
     expect(service.posts).toBe(1)
   })
 
-  test('Y56: an answer that an earlier run began is not sent again: 10', async () => {
+  test('Y56: exits with 10 and sends no reply if an earlier run started to send it', async () => {
     const service = waiting()
     const cwd = begun(line('decision') + line('sent'))
     const { code, err } = await go({ words: [], cwd, world: { exchange: service.exchange } })
@@ -796,7 +805,7 @@ describe('the audit as a journal', () => {
     expect(err).toContain('t1 arrived: an earlier run began to answer')
   })
 
-  test('Y56: but it is where a newer stop still waits for it', async () => {
+  test('Y56: sends a reply of an earlier run again if a newer idle event lists the tool use', async () => {
     const service = createAgentService({
       history: [bash('t1', 'git status'), bash('t2', 'git status'), waits('t1', 't2')],
       rounds: [],
@@ -809,7 +818,7 @@ describe('the audit as a journal', () => {
     ])
   })
 
-  test('Y96: it is sent again if a rest that is newer by the clock still lists it', async () => {
+  test('Y96: sends a reply of an earlier run again if the idle event is an hour newer by the clock', async () => {
     const service = waiting()
     const cwd = begun(sentAt(clock.now() - 3_600_000))
     const { code } = await go({ words: [], cwd, world: { exchange: service.exchange } })
@@ -817,16 +826,16 @@ describe('the audit as a journal', () => {
   })
 
   test.each([
-    ['it was that rest that was answered', () => sentAt(clock.now() - 3_600_000, 'e1')],
-    ['the clocks may only differ', () => sentAt(clock.now() - 20_000)],
-    ['the answer is later', () => sentAt(clock.now() + 3_600_000)],
-  ])('Y96: but not if %s: 10', async (_, text) => {
+    ['it answered this idle event', () => sentAt(clock.now() - 3_600_000, 'e1')],
+    ['the times differ only by 20 s', () => sentAt(clock.now() - 20_000)],
+    ['it was sent after the idle event', () => sentAt(clock.now() + 3_600_000)],
+  ])('Y96: exits with 10 and does not repeat the reply of an earlier run if %s', async (_, text) => {
     const service = waiting()
     const { code } = await go({ words: [], cwd: begun(text()), world: { exchange: service.exchange } })
     expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 0 })
   })
 
-  test('Y95: a second run of the session waits for the first, and runs no command again (needs sh)', async () => {
+  test('Y95: a second run of a session waits for the first, and does not run the command again (needs sh)', async () => {
     const service = createService({ rounds: [[custom('c1', 'x')]] })
     const cwd = temporaryFolder()
     onTestFinished(() => writeFileSync(join(cwd, 'go'), ''))
@@ -844,7 +853,7 @@ describe('the audit as a journal', () => {
     expect({ code: late.code, requests: late.requests }).toEqual({ code: 11, requests: [] })
     expect(late.err).toContain('another parley has locked it')
     const second = go({ words: tool, cwd, world })
-    // One of another session does not wait.
+    // A run of another session does not wait.
     const argv = ['events', 'run', '-s', 's2', '--policy', 'p.json', '--audit', 'audit.ndjson']
     const other = createService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
     expect((await run(argv, { cwd, exchange: other.exchange, timers, stdin: '' })).code).toBe(0)
@@ -855,7 +864,7 @@ describe('the audit as a journal', () => {
     expect(readdirSync(cwd).filter((name) => name.endsWith('.parley-lock'))).toEqual([])
   })
 
-  test('Y95: a lock that cannot be made is named: 11 (needs POSIX files)', async () => {
+  test('Y95: exits with 11 and names a lock file that cannot be created (needs POSIX files)', async () => {
     const cwd = temporaryFolder()
     const long = `${'a'.repeat(250)}`
     const argv = ['events', 'run', 'x', '-s', 's1', '--audit', long]
@@ -865,7 +874,7 @@ describe('the audit as a journal', () => {
   })
 
   test.each([['{"rules":[],"default":{"decision":"allow"}}'], ['{\n  "rules": []\n}\n'], ['text\n']])(
-    'Y97: %j is no audit: 11, and it stays as it is',
+    'Y97: exits with 11 and does not change a file that is not an audit file: %j',
     async (text) => {
       const cwd = begun(text)
       const { code, err, requests } = await go({ cwd })
@@ -888,24 +897,27 @@ describe('the audit as a journal', () => {
     '\n\n',
   ]
 
-  test.each(foreign)('Y98: %j is no audit: 11, and its content and mode stay', async (text) => {
-    const cwd = begun(text)
-    const file = join(cwd, 'audit.ndjson')
-    chmodSync(file, 0o644)
-    const { mode } = statSync(file)
-    const service = waiting()
-    const { code, err } = await go({ cwd, words: [], world: { exchange: service.exchange } })
-    expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
-    expect(err).toContain('the audit file audit.ndjson: it holds something else')
-    expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
-    expect(readdirSync(cwd).sort()).toEqual(['.cache', 'audit.ndjson', 'p.json'])
-  })
+  test.each(foreign)(
+    'Y98: exits with 11 and keeps the content and mode of a file with foreign lines: %j',
+    async (text) => {
+      const cwd = begun(text)
+      const file = join(cwd, 'audit.ndjson')
+      chmodSync(file, 0o644)
+      const { mode } = statSync(file)
+      const service = waiting()
+      const { code, err } = await go({ cwd, words: [], world: { exchange: service.exchange } })
+      expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
+      expect(err).toContain('the audit file audit.ndjson: it holds something else')
+      expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
+      expect(readdirSync(cwd).sort()).toEqual(['.cache', 'audit.ndjson', 'p.json'])
+    },
+  )
 
   test.each([1, 9, 20, 40, 60])(
-    'Y98: a line torn after %i bytes gets an end, and is no hindrance later',
+    'Y98: ends an audit line that is torn after %i bytes, and later runs accept the file',
     async (length) => {
       const torn = sentAt(clock.now()).slice(0, length)
-      // Two runs of other sessions may both have given it one.
+      // Two runs of other sessions may each have ended the torn line.
       for (const text of [torn, `${line('sent', 't9')}${torn}`, `${torn}\n\n${line('sent', 't9')}`]) {
         const cwd = begun(text)
         writeFileSync(join(cwd, 'p.json'), JSON.stringify(rules))
@@ -920,7 +932,7 @@ describe('the audit as a journal', () => {
     },
   )
 
-  test('Y57: that of another session, or a torn line, says nothing; what is torn gets an end', async () => {
+  test('Y57: ignores an audit line of another session or a torn one, and ends the torn line', async () => {
     const torn = sentAt(0).slice(0, -10)
     const cwd = begun(line('sent', 't1', 'other') + torn)
     const service = waiting()
@@ -932,7 +944,7 @@ describe('the audit as a journal', () => {
     expect(lines.slice(2, -1).map((text) => JSON.parse(text).event)).toEqual(['decision', 'sent', 'accepted'])
   })
 
-  test('Y58: a command that was started is not started again', async () => {
+  test('Y58: does not run a command again that an earlier run started, and replies that its effect is unknown', async () => {
     const service = createAgentService({ history: [custom('c1', 'x'), waits('c1')], rounds: [] })
     const cwd = begun(line('start', 'c1'))
     const {
@@ -956,7 +968,7 @@ describe('the audit as a journal', () => {
     expect(existsSync(join(folder, 'made'))).toBe(false)
   })
 
-  test('Y58: a person is told that it failed', async () => {
+  test('Y58: prints on a terminal that the command of an earlier run failed', async () => {
     const service = createAgentService({ history: [custom('c1', 'x'), waits('c1')], rounds: [] })
     const { err } = await go({
       words: ['--tool', 'x=false'],
@@ -970,7 +982,7 @@ describe('the audit as a journal', () => {
     ['a link (needs POSIX files)', (path: string) => symlinkSync('/dev/null', path), 'it is a link'],
     ['a folder', (path: string) => mkdirSync(path), 'it is a folder'],
     ['a FIFO (needs FIFOs)', (path: string) => execFileSync('mkfifo', [path]), 'it is not a regular file'],
-  ])('Y59: %s is refused, and nothing is sent', async (_, make, why) => {
+  ])('Y59: exits with 11 and sends nothing if the audit file is %s', async (_, make, why) => {
     const cwd = temporaryFolder()
     make(join(cwd, 'audit.ndjson'))
     writeFileSync(join(cwd, 'p.json'), JSON.stringify(rules))
@@ -981,7 +993,7 @@ describe('the audit as a journal', () => {
   })
 })
 
-test('Y62: an id of other signs is not answered by rules: a person is told why, and how to', async () => {
+test('Y62: leaves a tool use open if its id has a colon or a dot, and prints why and the confirm command', async () => {
   const service = createAgentService({ rounds: [[bash('call:1.x', 'git status'), bash('t2', 'git status')]] })
   const { code, err } = await go({ world: { exchange: service.exchange } })
   expect(code).toBe(12)
@@ -994,7 +1006,7 @@ test('Y62: an id of other signs is not answered by rules: a person is told why, 
   expect([...service.taken.keys()]).toEqual(['t2', 'call:1.x'])
 })
 
-test('the deadline while the session works is 15, with how to go on', async () => {
+test('exits with 15 and a resume command if the deadline passes while the session works', async () => {
   const service = createAgentService({ rounds: [], end: { type: 'session.status_running' } })
   const { code, err } = await go({
     words: ['do it', '--deadline', '60'],
@@ -1006,10 +1018,10 @@ test('the deadline while the session works is 15, with how to go on', async () =
   )
 })
 
-test('Y63: a deadline that passes while a command runs ends it: 15, and no second start (needs sh)', async () => {
+test('Y63: stops a --tool command at the deadline, exits with 15 and sends no reply (needs sh)', async () => {
   const cwd = temporaryFolder()
   const hasBegun = () => existsSync(join(cwd, 'begun'))
-  // The deadline passes when the command has begun.
+  // The deadline passes once the command has started.
   const timers: typeof clock = {
     ...clock,
     now: () => clock.now() + (hasBegun() ? 100_000 : 0),
@@ -1029,7 +1041,7 @@ test('Y63: a deadline that passes while a command runs ends it: 15, and no secon
   expect(audit.map(({ event }) => event)).toEqual(['decision', 'start'])
 })
 
-test('Y216: a reply that may be sent again only after the deadline is not sent at the deadline: 15', async () => {
+test('Y216: exits with 15 and does not repeat a reply if Retry-After passes the deadline', async () => {
   const fate = () => ({ status: 429, headers: { 'retry-after': '60' } })
   const service = createAgentService({ rounds: [[bash('t1', 'git status')]], fate })
   const { code, audit } = await go({
@@ -1040,7 +1052,7 @@ test('Y216: a reply that may be sent again only after the deadline is not sent a
   expect(audit.map(({ event }) => event)).toEqual(['decision', 'sent', 'refused'])
 })
 
-test('the deadline and a wait of a run with an audit say that the same line may be run again, and what it sent', async () => {
+test('after a deadline or an open tool use, --errors json and --report contain "retry": "later" and whether the task was sent', async () => {
   const toldBy = ({ err, cwd }: Awaited<ReturnType<typeof go>>) => {
     const { exit, sent, retry } = JSON.parse(err.split('\n').findLast((line) => line !== '') ?? '').error
     const report = JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))
@@ -1060,11 +1072,11 @@ test('the deadline and a wait of a run with an audit say that the same line may 
   expect(toldBy(await go({ ...asking, words: more }))).toEqual({ exit: 12, sent: 'no', retry: 'later' })
 })
 
-test('what was denied since the task makes each later run 14, and what was allowed instead does not', async () => {
+test('a later run exits with 14 for a denial since the task, and with 0 for an allowed tool use', async () => {
   const service = createAgentService({ rounds: [[bash('t1', 'rm -rf x')]] })
   const cwd = temporaryFolder()
   expect((await go({ cwd, world: { exchange: service.exchange } })).code).toBe(14)
-  // The same line with its audit is done; one without a task, and without the audit, sees what the session shows.
+  // Without an audit file and a task, the run reads the denials from the session's events.
   const argv = ['events', 'run', '-s', 's1', '--no-stdin']
   const later = await run(argv, { cwd, timers: clock, exchange: service.exchange })
   expect({ code: later.code, err: later.err }).toMatchObject({
@@ -1077,7 +1089,7 @@ test('what was denied since the task makes each later run 14, and what was allow
   expect((await run(argv, { timers: clock, exchange: byPerson.exchange })).code).toBe(0)
 })
 
-test('a denied custom tool use makes a later run 14 by the audit', async () => {
+test('a later run exits with 14 for a denied custom tool use in the audit file', async () => {
   const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
   const cwd = temporaryFolder()
   expect((await go({ cwd, world: { exchange: service.exchange } })).code).toBe(14)
@@ -1088,7 +1100,7 @@ test('a denied custom tool use makes a later run 14 by the audit', async () => {
   })
 })
 
-test('a question is withdrawn once somebody else has answered it, and nothing is posted', async () => {
+test('withdraws the prompt and posts nothing once another client has replied', async () => {
   const service = createAgentService({ rounds: [[bash('t1', 'ls')]] })
   async function* typed() {
     while (!service.events.some(({ type }) => type === 'session.status_idle'))
@@ -1108,7 +1120,7 @@ test('a question is withdrawn once somebody else has answered it, and nothing is
   expect(err).toContain('t1 is not answered: it is answered: deny')
 })
 
-test('a session that is gone while it is followed is 4', async () => {
+test('exits with 4 and a resume command if the followed session is gone', async () => {
   const service = createAgentService({ rounds: [], end: { type: 'session.status_running' }, cut: () => 1 })
   const exchange: Exchange = (request, onSent) => {
     if (service.tasks === 0 || request.method === 'POST') return service.exchange(request, onSent)
@@ -1121,17 +1133,17 @@ test('a session that is gone while it is followed is 4', async () => {
   expect(err).toContain('to resume:\n  parley events run -s s1')
 })
 
-test('a terminated session is 13', async () => {
+test('exits with 13 if the session is terminated', async () => {
   const service = createAgentService({ rounds: [], end: { type: 'session.status_terminated' } })
   expect((await go({ world: { exchange: service.exchange } })).code).toBe(13)
 })
 
 test.each([
   ['a broken policy', { p: '{"rules":' }, ['--policy', 'p'], 'not valid JSON'],
-  ['a tool twice', {}, ['--tool', 'a=b', '--tool', 'a=c'], 'two commands for a'],
+  ['two commands for one tool', {}, ['--tool', 'a=b', '--tool', 'a=c'], 'two commands for a'],
   ['a tool without a command', {}, ['--tool', 'a'], 'NAME=COMMAND'],
-  ['a time that is none', {}, ['--tool-timeout', 'x'], '--tool-timeout'],
-])('%s is exit 2, and nothing is sent', async (_, files, words, why) => {
+  ['an invalid --tool-timeout', {}, ['--tool-timeout', 'x'], '--tool-timeout'],
+])('exits with 2 and sends nothing for %s', async (_, files, words, why) => {
   const cwd = temporaryFolder()
   for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
   const { code, err, requests } = await run(['events', 'run', 'x', '-s', 's1', ...words], { cwd, stdin: '' })
@@ -1139,7 +1151,7 @@ test.each([
   expect(err).toContain(why)
 })
 
-test('a dry run checks the policy, prints the first request and writes nothing', async () => {
+test('--dry-run checks the policy, prints the first request and writes no audit file', async () => {
   const { code, out, requests, cwd } = await go({ words: ['do it', '--dry-run'] })
   expect({ code, requests }).toEqual({ code: 0, requests: [] })
   expect(JSON.parse(out).body.events[0].content[0].text).toBe('do it')
@@ -1147,10 +1159,10 @@ test('a dry run checks the policy, prints the first request and writes nothing',
   expect((await go({ words: ['--dry-run'] })).code).toBe(2)
 })
 
-describe('Y232: a service that shows no rest of a plain turn', () => {
+describe('Y232: a service that sends no idle event after a plain turn', () => {
   const says = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
 
-  /** What it says of the session each time it is asked; the last one stays. */
+  /** Answers of the session resource, one for each query. The last one repeats. */
   async function quiet(words: string[], answers: string[], more: Partial<AgentScript> = {}) {
     const end = { type: 'span.model_request_end' }
     const service = createAgentService({ rounds: [[says('the answer')]], end, ...more })
@@ -1171,13 +1183,16 @@ describe('Y232: a service that shows no rest of a plain turn', () => {
   test.each([
     ['run', ['run', 'do it', '--last'], 'the answer\n'],
     ['send --follow', ['send', 'do it', '--follow'], expect.stringContaining('\nthe answer\n')],
-  ])('%s is asked what it does, once it is silent after a message: idle is a rest', async (_, words, out) => {
-    const busy = '{"status":"running"}'
-    const ended = await quiet(words, [busy, '{"status":"idle"}'])
-    expect(ended).toEqual({ code: 0, out, asked: 2 })
-  })
+  ])(
+    'events %s queries the session resource after a silent message, and ends if the session is idle',
+    async (_, words, out) => {
+      const busy = '{"status":"running"}'
+      const ended = await quiet(words, [busy, '{"status":"idle"}'])
+      expect(ended).toEqual({ code: 0, out, asked: 2 })
+    },
+  )
 
-  test('a session that is taken up as it stands rests, too', async () => {
+  test('a run without a task ends if the session resource is idle, without an idle event', async () => {
     const history = [{ type: 'user.message', content: 'go' }, says('of before')]
     const taken = await quiet(['run', '--last'], ['{"status":"idle"}'], { history, rounds: [] })
     expect(taken).toEqual({ code: 0, out: 'of before\n', asked: 1 })
@@ -1191,22 +1206,25 @@ describe('Y232: a service that shows no rest of a plain turn', () => {
     ['["idle"]'],
     ['idle'],
     [''],
-  ])('what is not idle is none: %j', async (answer) => {
-    const { code, out, asked } = await quiet(['run', 'do it', '--last', '--deadline', '2m'], [answer])
-    expect({ code, out }).toEqual({ code: 15, out: '' })
-    expect(asked).toBeGreaterThan(1)
-  })
+  ])(
+    'does not take the session resource for idle if it is %j, and exits with 15 at the deadline',
+    async (answer) => {
+      const { code, out, asked } = await quiet(['run', 'do it', '--last', '--deadline', '2m'], [answer])
+      expect({ code, out }).toEqual({ code: 15, out: '' })
+      expect(asked).toBeGreaterThan(1)
+    },
+  )
 
   test.each<[string, Partial<AgentScript>]>([
     [
-      'a tool that the service carries out takes long',
+      'a tool that the service runs takes long',
       { rounds: [[says('first'), bash('t1', 'make', { evaluated_permission: 'allow' })]] },
     ],
     [
-      'the service has shown a rest before',
+      'the service has sent an idle event before',
       { history: [says('hi'), { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }] },
     ],
-  ])('it is not asked if %s', async (_, script) => {
+  ])('does not query the session resource if %s', async (_, script) => {
     const { code, asked } = await quiet(['run', 'do it', '--deadline', '2m'], ['{"status":"idle"}'], script)
     expect({ code, asked }).toEqual({ code: 15, asked: 0 })
   })

@@ -30,7 +30,7 @@ interface World extends AgentScript {
   more?: Parameters<typeof run>[1]
 }
 
-/** A run with a policy for all. */
+/** Runs events run with a policy that decides every tool use in the same way. */
 async function go(words: string[], { policy = 'allow', cwd = temporaryFolder(), more, ...script }: World) {
   writeFileSync(join(cwd, 'p.json'), JSON.stringify({ rules: [], default: { decision: policy } }))
   writeFileSync(join(cwd, 's.json'), '{"type":"object","required":["verdict"]}')
@@ -46,7 +46,7 @@ async function go(words: string[], { policy = 'allow', cwd = temporaryFolder(), 
 }
 
 describe('--last prints only the answer', () => {
-  test('Y120: the last message since the task, over rests for tool uses, and never one of another thread', async () => {
+  test('Y120: --last prints the last message since the task, across idle events for tool uses, and no message of a thread', async () => {
     const { code, out, err } = await go(['do it', '--last'], {
       history: [task('before'), says('old'), rest],
       rounds: [
@@ -57,13 +57,13 @@ describe('--last prints only the answer', () => {
     expect({ code, out, err }).toEqual({ code: 0, out: 'the answer\n', err: '' })
   })
 
-  test('Y121: a message in several blocks is one text, and ends with one newline', async () => {
+  test('Y121: --last joins the text blocks of a message, and ends it with one newline', async () => {
     const content = [{ type: 'text', text: 'a' }, { type: 'image' }, { type: 'text', text: 'b\n\n' }]
     const { out } = await go(['do it', '--last'], { rounds: [[says('x', { content })]] })
     expect(out).toBe('ab\n')
   })
 
-  test('Y122: what was said before the task is not an answer: 8, but 0 for a transcript alone', async () => {
+  test('Y122: exits with 8 if no message follows the task, but with 0 if only the transcript is printed', async () => {
     const script = { history: [task('before'), says('old'), rest], rounds: [] }
     for (const flags of [['--last'], ['-o', 'a.txt'], ['--schema', 's.json']]) {
       const { code, err, read } = await go(['do it', ...flags], script)
@@ -78,14 +78,14 @@ describe('--last prints only the answer', () => {
     })
   })
 
-  test('Y123: a last message without text is the answer, and not the one before it: 8', async () => {
+  test('Y123: exits with 8 if the last message has no text, and does not print the message before it', async () => {
     const rounds = [[says('before'), { type: 'agent.message', content: [{ type: 'image' }] }]]
     const { code, out, err } = await go(['do it', '--last'], { rounds })
     expect({ code, out }).toEqual({ code: 8, out: '' })
     expect(err).toContain('parley: the answer has no text\n')
   })
 
-  test('Y124: is printed if something was denied (14), and not at any other end', async () => {
+  test('Y124: --last prints the answer after a denial (14), but not if the run exits with 12, 13 or 15', async () => {
     const rounds = [[says('first'), asks('t1')], [says('done without')]]
     const denied = await go(['do it', '--last'], { rounds, policy: 'deny' })
     expect({ code: denied.code, out: denied.out }).toEqual({ code: 14, out: 'done without\n' })
@@ -108,7 +108,7 @@ describe('--last prints only the answer', () => {
     expect({ code: late.code, out: late.out }).toEqual({ code: 15, out: '' })
   })
 
-  test('Y125: without a task the session’s last one counts, also if it was there before', async () => {
+  test("Y125: without a task, --last prints the answer to the session's last task", async () => {
     const history = [task('one'), says('of one'), rest, task('two'), says('of two'), rest]
     const { code, out, service } = await go(['--last'], { history, rounds: [] })
     expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: 'of two\n', tasks: 0 })
@@ -117,7 +117,7 @@ describe('--last prints only the answer', () => {
     expect({ code: said.code, out: said.out }).toEqual({ code: 8, out: '' })
   })
 
-  test('Y126: an interrupt that nothing followed has no answer: 15, and how to go on', async () => {
+  test('Y126: exits with 15 and a resume command if an interrupt ended the turn and nothing was sent since', async () => {
     const history = [task('one'), says('half'), { type: 'user.interrupt' }, rest]
     for (const words of [['--last'], []]) {
       const { code, out, err, cwd } = await go([...words, '--report', 'r.json'], { history, rounds: [] })
@@ -148,7 +148,7 @@ describe('--last prints only the answer', () => {
     expect({ code: gone.code, out: gone.out }).toEqual({ code: 0, out: 'of two\n' })
   })
 
-  test('Y126: nor has a rest for a tool use of a thread that was interrupted; a later end of the turn has one', async () => {
+  test('Y126: exits with 15 if the session waits for an interrupted tool use of a thread, but answers once the turn has ended', async () => {
     const thread = { session_thread_id: 'th1' }
     const stop = { type: 'requires_action', event_ids: ['t1'] }
     const waits: Event = { type: 'session.status_idle', stop_reason: stop }
@@ -167,7 +167,7 @@ describe('--last prints only the answer', () => {
     expect({ code, out }).toEqual({ code: 0, out: 'whole\n' })
   })
 
-  test('Y126: so has one that another client interrupts meanwhile, though streams leave that out', async () => {
+  test('Y126: exits with 15 if another client interrupts meanwhile, although streams omit the interrupt', async () => {
     const service = createAgentService({
       history: [task('one'), { type: 'session.status_running' }, says('half')],
       rounds: [],
@@ -185,49 +185,55 @@ describe('--last prints only the answer', () => {
   const used: Event = { type: 'span.model_request_end', model_usage: { input_tokens: 1000 } }
   describe.each([
     ['show', true],
-    ['leave out', false],
-  ])('Y126: the turn of its own task is interrupted by another client, and streams %s that', (_, echoes) => {
-    const rounds = [[says('half'), used, { type: 'user.interrupt' }, rest]]
+    ['omit', false],
+  ])(
+    "Y126: another client interrupts the turn of the run's task, and streams %s the interrupt",
+    (_, echoes) => {
+      const rounds = [[says('half'), used, { type: 'user.interrupt' }, rest]]
 
-    test.each([
-      ['has no answer', []],
-      ['is not said to have ended by itself, over a bound', ['--max-total-tokens', '100']],
-    ])('%s: 15, and how to go on', async (_, flags) => {
-      const { code, out, err } = await go(['do it', '--last', ...flags], { rounds, echoes })
-      expect({ code, out }).toEqual({ code: 15, out: '' })
-      expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
-      expect(err).toMatch(
-        /^ {2}parley events run 'Go on' -s s1 --no-stdin --policy p.json --last( --max-total-tokens 100)?$/m,
-      )
-      expect(err).not.toContain('ended by itself')
-    })
+      test.each([
+        ['prints no answer', []],
+        ['does not report the end as the turn’s own at a limit', ['--max-total-tokens', '100']],
+      ])('exits with 15 and a resume command, and %s', async (_, flags) => {
+        const { code, out, err } = await go(['do it', '--last', ...flags], { rounds, echoes })
+        expect({ code, out }).toEqual({ code: 15, out: '' })
+        expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
+        expect(err).toMatch(
+          /^ {2}parley events run 'Go on' -s s1 --no-stdin --policy p.json --last( --max-total-tokens 100)?$/m,
+        )
+        expect(err).not.toContain('ended by itself')
+      })
 
-    test('is not done by the audit: the same line sends the task no second time, and finds it interrupted', async () => {
-      const cwd = temporaryFolder()
-      const service = createAgentService({ rounds, echoes })
-      for (const note of ['', 'it is not sent again, the session is taken up\n']) {
-        const { code, err } = await go(['do it', '--audit', 'a.ndjson'], {
-          cwd,
-          rounds: [],
-          more: { exchange: service.exchange },
+      test('does not count an interrupted task as done, and the same command does not send it again', async () => {
+        const cwd = temporaryFolder()
+        const service = createAgentService({ rounds, echoes })
+        for (const note of ['', 'it is not sent again, the session is taken up\n']) {
+          const { code, err } = await go(['do it', '--audit', 'a.ndjson'], {
+            cwd,
+            rounds: [],
+            more: { exchange: service.exchange },
+          })
+          expect({ code, tasks: service.tasks }).toEqual({ code: 15, tasks: 1 })
+          expect(err).toContain(note)
+        }
+        expect(readFileSync(join(cwd, 'a.ndjson'), 'utf8')).not.toContain('"done"')
+      })
+
+      test('reads the list once after the task if the turn is not interrupted', async () => {
+        const { code, out, requests } = await go(['do it', '--last'], {
+          rounds: [[says('all'), rest]],
+          echoes,
         })
-        expect({ code, tasks: service.tasks }).toEqual({ code: 15, tasks: 1 })
-        expect(err).toContain(note)
-      }
-      expect(readFileSync(join(cwd, 'a.ndjson'), 'utf8')).not.toContain('"done"')
-    })
+        expect({ code, out }).toEqual({ code: 0, out: 'all\n' })
+        const since = requests.slice(requests.findIndex(({ method }) => method === 'POST') + 1)
+        const lists = since.filter(({ url }) => !url.includes('/stream'))
+        // This list finds the sent event, or events that the stream omitted.
+        expect(lists.length).toBe(1)
+      })
+    },
+  )
 
-    test('one that is not interrupted is as ever: the list is read once', async () => {
-      const { code, out, requests } = await go(['do it', '--last'], { rounds: [[says('all'), rest]], echoes })
-      expect({ code, out }).toEqual({ code: 0, out: 'all\n' })
-      const since = requests.slice(requests.findIndex(({ method }) => method === 'POST') + 1)
-      const lists = since.filter(({ url }) => !url.includes('/stream'))
-      // To find what was sent, or what the stream left out.
-      expect(lists.length).toBe(1)
-    })
-  })
-
-  test('Y126: so has one that the run itself interrupts and sends no task; the same line interrupts it anew', async () => {
+  test('Y126: --interrupt without a task exits with 15, and the same command interrupts again', async () => {
     const service = createAgentService({ history: [task('one'), says('of one'), rest], rounds: [] })
     const cwd = temporaryFolder()
     const argv = ['events', 'run', '-s', 's1', '--interrupt', '--last', '--audit', 'a.ndjson']
@@ -243,11 +249,11 @@ describe('--last prints only the answer', () => {
   })
 
   describe.each([true, false])(
-    'what another client sends after the task ends it (streams show that: %s)',
+    'an event that another client sends after the task ends the task (streams show it: %s)',
     (echoes) => {
       const theirs = task('something else')
 
-      test('an answer before it is the answer', async () => {
+      test("--last prints the answer from before the other client's message", async () => {
         const { code, out, err } = await go(['do it', '--last'], {
           rounds: [[says('ours'), theirs, says('theirs'), rest]],
           echoes,
@@ -256,7 +262,7 @@ describe('--last prints only the answer', () => {
         expect(err).toMatch(/another client sent a user.message \(e\d\) after the task/)
       })
 
-      test('without one it is 8, and says whose message came', async () => {
+      test("exits with 8 and names the other client's message if no answer came before it", async () => {
         const { code, out, err } = await go(['do it', '--last'], {
           rounds: [[theirs, says('theirs'), rest]],
           echoes,
@@ -267,7 +273,7 @@ describe('--last prints only the answer', () => {
         )
       })
 
-      test('if it was interrupted before, it is 15', async () => {
+      test("exits with 15 if the session was interrupted before the other client's message", async () => {
         const rounds = [[says('half'), { type: 'user.interrupt' }, theirs, says('theirs'), rest]]
         const { code, out, err } = await go(['do it', '--last'], { rounds, echoes })
         expect({ code, out }).toEqual({ code: 15, out: '' })
@@ -277,7 +283,7 @@ describe('--last prints only the answer', () => {
     },
   )
 
-  test('Y127: on a terminal the rest is shown on stderr, one line each', async () => {
+  test('Y127: --last on a terminal prints the other events on stderr, one line each', async () => {
     const { out, err } = await go(['do it', '--last'], {
       rounds: [[says('a\nb'), says('the answer')]],
       more: { tty: ['stdout', 'stderr'] },
@@ -288,7 +294,7 @@ describe('--last prints only the answer', () => {
 })
 
 describe('-o writes the answer to a file', () => {
-  test('Y128: whole, beside the transcript on stdout, or with --last alone', async () => {
+  test('Y128: -o writes the whole answer, in addition to the transcript on stdout, or alone with --last', async () => {
     const rounds = [[says('first'), says('the answer')]]
     const both = await go(['do it', '-o', 'a.txt', '--report', 'r.json'], { rounds })
     expect(both.out).toContain('\nfirst\nthe answer\n')
@@ -307,7 +313,7 @@ describe('-o writes the answer to a file', () => {
     expect(raw.read('a.txt')).toBe('the answer\n')
   })
 
-  test('Y129: at any other end the file stays, and what there is is kept beside it', async () => {
+  test('Y129: if a run does not finish, -o keeps the old file and saves the received text as FILE.part', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'a.txt'), 'old')
     const open = await go(['do it', '-o', 'a.txt', '--last'], {
@@ -332,7 +338,7 @@ describe('-o writes the answer to a file', () => {
     expect(readdirSync(cwd).filter((name) => /^[ab]/.test(name))).toEqual(['a.txt', 'a.txt.part'])
   })
 
-  test('Y150: what cannot be written ends it before anything is sent', async () => {
+  test('Y150: exits with 11 or 2 before anything is sent if -o cannot be written', async () => {
     const { code, requests } = await go(['do it', '-o', 'none/a.txt'], { rounds: [] })
     expect({ code, requests: requests.length }).toEqual({ code: 11, requests: 0 })
     const same = await go(['do it', '-o', 'p.json'], { rounds: [] })
@@ -344,7 +350,7 @@ describe('-o writes the answer to a file', () => {
 const fits = '```json\n{"verdict": 1.0}\n```'
 
 describe('--schema', () => {
-  test('Y151: judges the answer alone, and prints its JSON as it is spelled', async () => {
+  test('Y151: --schema checks the answer alone, and prints its JSON as the agent wrote it', async () => {
     const { code, out, tasks, err } = await go(['do it', '--schema', 's.json'], {
       rounds: [[says('I begin'), asks('t1')], [says(fits)]],
     })
@@ -357,7 +363,7 @@ describe('--schema', () => {
     ])
   })
 
-  test('Y152: an answer that does not fit is 8, before a denial; so is one that is missing', async () => {
+  test('Y152: exits with 8, also after a denial, if the answer does not match --schema or is missing', async () => {
     const { code, out, err } = await go(['do it', '--schema', 's.json'], {
       rounds: [[says(fits), asks('t1')], [says('{}')]],
       policy: 'deny',
@@ -384,7 +390,7 @@ describe('--schema', () => {
     ])
   })
 
-  test('Y154: without a task it judges, and adds no text', async () => {
+  test('Y154: --schema without a task checks the last answer, and adds no text', async () => {
     const history = [task('one'), says(fits), rest]
     const { code, out, service } = await go(['--schema', 's.json'], { history, rounds: [] })
     expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', tasks: 0 })
@@ -392,7 +398,7 @@ describe('--schema', () => {
     expect({ code: bad.code, tasks: bad.service.tasks }).toEqual({ code: 8, tasks: 0 })
   })
 
-  test('Y155: is added to the last message of a body, all else as it is spelled', async () => {
+  test('Y155: --schema adds a text block to the last message of a body, and keeps the rest as written', async () => {
     const stdin =
       '{"events": [{"type":"user.message","content":[{"type":"text","text":"a", "n": 1.0}]}], "x": 2.50}'
     const { requests } = await go(['--schema', 's.json'], {
@@ -414,7 +420,7 @@ describe('--schema', () => {
     })
   })
 
-  test('Y156: a schema that is none is 2, and nothing is sent', async () => {
+  test('Y156: exits with 2 and sends nothing if the --schema file is not a schema', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'bad.json'), '{"type":5}')
     const { code, requests } = await go(['do it', '--schema', 'bad.json'], { rounds: [], cwd })
@@ -425,7 +431,7 @@ describe('--schema', () => {
   })
 })
 
-test('G30: an answer that is checked when a signal comes is kept', async () => {
+test('G30: saves the answer if a signal arrives during its check', async () => {
   const [cwd, TMPDIR] = [temporaryFolder(), temporaryFolder()]
   writeFileSync(join(cwd, 'slow.json'), JSON.stringify({ pattern: '^(a+)+$' }))
   const text = JSON.stringify(`${'a'.repeat(40)}!`)
@@ -444,7 +450,7 @@ test('G30: an answer that is checked when a signal comes is kept', async () => {
       timers: {
         ...realTimers,
         now: () => realTimers.now() + skipped,
-        // The first limits are those of the check of the schema itself, and of the look at the list.
+        // The first two limits belong to the check of the schema itself and to the list.
         wait(milliseconds, signal) {
           const isLimit = milliseconds > 9_000 && milliseconds <= 10_000
           if (!isLimit || ++checks !== 3) return realTimers.wait(milliseconds, signal)
@@ -462,7 +468,7 @@ test('G30: an answer that is checked when a signal comes is kept', async () => {
   expect(ended.code).toBe(8)
 })
 
-test('Y161: the same line again asks anew after an answer that did not fit', async () => {
+test('Y161: the same command sends the task again after an answer that did not match --schema', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
   writeFileSync(join(cwd, 's.json'), '{"required":["verdict"],"type":"object"}')
@@ -486,16 +492,16 @@ test.each([
   [['--last', '--ids'], '--ids and --last exclude each other'],
   [['--raw', '--ids'], '--raw and --ids exclude each other'],
   [['--schema', 's.json', '--raw'], '--schema prints the answer: with --raw it needs -o FILE'],
-])('Y157: %j is 2', async (words, why) => {
+])('Y157: exits with 2 and sends nothing for %j', async (words, why) => {
   const { code, err, requests } = await go(['do it', ...words], { rounds: [] })
   expect({ code, requests: requests.length }).toEqual({ code: 2, requests: 0 })
   expect(err).toContain(why)
 })
 
 test.each([
-  ['beside the reason', { stop_reason: { type: 'refusal' } }],
-  ['in the reason', {}],
-])('Y158: a refusal is 13 with its category and explanation, %s', async (_, more) => {
+  ['next to the stop reason', { stop_reason: { type: 'refusal' } }],
+  ['inside the stop reason', {}],
+])("Y158: exits with 13 and prints the refusal's category and explanation, which are %s", async (_, more) => {
   const details = { category: 'cyber', explanation: 'not\u001b[31m this' }
   const idle = { type: 'session.status_idle', stop_reason: { type: 'refusal', stop_details: details } }
   const end = 'stop_reason' in more ? { ...idle, ...more, stop_details: details } : idle
@@ -516,7 +522,7 @@ test.each([
   })
 })
 
-test('Y158: a refusal that says no more is 13, and one of another form too', async () => {
+test('Y158: exits with 13 for a refusal without details, or with details of another form', async () => {
   for (const stop_details of [undefined, null, 'text', { category: 5, explanation: null }]) {
     const end = { type: 'session.status_idle', stop_reason: { type: 'refusal' }, stop_details }
     const { code, err } = await go(['do it'], { rounds: [], end })
