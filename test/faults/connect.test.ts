@@ -69,7 +69,7 @@ async function startLate({ err }: { err(): string }, port: number): Promise<Scri
 }
 
 /**
- * A server that starts lateService. Its port is outside the range that systems assign, so it stays free until then.
+ * A server that starts late. Its port is outside the range that systems assign, so it stays free until then.
  */
 const lateService: { port: number; server?: ScriptedServer } = { port: 20_000 + (process.pid % 10_000) }
 

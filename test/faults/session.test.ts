@@ -20,14 +20,17 @@ const isPost = (request: string) => request.startsWith('POST')
 const kindOf = (request: string) => (isStream(request) ? 'stream' : isPost(request) ? 'post' : 'list')
 
 interface Service {
-  /** Answers to lists, in their order; the last one stays. */
+  /** Answers to the lists, in this order. The last one repeats. */
   lists: (Buffer | string)[]
-  /** `count` is the number of the stream, from 1. */
+  /** Answers a request for the stream. `count` is the number of the stream, from 1. */
   stream?(socket: Socket, count: number): void
   receipt?: Buffer
 }
 
-/** A session service; without a stream nothing ever happens there. One row may run on several servers at once. */
+/**
+ * Simulates a session service. Without `stream`, its streams stay empty. One row may run on several servers
+ * at once.
+ */
 function session({ lists, stream, receipt = list({ id: 'sent_1', type: 'user.message' }) }: Service): Script {
   return (socket, request, _, requests) => {
     const count = requests.filter((each) => kindOf(each) === kindOf(request)).length
@@ -42,14 +45,14 @@ const streaming =
   (socket: Socket) =>
     void socket.write(sseHead + events.map((value) => event(value, 'message')).join(''))
 
-faultsInside('Y: what is no session', [
+faultsInside('Y: responses that are not a session', [
   ...[
     ['HTML', html, ['is not a stream of events: it is text/html', 'Sign in']],
-    ['204', 'HTTP/1.1 204 No Content\r\n\r\n', ['is not a stream of events']],
+    ['an empty 204', 'HTTP/1.1 204 No Content\r\n\r\n', ['is not a stream of events']],
     ['plain JSON', response('{"data":[]}'), ['is not a stream of events: it is application/json']],
   ].map(
     ([name, answer, err]): Row => ({
-      name: `Y01: a stream that is ${name} is not asked for again`,
+      name: `Y01: exits with 8, without a retry, if the stream is ${name}`,
       argv: follow,
       script: session({ lists: [list()], stream: (socket) => void socket.write(answer as Buffer) }),
       code: 8,
@@ -62,7 +65,7 @@ faultsInside('Y: what is no session', [
     ['text/plain', event(say('e1', 'new'))],
   ].map(
     ([type, begin]): Row => ({
-      name: `Y01: a stream that is ${type} and never ends is not waited for`,
+      name: `Y01: exits with 8 at once if the stream is ${type} and never ends`,
       argv: follow,
       script: session({
         lists: [list()],
@@ -78,7 +81,7 @@ faultsInside('Y: what is no session', [
     }),
   ),
   {
-    name: 'Y02: a stream that is an error ends by its type',
+    name: 'Y02: exits by the type of an error that answers the request for a stream',
     argv: follow,
     script: session({
       lists: [list()],
@@ -90,17 +93,17 @@ faultsInside('Y: what is no session', [
     err: ['the service says: gone'],
   },
   ...[
-    ['an error without an envelope', '{"message":"slow down"}', 'slow down'],
+    ['an error without an error object', '{"message":"slow down"}', 'slow down'],
     ['an object without data', '{}', 'the list of events has no data'],
     ['null', 'null', 'the list of events has no data'],
   ].map(
-    ([name, body = '', said = '']): Row => ({
-      name: `Y03: a list that is ${name} is no empty list`,
+    ([name, body = '', message = '']): Row => ({
+      name: `Y03: does not take ${name} for an empty list`,
       argv: ['events', 'list'],
       script: session({ lists: [response(body)] }),
       code: 8,
       reqs: 1,
-      err: [said],
+      err: [message],
     }),
   ),
 ])
@@ -110,7 +113,7 @@ const b = page({ next_page: 'p2' }, { id: 'b', type: 't' })
 
 faultsInside('Y: lists', [
   {
-    name: 'Y10: pages A, B, A, B',
+    name: 'Y10: exits with 8 if the pages of a list repeat',
     argv: ['events', 'list', '--ids'],
     script: session({ lists: [a, b, a, b, a] }),
     code: 8,
@@ -119,7 +122,7 @@ faultsInside('Y: lists', [
     err: ['does not end: its pages repeat'],
   },
   {
-    name: 'Y10: pages A, B, A, B (confirm --pending)',
+    name: 'Y10: exits with 8 if the pages of a list repeat (confirm --pending)',
     argv: ['events', 'confirm', '--pending', '--allow'],
     script: session({ lists: [a, b, a, b, a] }),
     code: 8,
@@ -127,7 +130,7 @@ faultsInside('Y: lists', [
     err: ['does not end: its pages repeat'],
   },
   {
-    name: 'Y11: empty pages without end',
+    name: 'Y11: exits with 8 if empty pages never end',
     argv: ['events', 'list'],
     script: (socket, _, count) => void socket.write(page({ next_page: `p${count}` })),
     code: 8,
@@ -135,7 +138,7 @@ faultsInside('Y: lists', [
     err: ['does not end: 21 pages in a row are empty'],
   },
   {
-    name: 'Y12: has_more is followed by the last id',
+    name: 'Y12: continues a list with has_more after its last id',
     argv: ['events', 'list', '--ids'],
     script: session({
       lists: [
@@ -151,7 +154,7 @@ faultsInside('Y: lists', [
     },
   },
   {
-    name: 'Y12: has_more without a way to go on',
+    name: 'Y12: exits with 8 if a list has more but names no next page',
     argv: ['events', 'list', '--ids'],
     script: session({ lists: [page({ has_more: true }, { type: 't' })] }),
     code: 8,
@@ -160,7 +163,7 @@ faultsInside('Y: lists', [
     err: ['has more, but does not say how to ask for it'],
   },
   {
-    name: 'Y13: types, order and limit that the service ignores',
+    name: 'Y13: applies type, order and limit if the service ignores them',
     argv: ['events', 'list', '--type', 'agent.message', '--order', 'desc', '--limit', '2', '--ids'],
     script: session({
       lists: [
@@ -175,7 +178,7 @@ faultsInside('Y: lists', [
     reqs: 1,
   },
   {
-    name: 'Y14: a list that is a bare array, with content that is a text, raw a line each',
+    name: 'Y14: prints a bare array of events with --raw, one event per line',
     argv: ['events', 'list', '--raw'],
     script: session({
       lists: [response('[\n{"id":"a",\n"type":"t","content":"x\\n","n":1.10},{"id":"b","type":"t"}]\n')],
@@ -190,12 +193,12 @@ const old = [{ id: 'm0', type: 'user.message', content: 'before' }, say('old', '
 const sent = { id: 'sent_1', type: 'user.message', content: 'go on' }
 const ended = 'i1\tsession.status_idle\t\tend_turn\n'
 
-/** How often it lists while it waits is of no account. */
+/** The number of lists depends on the timing, so only the posts are counted. */
 const postsOnce: Row['check'] = ({ server }) => expect(server.requests.filter(isPost)).toHaveLength(1)
 
 faultsInside('Y: following', [
   {
-    name: 'Y20: a stream that begins with the whole history',
+    name: 'Y20: prints only new events if the stream starts with the whole history',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old)],
@@ -207,7 +210,7 @@ faultsInside('Y: following', [
     check: postsOnce,
   },
   {
-    name: 'Y21: an empty receipt',
+    name: 'Y21: finds the sent message by its text if the receipt is empty',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old)],
@@ -221,7 +224,7 @@ faultsInside('Y: following', [
     err: ['events accepted; the response names none'],
   },
   {
-    name: 'Y22: another turn ends between the list and the message',
+    name: 'Y22: ignores the end of another turn before the sent message',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old)],
@@ -233,7 +236,7 @@ faultsInside('Y: following', [
     check: postsOnce,
   },
   {
-    name: 'Y23: pieces of an event come before it',
+    name: 'Y23: ignores partial events before the whole event',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old)],
@@ -251,7 +254,7 @@ faultsInside('Y: following', [
     check: postsOnce,
   },
   {
-    name: 'Y24: a session that was terminated lives on',
+    name: 'Y24: follows a session that continues after it was terminated',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old, { id: 'x', type: 'session.status_terminated' })],
@@ -263,7 +266,7 @@ faultsInside('Y: following', [
     check: postsOnce,
   },
   {
-    name: 'Y25: an interrupt of an idle session is followed by nothing',
+    name: 'Y25: exits if an interrupt of an idle session has no consequence',
     argv: ['events', 'send', '--interrupt', '--follow'],
     script: session({
       lists: [list(...old), list(...old, { id: 'sent_1', type: 'user.interrupt' })],
@@ -273,7 +276,7 @@ faultsInside('Y: following', [
     reqs: 3,
   },
   {
-    name: 'Y26: comments do not keep a session that rests from its end',
+    name: 'Y26: exits from an idle session although its stream sends comments',
     argv: follow,
     script: session({
       lists: [list(...old)],
@@ -287,7 +290,7 @@ faultsInside('Y: following', [
     reqs: 4,
   },
   {
-    name: 'Y27: a stream that never brings the message: the list shows where it is',
+    name: 'Y27: finds the sent message in the list if the stream never shows it',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old), list(...old, say('late', 'late'), sent, say('new', 'new'))],
@@ -299,7 +302,7 @@ faultsInside('Y: following', [
     check: postsOnce,
   },
   {
-    name: 'Y28: keep-alives that are data',
+    name: 'Y28: skips keep-alive data in a stream',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old)],
@@ -314,7 +317,7 @@ faultsInside('Y: following', [
     check: postsOnce,
   },
   {
-    name: 'Y29: a wait without ids is for the tool uses without an answer',
+    name: 'Y29: takes all unanswered tool uses as waiting if the idle event lists no ids',
     argv: [...follow, '--ids'],
     script: session({
       lists: [
@@ -333,7 +336,7 @@ faultsInside('Y: following', [
   },
 ])
 
-const later = (socket: Socket, ...steps: object[][]) => {
+const sendInSteps = (socket: Socket, ...steps: object[][]) => {
   socket.write(sseHead)
   for (const [step, events] of steps.entries()) {
     const text = events.map((value) => event(value)).join('')
@@ -345,14 +348,14 @@ const messageB = { id: 'B', type: 'user.message', content: 'B' }
 const interrupt = { id: 'int', type: 'user.interrupt' }
 const running = { id: 'r', type: 'session.status_running' }
 
-faultsInside('Y: a rest that is not the end', [
+faultsInside('Y: idle events before the end', [
   {
-    name: 'Y40: of two messages the second is answered later',
+    name: 'Y40: follows until the second of two messages is answered',
     argv: ['events', 'send', '--message', 'A', '--message', 'B', '--follow'],
     script: session({
       lists: [list(...old)],
       stream: (socket) =>
-        later(
+        sendInSteps(
           socket,
           [messageA, say('a', 'to A'), done('i1')],
           [messageB, running, say('b', 'to B'), done('i2')],
@@ -365,12 +368,12 @@ faultsInside('Y: a rest that is not the end', [
     out: (out) => /to A[\s\S]*to B/.test(out.toString()),
   },
   {
-    name: 'Y41: an interrupt and a new task',
+    name: 'Y41: follows a new task that is sent with an interrupt',
     argv: ['events', 'send', '--interrupt', 'B', '--follow'],
     script: session({
       lists: [list(...old, running)],
       stream: (socket) =>
-        later(socket, [interrupt, done('i1')], [messageB, running, say('b', 'to B'), done('i2')]),
+        sendInSteps(socket, [interrupt, done('i1')], [messageB, running, say('b', 'to B'), done('i2')]),
       receipt: response('', '202 Accepted'),
     }),
     code: 0,
@@ -379,12 +382,12 @@ faultsInside('Y: a rest that is not the end', [
     out: (out) => out.includes('to B'),
   },
   {
-    name: 'Y42: a message that waits for its turn',
+    name: 'Y42: follows a queued message until its own turn ends',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old, running), list(...old, running, { ...sent, processed_at: null }, done('i1'))],
       stream: (socket) =>
-        later(
+        sendInSteps(
           socket,
           [{ ...sent, processed_at: null }, say('o', 'earlier'), done('i1')],
           [
@@ -401,7 +404,7 @@ faultsInside('Y: a rest that is not the end', [
     check: postsOnce,
   },
   {
-    name: 'Y43: a list that is newest first',
+    name: 'Y43: reads a list that is sorted newest first',
     argv: follow,
     script: session({
       lists: [
@@ -419,7 +422,7 @@ faultsInside('Y: a rest that is not the end', [
     reqs: 3,
   },
   {
-    name: 'Y45: one time that is out of line turns no list',
+    name: 'Y45: keeps the order of a list with a single time out of order',
     argv: follow,
     script: session({
       lists: [
@@ -434,7 +437,7 @@ faultsInside('Y: a rest that is not the end', [
     reqs: 4,
   },
   {
-    name: 'Y44: one id twice is answered once',
+    name: 'Y44: answers an id once if event_ids contains it twice',
     argv: ['events', 'confirm', '--allow'],
     stdin:
       '{"type":"session.status_idle","stop_reason":{"type":"requires_action","event_ids":["a","a",7,""]}}',
@@ -448,7 +451,7 @@ faultsInside('Y: a rest that is not the end', [
 
 const use = (id: string) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })
 const waits = (reason: unknown) => ({ id: 'i', type: 'session.status_idle', stop_reason: reason })
-/** The page shows `event_ids` without a type beside it; the second tool use is not listed. */
+/** `event_ids` has no type, and the second tool use is not listed. */
 const typeless = session({ lists: [list(use('t1'), use('t2'), waits({ event_ids: ['t1'] }))] })
 const unlisted = session({ lists: [list(use('t1'), use('t2'), waits({ type: 'requires_action' }))] })
 
@@ -458,9 +461,9 @@ const allowAll = (folder: string) =>
     '{"rules":[{"tool":"*","decision":"allow"}],"default":{"decision":"allow"}}',
   )
 
-faultsInside('Y: what a rest lists', [
+faultsInside('Y: tool uses of an idle event', [
   {
-    name: 'Y80: event_ids without a type list what waits (follow)',
+    name: 'Y80: takes event_ids without a type as waiting (follow)',
     argv: [...follow, '--ids'],
     script: typeless,
     code: 12,
@@ -468,7 +471,7 @@ faultsInside('Y: what a rest lists', [
     reqs: 4,
   },
   {
-    name: 'Y80: event_ids without a type list what waits (confirm --pending)',
+    name: 'Y80: takes event_ids without a type as waiting (confirm --pending)',
     argv: ['events', 'confirm', '--pending', '--allow'],
     script: typeless,
     code: 0,
@@ -478,7 +481,7 @@ faultsInside('Y: what a rest lists', [
       expect(server.requests[1]?.match(/"tool_use_id":"\w+"/g)).toEqual(['"tool_use_id":"t1"']),
   },
   {
-    name: 'Y80: event_ids list what waits also beside another type (follow)',
+    name: 'Y80: takes event_ids with another type as waiting (follow)',
     argv: [...follow, '--ids'],
     script: session({ lists: [list(use('t1'), waits({ type: 'end_turn', event_ids: ['t1'] }))] }),
     code: 12,
@@ -486,14 +489,14 @@ faultsInside('Y: what a rest lists', [
     reqs: 4,
   },
   {
-    name: 'Y80: event_ids that are empty, without a type, list nothing',
+    name: 'Y80: takes nothing as waiting if event_ids is empty and has no type',
     argv: follow,
     script: session({ lists: [list(use('t1'), waits({ event_ids: [] }))] }),
     code: 0,
     reqs: 4,
   },
   {
-    name: 'Y81: without event_ids nothing is answered, and what may wait is named (confirm --pending)',
+    name: 'Y81: answers nothing and names the candidates if event_ids is missing (confirm --pending)',
     argv: ['events', 'confirm', '--pending', '--allow'],
     script: unlisted,
     code: 12,
@@ -501,7 +504,7 @@ faultsInside('Y: what a rest lists', [
     err: ['t1: bash {}', 't2: bash {}', 'it does not say which of them wait'],
   },
   {
-    name: 'Y81: without event_ids nothing is answered, and what may wait is named (run)',
+    name: 'Y81: answers nothing and names the candidates if event_ids is missing (run)',
     argv: ['events', 'run', '--policy', 'allow.json'],
     prepare: allowAll,
     files: ['cwd/allow.json'],
@@ -511,7 +514,7 @@ faultsInside('Y: what a rest lists', [
     err: ['t1: bash {}', 't2: bash {}'],
   },
   {
-    name: 'Y81: without event_ids what may wait is named (follow)',
+    name: 'Y81: names the candidates if event_ids is missing (follow)',
     argv: follow,
     script: unlisted,
     code: 12,
@@ -519,7 +522,7 @@ faultsInside('Y: what a rest lists', [
     err: ['t1: bash {}', 't2: bash {}', 'to answer one: parley events confirm -s'],
   },
   {
-    name: 'Y111: a custom tool use needs a result: the hint names the flag for it',
+    name: 'Y111: names --custom-tool-result for a custom tool use that waits',
     argv: follow,
     script: session({
       lists: [
@@ -534,7 +537,7 @@ faultsInside('Y: what a rest lists', [
     ],
   },
   {
-    name: 'Y82: a session that was terminated says why',
+    name: "Y82: prints the session's error if the session was terminated",
     argv: follow,
     script: session({
       lists: [
@@ -563,7 +566,7 @@ const newestFirst = [
 ]
 const refused = 'HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n'
 
-/** Pages as the service makes them of what it is asked for: of a tenth of the limit. */
+/** Returns pages with a tenth of the requested limit, as the service does. */
 const paging =
   (...events: object[]): Script =>
   (socket, request) => {
@@ -576,9 +579,9 @@ const many = Array.from({ length: 40 }, (_, i) =>
   at(i, i % 8 === 7 ? say(`s${i}`, 'x') : { id: `r${i}`, type: 'session.status_running' }),
 )
 
-faultsInside('Y: a list as it was asked for', [
+faultsInside('Y: order, limit and errors of lists', [
   {
-    name: 'Y83: the newest, of a service that ignores the order but not the limit',
+    name: 'Y83: lists the newest events if the service ignores the order but not the limit',
     argv: ['events', 'list', '--order', 'desc', '--limit', '2', '--ids'],
     script: paging(...messages(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)),
     code: 0,
@@ -586,7 +589,7 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 2,
   },
   {
-    name: 'Y83: the newest, though one time is out of line',
+    name: 'Y83: lists the newest events despite a single time out of order',
     argv: ['events', 'list', '--order', 'desc', '--limit', '2', '--ids'],
     script: session({ lists: [list(...messages(1, 2, 3.005, 3, 5))] }),
     code: 0,
@@ -594,7 +597,7 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 1,
   },
   {
-    name: 'Y84: so many as were asked for came, and how to go on is not said',
+    name: 'Y84: stops at the limit although the list names no next page',
     argv: ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
     script: session({ lists: [page({ has_more: true }, { id: 'a', type: 't' }, { type: 't' })] }),
     code: 0,
@@ -602,7 +605,7 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 1,
   },
   {
-    name: 'Y84: so many as were asked for came, and what follows is no event',
+    name: 'Y84: stops at the limit before an invalid event',
     argv: ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
     script: session({ lists: [list({ id: 'a', type: 't' }, { id: 'b' })] }),
     code: 0,
@@ -610,7 +613,7 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 1,
   },
   {
-    name: 'Y85: a list that breaks off at a later page',
+    name: 'Y85: prints the first page of a list if the second page fails',
     argv: ['events', 'list', '--ids', '--retries', '0'],
     script: session({ lists: [a, refused] }),
     code: 7,
@@ -618,7 +621,7 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 2,
   },
   {
-    name: 'Y85: a list in the other order that breaks off at a later page',
+    name: 'Y85: prints the first page in the requested order if the second page fails',
     argv: ['events', 'list', '--order', 'desc', '--ids', '--retries', '0'],
     script: session({ lists: [page({ next_page: 'p1' }, ...messages(1, 2, 3)), refused] }),
     code: 7,
@@ -626,7 +629,7 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 2,
   },
   {
-    name: 'Y85: a list that breaks off at what is no event',
+    name: 'Y85: prints the events before an invalid event and exits with 8',
     argv: ['events', 'list', '--ids'],
     script: session({ lists: [list({ id: 'a', type: 't' }, { id: 'b' })] }),
     code: 8,
@@ -636,26 +639,22 @@ faultsInside('Y: a list as it was asked for', [
   },
   ...(
     [
-      [
-        'by FIN in its third event',
-        '{"data":[\n{"id":"a","type":"t"} , {"id":"b","type":"t"},{"id":"c",',
-        'a\nb\n',
-      ],
+      ['in its third event', '{"data":[\n{"id":"a","type":"t"} , {"id":"b","type":"t"},{"id":"c",', 'a\nb\n'],
       [
         'after its last event',
         '{"next_page":"p","data":[{"id":"a","type":"t"},{"id":"b","type":"t"}',
         'a\nb\n',
       ],
-      ['after its list', '{"data":[{"id":"a","type":"t"}],"next_pa', 'a\n'],
-      ['without an object around it', '[{"id":"a","type":"t","x":["]",[{"y":1},', ''],
-      ['without an object around it, after an event', '[{"id":"a","type":"t","x":["]",[{"y":1}]]},', 'a\n'],
+      ['after its array of events', '{"data":[{"id":"a","type":"t"}],"next_pa', 'a\n'],
+      ['in the first element of a bare array', '[{"id":"a","type":"t","x":["]",[{"y":1},', ''],
+      ['after the first element of a bare array', '[{"id":"a","type":"t","x":["]",[{"y":1}]]},', 'a\n'],
       ['in its first event', '{"data":[{"id":"a","type":', ''],
-      ['and is an error', '{"error":{"message":"no"},"data":[{"id":"a","type":"t"},', 'a\n'],
-      ['and has no data', '{"items":[{"id":"a","type":"t"},', ''],
+      ['after an error and an event', '{"error":{"message":"no"},"data":[{"id":"a","type":"t"},', 'a\n'],
+      ['and has no data field', '{"items":[{"id":"a","type":"t"},', ''],
     ] as const
   ).map(
     ([where, start, out]): Row => ({
-      name: `Y85: a list that breaks off ${where}`,
+      name: `Y85: prints the complete events and exits with 8 if a list breaks off ${where}`,
       argv: ['events', 'list', '--ids'],
       script: closing(headOf('200 OK', 'transfer-encoding: chunked') + chunked(start)),
       code: 8,
@@ -665,7 +664,7 @@ faultsInside('Y: a list as it was asked for', [
     }),
   ),
   {
-    name: 'Y85: a list that breaks off by RST at its second page, raw',
+    name: 'Y85: prints the complete events with --raw if RST cuts the second page',
     argv: ['events', 'list', '--raw'],
     script: (socket, request, count, requests) => {
       const start = '{"data":[{"id":"b",\n"type":"t","n":1.0},{"id":"c"'
@@ -677,7 +676,7 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 2,
   },
   {
-    name: 'Y85: a list whose JSON has no end, though the answer is whole',
+    name: 'Y85: prints the complete events and exits with 8 if the JSON of a list has no end',
     argv: ['events', 'list', '--ids'],
     script: session({ lists: [response('{"data":[{"id":"a","type":"t"},{"id":')] }),
     code: 8,
@@ -686,7 +685,7 @@ faultsInside('Y: a list as it was asked for', [
     err: ['the list of events is not JSON'],
   },
   {
-    name: 'Y85: a list whose second page is an error, of which nothing stands among its events',
+    name: 'Y85: prints no error body among the events of a list with --raw',
     argv: ['events', 'list', '--raw', '--retries', '0'],
     script: session({ lists: [a, response('{"error":{"message":"boom"}}', '500 Oh')] }),
     code: 7,
@@ -696,7 +695,7 @@ faultsInside('Y: a list as it was asked for', [
   },
   ...[[], ['--history']].map(
     (more): Row => ({
-      name: `Y85: a stream that is refused after a cut, of which nothing stands among its events ${more}`,
+      name: `Y85: prints no error body among the events of a stream with --raw${more.length > 0 ? ' and --history' : ''}`,
       argv: [...follow, '--raw', ...more],
       script: session({
         lists: [list({ id: 'a', type: 't' }), list({ id: 'a', type: 't' }, { id: 'b', type: 't' })],
@@ -713,7 +712,7 @@ faultsInside('Y: a list as it was asked for', [
     }),
   ),
   {
-    name: 'Y85: a list whose first page is an error, raw',
+    name: 'Y85: prints the error body of the first page with --raw',
     argv: ['events', 'list', '--raw', '--retries', '0'],
     script: session({ lists: [response('{"error":{"message":"boom"}}', '500 Oh')] }),
     code: 7,
@@ -721,14 +720,14 @@ faultsInside('Y: a list as it was asked for', [
     reqs: 1,
   },
   {
-    name: 'Y86: a history with the newest first, though one time is 5 ms off',
+    name: 'Y86: reads a history that is sorted newest first with a time 5 ms out of order',
     argv: follow,
     script: session({ lists: [list(...newestFirst.map((value, i) => at([4, 3.995, 4, 1][i] ?? 0, value)))] }),
     code: 0,
     reqs: 3,
   },
   {
-    name: "Y87: the filter is not the service's: pages are no smaller than a hundred asks for",
+    name: 'Y87: requests pages of 100 if it filters by type itself',
     argv: ['events', 'list', '--type', 'agent.message', '--order', 'asc', '--limit', '3', '--ids'],
     script: paging(...many),
     code: 0,
@@ -745,22 +744,22 @@ const gone = '{"type":"error","error":{"type":"not_found_error","message":"the s
 const busy = '{"type":"error","error":{"type":"overloaded_error","message":"come back"}}'
 const message0 = { id: 'm', type: 'user.message', content: 'x' }
 
-/** Streams in their order, the last one stays; each ends after what it brings. */
+/** Sends these streams in this order, and ends each one. The last one repeats. */
 const streams =
   (...texts: string[]) =>
   (socket: Socket, count: number) =>
     void socket.end(sseHead + texts[Math.min(count, texts.length) - 1])
 
-faultsInside('Y: a stream that goes wrong', [
+faultsInside('Y: errors in a stream', [
   ...[
-    ['an event', event(gone)],
-    ['an event named error', event(gone, 'error')],
-    ['bare JSON', `${gone}\n`],
-    ['bare JSON without a line end', gone],
-    ['bare JSON on several lines', `${JSON.stringify(JSON.parse(gone), null, 2)}\n`],
+    ['as an event', event(gone)],
+    ['as an event named error', event(gone, 'error')],
+    ['as bare JSON', `${gone}\n`],
+    ['as bare JSON without a line end', gone],
+    ['as bare JSON on several lines', `${JSON.stringify(JSON.parse(gone), null, 2)}\n`],
   ].map(
     ([name, text = '']): Row => ({
-      name: `Y88: an error that does not pass ends it by its type: ${name}`,
+      name: `Y88: exits by the type of a permanent error in a stream: ${name}`,
       argv: follow,
       script: session({ lists: [list(message0)], stream: streams(text) }),
       code: 4,
@@ -779,7 +778,7 @@ faultsInside('Y: a stream that goes wrong', [
   ).flatMap(([type, code]) =>
     [sendAndFollow, ['events', 'run', 'go on', '--no-stdin']].map(
       (argv): Row => ({
-        name: `Y88: an error that does not pass ends what was sent by its type, and is no reason to send it again: ${type}, ${argv[1]}`,
+        name: `Y88: exits by a permanent error in the stream and reports the event as sent: ${type}, ${argv[1]}`,
         argv: [...argv, '--errors', 'json'],
         script: session({
           lists: [list(message0)],
@@ -796,7 +795,7 @@ faultsInside('Y: a stream that goes wrong', [
     ),
   ),
   {
-    name: 'Y89: an error that may pass is shown, and tried again',
+    name: 'Y89: prints a temporary error of a stream and retries',
     argv: follow,
     script: session({
       lists: [list(message0), list(message0), list(message0, done('i1'))],
@@ -808,7 +807,7 @@ faultsInside('Y: a stream that goes wrong', [
     err: ['ended with an error: come back; trying again'],
   },
   {
-    name: 'Y101: a new connection goes on after the last id of the one before',
+    name: 'Y101: sends the last event id of a stream with the next connection',
     argv: follow,
     script: session({
       lists: [list(message0)],
@@ -824,9 +823,9 @@ faultsInside('Y: a stream that goes wrong', [
   },
 ])
 
-faultsInside('Y: a session in which nothing has happened', [
+faultsInside('Y: empty sessions', [
   {
-    name: 'Y102: the first event is followed',
+    name: 'Y102: follows an empty session until its first event',
     argv: follow,
     script: session({ lists: [list(), list(done('i1'))] }),
     code: 0,
@@ -834,7 +833,7 @@ faultsInside('Y: a session in which nothing has happened', [
     reqs: 3,
   },
   {
-    name: 'Y102: following says so while nothing happens, also in a pipe',
+    name: 'Y102: announces that it waits for the first event of an empty session',
     argv: follow,
     script: session({ lists: [list(), list(), list(done('i1'))], stream: streaming(done('i1')) }),
     code: 0,
@@ -843,7 +842,7 @@ faultsInside('Y: a session in which nothing has happened', [
     err: ['nothing has happened in sesn_1 yet: waiting for its first event'],
   },
   {
-    name: 'Y103: there is nothing to take up (run)',
+    name: 'Y103: exits with 2 if the session has nothing to resume (run)',
     argv: ['events', 'run'],
     script: session({ lists: [list()] }),
     code: 2,
@@ -852,7 +851,7 @@ faultsInside('Y: a session in which nothing has happened', [
     err: ['nothing has happened in this session yet'],
   },
   {
-    name: 'Y103: a list that shows late what there is to take up (run)',
+    name: 'Y103: polls a list that shows its events late (run)',
     argv: ['events', 'run'],
     script: session({ lists: [list(), list(done('i1'))] }),
     code: 0,
@@ -860,7 +859,7 @@ faultsInside('Y: a session in which nothing has happened', [
   },
 ])
 
-/** The service stores what it was sent under another id than that of the receipt. */
+/** The service stores the sent message under an id that the receipt does not have. */
 const stored = { id: 'evt_9', type: 'user.message', content: [{ type: 'text', text: 'go on' }] }
 const listsAtMost =
   (most: number): Row['check'] =>
@@ -869,9 +868,9 @@ const listsAtMost =
       most,
     )
 
-faultsInside('Y: a receipt with ids of its own', [
+faultsInside('Y: receipts with other ids', [
   {
-    name: 'Y104: what was sent is known by its content (a stream that brings it)',
+    name: 'Y104: finds the sent message by its content if the receipt has another id (in the stream)',
     argv: sendAndFollow,
     script: session({
       lists: [
@@ -888,7 +887,7 @@ faultsInside('Y: a receipt with ids of its own', [
     check: listsAtMost(13),
   },
   {
-    name: 'Y104: what was sent is known by its content (a stream that leaves it out)',
+    name: 'Y104: finds the sent message by its content if the receipt has another id (only in the list)',
     argv: sendAndFollow,
     script: session({
       lists: [
@@ -904,7 +903,7 @@ faultsInside('Y: a receipt with ids of its own', [
     check: listsAtMost(13),
   },
   {
-    name: 'Y105: each of two equal messages is known once, by its content',
+    name: 'Y105: matches each of two equal messages once by its content',
     argv: ['events', 'send', '--message', 'go on', '--message', 'go on', '--follow'],
     script: session({
       lists: [list(...old)],
@@ -921,11 +920,11 @@ faultsInside('Y: a receipt with ids of its own', [
     code: 0,
     reqs: expect.any(Number),
     out: (out) => /one[\s\S]*two/.test(out.toString()) && !out.includes('go on'),
-    // The list never shows the rest: it is read for 5 s.
+    // The list never shows the idle event, so it is polled for 5 s.
     check: listsAtMost(20),
   },
   {
-    name: 'Y106: another message of the same words comes first: the id of the receipt counts if the session shows it',
+    name: "Y106: prefers the receipt's id to an equal message of another client",
     argv: sendAndFollow,
     script: session({
       lists: [
@@ -941,12 +940,12 @@ faultsInside('Y: a receipt with ids of its own', [
   },
 ])
 
-const nameless = (...events: object[]) => events.map((value) => ({ ...value, id: undefined }))
+const withoutIds = (...events: object[]) => events.map((value) => ({ ...value, id: undefined }))
 const turn1 = [{ type: 'user.message', content: 'go on' }, { ...running }, say('', 'old'), done('')]
 
-faultsInside('Y: after a cut, and without ids', [
+faultsInside('Y: reconnecting, and events without ids', [
   {
-    name: 'Y107: the list is read again until it shows what no stream has brought',
+    name: 'Y107: polls the list until it shows events that no stream has sent',
     argv: follow,
     script: session({
       lists: [
@@ -961,13 +960,13 @@ faultsInside('Y: after a cut, and without ids', [
     reqs: expect.any(Number),
   },
   {
-    name: 'Y108: events without ids that a second stream brings again are shown once',
+    name: 'Y108: prints events without ids once if a second stream repeats them',
     argv: follow,
     script: session({
-      lists: [list(...nameless(message0)), list(...nameless(message0, say('', 'one')))],
+      lists: [list(...withoutIds(message0)), list(...withoutIds(message0, say('', 'one')))],
       stream: streams(
-        event(nameless(say('', 'one'))[0]),
-        nameless(message0, say('', 'one'), say('', 'two'), done(''))
+        event(withoutIds(say('', 'one'))[0]),
+        withoutIds(message0, say('', 'one'), say('', 'two'), done(''))
           .map((value) => event(value))
           .join(''),
       ),
@@ -977,18 +976,18 @@ faultsInside('Y: after a cut, and without ids', [
     reqs: expect.any(Number),
   },
   {
-    name: 'Y108: events without ids are followed, also if they say the same as earlier ones',
+    name: 'Y108: prints new events without ids even if they equal earlier ones',
     argv: [...sendAndFollow, '--raw'],
     script: session({
       lists: [
-        list(...nameless(...turn1)),
-        list(...nameless(...turn1, ...turn1.map((value, i) => (i === 2 ? say('', 'new') : value)))),
+        list(...withoutIds(...turn1)),
+        list(...withoutIds(...turn1, ...turn1.map((value, i) => (i === 2 ? say('', 'new') : value)))),
       ],
-      stream: streaming(...nameless(turn1[0] ?? {}, running, say('', 'new'), done(''))),
+      stream: streaming(...withoutIds(turn1[0] ?? {}, running, say('', 'new'), done(''))),
       receipt: response('', '202 Accepted'),
     }),
     code: 0,
-    out: `${nameless(running, say('', 'new'), done(''))
+    out: `${withoutIds(running, say('', 'new'), done(''))
       .map((value) => JSON.stringify(value))
       .join('\n')}\n`,
     reqs: expect.any(Number),
@@ -998,8 +997,8 @@ faultsInside('Y: after a cut, and without ids', [
 const numbered = Array.from({ length: 150 }, (_, i) =>
   i === 149 ? done('i1') : { id: `r${i}`, type: 'session.status_running' },
 )
-/** Lists that show no more than a limit of 100 or the one that is asked for, 1,000 at most, and do not say so. */
-const atOnce =
+/** Lists at most `limit` events (100 by default, 1,000 at most), without a sign that there are more. */
+const withoutNextPage =
   (...events: object[]): Script =>
   (socket, request) => {
     if (isStream(request)) return void socket.write(sseHead)
@@ -1008,26 +1007,26 @@ const atOnce =
     socket.write(page({}, ...events.slice(0, limit)))
   }
 
-faultsInside('Y: lists that do not say whether they are all', [
+faultsInside('Y: lists that may be incomplete', [
   {
-    name: 'Y109: more are asked for, and followed',
+    name: 'Y109: requests more events from a list that does not say whether it is complete, and follows',
     argv: follow,
-    script: atOnce(...numbered),
+    script: withoutNextPage(...numbered),
     code: 0,
     reqs: 7,
   },
   {
-    name: 'Y109: more are asked for, and printed once',
+    name: 'Y109: requests more events from a list that does not say whether it is complete, and prints each once',
     argv: ['events', 'list', '--ids'],
-    script: atOnce(...numbered),
+    script: withoutNextPage(...numbered),
     code: 0,
     out: numbered.map(({ id }) => `${id}\n`).join(''),
     reqs: 2,
   },
   {
-    name: 'Y110: a list of 1,000 cannot be followed: nothing is sent',
+    name: 'Y110: sends nothing if a list ends after 1,000 events without a sign of completeness',
     argv: [...sendAndFollow, '--errors', 'json'],
-    script: atOnce(
+    script: withoutNextPage(
       ...Array.from({ length: 1200 }, (_, i) => ({ id: `r${i}`, type: 'session.status_running' })),
     ),
     code: 8,
@@ -1035,7 +1034,7 @@ faultsInside('Y: lists that do not say whether they are all', [
     err: ['ends after 1000, and does not say whether there are more', '"sent":"no"'],
   },
   {
-    name: 'Y110: pages that are known by a number that nobody can ask for cannot be followed: nothing is sent',
+    name: 'Y110: sends nothing if a list has more but names no usable next page',
     argv: [...sendAndFollow, '--errors', 'json'],
     script: session({ lists: [page({ has_more: true, last_seq: 1 }, { seq: 1, type: 't' })] }),
     code: 8,
@@ -1043,7 +1042,7 @@ faultsInside('Y: lists that do not say whether they are all', [
     err: ['has more, but does not say how to ask for it', '"sent":"no"'],
   },
   {
-    name: 'Y109: a last_id that is a number',
+    name: 'Y109: continues a list after a last_id that is a number',
     argv: ['events', 'list', '--raw'],
     script: session({
       lists: [
@@ -1058,9 +1057,9 @@ faultsInside('Y: lists that do not say whether they are all', [
   },
 ])
 
-faultsInside('Y: a service that is away', [
+faultsInside('Y: an unavailable service', [
   {
-    name: 'Y34: the wait that it asks for while a session is followed',
+    name: 'Y34: waits for the time of Retry-After while it follows a session',
     argv: [...follow, '--retries', '0'],
     script: session({
       lists: [
@@ -1078,7 +1077,7 @@ faultsInside('Y: a service that is away', [
     err: ['429 Slow; trying again'],
   },
   {
-    name: 'Y35: a longer wait than is worth it',
+    name: 'Y35: exits with 6 if Retry-After exceeds the maximum wait while it follows a session',
     argv: [...follow, '--retries', '0'],
     script: session({
       lists: [list(), list(), 'HTTP/1.1 429 Slow\r\nretry-after: 3600\r\ncontent-length: 0\r\n\r\n'],
@@ -1088,7 +1087,7 @@ faultsInside('Y: a service that is away', [
     reqs: 5,
   },
   {
-    name: 'Y36: credentials that are refused once the event is accepted',
+    name: 'Y36: reports an accepted event if its credentials are rejected afterwards',
     argv: [...sendAndFollow, '--retries', '0', '--errors', 'json'],
     script: session({
       lists: [list(...old), 'HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n'],
@@ -1099,7 +1098,7 @@ faultsInside('Y: a service that is away', [
     err: ['"safeToRetry":false', '"sent":"yes"'],
   },
   {
-    name: 'Y30: nothing is sent where the session cannot be followed',
+    name: 'Y30: sends nothing if the session cannot be followed',
     argv: [...sendAndFollow, '--errors', 'json', '--retries', '0'],
     script: (socket, request) =>
       isStream(request) ? void socket.resetAndDestroy() : void socket.write(list(...old)),
@@ -1108,7 +1107,7 @@ faultsInside('Y: a service that is away', [
     err: ['the session cannot be followed', '"sent":"no"'],
   },
   {
-    name: 'Y31: it is waited for once it has answered',
+    name: 'Y31: reconnects if the service fails after it has answered once',
     argv: [...follow, '--retries', '0'],
     listen: {},
     script: session({
@@ -1127,7 +1126,7 @@ faultsInside('Y: a service that is away', [
     err: ['502 Bad Gateway; trying again', 'connecting again'],
   },
   {
-    name: 'Y32: credentials of a command are asked for again once (needs sh)',
+    name: 'Y32: runs the command of a secret again once after a 401 (needs sh)',
     argv: [...follow, '--retries', '0'],
     env: { PARLEY_API_KEY: '', PARLEY_API_KEY_COMMAND: 'echo run >> runs; echo secret-of-a-command' },
     script: session({
@@ -1148,7 +1147,7 @@ faultsInside('Y: a service that is away', [
     },
   },
   {
-    name: 'Y33: a deadline that passes in a session at work',
+    name: 'Y33: exits with 15 if the deadline passes while the session works',
     argv: [...sendAndFollow, '--deadline', '3', '--errors', 'json'],
     script: session({ lists: [list(...old)], stream: streaming(sent, say('new', 'new')) }),
     code: 15,
