@@ -10,7 +10,7 @@ test.each([
   ['events list', ['events', 'list']],
   ['events run', ['events', 'run', 'hi']],
   ['api', ['api', 'agents', '/v1/sessions/s']],
-])('%s: agentsAuth bearer sends the key as Authorization in place of x-api-key', async (_, argv) => {
+])('agentsAuth selects x-api-key or Authorization for the key of %s', async (_, argv) => {
   for (const world of [{ env: bearer }, { env: { PARLEY_SESSION: 's' } }]) {
     const { code, requests } = await run(argv, {
       ...world,
@@ -23,7 +23,7 @@ test.each([
   }
 })
 
-test('a flag, and the profile, choose it too', async () => {
+test('--agents-auth bearer selects the Authorization header; an unknown value exits with 2', async () => {
   const flagged = await run(['events', 'list', '-s', 's', '--agents-auth', 'bearer', '--dry-run'])
   expect(JSON.parse(flagged.out).headers).toMatchObject({ Authorization: 'Bearer [redacted]' })
   expect(flagged.out).not.toContain('x-api-key')
@@ -31,18 +31,18 @@ test('a flag, and the profile, choose it too', async () => {
   expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('x-api-key or bearer') })
 })
 
-test('--curl reads the key from its variable in either way', async () => {
+test('--curl reads the API key from PARLEY_API_KEY if agentsAuth is bearer', async () => {
   const { out } = await run(['events', 'list', '-s', 's', '--curl'], { env: bearer })
   expect(out).toContain(`printf '%s\\n' "Authorization: Bearer $PARLEY_API_KEY" | curl`)
   expect(out).not.toContain(key)
 })
 
-test('the gateway and its token are not concerned', async () => {
+test('agentsAuth does not change the credentials of the gateway', async () => {
   const { out } = await run(['api', 'gateway', '/v1/x', '--curl'], { env: bearer })
   expect(out).toContain('"Authorization: Bearer $PARLEY_ACCESS_TOKEN"')
 })
 
-test('-H replaces the header that the key is in, or leaves it out', async () => {
+test('if agentsAuth is bearer, -H Authorization replaces the API key or removes it', async () => {
   const world = { env: { ...bearer, PARLEY_API_KEY: '' }, exchange: createEmulator({}) }
   const replaced = await run(['events', 'list', '-H', 'authorization: Bearer other-key-9876'], world)
   expect(replaced.code).toBe(0)
@@ -51,7 +51,7 @@ test('-H replaces the header that the key is in, or leaves it out', async () => 
   expect((await run(['events', 'list', '-H', 'x-api-key: other'], world)).err).toContain('no API key')
 })
 
-test('the key stands nowhere on stderr, and the command that goes on has the flag', async () => {
+test('if agentsAuth is bearer, stderr never shows the key, and the resume command has --agents-auth', async () => {
   const argv = ['events', 'run', 'use bash {}', '-s', 's', '--agents-auth', 'bearer', '-v']
   const { code, err } = await run(argv, { exchange: createEmulator({ credentials: { apiKey: key } }) })
   expect(code).toBe(12)
@@ -60,7 +60,7 @@ test('the key stands nowhere on stderr, and the command that goes on has the fla
   expect(err).toContain('--agents-auth bearer')
 })
 
-test('the emulator wants the right key in either way', async () => {
+test('the emulator rejects a wrong key in x-api-key and in Authorization', async () => {
   const exchange = createEmulator({ credentials: { apiKey: 'another' } })
   for (const env of [bearer, { PARLEY_SESSION: 's' }]) {
     const refused = await run(['events', 'list'], { env, exchange })

@@ -79,7 +79,7 @@ const call = (caller: Caller, model: string, read: () => Promise<string> = async
     .call(endpoints.chat, { params: { family: 'alpha', model }, body: Buffer.from('{}') }, read)
     .catch((error: unknown) => error as CliError)
 
-test('calls that are under way at once each say how far they got themselves', async () => {
+test('each of several concurrent calls reports its own delivery state, status and request id', async () => {
   let release = () => {}
   const allAreSent = new Promise<void>((resolve) => {
     release = resolve
@@ -128,7 +128,7 @@ test('calls that are under way at once each say how far they got themselves', as
   expect((ended[2] as CliError).details.requestId).toBeUndefined()
 })
 
-test('an interruption says what it means for every call that is under way', async () => {
+test('an interruption reports one consequence for all calls in flight', async () => {
   const answers = new Map<string, () => void>()
   const { caller, interrupted } = await startRun(async (model, onSent) => {
     if (model !== 'connecting') onSent()
@@ -152,7 +152,7 @@ test('an interruption says what it means for every call that is under way', asyn
   expect(interrupted()).toBeUndefined()
 })
 
-test('a call beside another leaves the spinner of that one where it is', async () => {
+test('a second call leaves the spinner of the first one on the terminal', async () => {
   let answer = () => {}
   const waiting = new Promise<void>((resolve) => {
     answer = resolve
@@ -175,7 +175,7 @@ test('a call beside another leaves the spinner of that one where it is', async (
   expect(spinners()).toBe(0)
 })
 
-test('a header from stdin is read once for all calls', async () => {
+test('-H @- reads stdin once, for all calls of the run', async () => {
   const { caller, requests } = await startRun(
     async () => answering('{}')({} as never),
     { header: ['@-'] },
@@ -186,7 +186,7 @@ test('a header from stdin is read once for all calls', async () => {
   expect(requests.map(({ headers }) => headers['X-Tenant'])).toEqual(['blue', 'blue', 'blue'])
 })
 
-test('what is said instead of what calls came to is said again after another call, not while it is under way', () => {
+test('a message set by sayInstead is printed unless another call is in flight', () => {
   const calls = new Calls()
   calls.expectChange()
   const first = calls.begin(endpoints.sendEvents)

@@ -19,7 +19,7 @@ const charsets: [charset: string, encode: (text: string) => Buffer, text: string
   ['utf-16be', utf16be, 'schön 狐'],
 ]
 
-describe.each(charsets)('a body in %s is decoded', (charset, encode, text) => {
+describe.each(charsets)('answers in the charset %s', (charset, encode, text) => {
   const world = (body: string, type = 'application/json', status = 200) => ({
     exchange: answering(bytewise(encode(body)), {
       status,
@@ -27,7 +27,7 @@ describe.each(charsets)('a body in %s is decoded', (charset, encode, text) => {
     }),
   })
 
-  test('as the answer of a chat', async () => {
+  test('decodes the charset of a chat answer', async () => {
     for (const flags of [[], ['--stream']])
       expect(await run(['chat', 'x', ...flags], world(message('TEXT')))).toMatchObject({
         code: 0,
@@ -36,7 +36,7 @@ describe.each(charsets)('a body in %s is decoded', (charset, encode, text) => {
       })
   })
 
-  test('as a stream of events or of chunks', async () => {
+  test('decodes the charset of streamed events and of streamed chunks', async () => {
     const events = `data: {"content":"a "}\n\ndata: {"content":"TEXT"}\n\ndata: [DONE]\n\n`
     const chunks = '[{"content":"a "},{"content":"TEXT"}]'
     const cases = [
@@ -49,7 +49,7 @@ describe.each(charsets)('a body in %s is decoded', (charset, encode, text) => {
     }
   })
 
-  test('but --raw and api print its bytes', async () => {
+  test('--raw and api print the bytes of an answer without decoding its charset', async () => {
     const body = message('TEXT')
     for (const argv of [
       ['chat', 'x', '--raw'],
@@ -63,7 +63,7 @@ describe.each(charsets)('a body in %s is decoded', (charset, encode, text) => {
     }
   })
 
-  test('as an image with a text', async () => {
+  test('decodes the charset of an image answer and its text', async () => {
     const data = Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(100_000)]).toString(
       'base64',
     )
@@ -76,7 +76,7 @@ describe.each(charsets)('a body in %s is decoded', (charset, encode, text) => {
     expect(readFileSync(join(cwd, 'x.png')).toString('base64')).toBe(data)
   })
 
-  test('as the result of a batch line', async () => {
+  test('decodes the charset of the answer to a batch line', async () => {
     const batch = ['chat', '--batch', '-']
     const given = { stdin: '"x"\n' }
     const plain = await run(batch, { ...world(message('TEXT')), ...given })
@@ -85,13 +85,13 @@ describe.each(charsets)('a body in %s is decoded', (charset, encode, text) => {
     expect(JSON.parse(raw.out).response.content[0].text).toBe(text)
   })
 
-  test('as an error', async () => {
+  test('decodes the charset of an error body', async () => {
     const ended = await run(['chat', 'x'], world('{"error":{"message":"TEXT"}}', undefined, 400))
     expect(ended).toMatchObject({ code: 4, out: '' })
     expect(ended.err).toContain(`the service says: ${text}\n`)
   })
 
-  test('as a list of events, also if it is cut', async () => {
+  test('decodes the charset of an event list, also of one that is cut', async () => {
     const event = '{"type":"agent.message","content":"TEXT"}'
     const list = ['events', 'list', '-s', 's', '--raw']
     const whole = await run(list, world(`{"data":[${event}]}`))
@@ -100,7 +100,7 @@ describe.each(charsets)('a body in %s is decoded', (charset, encode, text) => {
     expect(cut).toMatchObject({ code: 8, out: `${event.replace('TEXT', text)}\n` })
   })
 
-  test('as a receipt', async () => {
+  test('decodes the charset of the response to sent events', async () => {
     const body = '{"data":[{"id":"e1","type":"user.message","content":"TEXT"}]}'
     const ended = await run(['events', 'send', '-s', 's', 'x'], world(body))
     expect(ended).toMatchObject({ code: 0 })
@@ -108,7 +108,7 @@ describe.each(charsets)('a body in %s is decoded', (charset, encode, text) => {
   })
 })
 
-test('a body of an unknown charset is exit 8 unless it is UTF-8', async () => {
+test('an answer in an unknown charset exits with 8 unless it is valid UTF-8', async () => {
   const headers = { 'content-type': 'application/json; charset=klingon' }
   const utf8 = await run(['chat', 'x'], { exchange: answering(message('é'), { headers }) })
   expect(utf8).toMatchObject({ code: 0, out: 'é\n' })
@@ -117,7 +117,7 @@ test('a body of an unknown charset is exit 8 unless it is UTF-8', async () => {
   expect(other.err).toContain('the answer is encoded in klingon, not in UTF-8')
 })
 
-/** Long bodies are not cut into single bytes. */
+/** Splits a short body into single bytes. */
 function bytewise(bytes: Uint8Array): Uint8Array | string[] {
   return bytes.length > 10_000 ? bytes : (Array.from(bytes, (byte) => Buffer.of(byte)) as unknown as string[])
 }

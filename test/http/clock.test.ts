@@ -4,7 +4,7 @@ import { binary, execute } from '../harness/process.ts'
 import { answering, run } from '../harness/run.ts'
 import { serve } from '../harness/server.ts'
 
-/** The wall clock runs backwards. */
+/** Makes the wall clock run backwards. */
 const backwards = 'const read = Date.now; const start = read(); Date.now = () => 2 * start - read()'
 const program = [process.execPath, '--import', `data:text/javascript,${backwards}`, binary]
 
@@ -12,7 +12,7 @@ const refusal = 'HTTP/1.1 429 No\r\nretry-after: 1\r\ncontent-length: 2\r\n\r\n{
 const answer = '{"content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn"}'
 const answered = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${answer.length}\r\n\r\n${answer}`
 
-test('a clock that is set back stretches neither a pause of a batch nor its deadline', async () => {
+test('a wall clock that runs backwards extends neither the pause of a batch nor its deadline', async () => {
   const server = await serve((socket, _, count) => {
     if (count === 1) socket.write(refusal)
     // The second line gets no answer.
@@ -27,10 +27,10 @@ test('a clock that is set back stretches neither a pause of a batch nor its dead
   expect(server.requests).toHaveLength(3)
 })
 
-test("a call's deadline comes all the same", async () => {
-  let looks = 0
+test('a wall clock that is set back does not extend the deadline of a call', async () => {
+  let reads = 0
   const clock = createClock()
-  const timers = { ...clock, wallTime: () => clock.wallTime() - 3_600_000 * looks++ }
+  const timers = { ...clock, wallTime: () => clock.wallTime() - 3_600_000 * reads++ }
   const start = timers.now()
   const exchange = answering('{}', { status: 503, headers: { 'retry-after': '2' } })
   const argv = ['chat', 'x', '--retries', '100', '--deadline', '7', '--errors', 'json']
@@ -40,7 +40,7 @@ test("a call's deadline comes all the same", async () => {
   expect(timers.now() - start).toBeLessThan(7000)
 })
 
-test('a date to try again at is one of the clock on the wall', async () => {
+test('compares a Retry-After date with the wall clock', async () => {
   const clock = createClock()
   const timers = { ...clock, wallTime: () => Date.UTC(2020, 0, 1) }
   const start = timers.now()

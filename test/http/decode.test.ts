@@ -9,7 +9,7 @@ const text = '{"said":"hello, hello, hello, hello, hello"}\n'
 const twice = Buffer.concat([gzipSync('{"said":'), gzipSync('"hello"}\n')])
 
 /** Adds an extra field, a name, a comment and a header checksum to a gzip member. */
-function withLongHead(member: Buffer): Buffer {
+function addHeaderFields(member: Buffer): Buffer {
   const head = Buffer.from(member.subarray(0, 10))
   head[3] = 2 | 4 | 8 | 16
   const fields = Buffer.concat([head, Buffer.from('\x03\0abcname\0said\0', 'latin1')])
@@ -18,15 +18,15 @@ function withLongHead(member: Buffer): Buffer {
   return Buffer.concat([fields, sum.subarray(0, 2), member.subarray(10)])
 }
 
-/** Changes one byte of the checksum or the length. */
-function damaged(member: Buffer, place: number): Buffer {
+/** Flips one bit at this distance from the end, where checksum and length are. */
+function flipBit(member: Buffer, place: number): Buffer {
   const copy = Buffer.from(member)
   copy[copy.length - place] = (copy.at(-place) as number) ^ 1
   return copy
 }
 
-/** Returns the output of `api` for a body with a `Content-Encoding`, in pieces of this size. */
-async function printed(coding: string | undefined, body: Uint8Array, size = body.length) {
+/** Runs `api` with a body in chunks of `size` bytes, and returns what it prints. */
+async function runApi(coding: string | undefined, body: Uint8Array, size = body.length) {
   const pieces: Uint8Array[] = []
   for (let start = 0; start < body.length; start += size) pieces.push(body.subarray(start, start + size))
   const headers: Record<string, string> = coding === undefined ? {} : { 'content-encoding': coding }
@@ -36,41 +36,41 @@ async function printed(coding: string | undefined, body: Uint8Array, size = body
 }
 
 test.each<[name: string, coding: string | undefined, body: Uint8Array, out?: string]>([
-  ['no coding', undefined, Buffer.from(text)],
+  ['a plain body', undefined, Buffer.from(text)],
   ...['', 'identity', ' None ', 'utf-8', 'UTF8', ',identity,,'].map((word): [string, string, Uint8Array] => [
-    'a word for none',
+    'a plain body',
     word,
     Buffer.from(text),
   ]),
   ['gzip', 'gzip', gzipSync(text)],
   ['gzip', 'GZip', gzipSync(text)],
   ['gzip', 'x-gzip', gzipSync(text)],
-  ['two members of gzip', 'gzip', twice, '{"said":"hello"}\n'],
-  ['gzip with zeros behind it', 'gzip', Buffer.concat([gzipSync(text), Buffer.alloc(9)])],
-  ['gzip with a long head', 'gzip', withLongHead(gzipSync(text))],
+  ['two gzip members', 'gzip', twice, '{"said":"hello"}\n'],
+  ['gzip followed by zeros', 'gzip', Buffer.concat([gzipSync(text), Buffer.alloc(9)])],
+  ['gzip with all optional header fields', 'gzip', addHeaderFields(gzipSync(text))],
   ['brotli', 'br', brotliCompressSync(text)],
   ['deflate', 'deflate', deflateSync(text)],
-  ['deflate with another head', 'deflate', deflateSync(text, { level: 9 })],
-  ['deflate without its head', 'deflate', deflateRawSync(text)],
-  ['deflate without its head', 'deflate', deflateRawSync(text, { level: 0 })],
+  ['deflate of another level', 'deflate', deflateSync(text, { level: 9 })],
+  ['raw deflate', 'deflate', deflateRawSync(text)],
+  ['raw deflate', 'deflate', deflateRawSync(text, { level: 0 })],
   ['gzip', 'identity, gzip', gzipSync(text)],
-  ['a long text', 'gzip', gzipSync('x'.repeat(1000)), 'x'.repeat(1000)],
+  ['gzip of a long text', 'gzip', gzipSync('x'.repeat(1000)), 'x'.repeat(1000)],
   // With this length, the bytes look like deflate with a header.
-  ['deflate without its head', 'deflate', deflateRawSync('x'.repeat(23), { level: 0 }), 'x'.repeat(23)],
+  ['raw deflate', 'deflate', deflateRawSync('x'.repeat(23), { level: 0 }), 'x'.repeat(23)],
   ['gzip of brotli', 'br,  gzip', gzipSync(brotliCompressSync(text))],
   ['three codings', 'deflate, br, gzip', gzipSync(brotliCompressSync(deflateSync(text)))],
   ['gzip of gzip', 'gzip, gzip', gzipSync(gzipSync(text))],
-  // Some proxies repeat the word without encoding the body twice.
+  // Some proxies repeat the name without encoding the body twice.
   ['gzip', 'gzip, gzip', gzipSync(text)],
   ['gzip', 'gzip,gzip,gzip,gzip,gzip', gzipSync(text)],
-  ['gzip of what is almost gzip', 'gzip, gzip', gzipSync(Buffer.of(0x61, 0x8b)), 'a\ufffd'],
-])('%s under the content encoding %j is decoded, however it is cut', async (_, coding, body, out = text) => {
+  ['gzip of bytes that look like gzip', 'gzip, gzip', gzipSync(Buffer.of(0x61, 0x8b)), 'a\ufffd'],
+])('decodes %s with Content-Encoding %j, in chunks of any size', async (_, coding, body, out = text) => {
   for (const size of [body.length, 1, 3])
-    expect(await printed(coding, body, size)).toEqual({ code: 0, out, err: '' })
+    expect(await runApi(coding, body, size)).toEqual({ code: 0, out, err: '' })
 })
 
-test.each(['gzip', 'br', 'deflate', 'identity'])('no body is none under %s', async (coding) => {
-  expect(await printed(coding, new Uint8Array())).toMatchObject({ code: 0, out: '' })
+test.each(['gzip', 'br', 'deflate', 'identity'])('decodes an empty body encoded as %s', async (coding) => {
+  expect(await runApi(coding, new Uint8Array())).toMatchObject({ code: 0, out: '' })
 })
 
 test.each<[coding: string, body: Uint8Array, why: string]>([
@@ -86,18 +86,18 @@ test.each<[coding: string, body: Uint8Array, why: string]>([
   ['gzip', Buffer.from('\x1f'), 'it cannot be decompressed'],
   ['gzip', gzipSync(text).subarray(0, -1), 'it cannot be decompressed'],
   ['gzip', gzipSync(text).subarray(0, 5), 'it cannot be decompressed'],
-  ['gzip', damaged(gzipSync(text), 1), 'it cannot be decompressed'],
-  ['gzip', damaged(gzipSync(text), 8), 'it cannot be decompressed'],
+  ['gzip', flipBit(gzipSync(text), 1), 'it cannot be decompressed'],
+  ['gzip', flipBit(gzipSync(text), 8), 'it cannot be decompressed'],
   ['gzip', Buffer.concat([gzipSync(text), gzipSync(text).subarray(0, -9)]), 'it cannot be decompressed'],
   ['br', brotliCompressSync(text).subarray(0, -3), 'it cannot be decompressed'],
   ['deflate', deflateSync(text).subarray(0, -5), 'it cannot be decompressed'],
-])('under %j the body is not what was said', async (coding, body, why) => {
-  const { code, out, err } = await printed(coding, body)
+])('exits with 8 if the body cannot be decoded with Content-Encoding %j', async (coding, body, why) => {
+  const { code, out, err } = await runApi(coding, body)
   expect({ code, isStart: (text + text).startsWith(out) }).toEqual({ code: 8, isStart: true })
   expect(err).toContain(`parley: the answer cannot be read: ${why}\n`)
 })
 
-/** A gzip response with this body. */
+/** Returns a response with this body and Content-Encoding. */
 const response = (body: AsyncIterable<Uint8Array>, coding = 'gzip') => ({
   status: 200,
   statusText: '',
@@ -111,10 +111,11 @@ async function* piecesOf(...pieces: Uint8Array[]) {
 }
 
 test.each([
-  ['as it is', 'identity', [Buffer.from('12345'), Buffer.from('67890')]],
-  ['after it was decoded', 'gzip', [gzipSync('1234567890')]],
-])('a body may be just as long as is allowed, %s', async (_, coding, pieces) => {
-  const read = (most: number) => readBody(decodeBody(response(piecesOf(...pieces), coding), most).body)
+  ['uncompressed', 'identity', [Buffer.from('12345'), Buffer.from('67890')]],
+  ['compressed', 'gzip', [gzipSync('1234567890')]],
+])('accepts a body of exactly the maximum size and rejects a longer one, %s', async (_, coding, pieces) => {
+  const read = (maxBytes: number) =>
+    readBody(decodeBody(response(piecesOf(...pieces), coding), maxBytes).body)
   expect(Buffer.from(await read(10)).toString()).toBe('1234567890')
   await expect(read(9)).rejects.toMatchObject({
     kind: 'response',
@@ -122,7 +123,7 @@ test.each([
   })
 })
 
-test('a body that breaks off does so for its own reason', async () => {
+test('a broken connection in a compressed body fails with its own reason', async () => {
   const body = async function* () {
     yield gzipSync(text).subarray(0, 20)
     throw new CliError('response', 'the connection was reset')
@@ -130,7 +131,7 @@ test('a body that breaks off does so for its own reason', async () => {
   await expect(readBody(decodeBody(response(body())).body)).rejects.toThrow('the connection was reset')
 })
 
-test.each(['gzip', 'gzip, gzip'])('a body under %s that is left early is closed', async (coding) => {
+test.each(['gzip', 'gzip, gzip'])('closes a body in %s if its reader stops early', async (coding) => {
   let isClosed = false
   const body = async function* () {
     try {
@@ -143,7 +144,7 @@ test.each(['gzip', 'gzip, gzip'])('a body under %s that is left early is closed'
   expect(isClosed).toBe(true)
 })
 
-test('a body that cannot be closed is left', async () => {
+test('a reader can stop early if the body has no method to close it', async () => {
   const body = { [Symbol.asyncIterator]: () => ({ next: async () => ({ value: gzipSync(text) }) }) }
   const read: string[] = []
   for await (const piece of decodeBody(response(body as AsyncIterable<Uint8Array>)).body) {
@@ -154,7 +155,7 @@ test('a body that cannot be closed is left', async () => {
 })
 
 const plain = gzipSync(text)
-/** Adds a name of this length to the header. */
+/** Adds a file name of this length to the gzip header. */
 const named = (length: number) => {
   const head = Buffer.from(plain.subarray(0, 10))
   head[3] = 8
@@ -163,12 +164,12 @@ const named = (length: number) => {
 const withByte = (place: number, byte: number) => plain.map((each, at) => (at === place ? byte : each))
 
 test.each<[title: string, body: Uint8Array, isRead: boolean]>([
-  ['a name', named(1), true],
-  ['the longest name', named(64 * 1024), true],
-  ['a longer name', named(64 * 1024 + 1), true],
-  ['another first byte', withByte(0, 0x1e), false],
-  ['another second byte', withByte(1, 0x8a), false],
-  ['another method', withByte(2, 7), false],
-])('gzip with %s in its head is read, or not', async (_, body, isRead) => {
-  expect((await printed('gzip', body)).out).toBe(isRead ? text : '')
+  ['accepts a file name', named(1), true],
+  ['accepts a file name of 64 KiB', named(64 * 1024), true],
+  ['accepts a file name of over 64 KiB', named(64 * 1024 + 1), true],
+  ['rejects a wrong first byte', withByte(0, 0x1e), false],
+  ['rejects a wrong second byte', withByte(1, 0x8a), false],
+  ['rejects an unknown method', withByte(2, 7), false],
+])('%s in a gzip header', async (_, body, isRead) => {
+  expect((await runApi('gzip', body)).out).toBe(isRead ? text : '')
 })

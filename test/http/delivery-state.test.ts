@@ -10,54 +10,65 @@ import {
 } from '../../src/delivery-state.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 
-const reading = endpoints.listEvents
-const asking = endpoints.chat
+const listRules = endpoints.listEvents
+const chatRules = endpoints.chat
 const event = { ...endpoints.sendEvents, inspectCommand: 'parley events list -s s1' }
 const once: DeliveryRules = { repeat: 'not-taken' }
 
 const nothing = 'nothing was sent'
-const doubt = 'the request was sent; whether it was carried out is not known'
-const eventDoubt =
+const unknownRequest = 'the request was sent; whether it was carried out is not known'
+const unknownEvent =
   "the event may have been accepted: look with 'parley events list -s s1' before sending again"
-const unseen = 'the event may have been accepted: look before sending again'
-const left = 'the request was sent; it may have been carried out'
+const unlistedEvent = 'the event may have been accepted: look before sending again'
+const interruptedRequest = 'the request was sent; it may have been carried out'
 const failure = 'the request was answered with a failure'
 
 /**
- * Consequences of a delivery state: was the request sent, may it be repeated, and the texts of a failure and
- * an interruption.
+ * Each row has the consequences of a delivery state: was the request sent, may it be repeated, and the texts
+ * of a failure and an interruption.
  */
 test.each<[string, DeliveryState, DeliveryRules, string, boolean, string | undefined, string | undefined]>([
-  ['a list', 'not-sent', reading, 'no', true, nothing, nothing],
-  ['a list', 'refused', reading, 'yes', true, undefined, 'nothing was accepted'],
-  ['a list', 'failed', reading, 'yes', true, undefined, failure],
-  ['a list', 'sent', reading, 'unknown', true, undefined, left],
-  ['a list', 'answered', reading, 'yes', true, undefined, 'the answer was cut off'],
-  ['a list', 'done', reading, 'yes', true, undefined, undefined],
-  ['a chat', 'not-sent', asking, 'no', true, nothing, nothing],
-  ['a chat', 'refused', asking, 'yes', true, undefined, 'nothing was accepted'],
-  ['a chat', 'failed', asking, 'yes', true, undefined, failure],
-  ['a chat', 'sent', asking, 'unknown', true, doubt, left],
-  ['a chat', 'answered', asking, 'yes', true, undefined, 'the answer was cut off'],
-  ['a chat', 'done', asking, 'yes', true, undefined, undefined],
+  ['a list', 'not-sent', listRules, 'no', true, nothing, nothing],
+  ['a list', 'refused', listRules, 'yes', true, undefined, 'nothing was accepted'],
+  ['a list', 'failed', listRules, 'yes', true, undefined, failure],
+  ['a list', 'sent', listRules, 'unknown', true, undefined, interruptedRequest],
+  ['a list', 'answered', listRules, 'yes', true, undefined, 'the answer was cut off'],
+  ['a list', 'done', listRules, 'yes', true, undefined, undefined],
+  ['a chat', 'not-sent', chatRules, 'no', true, nothing, nothing],
+  ['a chat', 'refused', chatRules, 'yes', true, undefined, 'nothing was accepted'],
+  ['a chat', 'failed', chatRules, 'yes', true, undefined, failure],
+  ['a chat', 'sent', chatRules, 'unknown', true, unknownRequest, interruptedRequest],
+  ['a chat', 'answered', chatRules, 'yes', true, undefined, 'the answer was cut off'],
+  ['a chat', 'done', chatRules, 'yes', true, undefined, undefined],
   ['an event', 'not-sent', event, 'no', true, nothing, nothing],
   ['an event', 'refused', event, 'yes', true, undefined, 'nothing was accepted'],
-  ['an event', 'failed', event, 'yes', false, eventDoubt, eventDoubt],
-  ['an event', 'sent', event, 'unknown', false, eventDoubt, eventDoubt],
-  ['an event', 'answered', event, 'unknown', false, eventDoubt, eventDoubt],
+  ['an event', 'failed', event, 'yes', false, unknownEvent, unknownEvent],
+  ['an event', 'sent', event, 'unknown', false, unknownEvent, unknownEvent],
+  ['an event', 'answered', event, 'unknown', false, unknownEvent, unknownEvent],
   ['an event', 'done', event, 'yes', false, undefined, undefined],
-  ['an event that nothing shows', 'sent', endpoints.sendEvents, 'unknown', false, unseen, unseen],
+  [
+    'an event without a command that lists it',
+    'sent',
+    endpoints.sendEvents,
+    'unknown',
+    false,
+    unlistedEvent,
+    unlistedEvent,
+  ],
   ['another POST', 'not-sent', once, 'no', true, nothing, nothing],
   ['another POST', 'refused', once, 'yes', true, undefined, 'nothing was accepted'],
-  ['another POST', 'failed', once, 'yes', false, doubt, failure],
-  ['another POST', 'sent', once, 'unknown', false, doubt, left],
-  ['another POST', 'answered', once, 'yes', false, undefined, left],
+  ['another POST', 'failed', once, 'yes', false, unknownRequest, failure],
+  ['another POST', 'sent', once, 'unknown', false, unknownRequest, interruptedRequest],
+  ['another POST', 'answered', once, 'yes', false, undefined, interruptedRequest],
   ['another POST', 'done', once, 'yes', false, undefined, undefined],
-])('%s that is %s', (_, fate, stakes, sent, safeToRetry, failed, interrupted) => {
-  expect(describeDelivery(fate, stakes)).toEqual({ sent, safeToRetry, failed, interrupted })
-})
+])(
+  'consequences of %s in the delivery state %s',
+  (_, state, rules, sent, safeToRetry, failed, interrupted) => {
+    expect(describeDelivery(state, rules)).toEqual({ sent, safeToRetry, failed, interrupted })
+  },
+)
 
-test('a call never gets less far, whatever a later attempt comes to', () => {
+test('an attempt never lowers the delivery state that a call has reached', () => {
   for (const before of deliveryStates) {
     for (const attempt of deliveryStates) {
       const after = getLaterState(before, attempt)
@@ -68,77 +79,81 @@ test('a call never gets less far, whatever a later attempt comes to', () => {
   }
 })
 
-test('what an attempt has come to takes the place of what it may have come to', () => {
+test('the result of an attempt replaces its state "sent", but no state of an earlier attempt', () => {
   const calls = new Calls()
   const call = calls.begin(event)
-  const come = (fate: DeliveryState) => {
-    call.reach(fate)
+  const reachState = (state: DeliveryState) => {
+    call.reach(state)
     return call.state()
   }
   call.attempt()
-  expect([come('sent'), come('refused')]).toEqual(['sent', 'refused'])
+  expect([reachState('sent'), reachState('refused')]).toEqual(['sent', 'refused'])
   call.attempt()
-  expect([come('sent'), come('failed')]).toEqual(['sent', 'failed'])
+  expect([reachState('sent'), reachState('failed')]).toEqual(['sent', 'failed'])
   call.attempt()
-  expect([come('not-sent'), come('sent')]).toEqual(['failed', 'sent'])
+  expect([reachState('not-sent'), reachState('sent')]).toEqual(['failed', 'sent'])
   call.attempt()
-  expect([come('refused'), come('answered'), come('done')]).toEqual(['sent', 'answered', 'done'])
-  expect(come('failed')).toBe('done')
+  expect([reachState('refused'), reachState('answered'), reachState('done')]).toEqual([
+    'sent',
+    'answered',
+    'done',
+  ])
+  expect(reachState('failed')).toBe('done')
   call.end()
   expect(calls.sent).toBe('yes')
 })
 
-describe('how far the requests of a run got', () => {
-  test('of a run that is to change something only those count that do so', () => {
+describe('delivery state of a run', () => {
+  test('a run that changes something counts only the requests that change something', () => {
     const calls = new Calls()
     calls.expectChange()
-    const list = calls.begin(reading)
+    const list = calls.begin(listRules)
     list.reach('done')
     list.end()
     expect([calls.sent, calls.lastWords()]).toEqual(['no', 'nothing was sent'])
     const post = calls.begin(event)
     post.reach('sent')
     expect(calls.sent).toBe('unknown')
-    calls.begin(reading).reach('done')
+    calls.begin(listRules).reach('done')
     expect(calls.sent).toBe('unknown')
     post.reach('done')
     expect(calls.sent).toBe('yes')
   })
 
-  test('of a run that only reads, or only reads after all, all count', () => {
+  test('a run that only reads counts all its requests', () => {
     for (const isToChange of [false, true]) {
       const calls = new Calls()
       if (isToChange) calls.expectChange()
       expect(calls.lastWords()).toBe(isToChange ? nothing : undefined)
       if (isToChange) calls.expectReading()
       expect([calls.sent, calls.lastWords()]).toEqual(['no', undefined])
-      const list = calls.begin(reading)
+      const list = calls.begin(listRules)
       list.reach('sent')
       list.end()
       expect([calls.sent, calls.lastWords()]).toEqual(['unknown', undefined])
-      calls.begin(reading).reach('done')
+      calls.begin(listRules).reach('done')
       expect(calls.sent).toBe('yes')
     }
   })
 })
 
-/** A run whose calls start and reach states by name. */
-function startRun(stakes: DeliveryRules = event) {
+/** Starts a run. Its functions begin and end calls by name. */
+function startRun(rules: DeliveryRules = event) {
   const calls = new Calls()
-  const begun = new Map<string, Call>()
+  const callsByName = new Map<string, Call>()
   return {
     calls,
     begin: (name: string, options?: Parameters<typeof calls.begin>[1]) =>
-      void begun.set(name, calls.begin(stakes, options)),
-    end(name: string, fate: DeliveryState) {
-      begun.get(name)?.reach(fate)
-      begun.get(name)?.end()
+      void callsByName.set(name, calls.begin(rules, options)),
+    end(name: string, state: DeliveryState) {
+      callsByName.get(name)?.reach(state)
+      callsByName.get(name)?.end()
     },
   }
 }
 
-describe('the last words of an interrupted run', () => {
-  test('are of the calls that are under way, or else of those that ended after the last one began', () => {
+describe('consequence that an interrupted run prints', () => {
+  test('an interrupted run describes the calls in flight, or those that ended after the last call began', () => {
     const { calls, begin, end } = startRun()
     const refused = 'nothing was accepted'
     begin('a')
@@ -151,8 +166,8 @@ describe('the last words of an interrupted run', () => {
     expect(calls.lastWords()).toBe(nothing)
     end('c', 'refused')
     expect(calls.lastWords()).toBe(refused)
-    // Reading calls do not count, nor does a call of a batch, whose caller prints the outcome.
-    const list = calls.begin(reading)
+    // Neither reading calls nor calls of a batch count. A batch prints its results itself.
+    const list = calls.begin(listRules)
     list.reach('failed')
     list.end()
     begin('d', true)
@@ -160,7 +175,7 @@ describe('the last words of an interrupted run', () => {
     expect(calls.lastWords()).toBe(refused)
   })
 
-  test('end with the way on', () => {
+  test('an interrupted run prints its resume command last', () => {
     const { calls, begin, end } = startRun()
     calls.wayOn = () => 'go on'
     begin('a')
@@ -172,7 +187,7 @@ describe('the last words of an interrupted run', () => {
     expect(calls.lastWords()).toBe(nothing)
   })
 
-  test('are those that were said instead, but for a call that is under way', () => {
+  test('an interrupted run prints the text of sayInstead unless a call is in flight', () => {
     const { calls, begin, end } = startRun()
     begin('task')
     calls.sayInstead(() => 'the task was accepted')
@@ -185,7 +200,7 @@ describe('the last words of an interrupted run', () => {
     expect(calls.lastWords()).toBe('the task was accepted')
   })
 
-  test('keep what is certain before a call that is under way', () => {
+  test('an interrupted run prints the known part before the consequence of a call in flight', () => {
     const { calls, begin, end } = startRun()
     begin('task')
     calls.sayInstead(() => 'the session goes on', 'the task was accepted')
@@ -204,7 +219,7 @@ describe('the last words of an interrupted run', () => {
   })
 })
 
-test('what is said first stands before the rest, until its work is done', async () => {
+test('an interrupted run prints the text of sayFirst until its work is done', async () => {
   const calls = new Calls()
   calls.expectChange()
   const meanwhile = await calls.sayFirst(
@@ -215,26 +230,26 @@ test('what is said first stands before the rest, until its work is done', async 
   expect(calls.lastWords()).toBe('nothing was sent')
 })
 
-describe('whether a run that is interrupted may be run again', () => {
+describe('retry advice of an interrupted run', () => {
   test.each<[string, DeliveryRules, DeliveryState | undefined, string]>([
     ['nothing was sent', event, 'not-sent', 'later'],
     ['an event was refused', event, 'refused', 'later'],
-    ['an event is on the way', event, 'sent', 'look-first'],
+    ['an event is in flight', event, 'sent', 'look-first'],
     ['an event was accepted', event, 'done', 'never'],
-    ['a chat is on the way', asking, 'sent', 'later'],
-    ['an answer was cut off', asking, 'answered', 'later'],
-    ['an answer was read', asking, 'done', 'never'],
-  ])('%s', (_, stakes, fate, retry) => {
+    ['a chat is in flight', chatRules, 'sent', 'later'],
+    ['an answer was cut off', chatRules, 'answered', 'later'],
+    ['an answer was read', chatRules, 'done', 'never'],
+  ])('advises an interrupted run if %s', (_, rules, state, retry) => {
     const calls = new Calls()
     calls.expectChange()
-    const call = calls.begin(stakes)
-    if (fate) call.reach(fate)
+    const call = calls.begin(rules)
+    if (state) call.reach(state)
     expect(calls.retry).toBe(retry)
     call.end()
     expect(calls.retry).toBe(retry)
   })
 
-  test('one that has sent nothing may, also before its first call', () => {
+  test('advises to retry later if nothing was sent, also before the first call', () => {
     const calls = new Calls()
     calls.expectChange()
     expect([calls.retry, calls.sent]).toEqual(['later', 'no'])
@@ -242,7 +257,7 @@ describe('whether a run that is interrupted may be run again', () => {
     expect([calls.retry, calls.sent]).toEqual(['later', 'no'])
   })
 
-  test('one of whose calls another one was done may not', () => {
+  test('advises never to retry if one of several calls is done', () => {
     const calls = new Calls()
     calls.expectChange()
     const [first, second] = [calls.begin(event), calls.begin(event)]
@@ -254,15 +269,21 @@ describe('whether a run that is interrupted may be run again', () => {
   test.each<[string, DeliveryRules, first: DeliveryState, then: DeliveryState, string]>([
     ['an event was accepted, and nothing of the next was sent', event, 'done', 'not-sent', 'never'],
     ['an event was accepted, and the next refused', event, 'done', 'refused', 'never'],
-    ['an event was accepted, and the next is in doubt', event, 'done', 'sent', 'look-first'],
-    ['an event is in doubt, and nothing of the next was sent', event, 'failed', 'not-sent', 'look-first'],
-    ['an event is in doubt, and the next was refused', event, 'sent', 'refused', 'look-first'],
-    ['an event is in doubt, and the next was accepted', event, 'answered', 'done', 'never'],
+    ['an event was accepted, and the delivery of the next is unknown', event, 'done', 'sent', 'look-first'],
+    [
+      'the delivery of an event is unknown, and nothing of the next was sent',
+      event,
+      'failed',
+      'not-sent',
+      'look-first',
+    ],
+    ['the delivery of an event is unknown, and the next was refused', event, 'sent', 'refused', 'look-first'],
+    ['the delivery of an event is unknown, and the next was accepted', event, 'answered', 'done', 'never'],
     ['an event was refused, and so was the next', event, 'refused', 'refused', 'later'],
-    ['an answer was read, and the next request refused', asking, 'done', 'refused', 'later'],
-    ['an answer was cut off, and the next request refused', asking, 'answered', 'refused', 'later'],
-  ])('one of which %s', (_, stakes, first, then, retry) => {
-    const { calls, begin, end } = startRun(stakes)
+    ['an answer was read, and the next request refused', chatRules, 'done', 'refused', 'later'],
+    ['an answer was cut off, and the next request refused', chatRules, 'answered', 'refused', 'later'],
+  ])('advises an interrupted run in which %s', (_, rules, first, then, retry) => {
+    const { calls, begin, end } = startRun(rules)
     calls.expectChange()
     begin('a')
     end('a', first)
@@ -271,7 +292,7 @@ describe('whether a run that is interrupted may be run again', () => {
     expect(calls.retry).toBe(retry)
   })
 
-  test('what was done, or is in doubt, counts however many calls follow; one that would go on has it in its audit', () => {
+  test('keeps the advice for a call that is done or unknown while other calls follow, unless the run resumes', () => {
     for (const [first, retry] of [
       ['done', 'never'],
       ['sent', 'look-first'],
@@ -291,27 +312,27 @@ describe('whether a run that is interrupted may be run again', () => {
     }
   })
 
-  test('one that would go on may, unless something is in doubt', () => {
+  test('advises to retry later if the run resumes, unless a delivery is unknown', () => {
     const calls = new Calls()
     calls.expectChange()
     const call = calls.begin(event)
     call.reach('done')
-    let goesOn = true
-    calls.isResumed = () => goesOn
+    let isResumed = true
+    calls.isResumed = () => isResumed
     expect(calls.retry).toBe('later')
-    goesOn = false
+    isResumed = false
     expect(calls.retry).toBe('never')
-    goesOn = true
+    isResumed = true
     calls.begin(event).reach('sent')
     expect(calls.retry).toBe('look-first')
   })
 
-  test('a run that only reads may; of many calls nobody knows', () => {
+  test('advises to retry a run that only reads later, and a batch never', () => {
     const calls = new Calls()
-    calls.begin(reading).reach('answered')
+    calls.begin(listRules).reach('answered')
     expect(calls.retry).toBe('later')
     calls.expectChange()
-    calls.begin(asking, true).reach('sent')
+    calls.begin(chatRules, true).reach('sent')
     expect(calls.retry).toBe('never')
   })
 })

@@ -9,7 +9,10 @@ import { lockOf } from '../sessions/run/agent-service.ts'
 const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'])
 const kills = Number(process.env.SOAK_DEMO_KILLS ?? 8)
 
-/** Kills the process before its nth change of a file, or after half of that write. Counts all of them. */
+/**
+ * Program that kills its process before the nth change of a file, or halfway through that write, and counts
+ * the changes.
+ */
 const killer = `
 const fs = require('node:fs')
 const { KILL_AT, KILLS_HALFWAY, KILL_COUNT } = process.env
@@ -28,7 +31,7 @@ for (const name of ['openSync', 'writeSync', 'renameSync', 'linkSync', 'rmSync',
 process.on('exit', () => KILL_COUNT && fs.appendFileSync(KILL_COUNT, String(count)))
 `
 
-/** An isolated home, and a task that needs two replies. */
+/** Creates a home folder and a task that needs two replies. */
 function open() {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
@@ -43,7 +46,7 @@ function open() {
   const read = (name: string) =>
     existsSync(join(cwd, name)) ? readFileSync(join(cwd, name), 'utf8') : undefined
   /**
-   * Removes locks of killed runs, which would otherwise be waited for. The lock of the demo's sessions stays.
+   * Removes the locks of killed runs, which the next run would wait for. The lock of the demo sessions stays.
    */
   const forgetLocks = () => {
     rmSync(join(cwd, lockOf('a.ndjson')), { force: true })
@@ -64,22 +67,22 @@ function open() {
 }
 
 test(
-  `W34: a run of the demo that is killed at ${kills} of its changes of files is gone on with, and nothing is sent twice (needs signals)`,
+  `W34: the same command resumes a demo run that was killed at one of ${kills} file changes, and sends nothing twice (needs signals)`,
   async () => {
     const whole = open()
     expect((await whole.run({ KILL_COUNT: 'count' })).code).toBe(0)
-    const most = Number(whole.read('count'))
-    const first = random() * (most / kills)
-    let outlived = 0
+    const changeCount = Number(whole.read('count'))
+    const first = random() * (changeCount / kills)
+    let survivors = 0
     for (let time = 0; time < kills; time++) {
       const { read, forgetLocks, list, run } = open()
-      const at = 1 + Math.floor((first + (time * most) / kills) % most)
+      const at = 1 + Math.floor((first + (time * changeCount) / kills) % changeCount)
       const killed = await run({ KILL_AT: String(at), KILLS_HALFWAY: random() < 0.5 ? 'yes' : '' })
-      const where = `killed at ${at} of ${most}: ${killed.err}`
+      const where = `killed at ${at} of ${changeCount}: ${killed.err}`
       if (killed.signal === null) {
-        // The run had to read less often than the counted one, and finished before.
+        // The run read less often than the counted one, and finished first.
         expect(killed.code, where).toBe(0)
-        outlived++
+        survivors++
         continue
       }
       expect(killed.signal, where).toBe('SIGKILL')
@@ -91,7 +94,7 @@ test(
         err: null,
       })
       forgetLocks()
-      // After a finished task, the same command would be another task.
+      // After a finished task, the same command would start another task.
       const isDone = read('a.ndjson')?.includes('"event":"done"') ?? false
       const ended = isDone ? { code: 0, err: '' } : await run()
       expect([0, 10], `${where}\nthen: ${ended.err}`).toContain(ended.code)
@@ -109,12 +112,12 @@ test(
         expect(events.at(-1).stop_reason, where).toEqual({ type: 'end_turn' })
         continue
       }
-      // A request that was about to be sent may still arrive.
+      // The state says that a request was about to be sent, so it may still arrive.
       expect(ended.err, where).toContain('an earlier run')
       expect(countOf('user.message'), where).toBeLessThan(2)
       expect(Math.max(0, ...replies), where).toBeLessThan(2)
     }
-    expect(outlived).toBeLessThanOrEqual(kills / 4)
+    expect(survivors).toBeLessThanOrEqual(kills / 4)
   },
   kills * 120_000,
 )

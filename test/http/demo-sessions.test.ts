@@ -11,7 +11,7 @@ beforeEach(() => {
   mkdirSync(join(home, 'cache'))
 })
 
-/** Runs parley with its own home, like a second process. */
+/** Runs parley with this home folder, as a second process would. */
 const parley = (argv: string[], world: object = {}) =>
   run([...argv, '--profile', 'demo'], {
     cwd: home,
@@ -27,10 +27,10 @@ const list = async (session = 'sesn_1') =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line))
 
-test('a later process goes on with a session of the demo: what an earlier one advised works', async () => {
-  const asked = await send('use bash {"command":"ls"}\nthen use deploy {}')
-  expect(asked.code).toBe(12)
-  expect(asked.err).toContain('--profile demo')
+test('a later process continues a demo session: the printed confirm command works', async () => {
+  const sent = await send('use bash {"command":"ls"}\nthen use deploy {}')
+  expect(sent.code).toBe(12)
+  expect(sent.err).toContain('--profile demo')
   const confirm = () => parley(['events', 'confirm', '-s', 'sesn_1', '--pending', '--allow', '--follow'])
   expect(await confirm()).toMatchObject({ code: 12, out: expect.stringContaining('deploy {}') })
   expect(await confirm()).toMatchObject({ code: 0, out: expect.stringContaining('is done') })
@@ -41,14 +41,14 @@ test('a later process goes on with a session of the demo: what an earlier one ad
   expect(events.findLast(({ type }) => type === 'session.usage').usage.output_tokens).toBeGreaterThan(20)
 })
 
-test('a task and its policy run in the demo, too', async () => {
+test('events run works in the demo with a task and a policy', async () => {
   const policy = join(home, 'policy.json')
   writeFileSync(policy, '{"rules":[],"default":{"decision":"deny","reason":"no"}}')
   const ran = await parley(['events', 'run', 'use bash {}', '-s', 's', '--policy', policy])
   expect(ran).toMatchObject({ code: 14, out: expect.stringContaining('does without bash') })
 })
 
-test('W32: runs at once lose nothing of the others', async () => {
+test("W32: concurrent processes keep each other's events in the demo sessions", async () => {
   const names = Array.from({ length: 6 }, (_, index) => `word-${index}`)
   const ended = await Promise.all(
     names.flatMap((name) => [send(name, name), parley(['events', 'send', name, '-s', 'shared'])]),
@@ -60,19 +60,19 @@ test('W32: runs at once lose nothing of the others', async () => {
   expect(readdirSync(join(home, 'cache/parley')).filter((name) => /lock|part/.test(name))).toEqual([])
 })
 
-test('who follows a session sees what another process sends', async () => {
+test('events follow shows the demo events that another process sends', async () => {
   const following = parley(['events', 'follow', '-s', 'sesn_1', '--history'])
   await parley(['events', 'send', 'say {"text":"from elsewhere"}', '-s', 'sesn_1'])
   expect((await following).out).toContain('from elsewhere\n')
 })
 
-describe('W31: a file that is damaged is begun anew, with a note', () => {
+describe('W31: starts new demo sessions with a note if their file is damaged', () => {
   test.each([
-    ['cut', '{"version":1,"sessions":[{"id"'],
-    ['of something else', '{"version":1,"sessions":[{"id":"sesn_1"}]}'],
+    ['cut off', '{"version":1,"sessions":[{"id"'],
+    ['of another kind', '{"version":1,"sessions":[{"id":"sesn_1"}]}'],
     ['of another version', '{"version":2,"sessions":[]}'],
     ['null', 'null'],
-  ])('%s', async (_, text) => {
+  ])('W31: starts new demo sessions if their file is %s', async (_, text) => {
     await send('hello')
     writeFileSync(file, text)
     const ended = await send('hello again')
@@ -83,7 +83,7 @@ describe('W31: a file that is damaged is begun anew, with a note', () => {
   })
 })
 
-test('sessions are kept for an hour', async () => {
+test('demo sessions expire after an hour', async () => {
   await send('hello')
   const old = JSON.parse(readFileSync(file, 'utf8'))
   old.sessions[0].updated = new Date(Date.parse(old.sessions[0].updated) - 3_600_001)
@@ -91,7 +91,7 @@ test('sessions are kept for an hour', async () => {
   expect(await list()).toEqual([])
 })
 
-test('W33: if they cannot be kept they end with the process, and it says so once', async () => {
+test('W33: demo sessions end with the process if they cannot be saved, and stderr says so once', async () => {
   const nowhere = { env: { XDG_CACHE_HOME: '', HOME: '', LOCALAPPDATA: '' } }
   const ended = await send('use a tool', 's', nowhere)
   expect(ended.code).toBe(12)
@@ -102,13 +102,13 @@ test('W33: if they cannot be kept they end with the process, and it says so once
   expect(blocked).toMatchObject({ code: 0, err: expect.stringContaining('it is not a folder') })
 })
 
-test('a chat of the demo makes no file', async () => {
+test('chat in the demo creates no file', async () => {
   const piped = await parley(['chat', 'Say hello'])
   expect(piped.out).toContain('“Say hello”')
   expect(readdirSync(join(home, 'cache'))).toEqual([])
 })
 
-test('the emulator answers two lines, and a long one, in Markdown', async () => {
+test('the emulator answers prompts of two lines and long prompts in Markdown', async () => {
   const prompts = ['Explain this:\nwhy', `Explain ${'this and '.repeat(20)}that`]
   await Promise.all(
     prompts.map(async (prompt) => {

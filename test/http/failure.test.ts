@@ -13,7 +13,7 @@ import { pointedAt, response, type ScriptedServer, serve } from '../harness/serv
 const envelope = (type: string, text: string) =>
   JSON.stringify({ type: 'error', error: { type, message: text } })
 
-/** A stdout on a full disk. */
+/** Creates a stdout on a full disk. */
 function fullStdout(): StdStream {
   const error = Object.assign(new Error(), { code: 'ENOSPC' })
   const writeSync = () => {
@@ -43,13 +43,13 @@ test.each([
   [500, 7],
   [503, 7],
   [529, 7],
-])('status %i is exit %i', async (status, code) => {
+])('status %i exits with %i', async (status, code) => {
   const ended = await failing(status)
   expect(ended).toMatchObject({ code, out: '' })
   expect(ended.err).toContain(String(status))
 })
 
-test.each([200, 201, 202])('an error under status %i is called by it', async (status) => {
+test.each([200, 201, 202])('an error envelope under status %i has the kind of its type', async (status) => {
   const body = envelope('overloaded_error', 'later')
   const world = { exchange: answering(body, { status }) }
   for (const argv of [
@@ -68,7 +68,7 @@ test.each([200, 201, 202])('an error under status %i is called by it', async (st
   }
 })
 
-test('a refusal does not take back that an attempt before it was sent and not answered', async () => {
+test('a refused attempt does not change that an earlier attempt has an unknown delivery', async () => {
   let count = 0
   const exchange: Exchange = async (request, onSent) => {
     onSent?.()
@@ -88,7 +88,7 @@ test('a refusal does not take back that an attempt before it was sent and not an
 
 test.each<[string, string, string, string, string]>([
   [
-    'an address with a part of the path',
+    'a base URL that repeats the path',
     'https://gateway.test/alpha_cli/v1beta',
     envelope('not_found_error', 'no'),
     '/alpha_cli/v1beta/alpha_cli/v1beta/models',
@@ -102,20 +102,20 @@ test.each<[string, string, string, string, string]>([
     'it is made of baseUrl (PARLEY_BASE_URL) and family',
   ],
   [
-    "a web server's page",
+    'the page of a web server',
     'https://gateway.test',
     '<html></html>',
     '/alpha_cli/',
     'it is made of baseUrl (PARLEY_BASE_URL) and family',
   ],
   [
-    "the service's own error",
+    'an error of the service',
     'https://gateway.test',
     envelope('not_found_error', 'no'),
     '/alpha_cli/',
     'family',
   ],
-])('404 names what was asked and the setting: %s', async (_, address, body, path, why) => {
+])('a 404 with %s names the URL and the settings that it is made of', async (_, address, body, path, why) => {
   const { code, err } = await run(['chat', 'x', '--no-stream'], {
     exchange: answering(body, { status: 404 }),
     env: { PARLEY_BASE_URL: address },
@@ -126,7 +126,7 @@ test.each<[string, string, string, string, string]>([
   expect(err).toContain(why)
 })
 
-test('503 with Retry-After is rate-limited', async () => {
+test('503 with Retry-After exits with 6', async () => {
   expect((await failing(503, '{}', { 'retry-after': '9' })).code).toBe(6)
 })
 
@@ -140,26 +140,26 @@ test.each([
   ['{"title":"Nope","detail":"not today"}', 'Nope: not today'],
   ['<html><head><title>502 Bad Gateway</title></head><body>x</body>', '502 Bad Gateway'],
   ['some words', 'some words'],
-])('the words of the service are told, from %s', async (body, said) => {
+])("prints the service's message of the error body %s", async (body, expected) => {
   expect((await failing(400, body)).err).toBe(
-    `parley: the gateway answered 400\n  the service says: ${said}\n`,
+    `parley: the gateway answered 400\n  the service says: ${expected}\n`,
   )
 })
 
-test('the words of the service are one escaped line of at most 500 characters, without the secret', async () => {
+test("prints the service's message as one escaped line of at most 500 characters, without the secret", async () => {
   const evil = `\u001b[31m::add-mask::\n##vso[x] ${credentials.PARLEY_ACCESS_TOKEN} ${'y'.repeat(1000)}`
   const ended = await failing(400, envelope('invalid_request_error', evil))
-  const [, said = ''] = ended.err.split('\n')
-  expect(said).toMatch(/^ {2}the service says: \^\[\[31m::add-mask:: ##vso\[x\] \[redacted\] y+…$/)
-  expect(said.length).toBeLessThan(550)
+  const [, expected = ''] = ended.err.split('\n')
+  expect(expected).toMatch(/^ {2}the service says: \^\[\[31m::add-mask:: ##vso\[x\] \[redacted\] y+…$/)
+  expect(expected.length).toBeLessThan(550)
 })
 
 test.each([
   ['Authorization: Bearer own-secret-123', 'own-secret-123'],
   ['X-Api-Key: own-"se\\cret-123', 'own-"se\\cret-123'],
   ['Cookie: a=1; sid=own-secret=123', 'own-secret=123'],
-])('a secret given by --header is not shown either: %s', async (header, secret) => {
-  // A cut at 500 characters would leave half of the second secret.
+])('never prints a secret of the header %s', async (header, secret) => {
+  // If the text were cut at 500 characters first, half of the second secret would be printed.
   const body = envelope('invalid_request_error', `${secret} ${'y'.repeat(475)} ${secret}`)
   for (const flags of [[], ['--errors', 'json'], ['-v']]) {
     const exchange = answering(body, { status: 400, headers: { 'x-echo': secret } })
@@ -170,7 +170,7 @@ test.each([
   }
 })
 
-test('a redirect is told without the user name and password in it', async () => {
+test('prints the target of a redirect without its user name and password', async () => {
   const long = `?q=${'y'.repeat(180)}${credentials.PARLEY_ACCESS_TOKEN}`
   for (const target of [
     'https://us:p@ss@evil.test/',
@@ -193,7 +193,7 @@ test.each([
   ['rate_limit_error', 6],
   ['overloaded_error', 7],
   ['strange_error', 8],
-])('a 200 that holds an error envelope ends by its type, and is not tried again: %s', async (type, code) => {
+])('a 200 with an error of type %s exits with %i and is not retried', async (type, code) => {
   const ended = await run(['chat', 'x'], { exchange: answering(envelope(type, 'hm')) })
   expect(ended).toMatchObject({ code, out: '' })
   expect(ended.requests).toHaveLength(1)
@@ -201,25 +201,29 @@ test.each([
 })
 
 test.each([
-  ['an empty body', '', 'the answer is empty'],
-  ['half a body', '{"content":[{"type"', 'the answer is not JSON'],
-  ['text after the body', '{"content":[]} x', 'the answer is not JSON'],
-  ['another shape', '{"choices":[]}', 'content: is missing'],
-  ['another shape within', '{"candidates":[{"content":5}]}', 'candidates[0].content: must be an object'],
-  ['an empty list', '[]', 'the answer has no text'],
-  ['a list of strangers', '[{"choices":[]}]', 'the answer has no text, only something else'],
+  ['empty', '', 'the answer is empty'],
+  ['cut off', '{"content":[{"type"', 'the answer is not JSON'],
+  ['JSON followed by text', '{"content":[]} x', 'the answer is not JSON'],
+  ['JSON of an unknown form', '{"choices":[]}', 'content: is missing'],
   [
-    'a stream of strangers',
+    'JSON with a field of a wrong type',
+    '{"candidates":[{"content":5}]}',
+    'candidates[0].content: must be an object',
+  ],
+  ['an empty array', '[]', 'the answer has no text'],
+  ['an array of unknown objects', '[{"choices":[]}]', 'the answer has no text, only something else'],
+  [
+    'a stream of unknown events',
     'data: {"choices":[]}\n\ndata: [DONE]\n\n',
     'the answer has no text, only something else',
   ],
-])('an answer that is not understood is exit 8: %s', async (_, body, said) => {
+])('an answer that is %s exits with 8', async (_, body, expected) => {
   const ended = await run(['chat', 'x'], { exchange: answering(body) })
   expect(ended).toMatchObject({ code: 8, out: '' })
-  expect(ended.err).toContain(said)
+  expect(ended.err).toContain(expected)
 })
 
-test('a web page instead of an answer is exit 8, and says so', async () => {
+test('a web page instead of an answer exits with 8 and prints its title', async () => {
   const exchange = answering('<html><title>Log in</title>', {
     headers: { 'content-type': 'text/html; charset=utf-8' },
   })
@@ -230,13 +234,13 @@ test('a web page instead of an answer is exit 8, and says so', async () => {
   )
 })
 
-test('--raw prints the body of a failure, and the exit code tells', async () => {
+test('--raw prints the body of a failure and exits with the code of its status', async () => {
   const body = '{ "error" : "no\u001b" }'
   const ended = await run(['chat', 'x', '--raw'], { exchange: answering(body, { status: 400 }) })
   expect(ended).toMatchObject({ code: 4, out: body })
 })
 
-test('--raw -o keeps the body of a failure out of the file, and prints it on stdout', async () => {
+test('--raw -o prints the body of a failure on stdout and writes no file', async () => {
   const cwd = temporaryFolder()
   const exchange = answering('{"error":"no"}', { status: 400 })
   const ended = await run(['chat', 'x', '--raw', '-o', 'a.json'], { cwd, exchange })
@@ -248,7 +252,7 @@ test('--raw -o keeps the body of a failure out of the file, and prints it on std
 test.each([
   ['policy check', ['policy', 'check', 'p.json', '-s', 's']],
   ['events run', ['events', 'run', 'x', '-s', 's']],
-])('--raw of %s, which prints lines of its own, has no body of a failure among them', async (_, argv) => {
+])('--raw of %s does not print the body of a failure between its lines', async (_, argv) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
   const exchange = answering('{"error":"no"}', { status: 400 })
@@ -257,7 +261,7 @@ test.each([
   expect(ended.err).toContain('the service says: no')
 })
 
-test('--raw of a batch that a refusal ends prints nothing beside its results', async () => {
+test('--raw of a batch does not print the body of a 401', async () => {
   const cwd = temporaryFolder()
   const exchange = answering('{"error":"no"}', { status: 401 })
   const argv = ['chat', '--batch', '-', '--raw', '--results', 'r.ndjson']
@@ -265,7 +269,7 @@ test('--raw of a batch that a refusal ends prints nothing beside its results', a
   expect(ended).toMatchObject({ code: 3, out: '' })
 })
 
-test('--raw of a failure shows what could control a terminal as JSON escapes', async () => {
+test('--raw of a failure escapes control characters on a terminal as JSON escapes', async () => {
   const exchange = answering('{"a":"\u009b\u202e\u007f"}\r\n\tno JSON \u001b]0;x\u0007', { status: 400 })
   const ended = await run(['chat', 'x', '--raw'], { exchange, tty: ['stdout'] })
   expect(ended).toMatchObject({
@@ -281,7 +285,7 @@ describe('--errors json', () => {
     return { ...JSON.parse(ended.err).error, code: ended.code }
   }
 
-  test('tells all that is known of a failure, on one line', async () => {
+  test('--errors json prints all facts about a failure on one line', async () => {
     const body = envelope('rate_limit_error', 'slow\u001b down')
     const exchange = answering(body, { status: 429, headers: { 'retry-after': '90', 'request-id': 'req_7' } })
     expect(await failure(['chat', 'x'], { exchange })).toEqual({
@@ -302,66 +306,86 @@ describe('--errors json', () => {
   })
 
   test.each<[string, string[], string, object]>([
-    ['chat', ['chat', 'x'], '{"content":[{"ty', { kind: 'response', safeToRetry: true, retry: 'later' }],
-    ['chat', ['chat', 'x'], envelope('rate_limit_error', 'no'), { kind: 'rate-limited', retry: 'later' }],
-    ['chat', ['chat', 'x'], envelope('billing_error', 'no'), { kind: 'payment', retry: 'never' }],
     [
-      'chat, to a file (needs /dev/full)',
+      'a chat that is cut off',
+      ['chat', 'x'],
+      '{"content":[{"ty',
+      { kind: 'response', safeToRetry: true, retry: 'later' },
+    ],
+    [
+      'a chat with a rate limit',
+      ['chat', 'x'],
+      envelope('rate_limit_error', 'no'),
+      { kind: 'rate-limited', retry: 'later' },
+    ],
+    [
+      'a chat with a billing error',
+      ['chat', 'x'],
+      envelope('billing_error', 'no'),
+      { kind: 'payment', retry: 'never' },
+    ],
+    [
+      'a chat whose file is on a full disk (needs /dev/full)',
       ['chat', 'x', '-o', '/dev/full'],
       message('Hi'),
       { kind: 'file', retry: 'never' },
     ],
     [
-      'stream',
+      'a stream that is cut off',
       ['chat', 'x', '--stream'],
       'data: {"type":"ping"}\n\n',
       { kind: 'response', safeToRetry: true, retry: 'later' },
     ],
     [
-      'a stream that an overload ends',
+      'a stream that ends with an overload',
       ['chat', 'x', '--stream'],
       `data: ${envelope('overloaded_error', 'busy')}\n\n`,
       { kind: 'response', retry: 'later' },
     ],
     [
-      'a stream that a refusal ends',
+      'a stream that ends with a refusal',
       ['chat', 'x', '--stream'],
       `data: ${envelope('invalid_request_error', 'no')}\n\n`,
       { kind: 'response', retry: 'never' },
     ],
     [
-      'an answer that is cut, with --fail-on-cut',
+      'a cut answer with --fail-on-cut',
       ['chat', 'x', '--fail-on-cut'],
       message('Hi', { stop_reason: 'max_tokens' }),
       { kind: 'response', retry: 'never' },
     ],
-    ['image', ['image', 'x', '-m', 'm'], message('no'), { kind: 'response', retry: 'never' }],
     [
-      'events',
+      'an image answer without an image',
+      ['image', 'x', '-m', 'm'],
+      message('no'),
+      { kind: 'response', retry: 'never' },
+    ],
+    [
+      'a cut response to an event',
       ['events', 'send', 'x', '-s', 's'],
       '{',
       { kind: 'response', safeToRetry: false, retry: 'look-first', sent: 'unknown' },
     ],
     [
-      'events, an error that passes',
+      'an event with a rate limit',
       ['events', 'send', 'x', '-s', 's'],
       envelope('rate_limit_error', 'no'),
       { kind: 'rate-limited', exit: 6, safeToRetry: false, retry: 'look-first', sent: 'unknown' },
     ],
     [
-      'events, an error that stays',
+      'an event that is forbidden',
       ['events', 'send', 'x', '-s', 's'],
       envelope('forbidden', 'no'),
       { kind: 'credentials', exit: 3, safeToRetry: false, retry: 'never', sent: 'unknown' },
     ],
     [
-      'a POST',
+      'a POST with a rate limit',
       ['api', 'agents', '/v1/x', '--set', 'a=1'],
       envelope('rate_limit_error', 'no'),
       { kind: 'rate-limited', safeToRetry: false, retry: 'look-first', sent: 'yes' },
     ],
-    ['events', ['events', 'list', '-s', 's'], '{', { kind: 'response', retry: 'never' }],
-  ])('tells the same of a failure in a body: %s', async (_, argv, body, known) => {
+    ['a list that is cut off', ['events', 'list', '-s', 's'], '{', { kind: 'response', retry: 'never' }],
+  ])('--errors json reports an error in a 200 like other failures: %s', async (_, argv, body, known) => {
     const exchange = answering(body, { headers: { 'retry-after': '9', 'request-id': 'req_7' } })
     expect(await failure(argv, { exchange })).toMatchObject({
       status: 200,
@@ -382,7 +406,7 @@ describe('--errors json', () => {
     ['api agents /v1/x', 'yes'],
     ['chat x --dry-run', 'no'],
     ['chat --help', 'no'],
-  ])('tells of a stdout that takes nothing whether a request was sent: %s', async (argv, sent) => {
+  ])('--errors json reports for a stdout on a full disk if a request was sent: %s', async (argv, sent) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     const use = { type: 'agent.tool_use', id: 'toolu_1', name: 'bash', input: {} }
@@ -393,7 +417,7 @@ describe('--errors json', () => {
     if (existsSync(report)) expect(JSON.parse(readFileSync(report, 'utf8')).sent).toBe(sent)
   })
 
-  test('is asked for by the flag alone, as colour is', async () => {
+  test('--errors json and --color work as flags only, not as words', async () => {
     for (const argv of [['json'], ['always'], ['chat', '--nonsense', '--', '--errors', 'json']]) {
       expect((await run(argv)).err).toMatch(/^parley: (there is no command|unknown)/)
     }
@@ -401,7 +425,7 @@ describe('--errors json', () => {
     expect((await run(['json', '--color', 'always', '--color', 'never'])).err).toMatch(/^parley:/)
   })
 
-  test('holds for usage errors', async () => {
+  test('--errors json also reports usage errors', async () => {
     expect(await failure(['chat', 'x', '--nonsense'])).toMatchObject({ kind: 'usage', exit: 2, sent: 'no' })
     expect(await failure(['chat', '-i', 'none'])).toMatchObject({ kind: 'file', exit: 11, sent: 'no' })
   })
@@ -411,7 +435,7 @@ describe('over the network', () => {
   let server: ScriptedServer
   afterEach(() => server.close())
 
-  test('a failure of the service is tried again with the same bytes, and told', async () => {
+  test('a 500 is retried with the same bytes, and stderr says so', async () => {
     server = await serve((socket, _, count) =>
       socket.write(
         count === 1 ? response('{}', '500 Oops') : response('{"content":[{"type":"text","text":"Hi"}]}'),
@@ -424,14 +448,14 @@ describe('over the network', () => {
     expect(server.requests[0]).toBe(server.requests[1])
   })
 
-  test('--raw prints the body of a failure as far as it came', async () => {
+  test("--raw prints the received part of a failure's body", async () => {
     const head = 'HTTP/1.1 400 No\r\ncontent-length: 100\r\n\r\n'
     server = await serve((socket) => void socket.end(`${head}{"error":`))
     const ended = await run(['chat', 'x', '--raw'], { exchange: 'network', env: pointedAt(server) })
     expect(ended).toMatchObject({ code: 4, out: '{"error":' })
   })
 
-  test('a request that left without an answer is exit 10, and not sent twice', async () => {
+  test('a request without an answer exits with 10 and is repeated only with --retry-unknown', async () => {
     server = await serve((socket) => socket.destroy())
     const ended = await run(['chat', 'x'], { exchange: 'network', env: pointedAt(server) })
     expect(ended).toMatchObject({ code: 10, out: '' })
@@ -444,27 +468,27 @@ describe('over the network', () => {
     expect(server.requests).toHaveLength(3)
   })
 
-  const told = (status: string) => response('{"error":{"message":"no room"}}', status)
+  const errorResponse = (status: string) => response('{"error":{"message":"no room"}}', status)
 
   test.each<[string, (socket: Socket) => void, number, object, string]>([
     ['a reset', (socket) => socket.resetAndDestroy(), 10, { kind: 'unknown', sent: 'unknown' }, 'was reset'],
     [
       'a 500',
-      (socket) => socket.end(told('500 Oops')),
+      (socket) => socket.end(errorResponse('500 Oops')),
       7,
       { kind: 'service', sent: 'yes', status: 500, body: { error: { message: 'no room' } } },
       'answered 500 Oops',
     ],
     [
       'a 429',
-      (socket) => socket.end(told('429 Slow')),
+      (socket) => socket.end(errorResponse('429 Slow')),
       6,
       { kind: 'rate-limited', sent: 'yes', status: 429, retry: 'later' },
       'answered 429 Slow',
     ],
   ])(
-    'that the last attempt was refused does not undo an earlier one: %s',
-    async (_, act, code, failure, said) => {
+    'a refused connection of the last attempt keeps the delivery state of an earlier one: %s',
+    async (_, act, code, failure, expected) => {
       const argv = ['chat', 'x', '--retry-unknown', '--retries', '1']
       for (const flags of [[], ['--errors', 'json']]) {
         server = await serve((socket) => {
@@ -473,7 +497,7 @@ describe('over the network', () => {
         })
         const ended = await run([...argv, ...flags], { exchange: 'network', env: pointedAt(server) })
         expect(ended.code).toBe(code)
-        expect(ended.err).toMatch(new RegExp(`connection refused; before that, .*${said}`))
+        expect(ended.err).toMatch(new RegExp(`connection refused; before that, .*${expected}`))
         expect(ended.err).not.toContain('nothing was sent')
         if (flags.length > 0) expect(JSON.parse(ended.err).error).toMatchObject({ ...failure, attempts: 2 })
         await server.close()
@@ -481,7 +505,7 @@ describe('over the network', () => {
     },
   )
 
-  test('a signal in the wait after a failure says that there was one (needs signals)', async () => {
+  test('a signal while waiting for a retry reports the failure before it (needs signals)', async () => {
     server = await serve((socket) => void socket.end(response('{}', '500 Oops', ['retry-after: 30'])))
     const { child, ended } = start(['chat', 'x'], { env: pointedAt(server) })
     child.stderr?.once('data', () => child.kill('SIGINT'))
@@ -490,14 +514,14 @@ describe('over the network', () => {
     expect(err).toContain('parley: interrupted: the request was answered with a failure\n')
   })
 
-  test('a limit of many days is none of a millisecond', async () => {
+  test('time limits of many days do not expire at once', async () => {
     server = await serve((socket) => socket.write(response(message('Hi'))))
     const limits = ['--connect-timeout', '--timeout', '--deadline'].flatMap((flag) => [flag, '3000000'])
     const ended = await run(['chat', 'x', ...limits], { exchange: 'network', env: pointedAt(server) })
     expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
   })
 
-  test('bad input reaches no server', async () => {
+  test('invalid input exits with 2 before anything is sent', async () => {
     server = await serve(() => {})
     for (const argv of [['chat', '-m', '..', 'x'], ['chat', '--set', 'contents=5', 'x'], ['chat']]) {
       expect((await run(argv, { exchange: 'network', env: pointedAt(server) })).code).toBe(2)

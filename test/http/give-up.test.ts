@@ -9,7 +9,7 @@ const request = (url: string, { signal }: AbortController) => ({ method: 'GET', 
 
 type Options = Parameters<typeof createHttpExchange>[0]
 
-/** `timeout`: milliseconds of silence; 0 for no limit. */
+/** `timeout` is the maximum silence in milliseconds; 0 means no limit. */
 const openExchange = (timeout: number, open: Options['open']) =>
   createHttpExchange({
     connections: createConnections({ timeout: 0, ca: undefined, findProxy: undefined }),
@@ -23,7 +23,7 @@ const asked = new AbortController()
 const server = await serve(() => asked.abort())
 afterAll(() => server.close())
 
-test('a request that is given up closes its connection, and is not to be sent again', async () => {
+test('aborting a sent request closes its connection and forbids a retry', async () => {
   const open = new ActiveSet<() => void>()
   const exchange = openExchange(0, open)
   await expect(exchange(request(server.url, asked))).rejects.toMatchObject({
@@ -35,7 +35,7 @@ test('a request that is given up closes its connection, and is not to be sent ag
   expect(server.requests).toHaveLength(1)
 })
 
-test('an upload that moves is not silent, however long it takes', async () => {
+test('--timeout does not end an upload that makes progress, however long it takes', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   const body = new Uint8Array(64 * 2 ** 20)
@@ -45,7 +45,7 @@ test('an upload that moves is not silent, however long it takes', async () => {
     onConnection: (socket) =>
       socket.on('data', (chunk) => {
         size += chunk.length
-        // The system buffers data of both sides, so much is read before the other side notices.
+        // The system buffers data on both sides, so the upload is ahead of what the server has read.
         const step = chunk.length / 2 ** 14
         vi.advanceTimersByTime(step)
         passed += step
@@ -60,7 +60,7 @@ test('an upload that moves is not silent, however long it takes', async () => {
   answer.close()
 })
 
-test('an upload that stands still is', async () => {
+test('--timeout ends an upload that makes no progress', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   let read = () => {}
@@ -72,8 +72,8 @@ test('an upload that stands still is', async () => {
   })
   onTestFinished(() => mute.close())
   const exchange = openExchange(1000, new ActiveSet())
-  const asked = exchange({ method: 'POST', url: mute.url, headers: {}, body: new Uint8Array(64 * 2 ** 20) })
-  const failed = expect(asked).rejects.toMatchObject({
+  const answer = exchange({ method: 'POST', url: mute.url, headers: {}, body: new Uint8Array(64 * 2 ** 20) })
+  const failed = expect(answer).rejects.toMatchObject({
     kind: 'unknown',
     message: expect.stringContaining('1 s'),
   })

@@ -13,7 +13,7 @@ describe('-H given twice', () => {
     ['Cookie', ['Cookie: a=1', 'cookie: b=2'], 'a=1; b=2'],
     ['vendor-beta', ['vendor-beta: a', 'vendor-beta: b'], 'a, b'],
     ['X-Tag', ['X-Tag:', 'X-Tag: b'], 'b'],
-  ])('both of %s go out: %j', async (name, headers, value) => {
+  ])('sends both values of the header %s given twice: %j', async (name, headers, value) => {
     const { code, requests } = await withHeaders(...headers)
     expect(code).toBe(0)
     expect(requests[0]?.headers).toMatchObject({ [name]: value })
@@ -26,7 +26,7 @@ describe('-H given twice', () => {
     'X-Goog-Api-Key: abc',
     'vendor-version: 2023-06-01',
     'X-Auth-Token: abc',
-  ])('%s is exit 2', async (header) => {
+  ])('exits with 2 if the header %s is given twice', async (header) => {
     const [name = ''] = header.split(':')
     for (const other of [header, `${name.toLowerCase()}: other`, `${name}:`]) {
       const { code, err, requests } = await withHeaders(header, other)
@@ -35,7 +35,7 @@ describe('-H given twice', () => {
     }
   })
 
-  test('a name that only looks like one of an object is a name', async () => {
+  test('header names of Object.prototype are sent as ordinary headers', async () => {
     const { code, requests } = await withHeaders('constructor: a', '__proto__: b', '__proto__: c')
     expect(code).toBe(0)
     expect(Object.entries(requests[0]?.headers ?? {})).toEqual(
@@ -47,7 +47,7 @@ describe('-H given twice', () => {
   })
 })
 
-test('the program and its version are the user agent', async () => {
+test('User-Agent is the program and its version', async () => {
   const { requests } = await run(['chat', 'hi'])
   expect(requests[0]?.headers).toMatchObject({ 'User-Agent': `parley-cli/${version}` })
 })
@@ -56,7 +56,7 @@ test.each([
   ['--dry-run', 'chat'],
   ['--curl', 'chat'],
   ['--dry-run', 'image'],
-])('%s of %s does not show a token that was given as the model', async (how, command) => {
+])('%s of %s redacts a token that was given as the model', async (how, command) => {
   for (const token of ['canary-token-0123456789', 'canary+token/0123456789=']) {
     const env = { PARLEY_ACCESS_TOKEN: token }
     const argv = [command, 'hi', '-m', token, how]
@@ -68,7 +68,7 @@ test.each([
   }
 })
 
-describe('a 404 or 405 names the address', () => {
+describe('failure message of a 404 or 405', () => {
   const answer = (status: number, body: string) => async () => ({
     status,
     statusText: '',
@@ -83,7 +83,7 @@ describe('a 404 or 405 names the address', () => {
     [404, '{"error":{"message":"no such model"}}'],
     [405, '<html></html>'],
     [404, ''],
-  ])('%s %s: and the settings that made it', async (status, body) => {
+  ])('%s %s names the address and the settings that it is made of', async (status, body) => {
     const { code, err } = await run(['chat', 'x'], { exchange: answer(status, body) })
     expect(code).toBe(4)
     expect(err).toContain(
@@ -91,12 +91,12 @@ describe('a 404 or 405 names the address', () => {
     )
   })
 
-  test('a family that was given is named with its place', async () => {
+  test('a 404 names the flag that set the family', async () => {
     const { err } = await run(['chat', 'x', '--family', 'beta'], { exchange: answer(404, '{}') })
     expect(err).toContain("it is made of baseUrl (PARLEY_BASE_URL) and family 'beta' (--family)")
   })
 
-  test('of the session service, and of api', async () => {
+  test('a 404 of the session service and of api names its address', async () => {
     const body = '{"error":{"message":"no such session"}}'
     const list = await run(['events', 'list', '-s', 'sesn_1'], { exchange: answer(404, body) })
     expect(list.err).toContain('asked for https://agents.test/v1/sessions/sesn_1/events')

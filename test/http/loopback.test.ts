@@ -5,7 +5,7 @@ import { serve } from '../harness/server.ts'
 const closed = await serve(() => {})
 await closed.close()
 
-/** Each host in the form of an address, and whether it is this machine. */
+/** Each row has a host and whether it is this machine. */
 describe.each([
   ['localhost', true],
   ['LOCALHOST', true],
@@ -21,14 +21,14 @@ describe.each([
   ['[::]', false],
   ['[::ffff:127.0.0.1]', false],
   ['[::2]', false],
-])('%s', (host, isHere) => {
-  test(`may${isHere ? '' : ' not'} get a token without encryption`, async () => {
+])('base URL with the host %s', (host, isHere) => {
+  test(`may${isHere ? '' : ' not'} get a token by plain http`, async () => {
     const argv = ['chat', 'hi', '--base-url', `http://${host}:8080`]
     const { code, requests } = await run(argv, { exchange: answering(message('Hello')) })
     expect([code, requests.length]).toEqual(isHere ? [0, 1] : [3, 0])
   })
 
-  test(`is reached ${isHere ? 'directly' : 'by the proxy'}`, async () => {
+  test(`is reached ${isHere ? 'directly' : 'through the proxy'}`, async () => {
     const argv = ['chat', 'hi', '--base-url', `https://${host}:${closed.port}`, '--retries', '0']
     const env = { ALL_PROXY: 'no-proxy-at-all' }
     const { code, err } = await run(argv, { env, exchange: 'network' })

@@ -9,7 +9,7 @@ const evil = 'a\x1b[2J\u009b\u202eb\r\'\\ x\ty\n"z"'
 const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/
 const body = JSON.stringify({ contents: [{ role: 'user', parts: [{ text: 'é\u009b\u202e' }] }] })
 
-describe('K30: a header that by its name looks like a credential', () => {
+describe('K30: headers whose name looks like a credential', () => {
   const names = [
     'X-Goog-Api-Key',
     'Subscription-Key-Id',
@@ -27,7 +27,7 @@ describe('K30: a header that by its name looks like a credential', () => {
   ]
   const flags = names.flatMap((name) => ['-H', `${name}: canary-${name}`])
 
-  test('is redacted by --dry-run and left out by --curl', async () => {
+  test('K30: --dry-run redacts and --curl omits a header whose name looks like a credential', async () => {
     const dry = await run(['chat', 'x', '--dry-run', ...flags])
     expect(dry.out).not.toContain('canary')
     const { headers } = JSON.parse(dry.out)
@@ -37,7 +37,7 @@ describe('K30: a header that by its name looks like a credential', () => {
     expect(curl.out).toContain('"X-Goog-Api-Key: $X_GOOG_API_KEY"')
   })
 
-  test('is redacted by -v, whoever sent it, and wherever its value comes again', async () => {
+  test('K30: -v redacts headers that look like credentials, and their values elsewhere', async () => {
     const answer = Object.fromEntries(names.map((name) => [`${name}-back`.toLowerCase(), 'secretword']))
     const headers = { ...answer, 'x-echo': `canary-${names[0]}`, 'x-ratelimit-tokens-remaining': '17' }
     const ended = await run(['chat', 'x', '-v', ...flags], {
@@ -49,7 +49,7 @@ describe('K30: a header that by its name looks like a credential', () => {
     for (const name of names) expect(ended.requests[0]?.headers[name]).toBe(`canary-${name}`)
   })
 
-  test('has its own variable, whatever its name holds', async () => {
+  test('K30: --curl reads each such header from a variable with a safe name', async () => {
     const { out } = await run(['chat', 'x', '--curl', '-H', '1`id`$HOME.key: canary'])
     expect(out).toContain('"1\\`id\\`\\$HOME.key: $__ID__HOME_KEY"')
   })
@@ -65,26 +65,29 @@ describe.each([
       .stdout.toString()
       .split('\0')
 
-  test('is read back as what is sent, from a pipe', async () => {
+  test('V20: a curl command in a pipe has the exact body', async () => {
     const { out } = await run(['chat', evil, '--curl'])
     expect(JSON.parse(curlArguments(out).at(-2) as string).contents[0].parts[0].text).toBe(evil)
   })
 
-  // A shell called as sh reads a terminal like any other.
-  test.each(shell === 'sh' ? [] : [shell])('is read back as what is sent, from a terminal', async () => {
-    for (const text of [evil, "\x1b1'2\\3", '\u20287']) {
-      const dry = await run(['chat', text, '--dry-run'])
-      const { out } = await run(['chat', text, '--curl'], { tty: ['stdout'] })
+  // On a terminal the command has $'…', which sh does not support.
+  test.each(shell === 'sh' ? [] : [shell])(
+    'V20: a curl command on a terminal has the exact body',
+    async () => {
+      for (const text of [evil, "\x1b1'2\\3", '\u20287']) {
+        const dry = await run(['chat', text, '--dry-run'])
+        const { out } = await run(['chat', text, '--curl'], { tty: ['stdout'] })
+        expect(out).not.toMatch(unsafe)
+        expect(JSON.parse(curlArguments(out).at(-2) as string)).toEqual(JSON.parse(dry.out).body)
+      }
+      const { out } = await run(['chat', '-i', '-', '--curl'], { stdin: body, tty: ['stdout'] })
       expect(out).not.toMatch(unsafe)
-      expect(JSON.parse(curlArguments(out).at(-2) as string)).toEqual(JSON.parse(dry.out).body)
-    }
-    const { out } = await run(['chat', '-i', '-', '--curl'], { stdin: body, tty: ['stdout'] })
-    expect(out).not.toMatch(unsafe)
-    expect(curlArguments(out)).toContain(body)
-  })
+      expect(curlArguments(out)).toContain(body)
+    },
+  )
 })
 
-test('H05: a header that -H leaves out is not shown, and curl leaves it out too', async () => {
+test('H05: --dry-run and --curl omit a header that -H removes', async () => {
   const flags = ['-H', 'Authorization:', '-H', 'content-type:', '-H', 'Accept:']
   const world = { env: { PARLEY_ACCESS_TOKEN: '' } }
   const dry = await run(['chat', 'x', '--dry-run', ...flags], world)
@@ -105,7 +108,7 @@ test('H05: a header that -H leaves out is not shown, and curl leaves it out too'
   expect(refused).toMatchObject({ code: 3, err: 'parley: the gateway answered 401\n' })
 })
 
-test('V21: --dry-run escapes on a terminal, keeps its meaning, and is exact in a pipe', async () => {
+test('V21: --dry-run escapes on a terminal without changing the JSON, and is exact in a pipe', async () => {
   const spaced = body.replace('{', '{\r').replace('[', '\r\n[')
   const [shown, piped] = [
     await run(['chat', '-i', '-', '--dry-run'], { stdin: spaced, tty: ['stdout'] }),
@@ -116,7 +119,7 @@ test('V21: --dry-run escapes on a terminal, keeps its meaning, and is exact in a
   expect(piped.out).toContain(spaced)
 })
 
-describe('V22: the command that answers what waits', () => {
+describe('V22: the confirm command that events follow prints', () => {
   const waiting = async (ids: string[], argv: string[]) => {
     const events = [
       ...ids.map((id) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })),
@@ -129,14 +132,14 @@ describe('V22: the command that answers what waits', () => {
     return / {0,1}answer with: (.*) --allow\n/.exec(err)?.[1]
   }
 
-  test('is read by a shell as it is meant (needs bash)', async () => {
+  test('V22: a shell reads the ids of the printed confirm command unchanged (needs bash)', async () => {
     const ids = ['toolu_1', "a'; touch x #", 'two  spaces', 'esc\x1b[2J\n\u202e', '$(id)', '=ls', '~']
     const command = (await waiting(ids, ['-s', 'a b;c'])) as string
     const { stdout } = spawnSync('bash', ['-c', `parley() { printf '%s\\0' "$@"; }\n${command}`])
     expect(stdout.toString().split('\0').slice(0, -1)).toEqual(['events', 'confirm', '-s', 'a b;c', ...ids])
   })
 
-  test.each([['--last']])('has no flag that its command lacks: %s', async (flag) => {
+  test.each([['--last']])('V22: the confirm command omits flags of run: %s', async (flag) => {
     const exchange = createEmulator({})
     const argv = ['events', 'run', 'a tool', '-s', 's1', '--retries', '1', flag]
     const { code, err } = await run(argv, { exchange, stdinKind: 'none' })
@@ -147,7 +150,7 @@ describe('V22: the command that answers what waits', () => {
     expect((await run(command.split(' '), { exchange })).code).toBe(0)
   })
 
-  test('names the profile that was chosen, and asks for ids that are too many', async () => {
+  test('V22: the printed confirm command names the profile, and uses --pending for over 100 ids', async () => {
     const exchange = createEmulator({})
     const sent = await run(['events', 'send', 'use a tool', '-s', 's1', '--follow', '--profile', 'demo'], {
       exchange,

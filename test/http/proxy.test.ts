@@ -7,10 +7,10 @@ import { run, temporaryFolder } from '../harness/run.ts'
 import { serve } from '../harness/server.ts'
 
 const proxy = 'http://proxy.test:8080'
-const goesDirect = (url: string, list: string) =>
+const isDirect = (url: string, list: string) =>
   findProxy(new URL(url), { ALL_PROXY: proxy, NO_PROXY: list }) === undefined
 
-test('X26: a proxy whose connection is gone before it is asked is not waited for', async () => {
+test('X26: a proxy connection that closed before CONNECT fails at once with exit 9', async () => {
   const server = await serve(() => {}, { onConnection: (socket) => void socket.resetAndDestroy() })
   const url = new URL(server.url)
   const socket = connect(Number(url.port), url.hostname).on('error', () => {})
@@ -49,8 +49,8 @@ test.each([
   ['https://[::1]', ''],
   ['https://localhost', ''],
   ['https://localhost.', 'localhost'],
-])('%s goes direct with NO_PROXY=%s', (url, list) => {
-  expect(goesDirect(url, list)).toBe(true)
+])('%s connects directly if NO_PROXY is "%s"', (url, list) => {
+  expect(isDirect(url, list)).toBe(true)
 })
 
 test.each([
@@ -71,11 +71,11 @@ test.each([
   ['https://a.test', '10.0.0.0/8'],
   ['https://localhost.', ''],
   ['https://localhost.evil.test', ''],
-])('%s goes by the proxy with NO_PROXY=%s', (url, list) => {
-  expect(goesDirect(url, list)).toBe(false)
+])('%s connects through the proxy if NO_PROXY is "%s"', (url, list) => {
+  expect(isDirect(url, list)).toBe(false)
 })
 
-test('a proxy keeps its user name and password apart from its address', () => {
+test("separates user name and password from the proxy's address", () => {
   const found = findProxy(new URL('https://a.test'), { https_proxy: 'https://us%65r:p%40ss%3A@proxy.test' })
   expect(found).toMatchObject({ variable: 'https_proxy' })
   expect(found?.url.href).toBe('https://proxy.test/')
@@ -86,39 +86,39 @@ test.each([
   ['%ff', '\xff'],
   ['é', '\xc3\xa9'],
   ['50%', '50%'],
-])('a password goes to the proxy byte for byte: %s', (given, bytes) => {
+])('sends the proxy password %s byte for byte', (given, bytes) => {
   const found = findProxy(new URL('https://a.test'), { https_proxy: `http://u:${given}@proxy.test` })
   expect(found?.authorization).toBe(`Basic ${Buffer.from(`u:${bytes}`, 'latin1').toString('base64')}`)
 })
 
-test('a proxy that wants a password is told how to be given one, without the one that it refused', async () => {
-  const url = await refusing()
-  const said = async (proxy: string) => {
+test('a 407 says how to give the proxy a password, without showing the refused one', async () => {
+  const url = await startRefusingProxy()
+  const failWith = async (proxy: string) => {
     const env = { PARLEY_BASE_URL: 'https://gateway.test', HTTPS_PROXY: proxy }
     const { code, err } = await run(['chat', 'hi'], { env, exchange: 'network' })
     expect(code).toBe(3)
     return err
   }
   const host = new URL(url).host
-  const way = `\n  nothing was sent\n  give them in HTTPS_PROXY, percent-encoded, before the host: USER:PASSWORD@${host}\n`
-  expect(await said(url)).toContain(`asks for a user name and password: 407${way}`)
-  const refused = await said(url.replace('//', '//me:secret@'))
+  const advice = `\n  nothing was sent\n  give them in HTTPS_PROXY, percent-encoded, before the host: USER:PASSWORD@${host}\n`
+  expect(await failWith(url)).toContain(`asks for a user name and password: 407${advice}`)
+  const refused = await failWith(url.replace('//', '//me:secret@'))
   expect(refused).toContain('refused the user name and password: 407')
   expect(refused).not.toContain('secret')
 })
 
 /** Starts a proxy that demands a password. */
-async function refusing(): Promise<string> {
+async function startRefusingProxy(): Promise<string> {
   const server = await serve((socket) => void socket.end('HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n'))
   onTestFinished(() => server.close())
   return server.url
 }
 
 test.each<[what: string, proxy: () => Promise<string>]>([
-  ['refuses', refusing],
-  ['has no address', async () => 'zzz'],
-  ['is of another kind', async () => 'socks5://127.0.0.1:1'],
-])('nothing was sent if the proxy %s', async (_, proxy) => {
+  ['refuses the request', startRefusingProxy],
+  ['has no valid address', async () => 'zzz'],
+  ['is a SOCKS proxy', async () => 'socks5://127.0.0.1:1'],
+])('nothing is sent and the exit code is 3 if the proxy %s', async (_, proxy) => {
   const cwd = temporaryFolder()
   const env = { HTTPS_PROXY: await proxy() }
   const world = { cwd, env, exchange: 'network' } as const
@@ -133,9 +133,9 @@ test.each<[what: string, proxy: () => Promise<string>]>([
 })
 
 test.each([
-  ['refuses', refusing],
-  ['has no address', async () => 'zzz'],
-])('no line of a batch counts as asked if the proxy %s', async (_, proxy) => {
+  ['refuses the request', startRefusingProxy],
+  ['has no valid address', async () => 'zzz'],
+])('a batch sends no line and exits with 3 if the proxy %s', async (_, proxy) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'lines'), '"a"\n"b"\n"c"\n')
   const world = { cwd, env: { HTTPS_PROXY: await proxy() }, exchange: 'network' } as const

@@ -5,7 +5,7 @@ import { execute } from '../harness/process.ts'
 import { homeVariables, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
 import { response, serve } from '../harness/server.ts'
 
-/** A home folder, and a service that has every session except those whose id begins with `gone`. */
+/** Creates a home folder, and a service that has every session except those whose id begins with `gone`. */
 async function createHome() {
   const service = await serve((socket, request) => {
     const isGone = request.includes('/gone')
@@ -25,7 +25,7 @@ async function createHome() {
   }
 }
 
-test('the sessions that were used last are kept for TAB, the newest first, 20 at most', async () => {
+test('the 20 most recently used sessions are saved for TAB completion, newest first', async () => {
   const { list, ids, file, folder } = await createHome()
   for (let i = 1; i <= 22; i++) expect(await list(`sesn_${i}`)).toMatchObject({ code: 0 })
   await list('sesn_7')
@@ -35,7 +35,7 @@ test('the sessions that were used last are kept for TAB, the newest first, 20 at
   expect(readdirSync(folder)).toEqual(['sessions'])
 })
 
-test('a session that the service did not accept, one of the demo, and an odd id are not kept', async () => {
+test('sessions that the service rejected, demo sessions and odd ids are not saved for TAB completion', async () => {
   const { list, ids, folder } = await createHome()
   await list('sesn_1')
   expect(await list('gone_1')).toMatchObject({ code: 4 })
@@ -49,7 +49,7 @@ test('a session that the service did not accept, one of the demo, and an odd id 
   expect(ids()).toEqual(['sesn_6', 'sesn_4', 'sesn_5'])
 })
 
-test('processes that keep sessions at the same time leave a file that is whole', async () => {
+test('concurrent processes leave a complete file of recent sessions', async () => {
   const { listApart, ids, folder } = await createHome()
   const all = Array.from({ length: 6 }, (_, i) => `sesn_${i}_${'x'.repeat(100)}`)
   for (const ended of await Promise.all(all.map(listApart))) expect(ended).toMatchObject({ code: 0 })
@@ -58,7 +58,7 @@ test('processes that keep sessions at the same time leave a file that is whole',
   expect(readdirSync(folder).filter((name) => name.endsWith('.part'))).toEqual([])
 })
 
-test('if sessions cannot be kept, nothing is said', async () => {
+test('parley prints nothing if it cannot save recent sessions', async () => {
   const { list, folder, file } = await createHome()
   mkdirSync(join(file, 'not empty'), { recursive: true })
   expect(await list('sesn_1')).toMatchObject({ code: 0, err: 'parley: no events\n' })

@@ -11,11 +11,11 @@ import { run } from '../harness/run.ts'
 
 const text = fc.string({ unit: 'binary' })
 
-describe('values never break out', () => {
+describe('values stay within their part of a request', () => {
   const address = 'https://gateway.test/prefix'
   const values = { baseUrl: address, agentsAuth: 'x-api-key' } as const
 
-  test('of the path', () => {
+  test('any model stays within one segment of the URL path', () => {
     const property = fc.property(
       fc.oneof(text, fc.webSegment(), fc.constantFrom('..', '%2e.', 'a/../b')),
       (model) => {
@@ -38,7 +38,7 @@ describe('values never break out', () => {
     fc.assert(property, often(500))
   })
 
-  test('of a header', () => {
+  test('any header line is one valid header or a usage error', () => {
     const property = fc.property(
       fc.oneof(
         text,
@@ -57,7 +57,7 @@ describe('values never break out', () => {
     fc.assert(property, often(500))
   })
 
-  test('of a secret, which no message quotes', async () => {
+  test('no message quotes any part of a malformed secret', async () => {
     const property = fc.asyncProperty(text, async (rest) => {
       const ended = await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: `s3cret${rest}` } })
       expect(ended.err).not.toContain('s3cret')
@@ -68,7 +68,7 @@ describe('values never break out', () => {
   })
 })
 
-describe('the decision to try again', () => {
+describe('retry decision', () => {
   const attempt = fc.record({
     kind: fc.constantFrom(...(Object.keys(exitCodes) as FailureKind[])),
     sent: fc.constantFrom<Sent>('no', 'unknown', 'yes'),
@@ -83,7 +83,7 @@ describe('the decision to try again', () => {
     deadline: fc.constantFrom(Infinity, 1000, 5000, 100_000),
   })
 
-  test('keeps to the limits, and never sends twice what may have been taken', () => {
+  test('a retry keeps to the limits and never repeats a request that may have been accepted', () => {
     const property = fc.property(
       attempt,
       policy,
@@ -112,7 +112,7 @@ describe('the decision to try again', () => {
     fc.assert(property, often(2000))
   })
 
-  test('any Retry-After is a wait or nothing', async () => {
+  test('any Retry-After is a finite wait or ignored', async () => {
     const value = fc.oneof(
       text,
       fc.nat().map(String),

@@ -7,13 +7,16 @@ const now = Date.UTC(2026, 0, 1)
 const timers = { now: () => now, wallTime: () => now, wait: async () => {}, random: () => 0 }
 
 /** Returns the JSON failure for a response. */
-async function told(exchange: Exchange, argv = ['chat', 'x']) {
+async function fetchFailure(exchange: Exchange, argv = ['chat', 'x']) {
   const { err } = await run([...argv, '--retries', '0', '--errors', 'json'], { exchange, timers })
   return JSON.parse(err).error
 }
 
-const answered = (status: number, headers: Record<string, string> = {}, body: string | Uint8Array = '{}') =>
-  told(answering(body, { status, headers }))
+const fetchFailureOf = (
+  status: number,
+  headers: Record<string, string> = {},
+  body: string | Uint8Array = '{}',
+) => fetchFailure(answering(body, { status, headers }))
 
 test.each<[headers: Record<string, string>, body: string, seconds: number | undefined]>([
   [{}, '{}', undefined],
@@ -50,8 +53,8 @@ test.each<[headers: Record<string, string>, body: string, seconds: number | unde
   [{}, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 30],
   [{ 'retry-after': '7' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 7],
   [{ 'retry-after': '0' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 0],
-])('%j and %s ask to be left alone for so many seconds: %s', async (headers, body, seconds) => {
-  expect((await answered(429, headers, body)).retryAfter).toBe(seconds)
+])('%j and the body %s mean a wait of %s seconds', async (headers, body, seconds) => {
+  expect((await fetchFailureOf(429, headers, body)).retryAfter).toBe(seconds)
 })
 
 test.each<[headers: Record<string, string>, body: string, id: string | undefined]>([
@@ -64,8 +67,8 @@ test.each<[headers: Record<string, string>, body: string, id: string | undefined
   [{ id: 'r1' }, '{}', undefined],
   [{}, '{"error":"x","request_id":"r3"}', 'r3'],
   [{ 'request-id': 'r1' }, '{"error":"x","request_id":"r3"}', 'r1'],
-])('the request id of %j and %s is %s', async (headers, body, id) => {
-  expect((await answered(400, headers, body)).requestId).toBe(id)
+])('the request id of %j and the body %s is %s', async (headers, body, id) => {
+  expect((await fetchFailureOf(400, headers, body)).requestId).toBe(id)
 })
 
 test.each<[status: number, headers: Record<string, string>, kind: string]>([
@@ -73,23 +76,23 @@ test.each<[status: number, headers: Record<string, string>, kind: string]>([
   [503, { 'retry-after': '7' }, 'rate-limited'],
   [503, { 'retry-after': '0' }, 'rate-limited'],
   [503, { 'retry-after': 'soon' }, 'service'],
-])('a %i with %j is of kind %s', async (status, headers, kind) => {
-  expect((await answered(status, headers)).kind).toBe(kind)
+])('a %i with the headers %j is a failure of kind %s', async (status, headers, kind) => {
+  expect((await fetchFailureOf(status, headers)).kind).toBe(kind)
 })
 
-describe('a 200 without a whole answer may succeed later, and is requested once', () => {
+describe('a 200 without a complete answer is requested once and may succeed later', () => {
   const cut = message('paid for').slice(0, -20)
   test.each([
     ['an HTML page', '<!doctype html><title>Wait</title>', 'later'],
     ['an empty body', '', 'later'],
     ['blanks', ' \n', 'later'],
-    ['words', 'upstream connect error', 'later'],
-    ['cut JSON', cut, 'later'],
-    ['XML with a type that passes', '<Error><Code>SlowDown</Code><Message>m</Message></Error>', 'later'],
-    ['XML with a type that stays', '<Error><Code>AccessDenied</Code><Message>m</Message></Error>', 'never'],
-    ['an error of another type', '{"error":{"message":"no"}}', 'never'],
-    ['JSON of another shape', '{"a":1}', 'never'],
-  ])('%s', async (_, body, retry) => {
+    ['plain text', 'upstream connect error', 'later'],
+    ['JSON that is cut off', cut, 'later'],
+    ['XML with a transient error', '<Error><Code>SlowDown</Code><Message>m</Message></Error>', 'later'],
+    ['XML with a permanent error', '<Error><Code>AccessDenied</Code><Message>m</Message></Error>', 'never'],
+    ['an error without a type', '{"error":{"message":"no"}}', 'never'],
+    ['JSON of an unknown form', '{"a":1}', 'never'],
+  ])('requests a 200 with %s once, and advises to retry if it may pass', async (_, body, retry) => {
     for (const argv of [
       ['chat', 'x'],
       ['chat', 'x', '--stream'],
@@ -107,14 +110,14 @@ describe('a 200 without a whole answer may succeed later, and is requested once'
   test.each([
     ['chat', []],
     ['image', ['-m', 'i']],
-  ])('in a line of a %s batch', async (command, flags) => {
+  ])('requests a cut answer once in a %s batch, and advises to retry', async (command, flags) => {
     const ended = await run([command, ...flags, '--batch', '-'], { stdin: '"x"\n', exchange: answering(cut) })
     expect(ended).toMatchObject({ code: 8, requests: [{}] })
     expect(JSON.parse(ended.out).error).toMatchObject({ kind: 'response', retry: 'later' })
   })
 
-  test('a list that is not JSON would fail again', async () => {
-    expect((await told(answering('{"data":['), ['events', 'list', '-s', 's'])).retry).toBe('never')
+  test('a cut event list advises never to retry', async () => {
+    expect((await fetchFailure(answering('{"data":['), ['events', 'list', '-s', 's'])).retry).toBe('never')
   })
 })
 
@@ -125,8 +128,8 @@ test.each<[location: string | undefined, target: string]>([
   ['https://user:secret@h.test/a', ', to https://h.test/a:'],
   ['//user:se@cret@h.test\\x@y/z', ', to //h.test\\y/z:'],
   ['/a', ', to /a:'],
-])('a redirect to %s is told', async (location, target) => {
-  const { message, status } = await answered(302, location === undefined ? {} : { location })
+])('a redirect to %s names its target without credentials', async (location, target) => {
+  const { message, status } = await fetchFailureOf(302, location === undefined ? {} : { location })
   expect({ message, status }).toEqual({ message: `redirect not followed${target} 302`, status: 302 })
 })
 
@@ -135,12 +138,12 @@ test.each<[argv: string[], status: number, statusText: string, message: string]>
   [['chat', 'x'], 400, 'Bad Request', 'the gateway answered 400 Bad Request'],
   [['events', 'list', '-s', 's'], 399, '', 'redirect not followed: 399'],
   [['events', 'list', '-s', 's'], 404, '', 'the session service answered 404'],
-])('%j with status %i %s: %s', async (argv, status, statusText, message) => {
+])('%j with status %i %s fails with: %s', async (argv, status, statusText, message) => {
   const exchange: Exchange = async (request) => ({
     ...(await answering('{}', { status })(request)),
     statusText,
   })
-  expect((await told(exchange, argv)).message).toBe(message)
+  expect((await fetchFailure(exchange, argv)).message).toBe(message)
 })
 
 test.each([
@@ -148,7 +151,7 @@ test.each([
   ['False', 1],
   ['true', 2],
   ['no', 2],
-])('a 429 with x-should-retry: %s is asked %i times', async (value, count) => {
+])('a 429 with x-should-retry: %s is requested %i times', async (value, count) => {
   const exchange = answering('{}', { status: 429, headers: { 'x-should-retry': value } })
   expect((await run(['chat', 'x', '--retries', '1'], { exchange })).requests).toHaveLength(count)
 })
@@ -159,11 +162,11 @@ test.each<[body: string | Uint8Array, shown: unknown]>([
   ['words', 'words'],
   ['', ''],
   [Buffer.from('sch\xf6n', 'latin1'), 'sch\ufffdn'],
-])('the body %s of a failure is shown as %j', async (body, shown) => {
-  expect((await answered(400, {}, body)).body).toEqual(shown)
+])("--errors json shows the failure's body %s as %j", async (body, shown) => {
+  expect((await fetchFailureOf(400, {}, body)).body).toEqual(shown)
 })
 
-test.each([0, 1])('of a long body a mebibyte is read, in pieces of half of it and %i bytes', async (more) => {
+test.each([0, 1])('reads 1 MiB of an error body, in chunks of 512 KiB plus %i bytes', async (more) => {
   const mebibyte = 1024 * 1024
   const piece = mebibyte / 2 + more
   let given = 0
@@ -177,7 +180,7 @@ test.each([0, 1])('of a long body a mebibyte is read, in pieces of half of it an
   expect({ code, length: out.length, given }).toEqual({ code: 4, length: mebibyte, given: piece })
 })
 
-test('the head of a failure is printed with its body', async () => {
+test('--include prints status and headers before the body of a failure', async () => {
   const exchange = answering('{"a":1}', { status: 404, headers: { 'request-id': 'r1' } })
   const { code, out } = await run(['api', 'agents', '/v1/x', '--include'], { exchange })
   expect({ code, out }).toEqual({
@@ -194,8 +197,8 @@ const broken = (error: Error): Exchange => {
   return async (request) => ({ ...(await answering('', { status: 429 })(request)), body: body() })
 }
 
-test('the status counts even if the body breaks off, but a bug is a bug', async () => {
+test('a body that is cut off keeps the kind of its status; a bug is reported as a bug', async () => {
   const reset = broken(new CliError('response', 'the connection was reset'))
-  expect(await told(reset)).toMatchObject({ kind: 'rate-limited', status: 429, body: 'half of it' })
-  expect(await told(broken(new TypeError('a bug')))).toMatchObject({ kind: 'unexpected' })
+  expect(await fetchFailure(reset)).toMatchObject({ kind: 'rate-limited', status: 429, body: 'half of it' })
+  expect(await fetchFailure(broken(new TypeError('a bug')))).toMatchObject({ kind: 'unexpected' })
 })

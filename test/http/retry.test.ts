@@ -20,64 +20,66 @@ import {
 } from '../../src/http/retry.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 
-const reading = endpoints.listEvents
-const asking = endpoints.chat
+const listRules = endpoints.listEvents
+const chatRules = endpoints.chat
 const event = endpoints.sendEvents
 
 const policy: Omit<RetryPolicy, 'repeat'> = { retries: 1, retryUnknown: false, deadline: Infinity }
 const moment = { attempt: 1, now: 0, random: 0 }
 
-/** Meaning of each status: kind, delivery state, who retries, and consequence for other calls. */
+/**
+ * Meaning of each status: kind, delivery state, which requests are retried, and the consequence for a batch.
+ */
 describe('status', () => {
   test.each([
-    [300, 'refused', 'refused', 'nobody', 'go on'],
-    [301, 'refused', 'refused', 'nobody', 'go on'],
-    [400, 'refused', 'refused', 'nobody', 'go on'],
-    [401, 'credentials', 'refused', 'nobody', 'end'],
-    [402, 'payment', 'refused', 'nobody', 'end'],
-    [403, 'credentials', 'refused', 'nobody', 'end'],
-    [404, 'refused', 'refused', 'nobody', 'go on'],
-    [407, 'credentials', 'refused', 'nobody', 'end'],
+    [300, 'refused', 'refused', 'no request', 'go on'],
+    [301, 'refused', 'refused', 'no request', 'go on'],
+    [400, 'refused', 'refused', 'no request', 'go on'],
+    [401, 'credentials', 'refused', 'no request', 'end'],
+    [402, 'payment', 'refused', 'no request', 'end'],
+    [403, 'credentials', 'refused', 'no request', 'end'],
+    [404, 'refused', 'refused', 'no request', 'go on'],
+    [407, 'credentials', 'refused', 'no request', 'end'],
     [408, 'service', 'failed', 'a chat', 'go on'],
     [425, 'service', 'failed', 'a chat', 'go on'],
-    [429, 'rate-limited', 'refused', 'everybody', 'wait'],
-    [499, 'refused', 'refused', 'nobody', 'go on'],
+    [429, 'rate-limited', 'refused', 'any request', 'wait'],
+    [499, 'refused', 'refused', 'no request', 'go on'],
     [500, 'service', 'failed', 'a chat', 'go on'],
-    [501, 'service', 'failed', 'nobody', 'go on'],
+    [501, 'service', 'failed', 'no request', 'go on'],
     [502, 'service', 'failed', 'a chat', 'go on'],
     [503, 'service', 'failed', 'a chat', 'go on'],
     [504, 'service', 'failed', 'a chat', 'go on'],
     [529, 'service', 'failed', 'a chat', 'go on'],
-    [599, 'service', 'failed', 'nobody', 'go on'],
-  ])('%i is %s, %s, tried again by %s, and others %s', (status, kind, fate, who, others) => {
+    [599, 'service', 'failed', 'no request', 'go on'],
+  ])('%i is %s and %s; parley retries %s; a batch must %s', (status, kind, state, requests, others) => {
     const error = new CliError(findKindOfStatus(status, false), 'x', { status })
     const triesAgain = ({ repeat }: DeliveryRules) =>
       decideRetry({ ...policy, repeat }, error, moment) !== error
-    const all = triesAgain(event) ? 'everybody' : triesAgain(asking) ? 'a chat' : 'nobody'
+    const all = triesAgain(event) ? 'any request' : triesAgain(chatRules) ? 'a chat' : 'no request'
     expect([error.kind, getDeliveryState(error), all, getBatchConsequence(error)]).toEqual([
       kind,
-      fate,
-      who,
+      state,
+      requests,
       others,
     ])
   })
 
   test.each([
-    ['not-sent', 'not-sent', 'everybody', 'wait'],
-    ['unknown', 'sent', 'who reads', 'go on'],
-    ['response', 'sent', 'nobody', 'go on'],
-    ['credentials', 'not-sent', 'nobody', 'end'],
-    ['file', 'answered', 'nobody', 'end'],
-  ] as const)('without a status: %s is %s, tried again by %s, and others %s', (...row) => {
-    const [kind, fate, who, others] = row
+    ['not-sent', 'not-sent', 'any request', 'wait'],
+    ['unknown', 'sent', 'a list', 'go on'],
+    ['response', 'sent', 'no request', 'go on'],
+    ['credentials', 'not-sent', 'no request', 'end'],
+    ['file', 'answered', 'no request', 'end'],
+  ] as const)('without a status, %s is %s; parley retries %s; a batch must %s', (...row) => {
+    const [kind, state, requests, others] = row
     const error = new CliError(kind, 'x')
     const triesAgain = ({ repeat }: DeliveryRules) =>
       decideRetry({ ...policy, repeat }, error, moment) !== error
-    const all = triesAgain(event) ? 'everybody' : triesAgain(reading) ? 'who reads' : 'nobody'
-    expect([getDeliveryState(error), all, getBatchConsequence(error)]).toEqual([fate, who, others])
+    const all = triesAgain(event) ? 'any request' : triesAgain(listRules) ? 'a list' : 'no request'
+    expect([getDeliveryState(error), all, getBatchConsequence(error)]).toEqual([state, requests, others])
   })
 
-  test('503 with Retry-After is a limit, no other status is one by it, and one of success is no failure', () => {
+  test('only a 503 with Retry-After is a rate limit, and a 2xx is never a refusal', () => {
     expect([503, 500, 599, 404, 200].map((status) => findKindOfStatus(status, true))).toEqual([
       'rate-limited',
       'service',
@@ -98,19 +100,19 @@ describe('status', () => {
     ['credentials', 200, 'never', 'never', 'end'],
     ['payment', 200, 'never', 'never', 'end'],
     ['response', 200, 'never', 'look-first', 'go on'],
-  ])('an error in a 2xx proves no refusal, makes nobody wait, and is not tried again: %s, %i', (...row) => {
+  ])('an error in a 2xx proves no refusal, does not pause a batch, and is not retried: %s, %i', (...row) => {
     const [kind, status, chat, send, others] = row
     const error = new CliError(kind, 'x', { status, isErrorInSuccess: true })
-    const fate = getDeliveryState(error)
-    expect(fate).toBe('answered')
-    expect(describeDelivery(fate, event)).toMatchObject({ sent: 'unknown', safeToRetry: false })
-    expect(describeDelivery(fate, asking)).toMatchObject({ sent: 'yes', safeToRetry: true })
-    const retries = [asking, event].map((stakes) => getRetryAdvice(error, describeDelivery(fate, stakes)))
+    const state = getDeliveryState(error)
+    expect(state).toBe('answered')
+    expect(describeDelivery(state, event)).toMatchObject({ sent: 'unknown', safeToRetry: false })
+    expect(describeDelivery(state, chatRules)).toMatchObject({ sent: 'yes', safeToRetry: true })
+    const retries = [chatRules, event].map((rules) => getRetryAdvice(error, describeDelivery(state, rules)))
     expect([...retries, getBatchConsequence(error)]).toEqual([chat, send, others])
     expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
   })
 
-  test('what a service says itself is permanent is neither tried again nor waited for', () => {
+  test('a failure that the service calls permanent is neither retried nor waited for', () => {
     const error = new CliError('rate-limited', 'x', { status: 429, isPermanent: true })
     expect(getBatchConsequence(error)).toBe('go on')
     expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
@@ -119,11 +121,11 @@ describe('status', () => {
     expect(decideRetry({ ...policy, repeat: 'always' }, unreachable, moment)).toBe(unreachable)
   })
 
-  test('a status of a redirect is no answer', () => {
+  test('a 429 behind a redirect pauses a batch', () => {
     expect(getBatchConsequence(new CliError('rate-limited', 'x', { status: 300 }))).toBe('wait')
   })
 
-  test('a failure that no request is the cause of stops no other call, and is not tried again', () => {
+  test('a failure without a request ends no other call and is not retried', () => {
     const error = new CliError('usage', 'x')
     expect([getDeliveryState(error), getBatchConsequence(error)]).toEqual(['answered', 'go on'])
     expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
@@ -131,9 +133,11 @@ describe('status', () => {
 })
 
 /** Advice after a failure, by delivery state. */
-test.each<[what: string, error: CliError, fate: DeliveryState, asking: RetryAdvice, sending: RetryAdvice]>([
-  ['nothing left', new CliError('not-sent', 'x'), 'not-sent', 'later', 'later'],
-  ['an unknown name', new CliError('not-sent', 'x', { isPermanent: true }), 'not-sent', 'never', 'never'],
+test.each<
+  [what: string, error: CliError, state: DeliveryState, chatRules: RetryAdvice, sending: RetryAdvice]
+>([
+  ['a request that was not sent', new CliError('not-sent', 'x'), 'not-sent', 'later', 'later'],
+  ['an unknown host', new CliError('not-sent', 'x', { isPermanent: true }), 'not-sent', 'never', 'never'],
   [
     'a deadline while connecting',
     new CliError('not-sent', 'x', { isPermanent: true, deadline: true }),
@@ -158,24 +162,36 @@ test.each<[what: string, error: CliError, fate: DeliveryState, asking: RetryAdvi
     'look-first',
   ],
   ['no answer', new CliError('unknown', 'x'), 'sent', 'later', 'look-first'],
-  ['not understood', new CliError('response', 'x', { status: 200 }), 'answered', 'never', 'look-first'],
-  ['broken off', new CliError('response', 'x', { isCutOff: true }), 'answered', 'later', 'look-first'],
   [
-    'a receipt that breaks off',
+    'an answer that is not understood',
+    new CliError('response', 'x', { status: 200 }),
+    'answered',
+    'never',
+    'look-first',
+  ],
+  [
+    'an answer that is cut off',
+    new CliError('response', 'x', { isCutOff: true }),
+    'answered',
+    'later',
+    'look-first',
+  ],
+  [
+    'a receipt that is cut off',
     new CliError('response', 'x', { isCutOff: true }),
     'done',
     'later',
     'look-first',
   ],
-  ['a file', new CliError('file', 'x'), 'done', 'never', 'never'],
-])('%s', (_, error, fate, chat, send) => {
-  expect([asking, event].map((stakes) => getRetryAdvice(error, describeDelivery(fate, stakes)))).toEqual([
+  ['a file that cannot be written', new CliError('file', 'x'), 'done', 'never', 'never'],
+])('the retry advice for %s follows from its delivery state', (_, error, state, chat, send) => {
+  expect([chatRules, event].map((rules) => getRetryAdvice(error, describeDelivery(state, rules)))).toEqual([
     chat,
     send,
   ])
 })
 
-/** Who repeats a transient failure: readers, chats, senders. */
+/** Requests that a transient failure lets repeat: reads, chats, posts. */
 test.each<[FailureKind, FailureDetails, RepeatRule[]]>([
   ['not-sent', {}, ['always', 'failed', 'not-taken']],
   ['not-sent', { isPermanent: true }, ['always', 'failed', 'not-taken']],
@@ -192,13 +208,13 @@ test.each<[FailureKind, FailureDetails, RepeatRule[]]>([
   ['refused', { status: 400 }, []],
   ['credentials', { status: 401 }, []],
   ['usage', {}, []],
-])('%s %j may pass, for requests whose repeat is one of %j', (kind, details, patient) => {
+])('%s with %j is transient for requests whose repeat rule is one of %j', (kind, details, patient) => {
   const error = new CliError(kind, 'x', details)
   const all = ['always', 'failed', 'not-taken'] as const
   expect(all.filter((repeat) => isTransient(error, repeat))).toEqual(patient)
 })
 
-test('an answer that broke off came to no more than being sent', () => {
+test('an answer that was cut off proves only that the request was sent', () => {
   expect(getDeliveryState(new CliError('response', 'x', { isCutOff: true }))).toBe('sent')
 })
 
@@ -209,14 +225,24 @@ describe('another attempt', () => {
   const failed = new CliError('service', 'x', { status: 500 })
 
   test.each<[string, Partial<RetryPolicy>, CliError, boolean]>([
-    ['--retry-unknown, of a chat', { repeat: 'failed', retryUnknown: true }, unanswered, true],
-    ['--retry-unknown, of an event', { repeat: 'not-taken', retryUnknown: true }, unanswered, false],
-    ['no answer to a chat', { repeat: 'failed' }, unanswered, false],
-    ['no answer to a list', { repeat: 'always' }, unanswered, true],
-    ['a limit, which says that nothing was done', {}, limited, true],
-    ['what was not sent', {}, unsent, true],
-    ['the last attempt', { retries: 0 }, failed, false],
-  ])('%s', (_, more, error, again) => {
+    [
+      'a chat without an answer is retried with --retry-unknown',
+      { repeat: 'failed', retryUnknown: true },
+      unanswered,
+      true,
+    ],
+    [
+      'an event without an answer is never retried',
+      { repeat: 'not-taken', retryUnknown: true },
+      unanswered,
+      false,
+    ],
+    ['a chat without an answer is not retried', { repeat: 'failed' }, unanswered, false],
+    ['a list without an answer is retried', { repeat: 'always' }, unanswered, true],
+    ['a rate-limited chat is retried', {}, limited, true],
+    ['a chat that was not sent is retried', {}, unsent, true],
+    ['a chat is not retried after the last attempt', { retries: 0 }, failed, false],
+  ])('decides on another attempt: %s', (_, more, error, again) => {
     expect(decideRetry({ ...policy, repeat: 'failed', ...more }, error, moment) !== error).toBe(again)
   })
 
@@ -231,7 +257,7 @@ describe('another attempt', () => {
       { attempt, random, now },
     )
 
-  test('comes after a wait that doubles up to 8 s, of which chance takes up to a half', () => {
+  test('the backoff doubles up to 8 s, with jitter of up to a half', () => {
     const waits = [1, 2, 3, 4, 5, 6, 7].map((attempt) => decide({ attempt }))
     const lengths = [500, 1000, 2000, 4000, 8000, 8000, 8000]
     expect(waits).toEqual(lengths)
@@ -239,7 +265,7 @@ describe('another attempt', () => {
     expect([0, 3].map((before) => computeBackoffMs({ first: 100, longest: 300 }, before))).toEqual([100, 300])
   })
 
-  test('waits as long as the service asks, up to 60 s', () => {
+  test('the wait is as long as Retry-After says; more than 60 s fails at once', () => {
     expect([0.1, 2, 60].map((retryAfter) => decide({}, { retryAfter }))).toEqual([500, 2000, 60_000])
     expect(decide({}, { retryAfter: 60.001 })).toMatchObject({
       message: `${limited.message} (the service asks to wait 61 s, more than 60 s)`,
@@ -247,7 +273,7 @@ describe('another attempt', () => {
     })
   })
 
-  test('is not made at the deadline or after it', () => {
+  test('no attempt is made at the deadline or after it', () => {
     expect(decide({ now: 1000 }, { deadline: 1501 })).toBe(500)
     expect(decide({ now: 1000 }, { deadline: 1500 })).toMatchObject({
       message: `${limited.message} (the next attempt, in 0.5 s, would be past the deadline)`,
@@ -256,6 +282,6 @@ describe('another attempt', () => {
   })
 })
 
-test("a service refuses a secret by 401 and 403; a 407 is a proxy's", () => {
+test("401 and 403 refuse the service's secret; 407 refuses the proxy's", () => {
   expect([401, 403, 407, 402, undefined].map(refusesSecret)).toEqual([true, true, false, false, false])
 })

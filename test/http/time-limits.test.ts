@@ -11,7 +11,7 @@ const limited = (timeout: number, deadline = Infinity) => {
   return { limits, ends }
 }
 
-test('a silence runs out, counted from the last byte', () => {
+test('the time limit for silence counts from the last byte', () => {
   const { limits, ends } = limited(1000)
   limits.start()
   vi.advanceTimersByTime(900)
@@ -22,7 +22,7 @@ test('a silence runs out, counted from the last byte', () => {
   expect(ends).toEqual(['no byte came for 1 s'])
 })
 
-test('bytes that came while the process was held up are looked for first', () => {
+test('bytes that arrived while the process was suspended prevent a timeout', () => {
   const { limits, ends } = limited(1000)
   limits.start()
   vi.advanceTimersByTime(1000)
@@ -33,7 +33,7 @@ test('bytes that came while the process was held up are looked for first', () =>
   expect(ends).toEqual(['no byte came for 1 s'])
 })
 
-test('a silence of our own making counts against nobody, but the deadline does', async () => {
+test('a pause of the reader counts for the deadline but not as silence', async () => {
   const { limits, ends } = limited(1000, realTimers.now() + 5000)
   limits.start()
   limits.pause(true)
@@ -44,7 +44,7 @@ test('a silence of our own making counts against nobody, but the deadline does',
   expect(ends).toEqual(['the deadline passed'])
 })
 
-test('nothing is waited for after the end, though a late reader still takes up what was held', () => {
+test('no timer remains after the end, even if a reader resumes late', () => {
   const { limits } = limited(1000, realTimers.now() + 5000)
   limits.start()
   limits.pause(true)
@@ -55,7 +55,7 @@ test('nothing is waited for after the end, though a late reader still takes up w
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('a deadline of years does not pass at once', async () => {
+test('a deadline of years does not expire at once', async () => {
   const { ends } = limited(0, realTimers.now() + 2 ** 40)
   await vi.advanceTimersByTimeAsync(60_000)
   expect(ends).toEqual([])

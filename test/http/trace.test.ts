@@ -11,7 +11,7 @@ const headersOf = async (env: Record<string, string>, ...flags: string[]) => {
   return { parent: headers.traceparent, state: headers.tracestate, err: ended.err }
 }
 
-test('a trace of the environment goes on, in each command that sends a request', async () => {
+test('each command that sends a request forwards TRACEPARENT and TRACESTATE', async () => {
   const env = { TRACEPARENT: parent, TRACESTATE: 'congo=t61rcWkgMzE, rojo=00f067aa0ba902b7' }
   expect(await headersOf(env)).toMatchObject({ parent, state: env.TRACESTATE })
   const { requests } = await run(['events', 'list', '-s', 'sesn_1'], { env })
@@ -20,7 +20,7 @@ test('a trace of the environment goes on, in each command that sends a request',
   expect(api.requests[0]?.headers).toMatchObject({ traceparent: parent })
 })
 
-test('previews show it', async () => {
+test('--dry-run and --curl show traceparent', async () => {
   const env = { TRACEPARENT: parent }
   const { out } = await run(['chat', 'hi', '--dry-run'], { env })
   expect(JSON.parse(out).headers.traceparent).toBe(parent)
@@ -29,8 +29,8 @@ test('previews show it', async () => {
 
 test.each([
   ['a later version', `01-${trace}-b7ad6b7169203331-09`],
-  ['a later version with a field of its own', `cc-${trace}-b7ad6b7169203331-01-what-ever`],
-])('%s goes along', async (_, text) => {
+  ['a later version and an extra field', `cc-${trace}-b7ad6b7169203331-01-what-ever`],
+])('TRACEPARENT with %s is forwarded', async (_, text) => {
   expect((await headersOf({ TRACEPARENT: text }, '-v')).parent).toBe(text)
 })
 
@@ -38,14 +38,14 @@ test.each([
   ['version ff', `ff-${trace}-b7ad6b7169203331-01`],
   ['more fields in version 00', `${parent}-00`],
   ['more characters in a later version', `01-${trace}-b7ad6b7169203331-01x`],
-  ['no trace', `00-${'0'.repeat(32)}-b7ad6b7169203331-01`],
-  ['no parent', `00-${trace}-${'0'.repeat(16)}-01`],
+  ['a trace id of zeros', `00-${'0'.repeat(32)}-b7ad6b7169203331-01`],
+  ['a parent id of zeros', `00-${trace}-${'0'.repeat(16)}-01`],
   ['capitals', parent.toUpperCase()],
   ['blanks', ` ${parent}`],
   ['a line break', `${parent}\r\nX-Evil: 1`],
   ['a line break at the end', `${parent}\n`],
-  ['any text', 'yes'],
-])('%s is left out', async (_, text) => {
+  ['another form', 'yes'],
+])('TRACEPARENT with %s is omitted, and -v says so', async (_, text) => {
   const verbose = await headersOf({ TRACEPARENT: text, TRACESTATE: 'a=b' }, '-v')
   expect(verbose).toMatchObject({ parent: undefined, state: undefined })
   expect(verbose.err).toContain('parley: TRACEPARENT is left out: it does not have the form')
@@ -53,20 +53,20 @@ test.each([
 })
 
 test.each([
-  ['one entry', 'a=b', true],
-  ['empty entries and blanks', ' a=b ,, c@d=e f', true],
-  ['a control character', 'a=b\u0007', false],
-  ['a line break at the end', 'a=b\n', false],
-  ['a line break after many commas', `a=b${','.repeat(99)}\nX: 1`, false],
-  ['too much', ' '.repeat(20_000), false],
-  ['letters beyond ASCII', 'a=ü', false],
-])('of TRACESTATE, %s', async (_, text, isSent) => {
+  ['one entry is forwarded', 'a=b', true],
+  ['empty entries and blanks is forwarded', ' a=b ,, c@d=e f', true],
+  ['a control character is left out', 'a=b\u0007', false],
+  ['a line break at the end is left out', 'a=b\n', false],
+  ['a line break after many commas is left out', `a=b${','.repeat(99)}\nX: 1`, false],
+  ['20,000 blanks is left out', ' '.repeat(20_000), false],
+  ['letters beyond ASCII is left out', 'a=ü', false],
+])('TRACESTATE with %s', async (_, text, isSent) => {
   const { state, err } = await headersOf({ TRACEPARENT: parent, TRACESTATE: text }, '-v')
   expect(state).toBe(isSent ? text : undefined)
   expect(err.includes('TRACESTATE is left out')).toBe(!isSent)
 })
 
-test('a header of -H replaces it', async () => {
+test('-H traceparent replaces TRACEPARENT and TRACESTATE', async () => {
   const env = { TRACEPARENT: parent, TRACESTATE: 'a=b' }
   const own = parent.replace('b7', 'c8')
   const ended = await run(['chat', 'hi', '-H', `TraceParent: ${own}`], { env })
