@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { answering, message, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
 
-test('an answer that its file cannot take is kept in the temporary folder, and exit 11 (needs /dev/full)', async () => {
+test('exits with 11 and saves the answer in the temporary folder if -o is on a full disk (needs /dev/full)', async () => {
   const folder = temporaryFolder()
   const ended = await run(['chat', 'hi', '-o', '/dev/full', '--errors', 'json'], {
     exchange: answering(message('paid for')),
@@ -11,17 +11,17 @@ test('an answer that its file cannot take is kept in the temporary folder, and e
   })
   expect(ended).toMatchObject({ code: 11, out: '' })
   const [name = ''] = readdirSync(folder)
-  const kept = join(folder, name)
-  expect(readFileSync(kept, 'utf8')).toBe('paid for\n')
-  expect(statSync(kept).mode & 0o777).toBe(ownerOnly)
-  expect(JSON.parse(ended.err).error).toMatchObject({ kind: 'file', kept })
+  const saved = join(folder, name)
+  expect(readFileSync(saved, 'utf8')).toBe('paid for\n')
+  expect(statSync(saved).mode & 0o777).toBe(ownerOnly)
+  expect(JSON.parse(ended.err).error).toMatchObject({ kind: 'file', kept: saved })
 })
 
 test.each([
-  ['there', true],
-  ['away', false],
+  ['exists', true],
+  ['is missing', false],
 ])(
-  'an answer whose name was taken meanwhile is kept, also if the temporary folder is %s: %s',
+  'saves the answer if a folder took the name of -o meanwhile and the temporary folder %s: %s',
   async (_, isThere) => {
     const cwd = temporaryFolder()
     const TMPDIR = isThere ? temporaryFolder() : join(cwd, 'none')
@@ -34,9 +34,9 @@ test.each([
       },
     })
     expect(ended).toMatchObject({ code: 11, out: '' })
-    const { kept } = JSON.parse(ended.err).error
-    if (!isThere) expect(kept).toBe('a.txt.part')
-    expect(readFileSync(isThere ? kept : join(cwd, kept), 'utf8')).toBe('paid for\n')
+    const { kept: saved } = JSON.parse(ended.err).error
+    if (!isThere) expect(saved).toBe('a.txt.part')
+    expect(readFileSync(isThere ? saved : join(cwd, saved), 'utf8')).toBe('paid for\n')
     expect(readdirSync(cwd)).toEqual(isThere ? ['a.txt'] : ['a.txt', 'a.txt.part'])
   },
 )

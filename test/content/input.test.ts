@@ -9,15 +9,15 @@ import { run, temporaryFolder } from '../harness/run.ts'
 const partsOf = (ended: Awaited<ReturnType<typeof run>>) =>
   JSON.parse(ended.requests[0]?.text ?? '{}').contents?.at(-1).parts
 
-describe('where the prompt comes from', () => {
-  test('stdin alone is the prompt, to the letter', async () => {
+describe('source of the prompt', () => {
+  test('uses stdin alone as the prompt, without changing it', async () => {
     const text = ' two\r\nlines\u0000 and no end'
     expect(partsOf(await run(['chat'], { stdin: ['\ufeff', text.slice(0, 5), text.slice(5)] }))).toEqual([
       { text },
     ])
   })
 
-  test('words first, then what the pipe otherContent as a part of its own; an empty pipe adds nothing', async () => {
+  test('sends the words as one part and the piped text as another; an empty pipe adds none', async () => {
     const both = await run(['chat', 'Review', 'this'], { stdin: 'diff\n' })
     expect(partsOf(both)).toEqual([{ text: 'Review this' }, { text: 'diff\n' }])
     expect(partsOf(await run(['chat', 'Hi'], { stdin: '' }))).toEqual([{ text: 'Hi' }])
@@ -38,14 +38,14 @@ describe('where the prompt comes from', () => {
       expect((await run([...argv, '--dry-run'], { stdin })).err).toBe('')
   })
 
-  test('the word - is the text on stdin', async () => {
+  test('replaces the word - by the text on stdin', async () => {
     const ended = await run(['chat', 'Translate', '-', 'please'], { stdin: 'hello\n' })
     expect(partsOf(ended)).toEqual([{ text: 'Translate hello please' }])
     const spaced = await run(['chat', '-'], { stdin: ' two \n\n\r\n' })
     expect(partsOf(spaced)).toEqual([{ text: ' two \n\n' }])
   })
 
-  test('--no-stdin leaves the pipe alone, also before the command', async () => {
+  test('--no-stdin ignores a pipe, before and after the command name', async () => {
     for (const argv of [
       ['chat', 'Hi', '--no-stdin'],
       ['--no-stdin', 'chat', 'Hi'],
@@ -54,12 +54,12 @@ describe('where the prompt comes from', () => {
     }
   })
 
-  test('words after -- may begin with a hyphen', async () => {
+  test('words after -- may start with a hyphen', async () => {
     expect(partsOf(await run(['chat', '--', '-5 + 3', '--raw']))).toEqual([{ text: '-5 + 3 --raw' }])
   })
 })
 
-describe('a pipe that brings nothing beside what was given', () => {
+describe('an empty pipe in addition to other input', () => {
   const given = (cwd: string): [name: string, argv: string[]][] => {
     writeFileSync(join(cwd, 'notes.md'), 'Take care.')
     writeFileSync(join(cwd, 'body.json'), '{"contents":[]}')
@@ -75,18 +75,18 @@ describe('a pipe that brings nothing beside what was given', () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'rules.json'), '{"rules":[]}')
 
-  test.each(given(cwd))('P61: %s: adds nothing, which is said', async (_, argv) => {
+  test.each(given(cwd))('P61: notes that stdin is empty and adds nothing to %s', async (_, argv) => {
     for (const stdin of ['', ' \n\t\r\n']) {
       const { code, err, requests } = await run([...argv, '--dry-run'], { cwd, stdin })
       expect({ code, requests }).toEqual({ code: 0, requests: [] })
       expect(err).toBe('parley: stdin is empty\n')
     }
     const alone = await run([...argv, '--dry-run'], { cwd })
-    const beside = await run([...argv, '--dry-run'], { cwd, stdin: '' })
-    expect(beside.out).toBe(alone.out)
+    const reason = await run([...argv, '--dry-run'], { cwd, stdin: '' })
+    expect(reason.out).toBe(alone.out)
   })
 
-  test.each(given(cwd))('P61: %s: --fail-on-empty is exit 2', async (_, argv) => {
+  test.each(given(cwd))('P61: --fail-on-empty exits with 2 for an empty pipe and %s', async (_, argv) => {
     for (const stdin of ['', ' \n']) {
       const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin })
       expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
@@ -103,7 +103,7 @@ describe('a pipe that brings nothing beside what was given', () => {
     ['a file -', ['chat', 'Review', '-f', '-']],
     ['event flags', ['events', 'send', '-s', 'sesn_1', '--message', 'hi']],
     ['events', ['events', 'run', '-s', 'sesn_1']],
-  ])('P61: --fail-on-empty otherContent for any reader of stdin: %s', async (_, argv) => {
+  ])('P61: --fail-on-empty applies to each reader of stdin: %s', async (_, argv) => {
     const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: '\n' })
     expect(ended).toMatchObject({ code: 2, requests: [] })
     expect(ended.err).toContain('parley: stdin is empty (--fail-on-empty)\n')
@@ -111,8 +111,8 @@ describe('a pipe that brings nothing beside what was given', () => {
 
   test.each([
     ...given(cwd).map(([name, argv]) => [name, argv, 'stdin is empty (--fail-on-empty)'] as const),
-    ['the lines of a batch', ['chat', '--batch', '-'], 'stdin: it has no line with a request'] as const,
-  ])('P61: %s: with --fail-on-empty, no stdin at all is exit 2 too', async (_, argv, said) => {
+    ['a batch', ['chat', '--batch', '-'], 'stdin: it has no line with a request'] as const,
+  ])('P61: --fail-on-empty exits with 2 if stdin is missing for %s', async (_, argv, said) => {
     const world = { cwd, stdin: '', stdinKind: 'none' as const }
     const ended = await run([...argv, '--fail-on-empty'], world)
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
@@ -123,27 +123,27 @@ describe('a pipe that brings nothing beside what was given', () => {
   })
 
   test.each([
-    ['a body of chat', ['chat', '-i', 'body.json'], '-i FILE'],
-    ['a body of image', ['image', '-m', 'pictures', '-i', 'body.json'], '-i FILE'],
-    ['events of a file', ['events', 'send', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
-    ['events of a run', ['events', 'run', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
-  ])('P61: --fail-on-empty beside what leaves stdin alone is exit 2: %s', async (_, argv, beside) => {
+    ['-i FILE of chat', ['chat', '-i', 'body.json'], '-i FILE'],
+    ['-i FILE of image', ['image', '-m', 'pictures', '-i', 'body.json'], '-i FILE'],
+    ['-i FILE of events send', ['events', 'send', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
+    ['-i FILE of events run', ['events', 'run', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
+  ])('P61: --fail-on-empty exits with 2 if stdin is not read because of %s', async (_, argv, reason) => {
     writeFileSync(join(cwd, 'events.json'), '[{"type":"user.interrupt"}]')
     writeFileSync(join(cwd, 'lines.txt'), '{"prompt":"Hi"}\n')
     const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: 'a diff' })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain(`--fail-on-empty: stdin is not read together with ${beside}\n`)
+    expect(ended.err).toContain(`--fail-on-empty: stdin is not read together with ${reason}\n`)
     expect((await run([...argv, '--dry-run'], { cwd, stdin: '' })).code).toBe(0)
   })
 
-  test('P61: --fail-on-empty asks nothing of a terminal, and goes with a body if stdin is read beside it', async () => {
+  test('P61: --fail-on-empty allows a terminal, and a body whose flags read stdin', async () => {
     expect(await run(['chat', 'Hi', '--fail-on-empty'])).toMatchObject({ code: 0, err: '' })
     const argv = ['chat', '-i', 'body.json', '--system', '@-', '--fail-on-empty']
     expect(await run(argv, { cwd, stdin: 'Be brief' })).toMatchObject({ code: 0 })
   })
 })
 
-describe('text that is not UTF-8', () => {
+describe('input that is not UTF-8', () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'latin1.txt'), Buffer.from('One\ncaf\xe9\n', 'latin1'))
   writeFileSync(join(cwd, 'utf16.txt'), Buffer.from('\ufeffcaf\xe9\n', 'utf16le'))
@@ -157,23 +157,33 @@ describe('text that is not UTF-8', () => {
     ['-f with UTF-16', ['chat', 'x', '-f', 'utf16.txt'], `utf16.txt: ${utf16}`],
     ['-i', ['chat', '-i', 'utf16.txt'], `utf16.txt: ${utf16}`],
     ['@FILE', ['events', 'send', '-s', 's', '--message', '@latin1.txt'], `@latin1.txt: ${latin1}`],
-  ])('P08: names line, byte and the way out: %s', async (_, argv, said) => {
+  ])('P08: names line, byte and iconv for input that is not UTF-8: %s', async (_, argv, said) => {
     const ended = await run(argv, { cwd })
     expect(ended).toMatchObject({ code: 2, out: '', err: `parley: ${said}\n`, requests: [] })
   })
 
   test.each<[string, string[], Buffer | undefined, string]>([
-    ['a picture for a prompt', ['chat', 'describe'], Buffer.of(0x89, 0x50), 'stdin: not UTF-8 text: byte 0'],
-    ['a file', ['chat', 'x', '-f', 'a.gz'], undefined, 'audio, video or PDF file: it is application/gzip'],
-    ['a body of api', ['api', 'gateway', '/x', '-i', 'a.gz'], undefined, 'a.gz: not UTF-8 text: byte 1'],
-  ])('P63: what is no text at all is not sent: %s', async (_, argv, stdin, said) => {
+    ['an image as the prompt', ['chat', 'describe'], Buffer.of(0x89, 0x50), 'stdin: not UTF-8 text: byte 0'],
+    [
+      'a gzip file for -f',
+      ['chat', 'x', '-f', 'a.gz'],
+      undefined,
+      'audio, video or PDF file: it is application/gzip',
+    ],
+    [
+      'a gzip file as the body of api',
+      ['api', 'gateway', '/x', '-i', 'a.gz'],
+      undefined,
+      'a.gz: not UTF-8 text: byte 1',
+    ],
+  ])('P63: exits with 2 for binary input: %s', async (_, argv, stdin, said) => {
     writeFileSync(join(cwd, 'a.gz'), gzipSync('text'))
     const { code, err, requests } = await run(argv, { cwd, stdin })
     expect({ code, requests }).toEqual({ code: 2, requests: [] })
     expect(err).toContain(said)
   })
 
-  test('P08: counts lines as an editor does, in a long text too', async () => {
+  test('P08: counts lines at LF and CR LF, also after 500,000 bytes', async () => {
     const stdin = Buffer.concat([Buffer.from('\u20ac\r\n'.repeat(100_000)), Buffer.from([0x41, 0xff])])
     const { code, err } = await run(['chat'], { stdin })
     expect(code).toBe(2)
@@ -181,11 +191,11 @@ describe('text that is not UTF-8', () => {
   })
 })
 
-describe('a body that is given', () => {
+describe('a request body in JSON', () => {
   const body =
     '{ "contents": [ {"role":"user", "parts":[{"text":"a","z":1}]} ], "n": 1.10, "big": 123456789012345678901 }'
 
-  test('goes out as it is spelled, from stdin or -i', async () => {
+  test('sends a body from stdin or -i byte for byte', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'b.json'), `\ufeff${body}`)
     expect((await run(['chat'], { stdin: body })).requests[0]?.text).toBe(body)
@@ -193,7 +203,7 @@ describe('a body that is given', () => {
     expect((await run(['chat', '-i', '-'], { stdin: body })).requests[0]?.text).toBe(body)
   })
 
-  test('takes flags on top: a turn, a field, then --set; the rest stays as it was spelled', async () => {
+  test('flags edit a body in place: words, then fields, then --set; the rest stays byte for byte', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'b.json'), body)
     const argv = [
@@ -218,23 +228,23 @@ describe('a body that is given', () => {
 
 test.each([
   [
-    'a key twice: the last counts',
+    'a duplicate key (the last one counts)',
     '{"a":{"b":{},"\\u0062":{ }}}',
     'a.b.c=1',
     '{"a":{"b":{},"\\u0062":{"c":1 }}}',
   ],
-  ['__proto__', '{"__proto__": {"a":1}, "b":[]}', '__proto__.a=2', '{"__proto__": {"a":2}, "b":[]}'],
-  ['__proto__ made', '{}', '__proto__.constructor=2', '{"__proto__":{"constructor":2}}'],
-  ['brackets in texts', '{"}]\\"":"[{\\\\","x":[ ]}', 'x[]=1', '{"}]\\"":"[{\\\\","x":[1 ]}'],
-  ['a number as it is', '{"x":[1e400, 0.10 ]}', 'x[]=1.0', '{"x":[1e400, 0.10,1.0 ]}'],
-  ['an element', '[0]', 'x=1', undefined],
-])('P31: an edit changes its place only: %s', async (_, body, assignment, sent) => {
+  ['a __proto__ key', '{"__proto__": {"a":1}, "b":[]}', '__proto__.a=2', '{"__proto__": {"a":2}, "b":[]}'],
+  ['no __proto__ key yet', '{}', '__proto__.constructor=2', '{"__proto__":{"constructor":2}}'],
+  ['brackets in strings', '{"}]\\"":"[{\\\\","x":[ ]}', 'x[]=1', '{"}]\\"":"[{\\\\","x":[1 ]}'],
+  ['numbers in unusual forms', '{"x":[1e400, 0.10 ]}', 'x[]=1.0', '{"x":[1e400, 0.10,1.0 ]}'],
+  ['an array instead of an object', '[0]', 'x=1', undefined],
+])('P31: --set edits only its own path in a body with %s', async (_, body, assignment, sent) => {
   const { requests, code } = await run(['chat', '-i', '-', '--set', assignment], { stdin: body })
   expect(code).toBe(sent === undefined ? 2 : 0)
   expect(requests.map(({ text }) => text)).toEqual(sent === undefined ? [] : [sent])
 })
 
-test("a file that cannot be read for a reason without words of ours gets the system's (needs FIFOs)", async () => {
+test("a file that cannot be read for an unusual reason fails with the system's reason (needs FIFOs)", async () => {
   const cwd = temporaryFolder()
   const server = createServer().listen(join(cwd, 'socket'))
   await once(server, 'listening')
@@ -244,7 +254,7 @@ test("a file that cannot be read for a reason without words of ours gets the sys
   expect(ended.err).toMatch(/^parley: socket: [a-z ]+\n$/)
 })
 
-describe('input that is wrong gets one line, and nothing is sent', () => {
+describe('invalid input', () => {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, 'folder'))
   writeFileSync(join(cwd, 'cut.json'), '{"contents": [{"role": "user"')
@@ -281,7 +291,7 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
       2,
       'generationConfig.temperature',
     ],
-    ['a body that is a list', ['chat', '-i', '-'], '[]', 2, 'stdin: must be an object'],
+    ['a body that is an array', ['chat', '-i', '-'], '[]', 2, 'stdin: must be an object'],
     ['empty stdin', ['chat'], '', 2, 'stdin is empty'],
     ['blank stdin', ['chat'], ' \n\t', 2, 'stdin is empty'],
     ['a blank prompt', ['chat', ' '], undefined, 2, 'the prompt is empty'],
@@ -301,20 +311,26 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
       'parley: no events: give words, flags',
     ],
     [
-      'a prompt that begins as a body does',
+      'a prompt that starts like a body',
       ['chat'],
       '{hello} x',
       2,
       "property name expected; to send text, give it as words, or '-' for stdin",
     ],
     [
-      'no UTF-8 on stdin',
+      'stdin that is not UTF-8',
       ['chat', 'x'],
       Buffer.from('ok \xff', 'latin1'),
       2,
       'stdin: not UTF-8 text: byte 3',
     ],
-    ['no UTF-8 in a body', ['chat', '-i', 'latin1.txt'], undefined, 2, 'latin1.txt: not UTF-8 text: byte 3'],
+    [
+      'a body that is not UTF-8',
+      ['chat', '-i', 'latin1.txt'],
+      undefined,
+      2,
+      'latin1.txt: not UTF-8 text: byte 3',
+    ],
     [
       'a file of a tebibyte',
       ['chat', 'x', '-f', 'huge'],
@@ -322,10 +338,10 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
       2,
       'huge: longer than 512 MiB, the most that parley reads',
     ],
-    ['a missing body', ['chat', '-i', 'none.json'], undefined, 11, 'none.json: no such file or folder'],
-    ['a folder as a body', ['chat', '-i', 'folder'], undefined, 11, 'folder: it is a folder'],
+    ['a missing body file', ['chat', '-i', 'none.json'], undefined, 11, 'none.json: no such file or folder'],
+    ['a folder as the body file', ['chat', '-i', 'folder'], undefined, 11, 'folder: it is a folder'],
     ['two readers of stdin', ['chat', '-', '-i', '-'], 'x', 2, 'stdin'],
-    ['a reader with --no-stdin', ['chat', '-i', '-', '--no-stdin'], 'x', 2, '--no-stdin'],
+    ['-i - with --no-stdin', ['chat', '-i', '-', '--no-stdin'], 'x', 2, '--no-stdin'],
     [
       'a thread and a body',
       ['chat', '--thread', 't.json', '-i', 'cut.json'],
@@ -342,7 +358,7 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
       '--timeout must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds',
     ],
     [
-      'an address for the demo profile',
+      'a base URL for the demo profile',
       ['chat', 'x', '--profile', 'demo', '--base-url', 'https://a.test'],
       undefined,
       2,
@@ -350,9 +366,9 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
     ],
     ['a misspelt flag', ['chat', 'x', '--strem'], undefined, 2, 'did you mean --stream?'],
     ['a misspelt command', ['chatt'], undefined, 2, 'did you mean chat?'],
-    ['a detached value with a hyphen', ['chat', 'x', '--set', '--raw'], undefined, 2, "--set='--raw'"],
+    ['a flag as the value of --set', ['chat', 'x', '--set', '--raw'], undefined, 2, "--set='--raw'"],
     ['a missing value', ['chat', 'x', '--model'], undefined, 2, '--model needs a value'],
-    ['both previews', ['chat', 'x', '--curl', '--dry-run'], undefined, 2, 'exclude each other'],
+    ['--curl with --dry-run', ['chat', 'x', '--curl', '--dry-run'], undefined, 2, 'exclude each other'],
     [
       'a flag of another command',
       ['--raw', 'config', 'path'],
@@ -367,7 +383,7 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
     ['a header with a line break', ['chat', 'x', '-H', 'X: a\r\nY: b'], undefined, 2, 'control characters'],
     ['a header without a name', ['chat', 'x', '-H', 'just text'], undefined, 2, 'NAME: VALUE'],
     ...['Host: x', 'Expect: 100-continue', 'upgrade: h2c', 'Keep-Alive: 5'].map((line): (typeof cases)[0] => [
-      `a header of the transport: ${line}`,
+      `a framing header: ${line}`,
       ['chat', 'x', '-H', line],
       undefined,
       2,
@@ -380,13 +396,7 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
       3,
       '--base-url must begin with',
     ],
-    [
-      'a URL of another kind',
-      ['chat', 'x', '--base-url', 'ftp://a.test'],
-      undefined,
-      3,
-      '--base-url must begin with',
-    ],
+    ['an ftp URL', ['chat', 'x', '--base-url', 'ftp://a.test'], undefined, 3, '--base-url must begin with'],
     [
       'a URL with a query',
       ['chat', 'x', '--base-url', 'https://a.test/?b'],
@@ -402,7 +412,7 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
       'user name or password',
     ],
     [
-      'plain http to elsewhere',
+      'plain http to another machine',
       ['chat', 'x', '--base-url', 'http://127.0.0.1.a.test'],
       undefined,
       3,
@@ -410,14 +420,14 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
     ],
   ]
 
-  test.each(cases)('%s', async (_, argv, stdin, code, said) => {
+  test.each(cases)('sends nothing and prints one error line for %s', async (_, argv, stdin, code, said) => {
     const ended = await run(argv, { cwd, ...(stdin === undefined ? {} : { stdin }) })
     expect(ended).toMatchObject({ code, out: '', requests: [] })
     expect(ended.err).toContain(said)
     expect(ended.err).toMatch(/^parley: [^\n]+\n( {2}[^\n]+\n)*$/)
   })
 
-  test('no credentials: the message tells the ways to give them', async () => {
+  test('exits with 3 and names the missing address or token', async () => {
     const nothing = await run(['chat', 'x'], { env: { PARLEY_BASE_URL: '' } })
     expect(nothing).toMatchObject({ code: 3, out: '', requests: [] })
     expect(nothing.err).toContain('PARLEY_BASE_URL')

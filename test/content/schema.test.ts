@@ -9,10 +9,8 @@ import { execute, start } from '../harness/process.ts'
 import { answering, message, ownerOnly, run as runFast, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
 
-/**
- * Time stands still, because a check takes as long as its thread needs. `expire` lets the next limit pass.
- */
-function standing(): Timers & { expire(): void } {
+/** Creates timers whose clock is stopped, because a check may take any time. `expire` ends the next time limit. */
+function createStoppedTimers(): Timers & { expire(): void } {
   let now = Date.now()
   let isDue = false
   return {
@@ -34,7 +32,7 @@ function standing(): Timers & { expire(): void } {
   }
 }
 
-const run: typeof runFast = (argv, world) => runFast(argv, { timers: standing(), ...world })
+const run: typeof runFast = (argv, world) => runFast(argv, { timers: createStoppedTimers(), ...world })
 
 const person = {
   type: 'object',
@@ -55,7 +53,7 @@ const ask = (answer: string, schema: unknown = person, ...flags: string[]) =>
     exchange: answering(message(answer)),
   })
 
-/** Returns the answers one after the other. */
+/** Creates an exchange that returns these answers one after the other. */
 const answers = (...texts: string[]) => {
   let count = 0
   return (request: Parameters<ReturnType<typeof answering>>[0]) =>
@@ -65,18 +63,18 @@ const answers = (...texts: string[]) => {
 const fitting = '{ "age": 36.0,\n "name": "Ad\\u0061" }'
 
 test.each([
-  ['as it is', fitting],
+  ['bare JSON', fitting],
   ['with blanks around it', `\n  ${fitting}\r\n\n`],
   ['in a fence', `\`\`\`json\n${fitting}\n\`\`\``],
-  ['in a fence without a word', `\`\`\`\n${fitting}\n\`\`\`\n`],
+  ['in a fence without a language', `\`\`\`\n${fitting}\n\`\`\`\n`],
   ['in a fence of tildes', `~~~~ json\r\n${fitting}\r\n~~~~`],
-])('an answer that fits is printed as the model spelled it: %s', async (_, text) => {
+])('prints a matching answer exactly as the model wrote it: %s', async (_, text) => {
   expect(await ask(text)).toMatchObject({ code: 0, out: `${fitting}\n`, err: '' })
 })
 
-test('the schema is one more text part, or two fields of the native format', async () => {
-  const [asked] = (await ask(fitting)).requests
-  const body = JSON.parse(asked?.text ?? '')
+test('sends the schema as a text part, or with --schema-via native as two fields', async () => {
+  const [sent] = (await ask(fitting)).requests
+  const body = JSON.parse(sent?.text ?? '')
   expect(Object.keys(body)).toEqual(['contents'])
   expect(body.contents).toHaveLength(1)
   expect(body.contents[0].parts[0]).toEqual({ text: 'Who?' })
@@ -103,13 +101,13 @@ test.each([
     'parley: the answer does not fit s.json: $: additionalProperties: must not have the property "x y"',
   ],
   ['{}', "  $: required: must have required property 'age'\n"],
-])('an answer that does not fit is exit 8, and nothing is printed: %j', async (text, said) => {
+])('exits with 8 and prints nothing on stdout for the answer %j', async (text, said) => {
   const ended = await ask(text)
   expect(ended).toMatchObject({ code: 8, out: '' })
   expect(ended.err).toContain(said)
 })
 
-test('each misfit of several is said once, also in JSON', async () => {
+test('reports each mismatch once, also with --errors json', async () => {
   const { err } = await ask('{}')
   expect(err).toContain('parley: the answer does not fit s.json: 2 problems; the received data is saved as ')
   expect(err.match(/'age'/g)).toHaveLength(1)
@@ -118,7 +116,7 @@ test('each misfit of several is said once, also in JSON', async () => {
   expect(said.match(/'name'/g)).toHaveLength(1)
 })
 
-describe('an answer that does not fit is paid for', () => {
+describe('an answer that does not match the schema', () => {
   const world = () => {
     const TMPDIR = temporaryFolder()
     return { cwd: folderWith(person), env: { TMPDIR }, keptIn: () => readdirSync(TMPDIR), TMPDIR }
@@ -126,7 +124,7 @@ describe('an answer that does not fit is paid for', () => {
   const argv = ['chat', 'Who?', '--schema', 's.json']
   const text = `\nSure! Here is what you asked for:\n\n{"name": "Ada"}\n${'x'.repeat(5000)}\n`
 
-  test('its beginning is shown, and the whole is kept for its owner alone', async () => {
+  test('saves a mismatching answer with mode 0600 and prints its beginning', async () => {
     const { keptIn, TMPDIR, ...place } = world()
     const ended = await run(argv, { ...place, exchange: answering(message(text)) })
     expect(ended).toMatchObject({ code: 8, out: '' })
@@ -140,7 +138,7 @@ describe('an answer that does not fit is paid for', () => {
     expect(statSync(join(TMPDIR, name)).mode & 0o777).toBe(ownerOnly)
   })
 
-  test('--errors json has its path, and its beginning', async () => {
+  test('--errors json has the path and the beginning of a mismatching answer', async () => {
     const { keptIn, TMPDIR, ...place } = world()
     const ended = await run([...argv, '--errors', 'json'], { ...place, exchange: answering(message(text)) })
     const { error } = JSON.parse(ended.err)
@@ -153,7 +151,7 @@ describe('an answer that does not fit is paid for', () => {
     expect(keptIn()).toHaveLength(1)
   })
 
-  test('where it cannot be kept, the failure has all of it', async () => {
+  test('--errors json has the whole mismatching answer if it cannot be saved', async () => {
     const { keptIn: _, TMPDIR, ...place } = world()
     const env = { TMPDIR: join(TMPDIR, 'none') }
     const exchange = answering(message(text))
@@ -164,7 +162,7 @@ describe('an answer that does not fit is paid for', () => {
     )
   })
 
-  test('so is one that is cut, or breaks off', async () => {
+  test('saves an answer that was cut off before it could match the schema', async () => {
     const { keptIn, TMPDIR, ...place } = world()
     const cut = answering(message('{"name":"A', { stop_reason: 'max_tokens' }))
     const ended = await run([...argv, '--fail-on-cut'], { ...place, exchange: cut })
@@ -174,7 +172,7 @@ describe('an answer that does not fit is paid for', () => {
     expect(readFileSync(path, 'utf8')).toBe('{"name":"A')
   })
 
-  test('only the last of several is kept, and nothing of one without text, or that is printed raw', async () => {
+  test('saves only the last mismatching answer, and none that is empty or printed by --raw', async () => {
     const { keptIn, TMPDIR, ...place } = world()
     await run([...argv, '--schema-retries', '1'], { ...place, exchange: answers('no', 'nor this') })
     expect(keptIn().map((name) => readFileSync(join(TMPDIR, name), 'utf8'))).toEqual(['nor this'])
@@ -183,7 +181,7 @@ describe('an answer that does not fit is paid for', () => {
     expect(keptIn()).toHaveLength(1)
   })
 
-  test('in a batch all of it is in the result, and no file is made', async () => {
+  test('a batch puts a mismatching answer into its result and saves no file', async () => {
     const { keptIn, TMPDIR: _, ...place } = world()
     const ended = await run(['chat', '--batch', '-', '--schema', 's.json'], {
       ...place,
@@ -196,7 +194,7 @@ describe('an answer that does not fit is paid for', () => {
   })
 })
 
-test('--errors json has the text, and -o keeps it', async () => {
+test('--errors json has a mismatching answer, and -o saves it as FILE.part', async () => {
   const ended = await ask('no JSON', person, '--errors', 'json')
   expect(JSON.parse(ended.err).error).toMatchObject({
     kind: 'response',
@@ -217,7 +215,7 @@ test('--errors json has the text, and -o keeps it', async () => {
   expect(readdirSync(cwd).toSorted()).toEqual(['a.json', 'a.json.part', 's.json'])
 })
 
-test('a cut answer says that first', async () => {
+test('the failure of a cut answer names the output limit before the mismatch', async () => {
   const ended = await run(['chat', 'Who?', '--schema', 's.json'], {
     cwd: folderWith(person),
     exchange: answering(message('{"name":"A', { stop_reason: 'max_tokens' })),
@@ -226,7 +224,7 @@ test('a cut answer says that first', async () => {
   expect(ended.err).toMatch(/^parley: the answer was cut at the output limit .*; the answer is not JSON/)
 })
 
-test('a stream is held back until it was checked, and a broken one is kept', async () => {
+test('--stream prints the answer only after its check, and saves a broken one', async () => {
   const delta = (text: string) =>
     `data: ${JSON.stringify({ type: 'content_block_delta', delta: { type: 'text_delta', text } })}\n\n`
   const streaming = (...events: string[]) =>
@@ -240,23 +238,23 @@ test('a stream is held back until it was checked, and a broken one is kept', asy
   expect(readFileSync(join(cwd, 'a.part'), 'utf8')).toBe('[1,')
 })
 
-test('with --raw the bytes are printed, and the exit code tells', async () => {
+test('--raw prints the exact bytes, and the exit code reports a mismatch', async () => {
   expect(await ask('no JSON', person, '--raw')).toMatchObject({ code: 8, out: message('no JSON') })
   expect(await ask(fitting, person, '--raw')).toMatchObject({ code: 0, out: message(fitting) })
 })
 
-test('a mismatch names the ways to ask otherwise, until they are taken', async () => {
+test('a mismatch suggests --schema-retries and --schema-via native unless they are given', async () => {
   const cwd = folderWith(person)
-  const say = async (...flags: string[]) =>
+  const failWith = async (...flags: string[]) =>
     (await run(['chat', 'Who?', '--schema', 's.json', ...flags], { cwd, exchange: answers('1', '1') })).err
-  const ways =
+  const suggestions =
     '  --schema-retries N asks again; --schema-via native asks for the form by fields, if the model knows them\n'
-  expect(await say()).toContain(ways)
-  expect(await say('--schema-via', 'native')).toContain('  --schema-retries N asks again\n')
-  expect(await say('--schema-retries', '1')).not.toContain('--schema-retries N')
+  expect(await failWith()).toContain(suggestions)
+  expect(await failWith('--schema-via', 'native')).toContain('  --schema-retries N asks again\n')
+  expect(await failWith('--schema-retries', '1')).not.toContain('--schema-retries N')
 })
 
-test('--schema-retries asks again with the misfits told, in further turns', async () => {
+test('--schema-retries sends the mismatches to the model in further turns', async () => {
   const cwd = folderWith(person)
   const argv = ['chat', 'Who?', '--schema', 's.json', '--schema-retries', '2', '--report', 'r.json']
   const ended = await run(argv, { cwd, exchange: answers('{"name":1,"age":1}', '1', fitting) })
@@ -285,7 +283,7 @@ test('--schema-retries asks again with the misfits told, in further turns', asyn
   expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).attempts).toBe(3)
 })
 
-test('--thread keeps only the question and the answer that fits', async () => {
+test('--thread saves only the question and the matching answer', async () => {
   const cwd = folderWith(person)
   const argv = ['chat', 'Who?', '--schema', 's.json', '--schema-retries', '1', '--thread', 't.json']
   await run(argv, { cwd, exchange: answers('no', `\`\`\`json\n${fitting}\n\`\`\``) })
@@ -300,7 +298,7 @@ test('--thread keeps only the question and the answer that fits', async () => {
   expect(readFileSync(join(cwd, 't.json'), 'utf8')).toBe(before)
 })
 
-test('a batch gives the JSON of each line, or its failure', async () => {
+test('a batch has the JSON of each matching answer in its results, or the failure', async () => {
   const ended = await run(['chat', '--batch', '-', '--schema', 's.json', '--concurrency', '1'], {
     cwd: folderWith(person),
     stdin: '"a"\n"b"\n',
@@ -328,36 +326,40 @@ test('a batch gives the JSON of each line, or its failure', async () => {
 })
 
 test.each([
-  ['no JSON', '{', 'not valid JSON: line 1, column 2'],
-  ['a text', '"string"', ': $: type: must be object,boolean, not "string"\n'],
-  ['a list', '[]', ': $: type: must be object,boolean, not an array\n'],
+  ['not JSON', '{', 'not valid JSON: line 1, column 2'],
+  ['a string', '"string"', ': $: type: must be object,boolean, not "string"\n'],
+  ['an array', '[]', ': $: type: must be object,boolean, not an array\n'],
   ['an empty file', ' ', 'not valid JSON: it is empty\n'],
   [
-    'a type that is not known',
+    'an object with an unknown type',
     { type: 'strng' },
     /^parley: --schema s\.json: \$\.type: enum: must be "array" or [^\n]*"strng"\n$/,
   ],
   [
-    'a list in it',
+    'an object with an array as a subschema',
     { properties: { a: [] } },
     /^parley: --schema s\.json: \$\.properties\.a: type: [^\n]*, not an array\n$/,
   ],
-  ['the same type twice', { type: ['string', 'string'] }, '$.type: enum: '],
+  ['an object with a duplicate type', { type: ['string', 'string'] }, '$.type: enum: '],
   [
-    'the same value twice, by draft-07',
+    'a draft-07 object with a duplicate value',
     { $schema: 'https://json-schema.org/draft-07/schema', enum: [{ a: 1 }, { a: 1 }] },
     '$.enum: uniqueItems: ',
   ],
-  ['a file beside it', { $ref: 'other.json' }, ': $ref: other.json is outside of the file'],
-  ['depth', `${'{"not":'.repeat(2000)}true${'}'.repeat(2000)}`, 'nested more than 1000 deep'],
-])('a schema that is no schema is exit 2, and nothing is sent: %s', async (_, schema, said) => {
+  [
+    'an object with a reference to another file',
+    { $ref: 'other.json' },
+    ': $ref: other.json is outside of the file',
+  ],
+  ['nested too deep', `${'{"not":'.repeat(2000)}true${'}'.repeat(2000)}`, 'nested more than 1000 deep'],
+])('exits with 2 and sends nothing if the schema is %s', async (_, schema, said) => {
   const ended = await ask(fitting, schema)
   expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
   if (typeof said === 'string') expect(ended.err).toContain(said)
   else expect(ended.err).toMatch(said)
 })
 
-test('a schema that is checked when the deadline passes is not called wrong: exit 9, and nothing is sent', async () => {
+test('exits with 9, not 2, if the deadline passes while the schema is checked', async () => {
   const ended = await run(['chat', 'Who?', '--schema', 's.json', '--deadline', '5', '--errors', 'json'], {
     cwd: folderWith(person),
     timers: createClock(),
@@ -373,27 +375,31 @@ test('a schema that is checked when the deadline passes is not called wrong: exi
 
 test.each([
   ['an unknown type', { properties: { a: { type: 'text' } } }, '$.properties.a.type: enum'],
-  ['a wrong bound', { minLength: -1 }, '$.minLength: minimum'],
-  ['a list for properties', { properties: [] }, '$.properties: type'],
+  ['a negative minLength', { minLength: -1 }, '$.minLength: minimum'],
+  ['an array as properties', { properties: [] }, '$.properties: type'],
   [
     'another draft',
     { $schema: 'http://json-schema.org/draft-04/schema#' },
     'is neither JSON Schema draft 2020-12 nor draft-07',
   ],
-  ['an address', { items: { $ref: 'https://x.test/s' } }, '$ref: https://x.test/s is outside of the file'],
-  ['a place that is not there', { $ref: '#/$defs/a' }, '$ref: #/$defs/a leads to no schema'],
-  ['itself', { $ref: '#' }, 'it refers to itself without end'],
   [
-    'itself by a dynamic reference',
+    'a reference to a URL',
+    { items: { $ref: 'https://x.test/s' } },
+    '$ref: https://x.test/s is outside of the file',
+  ],
+  ['a reference to a missing definition', { $ref: '#/$defs/a' }, '$ref: #/$defs/a leads to no schema'],
+  ['a reference to itself', { $ref: '#' }, 'it refers to itself without end'],
+  [
+    'a dynamic reference to itself',
     { $dynamicRef: '#a', $dynamicAnchor: 'a' },
     'it refers to itself without end',
   ],
-  ['a broken pattern', { items: { pattern: '(' } }, 'Invalid regular expression: /(/u: Unterminated group'],
-])('what is wrong with a schema is told: %s', (_, schema, said) => {
+  ['an invalid pattern', { items: { pattern: '(' } }, 'Invalid regular expression: /(/u: Unterminated group'],
+])('reports the problem of a schema with %s', (_, schema, said) => {
   expect(createValidator(schema).problems.join()).toContain(said)
 })
 
-test('an answer that fits is taken by what the schema says, also of names that objects have', async () => {
+test('an answer may have properties named like members of Object.prototype', async () => {
   const schema = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     required: ['__proto__'],
@@ -403,8 +409,8 @@ test('an answer that fits is taken by what the schema says, also of names that o
   expect(await ask(text, schema)).toMatchObject({ code: 0, out: `${text}\n`, err: '' })
 })
 
-/** Returns the mismatches of a text. Validating changes the schema. */
-const judge = (schema: unknown, text: string): string[] =>
+/** Returns the mismatches of a text. The schema is copied, because validating changes it. */
+const findMismatches = (schema: unknown, text: string): string[] =>
   createValidator(structuredClone(schema)).validate(JSON.parse(text))
 
 test.each([
@@ -419,8 +425,8 @@ test.each([
     '{"n":1.15}',
   ],
   [{ properties: { format: { format: 'email' }, $ref: true } }, '{"format":"no address","$ref":1}'],
-])('%j takes %s', (schema, text) => {
-  expect(judge(schema, text)).toEqual([])
+])('%j accepts %s', (schema, text) => {
+  expect(findMismatches(schema, text)).toEqual([])
 })
 
 test.each([
@@ -452,33 +458,35 @@ test.each([
   ['{"x-doc":{"properties":{"__proto__":1}}}', '5', ''],
   ['{"properties":{"__proto__":{}},"unevaluatedProperties":false}', '{"__proto__":1}', ''],
   ['{"properties":{"__proto__":{"type":"string"}}}', '{"a__proto__":1,"__proto__b":1}', ''],
-])('a property has any name that a schema gives it: %s, %s', (schema, text, said) => {
-  expect(judge(JSON.parse(schema), text).join()).toBe(said)
+])('a schema may name a property __proto__: %s, %s', (schema, text, said) => {
+  expect(findMismatches(JSON.parse(schema), text).join()).toBe(said)
 })
 
-test('what is under an unknown keyword may be referred to, whatever its name is', () => {
+test('a reference may point below an unknown keyword of any name', () => {
   const schema = { $ref: '#/components/nullable', components: { nullable: { type: 'integer' }, id: {} } }
-  expect(judge(schema, '5')).toEqual([])
-  expect(judge(schema, '"5"')).toHaveLength(1)
+  expect(findMismatches(schema, '5')).toEqual([])
+  expect(findMismatches(schema, '"5"')).toHaveLength(1)
 })
 
-test('what only the validator knows of is ignored, as every unknown keyword', () => {
-  expect(judge({ type: 'string', nullable: true }, 'null')).toHaveLength(1)
-  expect(judge({ $async: true, type: 'string' }, '1')).toHaveLength(1)
+test('ignores keywords that only the validator library has, such as nullable', () => {
+  expect(findMismatches({ type: 'string', nullable: true }, 'null')).toHaveLength(1)
+  expect(findMismatches({ $async: true, type: 'string' }, '1')).toHaveLength(1)
 })
 
-test('a false schema takes nothing, and false anyOf says so', () => {
-  expect(judge(false, '1').join()).toContain('$: false: ')
-  expect(judge({ required: ['toString'] }, '{}')).toHaveLength(1)
-  expect(judge({ anyOf: [{ type: 'string' }, { type: 'number' }] }, 'true').join()).toContain('$: anyOf: ')
+test('a false schema rejects every value, and a failed anyOf is reported', () => {
+  expect(findMismatches(false, '1').join()).toContain('$: false: ')
+  expect(findMismatches({ required: ['toString'] }, '{}')).toHaveLength(1)
+  expect(findMismatches({ anyOf: [{ type: 'string' }, { type: 'number' }] }, 'true').join()).toContain(
+    '$: anyOf: ',
+  )
 })
 
 const backtracking = { pattern: '^(a+)+$' }
 const long = JSON.stringify(`${'a'.repeat(40)}!`)
 
-/** The limit of the first answer's check passes. */
-function impatient(...texts: string[]) {
-  const timers = standing()
+/** Creates a world in which the time limit of the first answer's check expires. */
+function expireFirstCheck(...texts: string[]) {
+  const timers = createStoppedTimers()
   const next = answers(...texts)
   let count = 0
   const exchange: typeof next = (request) => {
@@ -488,19 +496,19 @@ function impatient(...texts: string[]) {
   return { timers, exchange, cwd: folderWith(backtracking) }
 }
 
-test('a check that does not end is ended after 10 s, or at the deadline', async () => {
+test('stops a check that does not end after 10 s or at the deadline', async () => {
   const argv = ['chat', 'Who?', '--schema', 's.json']
-  const late = await run(argv, impatient(long))
+  const late = await run(argv, expireFirstCheck(long))
   expect(late).toMatchObject({ code: 8, out: '' })
   expect(late.err).toContain('the check of the answer took longer than 10 s')
-  const dead = await run([...argv, '--deadline', '9s'], impatient(long))
+  const dead = await run([...argv, '--deadline', '9s'], expireFirstCheck(long))
   expect(dead.code).toBe(8)
   expect(dead.err).toContain('the deadline passed while the answer was checked')
 })
 
-test('in a batch the next line is checked all the same', async () => {
+test('a batch checks its next line after a check that was stopped', async () => {
   const ended = await run(['chat', '--batch', '-', '--schema', 's.json', '--concurrency', '1'], {
-    ...impatient(long, '"aaa"'),
+    ...expireFirstCheck(long, '"aaa"'),
     stdin: '"a"\n"b"\n',
   })
   const results = ended.out
@@ -513,10 +521,10 @@ test('in a batch the next line is checked all the same', async () => {
   ])
 })
 
-test('a signal ends a check at once', async () => {
+test('a signal stops a check at once', async () => {
   const server = await serve((socket) => {
     socket.end(response(message(long)))
-    // Waits until the check has started. Before that, the signal ends the run as well.
+    // Waits until the check has started. Before the check, the signal would end the run too.
     setTimeout(() => child.kill('SIGTERM'), 500)
   })
   const cwd = folderWith(backtracking)
@@ -525,12 +533,15 @@ test('a signal ends a check at once', async () => {
   await server.close()
 })
 
-describe('an answer that is held back when a signal comes is kept', () => {
-  const held = '{"name":"Ada","age":36}'
+describe('a signal before the checked answer is printed', () => {
+  const receivedText = '{"name":"Ada","age":36}'
   const argv = ['chat', 'Who?', '--schema', 's.json']
 
-  /** A run that receives a signal when its `strike` is called. Returns the printed and saved texts. */
-  function struck(schema: unknown) {
+  /**
+   * Creates a run that receives a signal when `strike` is called, and gives access to the printed and saved
+   * texts.
+   */
+  function createSignaledRun(schema: unknown) {
     const TMPDIR = temporaryFolder()
     const cwd = folderWith(schema)
     let clean: (exit: number) => string = () => ''
@@ -548,7 +559,7 @@ describe('an answer that is held back when a signal comes is kept', () => {
       strike() {
         if (said !== undefined) return
         said = clean(130)
-        // In this process the run continues and saves again.
+        // In this process the run continues and would save again, so the names are read here.
         kept = readdirSync(TMPDIR).map((name) => join(TMPDIR, name))
       },
       said: () => said,
@@ -556,41 +567,43 @@ describe('an answer that is held back when a signal comes is kept', () => {
     }
   }
 
-  /** Strikes after everything so far was read. */
+  /** Creates a stream that calls `strike` after the reader has read everything. */
   const streaming =
     (strike: () => void): Exchange =>
     async (request) => ({
       ...(await answering('', { headers: { 'content-type': 'text/event-stream' } })(request)),
       body: (async function* () {
-        const delta = { type: 'content_block_delta', delta: { type: 'text_delta', text: held } }
+        const delta = { type: 'content_block_delta', delta: { type: 'text_delta', text: receivedText } }
         yield Buffer.from(`data: ${JSON.stringify(delta)}\n\n`)
         strike()
       })(),
     })
 
-  test('G30: while it comes', async () => {
-    const { world, strike, said, kept } = struck(person)
+  test('G30: saves the received part of a stream if a signal arrives', async () => {
+    const { world, strike, said, kept } = createSignaledRun(person)
     await run([...argv, '--stream'], { ...world, exchange: streaming(strike) })
     const [path = ''] = kept()
     expect(said()).toBe(
       `parley: interrupted: the received data is saved as ${path}; the answer was cut off\n`,
     )
-    expect(readFileSync(path, 'utf8')).toBe(held)
+    expect(readFileSync(path, 'utf8')).toBe(receivedText)
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
   })
 
-  test('G30: while it comes, and is for a file', async () => {
-    const { world, cwd, strike, said, kept } = struck(person)
+  test('G30: saves the received part of a stream as FILE.part if a signal arrives and -o is given', async () => {
+    const { world, cwd, strike, said, kept } = createSignaledRun(person)
     await run([...argv, '--stream', '-o', 'a.json'], { ...world, exchange: streaming(strike) })
     expect(said()).toBe(
       'parley: interrupted: the received data is saved as a.json.part; the answer was cut off\n',
     )
-    expect(readFileSync(join(cwd, 'a.json.part'), 'utf8')).toBe(held)
+    expect(readFileSync(join(cwd, 'a.json.part'), 'utf8')).toBe(receivedText)
     expect(readdirSync(cwd)).not.toContain('a.json')
     expect(kept()).toEqual([])
   })
 
-  /** Strikes when the limit of the second check starts. The first check is about the schema itself. */
+  /**
+   * Calls `strike` when the time limit of the second check starts. The first check is of the schema itself.
+   */
   function atCheck(strike: () => void): Timers {
     let checks = 0
     let skipped = 0
@@ -606,16 +619,16 @@ describe('an answer that is held back when a signal comes is kept', () => {
     }
   }
 
-  test('G30: while it is checked', async () => {
-    const { world, strike, said, kept } = struck(backtracking)
+  test('G30: saves an answer if a signal arrives while it is checked', async () => {
+    const { world, strike, said, kept } = createSignaledRun(backtracking)
     await run(argv, { ...world, exchange: answering(message(long)), timers: atCheck(strike) })
     const [path = ''] = kept()
     expect(said()).toBe(`parley: interrupted: the received data is saved as ${path}\n`)
     expect(readFileSync(path, 'utf8')).toBe(long)
   })
 
-  test('G30: while it is checked, and a conversation is kept', async () => {
-    const { world, strike, said, kept } = struck(backtracking)
+  test('G30: saves an answer if a signal arrives while it is checked, and leaves --thread unchanged', async () => {
+    const { world, strike, said, kept } = createSignaledRun(backtracking)
     const exchange = answering(message(long))
     await run([...argv, '--thread', 't.json'], { ...world, exchange, timers: atCheck(strike) })
     expect(said()).toBe(
@@ -624,7 +637,7 @@ describe('an answer that is held back when a signal comes is kept', () => {
   })
 })
 
-test('the built program checks too, and ends', async () => {
+test('the built program checks an answer in its thread and exits', async () => {
   const server = await serve((socket) => socket.end(response(message(fitting))))
   const world = { cwd: folderWith(person), env: pointedAt(server) }
   expect(await execute(['chat', 'Who?', '--schema', 's.json'], world)).toMatchObject({
@@ -635,7 +648,7 @@ test('the built program checks too, and ends', async () => {
   await server.close()
 })
 
-test('flags that need each other', async () => {
+test('--schema-retries needs --schema, a missing schema file exits with 11, and --dry-run shows the schema', async () => {
   const alone = await run(['chat', 'hi', '--schema-retries', '1'])
   expect(alone).toMatchObject({ code: 2, requests: [] })
   expect(alone.err).toContain('--schema-retries works only with --schema')

@@ -16,17 +16,17 @@ const cached = {
   cache_creation_input_tokens: 50_000,
 }
 
-describe('the total of an answer is that of the service, else the sum of all that it tells', () => {
+describe('total tokens of an answer', () => {
   test.each<[what: string, body: string, total: number | null, footer: string]>([
     ['a total alone', native({ totalTokenCount: 1000 }), 1000, '· 1,000 tokens in all ·'],
     [
-      'a total that has more in it than the parts',
+      'a total that exceeds the sum of its parts',
       native({ promptTokenCount: 4, candidatesTokenCount: 5, totalTokenCount: 1000 }),
       1000,
       '· 4 tokens in · 5 out · 1,000 in all ·',
     ],
     [
-      'native parts: what was cached is a part of the prompt',
+      'native counts, where cached tokens are part of the prompt',
       native({
         promptTokenCount: 4,
         candidatesTokenCount: 5,
@@ -37,19 +37,19 @@ describe('the total of an answer is that of the service, else the sum of all tha
       '· 4 tokens in · 11 out · 3 cached · 6 for thoughts ·',
     ],
     [
-      'a message with both caches',
+      'tokens read from and written to the cache',
       message('Hi', { usage: cached }),
       200_020,
       '· 10 tokens in · 10 out · 200,020 in all · 150,000 cached · 50,000 written to the cache ·',
     ],
     [
-      'a total that cannot be read, beside parts that can',
+      'an unreadable total and readable parts',
       native({ promptTokenCount: 4, candidatesTokenCount: 5, totalTokenCount: 'many' }),
       9,
       '· 4 tokens in · 5 out ·',
     ],
     [
-      'a message whose cache is told only by how long each part of it lives',
+      'cache counts only by lifetime',
       message('Hi', {
         usage: {
           input_tokens: 10,
@@ -61,26 +61,26 @@ describe('the total of an answer is that of the service, else the sum of all tha
       '· 10 tokens in · 10 out · 4,320 in all · 4,300 written to the cache ·',
     ],
     [
-      "results of the service's own tools, which are input",
+      "results of the service's tools, which count as input",
       native({ promptTokenCount: 4, toolUsePromptTokenCount: 30, candidatesTokenCount: 5 }),
       39,
       '· 34 tokens in · 5 out ·',
     ],
     [
-      'an output that is known only by the total, next to results of tools',
+      'an output that only the total implies',
       native({ promptTokenCount: 4, toolUsePromptTokenCount: 30, totalTokenCount: 39 }),
       39,
       '· 34 tokens in · 5 out ·',
     ],
     [
-      'a total of 0 beside parts that are more',
+      'a total of 0 and parts above 0',
       native({ promptTokenCount: 3, candidatesTokenCount: 4, totalTokenCount: 0 }),
       7,
       '· 3 tokens in · 4 out ·',
     ],
     ['a total of 0 alone', native({ totalTokenCount: 0 }), 0, '· 0 tokens in all ·'],
-    ['a total of nothing that can be read', native({ totalTokenCount: 'many' }), null, 'STOP ·'],
-  ])('%s', async (_, body, total, footer) => {
+    ['only an unreadable total', native({ totalTokenCount: 'many' }), null, 'STOP ·'],
+  ])('counts the total tokens of an answer with %s', async (_, body, total, footer) => {
     const cwd = temporaryFolder()
     const exchange = answering(body)
     const { code, err } = await run(['chat', 'x', '--usage', '--report', 'r'], { cwd, exchange })
@@ -89,7 +89,7 @@ describe('the total of an answer is that of the service, else the sum of all tha
     expect(JSON.parse(readFileSync(join(cwd, 'r'), 'utf8')).usage.totalTokens).toBe(total)
   })
 
-  test('of a stream of chunks the last one with counts tells it', async () => {
+  test('the last chunk with counts sets the total of a stream', async () => {
     const chunks = [native({ totalTokenCount: 5000 }), native({ promptTokenCount: 1, totalTokenCount: 7 })]
     const exchange = answering(chunks.map((chunk) => `data: ${chunk}\n\n`).join(''), {
       headers: { 'content-type': 'text/event-stream' },
@@ -99,14 +99,23 @@ describe('the total of an answer is that of the service, else the sum of all tha
     expect(JSON.parse(readFileSync(join(cwd, 'r'), 'utf8')).usage.totalTokens).toBe(7)
   })
 
-  test.each<[what: string, body: string, most: string, count: number, ...flags: string[]]>([
+  test.each<[what: string, body: string, maxTotalTokens: string, count: number, ...flags: string[]]>([
     ['a total alone', native({ totalTokenCount: 1000 }), '1500', 2],
-    ['caches', message('Hi', { usage: cached }), '100', 1],
-    ['a total alone, and --raw', native({ totalTokenCount: 1000 }), '1500', 2, '--raw'],
-  ])('--max-total-tokens counts %s', async (_, body, most, count, ...flags) => {
+    ['cached tokens', message('Hi', { usage: cached }), '100', 1],
+    ['a total alone with --raw', native({ totalTokenCount: 1000 }), '1500', 2, '--raw'],
+  ])('--max-total-tokens counts %s', async (_, body, maxTotalTokens, count, ...flags) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'in'), '"a"\n"b"\n"c"\n"d"\n"e"\n')
-    const argv = ['chat', '--batch', 'in', '--concurrency', '1', '--max-total-tokens', most, ...flags]
+    const argv = [
+      'chat',
+      '--batch',
+      'in',
+      '--concurrency',
+      '1',
+      '--max-total-tokens',
+      maxTotalTokens,
+      ...flags,
+    ]
     const results = ['--results', 'r.ndjson', '--resume']
     const ended = await run([...argv, ...results], { cwd, exchange: answering(body) })
     expect([ended.code, ended.requests.length]).toEqual([15, count])

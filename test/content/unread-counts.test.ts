@@ -15,14 +15,17 @@ async function chat(body: string) {
 
 const withOutput = (count: string) => message('Hi').replace('"output_tokens":5', `"output_tokens":${count}`)
 
-describe('a number of tokens that cannot be read is unknown, and so is each sum that it belongs to', () => {
-  test.each(['"5"', '-1', '1.5', '1e400', '{}', 'true', '9007199254740993'])('%s', async (count) => {
-    const { err, usage } = await chat(withOutput(count))
-    expect(err).toContain('· 3 tokens in · unknown out ·')
-    expect(usage).toMatchObject({ inputTokens: 3, outputTokens: null, totalTokens: null })
-  })
+describe('token counts that cannot be read', () => {
+  test.each(['"5"', '-1', '1.5', '1e400', '{}', 'true', '9007199254740993'])(
+    'the count %s is unknown',
+    async (count) => {
+      const { err, usage } = await chat(withOutput(count))
+      expect(err).toContain('· 3 tokens in · unknown out ·')
+      expect(usage).toMatchObject({ inputTokens: 3, outputTokens: null, totalTokens: null })
+    },
+  )
 
-  test('one that is null was not told', async () => {
+  test('a count that is null is missing, not unknown', async () => {
     const { err, usage } = await chat(withOutput('null'))
     expect(err).toMatch(/· 3 tokens in · \d/)
     expect(usage).toMatchObject({ inputTokens: 3, outputTokens: null, totalTokens: 3 })
@@ -36,14 +39,14 @@ describe('a number of tokens that cannot be read is unknown, and so is each sum 
       [7, null, null],
     ],
     [{ promptTokenCount: 7, totalTokenCount: '9' }, '7 tokens in · unknown out', [7, null, null]],
-  ])('of the native format: %j', async (usageMetadata, said, [input, output, total]) => {
+  ])('an unreadable native count is unknown: %j', async (usageMetadata, said, [input, output, total]) => {
     const candidates = [{ content: { parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }]
     const { err, usage } = await chat(JSON.stringify({ candidates, usageMetadata }))
     expect(err).toContain(said)
     expect(usage).toMatchObject({ inputTokens: input, outputTokens: output, totalTokens: total })
   })
 
-  test('of a batch: the sum is at least that of the others', async () => {
+  test('a batch with an unreadable count prints "at least" before the sum of the others', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'in'), '"a"\n"b"\n"c"\n')
     const exchange: Exchange = (request) => {
@@ -66,11 +69,16 @@ describe('a number of tokens that cannot be read is unknown, and so is each sum 
   })
 
   test.each<[string, string[], string, number]>([
-    ['that cannot be read', [], withOutput('"5"'), 0],
-    ['that is not told', [], message('Hi', { usage: undefined }), 0],
-    ['that cannot be read, with --raw', ['--raw'], withOutput('"5"'), 0],
-    ['of a line that failed', ['--fail-on-cut'], withOutput('"5"').replace('end_turn', 'max_tokens'), 8],
-  ])('of a batch that goes on: one of an earlier run %s', async (_, flags, body, code) => {
+    ['cannot be read', [], withOutput('"5"'), 0],
+    ['is missing', [], message('Hi', { usage: undefined }), 0],
+    ['cannot be read with --raw', ['--raw'], withOutput('"5"'), 0],
+    [
+      'of a failed line cannot be read',
+      ['--fail-on-cut'],
+      withOutput('"5"').replace('end_turn', 'max_tokens'),
+      8,
+    ],
+  ])('a resumed batch prints "at least" if an earlier count %s', async (_, flags, body, code) => {
     const cwd = temporaryFolder()
     const argv = ['chat', '--batch', 'in', '--results', 'out', ...flags]
     writeFileSync(join(cwd, 'in'), '"a"\n')
@@ -84,7 +92,7 @@ describe('a number of tokens that cannot be read is unknown, and so is each sum 
     expect(done.err).toMatch(/ · at least \d+ tokens in all · /)
   })
 
-  test('of a batch that goes on: a line that was not answered took none', async () => {
+  test('a resumed batch counts no tokens for a line that was not answered', async () => {
     const cwd = temporaryFolder()
     const argv = ['chat', '--batch', 'in', '--results', 'out', '--retries', '0']
     writeFileSync(join(cwd, 'in'), '"a"\n')

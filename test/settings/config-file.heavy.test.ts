@@ -31,7 +31,7 @@ const readers = [
   ['chat', 'x', '--dry-run'],
 ]
 
-/** Texts that no environment produces. */
+/** Commands about the file itself. The environment cannot replace what they print. */
 const aboutTheFile = [
   ['config', 'list'],
   ['config', 'profiles'],
@@ -42,8 +42,8 @@ const named = ['chat', 'x', '--dry-run', '--profile', 'default']
 
 const rest = 'settings come from flags and the environment alone'
 
-describe('its mode', () => {
-  test('C01: the first write makes a file of 0600 in a folder of 0700, whatever the umask (needs sh)', async () => {
+describe('mode of the profile file', () => {
+  test('C01: the first write creates the file with 0600 and its folder with 0700, whatever the umask (needs sh)', async () => {
     const cwd = temporaryFolder()
     const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, before: 'umask 0' })
     expect(ended).toMatchObject({ code: 0, out: '', err: '' })
@@ -52,7 +52,7 @@ describe('its mode', () => {
   })
 
   test.each(readers)(
-    'C02: a file of 0644 is set to 0600 when it is read, and stderr says so: %s %s (needs POSIX files)',
+    'C02: reading a file of mode 0644 sets it to 0600, and stderr says so: %s %s (needs POSIX files)',
     async (...argv) => {
       const { path, world } = settled(content, 0o644)
       const ended = await run(argv, world)
@@ -63,7 +63,7 @@ describe('its mode', () => {
     },
   )
 
-  test('C02: its folder is closed too, but not a folder of the person’s own choosing (needs POSIX files)', async () => {
+  test('C02: reading also restricts the default folder, but not one from PARLEY_CONFIG_DIR (needs POSIX files)', async () => {
     const { folder, world } = settled()
     chmodSync(folder, 0o755)
     expect((await run(['config', 'list'], world)).err).toContain('(chmod)')
@@ -74,13 +74,13 @@ describe('its mode', () => {
     expect(modeOf(folder)).toBe('755')
   })
 
-  test('C03: a file of 0600 stays that when it is written (needs POSIX files)', async () => {
+  test('C03: writing keeps the mode 0600 (needs POSIX files)', async () => {
     const { path, world } = settled()
     expect(await run(['config', 'set', 'timeout', '5'], world)).toMatchObject({ code: 0, err: '' })
     expect(modeOf(path)).toBe('600')
   })
 
-  test('C16: reading neither makes nor touches anything', async () => {
+  test('C16: reading creates no file and changes no time stamp', async () => {
     const cwd = temporaryFolder()
     for (const argv of [...readers, ['config', 'path']]) await run(argv, { cwd })
     expect(readdirSync(cwd)).toEqual([])
@@ -100,18 +100,22 @@ describe('its mode', () => {
   })
 })
 
-describe('what it holds', () => {
+describe('content of the profile file', () => {
   test.each([
-    ['half a file', `{"profiles":{"default":{"accessToken":"${token}`, 'line 1, column'],
-    ['a bare word', `{\n "profiles": {"default": {"accessToken": ${token}}}}`, 'line 2, column'],
-    ['nothing', '', 'not valid JSON: it is empty'],
-    ['a list', '[]', 'must be an object'],
+    ['cut off', `{"profiles":{"default":{"accessToken":"${token}`, 'line 1, column'],
+    ['JSON with a bare word', `{\n "profiles": {"default": {"accessToken": ${token}}}}`, 'line 2, column'],
+    ['empty', '', 'not valid JSON: it is empty'],
+    ['an array', '[]', 'must be an object'],
     ['null', 'null', 'must be an object'],
     ['a number', '5', 'must be an object'],
-    ['a profile that is none', `{"profiles":{"default":"${token}"}}`, 'profiles.default: must be an object'],
+    [
+      'JSON with a string as a profile',
+      `{"profiles":{"default":"${token}"}}`,
+      'profiles.default: must be an object',
+    ],
     ['not UTF-8', Buffer.from([0x7b, 0xff]).toString('latin1'), 'not UTF-8'],
   ])(
-    'C04: a broken file is exit 3 with the place, never its content, and stays: %s',
+    'C04: exits with 3 and names the position, not the content, if the file is %s',
     async (_, text, said) => {
       const { cwd, path, world } = settled()
       writeFileSync(path, Buffer.from(text, 'latin1'))
@@ -133,7 +137,7 @@ describe('what it holds', () => {
     },
   )
 
-  test('C15: unknown keys are kept at every level, and a byte order mark is no error', async () => {
+  test('C15: writing keeps unknown keys at every level, and reading accepts a byte order mark', async () => {
     const odd = {
       future: { a: [1, null] },
       current: 'work',
@@ -148,7 +152,7 @@ describe('what it holds', () => {
     })
   })
 
-  test('C15: the file of a newer version is read, but not written', async () => {
+  test('C15: the file of a newer version is read but never written', async () => {
     const { text, world } = settled({ ...content, version: 2 })
     expect((await run(['config', 'get', 'baseUrl'], world)).out).toBe('https://a.test\n')
     const before = text()
@@ -171,7 +175,7 @@ describe('what it holds', () => {
     ['"quoted\'`$(x)\\', '"quoted\'`$(x)\\'],
     ['  spaces around \n'.replace(' around', ''), 'spaces'],
     ['crlf\r\n', 'crlf'],
-  ])('C19: a secret is kept exactly, but for the blanks around it: %j', async (given, kept) => {
+  ])('C19: saves a secret exactly, without surrounding blanks: %j', async (given, kept) => {
     const { text, world } = settled({})
     expect((await run(['config', 'set', 'accessToken'], { ...world, stdin: given })).code).toBe(0)
     expect(JSON.parse(text()).profiles.default.accessToken).toBe(kept)
@@ -179,7 +183,7 @@ describe('what it holds', () => {
   })
 
   test.each(['', ' \n', 'two words', 'two\nlines', 'é', '\0'])(
-    'C19: a secret that no header can carry is refused: %j',
+    'C19: exits with 2 for a secret that cannot be a header value: %j',
     async (given) => {
       const { text, world } = settled({})
       expect((await run(['config', 'set', 'accessToken'], { ...world, stdin: given })).code).toBe(2)
@@ -188,13 +192,13 @@ describe('what it holds', () => {
   )
 })
 
-describe('where it lies', () => {
+describe('location of the profile file', () => {
   test.each([
     ['unset', undefined],
     ['empty', ''],
-    ['not there', '/nonexistent'],
+    ['missing', '/nonexistent'],
     ['relative', 'home'],
-  ])('C10: without a home folder the environment is enough: %s (needs another user)', async (_, HOME) => {
+  ])('C10: chat works with the environment alone if HOME is %s (needs another user)', async (_, HOME) => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const cwd = temporaryFolder()
     const world = { cwd, env: { HOME, ...pointedAt(server) }, isNobody: true }
@@ -208,7 +212,7 @@ describe('where it lies', () => {
   })
 
   test.each(['/proc', '/proc/self/fd'])(
-    'C21: a home where no folder can be made is exit 3 at once: %s (needs /proc)',
+    'C21: config set exits with 3 at once if no folder can be created in %s (needs /proc)',
     async (HOME) => {
       const written = await execute(['config', 'set', 'timeout', '5'], { env: { HOME } })
       expect(written).toMatchObject({ code: 3, out: '' })
@@ -216,7 +220,7 @@ describe('where it lies', () => {
     },
   )
 
-  test('C10: a home that cannot be written to is exit 3 for a write only (needs another user)', async () => {
+  test('C10: a read-only home makes only writing exit with 3 (needs another user)', async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const cwd = home()
     chmodSync(cwd, 0o555)
@@ -228,7 +232,7 @@ describe('where it lies', () => {
     await server.close()
   })
 
-  test('C11: a relative XDG_CONFIG_HOME is ignored, an absolute one holds, PARLEY_CONFIG_DIR before both', async () => {
+  test('C11: PARLEY_CONFIG_DIR comes before an absolute XDG_CONFIG_HOME; a relative one is ignored', async () => {
     const cwd = temporaryFolder()
     const pathWith = async (env: Record<string, string>) =>
       (await run(['config', 'path'], { cwd, env, platform: 'linux' })).out
@@ -241,7 +245,7 @@ describe('where it lies', () => {
     expect(own).toBe(`${join(cwd, 'own/config.json')}\n`)
   })
 
-  test('C12: a symbolic link is read with a warning, and not written through (needs POSIX files)', async () => {
+  test('C12: a symbolic link is read with a warning and never written through (needs POSIX files)', async () => {
     const { cwd, path, text, world } = settled(content, 0o640)
     const target = join(cwd, 'target.json')
     renameSync(path, target)
@@ -258,7 +262,7 @@ describe('where it lies', () => {
     expect(lstatSync(path).isSymbolicLink()).toBe(true)
   })
 
-  test('C12: a folder that is a symbolic link is read with a warning; a link to nothing is exit 3 (needs POSIX files)', async () => {
+  test('C12: a linked folder is read with a warning; a link to nothing exits with 3 (needs POSIX files)', async () => {
     const { cwd, folder, path, text, world } = settled()
     renameSync(folder, join(cwd, 'target'))
     symlinkSync(join(cwd, 'target'), folder)
@@ -290,7 +294,7 @@ describe('where it lies', () => {
       },
       'not a regular file',
     ],
-  ])('C13: what is no file is exit 3: %s', async (_, make, said) => {
+  ])('C13: exits with 3 if config.json is not a regular file: %s', async (_, make, said) => {
     const cwd = temporaryFolder()
     mkdirSync(join(cwd, configFolder, '..'), { recursive: true })
     const path = join(cwd, configFolder, 'config.json')
@@ -303,7 +307,7 @@ describe('where it lies', () => {
     }
   })
 
-  test('C13: a file that cannot be read is exit 3 for what is about it (needs another user)', async () => {
+  test('C13: commands that need an unreadable file exit with 3 (needs another user)', async () => {
     const cwd = home()
     const world = { cwd, isNobody: true }
     await execute(['config', 'set', 'timeout', '5'], world)
@@ -315,7 +319,7 @@ describe('where it lies', () => {
     }
   })
 
-  test('C17: a file of another user’s is exit 3 (needs root)', async () => {
+  test('C17: commands that need a file of another user exit with 3 (needs root)', async () => {
     const { path, text, world } = settled()
     chownSync(path, 12345, 12345)
     const before = text()
@@ -331,7 +335,7 @@ describe('where it lies', () => {
     expect(text()).toBe(before)
   })
 
-  test('C28: if no profile is named, a file that may not be read leaves the rest to the environment (needs another user)', async () => {
+  test('C28: without a named profile, an unreadable file leaves the settings to the environment (needs another user)', async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const cwd = home()
     const world = { cwd, env: pointedAt(server), isNobody: true }
@@ -366,7 +370,7 @@ describe('where it lies', () => {
     await server.close()
   })
 
-  test('C17: a file of root’s is read with a warning, and not written (needs root and another user)', async () => {
+  test('C17: a file of root is read with a warning and not written (needs root and another user)', async () => {
     const cwd = home()
     const world = { cwd, isNobody: true, env: bare }
     await execute(['config', 'set', 'timeout', '5'], world)
@@ -382,10 +386,10 @@ describe('where it lies', () => {
   })
 })
 
-describe('many writers', () => {
+describe('concurrent writers', () => {
   const leftovers = (folder: string) => readdirSync(folder).filter((name) => name !== 'config.json')
 
-  test('C07: the lock of a killed writer holds nobody up for long, nor does a clock that was set back', async () => {
+  test("C07: a writer clears the lock of a killed writer, also if the lock's time is in the future", async () => {
     const { folder, path, world } = settled({})
     writeFileSync(`${path}.parley-lock`, '')
     expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
@@ -396,11 +400,11 @@ describe('many writers', () => {
     expect(leftovers(folder)).toEqual([])
   })
 
-  test('C07: the lock of a killed writer is cleared before 5 s are over, by the own clock of who waits', async () => {
+  test('C07: a writer clears the lock of a killed writer within 5 s of its own clock', async () => {
     const { cwd, path } = settled()
     writeFileSync(`${path}.parley-lock`, '')
     const preload = join(cwd, 'preload.cjs')
-    const looks = `
+    const countingLocks = `
       const fs = require('node:fs')
       const { openSync } = fs
       let time = 0
@@ -410,7 +414,7 @@ describe('many writers', () => {
         return openSync(name, ...how)
       }
       process.on('exit', () => fs.writeFileSync('time.txt', String(time)))`
-    writeFileSync(preload, looks)
+    writeFileSync(preload, countingLocks)
     const program = [process.execPath, '--require', preload, binary]
     expect(await execute(['config', 'set', 'timeout', '5'], { cwd, env: bare, program })).toMatchObject({
       code: 0,
@@ -419,8 +423,8 @@ describe('many writers', () => {
   })
 
   /**
-   * Sends a signal at a certain attempt to lock, without any time passing before: a test that sent it could
-   * be too late.
+   * Returns a program that sends a signal at the given attempt to lock. A signal from the test could be too
+   * late.
    */
   const signalAt = (attempt: number) => `
     performance.now = () => 0
@@ -440,7 +444,7 @@ describe('many writers', () => {
     return execute(['config', 'set', 'timeout', '5'], { cwd, env: bare, program })
   }
 
-  test('a signal while the lock is waited for leaves nothing behind (needs signals)', async () => {
+  test('a signal while waiting for the lock leaves no file behind (needs signals)', async () => {
     const { cwd, folder, path, text } = settled()
     const before = text()
     writeFileSync(`${path}.parley-lock`, '')
@@ -449,16 +453,16 @@ describe('many writers', () => {
     expect(leftovers(folder)).toEqual(['config.json.parley-lock'])
   })
 
-  test('a signal while the lock is held leaves nothing behind (needs signals)', async () => {
+  test('a signal while holding the lock leaves no file behind (needs signals)', async () => {
     const { cwd, folder, text } = settled()
     const { code, signal } = await set(cwd, 1)
-    // The signal is handled when the lock is free again. The run may be over by then.
+    // The signal is handled after the lock is released, so the run may already be done.
     expect([code, signal]).toEqual(code === null ? [null, 'SIGTERM'] : [0, null])
     expect(JSON.parse(text()).profiles.default).toMatchObject({ timeout: 5 })
     expect(leftovers(folder)).toEqual([])
   })
 
-  test('C09: on a full disk the old file stays (needs unshare)', () => {
+  test('C09: a full disk leaves the old file unchanged (needs unshare)', () => {
     const { folder, text, world } = settled()
     const script = `
       cp config.json ../kept.json && mount -t tmpfs -o size=64k,mode=700 tmpfs "$PWD" && cd "$PWD" &&

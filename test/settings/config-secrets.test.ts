@@ -10,7 +10,7 @@ import { pointedAt, response, serve } from '../harness/server.ts'
 const token = 'canary-token-aaaa1111'
 const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
 
-/** A folder whose current profile has these values, and an empty environment. */
+/** Creates a folder whose current profile has these values, and an empty environment. */
 function profile(values: object, others: object = {}) {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, configFolder), { recursive: true, mode: 0o700 })
@@ -21,8 +21,8 @@ function profile(values: object, others: object = {}) {
 
 const sentToken = (ended: Awaited<ReturnType<typeof run>>) => ended.requests[0]?.headers.Authorization
 
-describe('where a secret never stands', () => {
-  test('K01: no flag takes one, config set refuses one as an argument, and neither is repeated', async () => {
+describe('places without secrets', () => {
+  test('K01: secrets have no flag, config set rejects one as an argument, and neither prints it', async () => {
     for (const argv of [
       ['chat', 'x', '--access-token', token],
       ['chat', 'x', `--access-token=${token}`],
@@ -38,7 +38,7 @@ describe('where a secret never stands', () => {
     }
   })
 
-  test('K01: the arguments of a process that uses one are clean (needs /proc)', async () => {
+  test('K01: the arguments of a process that uses a secret do not contain it (needs /proc)', async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const world = profile({
       baseUrl: server.url,
@@ -50,7 +50,7 @@ describe('where a secret never stands', () => {
     await server.close()
   })
 
-  test('K04: -v shows heads and URLs without what is secret in them', async () => {
+  test('K04: -v prints headers and URLs without their secrets', async () => {
     const exchange = answering(message('Hi'), {
       headers: {
         'set-cookie': 'session=canary',
@@ -86,11 +86,11 @@ describe('where a secret never stands', () => {
   })
 
   test.each([
-    ['as it is', token, token],
+    ['verbatim', token, token],
     ['in JSON', 'canary"quoted\\', JSON.stringify('canary"quoted\\')],
     ['in a URL', 'canary+/=', encodeURIComponent('canary+/=')],
-    ['where the text is cut', token, `${'x'.repeat(488)}${token}`],
-  ])('K05: a token that the service repeats is not shown: %s', async (_, secret, echoed) => {
+    ['at the cut of a long text', token, `${'x'.repeat(488)}${token}`],
+  ])('K05: never prints a token that the service repeats %s', async (_, secret, echoed) => {
     const env = { PARLEY_ACCESS_TOKEN: secret }
     for (const body of [JSON.stringify({ error: { message: echoed } }), `${'y'.repeat(3600)}${echoed}`]) {
       for (const flags of [[], ['--errors', 'json'], ['-v']]) {
@@ -102,7 +102,7 @@ describe('where a secret never stands', () => {
     }
   })
 
-  test('K05: nor does a redirect show what its target holds', async () => {
+  test('K05: prints the target of a redirect without its secrets', async () => {
     const headers = { location: 'https://u:canary@b.test/?token=canary' }
     const ended = await run(['chat', 'x'], { exchange: answering('', { status: 302, headers }) })
     expect(ended.code).toBe(4)
@@ -110,7 +110,7 @@ describe('where a secret never stands', () => {
     expect(ended.err).not.toContain('canary')
   })
 
-  test('K07: an error that is a bug shows its kind and place, never what it holds', async () => {
+  test('K07: a bug is reported with its kind and position, never with its content', async () => {
     const bug = Object.assign(new Error(`canary\n    at canary (canary:1:2)`), {
       headers: { authorization: 'canary' },
       data: 'canary',
@@ -124,7 +124,7 @@ describe('where a secret never stands', () => {
     }
   })
 
-  test('K07, G07: an error that nothing caught shows its kind and place, never what it holds', async () => {
+  test('K07, G07: an uncaught error is reported with its kind and position, never with its content', async () => {
     const cwd = temporaryFolder()
     const thrower = join(cwd, 'throw.mjs')
     writeFileSync(
@@ -142,7 +142,7 @@ describe('where a secret never stands', () => {
     await server.close()
   })
 
-  /** Returns the text of a failure whose message repeats a text; also as JSON. */
+  /** Returns the text of a failure whose message repeats `text`, by -v and as JSON. */
   const said = async (text: string, argv: string[] = [], secret = token) => {
     const exchange = answering(JSON.stringify({ error: { message: text } }), {
       status: 400,
@@ -158,31 +158,31 @@ describe('where a secret never stands', () => {
     return (await Promise.all(runs)).join('')
   }
 
-  test('K40: of two secrets of which one is the beginning of the other, the rest of the longer one is not shown', async () => {
+  test('K40: redacts the longer of two secrets completely if one starts with the other', async () => {
     const shown = await said(`no ${token}-and-more, no ${token}`, ['-H', `X-Api-Key: ${token}-and-more`])
     expect(shown).toContain('no [redacted], no [redacted]')
     expect(shown).not.toMatch(/canary|and-more/)
   })
 
   test.each([
-    ['lower-case percent codes', 'canary%2ftoken%3d%2b1'],
-    ['every character as a percent code', '%63%61%6e%61%72%79%2F%74%6F%6b%65%6e%3D%2b%31'],
-    ['a slash with a backslash', 'canary\\/token=+1'],
-    ['codes of markup', 'canary&#x2f;token&#61;&#x2B;1'],
-    ['names of markup', 'canary&sol;token=+1'],
-    ['codes of JSON', 'canary\\u002ftoken\\u003D\\u002b1'],
+    ['lower-case percent-encoding', 'canary%2ftoken%3d%2b1'],
+    ['percent-encoding of every character', '%63%61%6e%61%72%79%2F%74%6F%6b%65%6e%3D%2b%31'],
+    ['text with an escaped slash', 'canary\\/token=+1'],
+    ['numeric HTML entities', 'canary&#x2f;token&#61;&#x2B;1'],
+    ['named HTML entities', 'canary&sol;token=+1'],
+    ['JSON escapes', 'canary\\u002ftoken\\u003D\\u002b1'],
     ['JSON in JSON', String.raw`{\"key\":\"canary\\/token=+1\"}`],
     ['base64', Buffer.from('canary/token=+1').toString('base64')],
-    ['base64 of more', Buffer.from('x:canary/token=+1').toString('base64')],
+    ['base64 of a longer text', Buffer.from('x:canary/token=+1').toString('base64')],
     ['base64 for URLs', Buffer.from('me:canary/token=+1?').toString('base64url')],
-  ])('K41: a secret that comes back as %s is not shown', async (_, echo) => {
+  ])('K41: redacts a secret that the service repeats as %s', async (_, echo) => {
     const shown = await said(`no <${echo}> here`, [], 'canary/token=+1')
     expect(shown).toMatch(/no <.{0,12}\[redacted\].{0,4}> here/)
     expect(shown).not.toContain(echo)
     expect(shown).not.toMatch(/canary|token=|Y2FuYX/)
   })
 
-  test('K44: of a secret that a long text is cut in, no part is shown', async () => {
+  test('K44: redacts a secret completely where a long text is cut', async () => {
     const cwd = temporaryFolder()
     const answer = message('hi', {
       id: `${'x'.repeat(194)}${token}`,
@@ -198,13 +198,13 @@ describe('where a secret never stands', () => {
     expect(shown).not.toMatch(/cana/)
   })
 
-  test('K41: where a secret begins within an escape, JSON stays JSON', async () => {
+  test('K41: redaction keeps JSON valid if a secret starts within an escape', async () => {
     expect(await said('one\nope-a-secret', [], 'nope-a-secret')).toContain(
       '"body":{"error":{"message":"one\\nope-a-secret"}}',
     )
   })
 
-  test('K42: a header that holds a credential is hidden, whatever its name', async () => {
+  test('K42: redacts a header that holds a credential, whatever its name', async () => {
     const jwt = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJl'
     const basic = `Basic ${Buffer.from('user:canary').toString('base64')}`
     const lines = [`X-Forward: Bearer canary`, `X-Upstream: ${basic}`, `X-Assertion: ${jwt}`, 'X-Plan: basic']
@@ -220,13 +220,13 @@ describe('where a secret never stands', () => {
     expect(curl.out).toContain('"X-Forward: $X_FORWARD"')
   })
 
-  test('K43: a user name or password with a quote in an address is not shown', async () => {
+  test('K43: redacts a user name and password with quotes in a URL', async () => {
     const shown = await said('see https://us"er:pa"canary@b.test/ and "https://c.test"')
     expect(shown).toContain('https://[redacted]@b.test/')
     expect(shown).not.toMatch(/pa"|canary/)
   })
 
-  test("K08: Node's own debugging output does not show one", async () => {
+  test('K08: NODE_DEBUG output does not contain a secret', async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const values = { baseUrl: server.url, accessTokenCommand: `echo ${token.slice(0, 6)}-from-command` }
     const world = profile(values)
@@ -241,7 +241,7 @@ describe('where a secret never stands', () => {
     await server.close()
   })
 
-  test('K09: an address with a password is refused wherever it stands, and the password is not repeated', async () => {
+  test('K09: rejects a URL with a password in every source, and never prints the password', async () => {
     const address = 'https://user:canary@a.test'
     const inFile = profile({ baseUrl: address })
     const runs = [
@@ -256,7 +256,7 @@ describe('where a secret never stands', () => {
     for (const { out, err } of runs) expect(out + err).not.toContain('canary')
   })
 
-  test('K11: no file but the profile file holds one', async () => {
+  test('K11: no file but config.json contains a secret', async () => {
     const cwd = temporaryFolder()
     const env = { ...bare, TMPDIR: cwd }
     await execute(['config', 'set', 'baseUrl', 'http://127.0.0.1:8'], { cwd, env })
@@ -268,7 +268,7 @@ describe('where a secret never stands', () => {
     expect(holding.map(({ name }) => name)).toEqual(['config.json'])
   })
 
-  test('C18: it is shown by its last four characters, and whole only when asked for', async () => {
+  test('C18: config prints the last four characters of a secret, and all with --reveal', async () => {
     const world = profile({ accessToken: token, apiKey: 'short' })
     for (const argv of [['get', 'accessToken'], ['list'], ['list', '--effective']]) {
       const ended = await run(['config', ...argv], world)
@@ -280,12 +280,12 @@ describe('where a secret never stands', () => {
   })
 })
 
-describe('which secret goes where', () => {
+describe('destination of each secret', () => {
   test.each([
     ['a newline', `${token}\n`],
     ['blanks', `  ${token} \t`],
     ['CR LF', `${token}\r\n`],
-  ])('K02: what stands around it is trimmed: %s', async (_, given) => {
+  ])('K02: trims a secret with %s around it', async (_, given) => {
     expect(sentToken(await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: given } }))).toBe(
       `Bearer ${token}`,
     )
@@ -294,7 +294,7 @@ describe('which secret goes where', () => {
   })
 
   test.each(['a\r\nX-Evil: canary', 'a\ncanary', 'canary\0', 'canary🔑', 'canaryé', 'two canary'])(
-    'K03: one that no header can carry is exit 3, named by its place: %j',
+    'K03: exits with 3 and names the source of a secret that cannot be a header value: %j',
     async (secret) => {
       const inFile = profile({ baseUrl: 'https://a.test', accessToken: secret })
       const printed = profile({
@@ -315,7 +315,7 @@ describe('which secret goes where', () => {
     },
   )
 
-  test("K12: a profile's secret does not go to the environment's address", async () => {
+  test("K12: a profile's secret is not sent to the address of the environment", async () => {
     const world = profile({ baseUrl: 'https://a.test', accessToken: token })
     const env = { ...bare, PARLEY_BASE_URL: 'https://evil.test' }
     const ended = await run(['chat', 'x'], { ...world, env })
@@ -328,7 +328,7 @@ describe('which secret goes where', () => {
     expect(existsSync(join(command.cwd, 'ran'))).toBe(false)
   })
 
-  test('K12: it does go to an address given by flag, and stderr names both', async () => {
+  test("K12: a profile's secret is sent to the address of a flag, and stderr names both", async () => {
     const world = profile({ baseUrl: 'https://a.test', accessToken: token })
     const ended = await run(['chat', 'x', '--base-url', 'http://127.0.0.1:8'], world)
     expect(ended.code).toBe(0)
@@ -339,7 +339,7 @@ describe('which secret goes where', () => {
     )
   })
 
-  test('K14: a file in the current folder decides nothing', async () => {
+  test('K14: files in the current folder change no setting', async () => {
     const cwd = temporaryFolder()
     const lines = 'PARLEY_BASE_URL=https://evil.test\nHTTPS_PROXY=http://evil.test\nPARLEY_CACERT=evil.pem\n'
     for (const name of ['.env', '.parleyrc', 'config.json', 'parley.json'])
@@ -349,7 +349,7 @@ describe('which secret goes where', () => {
     expect(ended.err).toContain('no address and no access token for the gateway')
   })
 
-  test('K17: a missing address or secret is exit 3 with the ways to give it', async () => {
+  test('K17: exits with 3 and names the ways to set a missing address or secret', async () => {
     const server = await serve(() => {})
     const noSecret = await execute(['chat', 'x'], { env: { ...bare, ...pointedAt(server) } })
     expect(noSecret).toMatchObject({ code: 3, out: '' })
@@ -391,7 +391,7 @@ test.each([
   [{ PARLEY_ACCESS_TOKEN_COMMAND: 'echo x' }, [], {}, `PARLEY_ACCESS_TOKEN_COMMAND: ${inEnvironment}`],
   [{}, ['-H', 'Authorization: Bearer canary-own'], {}, '--header'],
 ])(
-  'K16: a secret that is refused is named, with what replaces it: %o %o %o',
+  'K16: a 401 names the refused secret and how to replace it: %o %o %o',
   async (env, flags, values, said) => {
     const world = profile({ baseUrl: 'https://a.test', accessToken: token, ...values })
     const exchange = answering('{"error":{"message":"no"}}', { status: 401 })
@@ -403,7 +403,7 @@ test.each([
   },
 )
 
-test('K16: what replaces a refused secret names the profile that has it', async () => {
+test('K16: the command that replaces a refused secret names its profile', async () => {
   const world = profile({}, { work: { agentsUrl: 'https://a.test', apiKey: token } })
   const exchange = answering('{}', { status: 403 })
   const argv = ['events', 'list', '-s', 's', '--profile', 'work']
@@ -413,41 +413,38 @@ test('K16: what replaces a refused secret names the profile that has it', async 
   )
 })
 
-test.each(['run', 'send'])(
-  'K16: events %s that cannot follow the session names the secret, too',
-  async (verb) => {
-    const world = profile({}, { work: { agentsUrl: 'https://a.test', apiKey: token } })
-    const exchange = answering('{}', { status: 401 })
-    const follow = verb === 'send' ? ['--follow'] : []
-    const argv = ['events', verb, 'x', '-s', 's', ...follow, '--profile', 'work']
-    const { code, err, requests } = await run(argv, { ...world, exchange })
-    expect({ code, posts: requests.filter(({ method }) => method === 'POST') }).toEqual({
-      code: 3,
-      posts: [],
-    })
-    expect(err).toBe(
-      'parley: the session cannot be followed: the session service answered 401\n' +
-        "  nothing was sent; its secret came from profile 'work', apiKey: 'parley config set --profile work apiKey' replaces it\n",
-    )
-  },
-)
+test.each(['run', 'send'])('K16: events %s also names the secret if following is refused', async (verb) => {
+  const world = profile({}, { work: { agentsUrl: 'https://a.test', apiKey: token } })
+  const exchange = answering('{}', { status: 401 })
+  const follow = verb === 'send' ? ['--follow'] : []
+  const argv = ['events', verb, 'x', '-s', 's', ...follow, '--profile', 'work']
+  const { code, err, requests } = await run(argv, { ...world, exchange })
+  expect({ code, posts: requests.filter(({ method }) => method === 'POST') }).toEqual({
+    code: 3,
+    posts: [],
+  })
+  expect(err).toBe(
+    'parley: the session cannot be followed: the session service answered 401\n' +
+      "  nothing was sent; its secret came from profile 'work', apiKey: 'parley config set --profile work apiKey' replaces it\n",
+  )
+})
 
-describe('a secret from a command (needs sh)', () => {
+describe('secret commands (needs sh)', () => {
   const from = (accessTokenCommand: string) => profile({ baseUrl: 'https://a.test', accessTokenCommand })
 
   test.each([
     ['its first line', `printf '${token}\\nsecond\\n'`],
-    ['trimmed', `echo '  ${token} '`],
-    ['through the shell', `a=${token}; echo $a | cat`],
-    ['whatever it says beside', `echo hint >&2; echo ${token}`],
-    ['with nothing on stdin', `cat; echo ${token}`],
-  ])('is %s', async (_, command) => {
+    ['its line without blanks', `echo '  ${token} '`],
+    ['the output of a shell pipeline', `a=${token}; echo $a | cat`],
+    ['its stdout, whatever its stderr', `echo hint >&2; echo ${token}`],
+    ['its output although stdin is empty', `cat; echo ${token}`],
+  ])('a secret command returns %s', async (_, command) => {
     const ended = await run(['chat', 'x'], { ...from(command), stdin: 'more' })
     expect(ended).toMatchObject({ code: 0, err: '' })
     expect(sentToken(ended)).toBe(`Bearer ${token}`)
   })
 
-  test('comes from the environment as well, before the token of the current profile', async () => {
+  test('PARLEY_ACCESS_TOKEN_COMMAND comes before the token of the current profile', async () => {
     const world = profile({ baseUrl: 'https://a.test', accessToken: 'of-the-profile' })
     const env = {
       PARLEY_BASE_URL: 'https://b.test',
@@ -463,7 +460,7 @@ describe('a secret from a command (needs sh)', () => {
     ['no-such-program-at-all', 'failed with exit code 127: '],
     ['true', 'printed nothing\n'],
     ['echo; echo canary', 'printed nothing\n'],
-  ])('that fails is exit 3 with its stderr, escaped: %s', async (command, said) => {
+  ])('a secret command that fails exits with 3 and its escaped stderr: %s', async (command, said) => {
     const ended = await run(['chat', 'x'], from(command))
     expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
     expect(ended.err).toContain(`parley: accessTokenCommand (profile 'default') ${said}`)
@@ -475,14 +472,14 @@ describe('a secret from a command (needs sh)', () => {
     ['echo t; exit 75', 'later'],
     ['exit 74', 'never'],
     ['true', 'never'],
-  ])('that fails may succeed later only after exit code 75: %s', async (command, retry) => {
+  ])('a failed secret command may be retried later only after exit code 75: %s', async (command, retry) => {
     const ended = await run(['chat', 'x', '--errors', 'json'], from(command))
     expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
     const error = { kind: 'credentials', sent: 'no', safeToRetry: retry === 'later', retry }
     expect(JSON.parse(ended.err).error).toMatchObject(error)
   })
 
-  test('is not asked for when it is not needed', async () => {
+  test('a secret command runs only if its secret is sent', async () => {
     const world = from('touch ran; echo t')
     for (const argv of [
       ['chat', 'x', '--dry-run'],
@@ -498,7 +495,7 @@ describe('a secret from a command (needs sh)', () => {
     }
   })
 
-  test('K15: it gets the environment without the secrets', async () => {
+  test('K15: a secret command gets the environment without secrets', async () => {
     const world = from('env > environment; echo t')
     const env = { ...bare, PARLEY_API_KEY: 'canary-key', PARLEY_TIMEOUT: '5', OWN: 'kept' }
     await run(['chat', 'x'], { ...world, env })
@@ -508,7 +505,7 @@ describe('a secret from a command (needs sh)', () => {
     expect(credentials.PARLEY_ACCESS_TOKEN).toContain('canary')
   })
 
-  test('that a signal cuts short sends nothing', async () => {
+  test('a signal during a secret command sends nothing (needs sh)', async () => {
     const server = await serve(() => {})
     const world = profile({ baseUrl: server.url, accessTokenCommand: 'touch ran; exec sleep 30' })
     const { child, ended } = start(['chat', 'x'], world)
@@ -521,7 +518,7 @@ describe('a secret from a command (needs sh)', () => {
 })
 
 test.each(['Bearer t', 'a b'])(
-  'a secret with what is no part of it says so: %j',
+  'exits with 3 if a token contains a scheme or blanks: %j',
   async (PARLEY_ACCESS_TOKEN) => {
     const { code, err, requests } = await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN } })
     const why = "has blanks or other characters that no token has; parley adds 'Bearer'"

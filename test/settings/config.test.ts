@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
-/** An environment without credentials, and an isolated profile file. */
+/** Creates an environment without credentials, and an isolated profile file. */
 function world(content?: object) {
   const folder = temporaryFolder()
   const path = join(folder, 'config.json')
@@ -24,12 +24,12 @@ function world(content?: object) {
 const token = 'canary-token-aaaa1111'
 const work = { baseUrl: 'https://work.test', accessToken: token }
 
-describe('a value that cannot work', () => {
+describe('values that cannot work', () => {
   test.each([
     ['\n', 'https://a.test/x'],
     ['https://b.test\n', 'https://b.test'],
   ])(
-    'config init asks again for an address with the path of a call, and offers the rest: %j',
+    "config init prompts again for an address with a call's path, and offers its base: %j",
     async (next, kept) => {
       const { env, file } = world()
       const typed = `https://a.test/x/alpha_cli/v1beta\n${next}t-1\r\n\n\n\nn\n`
@@ -47,7 +47,7 @@ describe('a value that cannot work', () => {
     ['agentsUrl', 'https://a.test/v1', 'https://a.test'],
     ['agentsUrl', 'https://a.test/v1/agents', undefined],
     ['baseUrl', 'https://a.test/gateway', undefined],
-  ])('config init offers for %s %s what stands before the path of a call', async (name, typed, rest) => {
+  ])('config init offers the base of %s %s if it ends with the path of a call', async (name, typed, rest) => {
     const { env } = world()
     const { err } = await run(['config', 'init'], {
       env,
@@ -57,7 +57,7 @@ describe('a value that cannot work', () => {
     else expect(err).toContain(`  ${name} [${rest}]: `)
   })
 
-  test('an address is not the name of a model: config init asks again, config set refuses it', async () => {
+  test('config init and config set reject a URL as the name of a model', async () => {
     const { env, file } = world()
     const typed = 'https://a.test\nt-1\r\nhttps://a.test/m\nm-1\n\n\nn\n'
     const asked = await run(['config', 'init'], { env, typed })
@@ -89,7 +89,7 @@ describe('a value that cannot work', () => {
     expect(requests[0]?.headers).toMatchObject({ 'vendor-beta': sent })
   })
 
-  test('config set --no-validate accepts nothing else that cannot work', async () => {
+  test('config set --no-validate applies to betas only', async () => {
     const { env } = world()
     const timeout = await run(['config', 'set', '--no-validate', 'timeout', 'soon'], { env })
     expect(timeout).toMatchObject({ code: 2, err: 'parley: --no-validate works only with betas\n' })
@@ -98,9 +98,9 @@ describe('a value that cannot work', () => {
   })
 })
 
-describe('set, get, unset', () => {
+describe('config set, get and unset', () => {
   test.each(['baseUrl', 'base-url', '--base-url', 'PARLEY_BASE_URL', 'base_url', 'BASEURL'])(
-    'a setting answers to %s',
+    'config accepts %s as a name of baseUrl',
     async (spelling) => {
       const { env, file } = world()
       expect(await run(['config', 'set', spelling, 'https://a.test'], { env })).toMatchObject({
@@ -120,7 +120,7 @@ describe('set, get, unset', () => {
     ['access-tokn', 'did you mean accessToken?'],
     ['PARLEY_TIMEOT', 'did you mean PARLEY_TIMEOUT?'],
     ['zzzzzzzzzzzz', "'parley help settings' lists them"],
-  ])('a misspelt name is exit 2 with the nearest one: %s', async (spelling, said) => {
+  ])('exits with 2 and suggests the nearest setting for %s', async (spelling, said) => {
     for (const command of ['set', 'get', 'unset']) {
       const ended = await run(['config', command, spelling, ...(command === 'set' ? ['x'] : [])], world())
       expect(ended).toMatchObject({ code: 2, out: '' })
@@ -141,14 +141,14 @@ describe('set, get, unset', () => {
     ['betas', 'skills-2025-10-03', 'did you mean skills-2025-10-02?'],
     ['family', 'a/b', 'letters'],
     ['chatModel', '', 'must not be empty'],
-  ])('a value is checked before it is kept: %s %s', async (key, value, said) => {
+  ])('config set rejects %s %s before saving it', async (key, value, said) => {
     const { env } = world({ profiles: {} })
     const ended = await run(['config', 'set', key, value], { env })
     expect(ended).toMatchObject({ code: 2, out: '' })
     expect(ended.err).toContain(said)
   })
 
-  test('numbers, toggles and lists are kept as such, and printed as they are typed', async () => {
+  test('saves numbers, booleans and lists as such, and prints them as typed', async () => {
     const { env, file } = world()
     const betas = 'skills-2025-10-02, compact-2026-09-04'
     for (const [key, value] of [
@@ -181,13 +181,13 @@ describe('set, get, unset', () => {
     ['stream', 'No', false],
     ['stream', 'off', false],
     ['stream', '0', false],
-  ])('P50: %s takes %j and keeps what it means', async (key, value, kept) => {
+  ])('P50: config set %s %s saves the parsed value', async (key, value, kept) => {
     const { env, file } = world()
     expect(await run(['config', 'set', key, value], { env })).toMatchObject({ code: 0, err: '' })
     expect(file().profiles.default).toEqual({ [key]: kept })
   })
 
-  test('a value that is not set is exit 3, and unset of it changes nothing', async () => {
+  test('config get of an unset setting exits with 3, and config unset of it changes nothing', async () => {
     const { env, path } = world({ profiles: {} })
     expect(await run(['config', 'get', 'baseUrl'], { env })).toMatchObject({ code: 3, out: '' })
     const before = readFileSync(path, 'utf8')
@@ -197,14 +197,14 @@ describe('set, get, unset', () => {
     expect(readFileSync(path, 'utf8')).toBe(before)
   })
 
-  test('get prints what the profile has, also if the environment has another value', async () => {
+  test("config get prints the profile's value, also if the environment has another one", async () => {
     const { also } = world({ profiles: { default: { baseUrl: 'https://a.test' } } })
     const given = also({ PARLEY_BASE_URL: 'https://b.test' })
     const got = await run(['config', 'get', 'baseUrl'], given)
     expect(got).toMatchObject({ code: 0, out: 'https://a.test\n', err: '' })
   })
 
-  test('C25: a secret and the command for it take the place of each other, and it is said', async () => {
+  test('C25: setting a secret removes its command and the reverse, with a note', async () => {
     const { env, file } = world({ profiles: { default: work } })
     const first = await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })
     expect(first.err).toBe('parley: accessToken was removed: accessTokenCommand replaces it\n')
@@ -215,7 +215,7 @@ describe('set, get, unset', () => {
     expect(file().profiles.default).toEqual({ baseUrl: work.baseUrl, accessToken: 'other-token' })
   })
 
-  test('without a value, only a secret is asked for on a terminal', async () => {
+  test('config set without a value prompts on a terminal, for secrets only', async () => {
     const { env, file } = world()
     expect(await run(['config', 'set', 'baseUrl'], { env })).toMatchObject({ code: 2 })
     const ended = await run(['config', 'set', 'apiKey'], { env, typed: 'key-1234\n' })
@@ -226,7 +226,7 @@ describe('set, get, unset', () => {
 })
 
 describe('profiles', () => {
-  test('list of a profile without settings says so on a terminal, and nothing in a pipe', async () => {
+  test('config list of an empty profile prints a note on a terminal and nothing in a pipe', async () => {
     const { env } = world()
     expect(await run(['config', 'list'], { env })).toMatchObject({ code: 0, out: '', err: '' })
     const shown = await run(['config', 'list'], { env, tty: ['stdout', 'stderr'], columns: 200 })
@@ -236,7 +236,7 @@ describe('profiles', () => {
     )
   })
 
-  test('--profile, then PARLEY_PROFILE, then the current one is changed and read', async () => {
+  test('config uses --profile, then PARLEY_PROFILE, then the current profile', async () => {
     const { env, file, also } = world()
     await run(['config', 'set', 'chatModel', 'a'], { env })
     await run(['config', 'set', 'chatModel', 'b'], also({ PARLEY_PROFILE: 'two' }))
@@ -260,7 +260,7 @@ describe('profiles', () => {
     )
   })
 
-  test('config delete asks on a terminal, and deletes after a yes only', async () => {
+  test('config delete prompts on a terminal and deletes only after yes', async () => {
     const { env, file } = world({ current: 'work', profiles: { default: {}, work } })
     for (const typed of ['\n', 'n\n']) {
       const kept = await run(['config', 'delete', 'work'], { env, typed })
@@ -274,7 +274,7 @@ describe('profiles', () => {
     expect(file().profiles).toEqual({ default: {} })
   })
 
-  test('config delete needs --yes without a terminal', async () => {
+  test('config delete without a terminal needs --yes', async () => {
     const { env, file } = world({ profiles: { work } })
     const refused = await run(['config', 'delete', 'work'], { env, stdin: 'y\n' })
     expect(refused.code).toBe(2)
@@ -286,7 +286,7 @@ describe('profiles', () => {
     expect(file().profiles).toEqual({})
   })
 
-  test('C22: delete forgets a profile, and says if it was the current one', async () => {
+  test('C22: config delete removes a profile and says if it was the current one', async () => {
     const { env, file } = world({ current: 'work', profiles: { default: {}, work } })
     const ended = await run(['config', 'delete', 'work', '--yes'], { env })
     expect(ended).toMatchObject({ code: 0, out: '' })
@@ -297,7 +297,7 @@ describe('profiles', () => {
     expect(none.err).toContain(`'default' was the current profile; ${next}`)
   })
 
-  test('a profile that is not there is exit 3 with the nearest one', async () => {
+  test('exits with 3 and suggests the nearest profile for an unknown name', async () => {
     const { env } = world({ profiles: { work } })
     for (const argv of [
       ['config', 'use', 'wrok'],
@@ -312,7 +312,7 @@ describe('profiles', () => {
   })
 
   test.each(['__proto__', 'constructor', 'toString'])(
-    'a name that every object has is no profile: %s',
+    'a member of Object.prototype is not a profile: %s',
     async (name) => {
       const { env } = world({ profiles: { work } })
       expect((await run(['config', 'use', name], { env })).code).toBe(3)
@@ -320,7 +320,7 @@ describe('profiles', () => {
     },
   )
 
-  test('a profile of any name is checked', async () => {
+  test('checks the type of a profile of any name', async () => {
     const { env } = world({ profiles: JSON.parse('{"__proto__":5}') })
     const { code, err } = await run(['config', 'profiles'], { env })
     expect({ code, err }).toEqual({
@@ -329,7 +329,7 @@ describe('profiles', () => {
     })
   })
 
-  test('C22: delete tells of what still chooses the profile, and of nothing where another is current', async () => {
+  test('C22: config delete says if PARLEY_PROFILE or the current profile still names it', async () => {
     const { env, also } = world({ current: 'other', profiles: { work, other: {} } })
     const named = await run(['config', 'delete', 'work', '--yes'], also({ PARLEY_PROFILE: 'work' }))
     expect(named.err).toBe('parley: PARLEY_PROFILE still names it\n')
@@ -338,7 +338,7 @@ describe('profiles', () => {
     )
   })
 
-  test('C23: demo is built in: it is chosen for each call, and not changed or deleted', async () => {
+  test('C23: the built-in demo profile cannot be changed, deleted or made current', async () => {
     const { env, path } = world({ profiles: {} })
     const before = readFileSync(path, 'utf8')
     const used = await run(['config', 'use', 'demo'], { env })
@@ -351,7 +351,7 @@ describe('profiles', () => {
     expect((await run(['config', 'set', '--profile', 'a b', 'timeout', '1'], { env })).code).toBe(2)
   })
 
-  test('C23: a file that has demo as the current profile has a way out', async () => {
+  test('C23: a file with demo as the current profile can be repaired by config use', async () => {
     const { env, file } = world({ current: 'demo' })
     for (const argv of [['set', 'timeout', '1'], ['unset', 'timeout'], ['init']]) {
       const ended = await run(['config', ...argv], { env })
@@ -364,7 +364,7 @@ describe('profiles', () => {
     expect(file()).toEqual({ version: 1, current: 'default', profiles: { default: { timeout: 1 } } })
   })
 
-  test('C24: profiles marks the current one, or says on a terminal that there is none yet', async () => {
+  test('C24: config profiles marks the current one, or says on a terminal that it does not exist', async () => {
     const { env } = world({ profiles: { work, 'a\x1b[2J\nb': {} } })
     const shown = await run(['config', 'profiles'], { env, tty: ['stdout'] })
     expect(shown.out).toBe('  work\n  a^[[2J b\n  demo\n')
@@ -373,7 +373,7 @@ describe('profiles', () => {
     expect(piped).toMatchObject({ out: 'work\na\x1b[2J\\nb\ndemo\n', err: '' })
   })
 
-  test('path prints where the file is, and --profile may stand before the command', async () => {
+  test("config path prints the file's path, and --profile may precede the command", async () => {
     const { env, path, file } = world()
     expect((await run(['config', 'path'], { env })).out).toBe(`${path}\n`)
     await run(['--profile', 'x', 'config', 'set', 'timeout', '1'], { env })
@@ -381,7 +381,7 @@ describe('profiles', () => {
   })
 })
 
-describe('which value holds', () => {
+describe('precedence of settings', () => {
   const profiles = { default: { ...work, timeout: 7 }, other: { baseUrl: 'https://other.test' } }
 
   test('K16: the environment comes before the current profile, and --profile before the environment', async () => {
@@ -400,7 +400,7 @@ describe('which value holds', () => {
     expect((await run(['chat', 'x'], { env })).requests[0]?.headers.Authorization).toBe(`Bearer ${token}`)
   })
 
-  test("with --profile the environment's secrets and addresses don't fill its gaps", async () => {
+  test('with --profile, secrets and addresses of the environment are ignored', async () => {
     const { also } = world({ profiles })
     const given = also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_ACCESS_TOKEN_COMMAND: 'echo env' })
     const ended = await run(['chat', 'x', '--profile', 'other'], given)
@@ -409,7 +409,7 @@ describe('which value holds', () => {
     expect(ended.err).not.toContain('PARLEY_ACCESS_TOKEN')
   })
 
-  test('list shows what the profile itself holds', async () => {
+  test('config list shows the values of the profile', async () => {
     const { also } = world({ profiles })
     const ended = await run(['config', 'list'], also({ PARLEY_BASE_URL: 'https://env.test' }))
     expect(ended).toMatchObject({
@@ -419,7 +419,7 @@ describe('which value holds', () => {
     })
   })
 
-  test('list --effective tells which token is used: its end, and its place', async () => {
+  test('config list --effective shows the end of the token in use and its source', async () => {
     const { also, path } = world({ profiles })
     const ended = await run(
       ['config', 'list', '--effective'],
@@ -437,7 +437,7 @@ describe('which value holds', () => {
     expect(ended).toMatchObject({ code: 0, err: '' })
   })
 
-  test('list --effective shows no secret of the environment beside --profile', async () => {
+  test('config list --effective --profile shows no secret of the environment', async () => {
     const { also } = world({ profiles })
     const given = also({ PARLEY_ACCESS_TOKEN: 'env-token-2222' })
     const own = await run(['config', 'list', '--effective', '--profile', 'default'], given)
@@ -446,7 +446,7 @@ describe('which value holds', () => {
     expect(none.out).not.toContain('accessToken')
   })
 
-  test('list --effective tells when a command comes before a token', async () => {
+  test('config list --effective shows a secret command that comes before a token', async () => {
     const { also } = world({ profiles })
     const command = await run(
       ['config', 'list', '--effective'],
@@ -455,7 +455,7 @@ describe('which value holds', () => {
     expect(command.out).toContain('accessTokenCommand\tpass show x\tPARLEY_ACCESS_TOKEN_COMMAND\n')
   })
 
-  test('list shows also what is not valid, and leaves out a key that is no setting', async () => {
+  test('config list marks invalid values and omits unknown keys', async () => {
     const values = { baseUrl: 'https://u:canary@a.test', timeout: 'soon', basUrl: 'https://a.test' }
     const { env } = world({ profiles: { default: values } })
     for (const argv of [
@@ -472,7 +472,7 @@ describe('which value holds', () => {
     }
   })
 
-  test('on a terminal the columns are aligned', async () => {
+  test('config list aligns its columns on a terminal', async () => {
     const { also } = world({ profiles })
     const ended = await run(['config', 'list', '--effective'], {
       ...also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_BASE_URL: 'https://env.test' }),
@@ -485,16 +485,16 @@ describe('which value holds', () => {
 })
 
 describe('config init', () => {
-  test('asks for everything, keeps what is there on Enter, and tests nothing', async () => {
+  test('config init prompts for all settings, keeps a value on Enter, and sends nothing', async () => {
     const { env, file } = world({ profiles: { default: { baseUrl: 'https://old.test', extra: 1 } } })
     const typed = [
       '', // baseUrl
-      'canary token\r', // accessToken: refused, and asked for again
+      'canary token\r', // accessToken: rejected, then prompted again
       'canary-token-1\r',
       'beta', // family
       'm-1', // chatModel
       '', // imageModel
-      'nonsense', // agentsUrl: refused, and asked for again
+      'nonsense', // agentsUrl: rejected, then prompted again
       'https://agents.test/',
       '\r', // apiKey
       'pass show key', // apiKeyCommand
@@ -523,7 +523,7 @@ describe('config init', () => {
     expect(ended.err).not.toContain('canary')
   })
 
-  test('C26: it shows what holds without an answer', async () => {
+  test('C26: config init shows the default of each setting', async () => {
     const { env } = world()
     const ended = await run(['config', 'init'], { env, typed: 'https://a.test\nt-1\rbeta\n\n\n\n' })
     expect(ended.err).toContain('  family [alpha]: ')
@@ -531,7 +531,7 @@ describe('config init', () => {
     expect(ended.err).toContain('  imageModel: ')
   })
 
-  test('it says before each question what it is about, with an example or whom to ask', async () => {
+  test('config init explains each setting with an example or a contact', async () => {
     const { env } = world()
     const typed = 'https://a.test\n\r\n\n\n\nhttps://b.test\n\r\n\n\n\nn\n'
     const { err, code } = await run(['config', 'init'], { env, typed })
@@ -551,7 +551,7 @@ describe('config init', () => {
     expect(err).toMatch(/\n\nThe model gateway, [^\n]*:\n[\s\S]*\nThe session service, [^\n]*:\n/)
   })
 
-  test('it says that Enter keeps a secret that is there, and no longer that it leads to a command', async () => {
+  test('config init says that Enter keeps a saved secret, otherwise that it leads to a command', async () => {
     const typed = 'https://a.test\n\r\n\n\nhttps://b.test\n\r\n\n\n'
     const secrets = { accessToken: 'canary-token-1', apiKey: 'canary-key-1' }
     const { env, file } = world({ profiles: { default: secrets } })
@@ -564,7 +564,7 @@ describe('config init', () => {
     expect(fresh.err).toContain('  Your key. To have a command print it each time, press Enter.\n')
   })
 
-  test('C31: it saves to the profile that it named, also if another one is chosen meanwhile', async () => {
+  test('C31: config init saves to the profile that it named, also if another becomes current meanwhile', async () => {
     const other = { baseUrl: 'https://other.test', accessToken: token }
     const { env, path, file } = world({ current: 'work', profiles: { work: {}, other } })
     const screen = new Writable({
@@ -583,7 +583,7 @@ describe('config init', () => {
     })
   })
 
-  test('its explanations are broken between words on a terminal', async () => {
+  test('config init wraps its explanations between words on a terminal', async () => {
     const { env } = world()
     const screen = { tty: ['stderr' as const], columns: 50, env: { ...env, NO_COLOR: '1' } }
     const { err } = await run(['config', 'init'], { ...screen, typed: '\n\n' })
@@ -596,10 +596,10 @@ describe('config init', () => {
 
   test.each([
     ['n', 'n\n', 0],
-    ['the end of the input', '', 0],
-    ['yes, but nothing that costs', '\n\n', 0],
+    ['end of input', '', 0],
+    ['yes, but no paid request', '\n\n', 0],
     ['yes to both', 'y\ny\n', 2],
-  ])('it offers the check at its end: %s', async (_, last, requests) => {
+  ])('config init offers a check at its end: %s', async (_, last, requests) => {
     const { env, file } = world()
     const typed = [...answers, last].join('')
     const ended = await run(['config', 'init'], { env, typed, exchange: answering(message('Hi')) })
@@ -610,7 +610,7 @@ describe('config init', () => {
     expect(ended.out.includes('gateway: ')).toBe(last.includes('\n\n') || last.includes('y'))
   })
 
-  test('what is not a yes costs nothing', async () => {
+  test('config init sends a paid request only after a clear yes', async () => {
     const typed = [...answers, 'YES\nmaybe\n'].join('')
     const ended = await run(['config', 'init'], { ...world(), typed, exchange: answering(message('Hi')) })
     expect(ended).toMatchObject({ code: 0, requests: [] })
@@ -621,7 +621,7 @@ describe('config init', () => {
     ['\n', true],
     ['n\n', undefined],
     ['', undefined],
-  ])('if the gateway streams it offers to have every chat stream: %j', async (last, stream) => {
+  ])('config init offers to stream every chat if the gateway streams: %j', async (last, stream) => {
     const { env, file } = world()
     const typed = [...answers, 'y\ny\n', last].join('')
     const ended = await run(['config', 'init'], { env, typed, exchange: createEmulator({}) })
@@ -630,7 +630,7 @@ describe('config init', () => {
     expect(file().profiles.default.stream).toBe(stream)
   })
 
-  test('it tells whoever typed a wrong token, after it was saved', async () => {
+  test('config init reports a refused token after saving it', async () => {
     const { env, file } = world()
     const typed = [...answers, 'y\ny\n'].join('')
     const ended = await run(['config', 'init'], { env, typed, exchange: answering('{}', { status: 401 }) })
@@ -639,19 +639,19 @@ describe('config init', () => {
     expect(ended.out).toContain("accessToken: 'parley config set accessToken' replaces it\n")
   })
 
-  test('it offers no check if there is nothing to try', async () => {
+  test('config init offers no check without an address', async () => {
     const { env } = world()
     expect((await run(['config', 'init'], { env, typed: '\n\n' })).err).not.toContain('Check it')
   })
 
-  test('an end before the last answer keeps nothing', async () => {
+  test('config init saves nothing if the input ends before the last answer', async () => {
     const { env, path } = world()
     const ended = await run(['config', 'init'], { env, typed: 'https://a.test\n' })
     expect(ended).toMatchObject({ code: 2, out: '' })
     expect(() => readFileSync(path)).toThrow('ENOENT')
   })
 
-  test('without a terminal it is exit 2, and with nothing answered nothing is written', async () => {
+  test('config init exits with 2 without a terminal, and writes nothing without answers', async () => {
     const { env, path } = world()
     expect((await run(['config', 'init'], { env, stdin: 'https://a.test\n' })).code).toBe(2)
     const ended = await run(['config', 'init'], { env, typed: '\n\n' })
@@ -661,7 +661,7 @@ describe('config init', () => {
   })
 })
 
-test("C27: a profile's name controls no terminal, whatever says it", async () => {
+test("C27: a profile's name is escaped in every message", async () => {
   const name = 'a\x1b]0;x\x07\nparley: b\u202e'
   const profiles = { [name]: { ...work, accessTokenCommand: undefined, timeout: 'soon' } }
   const { env } = world({ current: name, profiles })

@@ -6,10 +6,10 @@ import { childEnvironment } from '../harness/environment.ts'
 import { binary, execute, start } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
-/** None of these processes ends by itself, and one ignores signals. */
+/** Command of processes that do not end by themselves. One of them ignores signals. */
 const member = (rest: string) => `sh -c 'echo $$ >> pids; ${rest}'`
 const children = `${member('trap "" TERM HUP; sleep 300; sleep 300')} & ${member('exec sleep 300')}`
-/** An additional process without a parent. */
+/** The same with one more process, which has no parent. */
 const family = `(${member('exec sleep 300')} &); ${children}`
 
 const world = (command: string) => {
@@ -28,7 +28,7 @@ const isAlive = (pid: number) => {
 }
 const until = (condition: () => boolean) => expect.poll(condition).toBe(true)
 test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-  'K32: %s ends all that the command of a secret has started (needs ps)',
+  'K32: %s ends all processes of a secret command (needs ps)',
   async (signal) => {
     const given = world(family)
     const { child, ended } = start(['chat', 'x'], given)
@@ -39,7 +39,7 @@ test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
   },
 )
 
-test('K33: the limit of a command ends all that it has started (needs ps)', async () => {
+test('K33: the time limit of a secret command ends all its processes (needs ps)', async () => {
   const given = world(family)
   const hurry = join(given.cwd, 'hurry.cjs')
   writeFileSync(
@@ -48,7 +48,7 @@ test('K33: the limit of a command ends all that it has started (needs ps)', asyn
      const wait = setTimeout
      globalThis.setTimeout = (act, time, ...more) => {
        if (time !== 60_000) return wait(act, time, ...more)
-       // The minute is over once all of them have started.
+       // The minute ends when all processes have started.
        const minute = setInterval(() => {
          if (!existsSync('pids') || readFileSync('pids', 'utf8').split('\\n').length < 4) return
          clearInterval(minute)
@@ -65,7 +65,7 @@ test('K33: the limit of a command ends all that it has started (needs ps)', asyn
   await until(() => !pidsIn(given.cwd).some(isAlive))
 })
 
-test('K36: one that takes longer than the deadline is ended with it (needs sh)', async () => {
+test('K36: the deadline ends a secret command and exits with 3 (needs sh)', async () => {
   const argv = ['chat', 'x', '--errors', 'json', '--deadline', '0.5']
   const ended = await execute(argv, world('sleep 15; echo t'))
   expect(ended).toMatchObject({ code: 3, out: '' })
@@ -73,7 +73,7 @@ test('K36: one that takes longer than the deadline is ended with it (needs sh)',
   expect(JSON.parse(ended.err).error).toMatchObject({ deadline: true, retry: 'later' })
 })
 
-test('K38: one that takes longer than --timeout is ended with it (needs sh)', async () => {
+test('K38: --timeout ends a secret command and exits with 3 (needs sh)', async () => {
   const argv = ['chat', 'x', '--errors', 'json', '--timeout', '0.5']
   const ended = await execute(argv, world('sleep 15; echo t'))
   expect(ended).toMatchObject({ code: 3, out: '' })
@@ -81,13 +81,13 @@ test('K38: one that takes longer than --timeout is ended with it (needs sh)', as
   expect(JSON.parse(ended.err).error).toMatchObject({ retry: 'later' })
 })
 
-test('K33: one that prints without end is given up (needs sh)', async () => {
+test('K33: a secret command that prints over 1 MiB is ended (needs sh)', async () => {
   const ended = await execute(['chat', 'x'], world('yes'))
   expect(ended).toMatchObject({ code: 3, out: '' })
   expect(ended.err).toContain('printed more than 1 MiB')
 })
 
-test('K34: on a terminal the command of a secret may ask there (needs script)', async () => {
+test('K34: a secret command can prompt on the terminal (needs script)', async () => {
   const { cwd, env } = world(`printf 'PIN? ' > /dev/tty; read pin < /dev/tty; echo $pin > pin; cat /dev/tty`)
   const command = 'echo $$ > pid; exec "$NODE" "$PARLEY" chat x'
   const terminal = spawn('script', ['-qec', command, '/dev/null'], {

@@ -6,7 +6,7 @@ export const token = 'canary-token-aaaa1111'
 export const content = { profiles: { default: { baseUrl: 'https://a.test', accessToken: token } } }
 export const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
 
-/** A home with a profile file, given as text or JSON. */
+/** Creates a home folder with a profile file, given as text or JSON. */
 export function settled(text: string | object = content, mode = 0o600) {
   const cwd = temporaryFolder()
   const folder = join(cwd, configFolder)

@@ -7,11 +7,11 @@ import { settled } from './settled.ts'
 
 const leftovers = (folder: string) => readdirSync(folder).filter((name) => name !== 'config.json')
 
-test('a hundred at once keep a hundred keys, also where one before them was killed', async () => {
+test('a hundred concurrent writers save a hundred keys, although an earlier writer was killed', async () => {
   const { folder, path, text, world } = settled({})
   writeFileSync(`${path}.parley-lock`, '')
   const names = Array.from({ length: 100 }, (_, i) => `p${i}`)
-  // The lock works between all runs. Most of them run cheaply in this process.
+  // The lock works between all runs. Running most of them in this process is faster.
   const write = (name: string, i: number) =>
     (i % 5 === 0 ? execute : run)(['config', 'set', '--profile', name, 'timeout', `${i}`], world)
   const all = await Promise.all(names.map(write))
@@ -24,11 +24,11 @@ test('a hundred at once keep a hundred keys, also where one before them was kill
 test.each([
   ['10 s ahead', '10_000'],
   ['set back and forth', '(real() % 2 ? 3_600_000 : -3_600_000)'],
-])('C20: a writer whose clock is %s takes no other for dead', async (_, shift) => {
+])('C20: a writer whose clock is %s does not clear the lock of another', async (_, shift) => {
   const { folder, text, world } = settled({})
   const clock = join(world.cwd, 'clock.cjs')
   writeFileSync(clock, `const real = Date.now; Date.now = () => real() + ${shift}`)
-  // The lock's holder is slow, so a writer with a wrong clock could take the lock away.
+  // The holder of the lock is slow, so a writer with a wrong clock could clear the lock.
   const slow = join(world.cwd, 'slow.cjs')
   writeFileSync(
     slow,
@@ -53,7 +53,7 @@ test.each([
   expect(leftovers(folder)).toEqual([])
 })
 
-test('C08: writers killed at any moment leave a whole file, and nothing after the next write', async () => {
+test('C08: a writer that is killed at any moment leaves a complete file and no other', async () => {
   const { folder, text, world } = settled({ profiles: { default: { timeout: 0 } } })
   for (let i = 1; i <= 12; i++) {
     const { child, ended } = start(['config', 'set', 'timeout', `${i}`], world)
