@@ -19,7 +19,7 @@ import { realTimers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { execute, home as processHome } from '../harness/process.ts'
 import { answering, configFolder, message, run, temporaryFolder } from '../harness/run.ts'
-import { createAgentService, type Event, lockOf } from '../sessions/run/agent-service.ts'
+import { createAgentService, type Event, getLockPath } from '../sessions/run/agent-service.ts'
 
 const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString(8)
 
@@ -64,7 +64,7 @@ const locking: Record<string, { argv: string[]; lock: string }> = {
   },
   'an audit': {
     argv: ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'notes'],
-    lock: lockOf('notes'),
+    lock: getLockPath('notes'),
   },
 }
 
@@ -205,7 +205,7 @@ describe('a run whose lock another one has taken meanwhile sends nothing more (n
   test('a run with an audit (needs sh)', async () => {
     const cwd = temporaryFolder()
     const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
-    const path = lockOf('a.ndjson')
+    const path = getLockPath('a.ndjson')
     const tool = `count=echo ran >> runs; : > x; mv x ${path}`
     const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'a.ndjson', '--tool', tool]
     const { code } = await run(argv, { cwd, exchange: service.exchange })

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { start } from '../harness/process.ts'
 import { createRandom } from '../harness/random.ts'
 import { temporaryFolder } from '../harness/run.ts'
-import { lockOf } from '../sessions/run/agent-service.ts'
+import { getLockPath } from '../sessions/run/agent-service.ts'
 
 const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'])
 const kills = Number(process.env.SOAK_DEMO_KILLS ?? 8)
@@ -49,7 +49,7 @@ function open() {
    * Removes the locks of killed runs, which the next run would wait for. The lock of the demo sessions stays.
    */
   const forgetLocks = () => {
-    rmSync(join(cwd, lockOf('a.ndjson')), { force: true })
+    rmSync(join(cwd, getLockPath('a.ndjson')), { force: true })
     const folder = join(cache, 'parley')
     for (const name of existsSync(folder) ? readdirSync(folder) : [])
       if (name.endsWith('.parley-lock') && !name.startsWith('demo-sessions')) rmSync(join(folder, name))

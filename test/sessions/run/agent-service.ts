@@ -4,13 +4,16 @@ import { realTimers, type Timers } from '../../../src/timers.ts'
 import type { Exchange, HttpResponse } from '../../../src/wire/exchange.ts'
 import { breakOff, respond } from '../../harness/responses.ts'
 
-/** The lock of an audit while a run of the session `s1` writes it. */
-export const lockOf = (audit: string) =>
+/** Returns the path of the lock file while a run of session `s1` writes this audit file. */
+export const getLockPath = (audit: string) =>
   `${audit}.${createHash('sha256').update('s1').digest('hex').slice(0, 16)}.parley-lock`
 
 export type Event = { id?: string; type: string } & Record<string, unknown>
 
-/** What becomes of a request that posts. A reset may come before the service took it, or after. */
+/**
+ * How a posted request ends. A reset may happen before the service accepts the request (`loses`) or after it
+ * (`resets`).
+ */
 export type Fate =
   | 'takes'
   | 'loses'
@@ -21,43 +24,46 @@ export type Fate =
   | 'refuses'
   | 'limits'
   | 'cuts'
-  /** It is answered with a status and an error, and not taken unless `isTaken` says so. */
+  /** The service responds with a status and an error. It accepts the events only if `isTaken` is true. */
   | { status: number; headers?: Record<string, string>; error?: string; isTaken?: boolean }
 
 export interface AgentScript {
-  /** What happened before. */
+  /** Earlier events. */
   history?: Event[]
-  /** The tool uses that the agent asks for together, one round after the other; a rest in it ends the turn. */
+  /** Tool uses that the agent requests together, round by round. An idle event in a round ends the turn. */
   rounds: Event[][]
-  /** How the turn ends. */
+  /** The last event of the turn. By default, an idle event. */
   end?: Event
-  /** What becomes of the next post with answers; by default it is taken. */
+  /** Returns the fate of the next posted replies. By default the service accepts them. */
   fate?(): Fate
-  /** The same for the post with a task, given how many there were. */
+  /** Returns the fate of the nth posted task. */
   taskFate?(count: number): Fate
-  /** Called when a post with answers has arrived, before anything becomes of it. */
+  /** Called when posted replies arrive, before their fate is applied. */
   onPost?(): void
-  /** Called when the list is asked for, with how many times since the last post; may say how many events it shows. */
+  /**
+   * Called for each list, with the number of lists since the last post. May return the number of events that
+   * the list shows.
+   */
   onList?(count: number): number | undefined
-  /** After how many events a stream breaks off, for the next stream. */
+  /** Returns the number of events after which the next stream is cut. */
   cut?(): number
-  /** How long the list is behind. Milliseconds. */
+  /** Milliseconds that the list lags. */
   lag?: number
-  /** Streams bring the client's events too. */
+  /** If true, streams contain the events of clients. */
   echoes?: boolean
-  /** By which it takes its time. */
+  /** Clock of the service. */
   timers?: Timers
 }
 
 export interface AgentService {
   exchange: Exchange
   readonly events: readonly Event[]
-  /** The answers that were taken: by the id of the tool use, in their order. */
+  /** The accepted replies by the id of the tool use, in order. */
   readonly taken: ReadonlyMap<string, Event[]>
-  /** How many requests posted answers, and how many a task. */
+  /** Number of requests that posted replies, and of requests that posted a task. */
   readonly posts: number
   readonly tasks: number
-  /** Adds an event from outside, and the answer of another client. */
+  /** Adds an event, and a reply of another client. */
   add(event: Event): void
   answer(event: Event): void
 }
@@ -67,9 +73,9 @@ const idle = (type: string, ids?: string[]): Event => ({
   stop_reason: { type, ...(ids ? { event_ids: ids } : {}) },
 })
 
-const idOf = (event: Event) => String(event.tool_use_id ?? event.custom_tool_use_id ?? '')
+const getUseId = (event: Event) => String(event.tool_use_id ?? event.custom_tool_use_id ?? '')
 
-/** A session service whose agent asks for tool uses, and keeps account of the answers. */
+/** Creates a session service whose agent requests tool uses, and records the replies. */
 export function createAgentService(script: AgentScript): AgentService {
   const { wallTime: now, wait } = script.timers ?? realTimers
   const events: Event[] = []
@@ -90,27 +96,27 @@ export function createAgentService(script: AgentScript): AgentService {
     return whole
   }
 
-  function goOn(): void {
+  function continueTurn(): void {
     const [round, ...rest] = waiting.size === 0 ? left : []
     if (round) {
       left = rest
       for (const use of round) {
         add(use)
-        // What needs no answer is only shown.
+        // A tool use that needs no reply is only added to the list.
         if (use.evaluated_permission !== 'allow' && /_use$/.test(use.type)) waiting.set(use.id ?? '', use)
-        if (use.type === 'agent.tool_result') waiting.delete(idOf(use))
+        if (use.type === 'agent.tool_result') waiting.delete(getUseId(use))
       }
     }
     if (waiting.size > 0) add(idle('requires_action', [...waiting.keys()]))
     else if (round?.at(-1)?.type === 'session.status_idle') return
-    else if (left.length > 0) goOn()
+    else if (left.length > 0) continueTurn()
     else add(script.end ?? idle('end_turn'))
   }
 
   function take(given: Event[]): Event[] {
     const accepted = given.map((event) => add(event))
     for (const event of given) {
-      const id = idOf(event)
+      const id = getUseId(event)
       if (id === '') continue
       taken.set(id, [...(taken.get(id) ?? []), event])
       waiting.delete(id)
@@ -127,8 +133,8 @@ export function createAgentService(script: AgentScript): AgentService {
       await wait(1)
       for (const event of given)
         if (event.result === 'allow')
-          add({ type: 'agent.tool_result', tool_use_id: idOf(event), content: 'ok' })
-      goOn()
+          add({ type: 'agent.tool_result', tool_use_id: getUseId(event), content: 'ok' })
+      continueTurn()
     })()
     return accepted
   }
@@ -136,7 +142,7 @@ export function createAgentService(script: AgentScript): AgentService {
   function takePost(text: string): HttpResponse | Promise<HttpResponse> {
     const { events: given } = JSON.parse(text) as { events: Event[] }
     lists = 0
-    const isTask = given.some((event) => idOf(event) === '' && event.type !== 'user.interrupt')
+    const isTask = given.some((event) => getUseId(event) === '' && event.type !== 'user.interrupt')
     if (isTask) tasks++
     else posts++
     if (!isTask) script.onPost?.()

@@ -9,10 +9,10 @@ import { homeVariables, ownerOnly, temporaryFolder } from '../../harness/run.ts'
 
 const time = '2026-01-01T00:00:00.000Z'
 
-/** A line of the session `s1` that is not about a tool use. */
+/** Returns a line of session `s1` that is not about a tool use. */
 const line = (fields: object) => JSON.stringify({ time, session: 's1', toolUse: null, ...fields })
 
-/** Opens an audit, or none, for runs at home in a folder. */
+/** Opens an audit, with or without a file, whose home is `cwd`. */
 function openIn(cwd: string, file: string | undefined, deadline = Infinity) {
   const timers = { ...createSteadyClock(1), wallTime: () => Date.parse(time) }
   const host = { env: homeVariables(cwd), cwd, platform: process.platform, uid: process.getuid?.() }
@@ -20,7 +20,7 @@ function openIn(cwd: string, file: string | undefined, deadline = Infinity) {
   return Audit.open(context, { address: 'https://agents.test', session: 's1', deadline }, file)
 }
 
-/** Opens an audit in a folder of its own, in which the file may be already. */
+/** Opens an audit file with this content in a new folder. */
 async function open(content?: string | Uint8Array, cwd = temporaryFolder()) {
   const path = join(cwd, 'a.ndjson')
   if (content !== undefined) writeFileSync(path, content)
@@ -28,7 +28,7 @@ async function open(content?: string | Uint8Array, cwd = temporaryFolder()) {
   return { audit, path, read: () => readFileSync(path, 'utf8') }
 }
 
-/** What these lines say to the next run, and to the run that writes them itself. */
+/** Returns what `look` finds in an audit file with these lines. */
 async function afterLines<T>(lines: string[], look: (audit: Audit) => T): Promise<T> {
   const { audit } = await open(lines.map((each) => `${each}\n`).join(''))
   const found = look(audit)
@@ -43,7 +43,7 @@ const result = (text: string, more: object = {}) => ({
 const at = Date.parse(time)
 
 test.each<[title: string, lines: string[], reply: object | undefined]>([
-  ['nothing', [], undefined],
+  ['no line', [], undefined],
   ['a decision', [use('decision')], { is: 'deciding' }],
   ['a start', [use('decision'), use('start')], { is: 'working' }],
   ['an end', [use('end', result('a'))], { is: 'ready', result: { text: 'a', isError: false } }],
@@ -53,17 +53,21 @@ test.each<[title: string, lines: string[], reply: object | undefined]>([
     { is: 'ready', result: { text: 'a', isError: true } },
   ],
   [
-    'an end with an odd error',
+    'an end with an invalid is_error',
     [use('end', result('a', { is_error: 'true' }))],
     { is: 'ready', result: { text: 'a', isError: false } },
   ],
   ['an end of an earlier version', [use('start'), use('end')], { is: 'working' }],
-  ['an end alone of an earlier version', [use('end')], undefined],
+  ['only an end of an earlier version', [use('end')], undefined],
   ['a post', [use('sent', { rest: 'r1' })], { is: 'posting', sent: { at, rests: new Set(['r1']) } }],
-  ['a post before any rest', [use('sent')], { is: 'posting', sent: { at, rests: new Set() } }],
-  ['a post after an odd rest', [use('sent', { rest: 5 })], { is: 'posting', sent: { at, rests: new Set() } }],
+  ['a post before any idle event', [use('sent')], { is: 'posting', sent: { at, rests: new Set() } }],
   [
-    'a post at an odd time',
+    'a post with an invalid idle event',
+    [use('sent', { rest: 5 })],
+    { is: 'posting', sent: { at, rests: new Set() } },
+  ],
+  [
+    'a post with an invalid time',
     [use('sent', { time: 'noon' })],
     { is: 'posting', sent: { at: Number.NaN, rests: new Set() } },
   ],
@@ -74,13 +78,17 @@ test.each<[title: string, lines: string[], reply: object | undefined]>([
   ],
   ['a refusal', [use('sent'), use('refused')], { is: 'deciding' }],
   [
-    'a doubt',
+    'a reply of unknown delivery',
     [use('sent', { rest: 'r1' }), use('unknown')],
     { is: 'in-doubt', sent: { at, rests: new Set(['r1']) } },
   ],
-  ['lines that are not of a reply', ['done', 'not-asked', 'interrupt'].map((event) => use(event)), undefined],
+  [
+    'lines that are not about a reply',
+    ['done', 'not-asked', 'interrupt'].map((event) => use(event)),
+    undefined,
+  ],
   ['another tool use', [use('decision', { toolUse: 't2' })], undefined],
-  ['an odd tool use', [use('decision', { toolUse: ['t1'] })], undefined],
+  ['an invalid tool use', [use('decision', { toolUse: ['t1'] })], undefined],
   ['another session', [use('decision', { session: 's2' })], undefined],
   ['an empty line after others', [use('decision'), '', ''], { is: 'deciding' }],
   [
@@ -88,7 +96,7 @@ test.each<[title: string, lines: string[], reply: object | undefined]>([
     [use('decision'), use('start').slice(0, 40), use('decision')],
     { is: 'deciding' },
   ],
-])('of a reply a journal with %s tells how far it got', async (_, lines, reply) => {
+])('the audit file after %s has the state of the reply', async (_, lines, reply) => {
   expect(await afterLines(lines, ({ earlier }) => earlier.get('t1'))).toEqual(reply)
 })
 
@@ -96,14 +104,18 @@ const denied = (more: object = {}) =>
   use('decision', { decision: 'deny', name: 'bash', by: 'default', ...more })
 
 test.each<[title: string, lines: string[], words: string | undefined]>([
-  ['an allowance', [use('decision', { decision: 'allow' })], undefined],
+  ['an allowed tool use', [use('decision', { decision: 'allow' })], undefined],
   ['a denial', [denied()], 'deny bash t1 (default)'],
   ['a denial by a rule', [denied({ by: 'rule', rule: 2, reason: 'no' })], 'deny bash t1 (rules[2]: no)'],
-  ['one that ran', [use('not-asked', { decision: 'deny', name: 'x', by: 'person' })], 'deny x t1 (person)'],
-  ['a denial that was posted', [denied(), use('sent'), use('accepted')], 'deny bash t1 (default)'],
-  ['an allowance after it', [denied(), use('decision', { decision: 'allow' })], undefined],
-  ['somebody else’s answer', [denied(), use('answered-elsewhere')], undefined],
-])('of what was denied a journal with %s tells it in words', async (_, lines, words) => {
+  [
+    'a tool use that ran',
+    [use('not-asked', { decision: 'deny', name: 'x', by: 'person' })],
+    'deny x t1 (person)',
+  ],
+  ['a posted denial', [denied(), use('sent'), use('accepted')], 'deny bash t1 (default)'],
+  ['a denial and an allowance', [denied(), use('decision', { decision: 'allow' })], undefined],
+  ['a reply of another client', [denied(), use('answered-elsewhere')], undefined],
+])('the audit file after %s has the text of its denial', async (_, lines, words) => {
   expect(await afterLines(lines, (audit) => audit.denied.get('t1'))).toBe(words)
 })
 
@@ -111,15 +123,19 @@ const decided = (input: unknown, more: object = {}) =>
   use('decision', { type: 'agent.tool_use', name: 'bash', input, ...more })
 
 test.each<[title: string, lines: string[], hasOther: boolean]>([
-  ['nothing', [], false],
+  ['no line', [], false],
   ['a line without an input', [use('decision')], false],
-  ['the same, its keys in another order', [decided({ b: 2, a: 1 })], false],
+  ['the same input with another key order', [decided({ b: 2, a: 1 })], false],
   ['another input', [decided({ a: 1 })], true],
   ['another name', [decided({ a: 1, b: 2 }, { name: 'x' })], true],
   ['another server', [decided({ a: 1, b: 2 }, { server: 's' })], true],
-  ['it and another one', [decided({ a: 1, b: 2 }), decided({ a: 1 }), decided({ a: 1, b: 2 })], true],
-  ['what is no decision', [use('sent', { input: { a: 1 } })], false],
-])('after %s a journal knows whether a tool use is another one', async (_, lines, hasOther) => {
+  [
+    'the same input and another one',
+    [decided({ a: 1, b: 2 }), decided({ a: 1 }), decided({ a: 1, b: 2 })],
+    true,
+  ],
+  ['a line that is not a decision', [use('sent', { input: { a: 1 } })], false],
+])('the audit file after %s shows whether a tool use has another input', async (_, lines, hasOther) => {
   const text = '{"id":"t1","name":"bash","input":{"a":1,"b":2}}'
   const toolUse = readUse({ id: 't1', type: 'agent.tool_use', text }) as Use
   expect(await afterLines(lines, (audit) => audit.hasOther(toolUse))).toBe(hasOther)
@@ -129,58 +145,65 @@ const known = { alike: 1, last: 'e1', marks: ['m'] }
 const task = (event: string, more: object = {}) => line({ task: 'h1', event, ...more })
 
 test.each<[title: string, lines: string[], task: object | undefined]>([
-  ['nothing', [], undefined],
-  ['it sent', [task('sent', { known })], { hash: 'h1', is: 'posting', known }],
+  ['no line', [], undefined],
+  ['a sent task', [task('sent', { known })], { hash: 'h1', is: 'posting', known }],
   [
-    'it sent by an earlier version',
+    'a sent task of an earlier version',
     [task('sent')],
     { hash: 'h1', is: 'posting', known: { alike: Infinity } },
   ],
   [
-    'it sent beside what is odd',
+    'a sent task with an invalid field',
     [task('sent', { known: { alike: '1' } })],
     { hash: 'h1', is: 'posting', known: { alike: Infinity } },
   ],
-  ['it accepted', [task('sent', { known }), task('accepted')], { hash: 'h1', is: 'accepted', known }],
-  ['it in doubt', [task('sent', { known }), task('unknown')], { hash: 'h1', is: 'posting', known }],
-  ['it refused', [task('sent', { known }), task('refused')], undefined],
-  ['it done', [task('sent', { known }), task('accepted'), task('done')], undefined],
+  ['an accepted task', [task('sent', { known }), task('accepted')], { hash: 'h1', is: 'accepted', known }],
   [
-    'another one done',
+    'a task of unknown delivery',
+    [task('sent', { known }), task('unknown')],
+    { hash: 'h1', is: 'posting', known },
+  ],
+  ['a refused task', [task('sent', { known }), task('refused')], undefined],
+  ['a done task', [task('sent', { known }), task('accepted'), task('done')], undefined],
+  [
+    'another task done',
     [task('sent', { known }), task('done', { task: 'h2' })],
     { hash: 'h1', is: 'posting', known },
   ],
-  ['an odd one', [task('sent', { known, task: 5 })], undefined],
-  ['one of another session', [task('sent', { known, session: 's2' })], undefined],
+  ['an invalid task', [task('sent', { known, task: 5 })], undefined],
+  ['a task of another session', [task('sent', { known, session: 's2' })], undefined],
   [
-    'a line that is not of a task',
+    'a line that is not about a task',
     [task('sent', { known }), task('start')],
     { hash: 'h1', is: 'posting', known },
   ],
-])('of a task a journal with %s tells how far it got', async (_, lines, told) => {
+])('the audit file after %s has the state of the task', async (_, lines, told) => {
   expect(await afterLines(lines, (audit) => audit.task)).toEqual(told)
 })
 
 const begun = line({ event: 'interrupt' })
 
 test.each<[title: string, lines: string[], mayHaveArrived: boolean]>([
-  ['nothing', [], false],
-  ['a reply alone', [use('sent')], false],
-  ['one', [begun], true],
-  ['one of an earlier version', [line({ event: 'interrupt', rest: 'r1' })], true],
-  ['two', [begun, begun], true],
-  ['one that was refused', [begun, line({ event: 'refused' })], false],
-  ['one that was accepted', [begun, line({ event: 'accepted' })], true],
-  ['a reply refused', [begun, use('refused')], true],
-  ['a task refused', [begun, task('refused')], true],
-  ['a task after it', [begun, task('sent')], false],
-  ['a task in doubt after it', [begun, task('unknown')], true],
-])('of interrupts a journal with %s tells whether one may have arrived', async (_, lines, mayHaveArrived) => {
-  const begunAt = mayHaveArrived ? Date.parse(time) : undefined
-  expect(await afterLines(lines, (audit) => audit.interrupt)).toBe(begunAt)
-})
+  ['no line', [], false],
+  ['only a reply', [use('sent')], false],
+  ['an interrupt', [begun], true],
+  ['an interrupt of an earlier version', [line({ event: 'interrupt', rest: 'r1' })], true],
+  ['two interrupts', [begun, begun], true],
+  ['a refused interrupt', [begun, line({ event: 'refused' })], false],
+  ['an accepted interrupt', [begun, line({ event: 'accepted' })], true],
+  ['an interrupt and a refused reply', [begun, use('refused')], true],
+  ['an interrupt and a refused task', [begun, task('refused')], true],
+  ['an interrupt and a later task', [begun, task('sent')], false],
+  ['an interrupt and a later task of unknown delivery', [begun, task('unknown')], true],
+])(
+  'the audit file after %s shows whether an interrupt may have arrived',
+  async (_, lines, mayHaveArrived) => {
+    const begunAt = mayHaveArrived ? Date.parse(time) : undefined
+    expect(await afterLines(lines, (audit) => audit.interrupt)).toBe(begunAt)
+  },
+)
 
-test('what a run adds is on the disk, and counts', async () => {
+test('an added line is written to the file and changes the state', async () => {
   const { audit, read } = await open()
   expect(audit).toMatchObject({ task: undefined, interrupt: undefined })
   audit.add({ toolUse: null, event: 'sent', task: 'h1', known: { alike: 1 } })
@@ -200,7 +223,7 @@ test('what a run adds is on the disk, and counts', async () => {
   audit.close()
 })
 
-test('the fields of a line have an order, and the input its spelling', async () => {
+test('the fields of a line have a fixed order, and the input keeps its source text', async () => {
   const { audit, read } = await open()
   audit.add({
     decision: { decision: 'allow' } as never,
@@ -228,7 +251,7 @@ test.each([
   ['an empty file', '', ''],
   ['whole lines', `${use('start')}\n`, ''],
   ['a torn line', `${use('start')}\n${use('end').slice(0, 30)}`, '\n'],
-])('after %s a line begins on its own', async (_, content, end) => {
+])('after %s, the next line starts on a new line', async (_, content, end) => {
   const { audit, read } = await open(content)
   audit.add({ toolUse: null, event: 'interrupt' })
   audit.close()
@@ -237,7 +260,7 @@ test.each([
   )
 })
 
-test('its file is for its user alone, also if it was there (needs POSIX files)', async () => {
+test('restricts the audit file to its owner, also an existing file (needs POSIX files)', async () => {
   const modeOf = async (cwd: string) => {
     const { audit, path } = await open(undefined, cwd)
     audit.close()
@@ -256,8 +279,8 @@ test('its file is for its user alone, also if it was there (needs POSIX files)',
   }
 })
 
-describe('a file that is no place for an audit is named', () => {
-  test('a link (needs POSIX files)', async () => {
+describe('a path that cannot be an audit file', () => {
+  test('rejects a link as an audit file (needs POSIX files)', async () => {
     const cwd = temporaryFolder()
     symlinkSync('elsewhere', join(cwd, 'a.ndjson'))
     await expect(open(undefined, cwd)).rejects.toMatchObject({
@@ -266,7 +289,7 @@ describe('a file that is no place for an audit is named', () => {
     })
   })
 
-  test('one in a folder that is not there', async () => {
+  test('rejects an audit file in a missing folder', async () => {
     const cwd = join(temporaryFolder(), 'not', 'there')
     await expect(open(undefined, cwd)).rejects.toMatchObject({
       kind: 'file',
@@ -274,7 +297,7 @@ describe('a file that is no place for an audit is named', () => {
     })
   })
 
-  test('a folder', async () => {
+  test('rejects a folder as an audit file', async () => {
     const cwd = temporaryFolder()
     mkdirSync(join(cwd, 'a.ndjson'))
     await expect(open(undefined, cwd)).rejects.toMatchObject({
@@ -283,7 +306,7 @@ describe('a file that is no place for an audit is named', () => {
     })
   })
 
-  test('a device (needs POSIX files)', async () => {
+  test('rejects a device as an audit file (needs POSIX files)', async () => {
     await expect(openIn(temporaryFolder(), '/dev/null')).rejects.toMatchObject({
       kind: 'file',
       message: 'the audit file /dev/null: it is not a regular file',
@@ -291,7 +314,7 @@ describe('a file that is no place for an audit is named', () => {
   })
 })
 
-test('without a file nothing is kept, but the session is for this run alone', async () => {
+test('without a file, records nothing but locks the session', async () => {
   const cwd = temporaryFolder()
   const audit = await openIn(cwd, undefined)
   expect([...audit.earlier, audit.task, audit.interrupt]).toEqual(Array(2).fill(undefined))
@@ -306,7 +329,7 @@ test('without a file nothing is kept, but the session is for this run alone', as
   next.close()
 })
 
-test('after a failure its locks are free', async () => {
+test('releases its locks after a failure', async () => {
   const cwd = temporaryFolder()
   await expect(open('text\n', cwd)).rejects.toThrow('the audit file a.ndjson: it holds something else')
   const { audit } = await open('', cwd)
@@ -334,7 +357,7 @@ test.each<[text: string, events: string]>([
   [`${opening}s1","eve\n`, ''],
   ['{\n', ''],
   ['{"time":"9\n', ''],
-])('%j is an audit, with the events %s', async (text, events) => {
+])('reads %j as an audit file with the events %s', async (text, events) => {
   expect(await entriesOf(text)).toBe(events)
 })
 
@@ -357,14 +380,14 @@ test.each([
   '{"time":"2026-01-01x',
   'x{"time":"',
   '{"when":"',
-])('%j is something else', async (text) => {
+])('rejects %j as an audit file', async (text) => {
   await expect(entriesOf(text)).rejects.toMatchObject({
     kind: 'file',
     message: 'x: it holds something else',
   })
 })
 
-test('every event of an audit is known', async () => {
+test('accepts every event of an audit file', async () => {
   const all = 'decision start end sent accepted refused unknown answered-elsewhere not-asked interrupt done'
   const text = all.split(' ').map((event) => `${line({ event })}\n`)
   expect(await entriesOf(text.join(''))).toBe(all)

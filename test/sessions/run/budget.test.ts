@@ -29,29 +29,29 @@ interface Row {
 }
 
 const rows: Record<string, Row> = {
-  'a new session: all of it is the run': {
+  'counts all usage of a new session': {
     now: [says, told(10, 5, '187')],
     run: { tokens: { inputTokens: 10, outputTokens: 5, totalTokens: 15 }, cost: usd(187) },
     session: { tokens: { inputTokens: 10, outputTokens: 5, totalTokens: 15 }, cost: usd(187) },
   },
-  'an older session: the difference to the last usage before the task': {
+  'counts in an older session the difference to the last usage before the task': {
     past: [task, says, told(10, 5, '100'), task, says, told(30, 9, '150')],
     now: [says, told(40, 10, '187')],
     run: { tokens: { inputTokens: 10, outputTokens: 1, totalTokens: 11 }, cost: usd(37) },
     session: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(187) },
   },
-  'an older session that told nothing: unknown, although its requests are told': {
+  'is unknown in an older session without usage events, although its requests have usage': {
     past: [task, says],
     now: [request(3, 4), told(40, 10, '187')],
     run: {},
     session: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(187) },
   },
-  'a count that cannot be read makes the sums unknown that it belongs to': {
+  'an unreadable count makes its totals unknown': {
     now: [says, { type: 'session.usage', usage: { input_tokens: 10, output_tokens: '5' } }],
     run: { tokens: { inputTokens: 10, outputTokens: null, totalTokens: null } },
     session: { tokens: { inputTokens: 10, outputTokens: null, totalTokens: null } },
   },
-  'a count of one request that cannot be read makes the sum unknown': {
+  'an unreadable count of one request makes the total unknown': {
     now: [
       request(1, 2),
       { type: 'span.model_request_end', model_usage: { input_tokens: 3, output_tokens: -1 } },
@@ -59,15 +59,15 @@ const rows: Record<string, Row> = {
     ],
     run: { tokens: { inputTokens: 9, outputTokens: null, totalTokens: null } },
   },
-  'a cache count of which a part cannot be read is unknown': {
+  'a cache count with an unreadable part is unknown': {
     now: [told(10, 5, undefined, { cache_creation: { a: 1, b: '2' } })],
     run: { tokens: { inputTokens: 10, outputTokens: 5, cacheCreationInputTokens: null, totalTokens: null } },
   },
-  'what can be read again counts again': {
+  'a later readable count replaces an unreadable one': {
     now: [{ type: 'session.usage', usage: { input_tokens: 10, output_tokens: '5' } }, told(20, 6)],
     run: { tokens: { inputTokens: 20, outputTokens: 6, totalTokens: 26 } },
   },
-  'a session that has not worked yet is new': {
+  'counts a session as new if it has not worked yet': {
     past: [
       task,
       { type: 'x.agent.message' },
@@ -77,84 +77,84 @@ const rows: Record<string, Row> = {
     now: [told(40, 10)],
     run: { tokens: { totalTokens: 50 } },
   },
-  'one that began to work is not': {
+  'does not count a session as new once it has started to work': {
     past: [task, { type: 'session.status_running' }],
     now: [told(40, 10)],
     run: {},
   },
-  'another event that has a usage tells nothing': {
+  'ignores the usage field of other events': {
     now: [{ ...says, usage: usage(9, 9), model_usage: usage(9, 9) }],
     run: {},
   },
-  'a cost alone is told': {
+  'counts a cost without tokens': {
     now: [{ type: 'session.usage', usage: { list_cost: { amount: '7', currency: 'USD' } } }],
     run: { tokens: undefined, cost: usd(7) },
   },
-  'a part that is not told any more is unknown': {
+  'a part that the last usage omits is unknown': {
     past: [task, told(7, 9, '5')],
     now: [{ type: 'session.usage', usage: { input_tokens: 9 } }],
     run: { tokens: { inputTokens: 2, totalTokens: 2 }, cost: undefined },
   },
-  'the costs of requests add up': {
+  'adds the costs of requests': {
     now: [request(1, 1, '5'), request(1, 1, '6')],
     run: { tokens: { totalTokens: 4 }, cost: usd(11) },
   },
-  'the cost of one request is not that of two': {
+  'the cost is unknown if only the first of two requests has a cost': {
     now: [request(1, 1, '5'), request(1, 1)],
     run: { tokens: { totalTokens: 4 }, cost: undefined },
   },
-  'nor is the cost of the second one': {
+  'the cost is unknown if only the second of two requests has a cost': {
     now: [request(1, 1), request(1, 1, '5')],
     run: { tokens: { totalTokens: 4 }, cost: undefined },
   },
-  'a part of which nothing more was used is nothing': {
+  'a part that did not grow is zero': {
     past: [task, told(10, 5, '7')],
     now: [told(10, 9, '7')],
     run: { tokens: { inputTokens: 0, outputTokens: 4, totalTokens: 4 }, cost: usd(0) },
   },
-  'a part that is less than before is unknown': {
+  'a part that became less is unknown': {
     past: [task, told(10, 5, '7')],
     now: [told(5, 9, '6')],
     run: { tokens: { outputTokens: 4, totalTokens: 4 }, cost: undefined },
     session: { tokens: { inputTokens: 5, outputTokens: 9, totalTokens: 14 }, cost: usd(6) },
   },
-  'a cost that was not told before is not that of the run': {
+  'a cost is unknown if the usage before the run had none': {
     past: [task, told(10, 5)],
     now: [told(11, 6, '7')],
     run: { tokens: { totalTokens: 2 }, cost: undefined },
   },
-  'a usage of as many tokens tells its cost': {
+  'a later usage with the same tokens updates the cost': {
     now: [told(40, 10, '187'), told(40, 10, '190')],
     run: { tokens: { totalTokens: 50 }, cost: usd(190) },
   },
-  'the usages of requests add up if nothing else is told': {
+  'adds the usage of requests if no usage event arrives': {
     past: [task, request(1000, 1000)],
     now: [request(3, 4), says, request(5, 6)],
     run: { tokens: { inputTokens: 8, outputTokens: 10, totalTokens: 18 }, cost: undefined },
     session: {},
   },
-  'a request that tells nothing makes the sum unknown': {
+  'a request without usage makes the total unknown': {
     now: [request(3, 4), { type: 'span.model_request_end', is_error: true }, says, request(5, 6)],
     run: {},
   },
-  'so does one whose usage is null, before all others': {
+  'a first request whose usage is null makes the total unknown': {
     now: [{ type: 'span.model_request_end', model_usage: null }, request(5, 6)],
     run: {},
   },
-  'one of the turn before does not': {
+  'a request without usage in the turn before does not matter': {
     past: [task, { type: 'span.model_request_end' }, says],
     now: [request(5, 6)],
     run: { tokens: { totalTokens: 11 } },
   },
-  'nor does one if the whole session is told': {
+  'a request without usage does not matter after a usage event of the session': {
     now: [{ type: 'span.model_request_end' }, told(10, 5, '187')],
     run: { tokens: { totalTokens: 15 }, cost: usd(187) },
   },
-  'once the session is told, requests count no more': {
+  'requests do not count after a usage event of the session': {
     now: [request(3, 4), told(40, 10, '1'), request(5, 6)],
     run: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(1) },
   },
-  'the cache counts, in either spelling': {
+  'counts cache tokens under both field names': {
     now: [
       told(1, 2, undefined, {
         cache_read_input_tokens: 100,
@@ -171,19 +171,19 @@ const rows: Record<string, Row> = {
       },
     },
   },
-  'a part that only one of two usages tells is unknown': {
+  'a part that only one of two usage events has is unknown': {
     past: [task, { type: 'session.usage', usage: { input_tokens: 5 } }],
     now: [told(7, 9)],
     run: { tokens: { inputTokens: 2, totalTokens: 2 }, cost: undefined },
   },
-  'half a cent is no amount': { now: [told(1, 2, '0.5')], run: { cost: undefined } },
-  'an amount that is a number is not text': { now: [told(1, 2, 187)], run: { cost: undefined } },
-  'an amount beyond any number of JavaScript is exact': {
+  'half a cent is not an amount': { now: [told(1, 2, '0.5')], run: { cost: undefined } },
+  'an amount that is not a string is unknown': { now: [told(1, 2, 187)], run: { cost: undefined } },
+  'an amount beyond the safe integers of JavaScript is exact': {
     past: [task, told(1, 1, '90071992547409929007')],
     now: [told(1, 2, '90071992547409929008')],
     run: { cost: usd(1) },
   },
-  'a second currency makes the cost unknown, for good': {
+  'a second currency makes the cost permanently unknown': {
     past: [task, told(1, 1, '5')],
     now: [
       { type: 'session.usage', usage: { input_tokens: 2, list_cost: { amount: '9', currency: 'EUR' } } },
@@ -192,7 +192,7 @@ const rows: Record<string, Row> = {
     run: { tokens: { inputTokens: 2 }, cost: undefined },
     session: { cost: undefined },
   },
-  'requests in two currencies have no cost': {
+  'the cost of requests in two currencies is unknown': {
     now: [
       request(1, 1, '5'),
       {
@@ -202,17 +202,17 @@ const rows: Record<string, Row> = {
     ],
     run: { cost: undefined },
   },
-  'nor does one say anything of the run that is behind what was told before': {
+  'ignores a usage event that is older than the usage before the run': {
     past: [task, says, told(40, 10, '187')],
     now: [told(30, 10, '150')],
     run: {},
   },
-  'a usage that is behind says nothing': {
+  'ignores a usage event with lower counts than an earlier one': {
     now: [told(40, 10, '187'), told(30, 10, '150')],
     run: { tokens: { inputTokens: 40 }, cost: usd(187) },
   },
-  'nothing told is nothing known': { now: [says, { type: 'session.usage' }], run: {}, session: {} },
-  'what is odd is unknown': {
+  'usage is unknown without any usage': { now: [says, { type: 'session.usage' }], run: {}, session: {} },
+  'invalid counts are unknown': {
     now: [
       {
         type: 'session.usage',
@@ -225,7 +225,7 @@ const rows: Record<string, Row> = {
   },
 }
 
-describe('what a run has used', () => {
+describe('usage of a run', () => {
   test.each(Object.entries(rows))('%s', (_, { past = [], now, run, session }) => {
     const budget = new Budget()
     for (const event of past) budget.add(event as never)
@@ -238,7 +238,7 @@ describe('what a run has used', () => {
     if (session) expect(budget.session).toMatchObject(session)
   })
 
-  test('the service may be asked, before the task and after it', () => {
+  test('addBase sets the usage before the task, and addSession the usage after it', () => {
     const budget = new Budget()
     budget.add(says as never)
     budget.begin(true)
@@ -250,14 +250,24 @@ describe('what a run has used', () => {
   })
 })
 
-describe('what a run that takes a session up has used', () => {
+describe('usage of a run without a task', () => {
   test.each<[past: string, events: object[], asked: object | undefined, total: number | undefined]>([
-    ['in a session that has not worked', [], undefined, 50],
-    ['after a usage that is the last word', [task, says, told(10, 5)], undefined, 35],
-    ['in a turn whose work is not told, if nobody tells it', [task, told(10, 5), says], undefined, undefined],
-    ['in a turn whose work the service tells', [task, told(10, 5), says], usage(20, 5), 25],
-    ['in a turn of which it tells what was before', [task, told(10, 5), says], usage(9, 5), undefined],
-  ])('%s', (_, past, asked, total) => {
+    ['all usage of a session that has not worked', [], undefined, 50],
+    ['the difference to a usage that is the last event', [task, says, told(10, 5)], undefined, 35],
+    [
+      'nothing in a started turn if the service returns no usage',
+      [task, told(10, 5), says],
+      undefined,
+      undefined,
+    ],
+    ['the difference to the usage that the service returns', [task, told(10, 5), says], usage(20, 5), 25],
+    [
+      'nothing if the service returns less usage than before',
+      [task, told(10, 5), says],
+      usage(9, 5),
+      undefined,
+    ],
+  ])('a run without a task counts %s', (_, past, asked, total) => {
     const budget = new Budget()
     for (const event of past) budget.add(event as never)
     budget.begin(false)
@@ -266,7 +276,7 @@ describe('what a run that takes a session up has used', () => {
     expect(budget.run.tokens?.totalTokens).toBe(total)
   })
 
-  test('what the service says when it is asked for the base does not count as told of the run', () => {
+  test('the usage before the run does not count as usage of the run', () => {
     const budget = new Budget()
     for (const event of [task, request(9, 9)]) budget.add(event as never)
     budget.begin(false)
@@ -276,21 +286,17 @@ describe('what a run that takes a session up has used', () => {
   })
 })
 
-describe('what a run has used at least', () => {
+describe('minimum usage of a run', () => {
   const unreadable = { input_tokens: 3, output_tokens: -1 }
   const isRequest = { type: 'span.model_request_end' }
   test.each<[string, object[], number | undefined]>([
-    ['nothing that is told', [says], undefined],
-    ['what its requests tell', [request(1, 2), request(5, 6)], 14],
-    ['and what can be read of them', [request(1, 2), { ...isRequest, model_usage: unreadable }], 6],
-    ['also if one tells nothing', [isRequest, request(3, 4)], 7],
-    [
-      'what is told of the session',
-      [request(1, 2), told(10, 5, undefined, { cache_read_input_tokens: 4 })],
-      19,
-    ],
-    ['and what can be read of that', [{ type: 'session.usage', usage: unreadable }], 3],
-  ])('%s', (_, now, tokens) => {
+    ['unknown without usage', [says], undefined],
+    ['the sum of its requests', [request(1, 2), request(5, 6)], 14],
+    ['the readable counts of its requests', [request(1, 2), { ...isRequest, model_usage: unreadable }], 6],
+    ['the sum of the other requests if one has no usage', [isRequest, request(3, 4)], 7],
+    ['the usage of the session', [request(1, 2), told(10, 5, undefined, { cache_read_input_tokens: 4 })], 19],
+    ['the readable counts of the session', [{ type: 'session.usage', usage: unreadable }], 3],
+  ])('the minimum is %s', (_, now, tokens) => {
     const isOver = (maxTotalTokens: number) => {
       const budget = new Budget({ maxTotalTokens })
       for (const event of now) budget.add(event as never)
@@ -300,7 +306,7 @@ describe('what a run has used at least', () => {
   })
 })
 
-describe('the bounds of a run', () => {
+describe('limits of a run', () => {
   const budgetOf = (flags: LimitFlags, now: object[]) => {
     const budget = new Budget(flags)
     for (const event of now) budget.add(event as never)
@@ -327,7 +333,7 @@ describe('the bounds of a run', () => {
     [{ maxCost: '1.5' }, [told(9, 9, '149')], undefined],
     [{ maxCost: '1.5' }, [told(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.5'],
     [{ maxCost: '1.509' }, [told(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.509'],
-  ])('%j, after %j: %s', (flags, now, why) => {
+  ])('limits %j, after %j: exceeded because %s', (flags, now, why) => {
     expect(budgetOf(flags, now).exceeded()).toBe(why)
   })
 
@@ -350,11 +356,11 @@ describe('the bounds of a run', () => {
       '--max-total-tokens and --max-cost cannot be kept: the service does not tell what the run uses',
     ],
     [{ maxTotalTokens: 1, maxCost: '1' }, [says, told(9, 9, '1')], undefined],
-  ])('%j, after %j cannot be kept: %s', (flags, now, lack) => {
+  ])('limits %j, after %j: cannot be kept because %s', (flags, now, lack) => {
     expect(budgetOf(flags, now).lack).toBe(lack)
   })
 
-  test('what worked before the run says nothing of its bounds', () => {
+  test('work before the run does not show whether a limit can be kept', () => {
     const budget = budgetOf({ maxTotalTokens: 1 }, [says])
     budget.begin(true)
     expect(budget.lack).toBe(undefined)
@@ -365,7 +371,7 @@ describe('the bounds of a run', () => {
     [{ maxCost: '1.50' }, [told(9, 9, '1')], undefined],
     [{ maxCost: '1.509' }, [told(9, 9)], undefined],
     [{}, [told(9, 9, '1')], undefined],
-  ])('%j, after %j counts as: %s', (flags, now, rounding) => {
+  ])('limits %j, after %j: rounded to %s', (flags, now, rounding) => {
     expect(budgetOf(flags, now).rounding).toBe(rounding)
   })
 
@@ -373,7 +379,7 @@ describe('the bounds of a run', () => {
     [{}, false],
     [{ maxCost: '1' }, true],
     [{ maxTotalTokens: 1 }, true],
-  ])('%j: bounded %s', (flags, isBounded) => {
+  ])('limits %j: hasLimits is %s', (flags, isBounded) => {
     expect(hasLimits(flags)).toBe(isBounded)
   })
 })

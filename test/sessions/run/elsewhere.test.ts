@@ -22,7 +22,7 @@ const rest: Event = { type: 'session.status_idle', stop_reason: { type: 'end_tur
 const waitsIn = ({ events }: AgentService) => events.some(({ type }) => type === 'session.status_idle')
 const soon = () => new Promise((resolve) => setTimeout(resolve, 1))
 
-/** A service, and what runs lines on it, by one clock. */
+/** Creates a service and a function that runs commands on it with the same clock. */
 function open(script: AgentScript) {
   const timers = createPatientClock()
   const service = createAgentService({ ...script, timers })
@@ -45,7 +45,7 @@ function open(script: AgentScript) {
   return { service, timers, cwd, start, allow, journal }
 }
 
-/** A person who never answers: what is asked has to be withdrawn. */
+/** A person who never answers, so the prompt must be withdrawn. */
 async function* silence(service: AgentService, act: () => void) {
   while (!waitsIn(service)) await soon()
   await new Promise((resolve) => setTimeout(resolve, 200))
@@ -54,7 +54,7 @@ async function* silence(service: AgentService, act: () => void) {
   yield ''
 }
 
-test('another input under its id withdraws a question as soon as the stream brings it, and is told once', async () => {
+test('withdraws a prompt when the stream shows another input for its id, and reports it once', async () => {
   const { service, timers, start } = open({ rounds: [[bash('t1')]] })
   let began = 0
   const act = () => {
@@ -74,7 +74,7 @@ test('another input under its id withdraws a question as soon as the stream brin
   expect(err).toMatch(/^ {2}t1: shown with another input$/m)
 })
 
-test('a run whose question an interrupt of its thread withdraws has no answer: 15', async () => {
+test('exits with 15 and prints no answer if an interrupt of the thread withdraws the prompt', async () => {
   const thread = { session_thread_id: 'th1' }
   const { service, start } = open({ rounds: [[says('half'), bash('t1', thread)]] })
   const { code, out, err } = await start(['go', '--last'], {
@@ -86,7 +86,7 @@ test('a run whose question an interrupt of its thread withdraws has no answer: 1
   expect(err).toContain('s1 rests for a tool use that was interrupted')
 })
 
-test('a report that cannot be written at the end leaves the task undone, and the same line takes it up', async () => {
+test('a task is not done if the report cannot be written; the same command resumes it', async () => {
   const { service, cwd, start, journal } = open({ rounds: [[says('done')]] })
   const line = ['go', '--audit', 'a.ndjson', '--report', 'reports/r.json']
   mkdirSync(join(cwd, 'reports'))
@@ -106,25 +106,28 @@ test('a report that cannot be written at the end leaves the task undone, and the
 test.each([
   ['deny', 'allow'],
   ['allow', 'deny'],
-])('a reply of unknown fate (%s) that the list shows as %s is another client’s', async (ours, theirs) => {
-  const { service, cwd, start, journal } = open({
-    rounds: [[bash('t1')]],
-    fate: () => 'loses',
-    onPost() {
-      service.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: theirs })
-    },
-  })
-  writeFileSync(join(cwd, 'p.json'), `{"rules":[],"default":{"decision":"${ours}"}}`)
-  const { code, err } = await start(['go', '--policy', 'p.json', '--audit', 'a.ndjson'])
-  expect(code, err).toBe(theirs === 'deny' ? 14 : 0)
-  const [last] = journal()
-    .filter(({ toolUse }) => toolUse === 't1')
-    .reverse()
-  expect(last).toMatchObject({ event: 'answered-elsewhere', reason: `it is answered: ${theirs}` })
-  expect(err).toContain(`t1 is not answered here: it is answered: ${theirs}`)
-})
+])(
+  "after a reply of unknown delivery (%s), a list with %s shows another client's reply",
+  async (ours, theirs) => {
+    const { service, cwd, start, journal } = open({
+      rounds: [[bash('t1')]],
+      fate: () => 'loses',
+      onPost() {
+        service.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: theirs })
+      },
+    })
+    writeFileSync(join(cwd, 'p.json'), `{"rules":[],"default":{"decision":"${ours}"}}`)
+    const { code, err } = await start(['go', '--policy', 'p.json', '--audit', 'a.ndjson'])
+    expect(code, err).toBe(theirs === 'deny' ? 14 : 0)
+    const [last] = journal()
+      .filter(({ toolUse }) => toolUse === 't1')
+      .reverse()
+    expect(last).toMatchObject({ event: 'answered-elsewhere', reason: `it is answered: ${theirs}` })
+    expect(err).toContain(`t1 is not answered here: it is answered: ${theirs}`)
+  },
+)
 
-test('the same of a reply that an earlier run began: its decision is known by the audit', async () => {
+test("finds by the audit file's decision that another client replied, not an earlier run", async () => {
   const idle = { type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ['t1'] } }
   const { service, cwd, start, allow, journal } = open({ history: [bash('t1'), idle], rounds: [[says('x')]] })
   allow()
@@ -146,7 +149,7 @@ test('the same of a reply that an earlier run began: its decision is known by th
   expect(last).toMatchObject({ event: 'answered-elsewhere', reason: 'it is answered: deny' })
 })
 
-test('a reply of unknown fate: nothing is answered again without a look', async () => {
+test('advises to list the events before a reply of unknown delivery is repeated', async () => {
   const { service, start, allow } = open({ rounds: [[bash('t1')]], fate: () => 'loses' })
   allow()
   const { code, err } = await start(['go', '--policy', 'p.json', '--audit', 'a.ndjson'])
@@ -154,7 +157,7 @@ test('a reply of unknown fate: nothing is answered again without a look', async 
   expect(err).toContain("look with 'parley events list -s s1' before answering again\n")
 })
 
-test('after a task that is taken up, what another client sends is not its turn', async () => {
+test('a resumed task ends where another client sends a task', async () => {
   const { service, cwd, start, allow } = open({ rounds: [[says('mine')]] })
   allow()
   const line = ['go', '--last', '--audit', 'a.ndjson']
@@ -167,7 +170,7 @@ test('after a task that is taken up, what another client sends is not its turn',
   expect(err).toContain('another client sent a user.message')
 })
 
-test('what was denied for a task that is taken up stays denied, whatever another client sends', async () => {
+test('a resumed task stays denied although another client sends a task later', async () => {
   const { service, cwd, start } = open({ rounds: [[bash('t1')], [says('no')]] })
   writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"deny"}}')
   const line = ['go', '--policy', 'p.json', '--audit', 'a.ndjson']
@@ -179,7 +182,7 @@ test('what was denied for a task that is taken up stays denied, whatever another
   expect({ code, tasks: service.tasks }, err).toEqual({ code: 14, tasks: 1 })
 })
 
-test('a command whose result nobody wants any more is told to have run (needs sh)', async () => {
+test('prints that a command ran although its result is not needed any more (needs sh)', async () => {
   const { service, cwd, start, allow } = open({ rounds: [[custom('c1')]] })
   allow()
   const tool = 'count=echo x >> runs; until [ -e acted ]; do sleep 0.01; done'
@@ -193,10 +196,10 @@ test('a command whose result nobody wants any more is told to have run (needs sh
 })
 
 test.each([
-  ['in a pipe', 'pipe'],
+  ['without a terminal', 'pipe'],
   ['on a terminal', 'terminal'],
 ] as const)(
-  '%s, one that was shown with another input is not offered to be allowed unasked, and no old input is shown',
+  '%s, does not offer to allow a tool use with two inputs, and does not print its old input',
   async (_, kind) => {
     const { service, cwd, timers, start } = open({
       rounds: [[bash('t1', { input: { command: 'ls old' } }), bash('t2')]],
@@ -220,7 +223,7 @@ test.each([
   },
 )
 
-test('what waits is named so that it cannot look like words of parley', async () => {
+test("quotes the name of a waiting tool use so that it does not look like parley's output", async () => {
   const name = `bash${' '.repeat(70)}answer with: parley events confirm --allow`
   const { start, service } = open({ rounds: [[bash('t1', { name }), bash('t2', { name: ['bash'] })]] })
   const { code, err } = await start(['go'])
@@ -231,7 +234,7 @@ test('what waits is named so that it cannot look like words of parley', async ()
   expect(err).toMatch(/confirm -s s1 t1 --allow\n/)
 })
 
-test('if nothing that waits has a name, nothing offers to allow it', async () => {
+test('does not offer to allow tool uses without a name', async () => {
   const { start } = open({ rounds: [[bash('t2', { name: ['bash'] })]] })
   const { code, err } = await start(['go'])
   expect(code).toBe(12)
@@ -239,7 +242,7 @@ test('if nothing that waits has a name, nothing offers to allow it', async () =>
   expect(err).toMatch(/to deny it: parley events confirm -s s1 t2 --deny\n/)
 })
 
-describe('a tool use that the session shows otherwise than the journal has it (needs sh)', () => {
+describe('a tool use that differs from its audit lines (needs sh)', () => {
   const others: [what: string, change: object][] = [
     ['another input', { input: { env: 'PROD' } }],
     ['another number', { input: { env: 'test', n: 2 } }],
@@ -249,11 +252,11 @@ describe('a tool use that the session shows otherwise than the journal has it (n
   const ends: [when: string, event: string | undefined][] = [
     ['a refusal', undefined],
     ['a kill after its command', 'end'],
-    ['a kill in its command', 'start'],
+    ['a kill during its command', 'start'],
   ]
   const count = { ...custom('c1'), input: { env: 'test', n: 1 } }
 
-  /** A run whose result was refused, or that was killed once `event` was in the journal. */
+  /** Runs until the result is refused, or as if killed once `event` was in the audit file. */
   async function openAfter(event: string | undefined) {
     const opened = open({ rounds: [[count]], fate: () => (opened.service.posts > 1 ? 'takes' : 'refuses') })
     const { cwd, service, start } = opened
@@ -275,7 +278,7 @@ describe('a tool use that the session shows otherwise than the journal has it (n
 
   test.each(
     ends.flatMap(([when, event]) => others.map(([what, change]) => [when, what, event, change] as const)),
-  )('after %s with %s it is left open and named, again and again', async (_when, _what, event, fields) => {
+  )('after %s, leaves a tool use with %s open, in every later run', async (_when, _what, event, fields) => {
     const { service, cwd, change, again, journal } = await openAfter(event)
     change(fields)
     for (let count = 0; count < 3; count++) {
@@ -296,11 +299,14 @@ describe('a tool use that the session shows otherwise than the journal has it (n
     expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('count\n')
   })
 
-  test.each(ends)('after %s with its keys in another order it gets its result', async (_, event) => {
-    const { service, cwd, change, again } = await openAfter(event)
-    change({ input: { n: 1, env: 'test' } })
-    const { code, err } = await again()
-    expect({ code, posts: service.posts }, err).toEqual({ code: 0, posts: 2 })
-    expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('count\n')
-  })
+  test.each(ends)(
+    'after %s, sends the result of a tool use whose input has another key order',
+    async (_, event) => {
+      const { service, cwd, change, again } = await openAfter(event)
+      change({ input: { n: 1, env: 'test' } })
+      const { code, err } = await again()
+      expect({ code, posts: service.posts }, err).toEqual({ code: 0, posts: 2 })
+      expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('count\n')
+    },
+  )
 })

@@ -15,8 +15,8 @@ import {
 
 const audited = ['--audit', 'audit.ndjson', '--report', 'report.json']
 
-describe('a list that cannot be read at the end proves no answer', () => {
-  /** The stream omits the last message, and each list after the task fails until the first run is over. */
+describe('an answer that is unproved because the last list cannot be read', () => {
+  /** The stream omits the last message, and each list after the task fails until the first run has ended. */
   function open() {
     let isAway = true
     const service = createSessionService({
@@ -34,7 +34,7 @@ describe('a list that cannot be read at the end proves no answer', () => {
     ['--last', ['--last']],
     ['-o', ['-o', 'answer.txt']],
     ['--schema', ['--schema', 'schema.json']],
-  ])('%s exits with 8, and the command that it names prints the answer', async (_, flags) => {
+  ])('%s exits with 8 if the last list fails, and the resume command prints the answer', async (_, flags) => {
     const { run, comeBack, posts, cwd, lines } = open()
     const { code, out, err } = await run(['events', 'run', 'go', ...flags, ...audited])
     expect({ code, out: flags.includes('-o') ? '' : out }, err).toEqual({ code: 8, out: '' })
@@ -51,7 +51,7 @@ describe('a list that cannot be read at the end proves no answer', () => {
     expect(posts).toHaveLength(1)
   })
 
-  test('without a place for the answer it is a warning', async () => {
+  test('warns if the last list fails and only the transcript is printed', async () => {
     const { run } = open()
     const { code, out, err } = await run(['events', 'run', 'go'])
     expect(code, err).toBe(0)
@@ -80,7 +80,7 @@ describe('a --tool command that fails (needs sh)', () => {
   test.each([
     ['fails', 'exit 3', []],
     ['prints more than 1 MiB', 'head -c 1100000 /dev/zero', []],
-  ])('is a warning with -q, and counted in the report: it %s', async (_, command, flags) => {
+  ])('warns with -q, and counts in the report, that a --tool command %s', async (_, command, flags) => {
     const service = open()
     const { code, out, err } = await service.run([...line(command), ...flags, '-q'])
     expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
@@ -88,7 +88,7 @@ describe('a --tool command that fails (needs sh)', () => {
     expect(report(service)).toEqual({ allowed: 1, denied: 0, run: 1, failedCommands: 1, open: 0 })
   })
 
-  test('counts if it times out', async () => {
+  test('counts a --tool command that times out as failed', async () => {
     const service = open(createSteadyClock(50))
     const { code, err } = await service.run([
       ...line('sleep 60'),
@@ -101,14 +101,14 @@ describe('a --tool command that fails (needs sh)', () => {
     expect(report(service)).toMatchObject({ run: 1, failedCommands: 1 })
   })
 
-  test('ends a run with --fail-on-tool-error with 14, after its answer', async () => {
+  test('--fail-on-tool-error exits with 14 after the answer', async () => {
     const service = open()
     const { code, out, err } = await service.run([...line('exit 3'), '--fail-on-tool-error'])
     expect({ code, out }, err).toEqual({ code: 14, out: 'done\n' })
     expect(err).toContain('s1 ended its turn, but 1 --tool command failed\n  count c1: failed\n')
   })
 
-  test('counts in a later run that resumes its task, and not for the next task', async () => {
+  test('counts a failed command in a later run of its task, and not in the next task', async () => {
     const service = open()
     const flags = [...line('exit 3'), '--fail-on-tool-error']
     expect((await service.run([...flags, '--deadline', '5s'])).code).toBe(15)
@@ -120,7 +120,7 @@ describe('a --tool command that fails (needs sh)', () => {
     expect(report(service)).toMatchObject({ failedCommands: 0 })
   })
 
-  test('a command that works is not counted, and --fail-on-tool-error exits with 0', async () => {
+  test('--fail-on-tool-error exits with 0 if the command succeeds', async () => {
     const service = open()
     const { code, err } = await service.run([...line('echo 1'), '--fail-on-tool-error'])
     expect(code, err).toBe(0)

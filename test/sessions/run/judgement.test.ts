@@ -14,13 +14,13 @@ const custom = 'agent.custom_tool_use'
 const own = 'agent.tool_use'
 const mcp = 'agent.mcp_tool_use'
 
-/** A tool use whose event has these fields, as they are spelled. */
+/** Reads a tool use whose event has these fields as source text. */
 const read = (fields: string, type = own, isContradicted?: boolean) =>
   readUse({ id: 'u1', type, text: `{${fields}}`, isContradicted }) as Use
 const nested = (depth: number) => `"name":"bash","input":${'['.repeat(depth)}${']'.repeat(depth)}`
 
-describe('a tool use is read from its event as it is spelled', () => {
-  test('all of it', () => {
+describe('reading a tool use from the source text of its event', () => {
+  test('reads all fields of a tool use', () => {
     expect(
       read('"name":"x", "mcp_server_name":"s", "input": {"a": 1.0}, "evaluated_permission":"ask"', mcp),
     ).toEqual({
@@ -38,11 +38,11 @@ describe('a tool use is read from its event as it is spelled', () => {
     })
   })
 
-  test('one without an input has an empty one', () => {
+  test('a tool use without an input has an empty one', () => {
     expect(read('"name":"bash"').input).toEqual({})
   })
 
-  test('not without its text', () => {
+  test('returns no tool use without the source text', () => {
     expect(readUse({ id: 'u1', type: own })).toBeUndefined()
   })
 
@@ -56,11 +56,11 @@ describe('a tool use is read from its event as it is spelled', () => {
     ['"name":"x","input":{"a":1,"a":2}', { isUnclear: true }],
     [nested(100), { isUnclear: false }],
     [nested(101), { isUnclear: true }],
-  ])('%s', (fields, expected) => {
+  ])('reads the fields %s', (fields, expected) => {
     expect(read(fields)).toMatchObject(expected)
   })
 
-  test('one that was shown with two inputs is unclear', () => {
+  test('a tool use with two inputs is unclear', () => {
     expect(read('"name":"bash"', own, true)).toMatchObject({ isContradicted: true, isUnclear: true })
   })
 })
@@ -83,34 +83,34 @@ test.each<[what: string, use: Use, rules: Rule[], expected: object]>([
   ['the default', read('"name":"bash"'), [], { decision: 'ask', by: 'default', reason: 'who knows' }],
   ['a command for the tool', read('"name":"x"', custom), [], { decision: 'allow', by: 'tool' }],
   [
-    'a rule more than a command',
+    'a rule before a command',
     read('"name":"x"', custom),
     [createRule({ tool: 'x', decision: 'deny' })],
     { decision: 'deny', by: 'rule', rule: 0 },
   ],
   [
-    'no command for another tool',
+    'the default if the command is for another tool',
     read('"name":"y"', custom),
     [],
     { decision: 'ask', by: 'default', reason: 'who knows' },
   ],
   [
-    'no command for what is unclear',
+    'the default, not the command, if the input is unclear',
     read('"name":"x","input":{"a":1,"a":2}', custom),
     [],
     { decision: 'ask', by: 'default', reason: 'who knows' },
   ],
   [
-    'no command for what is asked about',
+    'the default, not the command, if the service asks for permission',
     read('"name":"x","evaluated_permission":"ask"'),
     [],
     { decision: 'ask', by: 'default', reason: 'who knows' },
   ],
-])('%s decides', async (_, use, rules, expected) => {
+])('decides by %s', async (_, use, rules, expected) => {
   expect(await judge(use, rulesOf(rules))).toEqual({ use, ...expected })
 })
 
-test.each<[type: string, name: string, permission: string | undefined, carrier: string]>([
+test.each<[type: string, name: string, permission: string | undefined, executor: string]>([
   [custom, 'y', undefined, 'other'],
   [custom, 'x', undefined, 'command'],
   [own, 'y', 'allow', 'other'],
@@ -121,14 +121,14 @@ test.each<[type: string, name: string, permission: string | undefined, carrier: 
   [own, 'x', 'ask', 'service'],
   [mcp, 'x', undefined, 'service'],
 ])(
-  '%s of the tool %s, which the service decides as %s, is carried out by: %s',
-  (type, name, permission, carrier) => {
+  'a tool use of type %s and tool %s, with permission %s, is executed by: %s',
+  (type, name, permission, executor) => {
     const use = read(`"name":"${name}","evaluated_permission":${JSON.stringify(permission ?? null)}`, type)
-    expect(findExecutor(use, new Map([['x', 'echo']]))).toBe(carrier)
+    expect(findExecutor(use, new Map([['x', 'echo']]))).toBe(executor)
   },
 )
 
-test('a person is told what was decided, by whom and why, and of a long input its beginning', () => {
+test('describes a decision with who decided and why, and cuts a long input', () => {
   const use = read('"name":"bash","input":{"a":1}')
   expect(describeJudgement({ use, decision: 'deny', by: 'rule', rule: 2, reason: 'no' })).toBe(
     'deny bash {"a":1} u1 (rules[2]: no)',

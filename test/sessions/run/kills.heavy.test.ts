@@ -5,20 +5,20 @@ import { expect, test } from 'vitest'
 import { start } from '../../harness/process.ts'
 import { createRandom } from '../../harness/random.ts'
 import type { Event } from './agent-service.ts'
-import { answered, argv, custom, forgetLock, isDone, serve, use } from './served-agent.ts'
+import { argv, countReplies, custom, isDone, removeLocks, serve, use } from './served-agent.ts'
 
 const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'])
 const kills = Number(process.env.SOAK_KILLS ?? 6)
 
 test(
-  `Y64: killed at any moment, ${kills} times, the same line again sends and answers nothing twice (needs sh)`,
+  `Y64: killed at ${kills} random moments, the same command sends nothing twice (needs sh)`,
   async () => {
     for (let time = 0; time < kills; time++) {
       const { service, cwd, env } = await serve({
         rounds: [[use('t1'), custom('c1'), use('t2')], [custom('c2')], [use('t3')]],
       })
       const world = { cwd, env }
-      // The command's runs are counted by the lines that it adds.
+      // Each run of the command adds a line.
       const words = ['--tool', 'count=echo $PARLEY_TOOL_USE_ID >> runs; sleep 0.05', '--deadline', '6']
       let ended = { code: null as number | null, err: '' }
       for (let attempt = 0; ended.code === null; attempt++) {
@@ -26,14 +26,14 @@ test(
         const timer = attempt < 4 ? setTimeout(() => child.kill('SIGKILL'), 150 + random() * 500) : undefined
         ended = await end
         clearTimeout(timer)
-        forgetLock(cwd)
+        removeLocks(cwd)
         if (isDone(cwd)) ended = { ...ended, code: 0 }
       }
       expect([0, 10], ended.err).toContain(ended.code)
       const isAll = service.events.at(-1)?.type === 'session.status_idle' && service.taken.size === 5
       expect(ended.code, ended.err).toBe(isAll ? 0 : 10)
       expect(service.tasks).toBeLessThanOrEqual(1)
-      expect(answered(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
+      expect(countReplies(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
       const runs = existsSync(join(cwd, 'runs'))
         ? readFileSync(join(cwd, 'runs'), 'utf8').trim().split('\n')
         : []
@@ -45,7 +45,7 @@ test(
 
 const says = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
 
-/** An agent whose answer fits. */
+/** The agent's last message matches the schema. */
 const rounds = (): Event[][] => [
   [says('I begin'), use('t1'), custom('c1')],
   [use('t2')],
@@ -58,9 +58,9 @@ const flags = [
   ...['--schema', 's.json', '-o', 'a.json'],
 ]
 
-/** The command that a run with these flags prints which is asked to end. */
-async function goOnCommand(flags: string[]): Promise<string[]> {
-  // Its agent is at work for ever.
+/** Returns the resume command that a run with these flags prints after SIGTERM. */
+async function getResumeCommand(flags: string[]): Promise<string[]> {
+  // The agent never stops working.
   const { service, cwd, env } = await serve({ rounds: [], end: { type: 'session.status_running' } })
   writeFileSync(join(cwd, 's.json'), '{"required":["verdict"]}')
   const { child, ended } = start([...argv, 'go', ...flags], { cwd, env })
@@ -76,9 +76,9 @@ async function goOnCommand(flags: string[]): Promise<string[]> {
 const points = Number(process.env.SOAK_POINTS ?? 100)
 
 test(
-  `Y64: killed at ${points} points and gone on with the command that a clean end prints, it sends nothing twice (needs sh)`,
+  `Y64: killed at ${points} points, the printed resume command sends nothing twice (needs sh)`,
   async () => {
-    const resume = await goOnCommand(flags)
+    const resume = await getResumeCommand(flags)
     let killed = 0
     while (killed < points) {
       // A run makes about fourteen requests.
@@ -91,7 +91,7 @@ test(
       let ended = { code: null as number | null, err: '' }
       for (let attempt = 0; ended.code === null; attempt++) {
         left = attempt < 5 ? 1 + Math.floor(random() * 8) : Infinity
-        // With an audit the same line goes on, too.
+        // With an audit file the same command resumes the run, too.
         const isSame = service.tasks === 0 || random() < 0.3
         const { child, ended: end } = start(isSame ? [...argv, 'go', ...flags] : resume, { cwd, env })
         strike = () => child.kill('SIGKILL')
@@ -99,43 +99,43 @@ test(
         strike = () => {}
         if (ended.code === null) killed++
         if (isDone(cwd)) ended = { ...ended, code: 0 }
-        forgetLock(cwd)
+        removeLocks(cwd)
         const written = existsSync(join(cwd, 'a.json')) ? readFileSync(join(cwd, 'a.json'), 'utf8') : ''
         expect(['', '{"verdict": 1.0}\n']).toContain(written)
       }
       const said = service.events.filter(({ type }) => type === 'user.message')
-      // Of a task, too, it may not be known in time whether it arrives.
+      // The delivery of a task may stay unknown.
       expect(ended.code === 10 ? [0, 1] : [1], ended.err).toContain(said.length)
-      expect(answered(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
-      // It may have been killed before the command did anything.
+      expect(countReplies(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
+      // The kill may precede the command's first action.
       if (existsSync(join(cwd, 'runs'))) expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('c1\n')
-      // Of a reply that was about to be sent nobody can know whether it still arrives.
+      // The delivery of a reply may stay unknown if the kill preceded its response.
       if (ended.code === 10) {
         expect(ended.err).toContain('an earlier run')
         continue
       }
       expect(ended.code, ended.err).toBe(0)
-      expect(answered(service)).toEqual(['t1 1', 'c1 1', 't2 1', 't3 1'])
+      expect(countReplies(service)).toEqual(['t1 1', 'c1 1', 't2 1', 't3 1'])
       expect(readFileSync(join(cwd, 'a.json'), 'utf8')).toBe('{"verdict": 1.0}\n')
     }
   },
   points * 60_000,
 )
 
-/** An agent that works on until it is interrupted. */
+/** An agent that works until it is interrupted. */
 const endless = {
   rounds: [[use('t1'), custom('c1')], [use('t2')], [says('half')]],
   end: { type: 'session.status_running' },
 }
 
-const bounded = [...flags.slice(0, 4), '--last', '--max-total-tokens', '400']
+const limited = [...flags.slice(0, 4), '--last', '--max-total-tokens', '400']
 
 const interrupts = Number(process.env.SOAK_INTERRUPTS ?? 20)
 
 test(
-  `Y64: killed at ${interrupts} points of a run that reaches its bound, and gone on with, it interrupts once at most (needs sh)`,
+  `Y64: killed at ${interrupts} points near a limit, the resume command interrupts at most once (needs sh)`,
   async () => {
-    const resume = await goOnCommand(bounded)
+    const resume = await getResumeCommand(limited)
     let killed = 0
     const ends: string[] = []
     while (killed < interrupts) {
@@ -144,7 +144,7 @@ test(
       const { service, cwd, env } = await serve(endless, () => {
         if (--left === 0) setTimeout(() => strike(), random() * 1100)
       })
-      // A run counts what came since it began.
+      // A run counts only the usage since its start.
       let tokens = 0
       const work = setInterval(() => {
         const has = (wanted: string) => service.events.some(({ type }) => type === wanted)
@@ -156,21 +156,21 @@ test(
       for (let attempt = 0; ended.code === null; attempt++) {
         left = attempt < 2 ? 3 + Math.floor(random() * 4) : Infinity
         const isNew = service.tasks === 0
-        const { child, ended: end } = start(isNew ? [...argv, 'go', ...bounded] : resume, { cwd, env })
+        const { child, ended: end } = start(isNew ? [...argv, 'go', ...limited] : resume, { cwd, env })
         strike = () => child.kill('SIGKILL')
         ended = await end
         strike = () => {}
         if (ended.code === null) killed++
-        forgetLock(cwd)
+        removeLocks(cwd)
         expect(ended.out).toBe('')
       }
       clearInterval(work)
       const count = (type: string) => service.events.filter((event) => event.type === type).length
       expect([15, 10], ended.err).toContain(ended.code)
-      // Of a task it may not be known in time whether it arrives.
+      // The delivery of a task may stay unknown.
       expect(count('user.message')).toBeLessThan(2)
       expect(count('user.interrupt'), ended.err).toBeLessThan(2)
-      expect(answered(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
+      expect(countReplies(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
       ends.push(`${ended.code} ${count('user.interrupt')}`)
     }
     expect(ends).toContain('15 1')

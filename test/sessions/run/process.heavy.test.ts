@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { execute, start } from '../../harness/process.ts'
 import { type } from '../../harness/typing.ts'
-import { answered, argv, custom, forgetLock, serve, use } from './served-agent.ts'
+import { argv, countReplies, custom, removeLocks, serve, use } from './served-agent.ts'
 
 const stateOf = (pid: string) =>
   spawnSync('ps', ['-o', 'stat=', '-p', pid], { encoding: 'utf8' }).stdout.trim()
 
-test('Y64: killed while its answer was on the way, it does not send it again', async () => {
+test('Y64: does not send a reply again if the earlier run was killed while it sent the reply', async () => {
   const { service, cwd, env } = await serve({
     rounds: [[use('t1')]],
     fate: () => 'loses',
@@ -17,13 +17,13 @@ test('Y64: killed while its answer was on the way, it does not send it again', a
   })
   const killed = start([...argv, 'go'], { cwd, env })
   expect((await killed.ended).signal).toBe('SIGKILL')
-  forgetLock(cwd)
+  removeLocks(cwd)
   const { code, err } = await execute([...argv, '--deadline', '2'], { cwd, env })
   expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
   expect(err).toContain('the answer to t1')
 })
 
-test('Y67: the deadline passes while an answer is on the way: 10', async () => {
+test('Y67: exits with 10 if the deadline passes while a reply is sent', async () => {
   const { service, cwd, env } = await serve({ rounds: [[use('t1')]], fate: () => 'stalls' })
   const { code, err } = await execute([...argv, 'go', '--deadline', '2'], { cwd, env })
   expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
@@ -34,16 +34,19 @@ test.each([
   ['the task is sent', 100, 0],
   ['it is accepted', 250, 1],
   ['a tool use is answered', 400, 1],
-])('Y68: an audit that cannot be written any more when %s is 11 (needs prlimit)', async (_, size, tasks) => {
-  const { service, cwd, env } = await serve({ rounds: [[use('t1')]] })
-  const { code, err } = await execute([...argv, 'go'], { cwd, env, within: ['prlimit', `--fsize=${size}`] })
-  expect({ code, tasks: service.tasks, posts: service.posts }).toEqual({ code: 11, tasks, posts: 0 })
-  expect(err).toContain('the audit file a.ndjson: ')
-  expect(err.includes('to resume:\n  parley events run -s s1')).toBe(tasks > 0)
-})
+])(
+  'Y68: exits with 11 if the audit file cannot be written any more when %s (needs prlimit)',
+  async (_, size, tasks) => {
+    const { service, cwd, env } = await serve({ rounds: [[use('t1')]] })
+    const { code, err } = await execute([...argv, 'go'], { cwd, env, within: ['prlimit', `--fsize=${size}`] })
+    expect({ code, tasks: service.tasks, posts: service.posts }).toEqual({ code: 11, tasks, posts: 0 })
+    expect(err).toContain('the audit file a.ndjson: ')
+    expect(err.includes('to resume:\n  parley events run -s s1')).toBe(tasks > 0)
+  },
+)
 
 test.each(['SIGINT', 'SIGTERM'] as const)(
-  'Y65: %s ends the command too, and says how to go on (needs ps and signals)',
+  'Y65: %s ends the --tool command, too, and prints the resume command (needs ps and signals)',
   async (signal) => {
     const { service, cwd, env } = await serve({ rounds: [[custom('c1')]] })
     const command = 'count=trap "" TERM INT; sleep 100 & echo $! > begun; echo $$ >> begun; wait'
@@ -58,13 +61,13 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
       'interrupted: the task was accepted; the session waits for an answer; to resume:\n  parley events run -s s1 --no-stdin --policy p.json',
     )
     expect(service.posts).toBe(0)
-    // One that was killed may wait for its parent to look.
+    // A killed process may stay a zombie until its parent waits for it.
     const isAlive = (pid: string) => /^[^Z\s]/.test(stateOf(pid))
     await expect.poll(() => pids().filter(isAlive)).toEqual([])
   },
 )
 
-test('Y65: a signal while an answer is sent says how to go on, too, with the flags that were given (needs signals)', async () => {
+test('Y65: a signal while a reply is sent prints the resume command with the given flags (needs signals)', async () => {
   let child: ReturnType<typeof start>['child'] | undefined
   const onPost = () => void child?.kill('SIGTERM')
   const { cwd, env } = await serve({ rounds: [[use('t1')]], fate: () => 'stalls', onPost })
@@ -77,7 +80,7 @@ test('Y65: a signal while an answer is sent says how to go on, too, with the fla
   )
 })
 
-test('Q46: the report of a run that a signal ends has the command to go on (needs signals)', async () => {
+test('Q46: the report of a run that a signal ends has the resume command (needs signals)', async () => {
   let child: ReturnType<typeof start>['child'] | undefined
   const onPost = () => void child?.kill('SIGTERM')
   const { cwd, env } = await serve({ rounds: [[use('t1')]], fate: () => 'stalls', onPost })
@@ -90,7 +93,7 @@ test('Q46: the report of a run that a signal ends has the command to go on (need
   ])
 })
 
-test('Y149: a signal keeps what the agent said last beside the file of -o (needs signals)', async () => {
+test("Y149: a signal saves the agent's last text next to the file of -o (needs signals)", async () => {
   let child: ReturnType<typeof start>['child'] | undefined
   const onPost = () => void child?.kill('SIGTERM')
   const says = { type: 'agent.message', content: [{ type: 'text', text: 'half' }] }
@@ -107,15 +110,15 @@ test('Y149: a signal keeps what the agent said last beside the file of -o (needs
   expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe('half')
 })
 
-test('Y66: a reader of stdout that goes away stops the printing only', async () => {
+test('Y66: a closed stdout stops the output only, not the run', async () => {
   const { service, cwd, env } = await serve({ rounds: [[use('t1')], [custom('c1')]] })
   const { child, ended } = start([...argv, 'go', '--tool', 'count=echo 1'], { cwd, env })
   child.stdout?.destroy()
   expect((await ended).code).toBe(0)
-  expect(answered(service)).toEqual(['t1 1', 'c1 1'])
+  expect(countReplies(service)).toEqual(['t1 1', 'c1 1'])
 })
 
-test('each question waits for its own answer, turn after turn (needs script)', async () => {
+test('each prompt waits for its own answer in two turns (needs script)', async () => {
   const { service, cwd, env } = await serve({ rounds: [[use('t1')], [use('t2')]] })
   const command = 'NO_COLOR=1 "$NODE" "$PARLEY" events run go -s s1'
   const { screen, code } = await type(

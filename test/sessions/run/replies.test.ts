@@ -19,7 +19,7 @@ const allowed = { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'al
 function open(script: SessionScript) {
   const service = createSessionService(script)
   service.write('allow.json', { rules: [], default: { decision: 'allow' } })
-  /** The events of the journal about t1. */
+  /** Returns the journal's events about t1. */
   const journal = () =>
     service.lines('audit.ndjson').flatMap(({ toolUse, event }) => (toolUse === 't1' ? [event] : []))
   return { ...service, journal, replies: () => service.posts.slice(1) }
@@ -46,7 +46,7 @@ test('does not post a reply again if the connection is reset and the list shows 
 
 const worked = [running, says('done'), endTurn]
 
-test('a reply that is refused because another client answered first is left to it, also if the list lags 3 s', async () => {
+test('leaves a refused reply to another client that replied first, also if the list lags 3 s', async () => {
   const service = open({
     posts: [
       waits,
@@ -67,7 +67,7 @@ test('a reply that is refused because another client answered first is left to i
   expect(service.journal()).toEqual(['decision', 'sent', 'refused', 'answered-elsewhere'])
 })
 
-test('a reply that is refused, and that no list shows as answered within 5 s, ends the run with 4', async () => {
+test('exits with 4 if a reply is refused and no list shows a reply within 5 s', async () => {
   const { run, replies } = open({ posts: [waits, { of: allowed.type, fault: { status: 400 } }] })
   const { code, err } = await run(line)
   expect({ code, replies: replies() }, err).toEqual({ code: 4, replies: [[allowed]] })
@@ -79,7 +79,7 @@ describe('after a 500 to a confirmation', () => {
   const again = { of: allowed.type, next: worked }
   const report = ['--report', 'report.json']
 
-  test('the turn goes on if the session no longer waits, although the list hides the confirmation', async () => {
+  test('follows the turn if the session no longer waits, although the list hides the confirmation', async () => {
     const hidden = { listed: 'never', streamed: 'never' } as const
     const { run, replies, requests } = open({
       posts: [waits, { ...fails, isTaken: true, posted: hidden, next: worked }],
@@ -89,7 +89,7 @@ describe('after a 500 to a confirmation', () => {
     expect(requests.at(-1)?.at).toBeLessThan(5000)
   })
 
-  test('it is posted again if a newer idle event asks for it, and lists show no answer for 5 s', async () => {
+  test('posts a confirmation again after a 500 if a newer idle event lists the tool use and lists show no reply for 5 s', async () => {
     const service = open({
       posts: [
         waits,
@@ -107,7 +107,7 @@ describe('after a 500 to a confirmation', () => {
     expect(second?.at).toBeGreaterThan(7000)
   })
 
-  test('it is posted again after 30 s if that idle event may be older than the request', async () => {
+  test('posts a confirmation again 30 s after a 500 if the idle event may be older than the request', async () => {
     const { run, replies, requests } = open({
       posts: [waits, { ...fails, before: [waitsFor('t1')] }, again],
     })
@@ -120,7 +120,7 @@ describe('after a 500 to a confirmation', () => {
     expect(requests.findLast(({ kind }) => kind === 'post')?.at).toBeGreaterThan(30_000)
   })
 
-  test('it ends with 10 after 30 s without a newer idle event, and names the command that resumes', async () => {
+  test('exits with 10 after 30 s without a newer idle event, and prints the resume command', async () => {
     const service = open({ posts: [waits, fails, again] })
     const { run, replies, requests } = service
     const first = await run([...line, ...report, '--deadline', '10m'])
@@ -153,7 +153,7 @@ describe('after a 500 to a confirmation', () => {
     })
   })
 
-  test('a later run posts it again if the session idled for it after it was sent', async () => {
+  test('a later run posts a confirmation again if a newer idle event lists the tool use', async () => {
     const { run, replies, add, timers } = open({ posts: [waits, fails, again] })
     expect((await run([...line, '--deadline', '3s'])).code).toBe(10)
     add(waitsFor('t1'))
@@ -166,7 +166,7 @@ describe('after a 500 to a confirmation', () => {
     })
   })
 
-  test('other tool uses are answered meanwhile', async () => {
+  test('replies to other tool uses while a reply is in doubt', async () => {
     const other = { ...allowed, tool_use_id: 't2' }
     const service = open({
       posts: [

@@ -11,19 +11,19 @@ import {
 } from '../../../src/sessions/running/replying.ts'
 import { often } from '../../harness/often.ts'
 
-/** Milliseconds: how far the service's clock may be off, how long a request is on its way, and how far lists are behind. */
+/** In milliseconds: maximum error of the service's clock, time until a request arrives, and lag of lists. */
 const [skew, flight, lag] = [29_000, 900, 4_000]
 
 type Entry = { at: number } & ({ is: 'rest'; id: string; isListed: boolean } | { is: 'reply' })
 
 interface Kind {
-  /** How far the service's clock is ahead. Milliseconds. */
+  /** Milliseconds that the service's clock is ahead. */
   ahead: number
-  /** It never lists a reply; then its lists are not behind, and a request arrives at once, or never. */
+  /** The lists never show a reply. Such lists do not lag, and a request arrives at once or never. */
   isHiding: boolean
 }
 
-/** A service that asks for one tool use, and keeps what it took. */
+/** Creates a service that waits for one tool use and records the accepted replies. */
 function createService({ ahead, isHiding }: Kind) {
   const log: Entry[] = []
   const arriving: number[] = []
@@ -33,7 +33,7 @@ function createService({ ahead, isHiding }: Kind) {
       log.push({ is: 'rest', id: `r${log.length}`, at, isListed: !isAnswered() })
     },
     send: (at: number) => void arriving.push(at),
-    /** Takes what has arrived by then. */
+    /** Accepts the requests that have arrived until `now`. */
     pass(now: number) {
       for (const at of arriving.splice(0).sort((one, other) => one - other))
         if (at <= now) log.push({ is: 'reply', at })
@@ -62,7 +62,7 @@ const doing = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant('reply' as const),
-      /** What its sender learns of it, or that it is killed before. */
+      /** The outcome that the sender learns, or a kill before it. */
       ends: fc.constantFrom('accepted', 'refused', 'unknown', 'unknown', 'killed'),
       isLost: fc.boolean(),
       takes: fc.constantFrom(0, flight),
@@ -80,7 +80,7 @@ const doing = fc.oneof(
 
 const kinds = fc.record({ ahead: fc.constantFrom(-skew, 0, skew), isHiding: fc.boolean() })
 
-test('a reply is taken once, wherever runs are killed, requests are lost and lists are behind', () => {
+test('a reply is accepted at most once although runs are killed, requests are lost and lists lag', () => {
   fc.assert(
     fc.property(kinds, fc.array(doing, { minLength: 4, maxLength: 24 }), (kind, doings) => {
       const service = createService(kind)
@@ -94,7 +94,7 @@ test('a reply is taken once, wherever runs are killed, requests are lost and lis
         journal.push(line)
         reply = stepReply(reply, line)
       }
-      /** A new run reads the journal, and a list. */
+      /** A new run reads the journal and a list. */
       const begin = (behind: number) => {
         seen = service.list(now - behind)
         const start: Reply = { is: 'deciding' }
@@ -111,7 +111,7 @@ test('a reply is taken once, wherever runs are killed, requests are lost and lis
           reply = settleByList(reply, list, now)
           seen = { ...list, rests: new Set([...seen.rests, ...list.rests]) }
         }
-        // Only what a rest lists is answered.
+        // A run replies only to tool uses in an idle event.
         const isDue =
           ['decide', 'post'].includes(getNextStep(reply) ?? '') && seen.isListed && !seen.isAnswered
         if (each.do !== 'reply' || !isDue) continue

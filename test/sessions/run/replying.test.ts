@@ -41,11 +41,11 @@ const lines = {
   unknown: { event: 'unknown' },
 } satisfies Record<string, JournalLine>
 
-/** What a reply is after a line: the name of its state, and whether it has the result of a command. */
+/** Returns the name of a reply's state, and the first letters of its command's result. */
 const nameOf = (reply: Reply) =>
   'result' in reply && reply.result ? `${reply.is}+${reply.result.text.slice(0, 3)}` : reply.is
 
-describe('a line of the journal', () => {
+describe('states of a reply after a line of the journal', () => {
   test.each<[keyof typeof lines, Record<Named, string>]>([
     [
       'decision',
@@ -120,7 +120,7 @@ describe('a line of the journal', () => {
         settled: 'in-doubt',
       },
     ],
-  ])('%s', (line, after) => {
+  ])('the line %s changes each state', (line, after) => {
     expect(
       Object.fromEntries(names.map((name) => [name, nameOf(stepReply(states[name], lines[line]))])),
     ).toEqual(after)
@@ -131,7 +131,7 @@ function all(name: string) {
   return Object.fromEntries(names.map((each) => [each, name])) as Record<Named, string>
 }
 
-test('a run that goes on takes up each state', () => {
+test('a resumed run changes each state', () => {
   const rests = new Set(['r1', 'r2'])
   expect(Object.fromEntries(names.map((name) => [name, resumeReply(states[name], rests)]))).toEqual({
     deciding: { is: 'deciding' },
@@ -146,7 +146,7 @@ test('a run that goes on takes up each state', () => {
   })
 })
 
-test('something is due only for what was decided by nobody, has a result, or is in doubt', () => {
+test('only a reply that is undecided, ready or in doubt has a next step', () => {
   expect(Object.fromEntries(names.map((name) => [name, getNextStep(states[name])]))).toEqual({
     deciding: 'decide',
     left: undefined,
@@ -160,7 +160,7 @@ test('something is due only for what was decided by nobody, has a result, or is 
   })
 })
 
-describe('a list, for a reply in doubt', () => {
+describe('a list that settles a reply in doubt', () => {
   const second = 1000
   const before = new Set(['r1', 'r2'])
   const doubt: Doubt = { is: 'in-doubt', sent, before }
@@ -176,106 +176,118 @@ describe('a list, for a reply in doubt', () => {
   const soon = sent.at + second
 
   test.each<[string, Partial<Doubt>, Partial<ListEvidence>, number, string]>([
-    ['shows an answer', {}, { isAnswered: true }, soon, 'settled'],
-    ['shows an answer, and no newer rest', {}, { ...known, isAnswered: true }, soon, 'settled'],
-    ['shows no rest', { askedSince: 0 }, { rests: new Set() }, soon, 'in-doubt'],
-    ['shows no newer rest', { askedSince: 0 }, known, soon, 'in-doubt'],
-    ['is the first, so that its rests may have come before', { before: undefined }, {}, soon, 'in-doubt'],
-    ['shows a newer rest that leaves it out', {}, { isListed: false }, soon, 'settled'],
-    ['shows a newer rest that lists nothing', {}, { isListed: undefined }, soon, 'in-doubt'],
-    ['shows a newer rest that lists it', {}, {}, soon, 'in-doubt'],
-    ['has shown that for less than 5 s', { askedSince: soon }, {}, soon + 4 * second, 'in-doubt'],
-    ['has shown that for 5 s', { askedSince: soon }, {}, soon + 5 * second, 'deciding'],
-    ['has shown that for 5 s, of a result', { askedSince: soon, result }, {}, soon + 5 * second, 'ready+out'],
+    ['shows a reply', {}, { isAnswered: true }, soon, 'settled'],
+    ['shows a reply, and no newer idle event', {}, { ...known, isAnswered: true }, soon, 'settled'],
+    ['shows no idle event', { askedSince: 0 }, { rests: new Set() }, soon, 'in-doubt'],
+    ['shows no newer idle event', { askedSince: 0 }, known, soon, 'in-doubt'],
+    ['is the first, so its idle events may be older', { before: undefined }, {}, soon, 'in-doubt'],
+    ['shows a newer idle event without the tool use', {}, { isListed: false }, soon, 'settled'],
+    ['shows a newer idle event without ids', {}, { isListed: undefined }, soon, 'in-doubt'],
+    ['shows a newer idle event with the tool use', {}, {}, soon, 'in-doubt'],
     [
-      'shows an older rest, later by the clock, long after',
+      'has shown a newer idle event for less than 5 s',
+      { askedSince: soon },
+      {},
+      soon + 4 * second,
+      'in-doubt',
+    ],
+    ['has shown a newer idle event for 5 s', { askedSince: soon }, {}, soon + 5 * second, 'deciding'],
+    [
+      'has shown a newer idle event for 5 s, for a result',
+      { askedSince: soon, result },
+      {},
+      soon + 5 * second,
+      'ready+out',
+    ],
+    [
+      'shows a known idle event, 31 s later by the clock, after 60 s',
       { askedSince: 0 },
       { ...known, restedAt: sent.at + 31 * second },
       sent.at + 60 * second,
       'deciding',
     ],
     [
-      'shows an older rest, later by what clocks may differ',
+      'shows a known idle event, 30 s later, which may be a clock difference',
       { askedSince: 0 },
       { ...known, restedAt: sent.at + 30 * second },
       sent.at + 60 * second,
       'in-doubt',
     ],
     [
-      'shows an older rest, later by the clock, but the request may be on its way',
+      'shows a known idle event, 31 s later by the clock, but the request may still arrive',
       { askedSince: 0 },
       { ...known, restedAt: sent.at + 31 * second },
       sent.at + 30 * second,
       'in-doubt',
     ],
     [
-      'shows a rest that was unknown when it was sent, 30 s after that, with the events of clients',
+      'shows clients, and an idle event that was unknown at the sending time, 30 s after it',
       { askedSince: sent.at },
       { ...known, showsClients: true },
       sent.at + 30 * second,
       'deciding',
     ],
     [
-      'shows such a rest, but its request may still arrive',
+      'shows clients and a once unknown idle event, but the request may still arrive',
       { askedSince: sent.at },
       { ...known, showsClients: true },
       sent.at + 29 * second,
       'in-doubt',
     ],
     [
-      'shows such a rest, but has shown it for less than 5 s',
+      'shows clients and a once unknown idle event for less than 5 s',
       { askedSince: sent.at + 56 * second },
       { ...known, showsClients: true },
       sent.at + 60 * second,
       'in-doubt',
     ],
     [
-      'shows such a rest, but no events of clients, so that an answer may be hidden',
+      'shows a once unknown idle event, but no clients, so a reply may be hidden',
       { askedSince: sent.at },
       known,
       sent.at + 60 * second,
       'in-doubt',
     ],
     [
-      'is the first, and shows a rest that was unknown and leaves it out',
+      'is the first, and shows a once unknown idle event without the tool use',
       { before: undefined },
       { isListed: false },
       soon,
       'settled',
     ],
     [
-      'leaves it out, but lags behind the rest that was known',
+      'omits the tool use, but lags behind the known idle event',
       { before: new Set(['r0', 'r1', 'r2']) },
       { rests: new Set(['r0']), isListed: false, restedAt: 0 },
       soon,
       'in-doubt',
     ],
     [
-      'shows a newer rest, and that the session works since',
+      'shows a newer idle event, and that the session works since',
       { askedSince: soon },
       { isListed: undefined },
       soon + 60 * second,
       'in-doubt',
     ],
     [
-      'shows the rest that was answered, whatever the clocks say',
+      'shows the answered idle event, although it is later by the clock',
       { askedSince: 0 },
       { rests: new Set(['r1']), restedAt: sent.at + 3600 * second },
       sent.at + 3600 * second,
       'in-doubt',
     ],
-  ])('that %s', (_, more, list, now, after) => {
+  ])('a list that %s', (_, more, list, now, after) => {
     expect(nameOf(settleByList({ ...doubt, ...more }, shown(list), now))).toBe(after)
   })
 
-  test('does not tell whether a rest came after a reply of which nobody knows when it was sent', () => {
+  test('a list does not prove that an idle event is newer than a reply whose sending time is unknown', () => {
     const unknown = resumeReply(stepReply(states.deciding, lines.unknown), before) as Doubt
     const late = { ...known, restedAt: Number.MAX_SAFE_INTEGER }
     expect(settleByList(unknown, shown(late), Number.MAX_SAFE_INTEGER).is).toBe('in-doubt')
     expect(settleByList(unknown, shown({ isListed: false }), soon).is).toBe('settled')
   })
 
-  test('takes the time from which it waits for it anew, and the rests of the first list', () => {
+  test('records since when the session waits again, and the idle events of the first list', () => {
     expect(settleByList(doubt, shown({}), soon)).toMatchObject({ askedSince: soon })
     expect(settleByList({ ...doubt, before: undefined }, shown({}), soon)).toMatchObject({
       before: new Set(['r1', 'r2', 'r3']),
@@ -283,6 +295,6 @@ describe('a list, for a reply in doubt', () => {
   })
 })
 
-test('a request was certainly not taken if it was not sent, or was refused', () => {
+test('a request was certainly not accepted if it was not sent or was refused', () => {
   expect([...deliveryStates, undefined].filter(isCertainlyUnaccepted)).toEqual(['not-sent', 'refused'])
 })

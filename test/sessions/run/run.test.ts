@@ -21,7 +21,7 @@ import {
   createAgentService as createService,
   type Event,
   type Fate,
-  lockOf,
+  getLockPath,
 } from './agent-service.ts'
 
 const clock = createPatientClock()
@@ -870,7 +870,7 @@ describe('the audit file as a journal', () => {
     const argv = ['events', 'run', 'x', '-s', 's1', '--audit', long]
     const { code, err, requests } = await run(argv, { cwd, stdin: '' })
     expect({ code, requests }).toEqual({ code: 11, requests: [] })
-    expect(err).toContain(`the lock of the audit file, ${lockOf(long)}: the name is too long`)
+    expect(err).toContain(`the lock of the audit file, ${getLockPath(long)}: the name is too long`)
   })
 
   test.each([['{"rules":[],"default":{"decision":"allow"}}'], ['{\n  "rules": []\n}\n'], ['text\n']])(

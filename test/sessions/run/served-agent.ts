@@ -9,10 +9,10 @@ import {
   type AgentService,
   createAgentService,
   type Event,
-  lockOf,
+  getLockPath,
 } from './agent-service.ts'
 
-/** A session service on a port, and a folder with a policy that allows everything. */
+/** Serves a session on a port, and creates a folder with a policy that allows everything. */
 export async function serve(script: AgentScript, onRequest = () => {}) {
   const service = createAgentService(script)
   const exchange: Exchange = (request) => {
@@ -45,20 +45,20 @@ export const use = (id: string): Event => ({
 })
 export const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
 
-/** Ids of tool uses, and how often each was answered. */
-export const answered = ({ taken }: AgentService) =>
+/** Returns the ids of tool uses, each with its number of replies. */
+export const countReplies = ({ taken }: AgentService) =>
   [...taken].map(([id, answers]) => `${id} ${answers.length}`)
 
-/** What a killed run leaves is otherwise waited for. */
-export function forgetLock(cwd: string): void {
-  rmSync(join(cwd, lockOf('a.ndjson')), { force: true })
+/** Removes the locks of a killed run. Otherwise the next run waits until they expire. */
+export function removeLocks(cwd: string): void {
+  rmSync(join(cwd, getLockPath('a.ndjson')), { force: true })
   const folder = join(cwd, 'cache/parley')
-  // A run that was killed at once has none.
+  // A run that was killed early has no lock folder.
   if (!existsSync(folder)) return
   for (const name of readdirSync(folder)) if (name.endsWith('.parley-lock')) rmSync(join(folder, name))
 }
 
-/** Whether the audit says that the task is done: a run may be killed after that, and then the same line sends it anew. */
+/** Returns true if the audit file shows the task as done. The same command would then send the task again. */
 export function isDone(cwd: string): boolean {
   const file = join(cwd, 'a.ndjson')
   return existsSync(file) && readFileSync(file, 'utf8').includes('"event":"done"')

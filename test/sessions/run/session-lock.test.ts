@@ -15,7 +15,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import { createPatientClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
-import { type AgentScript, createAgentService, type Event, lockOf } from './agent-service.ts'
+import { type AgentScript, createAgentService, type Event, getLockPath } from './agent-service.ts'
 
 const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'x', input: {} })
 const waits = (...ids: string[]): Event => ({
@@ -25,11 +25,14 @@ const waits = (...ids: string[]): Event => ({
 
 const clock = createPatientClock()
 
-/** A session whose tool use is carried out until a file `go` is there, and what runs parley on it. */
+/**
+ * Creates a session whose --tool command runs until the file `go` exists, and a function that runs parley on
+ * it.
+ */
 function open(script: AgentScript) {
   const service = createAgentService(script)
   const cwd = temporaryFolder()
-  // Of a test that fails no command is left behind.
+  // Ends the command also if the test fails.
   onTestFinished(() => writeFileSync(join(cwd, 'go'), ''))
   writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
   const parley = (words: string[], { env = {} as Record<string, string>, timers = realTimers } = {}) =>
@@ -54,26 +57,29 @@ const until = async (isSo: () => boolean) => {
 
 describe('Y131: a session that another run works on', () => {
   test.each([
-    ['no audit', [], []],
-    ['an audit of its own', ['--audit', 'a'], ['--audit', 'b']],
-  ])('is waited for by a run with %s, which then finds the work done (needs sh)', async (_, one, other) => {
-    const { service, cwd, parley, runs } = open({ rounds: [[custom('c1')], [custom('c2')]] })
-    const first = parley(['run', 'do it', '-s', 's1', ...tool, ...one])
-    await until(() => existsSync(join(cwd, 'runs')))
-    const second = parley(['run', '-s', 's1', ...tool, ...other])
-    const late = await parley(['run', '-s', 's1', ...tool, ...other, '--deadline', '1'])
-    expect({ code: late.code, requests: late.requests }).toEqual({ code: 11, requests: [] })
-    expect(late.err).toMatch(
-      /^parley: session s1: another parley has locked it: if none is running, remove \S+\.parley-lock\n {2}nothing was sent\n$/,
-    )
-    writeFileSync(join(cwd, 'go'), '')
-    expect([(await first).code, (await second).code]).toEqual([0, 0])
-    expect(runs()).toBe('ran\nran\n')
-    expect([...service.taken.values()].map(({ length }) => length)).toEqual([1, 1])
-    expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([])
-  })
+    ['no audit file', [], []],
+    ['another audit file', ['--audit', 'a'], ['--audit', 'b']],
+  ])(
+    'a run with %s waits for the other run, and then finds the work done (needs sh)',
+    async (_, one, other) => {
+      const { service, cwd, parley, runs } = open({ rounds: [[custom('c1')], [custom('c2')]] })
+      const first = parley(['run', 'do it', '-s', 's1', ...tool, ...one])
+      await until(() => existsSync(join(cwd, 'runs')))
+      const second = parley(['run', '-s', 's1', ...tool, ...other])
+      const late = await parley(['run', '-s', 's1', ...tool, ...other, '--deadline', '1'])
+      expect({ code: late.code, requests: late.requests }).toEqual({ code: 11, requests: [] })
+      expect(late.err).toMatch(
+        /^parley: session s1: another parley has locked it: if none is running, remove \S+\.parley-lock\n {2}nothing was sent\n$/,
+      )
+      writeFileSync(join(cwd, 'go'), '')
+      expect([(await first).code, (await second).code]).toEqual([0, 0])
+      expect(runs()).toBe('ran\nran\n')
+      expect([...service.taken.values()].map(({ length }) => length)).toEqual([1, 1])
+      expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([])
+    },
+  )
 
-  test('is another one at another address, and the same at another spelling of it (needs sh)', async () => {
+  test('locks per session and address, however the address is written (needs sh)', async () => {
     const { cwd, parley } = open({ rounds: [[custom('c1')]] })
     const first = parley(['run', 'do it', '-s', 's1', ...tool])
     await until(() => existsSync(join(cwd, 'runs')))
@@ -86,7 +92,7 @@ describe('Y131: a session that another run works on', () => {
   })
 })
 
-test('Y131: a run that was killed, and had an audit, is waited for twice', async () => {
+test('Y131: a run with an audit file waits for both locks of a killed run', async () => {
   const { service, cwd } = open({ rounds: [], timers: clock })
   const locks: string[] = []
   const parley = () =>
@@ -95,7 +101,7 @@ test('Y131: a run that was killed, and had an audit, is waited for twice', async
       timers: clock,
       exchange(request) {
         const cache = join(cwd, '.cache/parley')
-        if (locks.length === 0) locks.push(join(cwd, lockOf('a')), ...paths(cache))
+        if (locks.length === 0) locks.push(join(cwd, getLockPath('a')), ...paths(cache))
         return service.exchange(request)
       },
     })
@@ -103,7 +109,7 @@ test('Y131: a run that was killed, and had an audit, is waited for twice', async
   expect((await parley()).code).toBe(0)
   expect(locks).toHaveLength(2)
   for (const name of locks) writeFileSync(name, '')
-  // Time passes by how often it is looked at.
+  // Each read of the clock lets 300 ms pass.
   let now = 0
   const clocks = vi.spyOn(performance, 'now').mockImplementation(() => (now += 300))
   const { code, err } = await parley()
@@ -117,7 +123,7 @@ test('Y131: a run that was killed, and had an audit, is waited for twice', async
   expect(locks.map((name) => existsSync(name))).toEqual([false, false])
 })
 
-describe('Y132: where no lock can be kept', () => {
+describe('Y132: a lock that cannot be created', () => {
   const script: AgentScript = { history: [custom('c1'), waits('c1')], rounds: [], timers: clock }
   const argv = ['run', '-s', 's1', '--tool', 'x=true']
 
@@ -125,21 +131,24 @@ describe('Y132: where no lock can be kept', () => {
     ['there is no home', { HOME: '', XDG_CACHE_HOME: '', LOCALAPPDATA: '' }, 'no cache folder'],
     ['a file is in the way', { XDG_CACHE_HOME: 'FILE' }, 'a part of its path is not a folder'],
     ['the folder is a link', { XDG_CACHE_HOME: 'LINKED' }, 'it is not a folder'],
-  ])('the run says so and goes on: %s (needs POSIX files)', async (_, env: Record<string, string>, why) => {
-    const { service, cwd, parley } = open(script)
-    writeFileSync(join(cwd, 'FILE'), '')
-    mkdirSync(join(cwd, 'LINKED'))
-    symlinkSync(cwd, join(cwd, 'LINKED/parley'))
-    const { XDG_CACHE_HOME: name } = env
-    const place = { ...env, ...(name ? { XDG_CACHE_HOME: join(cwd, name) } : {}) }
-    const { code, err } = await parley(argv, { env: place, timers: clock })
-    expect({ code, posts: service.posts }).toEqual({ code: 0, posts: 1 })
-    expect(err).toContain('parley: another run of s1 would not wait for this one: ')
-    expect(err).toContain(why)
-    expect((await parley([...argv, '-q'], { env: place, timers: clock })).err).toBe('')
-  })
+  ])(
+    'prints that it runs without a lock, and runs: %s (needs POSIX files)',
+    async (_, env: Record<string, string>, why) => {
+      const { service, cwd, parley } = open(script)
+      writeFileSync(join(cwd, 'FILE'), '')
+      mkdirSync(join(cwd, 'LINKED'))
+      symlinkSync(cwd, join(cwd, 'LINKED/parley'))
+      const { XDG_CACHE_HOME: name } = env
+      const place = { ...env, ...(name ? { XDG_CACHE_HOME: join(cwd, name) } : {}) }
+      const { code, err } = await parley(argv, { env: place, timers: clock })
+      expect({ code, posts: service.posts }).toEqual({ code: 0, posts: 1 })
+      expect(err).toContain('parley: another run of s1 would not wait for this one: ')
+      expect(err).toContain(why)
+      expect((await parley([...argv, '-q'], { env: place, timers: clock })).err).toBe('')
+    },
+  )
 
-  test('its folder is for its user alone, also if it was there (needs POSIX files)', async () => {
+  test('restricts the lock folder to its owner, also an existing folder (needs POSIX files)', async () => {
     for (const isThere of [false, true]) {
       const { cwd, parley } = open(script)
       const folder = join(cwd, '.cache/parley')
@@ -151,13 +160,13 @@ describe('Y132: where no lock can be kept', () => {
   })
 })
 
-test('Y133: a run that lost its lock does nothing more of which another could know nothing (needs sh)', async () => {
+test('Y133: a run that lost its lock posts nothing and starts no further command (needs sh)', async () => {
   const { service, cwd, parley, runs } = open({ rounds: [[custom('c1')]] })
   const first = parley(['run', 'do it', '-s', 's1', ...tool])
   await until(() => existsSync(join(cwd, 'runs')))
   const [lock = ''] = readdirSync(join(cwd, '.cache/parley'))
   writeFileSync(join(cwd, '.cache/parley', `${lock}.new`), '')
-  // Another run took the lock of one that seemed dead.
+  // Replaces the lock as another run does that takes the lock of a dead one.
   renameSync(join(cwd, '.cache/parley', `${lock}.new`), join(cwd, '.cache/parley', lock))
   writeFileSync(join(cwd, 'go'), '')
   const { code, err } = await first
@@ -169,8 +178,8 @@ test('Y133: a run that lost its lock does nothing more of which another could kn
 
 test.each([
   ['with a lock', '.cache'],
-  ['where no lock can be kept (needs POSIX files)', 'p.json'],
-])('Y133: a run that a signal has cleaned up after begins nothing more: %s', async (_, cache) => {
+  ['without a lock (needs POSIX files)', 'p.json'],
+])("Y133: a run posts nothing after a signal's cleanup: %s", async (_, cache) => {
   const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: 'ask' }
   const { service, cwd } = open({ rounds: [[use]] })
   let clean: (exit: number) => string = () => ''

@@ -12,12 +12,12 @@ import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
 const said = (text: string): SessionEvent => ({ type: 'user.message', content: [{ type: 'text', text }] })
 
-/** A list whose pages have one event each. */
+/** Lists events with one event per page. */
 async function* listOf(events: readonly SessionEvent[]) {
   for (const event of events) yield [{ event, text: JSON.stringify(event) }]
 }
 
-describe('the states of a task', () => {
+describe('states of a task', () => {
   const known = { alike: 1 }
   const of = (is: JournalTask['is']): JournalTask => ({ hash: 'a', is, known })
   const line = (event: 'accepted' | 'refused' | 'unknown' | 'done', hash = 'a') => ({ event, hash })
@@ -33,19 +33,18 @@ describe('the states of a task', () => {
     [of('posting'), line('accepted', 'b'), of('posting')],
     [of('accepted'), { event: 'start', hash: 'a' } as const, of('accepted')],
     [undefined, line('accepted'), undefined],
-  ])('%j, then %j', (before, next, after) => {
+  ])('%j, then the line %j', (before, next, after) => {
     expect(stepTask(before, next)).toEqual(after)
   })
 })
 
-/** Whether a list shows a task that an earlier run has sent, of which the last event before it is known, or nothing. */
-describe('a search for a task', () => {
+describe('search for a task in a list', () => {
   const task = said('go')
   const [old, other] = [
     { ...said('before'), id: 'e1' },
     { ...said('other'), id: 'e2' },
   ]
-  // Lists without events of clients.
+  // Lists that omit the events of clients.
   const [said1, said2] = [
     { type: 'agent.message', id: 'e1' },
     { type: 'agent.message', id: 'e2' },
@@ -66,16 +65,19 @@ describe('a search for a task', () => {
     ['accepted', undefined, 0, [], false],
     ['accepted', undefined, 0, [other], false],
     ['accepted', undefined, 0, [said2], true],
-  ])('%s, after %s, with %i like it before: %j', async (is, last, alike, events, isShown) => {
-    const known = { alike, last, marks: getFingerprints([task]) }
-    for (const given of [[task], undefined]) {
-      const found = await findTask(listOf(events), { hash: 'a', is, known }, given)
-      expect(found !== undefined).toBe(isShown)
-    }
-  })
+  ])(
+    'a task in state %s, after event %s, with %i equal tasks before it, in the list %j',
+    async (is, last, alike, events, isShown) => {
+      const known = { alike, last, marks: getFingerprints([task]) }
+      for (const given of [[task], undefined]) {
+        const found = await findTask(listOf(events), { hash: 'a', is, known }, given)
+        expect(found !== undefined).toBe(isShown)
+      }
+    },
+  )
 })
 
-test('a task is known by its bytes, and its events by what they say', () => {
+test("the hash of a task depends on its bytes, and an event's fingerprint on its content", () => {
   expect(hashTask(Buffer.from('go'))).toMatch(/^[0-9a-f]{32}$/)
   expect(hashTask(Buffer.from('go'))).not.toBe(hashTask(Buffer.from('go ')))
   const [first, ...others] = getFingerprints([said('a'), { ...said('a'), id: 'e1' }, said('b')])
@@ -83,7 +85,7 @@ test('a task is known by its bytes, and its events by what they say', () => {
   expect(others).toHaveLength(1)
 })
 
-test('a list is counted for what says the same, and the last of its ids', async () => {
+test("counts the listed events that equal the task's events, and records the last id", async () => {
   const task = [said('a'), said('b')]
   const counter = new TaskCounter(getFingerprints(task))
   const none = { alike: 0, last: undefined, marks: getFingerprints(task) }
@@ -96,7 +98,7 @@ test('a list is counted for what says the same, and the last of its ids', async 
   expect(counter.known).toEqual({ ...none, alike: 2, last: 'e1' })
 })
 
-test('a task of an earlier version has no marks: nothing is like it', async () => {
+test('a task of an earlier version has no fingerprints, so no event equals it', async () => {
   for (const [is, isShown] of [
     ['posting', false],
     ['accepted', true],
@@ -115,6 +117,6 @@ test.each<[known: unknown, isKnown: boolean]>([
   [{ alike: 1, last: 5 }, false],
   [{ alike: 1, marks: 'm' }, false],
   [{ alike: 1, marks: [5] }, false],
-])('%j is what was known: %j', (known, isKnown) => {
+])('accepts %j as a recorded list: %j', (known, isKnown) => {
   expect(ListSnapshot().safeParse(known).success).toBe(isKnown)
 })

@@ -10,7 +10,7 @@ import {
   type AgentService,
   createAgentService,
   type Event,
-  lockOf,
+  getLockPath,
 } from './agent-service.ts'
 
 const use = (id: string): Event => ({
@@ -28,7 +28,7 @@ const rest: Event = { type: 'session.status_idle', stop_reason: { type: 'end_tur
 const notice =
   'the audit says that an earlier run sent this task: it is not sent again, the session is taken up'
 
-/** What runs one and the same line again and again, by one clock, on a service that may die on the way. */
+/** Runs the same command repeatedly, with one clock, on a service whose responses a test may cut. */
 function open(script: AgentScript, words = ['go']) {
   const timers = createPatientClock()
   const service = createAgentService({ ...script, timers })
@@ -54,9 +54,9 @@ function open(script: AgentScript, words = ['go']) {
   return { service, cwd, again, journal, timers }
 }
 
-const onceMore = "parley: the session's last user.message is this very task: it is sent once more\n"
+const repetitionNote = "parley: the session's last user.message is this very task: it is sent once more\n"
 
-test('with no audit, a warning says before it that a task is sent once more, also under -q', async () => {
+test("without an audit file, warns before it sends the session's last task once more, also with -q", async () => {
   const timers = createPatientClock()
   const service = createAgentService({
     rounds: [[answer('one')], [answer('two')], [answer('three')]],
@@ -66,10 +66,10 @@ test('with no audit, a warning says before it that a task is sent once more, als
   const go = (words: string[], exchange = service.exchange) =>
     run(['events', 'run', '-s', 's1', '-q', ...words], { cwd, timers, stdinKind: 'none', exchange })
   expect((await go(['go'])).err).toBe('')
-  expect((await go(['go'])).err).toBe(onceMore)
+  expect((await go(['go'])).err).toBe(repetitionNote)
   const refusing: Exchange = (request, onSent) =>
     request.method === 'POST' ? answering('{}', { status: 400 })(request) : service.exchange(request, onSent)
-  expect((await go(['go'], refusing)).err).toContain(onceMore)
+  expect((await go(['go'], refusing)).err).toContain(repetitionNote)
   expect((await go(['go on'])).err).toBe('')
   expect((await go(['go'])).err).toBe('')
   expect(service.tasks).toBe(4)
@@ -81,8 +81,8 @@ const taskLines = (journal: Record<string, unknown>[]) =>
 const isTask = ({ method, text }: { method: string; text: string }) =>
   method === 'POST' && JSON.parse(text).events[0].type === 'user.message'
 
-describe('Y134: the same line again', () => {
-  test('sends the task anew if it is done, and the journal has each step of it', async () => {
+describe('Y134: the same command again', () => {
+  test('sends a done task again, and the audit file has each step', async () => {
     const { service, again, journal } = open({ rounds: [[use('t1')]] })
     expect((await again()).code).toBe(0)
     expect(taskLines(journal())).toEqual(['sent', 'accepted', 'done'])
@@ -105,7 +105,7 @@ describe('Y134: the same line again', () => {
     expect(taskLines(journal())).toEqual(Array(3).fill(['sent', 'accepted', 'done']).flat())
   })
 
-  test('is done after a denial too, and not while tool uses wait: then it goes on', async () => {
+  test('a task is done after a denial, but the same command resumes it while tool uses wait', async () => {
     const { service, cwd, again, journal } = open({ rounds: [[use('t1')]] })
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     expect((await again()).code).toBe(12)
@@ -121,7 +121,7 @@ describe('Y134: the same line again', () => {
     })
   })
 
-  test('prints the answer of a task that came to its end while nobody followed it, once', async () => {
+  test('prints once the answer of a task that ended while no run followed it', async () => {
     const answer: Event = { type: 'agent.message', content: [{ type: 'text', text: 'It is 42.' }] }
     const { service, cwd, again, journal } = open({ rounds: [[answer]] }, ['go', '--last'])
     expect((await again()).out).toBe('It is 42.\n')
@@ -136,7 +136,7 @@ describe('Y134: the same line again', () => {
     expect(taskLines(journal())).toEqual(['sent', 'accepted', 'done'])
   })
 
-  test('the command that goes on with it makes it done', async () => {
+  test('the resume command marks the task as done', async () => {
     const { service, cwd, again, journal } = open({ rounds: [[use('t1')]] })
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     expect((await again()).code).toBe(12)
@@ -149,28 +149,31 @@ describe('Y134: the same line again', () => {
 
   test.each([
     ['', []],
-    [' for a form of the answer', ['--schema', 'number.json']],
-  ])('Y218: goes on after an interrupt with words%s that the journal does not have', async (_, more) => {
-    const { service, again, cwd } = open({ rounds: [], end: { type: 'session.status_running' } })
-    writeFileSync(join(cwd, 'number.json'), '{"type":"number"}')
-    const goOn = async (words: string[]) => {
-      const { code, err } = await again({}, [...words, ...more, '--deadline', '60'])
-      return { code, words: /^ {2}parley events run ('.*?') -s/m.exec(err)?.[1] }
-    }
-    expect(await goOn(['Go on'])).toEqual({ code: 15, words: undefined })
-    service.add({ type: 'user.interrupt' })
-    service.add(rest)
-    const isTold = { code: 15, words: "'Go on, please'" }
-    expect([await goOn(['Go on']), await goOn([])]).toEqual([isTold, isTold])
-    expect(service.tasks).toBe(1)
-    expect(await goOn(['Go on, please'])).toEqual({ code: 15, words: undefined })
-    expect(service.tasks).toBe(2)
-    service.add({ type: 'user.interrupt' })
-    service.add(rest)
-    expect(await goOn(['Go on, please'])).toEqual({ code: 15, words: "'Go on'" })
-  })
+    [' and a --schema', ['--schema', 'number.json']],
+  ])(
+    'Y218: after an interrupt, prints a resume command with words%s that the audit file does not contain',
+    async (_, more) => {
+      const { service, again, cwd } = open({ rounds: [], end: { type: 'session.status_running' } })
+      writeFileSync(join(cwd, 'number.json'), '{"type":"number"}')
+      const goOn = async (words: string[]) => {
+        const { code, err } = await again({}, [...words, ...more, '--deadline', '60'])
+        return { code, words: /^ {2}parley events run ('.*?') -s/m.exec(err)?.[1] }
+      }
+      expect(await goOn(['Go on'])).toEqual({ code: 15, words: undefined })
+      service.add({ type: 'user.interrupt' })
+      service.add(rest)
+      const isTold = { code: 15, words: "'Go on, please'" }
+      expect([await goOn(['Go on']), await goOn([])]).toEqual([isTold, isTold])
+      expect(service.tasks).toBe(1)
+      expect(await goOn(['Go on, please'])).toEqual({ code: 15, words: undefined })
+      expect(service.tasks).toBe(2)
+      service.add({ type: 'user.interrupt' })
+      service.add(rest)
+      expect(await goOn(['Go on, please'])).toEqual({ code: 15, words: "'Go on'" })
+    },
+  )
 
-  test('another task, or one of another session, is sent', async () => {
+  test('sends another task, and the same task to another session', async () => {
     const { service, cwd, again } = open({ rounds: [[use('t1')]] })
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     expect((await again()).code).toBe(12)
@@ -181,7 +184,7 @@ describe('Y134: the same line again', () => {
     expect(other.tasks).toBe(1)
   })
 
-  test('a task that was certainly not taken is sent', async () => {
+  test('sends a task again that was certainly not accepted', async () => {
     const { service, again, journal } = open({ rounds: [] })
     const refusing: Exchange = async (request) =>
       request.method === 'POST'
@@ -194,8 +197,8 @@ describe('Y134: the same line again', () => {
   })
 })
 
-describe('Y135: a task of which it is not known whether it arrived', () => {
-  /** The connection breaks before the service has it, or after. */
+describe('Y135: a task whose delivery is unknown', () => {
+  /** The connection breaks before the request arrives at the service, or after. */
   const breaking =
     (service: AgentService, arrives: boolean): Exchange =>
     async (request, onSent) => {
@@ -205,7 +208,7 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
       throw new CliError('unknown', 'the connection was reset', { sent: 'unknown' })
     }
 
-  test('is taken up if the list shows it, however late', async () => {
+  test('resumes a task of unknown delivery if the list shows it, even late', async () => {
     const { service, again, journal } = open({ rounds: [[use('t1')]], lag: 100 })
     const first = await again({ exchange: breaking(service, true) })
     expect([first.code, taskLines(journal())]).toEqual([10, ['sent', 'unknown']])
@@ -218,7 +221,7 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
     expect(taskLines(journal())).toEqual(['sent', 'unknown', 'accepted', 'done'])
   })
 
-  test('ends with 10 if the list shows all but it, however late: something on the way may still have it', async () => {
+  test('exits with 10 and does not repeat a task of unknown delivery if no list shows it', async () => {
     const { service, again, journal } = open({ history: [said('go'), rest], rounds: [] })
     for (const _ of [1, 2, 3]) expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const { code, requests } = await again()
@@ -226,7 +229,7 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
     expect(taskLines(journal())).toEqual(['sent', 'unknown'])
   })
 
-  test('Y223: is not gone on with in place of the task before: without words it is 10, too, until the list shows it', async () => {
+  test('Y223: without a task, exits with 10 until the list shows the unknown task, and does not print the answer before it', async () => {
     const spoken = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
     const history = [said('night 1'), spoken('one'), rest]
     for (const arrives of [false, true]) {
@@ -253,7 +256,7 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
     }
   })
 
-  test('says that it looks for it before it waits', async () => {
+  test('prints that it searches for the task before it waits', async () => {
     const { service, again, timers } = open({ rounds: [] })
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const stop = new Error('the first wait')
@@ -262,7 +265,7 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
     expect(err).toContain('looking for the task in the session, for up to 30 s\n')
   })
 
-  test('ends with 10 if something happened meanwhile that a list without clients shows: nothing is sent', async () => {
+  test("exits with 10 and sends nothing if the list omits clients' events and the session has worked since", async () => {
     const { service, again, journal } = open({ rounds: [] })
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     service.add({ type: 'agent.message', content: [] })
@@ -278,7 +281,7 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
     expect(taskLines(journal())).toEqual(['sent', 'unknown'])
   })
 
-  test('ends with 10 if a message came that says something else: the service may have changed its words', async () => {
+  test('exits with 10 if the list shows a message with other text, since the service may have changed it', async () => {
     const { service, again, journal } = open({ history: [said('old'), rest], rounds: [] }, ['  go  '])
     const trimming: Exchange = (request, onSent) =>
       breaking(service, true)(
@@ -294,7 +297,7 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
     expect(taskLines(journal())).toEqual(['sent', 'unknown'])
   })
 
-  test('ends with 10 as long as the session works: the task may wait for its turn', async () => {
+  test('exits with 10 while the session works, since the task may be queued', async () => {
     const { service, again } = open({ history: [said('other')], rounds: [] })
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const { code, requests } = await again()
@@ -302,7 +305,7 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
   })
 })
 
-test('Y226: an accepted task whose receipt is cut off: the same line may be run again, and sends nothing twice', async () => {
+test('Y226: the same command resumes an accepted task whose receipt is cut, and sends nothing twice', async () => {
   const { service, again } = open({ rounds: [[use('t1')]], taskFate: () => 'cuts' })
   const first = await again({}, ['go', '--errors', 'json'])
   expect(JSON.parse(first.err).error).toMatchObject({ exit: 8, sent: 'yes', retry: 'later' })
@@ -314,7 +317,7 @@ test('Y226: an accepted task whose receipt is cut off: the same line may be run 
 describe('Y138: an accepted task that the list does not show yet', () => {
   const spoken = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
 
-  test('ends with 10, with and without its words, and the answer of before is not its answer', async () => {
+  test("exits with 10 with and without the task's words, and does not print an older answer", async () => {
     let shown: number | undefined
     const { service, cwd, again, journal, timers } = open(
       { history: [said('old'), spoken('old'), rest], rounds: [[spoken('new')]], onList: () => shown },
@@ -324,7 +327,7 @@ describe('Y138: an accepted task that the list does not show yet', () => {
     const path = join(cwd, 'a.ndjson')
     const text = readFileSync(path, 'utf8')
     writeFileSync(path, text.slice(0, text.indexOf('\n', text.indexOf('"accepted"')) + 1))
-    // The whole of what was there before, and still less.
+    // The list shows all events before the task, and then fewer.
     for (const count of [3, 2, 0]) {
       shown = count
       const [same, goingOn] = [await again(), await again({}, ['--no-stdin', '--last'])]
@@ -343,7 +346,7 @@ describe('Y138: an accepted task that the list does not show yet', () => {
       }
     }
     expect(taskLines(journal())).toEqual(['sent', 'accepted'])
-    // Both do what the words say.
+    // The printed commands resume with and without the audit file.
     const told = await again({}, ['--no-stdin', '--last', '--errors', 'json'])
     const { resume } = JSON.parse(told.err).error as { resume: string[] }
     const paste = async (words: string[]) => {
@@ -359,7 +362,7 @@ describe('Y138: an accepted task that the list does not show yet', () => {
     expect(await paste(resume)).toEqual({ code: 0, out: 'new\n', tasks: 1, journal: done })
   })
 
-  test('is taken up by what came since if the list leaves out what clients do', async () => {
+  test("resumes an accepted task by the newer events if the list omits clients' events", async () => {
     const { service, cwd, again } = open({ history: [spoken('old'), rest], rounds: [[spoken('new')]] }, [
       'go',
       '--last',
@@ -382,7 +385,10 @@ describe('Y138: an accepted task that the list does not show yet', () => {
 
 class Death extends Error {}
 
-/** A host that dies at its `at`th point: before a request leaves, when it was answered, or once a line is in the journal. */
+/**
+ * Creates a host that dies at point `at`. Points are: before a request, after its response, and after an
+ * audit line.
+ */
 function dieAt(
   at: number,
   { service, cwd, timers }: Pick<ReturnType<typeof open>, 'service' | 'cwd' | 'timers'>,
@@ -404,8 +410,8 @@ function dieAt(
   const now = () => {
     const grown = sizeOf() > size
     size = sizeOf()
-    // A run that gave its lock back only says why it ended.
-    if (!isDead || existsSync(join(cwd, lockOf('a.ndjson')))) live(grown)
+    // A run that released its lock only prints why it ended.
+    if (!isDead || existsSync(join(cwd, getLockPath('a.ndjson')))) live(grown)
     return timers.now()
   }
   return {
@@ -414,7 +420,7 @@ function dieAt(
       random: timers.random,
       now,
       wallTime: now,
-      // A machine that is off wakes nobody.
+      // A dead host wakes no timer.
       async wait(milliseconds: number, signal?: AbortSignal) {
         await timers.wait(milliseconds, signal)
         if (isDead) await new Promise(() => {})
@@ -423,7 +429,7 @@ function dieAt(
   }
 }
 
-test('Y136: killed at each request and each line of the journal, the same line sends nothing twice (needs sh)', async () => {
+test('Y136: killed at any request or audit line, the same command sends nothing twice (needs sh)', async () => {
   const ends: string[] = []
   for (let at = 0; ; at++) {
     const opened = open({ rounds: [[use('t1'), custom('c1')], [custom('c2')]] })
@@ -446,7 +452,7 @@ test('Y136: killed at each request and each line of the journal, the same line s
       twice: [],
       runs: [...new Set(runs)],
     })
-    // What became of a task or a reply cannot always be known.
+    // The delivery of a task or a reply is sometimes unknown.
     if (second.code === 10) expect(second.err).toMatch(/it is not known whether (it arrived|the answer to)/)
     else expect({ at, code: second.code, err: second.err }).toMatchObject({ at, code: 0 })
     ends.push(`${taskLines(journal()).join(' ')} ${second.code}`)

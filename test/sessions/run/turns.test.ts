@@ -23,7 +23,7 @@ function createService(script: SessionScript) {
   return service
 }
 
-describe('a tool use that is allowed and then waits for its result', () => {
+describe('an allowed tool use that then waits for its result', () => {
   const results = [{ type: 'agent.tool_result', tool_use_id: 't1' }, says('the answer'), endTurn]
   const begins = { of: 'user.message', next: [running, bash('t1'), waitsFor('t1')] }
   const ends = { of: 'user.tool_result', next: results }
@@ -33,7 +33,7 @@ describe('a tool use that is allowed and then waits for its result', () => {
     ['the stream shows the confirmation before its receipt', { before: [confirms('t1'), waitsFor('t1')] }],
     ['the receipt is lost', { fault: 'reset', isTaken: true, next: [waitsFor('t1')] }],
     ['the stream shows the next idle event after the receipt', { next: [waitsFor('t1')] }],
-  ])('gets its result if %s', async (_, rule) => {
+  ])('sends the result of an allowed tool use if %s', async (_, rule) => {
     const service = createService({ posts: [begins, { of: 'user.tool_confirmation', ...rule }, ends] })
     const { code, out, err } = await service.run(withCommand)
     expect([code, out], err).toEqual([0, 'the answer\n'])
@@ -50,30 +50,33 @@ describe('a task that is queued behind the turn of another client', () => {
   const theirs = [says('their answer'), endTurn]
   const ours = [running, says('our answer'), endTurn]
 
-  test.each([6_000, 20_000, 120_000])('is waited for, %i ms after the end of that turn', async (after) => {
-    const begun = createSignal()
-    const [first = running, ...others] = ours
-    const service = createService({
-      history,
-      posts: [
-        {
-          posted: { processed: begun },
-          next: [shown(theirs[0] as Event, { after: 1_000 }), endTurn, shown(first, { after }), ...others],
-        },
-      ],
-      lists: [
-        {
-          act: () => {
-            if (service.events.filter(({ type }) => type === running.type).length > 1) begun.give()
+  test.each([6_000, 20_000, 120_000])(
+    'waits for a queued task that starts %i ms after the turn of another client',
+    async (after) => {
+      const begun = createSignal()
+      const [first = running, ...others] = ours
+      const service = createService({
+        history,
+        posts: [
+          {
+            posted: { processed: begun },
+            next: [shown(theirs[0] as Event, { after: 1_000 }), endTurn, shown(first, { after }), ...others],
           },
-        },
-      ],
-    })
-    const { code, out, err } = await service.run(task)
-    expect([code, out], err).toEqual([0, 'our answer\n'])
-  })
+        ],
+        lists: [
+          {
+            act: () => {
+              if (service.events.filter(({ type }) => type === running.type).length > 1) begun.give()
+            },
+          },
+        ],
+      })
+      const { code, out, err } = await service.run(task)
+      expect([code, out], err).toEqual([0, 'our answer\n'])
+    },
+  )
 
-  test('is waited for if its time never shows that it was processed', async () => {
+  test('waits for a queued task although the list never shows when it was processed', async () => {
     const service = createService({
       history,
       posts: [
@@ -87,7 +90,7 @@ describe('a task that is queued behind the turn of another client', () => {
     expect([code, out], err).toEqual([0, 'our answer\n'])
   })
 
-  test('is waited for if the session shows it only when its turn begins', async () => {
+  test('waits for a queued task that the session shows only when its turn starts', async () => {
     const service = createService({
       history,
       posts: [
@@ -101,7 +104,7 @@ describe('a task that is queued behind the turn of another client', () => {
     expect([code, out], err).toEqual([0, 'our answer\n'])
   })
 
-  test('ends at the deadline if it has no turn', async () => {
+  test('exits with 15 at the deadline if a queued task gets no turn', async () => {
     const service = createService({ history, posts: [{ posted: { processed: 'never' }, next: theirs }] })
     const { code, out } = await service.run(task)
     expect([code, out]).toEqual([15, ''])
@@ -113,7 +116,7 @@ describe('a run that is resumed while the list lags', () => {
   const now = [running, says('the answer'), endTurn]
   const lag = { listed: 3_000 }
 
-  test('with an audit, prints the answer to its own task', async () => {
+  test('a resumed run with an audit file prints the answer to its own task although the list lags', async () => {
     const service = createService({
       history: before.map((event, i) => (i > 1 ? shown(event, { listed: 1_500 }) : event)),
       posts: [{ next: [shown(running, { after: 5_000 }), ...now.slice(1)] }],
@@ -126,7 +129,7 @@ describe('a run that is resumed while the list lags', () => {
     expect([code, out], err).toEqual([0, 'the answer\n'])
   })
 
-  test('without an audit, prints no answer of an earlier turn while the session works', async () => {
+  test('a resumed run without an audit file prints no older answer while the session works', async () => {
     const service = createService({
       history: [...before, shown(asks('do it'), lag), shown(running, lag)],
       lists: [
@@ -143,7 +146,7 @@ describe('a run that is resumed while the list lags', () => {
   })
 })
 
-test('a session with partly answered tool uses waits for the others without another idle event', async () => {
+test('waits for the other tool uses without another idle event if some are answered', async () => {
   const history = [asks('before'), running, bash('t1'), bash('t2'), waitsFor('t1', 't2'), confirms('t1')]
   const service = createService({
     history,
@@ -170,26 +173,29 @@ describe('a session that lists no client events and has receipts with other ids'
     ['never', ['send', 'do it', '--follow']],
     [0, ['run', 'do it', '--last']],
     [0, ['send', 'do it', '--follow']],
-  ])('comes to its end, with client events in the stream after %s ms: %j', async (streamed, argv) => {
-    const service = createService({
-      history: [running, says('before'), endTurn],
-      posts: [
-        {
-          receipt: 'other ids',
-          posted: { listed: 'never', streamed },
-          next: [running, says('the answer'), endTurn],
-        },
-      ],
-    })
-    const { code, out, err } = await service.run(['events', ...argv, '--deadline', '120'])
-    expect([code, out], err).toEqual([0, expect.stringContaining('the answer\n')])
-  })
+  ])(
+    'ends the turn although client events are in the stream after %s ms and in no list: %j',
+    async (streamed, argv) => {
+      const service = createService({
+        history: [running, says('before'), endTurn],
+        posts: [
+          {
+            receipt: 'other ids',
+            posted: { listed: 'never', streamed },
+            next: [running, says('the answer'), endTurn],
+          },
+        ],
+      })
+      const { code, out, err } = await service.run(['events', ...argv, '--deadline', '120'])
+      expect([code, out], err).toEqual([0, expect.stringContaining('the answer\n')])
+    },
+  )
 })
 
 test.each([
   ['an equal event is older', 4.5, 'do it'],
   ['no equal event is older', 1.5, 'something else'],
-])('output begins in time if receipts have other ids and %s: %d s', async (_, seconds, asked) => {
+])('prints the first output in time if receipts have other ids and %s: %d s', async (_, seconds, asked) => {
   const service = createService({
     history: [asks(asked), running, says('before'), endTurn],
     posts: [{ receipt: 'other ids', next: [running, says('first'), shown(endTurn, { after: 60_000 })] }],

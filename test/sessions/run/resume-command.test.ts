@@ -13,7 +13,7 @@ const use: Event = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {}, 
 const clock = createPatientClock()
 const stream = answering('', { headers: { 'content-type': 'text/event-stream' } })
 
-/** A run whose session cannot be read any more once the task was accepted. */
+/** Runs a task, after which the session cannot be read any more. */
 async function stop(words: string[], { root = [] as string[], env = {} } = {}) {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
@@ -26,19 +26,19 @@ async function stop(words: string[], { root = [] as string[], env = {} } = {}) {
   }
   const argv = [...root, 'events', 'run', '--deadline', '1h', ...words]
   const ended = await run(argv, { cwd, exchange, env, timers: realTimers })
-  return { ...ended, cwd, printed: words.includes('json') ? [] : printedIn(ended.err) }
+  return { ...ended, cwd, printed: words.includes('json') ? [] : readPrintedCommand(ended.err) }
 }
 
-/** The command that is printed on a line of its own, as a shell reads it. */
-function printedIn(err: string): string[] {
+/** Returns the words of the printed command, as a shell reads them. */
+function readPrintedCommand(err: string): string[] {
   const [, line] = /^ {2}parley (events .*)$/m.exec(err) ?? []
   if (line === undefined) throw new Error(`no command: ${err}`)
   const words = execFileSync('bash', ['-c', `printf '%s\\0' ${line}`], { encoding: 'utf8' })
   return words.split('\0').slice(0, -1)
 }
 
-describe('the command that goes on with a run', () => {
-  test('Q40: has every flag that was given, but what was sent', async () => {
+describe('the resume command of a run', () => {
+  test('Q40: the resume command has every given flag, but not the sent events', async () => {
     const flags = [
       ...[
         '--workspace-id',
@@ -81,7 +81,7 @@ describe('the command that goes on with a run', () => {
     })
   })
 
-  test('Q41: names the session that came from the environment, and values that begin with a hyphen', async () => {
+  test('Q41: the resume command names the session from the environment, and values that start with a hyphen', async () => {
     const { printed } = await stop(['x', '--no-beta', '--tool=-a=b'], { env: { PARLEY_SESSION: '-s 1' } })
     expect(printed).toEqual([
       'events',
@@ -94,7 +94,7 @@ describe('the command that goes on with a run', () => {
     ])
   })
 
-  test('Q42: shows no credential of a header, and says that it is to be filled in', async () => {
+  test('Q42: the resume command redacts credentials in headers, and parley prints that they must be filled in', async () => {
     const { printed, err } = await stop([
       'x',
       '-s',
@@ -115,7 +115,7 @@ describe('the command that goes on with a run', () => {
     expect((await stop(['x', '-s', 's1'])).err).not.toContain('fill in')
   })
 
-  test('Q43: is an array in --errors json and --report, and null in the report of a run that needs none', async () => {
+  test('Q43: resume is an array in --errors json and --report, and null in the report of a finished run', async () => {
     const { err, cwd } = await stop([
       'x',
       '-s',
@@ -143,7 +143,7 @@ describe('the command that goes on with a run', () => {
   })
 })
 
-test('Y159: stands beside the one to confirm, if tool uses wait', async () => {
+test('Y159: prints the resume command below the confirm command if tool uses wait', async () => {
   const cwd = temporaryFolder()
   const { exchange } = createAgentService({ rounds: [[use]], timers: clock })
   const argv = ['events', 'run', 'x', '-s', 's1', '--last', '--report', 'r.json']
@@ -182,7 +182,7 @@ describe('hints', () => {
     exchange: (request) => (request.url.endsWith('/stream') ? stream : list)(request),
   }
 
-  test('Q44: of follow reach the same place', async () => {
+  test('Q44: the confirm command of events follow reaches the same service', async () => {
     const { code, err } = await run(['events', 'follow', '-s', 's1', '--history', ...where], exchange)
     expect(code).toBe(12)
     const [, command] = /answer with: (parley .*) --allow/.exec(err) ?? []
@@ -191,7 +191,7 @@ describe('hints', () => {
     )
   })
 
-  test('Q45: of send on a terminal say how to see the answer', async () => {
+  test('Q45: events send prints on a terminal how to see the answer', async () => {
     const world = {
       exchange: answering('{"data":[{"id":"s1","type":"user.message"}]}'),
       tty: ['stdout', 'stderr'] as ('stdout' | 'stderr')[],
@@ -205,8 +205,8 @@ describe('hints', () => {
   })
 })
 
-describe('Y230: an interrupted run says whether the same line goes on', () => {
-  /** What a signal says with --errors json as soon as the session works on a task, and when another run has ended. */
+describe('Y230: an interrupted run reports whether the same command resumes it', () => {
+  /** Returns the "retry" that a signal prints during the work and after the run, and the exit code. */
   async function interrupt(words: string[], rounds: Event[][]) {
     const [early] = await signal('at work', words, rounds)
     const [late, code] = await signal('at the end', words, rounds)
@@ -238,24 +238,35 @@ describe('Y230: an interrupted run says whether the same line goes on', () => {
   const audit = ['--audit', 'a.ndjson']
 
   test.each([
-    ['of a task that nothing knows it does not', ['go'], [[use]], { code: 12, retries: ['never', 'never'] }],
-    ['of one in the audit it does', ['go', ...audit], [[use]], { code: 12, retries: ['later', 'later'] }],
-    ['until that is done', ['go', ...audit], [], { code: 0, retries: ['later', 'never'] }],
-  ])('%s', async (_, words, rounds, expected) => {
+    ['does not resume without an audit file', ['go'], [[use]], { code: 12, retries: ['never', 'never'] }],
+    ['resumes with an audit file', ['go', ...audit], [[use]], { code: 12, retries: ['later', 'later'] }],
+    [
+      'resumes until the audit file shows the task as done',
+      ['go', ...audit],
+      [],
+      { code: 0, retries: ['later', 'never'] },
+    ],
+  ])('after a signal, the same command %s', async (_, words, rounds, expected) => {
     expect(await interrupt(words, rounds)).toEqual(expected)
   })
 })
 
-describe('Y230: a signal while the service has a later request wait does not make it safe to send the task again', () => {
+describe('Y230: a signal during the delay of a later request does not make it safe to send the task again', () => {
   const end: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
   const says: Event = { type: 'agent.message', content: [{ type: 'text', text: 'not JSON' }] }
   const used: Event = { type: 'span.model_request_end', model_usage: { input_tokens: 1000 } }
 
   test.each<[what: string, flags: string[], rounds: Event[][], agent: Event, retry: string, words?: string]>([
     ['a reply', ['--policy', 'p.json'], [[use]], end, 'never'],
-    ['a reply, of a run with an audit', ['--policy', 'p.json', '--audit', 'a.ndjson'], [[use]], end, 'later'],
     [
-      'the interrupt at a bound',
+      'a reply of a run with an audit file',
+      ['--policy', 'p.json', '--audit', 'a.ndjson'],
+      [[use]],
+      end,
+      'later',
+    ],
+    [
+      'the interrupt at a limit',
       ['--max-total-tokens', '100'],
       [[says]],
       used,
@@ -263,45 +274,58 @@ describe('Y230: a signal while the service has a later request wait does not mak
       'the session goes on',
     ],
     [
-      'the interrupt at a bound, of a run with an audit',
+      'the interrupt at a limit of a run with an audit file',
       ['--max-total-tokens', '100', '--audit', 'a.ndjson'],
       [[says]],
       used,
       'never',
       'the session goes on',
     ],
-  ])('%s', async (_, flags, rounds, last, retry, words = 'after that nothing was accepted') => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
-    writeFileSync(join(cwd, 's.json'), '{"type":"object"}')
-    const service = createAgentService({ rounds, end: last, timers: clock })
-    let clean: (exit: number) => string = () => ''
-    let said = ''
-    let isLimited = false
-    const exchange: Exchange = async (request, onSent) => {
-      if (request.method !== 'POST' || service.tasks === 0 || isLimited)
-        return service.exchange(request, onSent)
-      isLimited = true
-      return answering('{}', { status: 429, headers: { 'retry-after': '20' } })(request)
-    }
-    const argv = ['events', 'run', 'Pay the invoice', '-s', 's1', '--no-stdin', '--errors', 'json', ...flags]
-    await run(argv, {
-      cwd,
-      exchange,
-      timers: {
-        ...clock,
-        wait(milliseconds, signal) {
-          if (milliseconds === 20_000 && said === '') said = clean(143)
-          return clock.wait(milliseconds, signal)
+  ])(
+    'reports the accepted task if a signal arrives while the service delays %s',
+    async (_, flags, rounds, last, retry, words = 'after that nothing was accepted') => {
+      const cwd = temporaryFolder()
+      writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
+      writeFileSync(join(cwd, 's.json'), '{"type":"object"}')
+      const service = createAgentService({ rounds, end: last, timers: clock })
+      let clean: (exit: number) => string = () => ''
+      let said = ''
+      let isLimited = false
+      const exchange: Exchange = async (request, onSent) => {
+        if (request.method !== 'POST' || service.tasks === 0 || isLimited)
+          return service.exchange(request, onSent)
+        isLimited = true
+        return answering('{}', { status: 429, headers: { 'retry-after': '20' } })(request)
+      }
+      const argv = [
+        'events',
+        'run',
+        'Pay the invoice',
+        '-s',
+        's1',
+        '--no-stdin',
+        '--errors',
+        'json',
+        ...flags,
+      ]
+      await run(argv, {
+        cwd,
+        exchange,
+        timers: {
+          ...clock,
+          wait(milliseconds, signal) {
+            if (milliseconds === 20_000 && said === '') said = clean(143)
+            return clock.wait(milliseconds, signal)
+          },
         },
-      },
-      onSignal(act) {
-        clean = act
-      },
-    })
-    const { error } = JSON.parse(said)
-    expect(error).toMatchObject({ kind: 'signal', sent: 'yes', retry, safeToRetry: retry === 'later' })
-    expect(error.message).toContain(`the task was accepted; ${words}; to resume: `)
-    expect(error.resume.slice(0, 2)).toEqual(['events', 'run'])
-  })
+        onSignal(act) {
+          clean = act
+        },
+      })
+      const { error } = JSON.parse(said)
+      expect(error).toMatchObject({ kind: 'signal', sent: 'yes', retry, safeToRetry: retry === 'later' })
+      expect(error.message).toContain(`the task was accepted; ${words}; to resume: `)
+      expect(error.resume.slice(0, 2)).toEqual(['events', 'run'])
+    },
+  )
 })
