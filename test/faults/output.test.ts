@@ -11,7 +11,7 @@ const small = (command: string) =>
 const megabyte = message('x'.repeat(2 ** 20))
 const lines = (count: number) => Array.from({ length: count }, (_, i) => delta(`line ${i}\n`)).join('')
 
-/** Goes on after the client has left, so that only its leaving ends the stream. */
+/** Streams text until the client disconnects. */
 const endless = (onClose: () => void) => (socket: Socket) => {
   socket.write(sseHead + lines(10))
   const timer = setInterval(() => socket.write(delta('more\n')), 20)
@@ -22,12 +22,12 @@ const endless = (onClose: () => void) => (socket: Socket) => {
 }
 let hasLeft = false
 
-/** Prints what was kept of a paid answer, and takes it away. */
-const takeKept = 'cat "$TMPDIR"/parley-*.txt; rm "$TMPDIR"/parley-*.txt'
+/** Shell commands that print and remove the saved answer. */
+const takeSavedAnswer = 'cat "$TMPDIR"/parley-*.txt; rm "$TMPDIR"/parley-*.txt'
 
 faults('O: output', [
   {
-    name: 'O01: a reader that leaves early',
+    name: 'O01: exits with 0 if the reader leaves early',
     shell: 'parley chat hi --stream | head -1; echo $PIPESTATUS',
     script: endless(() => {
       hasLeft = true
@@ -41,7 +41,7 @@ faults('O: output', [
     },
   },
   {
-    name: 'O02: a reader that leaves before anything comes',
+    name: 'O02: exits with 0 if the reader leaves before the first output',
     shell: 'parley chat hi | true; echo $PIPESTATUS',
     script: answering(ok),
     code: 0,
@@ -49,7 +49,7 @@ faults('O: output', [
     reqs: 1,
   },
   {
-    name: 'O03: the receipt of an event does not fit',
+    name: 'O03: reports an accepted event if stdout is full',
     shell: 'parley events send hi > /dev/full',
     script: answering(receipt),
     code: 11,
@@ -57,8 +57,8 @@ faults('O: output', [
     err: ['stdout: no space left', 'the event was accepted, only the output failed'],
   },
   {
-    name: 'O04: an answer does not fit',
-    shell: `parley chat hi > /dev/full; echo $?; ${takeKept}`,
+    name: 'O04: saves the answer if stdout is full',
+    shell: `parley chat hi > /dev/full; echo $?; ${takeSavedAnswer}`,
     script: answering(ok),
     code: 0,
     out: `11\n${okText.trim()}`,
@@ -66,8 +66,8 @@ faults('O: output', [
     err: ['stdout: no space left on the disk; the received data is saved as '],
   },
   {
-    name: 'O04: an answer does not fit, and the thread is not made',
-    shell: `parley chat hi --thread t.json > /dev/full; echo $?; ls; ${takeKept}`,
+    name: 'O04: saves the answer and creates no thread if stdout is full',
+    shell: `parley chat hi --thread t.json > /dev/full; echo $?; ls; ${takeSavedAnswer}`,
     script: answering(ok),
     code: 0,
     out: `11\n${okText.trim()}`,
@@ -75,8 +75,8 @@ faults('O: output', [
     err: ['stdout: no space left on the disk; the received data is saved as ', 't.json was not created'],
   },
   {
-    name: 'O04: a stream does not fit',
-    shell: `parley chat hi --stream > /dev/full; echo $?; ${takeKept}`,
+    name: 'O04: saves the streamed text if stdout is full',
+    shell: `parley chat hi --stream > /dev/full; echo $?; ${takeSavedAnswer}`,
     script: answering(sseHead + lines(3) + stop),
     code: 0,
     out: '11\nline 0\nline 1\nline 2\n',
@@ -84,8 +84,8 @@ faults('O: output', [
     err: ['stdout: no space left'],
   },
   {
-    name: 'O04: --raw does not fit',
-    shell: `parley chat hi --raw > /dev/full; echo $?; ${takeKept}`,
+    name: 'O04: saves the body of --raw if stdout is full',
+    shell: `parley chat hi --raw > /dev/full; echo $?; ${takeSavedAnswer}`,
     script: answering(ok),
     code: 0,
     out: `11\n${message('ok')}`,
@@ -93,8 +93,8 @@ faults('O: output', [
     err: ['the received data is saved as '],
   },
   {
-    name: 'O04: JSON that fits a schema does not fit',
-    shell: `echo true > s; parley chat hi --schema s > /dev/full; echo $?; rm s; ${takeKept}`,
+    name: 'O04: saves JSON that matches a schema if stdout is full',
+    shell: `echo true > s; parley chat hi --schema s > /dev/full; echo $?; rm s; ${takeSavedAnswer}`,
     script: answering(response(message('[1]'))),
     code: 0,
     out: '11\n[1]',
@@ -102,7 +102,7 @@ faults('O: output', [
     err: ['stdout: no space left on the disk; the received data is saved as '],
   },
   {
-    name: 'O04: --raw of a failure does not fit',
+    name: 'O04: exits with 11 if stdout is full for an error with --raw',
     shell: 'parley chat hi --raw > /dev/full',
     script: answering(response('{}', '400 Bad')),
     code: 11,
@@ -111,7 +111,7 @@ faults('O: output', [
   },
   ...['', '--stream'].map(
     (flag): Row => ({
-      name: `O04: a long answer is saved whole ${flag}`.trim(),
+      name: `O04: saves the whole of a long answer if stdout is full ${flag}`.trim(),
       shell: `parley chat hi ${flag} > /dev/full; echo $?; cat "$TMPDIR"/parley-*.txt | wc -c; rm "$TMPDIR"/parley-*`,
       script: answering(response(message('x'.repeat(5 * 2 ** 20)))),
       code: 0,
@@ -120,11 +120,19 @@ faults('O: output', [
       reqs: 1,
     }),
   ),
-  { name: 'O04: help does not fit', shell: 'parley chat --help > /dev/full', code: 11 },
-  { name: 'O04: --version does not fit', shell: 'parley --version > /dev/full', code: 11 },
   {
-    name: 'O04: a file on a full disk (-o)',
-    shell: `${small('parley chat hi -o small/answer')}; (${takeKept}) | wc -c`,
+    name: 'O04: exits with 11 if stdout is full for help',
+    shell: 'parley chat --help > /dev/full',
+    code: 11,
+  },
+  {
+    name: 'O04: exits with 11 if stdout is full for --version',
+    shell: 'parley --version > /dev/full',
+    code: 11,
+  },
+  {
+    name: 'O04: saves the answer if the disk of -o is full',
+    shell: `${small('parley chat hi -o small/answer')}; (${takeSavedAnswer}) | wc -c`,
     script: answering(response(megabyte)),
     code: 0,
     out: '1048577\n',
@@ -132,7 +140,7 @@ faults('O: output', [
     err: ['no space left on the disk; the received data is saved as '],
   },
   {
-    name: 'O04: a file that is larger than one may be',
+    name: 'O04: exits with 11 and names ulimit -f if a file exceeds that limit',
     shell: '(ulimit -f 1; parley chat hi -o answer)',
     script: answering(response(megabyte)),
     code: 11,
@@ -142,8 +150,8 @@ faults('O: output', [
     ],
   },
   {
-    name: 'O04: a file on a full disk (>)',
-    shell: `${small('parley chat hi > small/answer')}; (${takeKept}) | wc -c`,
+    name: 'O04: saves the answer if the disk of a redirected stdout is full',
+    shell: `${small('parley chat hi > small/answer')}; (${takeSavedAnswer}) | wc -c`,
     script: answering(response(megabyte)),
     code: 0,
     out: '1048576\n',
@@ -152,7 +160,7 @@ faults('O: output', [
   },
   ...['/dev/full', '>(true)'].flatMap((target): Row[] => [
     {
-      name: `O06: stderr to ${target}, success`,
+      name: `O06: prints the answer if stderr is ${target}`,
       shell: `parley chat hi -v 2> ${target}`,
       script: answering(ok),
       code: 0,
@@ -160,7 +168,7 @@ faults('O: output', [
       reqs: 1,
     },
     {
-      name: `O06: stderr to ${target}, failure`,
+      name: `O06: exits with 4 on a 400 if stderr is ${target}`,
       shell: `parley chat hi -v 2> ${target}`,
       script: answering(response('{}', '400 Bad')),
       code: 4,
@@ -168,30 +176,30 @@ faults('O: output', [
     },
   ]),
   {
-    name: 'O06: stderr closed',
+    name: 'O06: exits with 4 on a 400 if stderr is closed',
     shell: 'parley chat hi -v 2>&-',
     script: answering(response('{}', '400 Bad')),
     code: 4,
     reqs: 1,
   },
   {
-    name: 'O06: stdout closed',
+    name: 'O06: saves the answer if stdout is closed',
     shell: 'parley chat hi >&-',
     script: answering(ok),
     code: 11,
     err: ['stdout: it was closed when parley started; the received data is saved as '],
     reqs: 1,
   },
-  { name: 'O06: stdout closed, help', shell: 'parley --help >&-', code: 11 },
+  { name: 'O06: exits with 11 if stdout is closed for help', shell: 'parley --help >&-', code: 11 },
   {
-    name: 'O06: stdout closed, a run',
+    name: 'O06: sends nothing of a run if stdout is closed',
     shell: 'parley events run -s sesn_1 hi >&-',
     code: 11,
     err: ['nothing was sent'],
     reqs: 0,
   },
   {
-    name: 'O07: a megabyte into a slow pipe',
+    name: 'O07: writes a whole megabyte into a slow pipe',
     shell: 'set -o pipefail; parley chat hi | (sleep 1; wc -c)',
     script: answering(response(megabyte)),
     code: 0,
@@ -199,14 +207,14 @@ faults('O: output', [
     reqs: 1,
   },
   {
-    name: 'O09: one final newline',
+    name: 'O09: ends the answer with exactly one newline',
     script: answering(response(message('a\n\n'))),
     code: 0,
     out: 'a\n',
     reqs: 1,
   },
   {
-    name: 'O09: a command of its own on stderr only',
+    name: 'O09: prints the details of -v and --usage on stderr only',
     argv: [...stream, '-v', '--usage'],
     script: answering(sseHead + delta('a') + stop),
     code: 0,
@@ -216,24 +224,27 @@ faults('O: output', [
   },
 ])
 
-const dying = (at: 'connection' | 'request' | 'out', said: string): Partial<Row> & Pick<Row, 'code'> => ({
+const endsBySigint = (
+  at: 'connection' | 'request' | 'out',
+  message: string,
+): Partial<Row> & Pick<Row, 'code'> => ({
   signal: { name: 'SIGINT', at },
   code: 'SIGINT',
-  err: [`parley: interrupted: ${said}\n`],
+  err: [`parley: interrupted: ${message}\n`],
 })
 
 faults('G: signals', [
   {
-    ...dying('out', 'the answer was cut off'),
-    name: 'G01: SIGINT in a stream',
+    ...endsBySigint('out', 'the answer was cut off'),
+    name: 'G01: prints the text so far if SIGINT ends a stream',
     argv: stream,
     script: answering(sseHead + delta('begun')),
     out: 'begun',
     reqs: 1,
   },
   {
-    ...dying('out', 'the answer was cut off'),
-    name: 'G01: SIGINT in a stream, with --errors json',
+    ...endsBySigint('out', 'the answer was cut off'),
+    name: 'G01: prints a JSON error if SIGINT ends a stream with --errors json',
     argv: [...stream, '--errors', 'json'],
     script: answering(sseHead + delta('begun')),
     err: [
@@ -244,8 +255,8 @@ faults('G: signals', [
   },
   ...(['SIGTERM', 'SIGHUP'] as const).map(
     (name): Row => ({
-      ...dying('out', 'the answer was cut off'),
-      name: `G04: ${name} in a stream`,
+      ...endsBySigint('out', 'the answer was cut off'),
+      name: `G04: prints the text so far if ${name} ends a stream`,
       argv: stream,
       script: answering(sseHead + delta('begun')),
       signal: { name, at: 'out' },
@@ -255,15 +266,15 @@ faults('G: signals', [
     }),
   ),
   {
-    ...dying('request', 'the request was sent; it may have been carried out'),
-    name: 'G05: a second SIGINT',
+    ...endsBySigint('request', 'the request was sent; it may have been carried out'),
+    name: 'G05: ends by SIGINT if a second one follows at once',
     signal: { name: 'SIGINT', at: 'request', again: true },
     script: () => {},
     err: [],
     reqs: 1,
   },
   {
-    name: 'G01: SIGINT stops the loop of a shell',
+    name: 'G01: stops the loop of a shell by SIGINT',
     shell: 'for i in 1 2 3; do parley chat hi; echo next; done; echo over',
     script: () => {},
     signal: { name: 'SIGINT', at: 'request', toGroup: true },
@@ -272,22 +283,22 @@ faults('G: signals', [
     err: ['interrupted'],
   },
   {
-    name: 'G01: SIGINT while stdout is blocked',
+    name: 'G01: ends by SIGINT while stdout is blocked',
     shell: `parley chat hi --stream > >(sleep 3) & pid=$!
-      until [ -e asked ]; do sleep 0.1; done; kill -INT $pid; wait $pid`,
+      until [ -e requested ]; do sleep 0.1; done; kill -INT $pid; wait $pid`,
     script: answering(sseHead + delta('x'.repeat(2 ** 22))),
     during: async (world, server) => {
       while (server.requests.length === 0 && world.child.exitCode === null)
         await new Promise((resolve) => setTimeout(resolve, 10))
-      writeFileSync(join(world.cwd, 'asked'), '')
+      writeFileSync(join(world.cwd, 'requested'), '')
     },
-    files: ['cwd/asked'],
+    files: ['cwd/requested'],
     code: 130,
     reqs: 1,
     err: ['interrupted'],
   },
   {
-    name: 'G02: SIGTERM while a file is written',
+    name: 'G02: leaves only the .part file if SIGTERM ends a run that writes a file',
     argv: [...stream, '-o', 'answer.txt'],
     script: answering(sseHead + delta('begun')),
     signal: { name: 'SIGTERM', at: 'file' },
@@ -297,7 +308,7 @@ faults('G: signals', [
     files: ['cwd/answer.txt.part'],
   },
   {
-    name: 'G06: SIGINT while stdin is awaited (needs signals)',
+    name: 'G06: reports that nothing was sent if SIGINT ends the wait for stdin (needs signals)',
     argv: ['chat'],
     stdin: { open: true },
     signal: { name: 'SIGINT', at: 'err' },
@@ -305,7 +316,7 @@ faults('G: signals', [
     err: ['waiting for stdin', 'nothing was sent'],
   },
   {
-    name: 'G08: the exit code in a pipeline',
+    name: 'G08: returns its exit code in a pipeline with pipefail',
     shell: 'set -o pipefail; parley chat hi | tee copy',
     script: answering(response('{}', '402 Pay')),
     code: 5,

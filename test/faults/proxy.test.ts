@@ -7,7 +7,7 @@ import {
   type ServeOptions,
   serve,
 } from '../harness/server.ts'
-import { answering, ok, okText } from './answers.ts'
+import { answering, closing, ok, okText } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
 import { chat, events, faultsInside, type Row } from './rows.ts'
 
@@ -23,7 +23,7 @@ async function openProxy(script: Script, options?: ServeOptions): Promise<Script
   return proxy
 }
 
-/** Opens the tunnel that is asked for, to loopback, whatever its name. */
+/** Opens the requested tunnel to loopback, whatever the host name. */
 const tunnel: Script = (socket, request) => {
   const port = Number(/^CONNECT \S+:(\d+) /.exec(request)?.[1])
   socket.removeAllListeners('data')
@@ -44,16 +44,18 @@ const toSecure = {
 } satisfies Partial<Row>
 const toPlain = { argv: [...chat, '--allow-http'], url: plain } satisfies Partial<Row>
 const fine = { script: answering(ok), code: 0, out: okText, reqs: 1 } satisfies Partial<Row>
-const by = (proxy: ScriptedServer, variable = 'ALL_PROXY', credentials = '') => ({
+const proxyEnv = (proxy: ScriptedServer, variable = 'ALL_PROXY', credentials = '') => ({
   [variable]: proxy.url.replace('://', `://${credentials}`),
 })
-const bare = (env: Record<string, string>) =>
+const withoutScheme = (env: Record<string, string>) =>
   Object.fromEntries(Object.entries(env).map(([name, url]) => [name, url.replace('http://', '')]))
 
-const same = (env: Record<string, string>) => env
+const unchanged = (env: Record<string, string>) => env
 
-/** A row whose run goes by a proxy of its own, which sees only CONNECT, and the secret never. */
-async function through(
+/**
+ * Returns a row that runs through a separate proxy. The row fails if the proxy receives anything but CONNECT.
+ */
+async function makeProxyRow(
   row: Row & {
     variable?: string
     credentials?: string
@@ -67,7 +69,7 @@ async function through(
   const proxy = await openProxy(script, options)
   return {
     ...rest,
-    env: { ...(isBare ? bare : same)(by(proxy, variable, credentials)), ...row.env },
+    env: { ...(isBare ? withoutScheme : unchanged)(proxyEnv(proxy, variable, credentials)), ...row.env },
     check: (seen) => {
       row.check?.(seen)
       if (isUnused && proxy.connections > 0) throw new Error('the proxy was used')
@@ -80,15 +82,17 @@ async function through(
       const shown = proxy.requests.filter((request) =>
         request.includes(`Proxy-Authorization: Basic ${basic}\r\n`),
       )
-      if (shown.length !== (credentials ? proxy.requests.length : 0)) throw new Error('credentials')
-      if (seen.server.requests.some((request) => /proxy-auth/i.test(request))) throw new Error('they went on')
+      if (shown.length !== (credentials ? proxy.requests.length : 0))
+        throw new Error('the proxy received wrong credentials')
+      if (seen.server.requests.some((request) => /proxy-auth/i.test(request)))
+        throw new Error('the service received proxy credentials')
     },
   }
 }
 
 const once = ['--retries', '0']
 const failing = (name: string, proxy: Script, more: Partial<Row> = {}): Promise<Row> =>
-  through({
+  makeProxyRow({
     ...toSecure,
     name,
     argv: [...toSecure.argv, ...once],
@@ -97,142 +101,186 @@ const failing = (name: string, proxy: Script, more: Partial<Row> = {}): Promise<
     ...more,
     proxy,
   })
-const saying =
-  (bytes: string): Script =>
-  (socket) =>
-    void socket.end(bytes)
 
-/** Whether a proxy that says nothing was asked. */
-let isAsked = false
+/** True after the silent proxy has received a request. */
+let isRequested = false
 
 const rows = await Promise.all([
   ...['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy'].map((variable) =>
-    through({ ...toSecure, ...fine, name: `X01: ${variable} for https`, variable }),
+    makeProxyRow({ ...toSecure, ...fine, name: `X01: uses the proxy of ${variable} for https`, variable }),
   ),
   ...['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'].map((variable) =>
-    through({ ...toPlain, ...fine, name: `X01: ${variable} for http, by CONNECT (X09)`, variable }),
+    makeProxyRow({
+      ...toPlain,
+      ...fine,
+      name: `X01, X09: uses the proxy of ${variable} for http through CONNECT`,
+      variable,
+    }),
   ),
-  through({
+  makeProxyRow({
     ...toSecure,
     ...fine,
-    name: 'X01: HTTP_PROXY is not for https',
+    name: 'X01: does not use HTTP_PROXY for https',
     variable: 'HTTP_PROXY',
     isUnused: true,
   }),
-  through({
+  makeProxyRow({
     ...toPlain,
     ...fine,
-    name: 'X01: HTTPS_PROXY is not for http',
+    name: 'X01: does not use HTTPS_PROXY for http',
     variable: 'HTTPS_PROXY',
     isUnused: true,
   }),
   ...['gateway.test', '.test', 'x, *.test', '*', 'GATEWAY.TEST'].flatMap((list) =>
     ['NO_PROXY', 'no_proxy'].map((name) =>
-      through({ ...toSecure, ...fine, name: `X01: ${name}=${list}`, env: { [name]: list }, isUnused: true }),
+      makeProxyRow({
+        ...toSecure,
+        ...fine,
+        name: `X01: bypasses the proxy with ${name}=${list}`,
+        env: { [name]: list },
+        isUnused: true,
+      }),
     ),
   ),
-  through({
+  makeProxyRow({
     ...toSecure,
     ...fine,
-    name: 'X01: NO_PROXY for others',
+    name: 'X01: uses the proxy if NO_PROXY lists other hosts',
     env: { NO_PROXY: 'other.test,way.test,10.0.0.0/8' },
   }),
-  through({ ...fine, name: 'X01: loopback goes direct', isUnused: true }),
-  through(
-    { ...toSecure, ...fine, name: 'X01: a proxy that speaks TLS, for https', variable: 'HTTPS_PROXY' },
+  makeProxyRow({ ...fine, name: 'X01: bypasses the proxy for loopback', isUnused: true }),
+  makeProxyRow(
+    { ...toSecure, ...fine, name: 'X01: uses a TLS proxy for https', variable: 'HTTPS_PROXY' },
     { tls: certificate, host: 'localhost' },
   ),
-  through(
+  makeProxyRow(
     {
       ...toPlain,
       ...fine,
-      name: 'X01: a proxy that speaks TLS, for http',
+      name: 'X01: uses a TLS proxy for http',
       argv: [...toPlain.argv, '--cacert', certificate.path],
       variable: 'HTTP_PROXY',
     },
     { tls: certificate, host: 'localhost' },
   ),
   ...['', 'user:p%40ss@'].map((credentials) =>
-    through({ ...toSecure, ...fine, name: `X20: ${credentials}HOST:PORT`, credentials, isBare: true }),
-  ),
-  through({ ...toPlain, ...fine, name: 'X20: HOST:PORT for http', variable: 'http_proxy', isBare: true }),
-  through({ ...toSecure, ...fine, name: 'X02: credentials for the proxy', credentials: 'user:p%40ss@' }),
-  ...['', 'user:p%40ss@'].map((credentials) =>
-    failing('X03 407', saying('HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n'), {
-      name: `X03: 407 ${credentials && 'in spite of credentials'}`,
-      code: 3,
-      err: ['the proxy 127.0.0.1:', 'from ALL_PROXY', '407', 'nothing was sent', /^(?!.*(p@ss|p%40))/s],
-      ...({ credentials } as object),
+    makeProxyRow({
+      ...toSecure,
+      ...fine,
+      name: `X20: accepts a proxy address without a scheme: ${credentials}HOST:PORT`,
+      credentials,
+      isBare: true,
     }),
+  ),
+  makeProxyRow({
+    ...toPlain,
+    ...fine,
+    name: 'X20: accepts a proxy address without a scheme for http',
+    variable: 'http_proxy',
+    isBare: true,
+  }),
+  makeProxyRow({
+    ...toSecure,
+    ...fine,
+    name: 'X02: sends proxy credentials to the proxy only',
+    credentials: 'user:p%40ss@',
+  }),
+  ...['', 'user:p%40ss@'].map((credentials) =>
+    failing(
+      'X03: exits with 3 on a 407',
+      closing('HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n'),
+      {
+        name: `X03: exits with 3 and names the proxy on a 407${credentials && ' despite credentials'}`,
+        code: 3,
+        err: ['the proxy 127.0.0.1:', 'from ALL_PROXY', '407', 'nothing was sent', /^(?!.*(p@ss|p%40))/s],
+        ...({ credentials } as object),
+      },
+    ),
   ),
   ...[502, 503, 403, 404].map((status) =>
-    failing(`X07 ${status} on CONNECT`, saying(`HTTP/1.1 ${status} No\r\ncontent-length: 3\r\n\r\nno\n`), {
-      err: ['the proxy 127.0.0.1:', `: ${status}`, 'nothing was sent'],
-    }),
+    failing(
+      `X07: exits with 9 on a ${status} to CONNECT`,
+      closing(`HTTP/1.1 ${status} No\r\ncontent-length: 3\r\n\r\nno\n`),
+      {
+        err: ['the proxy 127.0.0.1:', `: ${status}`, 'nothing was sent'],
+      },
+    ),
   ),
-  failing('X07 302 on CONNECT', saying('HTTP/1.1 302 Found\r\nlocation: http://x/\r\n\r\n')),
-  failing('X07 FIN on CONNECT', (socket) => void socket.end()),
-  failing('X07 RST on CONNECT', (socket) => void socket.resetAndDestroy()),
-  failing('X07 no HTTP on CONNECT', saying('SSH-2.0-x\x1b[2J\r\n\r\n'), { err: ['did not answer in HTTP'] }),
-  failing('X07 half a head on CONNECT', saying('HTTP/1.1 200 OK\r\nvia:')),
-  failing('X07 a head without end on CONNECT', (socket) => {
+  failing(
+    'X07: exits with 9 on a 302 to CONNECT',
+    closing('HTTP/1.1 302 Found\r\nlocation: http://x/\r\n\r\n'),
+  ),
+  failing('X07: exits with 9 if FIN answers CONNECT', (socket) => void socket.end()),
+  failing('X07: exits with 9 if RST answers CONNECT', (socket) => void socket.resetAndDestroy()),
+  failing('X07: exits with 9 if the proxy does not answer in HTTP', closing('SSH-2.0-x\x1b[2J\r\n\r\n'), {
+    err: ['did not answer in HTTP'],
+  }),
+  failing(
+    'X07: exits with 9 if FIN cuts the head of the answer to CONNECT',
+    closing('HTTP/1.1 200 OK\r\nvia:'),
+  ),
+  failing('X07: exits with 9 if the head of the answer to CONNECT never ends', (socket) => {
     const timer = setInterval(() => socket.write(`x: ${'x'.repeat(4000)}\r\n`), 1)
     socket.on('close', () => clearInterval(timer))
   }),
-  failing('X07 silence on CONNECT', () => {}, {
+  failing('X07: exits with 9 after --connect-timeout if the proxy does not answer', () => {}, {
     argv: [...toSecure.argv, ...once, '--connect-timeout', '3'],
     err: ['through the proxy 127.0.0.1:', 'no connection within 3 s'],
     atLeast: 3,
   }),
-  failing('X07 silence on CONNECT, up to the deadline', () => {}, {
+  failing('X07: exits with 9 if the deadline passes before the proxy answers', () => {}, {
     argv: [...toSecure.argv, '--deadline', '3', '--connect-timeout', '1h'],
     err: ['the deadline passed'],
     atLeast: 3,
   }),
-  through({
+  makeProxyRow({
     ...toSecure,
-    name: 'X07: 502 is tried again',
+    name: 'X07: retries after a 502 of the proxy',
     proxy: (socket, request, count, requests) =>
       count === 1 ? socket.end('HTTP/1.1 502 No\r\n\r\n') : tunnel(socket, request, count, requests),
     ...fine,
     err: ['trying again'],
   }),
-  through({
+  makeProxyRow({
     ...toSecure,
-    name: 'X07: SIGINT while the proxy is silent',
+    name: 'X07: reports that nothing was sent if SIGINT ends the wait for the proxy',
     proxy: () => {
-      isAsked = true
+      isRequested = true
     },
     during: async (world) => {
-      while (!isAsked && world.child.exitCode === null)
+      while (!isRequested && world.child.exitCode === null)
         await new Promise((resolve) => setTimeout(resolve, 10))
       world.child.kill('SIGINT')
     },
     code: 'SIGINT',
     err: ['interrupted: nothing was sent'],
   }),
-  failing('X08 200, then FIN', saying('HTTP/1.1 200 OK\r\n\r\n'), { err: ['nothing was sent'] }),
   failing(
-    'X08 200, then RST',
+    'X08: exits with 9 if FIN closes the tunnel before the request',
+    closing('HTTP/1.1 200 OK\r\n\r\n'),
+    { err: ['nothing was sent'] },
+  ),
+  failing(
+    'X08: exits with 9 if RST closes the tunnel before the request',
     (socket) => {
       socket.write('HTTP/1.1 200 OK\r\n\r\n')
       void resetWhenRead(socket)
     },
     { err: ['nothing was sent'] },
   ),
-  through({
+  makeProxyRow({
     ...toSecure,
-    name: 'X08: the tunnel breaks after the request',
+    name: 'X08: reports a possible delivery if the tunnel breaks after the request',
     argv: [...events, '--cacert', certificate.path],
     script: (socket) => void socket.destroy(),
     code: 10,
     reqs: 1,
     err: ['may have been accepted'],
   }),
-  through({
+  makeProxyRow({
     ...toSecure,
     ...fine,
-    name: 'X08: the answer to CONNECT comes with the first bytes of what follows',
+    name: 'X08: reads the response that follows the answer to CONNECT',
     ...toPlain,
     script: undefined as never,
     proxy: (socket) => {
@@ -242,9 +290,9 @@ const rows = await Promise.all([
     },
     reqs: 0,
   }),
-  through({
+  makeProxyRow({
     ...toSecure,
-    name: 'X12: a self-signed target through the tunnel',
+    name: 'X12: reports the self-signed certificate of a target behind a proxy',
     argv: chat,
     listen: { tls: () => stranger },
     code: 9,
@@ -254,19 +302,19 @@ const rows = await Promise.all([
 
 const beginning = 'must begin with https:// or http://'
 
-const refusedUrl = (value: string, said: string, variable = 'HTTPS_PROXY'): Row => ({
+const refusedUrl = (value: string, message: string, variable = 'HTTPS_PROXY'): Row => ({
   ...toSecure,
-  name: `X11: ${variable}=${value}`,
+  name: `X11: rejects ${variable}=${value}`,
   env: { [variable]: value },
   code: 3,
-  err: [`parley: ${variable} `, said, 'nothing was sent', /^(?!.*secretword)/s],
+  err: [`parley: ${variable} `, message, 'nothing was sent', /^(?!.*secretword)/s],
 })
 
 faultsInside('X: proxies (needs openssl)', [
   ...rows,
   {
     ...toSecure,
-    name: 'X04: the proxy refuses connections',
+    name: 'X04: exits with 9 and names the proxy if it refuses connections',
     env: { HTTPS_PROXY: 'http://user:secretword@127.0.0.1:1' },
     code: 9,
     err: [
@@ -277,7 +325,7 @@ faultsInside('X: proxies (needs openssl)', [
   },
   {
     ...toSecure,
-    name: 'X21: a proxy without a scheme refuses connections',
+    name: 'X21: prints no password if a proxy without a scheme refuses connections',
     argv: [...toSecure.argv, ...once],
     env: { ALL_PROXY: 'user:secretword@127.0.0.1:1' },
     code: 9,
@@ -285,7 +333,7 @@ faultsInside('X: proxies (needs openssl)', [
   },
   {
     ...toSecure,
-    name: 'X22: a proxy that refuses at both addresses',
+    name: 'X22: names both addresses of a proxy if both refuse',
     argv: [...toSecure.argv, ...once],
     env: { https_proxy: 'http://two.test:2' },
     code: 9,
@@ -293,14 +341,14 @@ faultsInside('X: proxies (needs openssl)', [
   },
   {
     ...toSecure,
-    name: 'X23: a proxy without a name that is known',
+    name: 'X23: exits with 9 and names the proxy if its host name is unknown',
     env: { HTTPS_PROXY: 'down.test:3128' },
     code: 9,
     err: ['the proxy in HTTPS_PROXY, down.test:3128: no such host\n'],
   },
   {
     ...toSecure,
-    name: 'X24: a proxy with a certificate that is not trusted',
+    name: 'X24: exits with 9 and names the proxy if its certificate is not trusted',
     argv: [...chat, ...once],
     envOf: ({ port }) => ({ HTTPS_PROXY: `https://localhost:${port}` }),
     code: 9,

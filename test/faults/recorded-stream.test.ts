@@ -17,14 +17,14 @@ const lines = (...values: unknown[]) => values.map((value) => `${JSON.stringify(
 const whole = { argv: stream, code: 0, reqs: 1, out: 'so far\n' } satisfies Partial<Row>
 const failed = <T extends Partial<Row>>(row: T) => ({ ...early, ...row })
 const cancelled = { error: { code: 499, message: 'The operation was cancelled.', status: 'CANCELLED' } }
-const says = ['the stream ended with an error', 'the service says: The operation was cancelled.']
+const expectedErr = ['the stream ended with an error', 'the service says: The operation was cancelled.']
 const call = { functionCall: { name: 'search', args: {} } }
 const odd = '{"constructor":{"__proto__":1},"__proto__":{"toString":2}}'
 
-faultsInside('E: what streams were seen to send', [
+faultsInside('E: recorded streams', [
   {
     ...whole,
-    name: 'E30: a function call with STOP, a pause, then the text',
+    name: 'E30: prints the text that follows a function call with STOP and a pause',
     script: (socket) => {
       socket.write(sseHead + finished(call))
       setTimeout(() => socket.end(event(part('so ')) + finished('far')), 1500)
@@ -33,7 +33,7 @@ faultsInside('E: what streams were seen to send', [
   },
   {
     ...whole,
-    name: 'E30: a function call with STOP, a pause, then the text, with --raw',
+    name: 'E30: prints the chunks that follow a function call with STOP and a pause with --raw',
     argv: [...stream, '--raw'],
     script: (socket) => {
       socket.write(sseHead + finished(call))
@@ -43,32 +43,32 @@ faultsInside('E: what streams were seen to send', [
   },
   {
     ...whole,
-    name: 'E30: a finishReason in every chunk',
+    name: 'E30: prints all text if every chunk has a finishReason',
     script: closing(sseHead + finished('so ') + finished('f') + finished('ar')),
   },
   ...[closing, resetting].map(
     (end): Row => ({
       ...early,
-      name: `E31: an early STOP, then text, then a cut by ${end.name}`,
+      name: `E31: exits with 8 if ${end === closing ? 'FIN' : 'RST'} follows the text after an early STOP`,
       script: end(sseHead + finished('') + event(part('so far'))),
       err: [/the (stream ended early|answer broke off)/],
     }),
   ),
   {
     ...early,
-    name: 'E31: STOP, then the connection breaks',
+    name: 'E31: exits with 8 if RST cuts a chunked stream after STOP',
     script: resetting(chunkedHead + chunked(finished())),
     err: ['the answer broke off'],
   },
   {
     ...early,
-    name: 'E31: STOP, then a reset where nobody told the length',
+    name: 'E31: exits with 8 if RST cuts a stream without a length after STOP',
     script: resetting(sseHead + finished()),
     err: ['the answer broke off: the connection was reset'],
   },
   {
     ...early,
-    name: 'E31: STOP, and with it a reset where nobody told the length',
+    name: 'E31: exits with 8 if RST arrives together with STOP in a stream without a length',
     script: (socket) => {
       socket.write(sseHead + finished())
       socket.resetAndDestroy()
@@ -77,41 +77,41 @@ faultsInside('E: what streams were seen to send', [
   },
   {
     ...whole,
-    name: 'E31: STOP and an end, then a reset takes nothing away (needs resets)',
+    name: 'E31: exits with 0 if FIN follows STOP and RST follows FIN (needs resets)',
     script: (socket) => void socket.end(sseHead + finished(), () => socket.resetAndDestroy()),
   },
   {
     ...early,
-    name: 'E31: STOP, then a reset before the last chunk of a connection that closes',
+    name: 'E31: exits with 8 after STOP if RST precedes the last chunk of a connection that closes',
     script: resetting(chunkedHead.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n') + chunked(finished())),
     err: ['the answer broke off'],
   },
   {
     ...early,
-    name: 'E31: STOP, then the end of the connection before the last chunk',
+    name: 'E31: exits with 8 after STOP if FIN precedes the last chunk',
     script: closing(chunkedHead.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n') + chunked(finished())),
     err: ['the answer broke off'],
   },
   {
     ...early,
-    name: 'E31: STOP, then half an event',
+    name: 'E31: exits with 8 after STOP if FIN cuts the next event',
     script: closing(`${sseHead}${finished()}data: {"candi`),
   },
   {
     ...early,
-    name: 'E31: STOP, then an event without its end',
+    name: 'E31: exits with 8 after STOP if the next event lacks its blank line',
     script: closing(sseHead + finished() + event(part(' lost')).trimEnd()),
   },
   {
     ...early,
-    name: 'E31: STOP of one candidate, another unfinished',
+    name: 'E31: exits with 8 if one candidate has STOP and another is unfinished',
     script: closing(
       sseHead + finished() + event({ candidates: [{ index: 1, content: { parts: [{ text: 'x' }] } }] }),
     ),
   },
   {
     ...early,
-    name: 'E31: silence after two chunks with a finishReason is not the end',
+    name: 'E31: exits with 8 after --timeout of silence although two chunks have a finishReason',
     argv: [...stream, '--timeout', '3'],
     script: answering(sseHead + finished('so ') + finished('far')),
     err: ['no byte came for 3 s'],
@@ -127,19 +127,19 @@ faultsInside('E: what streams were seen to send', [
     event(cancelled).trimEnd(),
   ].map(
     (failure, index): Row => ({
-      ...failed({ err: says }),
-      name: `E32: an error after STOP, ${index}`,
+      ...failed({ err: expectedErr }),
+      name: `E32: exits with 8 and prints the message of an error after STOP, shape ${index}`,
       script: closing(sseHead + finished() + failure),
     }),
   ),
   {
     ...failed({ err: ['the stream ended with an error'] }),
-    name: 'E32: an error event without words',
+    name: 'E32: exits with 8 on an error event without data',
     script: closing(`${sseHead}${finished()}event: error\ndata:\n\n`),
   },
   {
-    ...failed({ err: says }),
-    name: 'E32: an error in an array, after STOP',
+    ...failed({ err: expectedErr }),
+    name: 'E32: exits with 8 and prints the message of an error in an array after STOP',
     script: closing(`${jsonHead}[${JSON.stringify(part('so far', STOP))},\n${JSON.stringify(cancelled)}]`),
   },
   ...[
@@ -158,7 +158,7 @@ faultsInside('E: what streams were seen to send', [
   ].map(
     (text, index): Row => ({
       ...whole,
-      name: `E33: text in an odd place, ${index}`,
+      name: `E33: prints text in an unusual place of an event, shape ${index}`,
       script: closing(sseHead + text + stop),
     }),
   ),
@@ -175,14 +175,14 @@ faultsInside('E: what streams were seen to send', [
   ].flatMap((text, index): Row[] =>
     [stop, finished(''), 'data: [DONE]\n\n'].map((end) => ({
       ...failed({ out: '', err: ['the answer has no text'] }),
-      name: `E34: no text that anybody can read, ${index}, ${end.trim().slice(0, 20)}`,
+      name: `E34: exits with 8 if no text can be read, shape ${index}, end ${end.trim().slice(0, 20)}`,
       script: closing(sseHead + text + end),
     })),
   ),
   ...['application/x-ndjson', 'application/json', 'text/event-stream'].flatMap((type): Row[] => [
     {
       ...whole,
-      name: `E35: chunks a line, as ${type}`,
+      name: `E35: reads one chunk per line as ${type}`,
       script: closing(
         head(type) +
           lines(part('so '), null, part('far', STOP)).replace(
@@ -193,57 +193,57 @@ faultsInside('E: what streams were seen to send', [
     },
     {
       ...early,
-      name: `E35: chunks a line, cut, as ${type}`,
+      name: `E35: exits with 8 if one chunk per line ends without a finishReason, as ${type}`,
       script: closing(head(type) + lines(part('so '), part('far'))),
     },
     {
       ...early,
-      name: `E35: chunks a line, cut in a chunk, as ${type}`,
+      name: `E35: exits with 8 if FIN cuts a chunk on its line, as ${type}`,
       script: closing(`${head(type)}${lines(part('so '), part('far', STOP))}{"candidates"`),
     },
     {
-      ...failed({ err: says }),
-      name: `E35: chunks a line, with an error, as ${type}`,
+      ...failed({ err: expectedErr }),
+      name: `E35: exits with 8 and prints the message of an error on its line, as ${type}`,
       script: closing(head(type) + lines(part('so '), part('far', STOP), cancelled)),
     },
   ]),
   ...['ping', '"ping"', 'null', '17', 'true', 'keep-alive', '{}', ' '.repeat(500)].map(
     (data): Row => ({
       ...whole,
-      name: `E36: a keep-alive that is data: ${data.trim()}`,
+      name: `E36: skips the keep-alive data '${data.trim()}'`,
       script: closing(`${sseHead}data: ${data}\n\n${delta('so far')}data: ${data}\n\n${stop}`),
     }),
   ),
   ...['event: heartbeat\ndata: 1763734608\n\n', 'event: ping\ndata: 2026-11-21 15:33:27\n\n'].map(
     (beat): Row => ({
       ...whole,
-      name: `E36: ${beat.split('\n')[0]} with a value`,
+      name: `E36: skips the data after '${beat.split('\n')[0]}'`,
       script: closing(sseHead + beat + delta('so far') + beat + stop),
     }),
   ),
   ...['data: [DONE]\n', 'data: [DONE]', 'data: "[DONE]"\n\n', 'data: [done]\n\n', 'data:  [Done] \n\n'].map(
     (end): Row => ({
       ...whole,
-      name: `E37: an end: ${JSON.stringify(end)}`,
+      name: `E37: accepts ${JSON.stringify(end)} as the end of a stream`,
       script: closing(sseHead + delta('so far') + end),
     }),
   ),
   {
     ...whole,
-    name: 'E37: nothing is waited for after [DONE], in whatever spelling',
+    name: 'E37: does not wait after [DONE] in quotes and lower case',
     script: answering(`${sseHead}${delta('so far')}data: "[done]"\n\n`),
   },
   ...['iso-8859-1', 'gbk', 'klingon', 'utf-8'].map(
     (charset): Row => ({
       ...whole,
-      name: `E38: UTF-8 that calls itself ${charset}`,
+      name: `E38: reads UTF-8 that is labeled ${charset}`,
       script: closing(head(`text/event-stream; charset=${charset}`) + delta('schön 狐') + stop),
       out: 'schön 狐\n',
     }),
   ),
   {
     ...whole,
-    name: 'E38: Latin-1 that says so',
+    name: 'E38: decodes Latin-1 that is labeled Latin-1',
     script: closing(
       Buffer.from(
         head('text/event-stream;charset="ISO-8859-1"') + delta('plain, ') + delta('schön') + stop,
@@ -254,7 +254,7 @@ faultsInside('E: what streams were seen to send', [
   },
   {
     ...early,
-    name: 'E38: what is neither UTF-8 nor of a known character set',
+    name: 'E38: exits with 8 if bytes are not UTF-8 and their character set is unknown',
     script: closing(
       Buffer.from(head('text/event-stream; charset=klingon') + delta('schön') + stop, 'latin1'),
     ),
@@ -270,9 +270,9 @@ faultsInside('E: what streams were seen to send', [
     ['constructor', 'stopped: constructor'],
     ['__proto__', 'stopped: __proto__'],
   ].map(
-    ([finishReason, said]): Row => ({
+    ([finishReason, message]): Row => ({
       ...whole,
-      name: `E39: finishReason ${finishReason}`,
+      name: `E39: interprets the finishReason ${finishReason}`,
       script: closing(
         sseHead +
           event(
@@ -282,13 +282,13 @@ faultsInside('E: what streams were seen to send', [
             }),
           ),
       ),
-      err: [said === undefined ? /^$/ : (said as string)],
+      err: [message === undefined ? /^$/ : (message as string)],
     }),
   ),
   ...['FINISH_REASON_UNSPECIFIED', 0, '', null].map(
     (finishReason): Row => ({
       ...early,
-      name: `E39: finishReason ${JSON.stringify(finishReason)} says nothing`,
+      name: `E39: exits with 8 if the only finishReason is ${JSON.stringify(finishReason)}`,
       script: closing(sseHead + event(part('so far', { finishReason }))),
     }),
   ),
@@ -298,9 +298,9 @@ faultsInside('E: what streams were seen to send', [
     [{ promptTokenCount: 7, totalTokenCount: 9 }, '7 tokens in · 2 out ·'],
     [{ totalTokenCount: 9 }, '— STOP · 9 tokens in all ·'],
   ].map(
-    ([usageMetadata, said]): Row => ({
+    ([usageMetadata, message]): Row => ({
       ...whole,
-      name: `E40: usage ${JSON.stringify(usageMetadata)}`,
+      name: `E40: completes the token counts of the last chunk: ${JSON.stringify(usageMetadata)}`,
       argv: [...stream, '--usage'],
       script: closing(
         sseHead +
@@ -310,12 +310,12 @@ faultsInside('E: what streams were seen to send', [
           }) +
           event({ ...part('far', STOP), usageMetadata }),
       ),
-      err: [said as string, /^(?!.*cached)/s],
+      err: [message as string, /^(?!.*cached)/s],
     }),
   ),
   {
     ...whole,
-    name: 'E41: an element of an array is shown before the next comma',
+    name: 'E41: prints an element of an array before the next comma arrives',
     script: (socket) => {
       socket.write(`${jsonHead}[${JSON.stringify(part('so far'))}`)
       void resetWhenRead(socket)
@@ -326,7 +326,7 @@ faultsInside('E: what streams were seen to send', [
   ...['\n', ' \r\n\n', '', ' x'].map(
     (rest): Row => ({
       ...whole,
-      name: `E42: --raw of an array has what follows its bracket: ${JSON.stringify(rest)}`,
+      name: `E42: prints the text after the bracket of an array with --raw: ${JSON.stringify(rest)}`,
       argv: [...stream, '--raw'],
       script: (socket) => {
         socket.write(`${jsonHead}[${JSON.stringify(part('so far'))}]`)
@@ -337,17 +337,21 @@ faultsInside('E: what streams were seen to send', [
   ),
   {
     ...whole,
-    name: 'E42: --raw of an array that stays open ends all the same',
+    name: 'E42: exits after the bracket of an array with --raw although the connection stays open',
     argv: [...stream, '--raw'],
     script: answering(`${jsonHead}[${JSON.stringify(part('so far'))}]`),
     out: `[${JSON.stringify(part('so far'))}]`,
   },
-  { ...failed({ out: '' }), name: 'E42: a brace does not close an array', script: closing(`${jsonHead}[}`) },
+  {
+    ...failed({ out: '' }),
+    name: 'E42: exits with 8 if a brace closes an array',
+    script: closing(`${jsonHead}[}`),
+  },
   ...['{"type":"error","error":', '{"candidates":', ''].flatMap((start): Row[] =>
     [5000, 200_000].flatMap((depth) =>
       [sseHead, jsonHead].map((kind) => ({
         ...failed({ out: '', err: ['nested more than 1000 deep'] }),
-        name: `E43: ${depth} levels within ${start || 'nothing'} (${kind === sseHead ? 'event' : 'body'})`,
+        name: `E43: exits with 8 on ${depth} nested lists after ${start || 'nothing'} (${kind === sseHead ? 'event' : 'body'})`,
         script: closing(
           `${kind}${kind === sseHead ? 'data: ' : start ? '' : '['}${start}${'['.repeat(depth)}${']'.repeat(depth)}${start ? '}' : kind === sseHead ? '' : ']'}\n\n`,
         ),
@@ -357,7 +361,7 @@ faultsInside('E: what streams were seen to send', [
   ...['constructor', '__proto__', 'toString', 'hasOwnProperty'].map(
     (word): Row => ({
       ...whole,
-      name: `E44: ${word} as a type, a name and a key`,
+      name: `E44: reads ${word} as an ordinary type, name and key`,
       script: closing(
         `${sseHead}${event({ type: word, [word]: word }, word)}data: ${odd}\n\n${event({ type: 'content_block_start', content_block: { type: word } })}${delta('so far')}${event({ type: 'message_delta', delta: { stop_reason: word } })}${stop}`,
       ),
@@ -366,13 +370,13 @@ faultsInside('E: what streams were seen to send', [
   ),
   {
     ...failed({ err: ['Bad gateway'], out: '' }),
-    name: 'E45: a page that calls itself an event stream',
+    name: 'E45: exits with 8 and prints the title of an HTML page that is labeled as an event stream',
     script: closing(`${sseHead}<html><title>Bad gateway</title></html>`),
   },
 ])
 
 const cutBody = message('so far', { stop_reason: 'max_tokens' })
-faultsInside('R: what bodies were seen to be', [
+faultsInside('R: recorded bodies', [
   ...[
     '{"content":"so far"}',
     '{"content":["so ",{"text":"far"}]}',
@@ -384,7 +388,7 @@ faultsInside('R: what bodies were seen to be', [
     (body): Row => ({
       ...whole,
       argv: chat,
-      name: `R50: text in an odd place: ${body.slice(0, 40)}`,
+      name: `R50: prints text in an unusual place of a body: ${body.slice(0, 40)}`,
       script: answering(response(body)),
     }),
   ),
@@ -396,7 +400,7 @@ faultsInside('R: what bodies were seen to be', [
     '{"response":null}',
   ].map(
     (body): Row => ({
-      name: `R51: no text that anybody can read: ${body}`,
+      name: `R51: exits with 8 if no text can be read in a body: ${body}`,
       script: answering(response(body)),
       code: 8,
       reqs: 1,
@@ -405,14 +409,14 @@ faultsInside('R: what bodies were seen to be', [
   ...['SAFETY', 'refusal', 'max_tokens'].flatMap((stop_reason): Row[] => [
     {
       ...whole,
-      name: `R52: ${stop_reason} is a warning, also with -q`,
+      name: `R52: prints a warning for ${stop_reason} even with -q`,
       argv: [...chat, '-q'],
       script: answering(response(message('so far', { stop_reason }))),
       err: [/^parley: the answer was (cut|stopped).*\n$/],
     },
     {
       ...whole,
-      name: `R52: ${stop_reason} with --fail-on-cut is exit 8`,
+      name: `R52: exits with 8 for ${stop_reason} with --fail-on-cut`,
       argv: [...chat, '--fail-on-cut'],
       script: answering(response(message('so far', { stop_reason }))),
       code: 8,
@@ -421,14 +425,14 @@ faultsInside('R: what bodies were seen to be', [
   ]),
   {
     ...whole,
-    name: 'R52: with --errors json the warning is a line of JSON',
+    name: 'R52: prints the warning as a line of JSON with --errors json',
     argv: [...chat, '--errors', 'json'],
     script: answering(response(cutBody)),
     err: [/^\{"warning":"the answer was cut at the output limit [^\n]*"\}\n$/],
   },
   {
     ...whole,
-    name: 'R52: the setting failOnCut, with --errors json',
+    name: 'R52: exits with 8 and a JSON error with the setting failOnCut',
     argv: [...chat, '--errors', 'json'],
     script: answering(response(cutBody)),
     env: { PARLEY_FAIL_ON_CUT: 'true' },
@@ -437,7 +441,7 @@ faultsInside('R: what bodies were seen to be', [
   },
   {
     ...whole,
-    name: 'R53: no text is exit 8',
+    name: 'R53: exits with 8 if the answer has no text',
     script: answering(response(message(''))),
     argv: chat,
     code: 8,
@@ -446,7 +450,7 @@ faultsInside('R: what bodies were seen to be', [
   },
   {
     ...whole,
-    name: 'R53: also with -q',
+    name: 'R53: exits with 8 and a message if the answer has no text, even with -q',
     script: answering(response(message(''))),
     argv: [...chat, '-q'],
     code: 8,
@@ -455,7 +459,7 @@ faultsInside('R: what bodies were seen to be', [
   },
   {
     ...whole,
-    name: 'R53: no text with --fail-on-cut is exit 8',
+    name: 'R53: exits with 8 if the answer has no text, with --fail-on-cut',
     script: answering(response(message(''))),
     argv: [...chat, '--fail-on-cut'],
     code: 8,
@@ -464,7 +468,7 @@ faultsInside('R: what bodies were seen to be', [
   },
   {
     ...whole,
-    name: 'R54: UTF-8 that calls itself Latin-1',
+    name: 'R54: reads UTF-8 that is labeled Latin-1',
     script: answering(
       response(message('schön'), '200 OK', ['content-type: application/json; charset=iso-8859-1']),
     ),
@@ -473,7 +477,7 @@ faultsInside('R: what bodies were seen to be', [
   },
   {
     ...whole,
-    name: 'R55: a blocked prompt',
+    name: 'R55: exits with 8 and prints the reason of a blocked prompt',
     argv: chat,
     script: answering(response('{"promptFeedback":{"blockReason":"SAFETY","blockReasonMessage":"No."}}')),
     code: 8,

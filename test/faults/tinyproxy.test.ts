@@ -10,8 +10,11 @@ import { temporaryFolder } from '../harness/run.ts'
 import { serve } from '../harness/server.ts'
 import { answering, ok, okText } from './answers.ts'
 
-/** The only name for loopback that both parley and a proxy can look up, and that does not go direct. */
-const own = await lookup(hostname()).catch(() => undefined)
+/**
+ * Address of this machine's name. No other loopback name is known to both parley and a proxy and does not
+ * bypass the proxy.
+ */
+const ownAddress = await lookup(hostname()).catch(() => undefined)
 
 async function freePort(): Promise<number> {
   const server = createServer()
@@ -28,7 +31,7 @@ const isListening = (port: number) =>
     socket.on('connect', () => socket.destroy())
   })
 
-/** Starts the real thing; resolves when it listens. */
+/** Starts tinyproxy, and resolves when it listens. */
 async function startTinyproxy(): Promise<{ port: number; log(): string }> {
   const port = await freePort()
   const folder = temporaryFolder()
@@ -47,9 +50,9 @@ async function startTinyproxy(): Promise<{ port: number; log(): string }> {
   return { port, log: () => readFileSync(log, 'utf8') }
 }
 
-test('X01, X03 by a real tinyproxy (needs tinyproxy and a name on loopback)', async () => {
+test('X01, X03: tunnels through tinyproxy and exits with 3 if it rejects the password (needs tinyproxy and a name on loopback)', async () => {
   const proxy = await startTinyproxy()
-  const server = await serve(answering(ok), { host: own?.address ?? '' })
+  const server = await serve(answering(ok), { host: ownAddress?.address ?? '' })
   onTestFinished(() => server.close())
   const argv = ['chat', 'hi', '--allow-http', '--base-url', `http://${hostname()}:${server.port}`]
   const env = (credentials: string) => ({ HTTP_PROXY: `http://${credentials}127.0.0.1:${proxy.port}` })
