@@ -32,6 +32,7 @@ const spent = new Set([
   '--session',
   '--no-stdin',
   '--fail-on-empty',
+  '--after',
   ...eventFlagNames.map((name) => `--${name}`),
 ])
 
@@ -59,17 +60,18 @@ export function budgetCommand({ flags }: Flags, session: string, budget?: Money)
 
 /**
  * Returns the command that resumes a run, without `parley`: every given flag except the sent events. `words`
- * are sent first if the session needs input to continue.
+ * are sent first if the session needs input to continue. `after` is the id of an event that the session has to show first.
  */
 export function createResumeCommand(
   { flags, input }: Pick<Context, 'flags' | 'input'>,
   session: string,
-  words: readonly string[] = [],
+  { words = [], after }: { words?: readonly string[]; after?: string | undefined },
 ): string[] {
   const kept = flags.given.filter(({ flag }) => !spent.has(flag))
   // A terminal is not read for words, and a person can be prompted there.
   const stdin = input.stdinKind === 'terminal' ? [] : ['--no-stdin']
-  return ['events', 'run', ...words, ...nameSession(session), ...stdin, ...kept.flatMap(toWords)]
+  const last = after === undefined ? [] : toWords({ flag: '--after', value: after })
+  return ['events', 'run', ...words, ...nameSession(session), ...stdin, ...kept.flatMap(toWords), ...last]
 }
 
 /** Describes a session that is no longer followed. */

@@ -1,4 +1,9 @@
-import { isOfMainThread, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import {
+  isOfMainThread,
+  readStopReason,
+  type SessionEvent,
+  stopsSession,
+} from '../../wire/sessions/session-event.ts'
 
 /** An event of the session's log. Its content may be dropped later. */
 export interface LoggedEvent {
@@ -25,6 +30,8 @@ export class FollowedTurn {
   hasOwnTask = false
   /** The session has shown events of clients. Some services leave them out. */
   showsClients = false
+  /** The session worked on the task of another client when this one arrived. */
+  isBehindAnother = false
   #ownIds: ReadonlySet<string> = new Set()
 
   /** Prepares for sent events. If there is a task among them, no other task begins a turn. */
@@ -65,9 +72,20 @@ export class FollowedTurn {
     for (const { entry } of this.#moments) yield entry.event
   }
 
+  /** The id of the task that this process has sent, in the session. A receipt may have named another one. */
+  get taskId(): string | undefined {
+    const [first] = this.#moments
+    return first?.isTask && first.entry.isOurs ? first.entry.event.id : undefined
+  }
+
   /** The last message of the agent in the main thread since the task. It is the answer once the session is idle. */
   get answer(): SessionEvent | undefined {
-    return this.#own.findLast(({ entry }) => isMessage(entry.event))?.entry.event
+    return this.#own.slice(this.#start).findLast(({ entry }) => isMessage(entry.event))?.entry.event
+  }
+
+  /** The task waits for the end of the turn of another client. */
+  get isQueued(): boolean {
+    return this.#start === this.#moments.length
   }
 
   /** The first task of another client after the sent task, and whether the session was interrupted before it. */
@@ -85,6 +103,14 @@ export class FollowedTurn {
   /** The last event was a message of the agent or an interrupt, so nothing may be left to do. */
   get mayHaveEnded(): boolean {
     return hasLast(this.#moments, mayEnd)
+  }
+
+  /** Index of the first event of the turn itself: a queued task waits until the session stops and works again. */
+  get #start(): number {
+    if (!this.isBehindAnother) return 0
+    const end = this.#moments.findIndex(({ entry }) => endsTurn(entry.event))
+    const start = this.#moments.findIndex(({ entry }, i) => end >= 0 && i > end && isRunning(entry.event))
+    return start < 0 ? this.#moments.length : start
   }
 
   /** The events up to a task of another client. If the session does not show the sent task, nothing ends its turn. */
@@ -123,6 +149,12 @@ function mayEnd(event: SessionEvent): boolean | undefined {
 function isInterrupt(event: SessionEvent): boolean | undefined {
   if (event.type !== 'user.interrupt') return isOfClient(event) ? false : undefined
   return isOfMainThread(event) ? true : undefined
+}
+
+export const isRunning = ({ type }: SessionEvent): boolean => type === 'session.status_running'
+
+function endsTurn(event: SessionEvent): boolean {
+  return stopsSession(event) && readStopReason(event).type !== 'requires_action'
 }
 
 const isOfClient = ({ type }: SessionEvent): boolean => type.startsWith('user.')

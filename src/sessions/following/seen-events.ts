@@ -226,7 +226,7 @@ export class SeenEvents {
     const sent = this.#sent
     if (!sent?.isUndone || this.state.stop?.kind !== 'done') return false
     if (sent.isMissing) return sent.isBusy && this.turn.showsClients && !sent.hasLike
-    return this.#log.isSentQueued
+    return this.turn.isQueued
   }
 
   /** A list has shown the last stop, and therefore all events before it. */

@@ -6,7 +6,7 @@ import {
   stopsSession,
 } from '../../wire/sessions/session-event.ts'
 import { SessionState } from '../session-state.ts'
-import { FollowedTurn, isMessage, isTask, type LoggedEvent } from './followed-turn.ts'
+import { FollowedTurn, isMessage, isRunning, isTask, type LoggedEvent } from './followed-turn.ts'
 
 /** An event and its identity. */
 export interface KeyedItem extends EventItem {
@@ -47,24 +47,6 @@ export class SessionLog {
   /** A list has shown the last stop, and therefore all events before it. Also true without a stop. */
   get isStopListed(): boolean {
     return this.#lastStop === undefined || this.#lastStop.listedBy > 0
-  }
-
-  /**
-   * The last sent event is shown, and the session worked on another turn when it arrived: it has not stopped and worked again
-   * since. Only a service that shows when it processed the events of other clients can have a queue.
-   */
-  get isSentQueued(): boolean {
-    const ours = this.#entries.findLastIndex(({ isOurs, isAssumed }) => isOurs && !isAssumed)
-    const before = this.#entries.slice(0, Math.max(ours, 0))
-    const since = this.#entries.slice(ours + 1)
-    const isBusy =
-      before.findLast(({ event }) => stopsSession(event) || event.type === runs)?.event.type === runs
-    const stop = since.findIndex(({ event }) => stopsSession(event))
-    return (
-      isBusy &&
-      before.some(({ event, isOurs }) => !isOurs && isTask(event) && event.processed_at) &&
-      !(stop >= 0 && since.slice(stop).some(({ event }) => event.type === runs))
-    )
   }
 
   /** Treats the last stop as listed. */
@@ -134,11 +116,29 @@ export class SessionLog {
     entry.index = this.#entries.push(entry) - 1
     this.#byKey.set(entry.key, entry)
     entry.hasEffect = this.state.add(item.event, item.text)
-    const beginsTurn = this.turn.add(entry)
+    const beginsTurn = this.#addToTurn(entry)
     if (stopsSession(entry.event)) this.#lastStop = entry
     if (beginsTurn) for (const each of this.#messages.splice(0)) dropContent(each)
     else if (isTask(entry.event)) this.#messages.push(entry)
     else if (isMessage(entry.event)) this.#addMessage(entry)
+  }
+
+  /** Returns whether a turn begins with the event. */
+  #addToTurn(entry: Entry): boolean {
+    const beginsTurn = this.turn.add(entry)
+    if (beginsTurn) this.turn.isBehindAnother = this.turn.hasOwnTask && this.#isBusyBefore(entry.index)
+    return beginsTurn
+  }
+
+  /**
+   * Returns whether the session worked on the task of another client. Only a service that shows when it
+   * processed the events of clients can have a queue.
+   */
+  #isBusyBefore(index: number): boolean {
+    const before = this.#entries.slice(0, index)
+    const last = before.findLast(({ event }) => stopsSession(event) || isRunning(event))
+    const isOthers = ({ event, isOurs }: Entry) => !isOurs && isTask(event) && event.processed_at
+    return last !== undefined && isRunning(last.event) && before.some(isOthers)
   }
 
   /**
@@ -199,7 +199,7 @@ export class SessionLog {
     let turnStart = 0
     for (const entry of this.#entries) {
       entry.hasEffect = this.state.addReduced(entry.event, entry.isAssumed)
-      if (this.turn.add(entry)) turnStart = entry.index
+      if (this.#addToTurn(entry)) turnStart = entry.index
       if (!entry.isAssumed && stopsSession(entry.event)) this.#lastStop = entry
     }
     this.#forgetMessages(turnStart)
@@ -233,8 +233,6 @@ const createEntry = (
   listedBy: number,
   isAssumed = false,
 ): Entry => ({ key, event: reduce(event), isOurs, isAssumed, hasEffect: true, listedBy, index: -1 })
-
-const runs = 'session.status_running'
 
 /** Shared by all events whose content does not matter. */
 const reducedWork: SessionEvent = { type: 'agent.thinking' }

@@ -13,6 +13,7 @@ import { hashTask } from './task.ts'
 import { type AnswerOptions, askForSchema, readAnswerFlags } from './wanted-answer.ts'
 
 export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions, LimitFlags {
+  after?: string
   policy?: string
   audit?: string
   tool?: string[]
@@ -43,6 +44,8 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const wanted = await readAnswerFlags(context, settings, options)
   const given = await readEvents(context, options, words)
   const body = given && wanted.schema ? askForSchema(context, given, wanted.schema) : given
+  if (body && options.after !== undefined)
+    throw usageError('--after continues a task that was sent: it excludes another task')
   const { dryRun, curl } = context.flags
   if ((dryRun || curl) && !body) throw usageError('without a task, --dry-run and --curl have nothing to show')
   /** Absent if the run continues the session. */
@@ -51,6 +54,8 @@ export async function readPlan(context: Context, options: RunOptions, words: str
     settings,
     parts,
     task,
+    /** Id of the last event of a task that an earlier run sent without an audit. */
+    after: options.after,
     rules,
     wanted,
     isAudited: options.audit !== undefined,

@@ -3,24 +3,26 @@ import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
+import { formatBriefName } from '../plain-name.ts'
 import { sentEvents } from '../sending/delivery.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { Audit, AuditEntry } from './audit.ts'
 import { lookUntil } from './looking.ts'
-import type { Task } from './plan.ts'
+import type { Plan, Task } from './plan.ts'
 import { findTask, type ListSnapshot } from './task.ts'
 import { byAudit, type SessionRun } from './way-on.ts'
 
 /**
- * Returns the ids of the task's events if the journal shows that an earlier run sent it, otherwise
- * `undefined`. Throws a `CliError` if the session does not show them. A run without a task also waits for the
- * journal's task, because earlier messages are not its answer.
+ * Returns the ids of the task's events if `--after` or the journal names a task that an earlier run sent,
+ * otherwise `undefined`. Throws a `CliError` if the session does not show them. A run without a task also
+ * waits for the journal's task, because earlier messages are not its answer.
  */
 export async function findSent(
   run: SessionRun,
-  task: Task | undefined,
+  { task, after }: Pick<Plan, 'task' | 'after'>,
 ): Promise<ReadonlySet<string> | undefined> {
   const { audit, context, parts } = run
+  if (after !== undefined) return findEvent(run, after)
   const earlier = audit.task
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
   const events = task && sentEvents(task.body, [])
@@ -45,6 +47,35 @@ export async function findSent(
       'the audit says that an earlier run sent this task: it is not sent again, the session is taken up',
     )
   return ids
+}
+
+/**
+ * Waits until the list shows an event. Returns no id if the list has no events of clients at all, as with
+ * some services. Throws a `CliError` after 30 s.
+ */
+async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<string>> {
+  const { context, parts, wayOn } = run
+  const whenWaiting = () => context.note(`looking for the event ${formatBriefName(id)}, for up to 30 s`)
+  const found = await lookUntil(
+    run,
+    async (list) => {
+      let [isListed, showsClients] = [false, false]
+      for await (const items of list)
+        for (const { event } of items) {
+          isListed ||= event.id === id
+          showsClients ||= event.type.startsWith('user.')
+        }
+      return isListed ? new Set([id]) : showsClients ? undefined : new Set<string>()
+    },
+    { whenWaiting },
+  )
+  if (found) return found
+  throw new CliError('unknown', `the session does not show the event ${formatBriefName(id)}`, {
+    sent: 'yes',
+    retry: 'later',
+    consequence: `look with '${parts.look}'\nwithout --after, the run continues the session as the service lists it`,
+    resume: wayOn.command(),
+  })
 }
 
 /**

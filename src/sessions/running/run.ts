@@ -66,10 +66,10 @@ async function execute(
   prompt: ConfirmationPrompt,
 ): Promise<void> {
   const { context, audit, wayOn } = run
-  const shown = await findSent(run, plan.task)
+  const shown = await findSent(run, plan)
   const task = shown ? undefined : plan.task
   if (!task) wayOn.begin('taken-up')
-  const own = plan.task && shown
+  const own = plan.task || plan.after !== undefined ? shown : undefined
   const bounds = new Bounds(run, options)
   const denials = new Denials(plan.rules, audit.denied)
   context.summary.figures.warnings.deniedButRan = () => denials.countOfUnasked
@@ -92,6 +92,7 @@ async function execute(
     if (before.endsAlike && !plan.isAudited)
       context.warn("the session's last user.message is this very task: it is sent once more")
     const sent = task && (await wayOn.explain(sendTask(run, task, before.known)))
+    wayOn.findTaskId = () => follower.turn.taskId ?? sent?.findLast(isTask)?.id
     bounds.follow(follower)
     const failure = await finish({ ...run, plan, follower, actor, denials, bounds, incidents, sent })
     await context.output.flush()

@@ -45,6 +45,8 @@ export class WayOn {
    * - `sent`: the service may have accepted the interrupt
    */
   interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
+  /** Returns the id of the task. The list may lag, so a run without an audit has to wait until the list shows it. */
+  findTaskId = (): string | undefined => undefined
 
   constructor(context: Context, plan: Plan, audit: Audit) {
     this.#context = context
@@ -79,7 +81,9 @@ export class WayOn {
 
   /** Returns the command that continues the session without a message. */
   asItStands(): string[] {
-    return createResumeCommand(this.#context, this.#session)
+    const { isAudited, after } = this.#plan
+    const id = isAudited ? undefined : (this.findTaskId() ?? after)
+    return createResumeCommand(this.#context, this.#session, { after: id })
   }
 
   /**
@@ -90,7 +94,7 @@ export class WayOn {
     const isLast = (text: string) =>
       this.#audit.task?.hash === hashTask(messageBody(this.#context, this.#plan, text))
     const words = [isLast('Go on') ? 'Go on, please' : 'Go on']
-    return createResumeCommand(this.#context, this.#session, words)
+    return createResumeCommand(this.#context, this.#session, { words })
   }
 
   /** Printed after the states of the calls, if a signal ends the run. */

@@ -559,9 +559,12 @@ describe('a run that reaches a limit', () => {
     expect(error).toMatchObject({ kind: 'stopped', pending: [expect.stringMatching(/^toolu_/)] })
     // A message would not answer the waiting tool uses. The next run starts with the same limits.
     const next = ['events', 'run', '-s', 's', '--no-stdin', '--policy', 'p.json']
-    expect(error).toMatchObject({ retry: 'never', resume: [...next, ...bounds, '--errors', 'json'] })
+    expect(error).toMatchObject({
+      retry: 'never',
+      resume: [...next, ...bounds, '--errors', 'json', '--after', expect.any(String)],
+    })
     const told = await run([...argv, ...bounds], { ...world, exchange: createEmulator({}) })
-    expect(told.err).toContain(`parley ${next.join(' ')} ${bounds.join(' ')}\n`)
+    expect(told.err).toContain(`parley ${next.join(' ')} ${bounds.join(' ')} --after `)
     const replies: string[] = []
     const codes: number[] = []
     while (codes.length < 3 && !codes.includes(0)) {

@@ -104,6 +104,23 @@ describe('a task that is queued behind the turn of another client', () => {
     expect([code, out], err).toEqual([0, 'our answer\n'])
   })
 
+  test.each([
+    ['exits with 8 if its own turn has no message', theirs],
+    [
+      'exits with 8 if the other turn waits for a tool use before its end',
+      [bash('t1'), waitsFor('t1'), confirms('t1'), running, ...theirs],
+    ],
+  ])('%s', async (_, other) => {
+    const service = createService({
+      history,
+      posts: [
+        { posted: { processed: 20_000 }, next: [...other, shown(running, { after: 20_000 }), endTurn] },
+      ],
+    })
+    const { code, out, err } = await service.run(task)
+    expect([code, out], err).toEqual([8, ''])
+  })
+
   test('exits with 15 at the deadline if a queued task gets no turn', async () => {
     const service = createService({ history, posts: [{ posted: { processed: 'never' }, next: theirs }] })
     const { code, out } = await service.run(task)
@@ -144,6 +161,44 @@ describe('a run that is resumed while the list lags', () => {
     const { code, out, err } = await service.run(['events', 'run', '--last', '--deadline', '300'])
     expect([code, out], err).toEqual([0, 'the answer\n'])
   })
+
+  /** Cuts a run by its deadline after the task was accepted, and resumes it with the printed command. */
+  async function resume(script: SessionScript) {
+    const service = createService({ history: before, ...script })
+    const cut = await service.run(['events', 'run', 'do it', '--last', '--report', 'r', '--deadline', '0.05'])
+    expect([cut.code, service.posts.length], cut.err).toEqual([15, 1])
+    const [{ resume: command }] = service.lines('r') as [{ resume: string[] }]
+    await service.timers.wait(1_500)
+    const again = command.map((word) => (word === '0.05' ? '300' : word))
+    return { ...(await service.run(again)), command, posts: service.posts }
+  }
+  const soon = [shown(running, { after: 1_000 }), ...now.slice(1)]
+  const lagging = { history: before.map((event) => shown(event, {})), usually: lag }
+
+  test('without an audit, waits for the task that the printed command names', async () => {
+    const { code, out, err, command, posts } = await resume({ ...lagging, posts: [{ next: soon }] })
+    expect([code, out, posts.length], err).toEqual([0, 'the answer\n', 1])
+    expect(command).toEqual(expect.arrayContaining(['--after', 'e5']))
+  })
+
+  test('exits with 10 if the session never shows the named task', async () => {
+    const never = { listed: 'never', streamed: 'never' } as const
+    const { code, out, err } = await resume({ posts: [{ posted: never, next: [] }], usually: never })
+    expect([code, out], err).toEqual([10, ''])
+    expect(err).toContain('e5')
+  })
+
+  test('waits for no task if the service lists no events of clients', async () => {
+    const posts = [{ receipt: 'other ids', posted: { listed: 'never' }, next: soon } as const]
+    const { code, out, err } = await resume({ history: [running, says('before'), endTurn], posts })
+    expect([code, out], err).toEqual([0, 'the answer\n'])
+  })
+})
+
+test('--after and a task exclude each other', async () => {
+  const service = createService({})
+  const { code, err } = await service.run(['events', 'run', 'do it', '--after', 'e5'])
+  expect([code, service.requests.length, err]).toEqual([2, 0, expect.stringContaining('--after')])
 })
 
 test('waits for the other tool uses without another idle event if some are answered', async () => {

@@ -331,7 +331,7 @@ describe('-o writes the answer to a file', () => {
     })
     expect([late.code, late.read('c.txt'), late.read('c.txt.part')]).toEqual([15, undefined, 'so far'])
     expect(late.err).toMatch(
-      /to resume:\n {2}parley events run -s s1 --no-stdin --policy p\.json --output c\.txt --deadline 30s\n/,
+      /to resume:\n {2}parley events run -s s1 --no-stdin --policy p\.json --output c\.txt --deadline 30s --after \w+\n/,
     )
     const silent = await go(['do it', '-o', 'b.txt'], { rounds: [[asks('t1')]], policy: 'ask', cwd })
     expect(silent.code).toBe(12)
