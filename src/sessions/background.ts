@@ -22,7 +22,7 @@ export class Background {
   readonly #endedRuns = new Set<string>()
   /** The workflow run of each thread that has one. */
   readonly #runOfThread = new Map<string, string>()
-  /** Threads of workflow runs that work. */
+  /** Threads that work. */
   readonly #working = new Set<string>()
   /** A workflow run has ended, and the session was not idle since: the agent is going to read the result. */
   hasUnreadResult = false
@@ -55,9 +55,9 @@ export class Background {
     const thread = this.#waiting.get(id)
     if (thread === undefined) return undefined
     this.#waiting.delete(id)
+    this.#working.add(thread)
     const run = this.#runs.get(this.#runOfThread.get(thread) ?? '')
     if (!run) return { run: undefined }
-    this.#working.add(thread)
     run.isIdle = false
     return { run: run.id }
   }
@@ -74,6 +74,10 @@ export class Background {
   /** Returns whether the thread of a tool use has ended, so that no reply to the tool use has an effect. */
   hasEnded(toolUse: string, thread: unknown): boolean {
     return this.#abandoned.has(toolUse) || (typeof thread === 'string' && this.#endedThreads.has(thread))
+  }
+
+  get hasWorkingThread(): boolean {
+    return this.#working.size > 0
   }
 
   get openRuns(): WorkflowRun[] {
@@ -116,7 +120,7 @@ export class Background {
       const listed = readStopReason(event).eventIds ?? []
       if (listed.length > 0) this.#listed.set(id, listed)
       for (const each of listed) this.#waiting.set(each, id)
-    } else if (this.#runs.has(this.#runOfThread.get(id) ?? '')) this.#working.add(id)
+    } else if (status !== 'created') this.#working.add(id)
   }
 
   #addRunEvent(event: SessionEvent): void {

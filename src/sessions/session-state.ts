@@ -53,6 +53,8 @@ export interface ToolUse {
   isClosed?: boolean
 }
 
+const modelRequest = 'model request'
+
 /** Returns whether a tool use waits for a result: only a client runs it, and no confirmation is needed. */
 export const needsResult = ({ type, permission }: Partial<ToolUse> = {}): boolean =>
   type === 'agent.custom_tool_use' || (type === 'agent.tool_use' && permission === 'allow')
@@ -86,6 +88,10 @@ class Fold {
   isAtRest = false
   /** The session resource was idle, and no event has shown it. */
   isIdleByResource = false
+  /** Nothing has happened for long, and nothing is known to work. */
+  isStalled = false
+  /** Tool uses of the main thread that the service runs, and `modelRequest`. */
+  readonly working = new Set<string>()
   showsRests = false
   idle: ReturnType<typeof readStopReason> | undefined
   details: ReturnType<typeof readStopDetails> = {}
@@ -147,6 +153,8 @@ export class SessionState {
     fold.isEmpty = false
     // Any later event shows that the session has continued.
     if (fold.isIdleByResource) fold.isAtRest = fold.isIdleByResource = false
+    fold.isStalled = false
+    this.#addWork(event)
     if (isToolUse(event)) this.#open(event)
     const hasEffect = !isAnswerType(type) || this.#addAnswer(event, !isAssumed)
     const isForThread = hasEffect && this.#answerThread(getAnsweredId(event))
@@ -190,9 +198,23 @@ export class SessionState {
     this.#fold.isIdleByResource = true
   }
 
+  /**
+   * Nothing has happened for long. If tool uses of child threads wait and nothing is known to work, the session
+   * has stopped for them, although it is still running. Holds until the next event.
+   */
+  addSilence(): void {
+    const { background, isAtRest, working } = this.#fold
+    this.#fold.isStalled = !isAtRest && working.size === 0 && !background.hasWorkingThread
+  }
+
   /** No event was added. */
   get isEmpty(): boolean {
     return this.#fold.isEmpty
+  }
+
+  /** Only the session resource has shown the stop, although the service shows stops as events. */
+  get lacksIdleEvent(): boolean {
+    return this.#fold.isIdleByResource && this.#fold.showsRests
   }
 
   /** The session has stopped, whatever it waits for. */
@@ -218,7 +240,7 @@ export class SessionState {
   /** `undefined` while the agent works, or has received something to work on. */
   get stop(): Stop | undefined {
     const { isAtRest, end, error, idle, interrupted, missed, budget, details } = this.#fold
-    if (!isAtRest) return undefined
+    if (!isAtRest) return this.#stall
     if (end !== undefined) return { kind: 'ended', reason: end, why: error }
     const { type, eventIds } = idle ?? {}
     const ids = [...new Set([...this.unlisted, ...this.pending])]
@@ -235,6 +257,12 @@ export class SessionState {
     if (type === 'budget_reached') return { kind: 'stuck', reason: type, budget }
     const { category, explanation } = details
     return { kind: 'stuck', reason: type, category, why: explanation ?? error }
+  }
+
+  /** The stop of a running session in which only tool uses of child threads are open. */
+  get #stall(): Stop | undefined {
+    const ids = this.#fold.isStalled && !this.#isAttended ? this.pendingInThreads : []
+    return ids.length > 0 ? { kind: 'waiting', ids } : undefined
   }
 
   /** The workflow runs that have not ended. */
@@ -316,6 +344,25 @@ export class SessionState {
 
   answerTo(id: string): Readonly<Answer> | undefined {
     return this.#fold.answers.get(id)
+  }
+
+  /** Adds the begin or end of work in the main thread. */
+  #addWork(event: SessionEvent): void {
+    const { type, id } = event
+    const { working } = this.#fold
+    if (!isOfMainThread(event)) return
+    if (stopsSession(event)) working.clear()
+    if (type === 'span.model_request_start') working.add(modelRequest)
+    if (type === 'span.model_request_end') working.delete(modelRequest)
+    if (id !== undefined && isToolUse(event) && event.evaluated_permission === 'allow') working.add(id)
+    const answered = isAnswerType(type) ? getAnsweredId(event) : undefined
+    if (answered === undefined) return
+    if (
+      event.result === 'allow' &&
+      isOfMainThread({ type, session_thread_id: this.#toolUses.get(answered)?.thread })
+    )
+      working.add(answered)
+    else working.delete(answered)
   }
 
   /** An event of a child thread concerns only the tool uses of that thread. */

@@ -293,7 +293,12 @@ export class Follower {
       requireTime(this.#access)
       const session = effect.asks ? await readSession(this.#access) : undefined
       const list = await this.#readList()
-      return { is: 'list', list, isIdle: session?.status === 'idle' }
+      return {
+        is: 'list',
+        list,
+        isQuiet: effect.isQuiet === true,
+        isIdle: session && session.status === 'idle',
+      }
     }
     if (effect.do === 'listen') {
       const atMost = Math.max(0, Math.min(effect.atMost, timeLeft(this.#access)))

@@ -20,7 +20,11 @@ import { getKey, type SeenEvents } from './seen-events.ts'
  *
  * Some services send no idle event after a plain turn (public clients, 4). If the agent has sent a message
  * and the stream stays silent, the follower queries the session resource before it reads the list. If the
- * resource is idle and the list has nothing new, the session counts as idle until the next event.
+ * resource is idle and the list has nothing new, the session counts as idle until the next event. The same
+ * holds if the last workflow run ended while the session was idle, and no idle event follows.
+ *
+ * A running session in which only tool uses of child threads wait, and nothing is known to work, counts as
+ * waiting after the same silence.
  *
  * `pauses` are the times to listen to the stream before each reading of the list, `waits` the times without
  * any action.
@@ -52,8 +56,8 @@ interface Tracking {
 
 /** Result of an effect. */
 export type FollowInput =
-  /** The whole list. `isIdle`: the session resource was idle before. */
-  | { is: 'list'; list: readonly EventItem[]; isIdle?: boolean }
+  /** The whole list. `isQuiet`: after a long silence. `isIdle`: the session resource was idle before, if known. */
+  | { is: 'list'; list: readonly EventItem[]; isQuiet?: boolean; isIdle?: boolean | undefined }
   /** An event of the stream. */
   | { is: 'event'; item: EventItem }
   /** The stream was silent for `of` milliseconds. */
@@ -68,8 +72,8 @@ export type FollowInput =
 export type Effect =
   /** Emit these events, which may be none. */
   | { do: 'show'; items: EventItem[] }
-  /** Wait, then read the list. `asks`: query the session resource before. */
-  | { do: 'list'; after: number; asks?: boolean }
+  /** Wait, then read the list. `isQuiet`: after a long silence. `asks`: query the session resource before. */
+  | { do: 'list'; after: number; isQuiet?: boolean; asks?: boolean }
   /** Wait for the next event of the stream, at most this time. */
   | { do: 'listen'; atMost: number }
   /** Open another stream, because the last one ended or a request failed. */
@@ -140,8 +144,8 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
       return continueFollowing(state, now)
     case 'silence': {
       if (isOver(state, now)) return { state, effect: { do: 'end' } }
-      const isLong = input.of >= maxSilenceMs
-      const effect = isLong ? { ...readList, asks: !followsForever && seen.mayRest } : readList
+      const isQuiet = !followsForever && input.of >= maxSilenceMs
+      const effect = { ...readList, isQuiet, asks: isQuiet && seen.mayRest }
       return { state: state.is === 'joining' ? { ...state, pauses: state.pauses.slice(1) } : state, effect }
     }
     case 'ended':
@@ -160,10 +164,16 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
   }
 }
 
-function takeList(before: FollowState, { list, isIdle }: Extract<FollowInput, { is: 'list' }>): Advance {
+function takeList(
+  before: FollowState,
+  { list, isQuiet, isIdle }: Extract<FollowInput, { is: 'list' }>,
+): Advance {
   const { seen } = before
   const news = seen.addList(list)
-  if (isIdle && news.length === 0 && seen.mayRest) seen.state.addIdleResource()
+  if (isQuiet && news.length === 0) {
+    if (seen.mayRest && (isIdle ?? seen.state.isBetweenRuns)) seen.state.addIdleResource()
+    seen.state.addSilence()
+  }
   const state = { ...before, looks: before.looks + 1, lookAt: undefined }
   const hasMet = state.is === 'comparing' && list.some((item) => getKey(item) === getKey(state.item))
   return { state: hasMet ? { ...state, is: 'current' } : state, effect: show(news) }

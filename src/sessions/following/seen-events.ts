@@ -241,7 +241,9 @@ export class SeenEvents {
 
   /** The session may be idle although the events of this service don't show it. */
   get mayRest(): boolean {
-    return !this.state.showsRests && !this.isSearching && this.turn.mayHaveEnded
+    const { showsRests, isBetweenRuns, openRuns } = this.state
+    const mayEnd = showsRests ? isBetweenRuns && openRuns.length === 0 : this.turn.mayHaveEnded
+    return mayEnd && !this.isSearching
   }
 
   /** Adds the newest event, unless it is known. */

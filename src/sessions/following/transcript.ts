@@ -35,6 +35,8 @@ export interface TranscriptOptions {
   resume?: () => readonly string[]
 }
 
+export const afterLastRun = 'the session did not continue after its last workflow run had ended'
+
 /**
  * Follows a session until it stops, and prints its events. It also drives a run: `react` replies to waiting
  * tool uses after each batch of new events, before following continues. Throws a `CliError` of kind `waiting`
@@ -76,6 +78,7 @@ export async function followAndPrint(
     }
     if (follower.isUndone)
       context.warn('the service does not show that it has worked on what was sent: its answer may come later')
+    if (state.lacksIdleEvent) context.warn(`${afterLastRun}: its answer may be missing`)
     if (ids) await printWaiting(context, state, printed)
     await context.output.flush()
   } catch (error) {

@@ -10,7 +10,7 @@ import { ConfirmationPrompt } from '../confirming/confirmation-prompt.ts'
 import { isTask } from '../following/followed-turn.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { Incidents } from '../following/incidents.ts'
-import { followAndPrint } from '../following/transcript.ts'
+import { afterLastRun, followAndPrint } from '../following/transcript.ts'
 import { openFollowerBeforeSending, sentEvents } from '../sending/delivery.ts'
 import type { SessionState } from '../session-state.ts'
 import { Actor } from './actor.ts'
@@ -202,6 +202,10 @@ async function followToRest(followed: Followed): Promise<void> {
   if (failure !== undefined) throw failure
   if (follower.unreadEnd && isWanted(followed.plan.wanted))
     throw unprovedAnswer(follower.unreadEnd, wayOn.command())
+  if (follower.state.lacksIdleEvent && isWanted(followed.plan.wanted)) {
+    const details = { sent: 'yes', retry: 'later', resume: wayOn.command() } as const
+    throw new CliError('response', `the agent gave no answer: ${afterLastRun}`, details)
+  }
   const { foreign, isInterrupted } = follower.turn
   if (foreign?.isInterrupted) throw wayOn.endedByOther(foreign)
   if (foreign) return

@@ -87,7 +87,9 @@ function follow({
       const isIdle = effect.asks ? idle[Math.min(asked++, idle.length - 1)] : undefined
       const list = lists[Math.min(listed++, lists.length - 1)] ?? ''
       trace.push(effect.after > 0 ? `list after ${effect.after}` : 'list')
-      return list === '!' ? { is: 'failed' } : { is: 'list', list: toItems(list), isIdle }
+      return list === '!'
+        ? { is: 'failed' }
+        : { is: 'list', list: toItems(list), isQuiet: effect.isQuiet === true, isIdle }
     }
     if (effect.do !== 'listen') {
       trace.push('connect')

@@ -152,7 +152,7 @@ describe('a tool use of a child thread waits while the session runs', () => {
 
   test('follow says that it waits, and continues', async () => {
     const service = open({ history: [asks('x'), ...childAsks] })
-    void service.timers.wait(60_000).then(() => service.add(allow('t1'), ...(done as Event[])))
+    void service.timers.wait(20_000).then(() => service.add(allow('t1'), ...(done as Event[])))
     const { code, out, err } = await service.run(['events', 'follow'])
     expect({ code }, err).toEqual({ code: 0 })
     expect(out).toContain('done\n')

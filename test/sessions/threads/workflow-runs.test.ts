@@ -112,6 +112,31 @@ describe('a turn is not done while a workflow run is open', () => {
   })
 })
 
+describe('the last workflow run ends while the session is idle, and nothing follows', () => {
+  const next = [...starts, later(ended('w1'))]
+  test.each<[string, SessionScript['session']]>([
+    ['the session resource is idle', undefined],
+    ['the service has no session resource', () => ({ status: 404 })],
+  ])('run exits with 0 and warns if %s', async (_, session) => {
+    const more = session ? { session } : {}
+    const { code, out, err } = await open(next, more).run(['events', 'run', 'do it', '--deadline', '1h'])
+    expect({ code }, err).toEqual({ code: 0 })
+    expect(out).toContain('I started a run')
+    expect(err).toContain('did not continue after its last workflow run')
+  })
+
+  test('run --last exits with 8, because the agent has not read the result', async () => {
+    const { code, out, err } = await open(next).run([...runArguments, '--deadline', '1h'])
+    expect({ code, out }, err).toEqual({ code: 8, out: '' })
+  })
+
+  test('run waits while the session resource is running', async () => {
+    const session = () => ({ id: 's1', status: 'running' })
+    const { code, out } = await open(next, { session }).run([...runArguments, '--deadline', '1h'])
+    expect({ code, out }).toEqual({ code: 15, out: '' })
+  })
+})
+
 describe('an open workflow run is not waited for', () => {
   const terminated = { type: 'session.status_terminated' }
   test.each<[string, Steps, number]>([

@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest'
+import {
+  asks,
+  bash,
+  createSessionService,
+  type Event,
+  endTurn,
+  running,
+  type Steps,
+  says,
+  shown,
+} from '../../harness/session-service.ts'
+
+const inThread = { session_thread_id: 'th1' }
+const threadStatus = (status: string, more: object = {}, thread: object = inThread): Event => ({
+  type: `session.thread_status_${status}`,
+  ...thread,
+  ...more,
+})
+const threadWaits = threadStatus('idle', { stop_reason: { type: 'requires_action', event_ids: ['t1'] } })
+const childAsks: Steps = [running, threadStatus('running'), bash('t1', inThread), threadWaits]
+
+/** Follows a session whose status stays `running`, and returns after how many seconds the command ended. */
+async function follow(next: Steps, argv: string[]) {
+  const service = createSessionService({ posts: [{ next }], history: [asks('x'), says('before'), endTurn] })
+  const start = service.timers.now()
+  const { code, err } = await service.run(argv)
+  return { code, err, seconds: Math.floor((service.timers.now() - start) / 1000), posts: service.posts }
+}
+const bounded = ['--deadline', '1h']
+const runTask = ['events', 'run', 'do it', ...bounded]
+const send = ['events', 'send', 'do it', '--follow', ...bounded]
+
+describe('a tool use of a child thread that nobody answers, in a session that stays running', () => {
+  test.each([
+    ['run', runTask],
+    ['send --follow', send],
+  ])('ends %s with 12 if nothing happens for 30 s', async (_, argv) => {
+    const { code, err, seconds, posts } = await follow(childAsks, argv)
+    expect({ code, posts: posts.length }, err).toEqual({ code: 12, posts: 1 })
+    expect(seconds).toBeLessThan(60)
+    expect(err).toContain('t1')
+  })
+
+  const other = { session_thread_id: 'th2' }
+  const minutes = (event: Event, count: number) => shown(event, { after: count * 60_000 })
+  test.each<[string, Steps, Steps]>([
+    [
+      'a tool of the main thread runs',
+      [bash('t2', { evaluated_permission: 'allow' })],
+      [minutes({ type: 'agent.tool_result', tool_use_id: 't2' }, 10)],
+    ],
+    [
+      'a model request of the main thread is open',
+      [{ type: 'span.model_request_start', id: 'q1' }],
+      [minutes({ type: 'span.model_request_end', model_request_start_id: 'q1' }, 10)],
+    ],
+    [
+      'another thread works',
+      [threadStatus('running', {}, other)],
+      [minutes(threadStatus('idle', {}, other), 10)],
+    ],
+  ])('is waited for while %s', async (_, work, end) => {
+    const { code, err, seconds } = await follow([...childAsks, ...work, ...end], runTask)
+    expect({ code }, err).toEqual({ code: 12 })
+    expect(seconds).toBeGreaterThan(600)
+    expect(seconds).toBeLessThan(660)
+  })
+
+  test('ends nothing if the session continues before 30 s', async () => {
+    const next = [
+      shown(threadStatus('running'), { after: 25_000 }),
+      shown(says('done'), { after: 25_000 }),
+      endTurn,
+    ]
+    const { code, err } = await follow([...childAsks, ...next], runTask)
+    expect({ code }, err).toEqual({ code: 0 })
+  })
+})
