@@ -15,8 +15,8 @@ import { describeUsage } from '../usage-text.ts'
 import { Budget, hasLimits, type LimitFlags } from './budget.ts'
 import type { SessionRun } from './way-on.ts'
 
-/** Interval of queries for the usage of a working session. */
-const interval = 30_000
+/** Interval of queries for the usage of a session, if the run has a limit. Not all services send usage events. */
+const queryIntervalMs = 10_000
 
 /** Maximum number of open workflow runs named in a warning. */
 const mostNamedRuns = 10
@@ -52,7 +52,7 @@ export class Bounds {
     this.#run = run
     this.caller = { ...run.caller }
     this.#budget = new Budget(flags)
-    this.#asksAgain = flags.maxCost !== undefined
+    this.#asksAgain = hasLimits(flags)
     const { context } = run
     this.#isShown = context.host.stderr.isTerminal || context.flags.report !== undefined || hasLimits(flags)
   }
@@ -134,7 +134,7 @@ export class Bounds {
   }
 
   #askAgain(): void {
-    this.#cancelAsking = schedule(this.#run.context.timers, interval, async () => {
+    this.#cancelAsking = schedule(this.#run.context.timers, queryIntervalMs, async () => {
       this.#askAgain()
       if (!this.#isAtRest && !this.#run.wayOn.isBounded) await this.#askAndCheck()
     })
