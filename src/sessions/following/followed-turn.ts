@@ -78,9 +78,14 @@ export class FollowedTurn {
     return first?.isTask && first.entry.isOurs ? first.entry.event.id : undefined
   }
 
-  /** The last message of the agent in the main thread since the task. It is the answer once the session is idle. */
+  /**
+   * The last message of the agent in the main thread since the task. It is the answer once the session is idle. Before a
+   * task of another client, it is the answer only if all workflow runs had ended: the agent answers after that.
+   */
   get answer(): SessionEvent | undefined {
-    return this.#own.slice(this.#start).findLast(({ entry }) => isMessage(entry.event))?.entry.event
+    const own = this.#own.slice(this.#start)
+    if (this.foreign && hasOpenRun(own)) return undefined
+    return own.findLast(({ entry }) => isMessage(entry.event))?.entry.event
   }
 
   /** The task waits for the end of the turn of another client. */
@@ -129,6 +134,16 @@ export class FollowedTurn {
 function hasLast(moments: readonly Moment[], test: (event: SessionEvent) => boolean | undefined): boolean {
   const last = moments.findLast(({ entry }) => test(entry.event) !== undefined)
   return last !== undefined && test(last.entry.event) === true
+}
+
+function hasOpenRun(moments: readonly Moment[]): boolean {
+  const open = new Set<unknown>()
+  for (const { entry } of moments) {
+    const { type, workflow_run_id: id } = entry.event
+    if (type === 'workflow_run.created') open.add(id)
+    if (type === 'workflow_run.status_ended') open.delete(id)
+  }
+  return open.size > 0
 }
 
 const endsInterrupted = (moments: readonly Moment[]): boolean =>

@@ -112,6 +112,29 @@ describe('a turn is not done while a workflow run is open', () => {
   })
 })
 
+describe('a message of another client while the own workflow run is open', () => {
+  test('run --last prints no message before the end of the workflow run as the answer', async () => {
+    const next = [
+      ...starts,
+      asks('other'),
+      running,
+      says('theirs'),
+      ended('w1'),
+      running,
+      says('all'),
+      endTurn,
+    ]
+    const { code, out, err } = await open(next).run([...runArguments, '--deadline', '1h'])
+    expect({ code, out }, err).toEqual({ code: 8, out: '' })
+    expect(err).toContain('another client')
+  })
+
+  test('run prints the answer if the workflow run had ended before', async () => {
+    const next = [...starts, ended('w1'), running, says('mine'), endTurn, asks('other'), running, endTurn]
+    expect(await open(next).run(runArguments)).toMatchObject({ code: 0, out: 'mine\n' })
+  })
+})
+
 describe('the last workflow run ends while the session is idle, and nothing follows', () => {
   const next = [...starts, later(ended('w1'))]
   test.each<[string, SessionScript['session']]>([
