@@ -35,7 +35,7 @@ test.each([
   ['policy check p.json --raw', '--raw works only with EVENTS or --session'],
   ['policy check p.json --header a:b', '--header works only with --session'],
   ['policy check p.json --no-beta', '--no-beta works only with --session'],
-])('a flag that would do nothing is named: %s', async (line, said) => {
+])('exits with 2 if a flag of the command has no effect: %s', async (line, said) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'b.nd'), '"a"\n')
   writeFileSync(join(cwd, 's.json'), '{}')
@@ -44,14 +44,14 @@ test.each([
   expect({ code, out, err, requests }).toEqual({ code: 2, out: '', err: `parley: ${said}\n`, requests: [] })
 })
 
-test('a flag that takes away what would not be there anyway is no error', async () => {
+test('accepts --no-stream and --no-markdown with --batch, although a batch has neither', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'b.nd'), '"a"\n')
   const argv = ['chat', '--batch', 'b.nd', '--no-stream', '--no-markdown']
   expect(await run(argv, { cwd })).toMatchObject({ code: 0 })
 })
 
-test('a flag that needs another, or bars one, is one of its command, and so is that', async () => {
+test('each flag that needs or excludes another is a flag of the same command', async () => {
   const check = async (group: Record<string, CommandEntry>): Promise<void> => {
     for (const [name, entry] of Object.entries(group)) {
       if (entry.group) await check(entry.group)

@@ -10,14 +10,14 @@ interface Shell {
   name: string
   /** Starts the shell on a terminal. */
   start: string
-  /** Makes Escape and q discard the line. */
+  /** Command that binds Escape and q to discard the line. */
   forget: string
-  /** Reads the script of `parley completion`. */
+  /** Command that loads the output of `parley completion`. */
   load: string
-  /** Path where the shell finds the script, with further setup. */
+  /** Path where the shell looks for the script. `find` is the setup for that. */
   file: string
   find: string
-  /** Prints the flags that the script in ~/script offers after $WORDS. */
+  /** Command that prints the flags that ~/script offers after $WORDS. */
   flags: string
 }
 
@@ -34,8 +34,8 @@ const shells: Shell[] = [
   {
     name: 'zsh',
     start: 'zsh -f -i',
-    // zsh would not complete a longer line. With the key's own binding, zsh first runs $() in the word at the
-    // cursor, for any command.
+    // With the default binding, zsh would not complete a longer line, and would first run $() in the word at
+    // the cursor.
     forget:
       "bindkey '\\eq' kill-whole-line; bindkey '^I' complete-word; zstyle ':completion:*' insert-tab false",
     load: 'eval "$(parley completion zsh)"',
@@ -54,8 +54,8 @@ const shells: Shell[] = [
   },
 ]
 
-/** Prints the script or the profiles, or records its words. */
-const standIn = `#!/bin/sh
+/** Fake parley: prints the script or the profiles, or records its arguments. */
+const fakeParley = `#!/bin/sh
 case "$1 $2" in
   'completion '*) cat ~/script ;;
   'config profiles') echo asked >> ~/words; cat ~/profiles ;;
@@ -74,7 +74,7 @@ async function createHome({ name, file }: Shell): Promise<string> {
     profiles,
     words: '',
     '.cache/parley/sessions': 'sesn_2\nother\nsesn_1\n$(touch pwned)\n`touch pwned`\na b\n',
-    'bin/parley': standIn,
+    'bin/parley': fakeParley,
     'notes.md': '',
     'my file': '',
     'dir/in.md': '',
@@ -95,7 +95,7 @@ const environment = (home: string) => ({
   LC_ALL: 'C.UTF-8',
 })
 
-/** Returns the recorded words of the stand-in, line by line, after these lines were typed in a shell. */
+/** Types these lines in a shell, and returns the arguments that the fake parley recorded. */
 function type(shell: Shell, home: string, lines: string[]): string[] {
   spawnSync('script', ['-qec', shell.start, '/dev/null'], {
     cwd: home,
@@ -147,7 +147,7 @@ const profiles: [typed: string, called: string][] = [
   ['parley config delete \\$\t', '<config><delete><$(touch pwned)>'],
 ]
 
-/** Typed text is never run. */
+/** Lines whose command substitutions must never run. */
 const hostile = [
   'parley chat "$(touch pwned)" `touch pwned` \'$(touch pwned)\' --$(touch pwned) a[$(touch pwned)] --profile \t',
   'parley chat -m "$(touch pwned)" --profile \'$(tou\t',
@@ -164,7 +164,7 @@ const hostile = [
 for (const shell of shells) {
   const { name } = shell
   describe(`${name}`, () => {
-    test(`names every flag of every command (needs ${name})`, async () => {
+    test(`${name} completion offers every flag of every command (needs ${name})`, async () => {
       const home = await createHome(shell)
       for (const { words, ownFlags, sharedFlags } of await loadCommands()) {
         const env = { ...environment(home), WORDS: words.join(' ') }
@@ -174,21 +174,21 @@ for (const shell of shells) {
       }
     })
 
-    describe(`on a terminal (needs ${name} and script)`, () => {
-      test('completes words, and asks parley for nothing', async () => {
+    describe(`${name} on a terminal (needs ${name} and script)`, () => {
+      test(`${name} completes words without running parley`, async () => {
         const home = await createHome(shell)
         const called = type(shell, home, [shell.load, ...completed.map(([typed]) => typed)])
         expect(called).toEqual(completed.map(([, called]) => called))
       })
 
-      test('asks for the profiles where one is wanted', async () => {
+      test(`${name} runs parley only to complete a profile`, async () => {
         const home = await createHome(shell)
         const called = type(shell, home, [shell.load, ...profiles.map(([typed]) => typed)])
         expect(called).toEqual(profiles.flatMap(([, called]) => ['asked', called]))
         expect(existsSync(join(home, 'pwned'))).toBe(false)
       })
 
-      test('runs nothing that was typed', async () => {
+      test(`${name} completion never runs typed text`, async () => {
         const home = await createHome(shell)
         const lines = hostile.map((line) => `${line}\x1bqparley next`)
         const called = type(shell, home, [shell.load, ...lines])
@@ -197,7 +197,7 @@ for (const shell of shells) {
         expect(existsSync(join(home, 'pwned'))).toBe(false)
       })
 
-      test("completes from a file in the shell's folder", async () => {
+      test(`${name} completes from the file in its completion folder`, async () => {
         const home = await createHome(shell)
         const called = type(shell, home, [
           shell.find,
@@ -210,7 +210,7 @@ for (const shell of shells) {
   })
 }
 
-test('bash may also leave = : and @ in words (needs bash and script)', async () => {
+test('bash completes with = : and @ as parts of words (needs bash and script)', async () => {
   const [bash] = shells as [Shell]
   const home = await createHome(bash)
   const rows = [...completed, ...profiles]

@@ -4,15 +4,15 @@ import { loadCommands } from '../../src/cli/loaded-commands.ts'
 import { execute } from '../harness/process.ts'
 import { run } from '../harness/run.ts'
 
-test('each value that completion knows belongs to a flag or an argument', async () => {
-  const places = (await loadCommands()).flatMap(({ words, options, registeredArguments }) => [
+test('each value that completion suggests belongs to an existing flag or argument', async () => {
+  const parameters = (await loadCommands()).flatMap(({ words, options, registeredArguments }) => [
     ...options.flatMap(({ long }) => [long, `${words.join(' ')} ${long}`]),
     ...registeredArguments.map((argument) => `${words.join(' ')} ${argument.name()}`),
   ])
-  expect([...suggestedValues.keys()].filter((key) => !places.includes(key))).toEqual([])
+  expect([...suggestedValues.keys()].filter((key) => !parameters.includes(key))).toEqual([])
 })
 
-test('the built program prints the same script, with other flags too', async () => {
+test('the built program prints the same completion script, also with other flags', async () => {
   for (const name of ['bash', 'zsh', 'fish']) {
     const { out } = await run(['completion', name])
     expect(await execute(['completion', name])).toMatchObject({ code: 0, out, err: '' })
@@ -20,14 +20,14 @@ test('the built program prints the same script, with other flags too', async () 
   }
 })
 
-test('no row has a backslash, which fish would not read as the other shells do', async () => {
+test('no row of the fish script has a backslash, which fish parses differently', async () => {
   const { out } = await run(['completion', 'fish'])
   const rows = out.split('\n').filter((line) => line.includes('\t') && /^\S/.test(line))
   expect(rows.length).toBeGreaterThan(500)
   for (const row of rows) expect(row.replaceAll("'\\''", '').replace(/ \\$/, '')).not.toContain('\\')
 })
 
-test('another shell is a usage error', async () => {
+test('completion for an unknown shell exits with 2', async () => {
   expect(await run(['completion', 'tcsh'])).toMatchObject({
     code: 2,
     out: '',

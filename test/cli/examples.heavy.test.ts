@@ -10,7 +10,7 @@ import { examplesOf, helpOn, names } from './pages.ts'
 
 const event = '{"type":"user.message","content":[{"type":"text","text":"hi"}]}'
 
-describe('every example runs as printed (needs sh)', () => {
+describe('examples of the help pages (needs sh)', () => {
   const cwd = temporaryFolder()
   let server: Started
   let env: Record<string, string> = {}
@@ -66,11 +66,11 @@ describe('every example runs as printed (needs sh)', () => {
   const prompts = (example: string) =>
     example.startsWith('parley config init') || example === 'parley config delete work'
 
-  /** Exit code of an example without a terminal. */
+  /** Returns the expected exit code of an example without a terminal. */
   const codeOf = (example: string) => (prompts(example) ? 2 : 0)
 
   test.each([...names.filter((name) => name !== 'serve'), 'settings', 'input', 'policy'])(
-    '%s',
+    'every example of help %s runs as printed',
     async (name) => {
       for (const example of examplesOf(await helpOn(name))) {
         if (name === 'events confirm') sh("parley events send -s sesn_1 'Use a tool' --follow")
@@ -83,7 +83,7 @@ describe('every example runs as printed (needs sh)', () => {
     },
   )
 
-  test('serve', async () => {
+  test('the examples of help serve run as printed', async () => {
     const [serve = '', chat] = examplesOf(await helpOn('serve'))
     expect(serve).toMatch(/&$/)
     const script = `${serve}\n${chat}\ncode=$?; kill $!; exit $code`.replaceAll('8080', `${await freePort()}`)

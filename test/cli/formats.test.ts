@@ -7,7 +7,7 @@ import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 import { blocksOf } from './pages.ts'
 
 /** The fields of 0.1.0. None of them may be removed before 1.0.0. */
-const kept: Record<FormName, string> = {
+const releasedFields: Record<FormName, string> = {
   failure:
     'format kind exit status message retryAfter requestId sent safeToRetry retry deadline attempts pending resume body',
   report:
@@ -16,19 +16,19 @@ const kept: Record<FormName, string> = {
   audit: 'time session toolUse type server name input event decision by rule reason',
 }
 
-test.each(Object.entries(kept) as [FormName, string][])(
-  'no field of the last release is gone: %s',
+test.each(Object.entries(releasedFields) as [FormName, string][])(
+  'the format of a %s keeps every field of release 0.1.0',
   (name, fields) => {
     expect(Object.keys(forms[name])).toEqual(expect.arrayContaining(fields.split(' ')))
   },
 )
 
-test('help formats names every field, and no other', async () => {
+test('help formats names every field and no other', async () => {
   const lists = (await blocksOf('formats')).map(({ text }) => text.match(/^\w+/gm))
   expect(lists).toEqual(Object.values(forms).map((fields) => Object.keys(fields)))
 })
 
-test('a form has no other field', () => {
+test('the schema of a format rejects unknown fields', () => {
   expect(schemaOf('line').safeParse({ index: 1, hash: 'a', ok: true, text: 'x' }).success).toBe(true)
   expect(schemaOf('line').safeParse({ index: 1, hash: 'a', ok: true, texts: 'x' }).success).toBe(false)
 })
@@ -45,7 +45,7 @@ test.each<[string, string[], object]>([
   ],
   ['a run', ['events', 'run', 'use a {}', '-s', 's', '--no-stdin', '--policy', 'p', '--audit', 'a'], {}],
   ['a run that waits', ['events', 'run', 'use a {}', '-s', 's', '--no-stdin', '--audit', 'a'], {}],
-])('what programs read has its form: %s', async (_, argv, world) => {
+])('the output of %s matches its format', async (_, argv, world) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p'), '{"rules":[],"default":{"decision":"deny"}}')
   const line = [...argv, '--errors', 'json', '--report', 'r']

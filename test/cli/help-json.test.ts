@@ -24,28 +24,28 @@ interface Level {
   topics?: string[]
 }
 
-async function level(...words: string[]): Promise<Level> {
+async function helpFor(...words: string[]): Promise<Level> {
   const { code, out, err } = await run(['help', ...words, '--json'])
   expect({ code, err }).toEqual({ code: 0, err: '' })
   expect(out).not.toContain('{family}')
   return JSON.parse(out)
 }
 
-/** Returns every command without subcommands, level by level. */
-async function leaves(words: string[] = []): Promise<Level[]> {
-  const own = await level(...words)
-  expect(own.command).toBe(words.join(' '))
-  if (own.subcommands.length === 0) return [own]
+/** Returns every command without subcommands. */
+async function listCommands(words: string[] = []): Promise<Level[]> {
+  const page = await helpFor(...words)
+  expect(page.command).toBe(words.join(' '))
+  if (page.subcommands.length === 0) return [page]
   const inner = []
-  for (const { name } of own.subcommands) inner.push(...(await leaves([...words, name])))
+  for (const { name } of page.subcommands) inner.push(...(await listCommands([...words, name])))
   return inner
 }
 
 const flagOf = ({ flags }: Level, name: string) => flags.find(({ flag }) => flag === name)
 
-test('a level has what its help page has, and what programs need', async () => {
-  expect(await level()).toMatchObject({ topics: expect.arrayContaining(['exit-codes']) })
-  const chat = await level('chat')
+test('help --json has the commands, flags, values, defaults and exit codes of the help page', async () => {
+  expect(await helpFor()).toMatchObject({ topics: expect.arrayContaining(['exit-codes']) })
+  const chat = await helpFor('chat')
   expect(flagOf(chat, '--model')).toMatchObject({
     short: '-m',
     type: 'text',
@@ -57,7 +57,7 @@ test('a level has what its help page has, and what programs need', async () => {
   expect(flagOf(chat, '--timeout')).toMatchObject({ default: 600, environment: 'PARLEY_TIMEOUT' })
   expect(flagOf(chat, '--errors')).toMatchObject({ type: 'choice', values: ['json', 'github'] })
   expect(flagOf(chat, '--raw')).toMatchObject({ type: 'none', repeatable: false })
-  expect(flagOf(await level('events', 'list'), '--session')?.environment).toBe('PARLEY_SESSION')
+  expect(flagOf(await helpFor('events', 'list'), '--session')?.environment).toBe('PARLEY_SESSION')
   expect(chat.exitCodes).toContainEqual(expect.objectContaining({ exit: 6, kind: 'rate-limited' }))
 })
 
@@ -65,14 +65,14 @@ test.each([
   ['chta', 'did you mean chat?'],
   ['events sned', 'did you mean send?'],
   ['batch', "unknown command 'batch': 'parley help batch'"],
-])('what is no command is exit 2: %s', async (words, said) => {
+])('help --json exits with 2 for an unknown command: %s', async (words, said) => {
   const ended = await run(['help', '--json', ...words.split(' ')])
   expect(ended).toMatchObject({ code: 2, out: '' })
   expect(ended.err).toContain(said)
 })
 
-test('a program that knows nothing else writes a valid line for every command', async () => {
-  const commands = await leaves()
+test('a program can build a valid command line for every command from help --json alone', async () => {
+  const commands = await listCommands()
   expect(commands.length).toBeGreaterThan(15)
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'x'), '{"rules":[],"default":{"decision":"deny"}}')
@@ -92,7 +92,7 @@ test('a program that knows nothing else writes a valid line for every command', 
       env,
       stdin: '',
     })
-    // The failure is about a value, never about the form of the command line.
+    // The failure is about a value, not about the form of the command line.
     expect([0, 2, 3, 11], `${command.command}: ${err}`).toContain(code)
     expect(err, command.command).not.toMatch(
       /unknown flag|too many words|takes no words|is missing|needs a value/,

@@ -4,16 +4,16 @@ import { sentTypes } from '../../src/wire/sessions/event-types.ts'
 import { run } from '../harness/run.ts'
 import { commands, examplesOf, groups, helpOn, helpOnCommand, names } from './pages.ts'
 
-test.each(['', ...groups, ...names])('help on "%s" is a page that a terminal shows at once', async (name) => {
+test.each(['', ...groups, ...names])('help on "%s" fits on one screen', async (name) => {
   const lines = (await helpOnCommand(name)).trimEnd().split('\n')
-  // No other command has more flags.
-  const most = name === '' ? 26 : name === 'events run' ? 60 : 50
-  expect(lines.length).toBeLessThanOrEqual(most)
+  // events run has the most flags.
+  const maxLines = name === '' ? 26 : name === 'events run' ? 60 : 50
+  expect(lines.length).toBeLessThanOrEqual(maxLines)
   expect(lines.filter((line) => line.length > 80)).toEqual([])
 })
 
 test.each(['', ...groups, ...names, ...topics])(
-  'the prose of help on "%s" is no wider than a narrow terminal',
+  'the text of help on "%s" wraps at the width of a narrow terminal',
   async (name) => {
     const wide = (await helpOn(name, 48)).split('\n').filter((line) => /^\S/.test(line) && line.length > 48)
     expect(wide).toEqual([])
@@ -28,7 +28,7 @@ test.each([
   ['user.define_outcome', 'description', 'rubric', 'max_iterations'],
   ['user.tool_result', 'tool_use_id', 'content', 'is_error'],
   ['system.message', 'content'],
-])('help event-types has %s with its fields', async (type, ...fields) => {
+])('help event-types lists %s with its fields', async (type, ...fields) => {
   const [, about = ''] = (await helpOn('event-types')).split(`\n${type}:\n\n`)
   const [own = ''] = about.split('\n\n')
   for (const field of fields) expect(own).toMatch(new RegExp(`\\b${field}\\b`))
@@ -53,7 +53,7 @@ test('help on image does not mark --temperature, which the specification shows',
   expect(await helpOn('image')).toMatch(/--temperature <n> +sampling temperature\n/)
 })
 
-test('help event-types has each type that can be sent', async () => {
+test('help event-types lists exactly the types that can be sent', async () => {
   const headings = [...(await helpOn('event-types')).matchAll(/^([\w.]+):$/gm)].map(([, type]) => type)
   expect(headings).toEqual([...sentTypes, 'Rules'])
 })
@@ -62,7 +62,7 @@ test.each(topics)('the topic %s is at most 80 columns wide', async (topic) => {
   expect((await helpOn(topic)).split('\n').filter((line) => line.length > 80)).toEqual([])
 })
 
-test.each(names)('help on "%s" has its own flags, then examples, then where the others are', async (name) => {
+test.each(names)('help on "%s" has flags, then examples, then a pointer to shared flags', async (name) => {
   const text = await helpOn(name)
   const [flags, examples, shared] = ['\nFlags:', '\nExamples:', '\nShared flags: '].map((heading) =>
     text.indexOf(heading),
@@ -82,7 +82,7 @@ test.each(names)('help on "%s" has its own flags, then examples, then where the 
   expect(text).not.toMatch(/^ +(-\w, )?--(retry-unknown|stream-via|cacert|raw)\b/m)
 })
 
-test('each flag that takes @FILE says so, and a topic tells how', async () => {
+test('each flag that accepts @FILE mentions it, and help input explains it', async () => {
   const takes = {
     'events send':
       'message tool-result tool-error custom-tool-result custom-tool-error outcome rubric system event',
@@ -97,7 +97,7 @@ test('each flag that takes @FILE says so, and a topic tells how', async () => {
   expect(await helpOn('input')).toMatch(/@notes\.md[\s\S]*@-[\s\S]*@@/)
 })
 
-test('events list names the types of events', async () => {
+test('help on events list names the event types', async () => {
   expect(await helpOn('events list')).toMatch(/Types: user\.message,[\s\S]*session\.status_idle/)
 })
 
@@ -129,17 +129,17 @@ test.each([
   ['--profle demo chat hi', '(did you mean --profile?)'],
   ['chat hi --max-output-token=1000000000000', '(did you mean --max-output-tokens?)'],
   ['events list --tpye=agent.message', '(did you mean --type?)'],
-])('parley %s is exit 2, with a pointer', async (line, said) => {
+])('parley %s exits with 2 and one line with a pointer', async (line, said) => {
   const ended = await run(line.split(' '))
   expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
   expect(ended.err).toContain(said)
   expect(ended.err.trimEnd()).not.toContain('\n')
 })
 
-test('a value after a misspelt flag is not shown', async () => {
+test('the message for a misspelled flag does not show its value', async () => {
   expect((await run(['chat', 'hi', '--tokn=canary'])).err).not.toContain('canary')
 })
 
-test('help on help is help', async () => {
+test('help on help prints the help of help', async () => {
   expect(await helpOn('help')).toMatch(/^Usage: parley help /)
 })

@@ -7,7 +7,7 @@ import { binary, execute, start } from '../harness/process.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
 test.each([[], ['--help'], ['-h'], ['help']].map((argv) => [argv]))(
-  '%j prints help on stdout, exit 0',
+  '%j prints help on stdout and exits with 0',
   async (argv) => {
     const ended = await run(argv)
     expect(ended).toMatchObject({ code: 0, err: '' })
@@ -15,12 +15,12 @@ test.each([[], ['--help'], ['-h'], ['help']].map((argv) => [argv]))(
   },
 )
 
-test('a bare group prints its help', async () => {
+test('a command group without a subcommand prints its help', async () => {
   expect((await run(['events'])).out).toMatch(/^Usage: parley events <command>[\s\S]*\n {2}send /)
   expect(await run(['config'])).toMatchObject({ code: 0, err: '' })
 })
 
-test('help on a command is the same in both spellings', async () => {
+test('help COMMAND and COMMAND --help print the same', async () => {
   const flag = await run(['events', 'send', '--help'])
   expect(flag.out).toContain('--interrupt-thread <id>')
   expect(await run(['help', 'events', 'send'])).toMatchObject({ code: 0, out: flag.out })
@@ -32,13 +32,13 @@ test.each([
   ['profiles', 'accessTokenCommand'],
   ['settings', 'streamVia'],
   ['input', 'while read'],
-])('there is a topic: %s', async (topic, said) => {
+])('help %s prints a topic', async (topic, said) => {
   const ended = await run(['help', topic])
   expect(ended).toMatchObject({ code: 0, err: '' })
   expect(ended.out).toContain(said)
 })
 
-test('flags may stand before and after help', async () => {
+test('flags may precede and follow help', async () => {
   const { out } = await run(['chat', '--help'])
   for (const argv of [
     ['-q', 'help', 'chat'],
@@ -52,14 +52,14 @@ test('flags may stand before and after help', async () => {
   expect((await run(['-q', 'help'])).out).toBe((await run([])).out)
 })
 
-test('help names the documented models, and the variables that are no settings', async () => {
+test('help on chat names the documented models, and help environment all variables', async () => {
   const { out } = await run(['chat', '--help'])
   expect(out).toContain('alpha-3-pro-preview')
   expect(out).toMatch(/first\s+word\s+is\s+the\s+setting\s+family/)
   expect((await run(['help', 'environment'])).out).toContain('PARLEY_SESSION')
 })
 
-test('help on what is not there is a usage error', async () => {
+test('help on an unknown command exits with 2', async () => {
   expect(await run(['help', 'chatt'])).toMatchObject({ code: 2, out: '' })
   expect((await run(['help', 'chatt'])).err).toContain('did you mean chat?')
   expect(await run(['help', 'events', 'sendd'])).toMatchObject({ code: 2, out: '' })
@@ -71,12 +71,12 @@ test.each([
   [['-q', '-V']],
   [['-q', '--version']],
   [['--version', '--color', 'never']],
-])('%j is the bare number', async (argv) => {
+])('%j prints only the version number', async (argv) => {
   expect((await run(argv)).out).toMatch(/^\d+\.\d+\.\d+\n$/)
 })
 
 test.each([[['--version']], [['-q', '--version']], [['--help']]])(
-  'a stdout that cannot be written is exit 11, one that is gone is an end: %j (needs /dev/full)',
+  '%j exits with 11 on a full disk, and with 0 if the reader closes (needs /dev/full)',
   async (argv) => {
     const full = await execute(argv, { before: 'exec > /dev/full' })
     expect(full).toMatchObject({ code: 11, err: 'parley: stdout: no space left on the disk\n' })
@@ -87,9 +87,10 @@ test.each([[['--version']], [['-q', '--version']], [['--help']]])(
 )
 
 test.concurrent.each(['--version', '--help', 'chat --nonsense', 'chat'])(
-  'a signal ends a run whose last words meet a full pipe: %s (needs timeout)',
+  'a signal ends a run that writes its last message to a full pipe: %s (needs timeout)',
   async (argv) => {
-    // A run that survives SIGTERM for 2 s is killed, which is 137. Only then is the pipe read.
+    // If the run survives SIGTERM for 2 s, timeout kills it and exits with 137. The pipe is read only after
+    // that.
     const shell = `(head -c 65536 /dev/zero
       timeout -k 2 1 "$0" "$1" ${argv} < <(exec 2> /dev/null; exec sleep 4); echo $? > code
     ) 2>&1 | (until [ -e code ]; do sleep 0.1; done; cat > all)`

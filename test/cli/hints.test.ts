@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { answering, run } from '../harness/run.ts'
 import { settled } from '../settings/settled.ts'
 
-/** Returns the text of a usage error of one line. */
-async function refusal(argv: string[], env: Record<string, string> = {}): Promise<string> {
+/** Returns the one-line message of a usage error. */
+async function usageError(argv: string[], env: Record<string, string> = {}): Promise<string> {
   const ended = await run(argv, { env, stdin: '' })
   expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
   expect(ended.err).toMatch(/^parley: [^\n]*\n$/)
@@ -53,8 +53,8 @@ test.each([
   ['chat hi --seed 5', '--set PATH=VALUE sets any field'],
   ['events -s s1 list', '-s ID, after the name of a command, names a session'],
   ['-s s1 events list', '-s ID, after the name of a command, names a session'],
-])('P62: a flag of another tool is told what it is here: %s', async (line, said) => {
-  const text = await refusal(line.split(' '))
+])('P62: points from a flag of another tool to the right one: %s', async (line, said) => {
+  const text = await usageError(line.split(' '))
   expect(text).toContain(said)
   expect(text).not.toContain('canary')
 })
@@ -69,14 +69,14 @@ test.each([
   [['it costs $5, `x` and "y"'], `parley chat 'it costs $5, \`x\` and "y"'`],
   [["don't"], 'parley chat "don\'t"'],
   [['x'.repeat(500)], `parley chat "${'x'.repeat(60)}…"`],
-])('P62: a bare prompt is told its command: %j', async (argv, command) => {
-  const said = await refusal(argv)
+])('P62: suggests parley chat for a bare prompt: %j', async (argv, command) => {
+  const said = await usageError(argv)
   expect(said.endsWith(`; to ask a model: ${command}`)).toBe(true)
   expect(said).not.toContain('did you mean')
 })
 
-test('a prompt whose first word is near to a command may be both', async () => {
-  expect(await refusal(['what', 'is', 'it'])).toBe(
+test('suggests a command and parley chat if the first word of a prompt resembles a command', async () => {
+  expect(await usageError(['what', 'is', 'it'])).toBe(
     `unknown command 'what' (did you mean chat?); to ask a model: parley chat "what is it"`,
   )
 })
@@ -86,14 +86,14 @@ test.each([
   [['--model=canary', 'hi'], 'parley chat --model …'],
   [['events', '-k', 'list'], 'parley events send -k …'],
   [['-k', 'canary', 'chat', 'hi'], 'parley chat -k …'],
-])("P62: a command's flag before its name: %j", async (argv, command) => {
-  const said = await refusal(argv)
+])('P62: says that flags of a command follow its name: %j', async (argv, command) => {
+  const said = await usageError(argv)
   expect(said.endsWith(`; a command's own flags go after its name, as in: ${command}`)).toBe(true)
   expect(said).not.toContain('canary')
 })
 
-test('P62: events wait is told events follow', async () => {
-  expect(await refusal(['events', 'wait'])).toContain("'parley events follow'")
+test('P62: events wait points to events follow', async () => {
+  expect(await usageError(['events', 'wait'])).toContain("'parley events follow'")
 })
 
 test.each([
@@ -102,8 +102,8 @@ test.each([
   [['imgae'], 'image'],
   [['chat', 'hi', '--timoeut', '3'], '--timeout'],
   [['config', 'set', 'basUrl', 'x'], 'baseUrl'],
-])('a near word is proposed: %j', async (argv, meant) => {
-  expect(await refusal(argv)).toContain(`(did you mean ${meant}?)`)
+])('suggests the nearest name: %j', async (argv, meant) => {
+  expect(await usageError(argv)).toContain(`(did you mean ${meant}?)`)
 })
 
 test.each([
@@ -114,8 +114,8 @@ test.each([
   [['chat', 'hi', '--role', 'x']],
   [['config', 'set', 'color', 'x']],
   [['config', 'x']],
-])('a word that is near to nothing is not taken for a misspelling: %j', async (argv) => {
-  expect(await refusal(argv)).not.toContain('did you mean')
+])('suggests no name if none is near: %j', async (argv) => {
+  expect(await usageError(argv)).not.toContain('did you mean')
 })
 
 test.each([
@@ -129,25 +129,25 @@ test.each([
   [['chat', 'hi', '--errors'], '--errors needs a value: json or github'],
   [['events', 'list', '--order'], '--order needs a value: asc or desc'],
   [['chat', 'hi', '-m'], '--model needs a value'],
-])('a missing argument names its choices: %j', async (argv, said) => {
-  expect(await refusal(argv)).toEqual(typeof said === 'string' ? said : expect.stringMatching(said))
+])('names the choices of a missing argument: %j', async (argv, said) => {
+  expect(await usageError(argv)).toEqual(typeof said === 'string' ? said : expect.stringMatching(said))
 })
 
 test.each([
   [['events', 'list', 's1'], "too many words: 'events list' takes none, and got 1"],
   [['serve', '8080'], "too many words: 'serve' takes none, and got 1"],
   [['config', 'use', 'a', 'b'], "too many words: 'config use' takes 1, and got 2"],
-])('words that a command does not take: %j', async (argv, said) => {
-  expect(await refusal(argv)).toBe(said)
+])('says how many words a command takes: %j', async (argv, said) => {
+  expect(await usageError(argv)).toBe(said)
 })
 
 test.each([
   ['send', ['hello']],
   ['run', []],
   ['confirm', ['--allow']],
-])('P62: a first word that looks like a session is not sent as something else: %s', async (verb, more) => {
+])('P62: events %s rejects a first word that looks like a session id', async (verb, more) => {
   const env = { PARLEY_SESSION: 'sesn_1' }
-  const said = await refusal(['events', verb, 'sesn_2', ...more], env)
+  const said = await usageError(['events', verb, 'sesn_2', ...more], env)
   expect(said).toMatch(/^'sesn_2' looks like a session: -s sesn_2 names one/)
 })
 
@@ -157,16 +157,16 @@ test.each([
   [{ PARLEY_SESSION: 'sesn_1' }, ['why', 'sesn_2']],
   [{ PARLEY_SESSION: 'sesn_1' }, ['--message', 'sesn_2']],
   [{ PARLEY_SESSION: '0198-uuid' }, ['0198-other']],
-])('any other word is a message: %j %j', async (env, words) => {
+])('any other word is sent as a message: %j %j', async (env, words) => {
   expect(await run(['events', 'send', ...words, '--dry-run', '--no-stdin'], { env })).toMatchObject({
     code: 0,
   })
 })
 
 test.each(['timeout=3', 'a=b', 'baseUrl=https://u:canary@a.test', 'ACCESS_TOKEN=canary'])(
-  'config set %s takes no =, and repeats no secret',
+  'config set %s exits with 2, because KEY and VALUE are two words, and shows no secret',
   async (given) => {
-    const text = await refusal(['config', 'set', given])
+    const text = await usageError(['config', 'set', given])
     expect(text).toMatch(/^config set takes no =: KEY VALUE are two words, .* stdin or a hidden prompt$/)
     expect(text).not.toContain('canary')
   },
@@ -189,42 +189,42 @@ test.each([
     ['--help', 'chat', '-q'],
     ['chat', '--help'],
   ],
-])('%j is help on the command', async (argv, same) => {
+])('%j prints the help of the command', async (argv, same) => {
   const { out } = await run(same)
   expect(out).toContain('Usage: parley ')
   expect(await run(argv)).toMatchObject({ code: 0, out, err: '' })
 })
 
-test('--help before a topic, or before a word that is neither', async () => {
+test('--help before a topic prints the topic; before an unknown word it exits with 2', async () => {
   expect((await run(['--help', 'batch'])).out).toBe((await run(['help', 'batch'])).out)
-  expect(await refusal(['--help', 'chatt'])).toContain('(did you mean chat?)')
+  expect(await usageError(['--help', 'chatt'])).toContain('(did you mean chat?)')
 })
 
-test('--help before anything else is the help of parley', async () => {
+test('--help without a command prints the help of parley', async () => {
   const { out } = await run([])
   for (const argv of [['--help'], ['--help', '-q']]) expect(await run(argv)).toMatchObject({ code: 0, out })
   expect((await run(['chat', '--help', 'events'])).out).toContain('Usage: parley chat ')
 })
 
 test.each(['- item', '--- a', '-what is it?', '--why not'])(
-  'a prompt that begins with a hyphen: %j',
+  'says that a prompt with a leading hyphen follows --: %j',
   async (prompt) => {
-    expect(await refusal(['chat', prompt])).toMatch(/; words that begin with a hyphen go after --$/)
+    expect(await usageError(['chat', prompt])).toMatch(/; words that begin with a hyphen go after --$/)
   },
 )
 
-test('a word with a hyphen and no blank is a flag that is not there', async () => {
-  expect(await refusal(['chat', '-x'])).toBe("unknown flag '-x'; 'parley chat --help' lists the flags")
+test('a word with a hyphen and no blank is an unknown flag', async () => {
+  expect(await usageError(['chat', '-x'])).toBe("unknown flag '-x'; 'parley chat --help' lists the flags")
 })
 
-test('a secret as an argument is told where it is now, and the better way', async () => {
-  const text = await refusal(['config', 'set', 'accessToken', 'canary'])
+test('config set rejects a secret as an argument and names stdin and the prompt', async () => {
+  const text = await usageError(['config', 'set', 'accessToken', 'canary'])
   expect(text).toContain("as an argument it is in the shell's history now")
   expect(text).toContain("'parley config set accessToken' asks for it, or reads it from stdin")
   expect(text).not.toContain('canary')
 })
 
-test('help on a terminal has bold headings; in a pipe it is the same text', async () => {
+test('help has bold headings on a terminal and the same text in a pipe', async () => {
   for (const argv of [['chat', '--help'], ['help', 'settings'], ['help', 'batch'], []]) {
     const plain = (await run(argv)).out
     const shown = (await run(argv, { tty: ['stdout'], columns: 80 })).out
@@ -246,36 +246,33 @@ test.each([
   [['chat', 'x'], 401, "'parley config set --profile work accessToken' replaces it"],
   [['config', 'check', '-s', 's1'], 400, "'parley config list --profile work --effective' shows"],
   [['hi'], 200, 'parley chat --profile work "hi"'],
-])(
-  'Q47: a command that a message prints uses the profile that was named: %j',
-  async (argv, status, command) => {
-    const values = {
-      baseUrl: 'https://gateway.test',
-      accessToken: 'canary-token-aaaa1111',
-      agentsUrl: 'https://agents.test',
-      apiKey: 'canary-key-bbbb2222',
-    }
-    const { world } = settled({ profiles: { work: values } })
-    const exchange = answering('{}', { status })
-    const named = [...argv, '--profile', 'work', '--no-stdin']
-    const { out, err } = await run(argv[0] === 'hi' ? ['hi', '--profile', 'work'] : named, {
-      ...world,
-      exchange,
-    })
-    expect(out + err).toContain(command)
-  },
-)
+])('Q47: a command that a message suggests has the named profile: %j', async (argv, status, command) => {
+  const values = {
+    baseUrl: 'https://gateway.test',
+    accessToken: 'canary-token-aaaa1111',
+    agentsUrl: 'https://agents.test',
+    apiKey: 'canary-key-bbbb2222',
+  }
+  const { world } = settled({ profiles: { work: values } })
+  const exchange = answering('{}', { status })
+  const named = [...argv, '--profile', 'work', '--no-stdin']
+  const { out, err } = await run(argv[0] === 'hi' ? ['hi', '--profile', 'work'] : named, {
+    ...world,
+    exchange,
+  })
+  expect(out + err).toContain(command)
+})
 
 test.each(['session', 'events create', 'events sessions'])(
-  'whoever looks for sessions is told what lists them and makes one: %s',
+  'points from %s to sessions list and sessions create',
   async (line) => {
-    expect(await refusal(line.split(' '))).toBe(
+    expect(await usageError(line.split(' '))).toBe(
       `unknown command '${line}': 'parley sessions list' lists the sessions, 'parley sessions create' creates one`,
     )
   },
 )
 
-test('the help of events says where sessions come from', async () => {
+test('help on events says that sessions list lists the sessions', async () => {
   const { out } = await run(['events', '--help'])
   expect(out.replaceAll('\n', ' ')).toContain("'parley sessions list' lists them")
 })

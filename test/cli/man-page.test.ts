@@ -10,7 +10,7 @@ import { getFlag, getVariable, settingNames } from '../../src/settings/table.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
-/** Renders a page like `man` on a screen of 80 columns. Fails if roff prints a warning. */
+/** Renders a page like `man` on a screen of 80 columns. Fails if man prints a warning. */
 function show(page: string): string {
   const file = join(temporaryFolder(), 'page.1')
   writeFileSync(file, page)
@@ -30,13 +30,13 @@ function show(page: string): string {
 
 const page = await renderManPage(version)
 
-test('the build writes the page where package.json says that it is', () => {
-  // npm 11 installs only pages in a list.
+test('the build writes the man page to the path in package.json', () => {
+  // npm 11 installs man pages only if they are in an array.
   expect(man).toEqual([expect.any(String)])
   expect(readFileSync(join(import.meta.dirname, '../..', man[0] as string), 'utf8')).toBe(page)
 })
 
-test('it has every command, flag, example, setting, variable and exit code (needs man)', async () => {
+test('the man page has every command, flag, example, setting, variable and exit code (needs man)', async () => {
   const shown = show(page)
   const lines = shown.split('\n').map((line) => line.trim())
   const has = (start: string) => lines.some((line) => line === start || line.startsWith(`${start} `))
@@ -62,12 +62,12 @@ test('it has every command, flag, example, setting, variable and exit code (need
   expect(settingNames.filter((name) => !has(name) || !has(getVariable(name)))).toEqual([])
 })
 
-test('nothing in it is wider than a screen (needs man)', () => {
+test('no line of the man page is wider than 80 columns (needs man)', () => {
   const lines = show(page).trimEnd().split('\n')
   expect(lines.filter((line) => line.length > 80)).toEqual([])
 })
 
-test('any text is shown as it is (needs man)', () => {
+test('the man page shows roff requests and escapes in a text verbatim (needs man)', () => {
   const texts = [
     '.SH no heading',
     "'br no request",

@@ -9,7 +9,7 @@ const schema = '{"type":"object"}'
 const thread = '{"contents":[]}'
 const events = '{"events":[{"type":"user.interrupt"}]}'
 
-/** A folder with one file that the arguments name twice. */
+/** Creates a folder with one file, which the arguments name twice. */
 function folderWith(text: string | undefined, name = 'a') {
   const cwd = temporaryFolder()
   if (text !== undefined) writeFileSync(join(cwd, name), text)
@@ -22,7 +22,7 @@ const send = ['events', 'send', '-s', 'sesn_1', '--no-stdin']
 const task = ['events', 'run', 'hi', '-s', 'sesn_1', '--no-stdin']
 const confirm = ['events', 'confirm', '-s', 'sesn_1']
 
-describe('F30: one file for two flags is exit 2, and nothing is touched or sent:', () => {
+describe('F30: one file for two flags', () => {
   test.each<[argv: string[], said: string, text?: string]>([
     [[...chat, '--thread', 'a', '--report', 'a'], '--thread and --report', thread],
     [[...chat, '-o', 'a', '--report', 'a'], '-o and --report'],
@@ -55,7 +55,7 @@ describe('F30: one file for two flags is exit 2, and nothing is touched or sent:
     [['api', 'gateway', '/v1/m', '-i', 'a', '-o', 'a'], '-i and -o', '{}'],
     [['api', 'gateway', '/v1/m', '-o', 'a', '--report', 'a'], '-o and --report', 'old'],
     [[...chat, '-o', 'a', '--thread', 'a', '--dry-run'], '-o and --thread', thread],
-  ])('%j', async (argv, said, text) => {
+  ])('F30: exits with 2 and changes nothing if two flags name one file: %j', async (argv, said, text) => {
     const cwd = folderWith(text)
     writeFileSync(join(cwd, 'b'), '"hi"\n')
     const ended = await run(argv, { cwd })
@@ -65,10 +65,10 @@ describe('F30: one file for two flags is exit 2, and nothing is touched or sent:
   })
 
   test.each([
-    ['another spelling', 'folder/../a'],
-    ['a link', 'link'],
-    ['a folder that is a link', 'here/a'],
-  ])('by %s', async (_, name) => {
+    ['another path', 'folder/../a'],
+    ['a symbolic link', 'link'],
+    ['a linked folder', 'here/a'],
+  ])('F30: exits with 2 if -o names the file of --thread by %s', async (_, name) => {
     const cwd = folderWith(thread)
     mkdirSync(join(cwd, 'folder'))
     symlinkSync('a', join(cwd, 'link'))
@@ -80,7 +80,7 @@ describe('F30: one file for two flags is exit 2, and nothing is touched or sent:
     expect(fresh).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('by the profile file', async () => {
+  test('F30: exits with 2 if a flag names the profile file', async () => {
     const cwd = temporaryFolder()
     const path = join(cwd, configFolder, 'config.json')
     mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 })
@@ -94,30 +94,30 @@ describe('F30: one file for two flags is exit 2, and nothing is touched or sent:
   })
 })
 
-describe('F30: one file for two flags is no mistake', () => {
+describe('F30: accepted uses of one file by two flags', () => {
   test.each<[why: string, argv: string[], text?: string]>([
-    ['where both read it', [...chat, '-f', 'a', '-f', 'a', '--system', '@a'], 'notes'],
-    ['where an answer takes the place of a file that was sent', [...chat, '-f', 'a', '-o', 'a'], 'notes'],
-    ['where the last of a flag counts', [...chat, '-o', 'a', '-o', 'b', '--thread', 'a'], thread],
-    ['where -o is -', [...chat, '-o', '-', '--thread', 'a'], thread],
-  ])('%s', async (_, argv, text) => {
+    ['if both read it', [...chat, '-f', 'a', '-f', 'a', '--system', '@a'], 'notes'],
+    ['if -o replaces a file of -f', [...chat, '-f', 'a', '-o', 'a'], 'notes'],
+    ['if a later -o replaces the first one', [...chat, '-o', 'a', '-o', 'b', '--thread', 'a'], thread],
+    ['if one of them is -o -', [...chat, '-o', '-', '--thread', 'a'], thread],
+  ])('F30: accepts one file for two flags %s', async (_, argv, text) => {
     const cwd = folderWith(text)
     expect(await run(argv, { cwd, exchange: answering(message('ok')) })).toMatchObject({ code: 0 })
   })
 
-  test('where it is a device', async () => {
+  test('F30: accepts /dev/null for several flags', async () => {
     const ended = await run([...chat, '-o', '/dev/null', '-f', '/dev/null', '--cacert', '/dev/null'])
     expect(ended.err).not.toContain('the same file')
   })
 
-  test('where an image replaces the one that it was made from', async () => {
+  test('F30: accepts an image that replaces its source with --force', async () => {
     const cwd = folderWith('GIF89a', 'a.gif')
     const ended = await run([...image, '-f', 'a.gif', '-o', 'a.gif', '--force'], { cwd })
     expect(ended.code).toBe(0)
   })
 })
 
-describe('F30: a link to a file that is not there yet (needs POSIX files)', () => {
+describe('F30: a link to a missing file (needs POSIX files)', () => {
   test.each([
     [
       ['chat', '--batch', 'in', '--results', 'link', '--resume', '--report', 'there'],
@@ -129,7 +129,7 @@ describe('F30: a link to a file that is not there yet (needs POSIX files)', () =
     ],
     [['chat', '--batch', 'in', '--results', 'there', '--report', 'link'], '--results and --report'],
     [[...chat, '-o', 'link', '--thread', 'there'], '-o and --thread'],
-  ])('%j: exit 2 before anything is sent', async (argv, said) => {
+  ])('F30: exits with 2 if a link and a flag lead to one missing file: %j', async (argv, said) => {
     const cwd = folderWith('"hi"\n', 'in')
     symlinkSync('there', join(cwd, 'link'))
     symlinkSync(join(cwd, 'link'), join(cwd, 'second'))
@@ -139,7 +139,7 @@ describe('F30: a link to a file that is not there yet (needs POSIX files)', () =
     expect(existsSync(join(cwd, 'there'))).toBe(false)
   })
 
-  test('a link that leads to itself is named once', async () => {
+  test('F30: a link that leads to itself exits with 11 and is named once', async () => {
     const cwd = folderWith('"hi"\n', 'in')
     symlinkSync('loop', join(cwd, 'loop'))
     const ended = await run(['chat', '--batch', 'in', '--results', 'loop', '--resume'], { cwd })
@@ -147,7 +147,7 @@ describe('F30: a link to a file that is not there yet (needs POSIX files)', () =
     expect(ended.err).toMatch(/loop: it is a link/)
   })
 
-  test('an input may be a link, but not one that leads to itself', async () => {
+  test('F30: an input may be a link, but not one that leads to itself', async () => {
     const cwd = folderWith('hi', 'in')
     symlinkSync('in', join(cwd, 'link.txt'))
     expect(await run([...chat, '-f', 'link.txt', '--dry-run'], { cwd })).toMatchObject({ code: 0 })
@@ -157,7 +157,7 @@ describe('F30: a link to a file that is not there yet (needs POSIX files)', () =
     expect(ended.err).toContain('loop/file: too many symbolic links')
   })
 
-  test('no results are written through it', async () => {
+  test('F30: --results is not written through a link to a missing file', async () => {
     const cwd = folderWith('"hi"\n', 'in')
     symlinkSync('there', join(cwd, 'link'))
     const ended = await run(['chat', '--batch', 'in', '--results', 'link', '--resume'], { cwd })
@@ -189,7 +189,7 @@ test.each([
     'the file on stdout and --thread are the same file',
   ],
   ['stdout', 'notes', 'exec 1>> a', ['chat', 'hi', '-f', 'a'], 'the file on stdout and -f are the same file'],
-])('F30: a regular file on %s is not also named: %j', async (_, text, before, argv, said) => {
+])('F30: exits with 2 if the file on %s is also named: %j', async (_, text, before, argv, said) => {
   const cwd = folderWith(text)
   const ended = await execute(argv, { cwd, before })
   expect(ended).toMatchObject({ code: 2, err: `parley: ${said}\n` })
@@ -197,7 +197,7 @@ test.each([
 })
 
 test.each(['/dev/stdout', '/dev/fd/1', '/dev/fd/5'])(
-  'F30: %s is no name of a file: no report goes there, and an answer is added (needs POSIX files)',
+  'F30: %s takes no report, and an answer is appended to it (needs POSIX files)',
   async (name) => {
     const cwd = folderWith('notes\n')
     const before = `exec 5>> a 1>> ${name === '/dev/fd/5' ? 'out' : 'a'}`
@@ -210,7 +210,7 @@ test.each(['/dev/stdout', '/dev/fd/1', '/dev/fd/5'])(
   },
 )
 
-test('stdin and stdout may be the files of a loop', async () => {
+test('stdin and stdout may be files of a shell loop', async () => {
   const cwd = folderWith('notes')
   const ended = await execute(['chat', 'hi', '--profile', 'demo', '--no-stdin', '-f', 'a'], {
     cwd,

@@ -5,7 +5,7 @@ import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
 const long = '123456789'.repeat(40)
 
-describe('a number that becomes a field', () => {
+describe('numbers of a request', () => {
   test.each([
     ['--temperature', '1e-3', '"temperature":1e-3'],
     ['--temperature', '0.10', '"temperature":0.10'],
@@ -15,7 +15,7 @@ describe('a number that becomes a field', () => {
     ['--max-output-tokens', '1000000000', '"maxOutputTokens":1000000000'],
     ['--max-output-tokens', long, `"maxOutputTokens":${long}`],
     ['--max-output-tokens', '0', '"maxOutputTokens":0'],
-  ])('%s %s goes as it is spelled, alone, over a body and in a batch', async (flag, value, field) => {
+  ])('%s %s is sent as typed, with words, with a body and in a batch', async (flag, value, field) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'body.json'), '{"contents": [], "x": 1.10}')
     writeFileSync(join(cwd, 'lines'), '"hi"\n')
@@ -27,14 +27,14 @@ describe('a number that becomes a field', () => {
       ['chat', '--batch', 'lines'],
     ]) {
       const { code, requests } = await run([...argv, ...given], { cwd })
-      // With 0 tokens, the demo answers without a text.
+      // With 0 tokens, the demo answers without text.
       const isCut = value === '0' && flag === '--max-output-tokens' && argv[0] === 'chat'
       expect([code, requests.length]).toEqual([isCut ? 8 : 0, 1])
       expect(requests[0]?.text).toContain(field)
     }
   })
 
-  test.each(['1000000', '0', long])('--max-iterations %s goes as it is spelled', async (value) => {
+  test.each(['1000000', '0', long])('--max-iterations %s is sent as typed', async (value) => {
     const { code, requests } = await run(
       ['events', 'send', '-s', 's', '--outcome', 'x', '--max-iterations', value, '--rubric', 'y'],
       { stdin: '' },
@@ -50,7 +50,7 @@ describe('a number that becomes a field', () => {
     ['generationConfig.maxOutputTokens=1e400'],
     ['generationConfig.maxOutputTokens=-1'],
     ['generationConfig.temperature=1e400'],
-  ])('a body is not refused for a rule that no page shows: %s', async (assignment) => {
+  ])('accepts a number in a body without a rule in the specification: %s', async (assignment) => {
     const { code, requests } = await run(['chat', 'x', '--set', assignment], {
       exchange: answering(message('Hi')),
     })
@@ -62,7 +62,7 @@ describe('a number that becomes a field', () => {
     ['generationConfig.maxOutputTokens=1.5', 'generationConfig.maxOutputTokens: must be a whole number'],
     ['generationConfig.maxOutputTokens=many', 'generationConfig.maxOutputTokens: must be a whole number'],
     ['generationConfig.temperature=hot', 'generationConfig.temperature: must be a number'],
-  ])('a body is refused for a value that the page rules out: %s', async (assignment, said) => {
+  ])('exits with 2 if a body breaks a rule of the specification: %s', async (assignment, said) => {
     const ended = await run(['chat', 'x', '--set', assignment])
     expect(ended).toMatchObject({ code: 2, requests: [] })
     expect(ended.err).toContain(said)
@@ -76,25 +76,25 @@ describe('a number that becomes a field', () => {
     ['--max-output-tokens', '1.5', 'not a whole number'],
     ['--max-output-tokens', '007', 'not a whole number'],
     ['--max-output-tokens=-1', undefined, 'not a whole number'],
-  ])('%s %s is a usage error', async (flag, value, said) => {
+  ])('%s %s exits with 2', async (flag, value, said) => {
     const ended = await run(['chat', 'x', ...(value === undefined ? [flag] : [flag, value])])
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain(said)
   })
 
-  test('--max-iterations that is no whole number is a usage error', async () => {
+  test('--max-iterations exits with 2 if it is not a whole number', async () => {
     const ended = await run(['events', 'send', '-s', 's', '--outcome', 'x', '--max-iterations', '1e3'])
     expect(ended).toMatchObject({ code: 2, requests: [] })
     expect(ended.err).toContain("--max-iterations must be a whole number, not '1e3'")
   })
 })
 
-describe('a number that steers parley', () => {
+describe('numeric options of parley', () => {
   test.each([
     ['events list -s s --limit', '10000000000'],
     ['events list -s s --limit', long],
     ['chat x --retries', '0'],
-  ])('%s %s is taken', async (command, value) => {
+  ])('%s %s is accepted', async (command, value) => {
     const { code, requests } = await run([...command.split(' '), value])
     expect([code, requests.length]).toEqual([0, 1])
     expect(requests[0]?.url).not.toContain('Infinity')
@@ -105,7 +105,7 @@ describe('a number that steers parley', () => {
     ['events list -s s --limit', '1.5', 'not a whole number of 1 or more'],
     ['chat x --retries', '1.5', '--retries must be a whole number'],
     ['chat x --retries', long, '--retries must be at most 100'],
-  ])('%s %s is a usage error that says why', async (command, value, said) => {
+  ])('%s %s exits with 2 and the reason', async (command, value, said) => {
     const ended = await run([...command.split(' '), value])
     expect(ended).toMatchObject({ code: 2, requests: [] })
     expect(ended.err).toContain(said)
@@ -113,7 +113,7 @@ describe('a number that steers parley', () => {
 })
 
 test.each(['send hello', 'list', 'follow', 'confirm toolu_1 --allow', 'run hello'])(
-  'events %s: --raw and --ids exclude each other',
+  'events %s exits with 2 if --raw and --ids are given together',
   async (command) => {
     const ended = await run(['events', ...command.split(' '), '-s', 's', '--raw', '--ids'])
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })

@@ -15,7 +15,7 @@ export const commands = commandsIn(entries)
 export const names = commands.map(({ path }) => path.join(' '))
 export const groups = Object.keys(entries).filter((name) => entries[name]?.group)
 
-/** If a group and a topic have the same name, the topic counts. */
+/** Returns the help of a topic or a command. A topic comes before a group of the same name. */
 export const helpOn = (name: string, columns?: number): Promise<string> =>
   print(['help', ...name.split(' ').filter(Boolean)], columns)
 
@@ -28,16 +28,16 @@ async function print(argv: string[], columns?: number): Promise<string> {
   return ended.out
 }
 
-/** Returns the commands on a page: below the heading of a command's help, or all of a topic. */
+/** Returns the commands on a page: below `Examples:`, or all commands of a topic. */
 export const examplesOf = (text: string) =>
   [...text.replace(/^.*\nExamples:/s, '').matchAll(/^ {2}((?:\S.*)?\bparley .*)$/gm)].map(
     ([, line = '']) => line,
   )
 
 interface Block {
-  /** Heading above the block; empty for the start of a topic. */
+  /** Heading above the block. Empty at the start of a topic. */
   heading: string
-  /** Without indentation. */
+  /** Text without indentation. */
   text: string
 }
 

@@ -10,7 +10,7 @@ function open(text: string): AppendedFile {
   return new AppendedFile({ path, name: 'file' })
 }
 
-test('reads a whole file in pieces', async () => {
+test('AppendedFile reads a whole file in chunks', async () => {
   const text = 'line\n'.repeat(150_000)
   const file = open(text)
   const pieces: Uint8Array[] = []
@@ -20,10 +20,10 @@ test('reads a whole file in pieces', async () => {
   file.close()
 })
 
-test('keeps a file open if reading stops early, until its owner closes it', async () => {
+test('AppendedFile stays open if reading stops early, until its owner closes it', async () => {
   const file = open('text')
   for await (const _ of file.read()) break
-  // A stream would close it by now.
+  // A stream would have closed the file after this time.
   await new Promise((resolve) => setTimeout(resolve, 50))
   file.append(', and more')
   expect(file.size).toBe(14)

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { breakRunnerCommands, escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
 
-/** Characters that can control a terminal, and their neighbours that are harmless. */
+/** Characters that can control a terminal, and harmless ones next to them. */
 test.each([
   ['C0', '\0\x07\x08\x0b\r\x1b\x1f', '^@^G^H^K^M^[^_'],
   ['DEL and C1', '\x7f\x80\x85\x9f', '^?\\u0080\\u0085\\u009f'],
-  ['what reorders text', '\u202a\u202e\u2066\u2069', '\\u202a\\u202e\\u2066\\u2069'],
-  ['what may pass', '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀', '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀'],
-])('shows %s as text', (_, text, shown) => {
+  ['characters that reorder text', '\u202a\u202e\u2066\u2069', '\\u202a\\u202e\\u2066\\u2069'],
+  ['harmless characters', '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀', '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀'],
+])('escapeControls shows %s as text', (_, text, shown) => {
   expect(escapeControls(text)).toBe(shown)
   expect(escapeControls(`${text}a${text}`)).toBe(`${shown}a${shown}`)
 })
@@ -24,16 +24,16 @@ describe('oneLine', () => {
     ['😀😀😀😀😀', 5, '😀😀😀😀😀'],
     ['😀😀😀😀😀😀', 5, '😀😀😀😀…'],
     ['ab\x1b[31m', 8, 'ab^[[31m'],
-    // An unread rest always shortens the text, even if it is blank.
+    // If input remains unread, the text counts as shortened, even if the remainder is blank.
     [`ab${' '.repeat(18)}`, 5, 'ab'],
     [`ab${' '.repeat(19)}`, 5, 'ab…'],
-    // Half a character is dropped.
+    // A truncated character is dropped.
     [`${' '.repeat(19)}😀`, 5, '…'],
-  ])('shortens %j to %i characters: %j', (text, length, shown) => {
+  ])('oneLine shortens %j to %i characters: %j', (text, length, shown) => {
     expect(oneLine(text, length)).toBe(shown)
   })
 
-  test('returns at most 500 characters by default', () => {
+  test('oneLine returns at most 500 characters by default', () => {
     expect([500, 501].map((length) => oneLine('x'.repeat(length)))).toEqual([
       'x'.repeat(500),
       `${'x'.repeat(499)}…`,

@@ -20,7 +20,7 @@ test.each<[string, string, Parameters<typeof type>[2]]>([
   const server = await serve(() => {})
   const event = '{"type":"user.message","content":[{"type":"text","text":"Delete it"}]}'
   const env = { ...credentials, ...pointedAt(server), EVENT: event }
-  // The order in which the two arrive is random.
+  // The order of signal and end of input is random.
   const runs = Array.from({ length: 8 }, () => type(command, temporaryFolder(), [...answers], env))
   const screens = (await Promise.all(runs)).map(({ screen }) => screen.slice(screen.indexOf('^C') + 2).trim())
   expect(new Set(screens)).toEqual(new Set(['parley: interrupted: nothing was sent']))

@@ -3,7 +3,7 @@ import { answering, message, run } from '../harness/run.ts'
 
 const half = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|\ufffd/
 
-/** Returns the terminal columns of the few characters used here. */
+/** Returns the terminal columns of a text of the characters in this file. */
 const columnsOf = (text: string) =>
   [...text.replaceAll('\u200d', '')].reduce((sum, char) => sum + (/[日本語🦊]/u.test(char) ? 2 : 1), 0)
 

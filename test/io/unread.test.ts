@@ -9,7 +9,7 @@ import { type AgentScript, createAgentService } from '../sessions/run/agent-serv
 
 type World = NonNullable<Parameters<typeof run>[1]>
 
-/** A stdout that takes no bytes. */
+/** Creates a stdout that accepts no bytes. */
 const unread = () => asEnd(new Writable({ write() {} }))
 
 const asEnd = (stream: Writable) => ({ isTerminal: false, open: () => stream, writeSync: () => 0 })
@@ -24,7 +24,7 @@ const picture = JSON.stringify({
   candidates: [{ content: { parts: [{ inlineData: { mimeType: 'image/png', data: pixel } }] } }],
 })
 
-/** Runs parley until a deadline with a stdout that takes no bytes. */
+/** Runs parley until a deadline with a stdout that accepts no bytes. */
 async function runUnread(argv: string[], world: World) {
   const ended = await run([...argv, '--deadline', '60', '--errors', 'json'], {
     stdout: unread(),
@@ -36,30 +36,30 @@ async function runUnread(argv: string[], world: World) {
   return { code: ended.code, ...JSON.parse(lines.at(-1) ?? '').error }
 }
 
-const words = 'stdout: the deadline passed before all of it was written'
+const deadlineMessage = 'stdout: the deadline passed before all of it was written'
 
-describe('O11: a stdout that nothing reads ends the run at the deadline', () => {
+describe('O11: deadline with a stdout that nothing reads', () => {
   test.each<[string, string[], string]>([
-    ['any body', ['api', 'gateway', '/v1/models'], long],
-    ['the items of pages', ['api', 'agents', '/v1/sessions', '--paginate'], page],
-    ['a list', ['events', 'list', '-s', 's1'], page],
-    ['the ids of a list', ['events', 'list', '-s', 's1', '--ids'], page],
-  ])('exits with 11: %s', async (_, argv, body) => {
+    ['the body of api', ['api', 'gateway', '/v1/models'], long],
+    ['the items of api --paginate', ['api', 'agents', '/v1/sessions', '--paginate'], page],
+    ['an event list', ['events', 'list', '-s', 's1'], page],
+    ['the ids of an event list', ['events', 'list', '-s', 's1', '--ids'], page],
+  ])('O11: exits with 11 at the deadline if nothing reads %s', async (_, argv, body) => {
     const failure = await runUnread(argv, { exchange: answering(body) })
-    expect(failure).toMatchObject({ code: 11, kind: 'file', message: words, deadline: true })
+    expect(failure).toMatchObject({ code: 11, kind: 'file', message: deadlineMessage, deadline: true })
   })
 
   test.each<[string, string[], string, type: string, kept: string]>([
     ['an answer', [], message(long), 'application/json', long],
     ['a short answer', [], message('hi'), 'application/json', 'hi'],
     ['an answer with --raw', ['--raw'], message(long), 'application/json', message(long)],
-    ['a stream', ['--stream'], `data: ${chunk}\n\n`, 'text/event-stream', long],
-  ])('exits with 11 and saves the answer: %s', async (_, flags, body, type, kept) => {
+    ['a streamed answer', ['--stream'], `data: ${chunk}\n\n`, 'text/event-stream', long],
+  ])('O11: exits with 11 at the deadline and saves %s', async (_, flags, body, type, kept) => {
     const cwd = temporaryFolder()
     const exchange = answering(body, { headers: { 'content-type': type } })
     const failure = await runUnread(['chat', 'hi', ...flags], { cwd, exchange, env: { TMPDIR: cwd } })
     expect(failure).toMatchObject({ code: 11, kind: 'file', sent: 'yes', deadline: true })
-    expect(failure.message).toBe(`${words}; the received data is saved as ${failure.kept}`)
+    expect(failure.message).toBe(`${deadlineMessage}; the received data is saved as ${failure.kept}`)
     expect(readFileSync(failure.kept, 'utf8')).toBe(kept)
   })
 
@@ -80,42 +80,42 @@ describe('O11: a stdout that nothing reads ends the run at the deadline', () => 
     }
   })
 
-  test('exits with 11 and saves the image', async () => {
+  test('O11: exits with 11 at the deadline and saves the image', async () => {
     const argv = ['image', 'a fox', '-m', 'painter', '-o', '-']
     const failure = await runUnread(argv, { exchange: answering(picture) })
     expect(failure).toMatchObject({ code: 11, sent: 'yes', kept: expect.any(String) })
     expect(readFileSync(failure.kept).toString('base64')).toBe(pixel)
   })
 
-  test('exits with 11 after sending events and reports that they were accepted', async () => {
+  test('O11: exits with 11 at the deadline and reports that the events were accepted', async () => {
     const receipt = JSON.stringify({ data: [{ id: 'e1', type: 'user.message' }] })
     const failure = await runUnread(['events', 'send', 'hi', '-s', 's1'], { exchange: answering(receipt) })
     expect(failure).toMatchObject({ code: 11, sent: 'yes', retry: 'never', deadline: true })
   })
 
-  test('exits a batch with 15 and sends no further request', async () => {
+  test('O11: a batch exits with 15 at the deadline and sends no further request', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'in'), '"p"\n'.repeat(100))
-    const asked: string[] = []
+    const sent: string[] = []
     const exchange: World['exchange'] = async (request) => {
-      asked.push(request.url)
+      sent.push(request.url)
       return answering(message(long))(request)
     }
     const failure = await runUnread(['chat', '--batch', 'in', '--concurrency', '2'], { cwd, exchange })
     expect(failure).toMatchObject({ code: 15, kind: 'stopped', sent: 'yes', deadline: true })
-    expect(asked.length).toBeLessThan(20)
+    expect(sent.length).toBeLessThan(20)
   })
 })
 
-describe('O12: a follower whose output nothing reads exits with 15 at the deadline', () => {
+describe('O12: deadline of a follower whose output nothing reads', () => {
   const withSession = (script: Partial<AgentScript> = {}) => {
     const timers = createPatientClock()
     return { service: createAgentService({ rounds: [[says(long)]], timers, ...script }), timers }
   }
-  const stopped = { code: 15, kind: 'stopped', message: words, sent: 'yes', deadline: true }
+  const stopped = { code: 15, kind: 'stopped', message: deadlineMessage, sent: 'yes', deadline: true }
 
   test.each([[['--history']], [['--history', '--raw']], [['--history', '--ids']]])(
-    'of follow %j',
+    'O12: events follow %j exits with 15 at the deadline if nothing reads stdout',
     async (flags) => {
       const history = [
         { id: 't1', type: 'user.message', content: [{ type: 'text', text: 'do it' }] },
@@ -132,7 +132,7 @@ describe('O12: a follower whose output nothing reads exits with 15 at the deadli
     },
   )
 
-  test('of send --follow', async () => {
+  test('O12: events send --follow exits with 15 at the deadline if nothing reads stdout', async () => {
     const { service, timers } = withSession()
     const failure = await runUnread(['events', 'send', 'hi', '-s', 's1', '--follow'], {
       exchange: service.exchange,
@@ -143,7 +143,7 @@ describe('O12: a follower whose output nothing reads exits with 15 at the deadli
   })
 
   test.each([[[]], [['--raw']], [['--last']]])(
-    'of run %j, with the resume command and an unfinished task',
+    'O12: events run %j exits with 15 at the deadline, with a resume command',
     async (flags) => {
       const { service, timers } = withSession()
       const cwd = temporaryFolder()

@@ -3,10 +3,10 @@ import { decodeUtf8, isBlank } from '../../src/io/utf8.ts'
 import { smallTexts } from '../wire/json/texts.ts'
 
 const latin1 = (text: string) => Buffer.from(text, 'latin1')
-const toLatin1 = 'if it is text, iconv -f latin1 -t utf-8 converts it'
-const toUtf16 = 'if it is text, iconv -f utf-16 -t utf-8 converts it'
+const latin1Advice = 'if it is text, iconv -f latin1 -t utf-8 converts it'
+const utf16Advice = 'if it is text, iconv -f utf-16 -t utf-8 converts it'
 
-/** Returns the offset of the first byte that does not start a whole character. */
+/** Returns the offset of the first byte that does not start a complete character. */
 function firstInvalid(bytes: Buffer): number {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const isCharacter = (start: number, length: number) => {
@@ -24,7 +24,7 @@ function firstInvalid(bytes: Buffer): number {
   return at
 }
 
-/** Bytes of characters of each length, whole and cut. */
+/** Bytes of characters of each length, complete and cut. */
 const pieces = [
   'a',
   '\n',
@@ -48,36 +48,36 @@ const failure = (bytes: Uint8Array) => {
 }
 
 test.each([0, 64 * 1024 - 2, 64 * 1024 - 1, 2 * 64 * 1024 - 3])(
-  'names the first invalid byte after %i bytes of text',
+  'names the first byte that is not UTF-8 after %i bytes of text',
   (length) => {
     const start = latin1(`\n${'\xc3\xa9'.repeat(length)}`.slice(0, length).replace(/\xc3$/, 'x'))
     for (const end of smallTexts(pieces, length > 0 ? 2 : 4)) {
       const bytes = Buffer.concat([start, latin1(end)])
       const place = firstInvalid(latin1(end)) + length
       const line = bytes.subarray(0, place).toString('latin1').split('\n').length
-      const told = `x: not UTF-8 text: byte ${place}, on line ${line}, is not valid; ${toLatin1}`
+      const message = `x: not UTF-8 text: byte ${place}, on line ${line}, is not valid; ${latin1Advice}`
       expect({ end, told: failure(bytes) }).toEqual({
         end,
-        told: place === bytes.length ? bytes.toString() : told,
+        told: place === bytes.length ? bytes.toString() : message,
       })
     }
   },
 )
 
-test('drops a byte order mark', () => {
+test('decodeUtf8 drops a byte order mark', () => {
   expect(decodeUtf8(Buffer.from('\ufeffa\ufeff'), 'x')).toBe('a\ufeff')
 })
 
 const utf16 = (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le')
 const place = 'x: not UTF-8 text: byte 0, on line 1, is not valid'
 
-test.each<[title: string, bytes: Uint8Array, told: string]>([
-  ['an image', Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'), `${place}; ${toLatin1}`],
-  ['UTF-16', utf16('a\0'), `${place}; ${toUtf16}`],
-  ['UTF-16 of the other order', utf16('a\0').swap16(), `${place}; ${toUtf16}`],
-  ['half a mark', latin1('\xffa'), `${place}; ${toLatin1}`],
-  ['the other half', latin1('\xfea'), `${place}; ${toLatin1}`],
-])('names %s if it is given instead of text', (_, bytes, told) => expect(failure(bytes)).toBe(told))
+test.each<[title: string, bytes: Uint8Array, message: string]>([
+  ['an image', Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'), `${place}; ${latin1Advice}`],
+  ['UTF-16', utf16('a\0'), `${place}; ${utf16Advice}`],
+  ['UTF-16 of the other byte order', utf16('a\0').swap16(), `${place}; ${utf16Advice}`],
+  ['the first byte of a UTF-16 mark', latin1('\xffa'), `${place}; ${latin1Advice}`],
+  ['the second byte of a UTF-16 mark', latin1('\xfea'), `${place}; ${latin1Advice}`],
+])('names %s if it is given instead of text', (_, bytes, message) => expect(failure(bytes)).toBe(message))
 
 test('accepts control characters in text', () => {
   expect(decodeUtf8(Buffer.from('\ufeffa\0\x01'), 'x')).toBe('a\0\x01')
@@ -91,4 +91,4 @@ test.each([
   ['\x0e ', false],
   ['\n\n!', false],
   ['\u00a0', false],
-])('%j is blank: %j', (text, is) => expect(isBlank(Buffer.from(text))).toBe(is))
+])('isBlank(%j) is %j', (text, is) => expect(isBlank(Buffer.from(text))).toBe(is))

@@ -9,8 +9,8 @@ const laidOut = 'Title\n\n• bold and code\n\na │ b\n──┼──\n1 │ 2
 const exchange = answering(message(source))
 const onTerminal = { exchange, tty: ['stdout' as const], columns: 80 }
 
-describe('an answer in Markdown', () => {
-  test('is laid out in colours on a terminal', async () => {
+describe('Markdown answer', () => {
+  test('a Markdown answer is laid out in colours on a terminal', async () => {
     const { code, out } = await run(['chat', 'hi'], onTerminal)
     expect(code).toBe(0)
     expect(out).toContain('\x1b[1;4;35mTitle\x1b[0m')
@@ -20,47 +20,47 @@ describe('an answer in Markdown', () => {
   test.each([
     ['--no-markdown', {}],
     ['', { PARLEY_MARKDOWN: 'false' }],
-  ])('is printed verbatim on a terminal with %j and %j', async (flag, env) => {
+  ])('a Markdown answer is printed verbatim on a terminal with %j and %j', async (flag, env) => {
     const argv = ['chat', 'hi', ...(flag ? [flag] : [])]
     expect(await run(argv, { ...onTerminal, env })).toMatchObject({ code: 0, out: `${source}\n` })
   })
 
-  test('--markdown overrides the setting', async () => {
+  test('--markdown overrides the setting markdown', async () => {
     const world = { ...onTerminal, env: { PARLEY_MARKDOWN: 'off', NO_COLOR: '1' } }
     expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ code: 0, out: laidOut })
   })
 
-  test('is not wrapped on a terminal of unknown width', async () => {
+  test('a Markdown answer is not wrapped on a terminal of unknown width', async () => {
     const long = 'word '.repeat(100).trimEnd()
     const world = { ...onTerminal, columns: 0, exchange: answering(message(long)) }
     expect(await run(['chat', 'hi'], world)).toMatchObject({ code: 0, out: `${long}\n` })
   })
 
-  test('is printed verbatim in a pipe, whatever the setting', async () => {
+  test('a Markdown answer is printed verbatim in a pipe, whatever the setting', async () => {
     const world = { exchange, env: { PARLEY_MARKDOWN: 'true' } }
     expect(await run(['chat', 'hi'], world)).toMatchObject({ code: 0, out: `${source}\n` })
   })
 
-  test('is laid out in a pipe with --markdown, in colours only with --color always', async () => {
+  test('--markdown lays out an answer in a pipe, in colours only with --color always', async () => {
     expect(await run(['chat', 'hi', '--markdown'], { exchange })).toMatchObject({ code: 0, out: laidOut })
     const { out } = await run(['chat', 'hi', '--markdown', '--color', 'always'], { exchange })
     expect(out).toContain('\x1b[1m')
     expect(withoutColours(out)).toBe(laidOut)
   })
 
-  test('has its control characters escaped in a pipe', async () => {
+  test('--markdown escapes control characters in a pipe', async () => {
     const world = { exchange: answering(message('a\x1b[2J\u202eb')) }
     expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ out: 'a^[[2J\\u202eb\n' })
   })
 
-  test('keeps character references such as &#27; as text', async () => {
+  test('--markdown keeps character references such as &#27; as text', async () => {
     const text = '&#27;]0;x&#7; **&#x202e;a** &amp; [b&#155;](https://e.f)'
     const world = { exchange: answering(message(text)) }
     const { out } = await run(['chat', 'hi', '--markdown'], world)
     expect(out).toBe('&#27;]0;x&#7; &#x202e;a &amp; b&#155; (https://e.f)\n')
   })
 
-  test('is saved verbatim to a file and a thread', async () => {
+  test('-o and --thread save a Markdown answer verbatim', async () => {
     const cwd = temporaryFolder()
     await run(['chat', 'hi', '-o', 'answer.md'], { ...onTerminal, cwd })
     expect(readFileSync(join(cwd, 'answer.md'), 'utf8')).toBe(`${source}\n`)
@@ -69,7 +69,7 @@ describe('an answer in Markdown', () => {
     expect(readFileSync(join(cwd, 'talk.json'), 'utf8')).toContain(JSON.stringify(source))
   })
 
-  test.each([['--raw'], ['-o', 'file']])('rejects --markdown with %s', async (...flags) => {
+  test.each([['--raw'], ['-o', 'file']])('exits with 2 for --markdown with %s', async (...flags) => {
     const { code, err, requests } = await run(['chat', 'hi', '--markdown', ...flags], { exchange })
     expect({ code, requests }).toEqual({ code: 2, requests: [] })
     expect(err).toContain('--markdown')

@@ -42,7 +42,7 @@ describe('Markdown layout takes time linear in the text', () => {
   const inCode = ['<a', '"', '`', '/*', '[', '${', '<a\n', '/*\n'].map((unit) => ['```html\n', unit] as const)
 
   test.each([...[...units, ...more].map((unit) => ['', unit] as const), ...inCode])(
-    'of %j and %j',
+    'Markdown layout takes time linear in a text of %j and %j',
     (start, unit) =>
       growsWithItsText((size) => print(start.padEnd(size, unit), { columns: 80, isColoured: true })),
   )
@@ -53,8 +53,8 @@ describe('Markdown layout takes time linear in the text', () => {
   test.each([
     ...inPieces,
     ['a link with a long address', link],
-    ['a mark and such a link', `*${link}`],
-  ] as const)('in pieces: %j', (_, unit) =>
+    ['an asterisk and such a link', `*${link}`],
+  ] as const)('Markdown layout takes time linear in a text that arrives in chunks of %j', (_, unit) =>
     growsWithItsText((size) => {
       const text = 'a *'.padEnd(size, unit)
       return printPieces(text.match(/.{1,4}/gs) ?? [], { columns: 80, isColoured: true })

@@ -35,7 +35,7 @@ function cut(text: string, where: number[]): string[] {
 
 const anything = fc.oneof(textOf(words, marks, controls), fc.string({ unit: 'binary', maxLength: 100 }))
 
-test('prints the same for any split of a text', async () => {
+test('Markdown layout prints the same for any split of a text', async () => {
   const property = fc.asyncProperty(
     anything,
     places,
@@ -51,7 +51,7 @@ test('prints the same for any split of a text', async () => {
   await fc.assert(property, often(300))
 })
 
-test('lets no control character of the text through', async () => {
+test('Markdown layout prints no control character of the text', async () => {
   const property = fc.asyncProperty(anything, columns, async (text, columns) => {
     const shown = await print(text, { columns, isColoured: true })
     expect(withoutColours(shown)).not.toMatch(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
@@ -61,7 +61,7 @@ test('lets no control character of the text through', async () => {
   await fc.assert(property, often(300))
 })
 
-test('prints the same text without colours', async () => {
+test('Markdown layout prints the same text with and without colours', async () => {
   const property = fc.asyncProperty(anything, columns, async (text, columns) => {
     const shown = await print(text, { columns, isColoured: true })
     expect(withoutColours(shown)).toBe(await print(text, { columns }))
@@ -70,13 +70,13 @@ test('prints the same text without colours', async () => {
 })
 
 const lettersOf = (text: string) => text.replace(/[^\p{L}\p{N}]/gu, '')
-/** A fence's language is not printed. */
+/** Marks without a fence's language, which is not printed. */
 const unnamed = marks.filter((mark) => !mark.includes('js'))
 const isPlain = (text: string) =>
   !/(```|~~~)[^\n]*[\p{L}\p{N}]/u.test(text) && !/\[([^\]\n]*)\]\(\1\)/.test(text)
 
-describe('no letter is lost or moved', () => {
-  test('in any layout', async () => {
+describe('letters in Markdown layout', () => {
+  test('Markdown layout loses and moves no letter', async () => {
     const property = fc.asyncProperty(
       textOf(words, unnamed).filter(isPlain),
       columns,
@@ -87,7 +87,7 @@ describe('no letter is lost or moved', () => {
     await fc.assert(property, often(1000))
   })
 
-  test('in code, including blanks', async () => {
+  test('Markdown layout loses and moves no character of code, including blanks', async () => {
     const line = fc.array(
       fc.constantFrom(...words, ' ', '"', "'", '/*', '//', '<', '{', '#', 'r#', '${', '\\', '='),
       {

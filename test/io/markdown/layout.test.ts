@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { MarkdownPrinter } from '../../../src/io/markdown/printer.ts'
 import { print, printPieces } from './print.ts'
 
-/** Colours as tags: `<1;35>text</>`. */
-const tagged = (text: string) => text.replace(/\x1b\[0m/g, '</>').replace(/\x1b\[([\d;]+)m/g, '<$1>')
+/** Returns colours as tags: `<1;35>text</>`. */
+const tagColours = (text: string) => text.replace(/\x1b\[0m/g, '</>').replace(/\x1b\[([\d;]+)m/g, '<$1>')
 
 const coloured = async (text: string, columns?: number) =>
-  tagged(await print(text, { isColoured: true, columns }))
+  tagColours(await print(text, { isColoured: true, columns }))
 
 test.each([
   ['# One\n## Two\n### Three', '<1;4;35>One</>\n<1;35>Two</>\n<1>Three</>\n'],
@@ -31,24 +31,24 @@ test.each([
   expect(await coloured(text)).toBe(shown)
 })
 
-describe('keeps characters that are not Markdown', () => {
+describe('characters that are not Markdown', () => {
   test.each([
     ...['2 * 3 and a_b', 'The value of 2**10 is 1024.', 'Pass *args on.', 'The ```$HOME variable.', 'it`s'],
     ...['Call f(*args, **kwargs).', '**/*.js', '~5 to ~6, a~b~c, ~/x', '**', '`', 'a ** b', '5 * 3 * 2'],
     ...['if a<b and c>d', 'a <b>c</b> &lt; &amp; AT&T', 'a<br>b', '#1 -1 +1 1.5', '[x] (y) ![', '*.js'],
     ...['a [b][c] d', 'snake_case_name', '{"a": [1]}', '|a|b|'],
-  ])('in %j', async (text) => {
+  ])('prints a text without Markdown verbatim: %j', async (text) => {
     expect(await print(`a ${text}\nb`)).toBe(`a ${text}\nb\n`)
     expect(await print(text)).toBe(`${text}\n`)
   })
 
-  test('keeps constructs without a layout, such as HTML', async () => {
+  test('prints constructs without a layout, such as HTML, verbatim', async () => {
     const text = '<div>\n  a\n</div>\n\n[a]: https://b.c "d"\n'
     expect(await print(text, { columns: 10 })).toBe(text)
   })
 })
 
-describe('lays out blocks', () => {
+describe('layout of blocks', () => {
   const rule = '─'.repeat(80)
   test.each([
     ['- a\n- b\n  - c\n    - d\n+ e\n* f', '• a\n• b\n  ◦ c\n    ▪ d\n• e\n• f\n'],
@@ -78,7 +78,7 @@ describe('lays out blocks', () => {
       '1. a\n   ◦ b\n       c\n     d\n   ◦ e\n\n2. f\n',
     ],
     ['> ```\n> a\n> ```\nb', '│   a\nb\n'],
-  ])('of %j', async (text, shown) => {
+  ])('lays out the blocks of %j', async (text, shown) => {
     expect(await print(text)).toBe(shown)
   })
 
@@ -87,7 +87,7 @@ describe('lays out blocks', () => {
   })
 })
 
-describe('wraps text between words', () => {
+describe('wrapping', () => {
   test.each([
     ['one two three', 7, 'one two\nthree\n'],
     ['one  two three', 8, 'one  two\nthree\n'],
@@ -101,7 +101,7 @@ describe('wraps text between words', () => {
     ['ab🎉 cd', 5, 'ab🎉\ncd\n'],
     ['```\none two three\n```', 5, '  one two three\n'],
     ['1. a\n   ```\n   b\n   ```\n   one two', 8, '1. a\n     b\n   one\n   two\n'],
-  ])('of %j in %j columns', async (text, columns, shown) => {
+  ])('wraps %j between words in %j columns', async (text, columns, shown) => {
     expect(await print(text, { columns })).toBe(shown)
   })
 
@@ -116,7 +116,7 @@ describe('wraps text between words', () => {
   })
 })
 
-describe('lays out tables', () => {
+describe('layout of tables', () => {
   const wide = '|a|b|\n|-|-|\n|one two three|four five six|\n'
   test.each([
     ['|a|bb|\n|-|-:|\n|ccc|d|\n\nend', undefined, 'a   │ bb\n────┼───\nccc │  d\n\nend\n'],
@@ -143,7 +143,7 @@ describe('lays out tables', () => {
       'a       │ b\n────────┼──────────────\none two │ x\n        │ averylongword\n',
     ],
     ['|a|b|\n|-|-|\n|one two|averylongword|\n', 22, '|a|b|\n|-|-|\n|one two|averylongword|\n'],
-  ])('of %j in %j columns', async (text, columns, shown) => {
+  ])('lays out the table %j in %j columns', async (text, columns, shown) => {
     expect(await print(text, { columns })).toBe(shown)
   })
 
@@ -153,12 +153,12 @@ describe('lays out tables', () => {
   })
 })
 
-describe("prints a link as the terminal's own hyperlink if it supports them", () => {
+describe('terminal hyperlinks', () => {
   const options = { isColoured: true, links: 'hyperlink' as const }
   const link = (address: string, text: string) => `\x1b]8;;${address}\x1b\\${text}\x1b]8;;\x1b\\`
   const shown = (address: string) => `\x1b[2;4m (${address})\x1b[0m`
 
-  test('only for addresses that are safe for a terminal', async () => {
+  test('prints a terminal hyperlink only for an address that is safe for a terminal', async () => {
     expect(await print('[a b](https://a.b/c?d=e) c', options)).toBe(`${link('https://a.b/c?d=e', 'a b')} c\n`)
     expect(await print('[a](javascript:x) [b](https://ä.b)', options)).toBe(
       `a${shown('javascript:x')} b${shown('https://ä.b')}\n`,
@@ -181,11 +181,11 @@ describe("prints a link as the terminal's own hyperlink if it supports them", ()
     ...[...'@＠﹫'].map((at) => [`me${at}bank`, 'mailto:evil@nk.example']),
     ...['／／', '∕∕', '⁄⁄', '/\ufe0f/'].map((slashes) => [`bank:${slashes}login`, 'https://evil.example']),
     ['http: //bank', 'https://evil.example'],
-  ])('a text that looks like another address shows the link’s too: %s, %s', async (text, address) => {
+  ])('prints the address next to a link whose text looks like another: %s, %s', async (text, address) => {
     expect(await print(`[${text}](${address})`, options)).toBe(`${link(address, text)}${shown(address)}\n`)
   })
 
-  test('also if the text has a style', async () => {
+  test('prints the address next to a hyperlink whose styled text looks like another one', async () => {
     expect(await print('[bank.**example**](https://evil.example)', options)).toContain(
       '(https://evil.example)',
     )
@@ -200,18 +200,18 @@ describe("prints a link as the terminal's own hyperlink if it supports them", ()
     ['a@b.example', 'mailto:a@b.example'],
     ['bank。exam\ufe0fple', 'https://bank.example'],
     ['don’t ask, and/or read-me', 'https://bank.example'],
-  ])("a text that looks like the link's own address stands alone: %s, %s", async (text, address) => {
+  ])('prints only the text of a hyperlink that looks like its own address: %s, %s', async (text, address) => {
     expect(await print(`[${text}](${address})`, options)).toBe(`${link(address, text)}\n`)
   })
 
-  test('a bare address is printed once', async () => {
+  test('prints a bare address once', async () => {
     expect(await print('<https://a.b/c> www.d.example', options)).toBe(
       `${link('https://a.b/c', 'https://a.b/c')} ${link('http://www.d.example', 'www.d.example')}\n`,
     )
   })
 })
 
-describe('prints a block as soon as it is complete', () => {
+describe('blocks that are complete', () => {
   test.each([
     [
       ['one', ' two\n', '\n', 'three'],
@@ -245,7 +245,7 @@ describe('prints a block as soon as it is complete', () => {
       ['|a|\n|-|\n', '|1|\n', '|2|\n', '\n'],
       ['', '', '', 'a\n─\n1\n2\n'],
     ],
-  ])('of %j', async (pieces, shown) => {
+  ])('prints each block of %j as soon as it is complete', async (pieces, shown) => {
     const written: string[] = []
     const output = {
       isTerminal: true,
@@ -268,7 +268,7 @@ describe('prints a block as soon as it is complete', () => {
   })
 })
 
-describe('prints blocks over the maximum length verbatim', () => {
+describe('blocks over the maximum length', () => {
   const long = `${'word '.repeat(799)}word`
   const options = { columns: 20, isColoured: true }
 
@@ -290,7 +290,7 @@ describe('prints blocks over the maximum length verbatim', () => {
     ['a quote', `> ${long}\n> **x**\n`],
     ['a table', `|a|\n|-|\n${'|b|\n'.repeat(1000)}`],
     ['a lot of quotes', `${'> '.repeat(60)}*x*\n`],
-  ])('prints %s verbatim', async (_, text) => {
+  ])('prints %s over the maximum length verbatim', async (_, text) => {
     expect(await print(`${text}\n*z*`, options)).toBe(`${text}\n\x1b[3mz\x1b[0m\n`)
     const pieces = `${text}\n*z*`.match(/.{1,700}/gs) ?? []
     expect((await printPieces(pieces, options)).join('')).toBe(`${text}\n\x1b[3mz\x1b[0m\n`)
@@ -307,19 +307,19 @@ describe('prints blocks over the maximum length verbatim', () => {
     expect(shown).toBe(`  \x1b[36m${code}\x1b[0m\n  \x1b[35mif\x1b[0m x\n`)
   })
 
-  test('colours code after the long line', async () => {
+  test('lays out the code block after a line over the maximum length', async () => {
     expect(await print(`${long}\nabc\n\`\`\`\n*x*\n\`\`\`\n`)).toBe(`${long}\nabc\n  *x*\n`)
   })
 })
 
-describe('prints an unfinished block verbatim at a cut', () => {
+describe('blocks that are cut', () => {
   test.each([
     ['a\n\n**one', 'a\n', '\n**one\n'],
     ['- a\n- b\n  - c *d', '• a\n', '- b\n  - c *d\n'],
     ['|a|\n|-|\n|b', '', '|a|\n|-|\n|b\n'],
     ['```\na\nb', '  a\n', 'b\n'],
     ['```\na\n', '  a\n', ''],
-  ])('in %j', async (text, before, rest) => {
+  ])('prints the unfinished block of %j verbatim at a cut', async (text, before, rest) => {
     const written: string[] = []
     const output = {
       isTerminal: true,
@@ -342,7 +342,7 @@ describe('prints an unfinished block verbatim at a cut', () => {
   })
 })
 
-describe('colours code', () => {
+describe('colours of code', () => {
   test.each([
     [
       'js',
@@ -354,7 +354,7 @@ describe('colours code', () => {
     ['json', '{"a": 1}', ['{<36>"a"</>: <33>1</>}']],
     ['diff', '+a\n-b\n c', ['<32>+a</>', '<31>-b</>', ' c']],
     ['__proto__', 'a', ['<36>a</>']],
-  ])('in %s', async (language, code, lines) => {
+  ])('colours code in %s', async (language, code, lines) => {
     const shown = lines.map((line) => `  ${line.replace(/^ /, ' ')}\n`).join('')
     expect(await coloured(`\`\`\`${language}\n${code}\n\`\`\`\n`)).toBe(shown)
   })

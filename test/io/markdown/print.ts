@@ -2,11 +2,11 @@ import { type MarkdownOptions, MarkdownPrinter } from '../../../src/io/markdown/
 import type { Output } from '../../../src/io/output.ts'
 
 interface PrintOptions extends Partial<Omit<MarkdownOptions, 'columns'>> {
-  /** A function if the terminal's width changes. */
+  /** A function can change the terminal's width between writes. */
   columns?: number | (() => number) | undefined
 }
 
-/** Returns the pieces that are written to a terminal. */
+/** Prints a text that arrives in chunks. Returns the chunks that are written to the terminal. */
 export async function printPieces(
   pieces: readonly string[],
   { columns = Infinity, ...options }: PrintOptions = {},
