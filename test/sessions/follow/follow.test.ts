@@ -25,13 +25,19 @@ const say = (id: string, text: string): Event => ({
 })
 const idle = (id: string, reason: object): Event => ({ id, type: 'session.status_idle', stop_reason: reason })
 const done = (id: string) => idle(id, { type: 'end_turn' })
-const asks = (id: string): Event => ({ id, type: 'agent.tool_use', name: 'bash', input: { command: 'ls' } })
+const usesTool = (id: string): Event => ({
+  id,
+  type: 'agent.tool_use',
+  name: 'bash',
+  input: { command: 'ls' },
+})
 
 const frame = (event: Event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
 
 /**
- * A session service over a socket: what each list shows, or the status by which it fails, and what each stream that is
- * opened brings, then does.
+ * Serves a session over a socket. `listed` has the events of each list, or the status of its failure.
+ * `streams` has the
+ * events of each stream, and how the stream ends.
  */
 async function serveSession(
   listed: (Event[] | number)[],
@@ -64,9 +70,9 @@ const over = (served: ScriptedServer, ...argv: string[]) =>
     env: { ...world.env, PARLEY_AGENTS_URL: served.url },
   })
 
-describe('follow', () => {
-  test('ends with 12 if event_ids has no id, and list and follow show the entries that are not ids', async () => {
-    const shown = [asks('toolu_1'), idle('b', { event_ids: [5, null] })]
+describe('events follow', () => {
+  test('exits with 12 and prints entries of event_ids that are not ids', async () => {
+    const shown = [usesTool('toolu_1'), idle('b', { event_ids: [5, null] })]
     const ended = await over(await serveSession([shown], [[[], 'stay']]), 'follow')
     expect(ended.code).toBe(12)
     expect(ended.err).toContain('event_ids has an entry that is not an id: 5 and 1 more')
@@ -79,23 +85,23 @@ describe('follow', () => {
     ['the end of a turn', [say('a', 'hi'), done('b')], 0, ''],
     [
       'tool uses that wait',
-      [asks('toolu_1'), idle('b', { type: 'requires_action', event_ids: ['toolu_1', 'x'] })],
+      [usesTool('toolu_1'), idle('b', { type: 'requires_action', event_ids: ['toolu_1', 'x'] })],
       12,
       'sesn_1 waits for an answer\n  toolu_1: bash {"command":"ls"}\n  x\n  answer with: parley events confirm',
     ],
     ['retries that ran out', [idle('b', { type: 'retries_exhausted' })], 13, 'retries_exhausted'],
     ['a termination', [done('a'), { id: 'c', type: 'session.status_terminated' }], 13, 'terminated'],
     ['a deletion', [{ id: 'c', type: 'session.deleted' }], 13, 'deleted'],
-  ])('ends at once where the session rests: %s', async (_, events, code, said) => {
+  ])('exits at once if the session is idle: %s', async (_, events, code, said) => {
     const ended = await over(await serveSession([events], [[[], 'stay']]), 'follow')
     expect(ended).toMatchObject({ code, out: '' })
     expect(ended.err).toContain(said)
   })
 
-  test('a rest that a user event follows is none, and answered ids do not count', async () => {
+  test('ignores an idle event that a user event follows, and answered ids', async () => {
     const past = [
-      asks('t1'),
-      asks('t2'),
+      usesTool('t1'),
+      usesTool('t2'),
       idle('i1', { type: 'requires_action', event_ids: ['t1', 't2'] }),
       { id: 'c1', type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' },
     ]
@@ -110,7 +116,7 @@ describe('follow', () => {
     expect(shown).toMatchObject({ code: 12, out: '^[[2J\n' })
   })
 
-  test('agent text is text, other events are a line each, --history shows the past, --raw exact JSON', async () => {
+  test('prints agent text as text, other events as lines, older events with --history, and exact JSON with --raw', async () => {
     const past = [say('a', 'before')]
     const live = [
       say('b', 'two\nlines'),
@@ -129,7 +135,7 @@ describe('follow', () => {
   })
 
   test.each(['end', 'reset'] as const)(
-    'goes on after a cut, nothing lost and nothing twice: %s',
+    'connects again after a cut (%s), and loses and repeats no event',
     async (cut) => {
       const [a, b, c, d] = [say('a', 'one'), say('b', 'two'), say('c', 'three'), say('d', 'four')]
       const served = await serveSession(
@@ -146,14 +152,14 @@ describe('follow', () => {
     },
   )
 
-  test('connects again after a silence, and sees in the list what the stream kept back', async () => {
+  test('connects again after a silence, and prints from the list the events that the stream held back', async () => {
     const served = await serveSession([[], [say('a', 'one'), done('b')]], [[[], 'stay']])
     const ended = await over(served, 'follow', '--timeout', '0.2')
     expect(ended.code).toBe(0)
     expect(ended.out).toContain('one\n')
   })
 
-  test('lists what is old before anything else, and again when the stream is open', async () => {
+  test('reads the list before the stream, and again once the stream is open', async () => {
     const served = await serveSession([[done('a')]], [[[], 'stay']])
     await over(served, 'follow')
     expect(served.requests.map((request) => request.split(' ')[1])).toEqual([
@@ -163,7 +169,7 @@ describe('follow', () => {
     ])
   })
 
-  test('send --follow is not ended by a rest from before', async () => {
+  test('send --follow does not end at an older idle event', async () => {
     const sent = { id: 'sent_1', type: 'user.message' }
     const served = await serveSession(
       [
@@ -176,19 +182,19 @@ describe('follow', () => {
     expect(ended.code).toBe(0)
     expect(ended.out).toBe('new\nd\tsession.status_idle\t\tend_turn\n')
     await server?.close()
-    // A service that does not list at once what it took.
+    // The service does not list the accepted event at once.
     const late = await serveSession([[say('a', 'old'), done('b')]], [[[say('c', 'new'), done('d')], 'stay']])
     expect((await over(late, 'send', 'go on', '--follow')).out).toContain('new\n')
   })
 
-  test('a service that says no is not asked again and again', async () => {
+  test('does not repeat a request that the service refuses', async () => {
     server = await serve((socket) => socket.end('HTTP/1.1 404 No\r\ncontent-length: 2\r\n\r\n{}'))
     expect(await over(server, 'follow')).toMatchObject({ code: 4, out: '' })
     expect(server.requests).toHaveLength(1)
   })
 })
 
-describe('Y240: at a rest the list decides', () => {
+describe('Y240: the list decides at an idle event', () => {
   const sent = { id: 'sent_1', type: 'user.message' }
   const lists = (served: ScriptedServer) =>
     served.requests.filter((request) => /^GET (?!\S+\/stream )/.test(request)).length
@@ -197,7 +203,7 @@ describe('Y240: at a rest the list decides', () => {
     ['send --follow', ['send', 'go', '--follow'], 'r\tsession.status_idle\t\tend_turn\nnew\n'],
     ['run', ['run', 'go'], 'r\tsession.status_idle\t\tend_turn\nnew\n'],
     ['run --last', ['run', 'go', '--last'], 'new\n'],
-  ])('%s prints, and goes by, what the stream left out', async (_, words, out) => {
+  ])('%s prints the events that the stream omitted, and exits by them', async (_, words, out) => {
     const served = await serveSession(
       [[], [sent], [sent, say('c', 'new'), done('r')]],
       [[[sent, done('r')], 'stay']],
@@ -206,7 +212,7 @@ describe('Y240: at a rest the list decides', () => {
     expect(lists(served)).toBe(3)
   })
 
-  test('of a long session it is read from its newest event, and no further than to what is known', async () => {
+  test('reads a long list from its newest event back to the known events', async () => {
     const at = (i: number) => ({ processed_at: new Date(i * 1000).toISOString() })
     const past = Array.from({ length: 60 }, (_, i) => ({ ...say(`p${i}`, 'x'), ...at(i) }))
     const asked: string[] = []
@@ -237,13 +243,13 @@ describe('Y240: at a rest the list decides', () => {
     ).toEqual([])
   })
 
-  test('what it leaves out may change how the session has stopped', async () => {
+  test('exits by an event that the stream omitted and the list shows', async () => {
     const missed = { id: 'o', type: 'span.outcome_evaluation_end', result: 'failed' }
     const served = await serveSession([[], [sent, missed, done('r')]], [[[sent, done('r')], 'stay']])
     expect((await over(served, 'send', 'go', '--follow')).code).toBe(13)
   })
 
-  test('it goes on if the list shows that more was sent since', async () => {
+  test('follows further if the list shows a newer message', async () => {
     const other = { id: 'other', type: 'user.message', content: [{ type: 'text', text: 'and this' }] }
     const served = await serveSession(
       [[], [sent, done('r'), other], [sent, done('r'), other, say('d', 'more'), done('q')]],
@@ -255,19 +261,19 @@ describe('Y240: at a rest the list decides', () => {
     expect((await over(served, 'send', 'go', '--follow')).out).toMatch(/^r\t.*^more\n.*^q\t/ms)
   })
 
-  test('one that shows the rest already is not read again', async () => {
+  test('does not read the list again if it shows the idle event', async () => {
     const served = await serveSession([[], [sent, say('c', 'x'), done('r')]], [[[], 'stay']])
     expect((await over(served, 'send', 'go', '--follow')).out).toContain('x\n')
     expect(lists(served)).toBe(2)
   })
 
-  test('one that never shows it is read for 5 s', async () => {
+  test('reads a list without the idle event for 5 s', async () => {
     const served = await serveSession([[]], [[[sent, done('r')], 'stay']])
     expect(await over(served, 'send', 'go', '--follow')).toMatchObject({ code: 0 })
     expect(lists(served)).toBe(8)
   })
 
-  test('one that cannot be read is a warning', async () => {
+  test('warns if the list cannot be read at the end', async () => {
     const served = await serveSession([[], 500], [[[sent, done('r')], 'stay']])
     const { code, err } = await over(served, 'send', 'go', '--follow')
     expect(code).toBe(0)
@@ -276,7 +282,7 @@ describe('Y240: at a rest the list decides', () => {
     expect((await over(again, 'send', 'go', '--follow')).err).not.toContain('could not be read')
   })
 
-  test('a session that was deleted has none', async () => {
+  test('does not warn about the list of a deleted session', async () => {
     const gone = { id: 'g', type: 'session.deleted' }
     const served = await serveSession([[], 404], [[[sent, gone], 'stay']])
     const { code, err } = await over(served, 'send', 'go', '--follow')
@@ -285,7 +291,7 @@ describe('Y240: at a rest the list decides', () => {
 })
 
 test.each([[['follow']], [['send', 'go', '--follow']], [['run', 'go']]])(
-  'Y241: a session that is gone while it is followed is exit 4: %j',
+  'Y241: exits with 4 if the followed session is gone: %j',
   async (words) => {
     const served = await serveSession(
       [[], 404],
@@ -300,8 +306,8 @@ test.each([[['follow']], [['send', 'go', '--follow']], [['run', 'go']]])(
   },
 )
 
-describe('follow, where things go wrong', () => {
-  test('news that came between two lists is printed, once', async () => {
+describe('events follow with failures', () => {
+  test('prints once an event that arrived between two lists', async () => {
     const [a, b] = [say('a', 'one'), done('b')]
     const resting = await over(await serveSession([[], [a, b]], [[[a, b], 'stay']]), 'follow')
     expect(resting).toMatchObject({ code: 0, out: 'one\nb\tsession.status_idle\t\tend_turn\n' })
@@ -310,7 +316,7 @@ describe('follow, where things go wrong', () => {
     expect(busy.out).toBe('one\nb\tsession.status_idle\t\tend_turn\n')
   })
 
-  test('a receipt that names no ids does not end on an old rest', async () => {
+  test('send --follow without ids in the receipt does not end at an older idle event', async () => {
     const served = await serveSession(
       [[done('old')]],
       [[[{ id: 'x', type: 'agent.thinking' }, done('new')], 'stay']],
@@ -323,7 +329,7 @@ describe('follow, where things go wrong', () => {
     })
   })
 
-  test('a wait for nothing in particular is exit 13', async () => {
+  test('exits with 13 for requires_action without ids', async () => {
     const ended = await over(
       await serveSession([[idle('a', { type: 'requires_action', event_ids: [] })]], [[[], 'stay']]),
       'follow',
@@ -332,13 +338,13 @@ describe('follow, where things go wrong', () => {
     expect(ended.err).toContain('requires_action')
   })
 
-  test('an agent that is only quiet is waited for, however often the stream is cut', async () => {
+  test('follows a quiet agent although the stream is cut seven times', async () => {
     const cuts = Array.from({ length: 7 }, (): [Event[], 'end'] => [[], 'end'])
     const served = await serveSession([[]], [...cuts, [[done('a')], 'stay']])
     expect((await over(served, 'follow')).code).toBe(0)
   })
 
-  test('a service that answers nonsense is given up', async () => {
+  test('exits with 8 after an error in the stream', async () => {
     server = await serve((socket, request) =>
       socket.end(
         request.includes('/stream')
@@ -351,7 +357,7 @@ describe('follow, where things go wrong', () => {
     expect(ended.err).toContain('no more')
   })
 
-  test('a deadline that passes while the session works is exit 15', async () => {
+  test('exits with 15 if the deadline passes while the session works', async () => {
     const { url } = await serveSession([[]], [[[], 'stay']])
     const ended = await run(['events', 'follow', '--deadline', '1'], {
       exchange: 'network',
@@ -363,12 +369,12 @@ describe('follow, where things go wrong', () => {
   })
 
   test.each([
-    ['15, while the list is waited for', '', ['follow'], { exit: 15, kind: 'stopped', sent: 'unknown' }],
-    ['15, while the stream is waited for', '/stream', ['follow'], { exit: 15, kind: 'stopped' }],
-    ['15 of a run without a task', '', ['run'], { exit: 15, resume: expect.arrayContaining(['run']) }],
-    ['9 of a run whose task was not sent', '', ['run', 'x'], { exit: 9, sent: 'no', safeToRetry: true }],
-    ['9 of an event that was not sent', '/stream', ['send', 'x', '--follow'], { exit: 9, sent: 'no' }],
-  ])('Y215: a deadline that passes before the session is shown is %s', async (_, silent, argv, told) => {
+    ['15 while the list is requested', '', ['follow'], { exit: 15, kind: 'stopped', sent: 'unknown' }],
+    ['15 while the stream is requested', '/stream', ['follow'], { exit: 15, kind: 'stopped' }],
+    ['15 for a run without a task', '', ['run'], { exit: 15, resume: expect.arrayContaining(['run']) }],
+    ['9 for a run whose task was not sent', '', ['run', 'x'], { exit: 9, sent: 'no', safeToRetry: true }],
+    ['9 for an event that was not sent', '/stream', ['send', 'x', '--follow'], { exit: 9, sent: 'no' }],
+  ])('Y215: a deadline before the session is shown exits with %s', async (_, silent, argv, told) => {
     server = await serve((socket, request) => {
       const [path = ''] = request.split('?')
       if (path.includes('/stream') === (silent !== '')) return
@@ -392,7 +398,7 @@ describe('follow, where things go wrong', () => {
     })
   })
 
-  test('Y217: a deadline is one also if the clock is set back while a session is followed', async () => {
+  test('Y217: the deadline passes although the wall clock is set back', async () => {
     const steady = createSteadyClock()
     let isOpened = false
     server = await serve((socket, request) => {
@@ -412,7 +418,7 @@ describe('follow, where things go wrong', () => {
     expect(ended.err).toContain('the deadline passed while the session was followed')
   })
 
-  test('after an accepted event no failure looks like a reason to send it again', async () => {
+  test('no failure after an accepted event looks like a reason to send the event again', async () => {
     let posted = 0
     server = await serve((socket, request) => {
       if (request.startsWith('POST')) {
@@ -431,7 +437,7 @@ describe('follow, where things go wrong', () => {
     expect(posted).toBe(1)
   })
 
-  test('a header from stdin is read once, for all requests', async () => {
+  test('reads a header from stdin once, for all requests', async () => {
     const served = await serveSession([[]], [[[done('a')], 'stay']])
     const ended = await run(['events', 'send', 'x', '--follow', '-H', '@-'], {
       exchange: 'network',
@@ -444,7 +450,7 @@ describe('follow, where things go wrong', () => {
     )
   })
 
-  test('a list that leads to its own page is given up', async () => {
+  test('exits with 8 if the next page of a list is the same page', async () => {
     server = await serve((socket) => {
       const body = '{"data":[{"id":"a","type":"b"}],"next_page":"p"}'
       socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
@@ -455,7 +461,7 @@ describe('follow, where things go wrong', () => {
 
   const envelope = '{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}'
   test.each([['send', 'x'], ['list'], ['follow'], ['confirm', '--pending', '--allow']])(
-    'a 200 that holds an error ends by its type: %s',
+    'exits with 6 for a rate limit error in a 200: events %s',
     async (...argv) => {
       server = await serve((socket, request) =>
         request.includes('/stream')
@@ -467,8 +473,8 @@ describe('follow, where things go wrong', () => {
   )
 
   test.each([
-    ['a list that is refused', ['follow'], 4],
-    ['an event that is refused', ['send', 'x', '--follow'], 4],
+    ['a refused list', ['follow'], 4],
+    ['a refused event', ['send', 'x', '--follow'], 4],
   ])('the process ends although a stream is open: %s', async (_, argv, code) => {
     server = await serve((socket, request) =>
       request.includes('/stream')
@@ -487,7 +493,7 @@ describe('follow, where things go wrong', () => {
   })
 })
 
-describe('--raw: what fails on the way', () => {
+describe('failures with --raw', () => {
   const rawLines = (...events: Event[]) => events.map((event) => `${JSON.stringify(event)}\n`).join('')
   const html = response('<html>bad gateway</html>', '502 Bad Gateway', ['content-type: text/html'])
   const pageOf = (next: object, ...data: Event[]) => response(JSON.stringify({ data, ...next }))
@@ -495,7 +501,7 @@ describe('--raw: what fails on the way', () => {
   test.each([
     ['follow', ['follow', '--history'], [say('a', 'one'), say('b', 'two'), done('i')]],
     ['run', ['run', 'go on', '--no-stdin'], [say('b', 'two'), done('i')]],
-  ])('%s: a list and a stream that are asked for again print nothing', async (_, argv, printed) => {
+  ])('%s --raw prints nothing for a repeated list and stream', async (_, argv, printed) => {
     const sent: Event = { id: 'sent_1', type: 'user.message', content: [{ type: 'text', text: 'go on' }] }
     const isRun = argv[0] === 'run'
     let hasBegun = false
@@ -520,7 +526,7 @@ describe('--raw: what fails on the way', () => {
     expect(failing).toBeGreaterThan(4)
   })
 
-  test('after events the failure that ends the following is told on stderr alone', async () => {
+  test('--raw prints the failure that ends the following on stderr only', async () => {
     const gone = '{"type":"error","error":{"type":"not_found_error","message":"gone"}}'
     server = await serve((socket, request) => {
       const isStream = /^GET \S+\/stream /.test(request)
@@ -531,7 +537,7 @@ describe('--raw: what fails on the way', () => {
     expect(ended.err).toMatch(/404 Not Found\n {2}asked for .*\n {2}the service says: gone\n/)
   })
 
-  test('after events the failure that ends a list is told on stderr alone', async () => {
+  test('--raw prints the failure that ends a list on stderr only', async () => {
     let lists = 0
     const pages = [pageOf({ next_page: 'p1' }, say('a', 'one'), say('b', 'two')), html]
     server = await serve((socket) => void socket.write(pages[lists++] ?? html))
@@ -540,7 +546,7 @@ describe('--raw: what fails on the way', () => {
     expect(ended.err).toContain('502 Bad Gateway\n')
   })
 
-  test('a larger page that is refused prints nothing', async () => {
+  test('--raw prints nothing for a refused larger page', async () => {
     let lists = 0
     const events = Array.from({ length: 100 }, (_, i) => say(`e${i}`, 'x'))
     const refused = response('{"error":"no such limit"}', '400 Bad Request')
@@ -549,10 +555,10 @@ describe('--raw: what fails on the way', () => {
   })
 })
 
-describe('list', () => {
+describe('events list', () => {
   const exchange = createEmulator({})
 
-  test('prints all pages, in either order, by type, up to a limit', async () => {
+  test('prints all pages, in both orders, by type, and up to a limit', async () => {
     for (let i = 0; i < 30; i++)
       await run(['events', 'send', '--follow', `message ${i}`], { ...world, exchange })
     const all = await run(['events', 'list'], { ...world, exchange })
@@ -573,8 +579,8 @@ describe('list', () => {
 
   test.each([
     ['the newest, oldest first', [], ['e5', 'e6', 'e7']],
-    ['with --order asc the first', ['--order', 'asc'], ['e0', 'e1', 'e2']],
-    ['with --order desc the newest, newest first', ['--order', 'desc'], ['e7', 'e6', 'e5']],
+    ['the first with --order asc', ['--order', 'asc'], ['e0', 'e1', 'e2']],
+    ['the newest, newest first, with --order desc', ['--order', 'desc'], ['e7', 'e6', 'e5']],
   ])('--limit 3 prints three events: %s', async (_, flags, expected) => {
     const events = Array.from({ length: 8 }, (_, i) => ({
       ...say(`e${i}`, 'x'),
@@ -594,7 +600,7 @@ describe('list', () => {
   })
 
   test.each([[true], [false]])(
-    '--limit prints the newest events of a service without times, which honors the order: %s',
+    '--limit prints the newest events of a service without times (the service honors the order: %s)',
     async (isHonored) => {
       const events = Array.from({ length: 8 }, (_, i) => say(`e${i}`, 'x'))
       const ended = await run(['events', 'list', '--ids', '--limit', '3'], {
@@ -608,7 +614,7 @@ describe('list', () => {
     },
   )
 
-  test('--limit prints the newest received events, oldest first, if the list breaks off', async () => {
+  test('--limit prints the newest received events, oldest first, if the list is cut', async () => {
     const data = ['e9', 'e8', 'e7'].map((id, i) => ({
       ...say(id, 'x'),
       processed_at: new Date(9000 - i * 1000).toISOString(),
@@ -628,7 +634,7 @@ describe('list', () => {
     [[], 2500, 0],
     [['--limit', '1200'], 1200, 0],
     [['--type', 'agent.message'], 1250, 1],
-  ])('a long one that comes in the other order is printed from its end: %j', async (flags, count, last) => {
+  ])('--order desc prints a long ascending list from its end: %j', async (flags, count, last) => {
     const events = Array.from({ length: 2500 }, (_, i) => ({
       ...(i % 2 === 0 ? say(`e${i}`, 'x') : done(`e${i}`)),
       processed_at: new Date(i * 1000).toISOString(),
@@ -645,7 +651,7 @@ describe('list', () => {
     ).toBe(true)
   })
 
-  test('is one table on a terminal, also where its width is not known', async () => {
+  test('prints one table on a terminal, also if the width is unknown', async () => {
     const shown = await run(['events', 'list'], { ...world, exchange, tty: ['stdout'], columns: 0 })
     expect(shown.requests.length).toBeGreaterThan(2)
     const [head = '', ...lines] = shown.out.split('\n')
@@ -655,7 +661,7 @@ describe('list', () => {
     expect(Math.max(...lines.map(({ length }) => length))).toBe(80)
   })
 
-  test('an id cannot control a terminal', async () => {
+  test('escapes control characters in an id on a terminal', async () => {
     const evil = answering(JSON.stringify({ data: [{ id: '\u001b[2J\u009b', type: 't' }] }))
     const ended = await run(['events', 'list', '--ids'], { ...world, exchange: evil, tty: ['stdout'] })
     expect(ended.out).toBe('^[[2J\\u009b\n')

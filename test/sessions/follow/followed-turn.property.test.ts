@@ -13,7 +13,7 @@ const types = {
   rest: 'session.status_idle',
 }
 
-/** What happens in a session, in its order. */
+/** The events of a session, in order. */
 const histories = fc.array(fc.constantFrom(...kinds), { minLength: 1, maxLength: 12 }).map((list) =>
   list.map((kind, index): KeyedItem => {
     const id = `e${index}`
@@ -22,19 +22,22 @@ const histories = fc.array(fc.constantFrom(...kinds), { minLength: 1, maxLength:
   }),
 )
 
-/** How it comes to be known: a stream brings the next events, or loses them by a cut, or a list shows the first ones. */
+/**
+ * How the events become known: a stream delivers the next events, or loses them by a cut, or a list shows the
+ * first ones.
+ */
 const steps = fc.array(
   fc.record({
-    does: fc.constantFrom('brings', 'brings', 'loses', 'lists'),
+    does: fc.constantFrom('delivers', 'delivers', 'loses', 'lists'),
     count: fc.integer({ min: 1, max: 4 }),
     lag: fc.nat(5),
   }),
   { maxLength: 12 },
 )
 
-test('however streams break off and lists lag, the last message of the turn is the answer once all is known', () => {
+test('the answer is the last message of the turn although streams are cut and lists lag', () => {
   const property = fc.property(histories, steps, fc.nat(11), fc.boolean(), (history, known, at, isOwn) => {
-    // The task that was sent, if one was: what came before it is never added after it.
+    // The sent task, if any. No event before it is added after it.
     const own = isOwn
       ? history.findIndex(({ event }, index) => index >= at && event.type === 'user.message')
       : -1
@@ -52,16 +55,16 @@ test('however streams break off and lists lag, the last message of the turn is t
     }
     for (const { does, count, lag } of known) {
       if (does === 'lists') list(next - lag)
-      const brought = does === 'lists' ? [] : history.slice(next, next + count)
+      const delivered = does === 'lists' ? [] : history.slice(next, next + count)
       if (does !== 'lists') next += count
-      for (const item of does === 'brings' ? brought : [])
+      for (const item of does === 'delivers' ? delivered : [])
         if (!log.has(item.key)) log.append(item, { isOurs: isOurs(item) })
     }
     list(history.length)
     const isTask = ({ event }: KeyedItem, index: number) =>
       own < 0 ? event.type === 'user.message' : index === own
     const since = history.slice(Math.max(history.findLastIndex(isTask), 0))
-    // Another client's task ends the turn of the one that was sent.
+    // Another client's task ends the turn of the sent one.
     const end =
       own < 0 ? -1 : since.findIndex(({ event }, index) => index > 0 && event.type === 'user.message')
     const said = (end < 0 ? since : since.slice(0, end)).filter(

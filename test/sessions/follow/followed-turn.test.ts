@@ -3,7 +3,11 @@ import type { FollowedTurn } from '../../../src/sessions/following/followed-turn
 import { type KeyedItem, SessionLog } from '../../../src/sessions/following/session-log.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
-/** An event by its letter and number: `t` a task, `a` what the agent says, `b` in a thread, `i` an interrupt, `j` one of a thread. */
+/**
+ * The types of events by the first letter of their id: `t` is a task, `a` an agent's message, `b` one in a
+ * thread, `i` an
+ * interrupt, `j` one of a thread.
+ */
 const types: Record<string, string> = {
   t: 'user.message',
   o: 'user.define_outcome',
@@ -38,7 +42,7 @@ function send(log: SessionLog, words: string): void {
   for (const event of events) log.assume(event)
 }
 
-/** Adds words to a log: an event of a stream, or `[…]`, a list; `*` follows a sent event. */
+/** Adds words to a log: an event of a stream, or a list `[…]`. `*` follows a sent event. */
 function add(log: SessionLog, script: string): void {
   for (const [word] of script.matchAll(/\[[^\]]*\]|\S+/g)) {
     const items = word.replace(/^\[|\]$/g, '').split(' ')
@@ -61,46 +65,46 @@ function read(script: string, sent?: string): FollowedTurn {
 }
 
 test.each<[about: string, script: string, answer: string | undefined, sent?: string]>([
-  ['nothing was said', 't1 r1', undefined],
-  ['the last message counts', 't1 a1 a2 r1', 'a2'],
-  ['a rest does not divide', 't1 a1 r1 c1 r2', 'a1'],
-  ['a thread does not count', 't1 a1 b1 r1', 'a1'],
-  ['a task begins anew', 't1 a1 r1 t2 r2', undefined],
-  ['so does an outcome', 't1 a1 r1 o1 r2', undefined],
-  ['before any task', 'a1 r1', 'a1'],
-  ['what was sent is the task', 'a1 t1* a2', 'a2', 't1'],
-  ['nothing followed it', 'a1 t1*', undefined, 't1'],
-  ['what another client says does not divide its turn', 't1* a1 t2 r1', 'a1', 't1'],
-  ['of two that were sent the last one counts', 't1* a1 t2* r1', undefined, 't1 t2'],
-  ['what was sent never shows', 'a1 a2', 'a2', 't1'],
+  ['the agent sent no message', 't1 r1', undefined],
+  ['the agent sent two messages', 't1 a1 a2 r1', 'a2'],
+  ['an idle event divides the turn', 't1 a1 r1 c1 r2', 'a1'],
+  ['a thread has the last message', 't1 a1 b1 r1', 'a1'],
+  ['a newer task has no message', 't1 a1 r1 t2 r2', undefined],
+  ['a newer outcome has no message', 't1 a1 r1 o1 r2', undefined],
+  ['there is no task', 'a1 r1', 'a1'],
+  ['a message follows the sent task', 'a1 t1* a2', 'a2', 't1'],
+  ['no message follows the sent task', 'a1 t1*', undefined, 't1'],
+  ['another client sends a task after the message', 't1* a1 t2 r1', 'a1', 't1'],
+  ['no message follows the last of two sent tasks', 't1* a1 t2* r1', undefined, 't1 t2'],
+  ['the sent task is never shown', 'a1 a2', 'a2', 't1'],
   ['an interrupt and a task were sent', 'i1* t1* a1 t2 r1', 'a1', 'i1 t1'],
-  ['replies are no task', 't1 a1 c1* a2', 'a2', 'c1'],
-  ['a task of another client, where only a reply was sent', 't1 a1 c1* t2 r1', undefined, 'c1'],
-  ['a list shows what a cut took away', 't1 a1 r1 [t1 a1 a2 r1]', 'a2'],
+  ['only a reply was sent', 't1 a1 c1* a2', 'a2', 'c1'],
+  ['only a reply was sent, and another client sends a task', 't1 a1 c1* t2 r1', undefined, 'c1'],
+  ['a list shows a message that a cut lost', 't1 a1 r1 [t1 a1 a2 r1]', 'a2'],
   ['a list shows an older message late', 't1 a2 [t1 a1 a2]', 'a2'],
-  ['a list that lags shows one older than all that it does not show', 't1 a1 a3 [t1 a1 a2]', 'a3'],
-  ['a list that lags, without the task', 't1* a1 a3 [a1 a2]', 'a3', 't1'],
+  ['a list that lags shows a message older than the newest', 't1 a1 a3 [t1 a1 a2]', 'a3'],
+  ['a list that lags omits the task', 't1* a1 a3 [a1 a2]', 'a3', 't1'],
   ['a list that lags ends before the task of another client', 't3 [a1]', undefined],
-  ['a list that lags leaves out the task that was sent', 't1* a3 [a2]', 'a3', 't1'],
-  ['a list leaves out the task', 't1* a2 [a1 a2]', 'a2', 't1'],
-  ['a list leaves out the task, after which nothing was shown', 't1* [a1]', 'a1', 't1'],
-  ['a list alone shows the task', '[a1 t1* a2]', 'a2', 't1'],
+  ['a list that lags omits the sent task', 't1* a3 [a2]', 'a3', 't1'],
+  ['a list omits the task', 't1* a2 [a1 a2]', 'a2', 't1'],
+  ['a list omits the task, and no other event was shown', 't1* [a1]', 'a1', 't1'],
+  ['only a list shows the task', '[a1 t1* a2]', 'a2', 't1'],
   ['a list shows the task last', 'a1 [a1 t1*]', undefined, 't1'],
   ['a list shows a newer task of another client', 't1 a1 [t1 a1 t2]', undefined],
-  ['nothing new in a list', 't1 a1 [t1 a1]', 'a1'],
-])('%s: %s', (_, script, answer, sent) => {
+  ['a list has no new event', 't1 a1 [t1 a1]', 'a1'],
+])('the answer if %s: %s', (_, script, answer, sent) => {
   expect(read(script, sent).answer?.id).toBe(answer)
 })
 
 test.each<[about: string, script: string, answer: string | undefined, sent?: string]>([
   ['between two messages', 't1* a1 a2 [t1 a1 t2 a2]', 'a1', 't1'],
-  ['after one that was placed late', 't1* a2 a3 [t1 a1 a2 t2 a3]', 'a2', 't1'],
+  ['after a message that the list shows late', 't1* a2 a3 [t1 a1 a2 t2 a3]', 'a2', 't1'],
   ['twice', 't1* a1 a2 a3 [t1 a1 t2 a2 t3 a3]', 'a1', 't1'],
-])('a task of another client that a list shows %s: %s', (_, script, answer, sent) => {
+])('the answer if a list shows a task of another client %s: %s', (_, script, answer, sent) => {
   expect(read(script, sent).answer?.id).toBe(answer)
 })
 
-test('only the last task that was sent has an answer', () => {
+test('only the last sent task has an answer', () => {
   const log = new SessionLog()
   send(log, 't1')
   add(log, 't1* a1 r1')
@@ -122,7 +126,7 @@ test.each<[script: string, isInterrupted: boolean]>([
   ['i1 r1', true],
   ['t1 [t1 i1]', true],
   ['t1 c1 [t1 i1 c1]', false],
-])('after %s it is interrupted: %s', (script, isInterrupted) => {
+])('after %s, the turn is interrupted: %s', (script, isInterrupted) => {
   expect(read(script).isInterrupted).toBe(isInterrupted)
 })
 
@@ -147,13 +151,13 @@ test.each<[script: string, mayHaveEnded: boolean, sent?: string]>([
   ['a1 t1*', false, 't1'],
   ['t1 a1 [t1 a1 u1]', false],
   ['t1 a1 [t1 u1 a1]', true],
-])('after %s it may have ended: %s', (script, mayHaveEnded, sent) => {
+])('after %s, the turn may have ended: %s', (script, mayHaveEnded, sent) => {
   const turn = read(script, sent)
   expect(turn.mayHaveEnded).toBe(mayHaveEnded)
 })
 
 test.each([undefined, null, '', 'th1'])(
-  'a message whose thread is %j is the answer if that is the main one',
+  'a message with the thread %j is the answer only if this is the main thread',
   (thread) => {
     const log = new SessionLog()
     log.append(toItem('a1', { ...toEvent('a1'), session_thread_id: thread }))

@@ -16,7 +16,7 @@ const get = async (path: string) => ({
   accept() {},
 })
 
-/** Reads from the emulator's session without anything between. */
+/** Reads from the emulator's session without a network. */
 const caller = {
   deadline: Infinity,
   call: async (_, { query }, read) => read(await get(query ? `?${query}` : '')),
@@ -29,7 +29,7 @@ async function send(...events: object[]): Promise<void> {
   expect(Buffer.from(await readBody(answer.body)).toString()).toContain('"data"')
 }
 
-test('who follows a session can answer its tool uses, and is brought what comes of that', async () => {
+test("a follower's caller can reply to tool uses, and gets the events that follow", async () => {
   const host = { stderr: { isTerminal: true } }
   const context = { timers: realTimers, note() {}, host } as unknown as Context
   await send({ type: 'user.message', content: [{ type: 'text', text: 'use two tools' }] })

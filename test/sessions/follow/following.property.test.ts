@@ -23,14 +23,14 @@ const runs = Number(process.env.FOLLOW_RUNS ?? often(100).numRuns)
 
 const plain: Limits = { lag: 0, late: 0, mute: false, keepsAlive: false }
 const worlds: [name: string, limits: Limits][] = [
-  ['streams replay, repeat and break off', plain],
-  ['the list lags behind', { ...plain, lag: 3 }],
-  ['the first list misses what was before', { ...plain, late: 3 }],
-  ['streams do not bring what users say, and comments never end', { ...plain, mute: true, keepsAlive: true }],
+  ['streams replay, repeat and are cut', plain],
+  ['the list lags', { ...plain, lag: 3 }],
+  ['the first list omits older events', { ...plain, late: 3 }],
+  ['streams omit the events of users, and comments never end', { ...plain, mute: true, keepsAlive: true }],
   ['everything at once', { lag: 3, late: 3, mute: true, keepsAlive: true }],
 ]
 
-/** Follows with nothing but the list: shows that what is asked for can be told at all. */
+/** Follows by the list alone. Shows that the expected output can be determined at all. */
 async function followByList(exchange: Exchange, timers: Timers, isSent: boolean): Promise<string[]> {
   const url = 'https://agents.test/v1/sessions/s/events'
   const get = async (query: string) =>
@@ -93,8 +93,8 @@ const world = (service: SessionService, timers: Timers) => ({
   env: { PARLEY_SESSION: 'sesn_1' },
 })
 
-describe.each(worlds)('where %s', (_, limits) => {
-  test('what is asked for can be told from the list alone', async () => {
+describe.each(worlds)('a service where %s', (_, limits) => {
+  test('the expected output can be determined from the list alone', async () => {
     const property = fc.asyncProperty(fc.oneof(sending(limits), working(limits)), async (scenario) => {
       const clock = createClock()
       const service = createSessionService(scenario, clock)
@@ -105,7 +105,7 @@ describe.each(worlds)('where %s', (_, limits) => {
     await assert(property)
   })
 
-  test('send --follow prints every event after the sent one once, and ends at the rest that follows', async () => {
+  test('send --follow prints every event after the sent one once, and ends at the next idle event', async () => {
     const property = fc.asyncProperty(sending(limits), fc.boolean(), async (scenario, isRaw) => {
       const clock = createClock()
       const service = createSessionService(scenario, clock)
@@ -120,7 +120,7 @@ describe.each(worlds)('where %s', (_, limits) => {
     await assert(property)
   })
 
-  test('follow prints what happens from its start on once, and with --history all there was', async () => {
+  test('follow prints every event since its start once, and with --history all events', async () => {
     const property = fc.asyncProperty(
       working(limits),
       fc.boolean(),
@@ -145,7 +145,7 @@ describe.each(worlds)('where %s', (_, limits) => {
     await assert(property)
   })
 
-  test('run --last prints the answer of the turn that was followed, and of no other', async () => {
+  test('run --last prints the answer of the followed turn, and of no other', async () => {
     const property = fc.asyncProperty(fc.oneof(sending(limits), working(limits)), async (scenario) => {
       const clock = createClock()
       const service = createSessionService(scenario, clock)
@@ -161,7 +161,7 @@ describe.each(worlds)('where %s', (_, limits) => {
     await assert(property)
   })
 
-  test('a session that rests is sent more, and followed again to the answer to that', async () => {
+  test('sends to an idle session, and follows it again to the next answer', async () => {
     const property = fc.asyncProperty(sendingTwice(limits), async (scenario) => {
       const clock = createClock()
       const service = createSessionService(scenario, clock)
@@ -203,7 +203,7 @@ async function exchangeText(
   ).toString()
 }
 
-/** Reads from a session without anything between. */
+/** Reads from a session without a network. */
 const callerOf = ({ exchange }: SessionService) =>
   ({
     deadline: Infinity,
@@ -224,7 +224,7 @@ const callerOf = ({ exchange }: SessionService) =>
     }),
   }) as Pick<Caller, 'deadline' | 'call' | 'open'> as Caller
 
-test('send --follow of an interrupt ends where nothing follows it', async () => {
+test('send --follow of an interrupt ends if nothing follows the interrupt', async () => {
   const resting = sending(plain).filter(({ history }) => /idle$|interrupt$/.test(history.at(-1)?.type ?? ''))
   const property = fc.asyncProperty(resting, fc.boolean(), async (scenario, isRaw) => {
     const clock = createClock()
@@ -239,7 +239,7 @@ test('send --follow of an interrupt ends where nothing follows it', async () => 
   await assert(property)
 })
 
-test('list prints what was asked for, whatever the service makes of the question', async () => {
+test('list prints the requested events although the service ignores the query', async () => {
   const wish = fc.record({
     type: fc.option(fc.constantFrom('agent.message', 'user.message', 'none.such'), { nil: undefined }),
     limit: fc.option(fc.integer({ min: 1, max: 12 }), { nil: undefined }),

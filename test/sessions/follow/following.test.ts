@@ -13,7 +13,10 @@ import { getContent, SeenEvents } from '../../../src/sessions/following/seen-eve
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
-/** `say1` is an agent's message of this id, `wait1:use1` a stop that waits for a tool use; others are of their type. */
+/**
+ * Creates an event from a word: `say1` is an agent's message with this id, `wait1:use1` an idle event that
+ * lists a tool use.
+ */
 function toEvent(word: string): SessionEvent {
   const [id = '', ...ids] = word.split(':')
   const kind = id.replace(/\d+$/, '')
@@ -43,20 +46,23 @@ const toItems = (words: string) =>
 
 interface Script {
   past?: string
-  /** What is sent before anything is followed. */
+  /** Events that are sent before the session is followed. */
   sent?: string
-  /** What the lists show, one after the other; the last one stays. `!` is a failure. */
+  /** Contents of the lists, in order. The last one repeats. `!` is a failure. */
   lists?: string[]
-  /** What the streams bring, in turn; `-` is a silence, `|` the end of a stream, `!` a failure. Then nothing comes. */
+  /**
+   * Content of the streams, in order: `-` is a silence, `|` the end of a stream, `!` a failure. Then the
+   * stream stays silent.
+   */
   stream?: string
   stays?: boolean
-  /** What is sent when an event is shown, or `''`: nothing. */
+  /** Events that are sent when an event is shown, or at the start (`''`). */
   answers?: Record<string, string>
-  /** Whether the service says that the session is idle, each time it is asked; the last one stays. */
+  /** True if the session resource is idle, for each query. The last one repeats. */
   idle?: boolean[]
 }
 
-/** Carries out what is to be done, on a clock of its own; returns that, and what was shown, in their order. */
+/** Executes each effect with its own clock. Returns the effects and the shown events in order. */
 function follow({
   past = '',
   sent,
@@ -71,10 +77,10 @@ function follow({
   const coming = stream.split(' ').filter(Boolean)
   const trace: string[] = []
   let listed = 0
-  let asked = 0
+  let queries = 0
   let now = 0
 
-  function carryOut(effect: Effect): FollowInput {
+  function execute(effect: Effect): FollowInput {
     if (effect.do === 'show') {
       const shown = effect.items.map(({ text }) => text)
       trace.push(...shown)
@@ -84,7 +90,7 @@ function follow({
     if (effect.do === 'list') {
       now += effect.after
       if (effect.asks) trace.push('ask')
-      const isIdle = effect.asks ? idle[Math.min(asked++, idle.length - 1)] : undefined
+      const isIdle = effect.asks ? idle[Math.min(queries++, idle.length - 1)] : undefined
       const list = lists[Math.min(listed++, lists.length - 1)] ?? ''
       trace.push(effect.after > 0 ? `list after ${effect.after}` : 'list')
       return list === '!'
@@ -112,21 +118,21 @@ function follow({
   )
   for (let steps = 0; steps < 200; steps++) {
     if (effect.do === 'end') return [...trace, `end at ${now}`]
-    ;({ state, effect } = stepFollowState(state, carryOut(effect), now))
+    ;({ state, effect } = stepFollowState(state, execute(effect), now))
   }
   return [...trace, 'no end']
 }
 
-describe('a followed session, step by step', () => {
+describe('steps of following a session', () => {
   test.each<[string, Script, string]>([
     ['that is idle', { past: 'say1 done1' }, 'list, silence of 200, end at 200'],
     [
-      'that went on before the stream was open',
+      'that worked before the stream was open',
       { past: 'say1', lists: ['say1 say2 done1'] },
       'list, say2, done1, silence of 200, end at 200',
     ],
     [
-      'at work: before the first news a list shows what was between',
+      'that works: a list shows the events before the first one of the stream',
       { past: 'run1', lists: ['run1', 'run1 say1 say2'], stream: 'say2 say3 done1' },
       'list, list, say1, say2, say3, done1, silence of 200, end at 200',
     ],
@@ -136,7 +142,7 @@ describe('a followed session, step by step', () => {
       'list, silence of 30000, ask, list, done1, silence of 0, end at 30000',
     ],
     [
-      'whose list is late: an event is held for a while only',
+      'whose list lags: events are held back for a limited time',
       {
         past: 'run1',
         lists: ['run1', 'run1', 'run1', 'run1', 'run1'],
@@ -145,7 +151,7 @@ describe('a followed session, step by step', () => {
       'list, list, list after 250, list after 500, list after 1000, say2, done1, silence of 0, end at 1750',
     ],
     [
-      'whose list fails while the stream goes on',
+      'whose list fails while the stream works',
       { past: 'run1', lists: ['run1', '!'], stream: 'say1 done1' },
       'list, list, say1, done1, silence of 200, end at 200',
     ],
@@ -168,14 +174,14 @@ describe('a followed session, step by step', () => {
       { past: 'run1', lists: ['run1', 'run1', 'run1 say1 done1'], stream: '! say1 done1' },
       'list, connect, list, list, say1, done1, silence of 200, end at 200',
     ],
-    ['whose stream ends when it has stopped', { past: 'done1', stream: '|' }, 'list, end at 0'],
+    ['whose stream ends after it has stopped', { past: 'done1', stream: '|' }, 'list, end at 0'],
     [
       'whose stream is silent',
       { past: 'run1', lists: ['run1', 'run1 say1 done1'], stream: '-' },
       'list, silence of 30000, list, say1, done1, silence of 0, end at 30000',
     ],
     [
-      'that was sent something, which the stream shows, and lists that show later things do not',
+      'whose stream shows the sent event, which newer lists omit',
       {
         past: 'run0',
         sent: 'ask1',
@@ -185,16 +191,16 @@ describe('a followed session, step by step', () => {
       'silence of 30000, list, silence of 250, list, say2, done1, silence of 0, end at 30250',
     ],
     [
-      'that was sent something, which the list shows',
+      'whose list shows the sent event',
       { past: 'done0', sent: 'ask1', lists: ['done0 say1 ask1 say2'], stream: 'say1 say2 done1' },
       'silence of 100, list, say2, done1, silence of 100, end at 200',
     ],
-  ])('%s', (_, script, steps) => {
+  ])('follows a session %s', (_, script, steps) => {
     expect(follow(script).join(', ')).toBe(steps)
   })
 })
 
-describe('a session whose service shows no rest of a plain turn', () => {
+describe('a session whose service sends no idle event after a plain turn', () => {
   const past = 'ask0 run0 say0'
   const whole = `${past} ask1 run1 say1`
   const sent = { past, sent: 'ask1', stream: 'ask1 run1 say1' }
@@ -202,39 +208,39 @@ describe('a session whose service shows no rest of a plain turn', () => {
 
   test.each<[string, Script, string]>([
     [
-      'rests if it says that it is idle',
+      'becomes idle if the session resource is idle',
       { ...sent, lists: [whole], idle: [true] },
       `run1, say1, ${asks}, silence of 0, end at 30000`,
     ],
     [
-      'that it works is no rest',
+      'is not idle while the session resource works',
       { ...sent, lists: [whole], idle: [false, false, true] },
       `run1, say1, ${asks}, ${asks}, ${asks}, silence of 0, end at 90000`,
     ],
     [
-      'that is taken up as it stands rests, too',
+      'becomes idle although nothing was sent',
       { past, idle: [true] },
       `list, ${asks}, silence of 0, end at 30000`,
     ],
     [
-      'has gone on by what the list shows',
+      'still works if the list shows newer events',
       { ...sent, lists: [`${whole} use1`, `${whole} use1 say2`], idle: [true] },
       `run1, say1, ${asks}, use1, silence of 30000, list, say2, ${asks}, silence of 0, end at 90000`,
     ],
     [
-      'goes on after it said that it is idle',
+      'works again after the session resource was idle',
       { ...sent, stream: 'ask1 run1 say1 - say2', lists: [whole, `${whole} say2`], idle: [true] },
       `run1, say1, ${asks}, say2, ${asks}, silence of 0, end at 60000`,
     ],
     [
-      'is asked again when the list could not be read',
+      'is queried again after a failed list',
       { ...sent, lists: ['!', whole], idle: [true, false, true] },
       `run1, say1, ${asks}, connect, list, silence of 250, list, silence of 500, list, silence of 1000, list, ` +
         `silence of 2000, list, silence of 4000, list, silence of 8000, list, silence of 16000, list, ` +
         `${asks}, ${asks}, silence of 0, end at 121750`,
     ],
     [
-      'rests, too, if one for a tool use was shown, that was answered, and it has spoken since',
+      'becomes idle if its only idle event was for an answered tool use before the last message',
       {
         past,
         sent: 'ask1',
@@ -245,91 +251,91 @@ describe('a session whose service shows no rest of a plain turn', () => {
       },
       `use1, wait1:use1, say1, ${asks}, allow1:use1, ${asks}, silence of 0, end at 60000`,
     ],
-  ])('%s', (_, script, steps) => {
+  ])('a session without idle events %s', (_, script, steps) => {
     expect(follow(script).join(', ')).toBe(steps)
   })
 
   test.each<[string, Script]>([
-    ['followed until it is terminated', { past, stays: true }],
+    ['the session is followed until it is terminated', { past, stays: true }],
     [
-      'nothing but what was sent has come since',
+      'only the sent event has arrived since',
       { past, sent: 'ask1', lists: [`${past} ask1`], stream: 'ask1' },
     ],
-    ['it said that it runs since', { past: `${past} ask1 say1 run1` }],
-    ['a tool use is under way', { past: `${past} use1` }],
-    ['an event has shown a rest before', { past: `${past} done0 ask1 run1 say1` }],
-    ['what was sent is not found', { past, sent: 'ask1', lists: [past], stream: '- - - - -' }],
-  ])('is not asked if %s', (_, script) => {
+    ['a session.status_running has arrived since', { past: `${past} ask1 say1 run1` }],
+    ['a tool use has no result yet', { past: `${past} use1` }],
+    ['the service has sent an idle event before', { past: `${past} done0 ask1 run1 say1` }],
+    ['the sent event is not found', { past, sent: 'ask1', lists: [past], stream: '- - - - -' }],
+  ])('does not query the session resource if %s', (_, script) => {
     expect(follow({ ...script, idle: [true] })).not.toContain('ask')
   })
 })
 
-describe('what is printed of a session', () => {
+describe('events that following prints', () => {
   const printed = (script: Script) => follow(script).filter((step) => !/^(list|silence|connect)/.test(step))
 
   test.each<[string, Script, string]>([
     [
-      'no pieces',
+      'no deltas of events',
       { past: 'run1', lists: ['run1', 'run1 say1'], stream: 'piece say1 done1' },
       'say1 done1 end at 200',
     ],
     [
-      'that is followed until it is terminated',
+      'a session until it is terminated if it follows forever',
       { past: 'done1', stays: true, lists: ['done1 run1'], stream: 'done2 gone1' },
       'run1 done2 gone1 end at 1750',
     ],
     [
-      'only what comes after what was sent',
+      'only the events after the sent one',
       { past: 'done0', sent: 'ask1', stream: 'say1 ask1 run1 say2 done1' },
       'run1 say2 done1 end at 200',
     ],
     [
-      'what was sent is found by what it says',
+      'the events after the sent one, found by its content',
       { past: 'ask0 done0', sent: 'ask', stream: 'ask0 say1 ask7 say2 done1' },
       'say2 done1 end at 200',
     ],
     [
-      'all that came, 10 s after something was sent that is never shown',
+      'every event after 10 s if the sent event is never shown',
       { past: 'done0', sent: 'ask1', stream: 'say1 done1' },
       'say1 done1 end at 10001',
     ],
     [
-      'what lists show that leave out what was sent',
+      'the events of lists that omit the sent event',
       { past: 'done0', sent: 'ask1', lists: ['done0 say1 say2 done1'], stream: 'ask1 say1' },
       'say1 say2 done1 end at 30000',
     ],
     [
-      'what comes before a message has its turn, and after',
+      'the events before and after a queued message is processed',
       { past: 'run0', sent: 'ask1', stream: 'queued1 say0 done0 run1 ask1 say1 done1' },
       'say0 done0 run1 say1 done1 end at 200',
     ],
     [
-      'no more, 5 s after it stopped before a message had its turn',
+      'no events later than 5 s after the stop before a queued message',
       { past: 'run0', sent: 'ask1', stream: 'queued1 done0' },
       'done0 end at 5550',
     ],
     [
-      'no more, 5 s after it stopped, whenever that was',
+      'no events later than 5 s after a late stop',
       { past: 'run0', sent: 'ask1', stream: '- - - queued1 done0' },
       'done0 end at 5900',
     ],
     [
-      'what was sent once is found once',
+      'a second event with the content of the sent one',
       { past: 'done0', sent: 'ask', stream: 'ask7 ask8 done1' },
       'ask8 done1 end at 200',
     ],
     [
-      'what was sent is not found by another event without an id',
+      'only the events after the sent one although an earlier event has no id',
       { past: 'done0', sent: 'ask', stream: 'say say0 ask7 say2 done1' },
       'say2 done1 end at 200',
     ],
     [
-      'one that was sent is found by its id, another by what it says',
+      'the events after two sent ones, found by id and by content',
       { past: 'done0', sent: 'ask1 ask', stream: 'ask1 ask7 say2 done1' },
       'say2 done1 end at 200',
     ],
     [
-      'what follows an interrupt and a message, both sent',
+      'the events after a sent interrupt and a sent message',
       { past: 'done0', sent: 'stop1 ask1', stream: 'stop1 - ask1 say1 done1' },
       'say1 done1 end at 30000',
     ],
@@ -339,17 +345,17 @@ describe('what is printed of a session', () => {
       'say1 done1 say2 done2 end at 200',
     ],
     [
-      'nothing after an interrupt, where it was idle',
+      'nothing after an interrupt of an idle session',
       { past: 'done0', sent: 'stop1', stream: 'stop1' },
       'end at 200',
     ],
     [
-      'no more, where tool uses wait',
+      'the events until tool uses wait',
       { past: 'run0', lists: ['run0'], stream: 'use1 wait1:use1' },
       'use1 wait1:use1 end at 1750',
     ],
     [
-      'what comes of answers that were sent while it was followed',
+      'the events after replies that were sent meanwhile',
       {
         past: 'run0',
         stream: 'use1 wait1:use1 allow1:use1 say1 done1',
@@ -358,20 +364,20 @@ describe('what is printed of a session', () => {
       'use1 wait1:use1 allow1:use1 say1 done1 end at 1750',
     ],
     [
-      'what comes of answers that were sent at the start',
+      'the events after replies that were sent at the start',
       { past: 'use1 wait1:use1', stream: 'say1 done1', answers: { '': 'allow1:use1' } },
       'say1 done1 end at 1750',
     ],
-  ])('%s', (_, script, expected) => {
+  ])('prints %s', (_, script, expected) => {
     expect(printed(script).join(' ')).toBe(expected)
   })
 })
 
-/** `searching` is one of them, in which what was sent was not shown yet. */
+/** `searching` is a state in which the sent event was not shown yet. */
 type State = FollowState['is'] | 'searching'
 type Kind = FollowInput['is']
 
-/** A follower in each of the states: of a session that works, in which `run1` has happened, and `say1` was held last. */
+/** Followers in each state, of a session that works, has the event `run1` and held back `say1` last. */
 const states: Record<State, (past: string) => FollowState> = {
   searching: (past) => started(past, 'ask1'),
   joining: (past) => started(past),
@@ -395,7 +401,7 @@ const toList = (words: string): FollowInput => ({
   list: toItems(words),
 })
 
-/** `current: show say2` */
+/** Returns, for example, `current: show say2`. */
 function describeTurn({ state, effect }: Advance): string {
   if (effect.do === 'show')
     return `${state.is}: show ${effect.items.map(({ text }) => text).join(' ') || 'nothing'}`
@@ -417,7 +423,7 @@ const news: Record<Kind, FollowInput> = {
   shown: { is: 'shown' },
 }
 
-test('a message of before that the first list missed is not the answer to what was sent', () => {
+test('an older message that the first list missed is not the answer to a sent event', () => {
   const ledger = new SeenEvents()
   ledger.addPast(toItems('ask1 run1'))
   ledger.addSent([toEvent('ask2')])
@@ -427,7 +433,7 @@ test('a message of before that the first list missed is not the answer to what w
   expect(ledger.turn.answer?.id).toBe('say2')
 })
 
-/** What was seen of a session with this past, to which this was sent. */
+/** Returns the seen events of a session with this history and these sent events. */
 function seen(past: string, sent: string): SeenEvents {
   const ledger = new SeenEvents()
   ledger.addPast(toItems(past))
@@ -439,12 +445,16 @@ const stream = (ledger: SeenEvents, words: string) =>
   toItems(words).flatMap((item) => ledger.addStreamed(item).map(({ text }) => text))
 const list = (ledger: SeenEvents, words: string) => ledger.addList(toItems(words)).map(({ text }) => text)
 
-describe('what was sent, and the lists', () => {
+describe('finding the sent events in lists', () => {
   test.each<[string, string[], string[]]>([
-    ['shows it first', ['ask1 say2'], ['say2']],
-    ['shows it after what only an earlier list showed', ['say9', 'ask1 say2'], ['say2']],
-    ['shows the same under another id', Array(9).fill('ask7 say2'), []],
-    ['shows the same again and then its id', [...Array(3).fill('ask7 say2'), 'ask7 say2 ask1'], []],
+    ['starts with the sent event shows newer events', ['ask1 say2'], ['say2']],
+    ['shows the sent event after another list shows newer events', ['say9', 'ask1 say2'], ['say2']],
+    ['shows equal content under another id shows nothing', Array(9).fill('ask7 say2'), []],
+    [
+      'shows equal content and then the sent id shows nothing',
+      [...Array(3).fill('ask7 say2'), 'ask7 say2 ask1'],
+      [],
+    ],
   ])('a list that %s', (_, lists, shown) => {
     const ledger = seen('ask0', 'ask1')
     const news = lists.map((words) => list(ledger, words))
@@ -452,13 +462,13 @@ describe('what was sent, and the lists', () => {
     expect(news.slice(0, -1).flat()).toEqual([])
   })
 
-  test('what an earlier list showed is old when a later one shows what was sent', () => {
+  test('an event of an earlier list is old once a later list shows the sent event', () => {
     const ledger = seen('', 'ask1')
     for (const words of ['say1 ask7', 'ask7', 'ask1']) list(ledger, words)
     expect(ledger.isNew(toItem('say1'))).toBe(false)
   })
 
-  test('what a list shows without what was sent is old, also when the stream repeats it', () => {
+  test('an event of a list without the sent event is old, also if the stream repeats it', () => {
     const ledger = seen('run0', 'ask1')
     stream(ledger, 'ask1')
     expect(ledger.isSearching).toBe(false)
@@ -467,7 +477,7 @@ describe('what was sent, and the lists', () => {
     expect(ledger.isNew(toItem('say1'))).toBe(false)
   })
 
-  test('what lists show before it says what the session does, until the stream has shown it', () => {
+  test('the list decides the state until the stream has shown the sent event', () => {
     const before = seen('run0', 'stop1')
     list(before, 'run0 use0 wait0:use0 stop1')
     expect(before.state.stop).toEqual({ kind: 'done', reason: 'interrupted' })
@@ -478,10 +488,18 @@ describe('what was sent, and the lists', () => {
   })
 
   test.each<[string, (ledger: SeenEvents) => unknown, string[]]>([
-    ['what a list shows after the same', (ledger) => list(ledger, 'ask7 say2'), ['say2']],
-    ['what a stream has brought after the same', (ledger) => stream(ledger, 'ask7 say2'), ['say2']],
-    ['nothing, if nothing has shown the same', (ledger) => list(ledger, 'say1'), []],
-  ])('once its id is no longer searched for, new is %s', (_, show, shown) => {
+    [
+      'the events that a list shows after equal content are new',
+      (ledger) => list(ledger, 'ask7 say2'),
+      ['say2'],
+    ],
+    [
+      'the events that a stream delivered after equal content are new',
+      (ledger) => stream(ledger, 'ask7 say2'),
+      ['say2'],
+    ],
+    ['nothing is new if no event had equal content', (ledger) => list(ledger, 'say1'), []],
+  ])('after the search by id, %s', (_, show, shown) => {
     const ledger = seen('ask0', 'ask1')
     show(ledger)
     expect(ledger.seeksIds).toBe(true)
@@ -491,14 +509,14 @@ describe('what was sent, and the lists', () => {
     expect(ledger.isLost).toBe(shown.length === 0)
   })
 
-  test('one that was there before, which says the same, is not it', () => {
+  test('an older event with equal content is not the sent event', () => {
     const ledger = seen('ask0', 'ask1')
     ledger.narrowSearch()
     expect(list(ledger, 'ask0 say2')).toEqual([])
     expect(list(ledger, 'ask0 ask7 say3')).toEqual(['say3'])
   })
 
-  test('if that finds nothing either, all that came is new', () => {
+  test('every received event is new if neither id nor content finds the sent event', () => {
     const ledger = seen('', 'ask1')
     stream(ledger, 'say1 say2')
     list(ledger, 'say1')
@@ -509,7 +527,7 @@ describe('what was sent, and the lists', () => {
     expect(list(ledger, 'say1')).toEqual(['say1', 'say2'])
   })
 
-  test('a tool use that two lists show with two inputs is contradicted, though neither shows what was sent', () => {
+  test('a tool use that two lists show with two inputs is contradicted, although neither list shows the sent event', () => {
     const ledger = seen('run0', 'ask1')
     const event = { ...toEvent('use1'), input: { command: 'rm' } }
     const other = { event, text: JSON.stringify(event) }
@@ -519,7 +537,7 @@ describe('what was sent, and the lists', () => {
     expect(ledger.state.toolUse('use1')?.isContradicted).toBe(true)
   })
 
-  test('events without ids that say the same are counted', () => {
+  test('counts events without ids that have equal content', () => {
     const ledger = new SeenEvents()
     ledger.addPast(toItems('say say'))
     expect(list(ledger, 'say say say')).toEqual(['say'])
@@ -529,7 +547,7 @@ describe('what was sent, and the lists', () => {
   })
 })
 
-test('a message of another client is not the task, and what came before it is not the answer', () => {
+test('a message of another client is not the task, and a message before the task is not the answer', () => {
   const ledger = seen('run0', 'ask1')
   stream(ledger, 'say0 ask1')
   expect(ledger.turn.answer).toBeUndefined()
@@ -537,7 +555,7 @@ test('a message of another client is not the task, and what came before it is no
   expect(ledger.turn.answer?.id).toBe('say1')
 })
 
-test('what was sent is undone until each of it was shown, and has had its turn', () => {
+test('the sent events are undone until each was shown and processed', () => {
   const both = seen('done0', 'stop1 ask1')
   expect(both.isUndone).toBe(true)
   expect(both.state.stop).toBeUndefined()
@@ -548,13 +566,13 @@ test('what was sent is undone until each of it was shown, and has had its turn',
   expect(both.isUndone).toBe(true)
   both.addAgain(toItem('ask1'))
   expect(both.isUndone).toBe(false)
-  // Without an id nobody could say whose turn it is.
+  // Without an id it is unknown whose turn it is.
   const unnamed = seen('done0', 'ask')
   stream(unnamed, 'queued')
   expect(unnamed.isUndone).toBe(false)
 })
 
-test('if nothing was sent, and nothing has come, nothing is searched for, doubted or shown', () => {
+test('without sent and received events, nothing is searched, in doubt or shown', () => {
   const ledger = new SeenEvents()
   ledger.narrowSearch()
   const { isSearching, isUndone, isLost, seeksIds } = ledger
@@ -569,13 +587,13 @@ test.each<[string, object, object]>([
   ['another thread', { session_thread_id: 'a' }, { session_thread_id: 'b' }],
   ['another description', { description: 'a' }, { description: 'b' }],
   ['another text', { content: 'a' }, { content: 'b' }],
-])('%s is another content, and a field that the service adds is not', (_, one, other) => {
+])('getContent differs for %s, but not for a field that the service adds', (_, one, other) => {
   const of = (more: object) => getContent({ ...toEvent('ask1'), ...more })
   expect(of(one)).not.toBe(of(other))
   expect(of({ ...one, by: 'service' })).toBe(of(one))
 })
 
-describe('a session at work: each state and what comes', () => {
+describe('each state with each input, while the session works', () => {
   const table: Record<State, Record<Kind, string>> = {
     searching: {
       list: 'current: show nothing',
@@ -617,38 +635,38 @@ describe('a session at work: each state and what comes', () => {
   const rows = Object.entries(table).flatMap(([state, row]) =>
     Object.entries(row).map(([input, turn]) => [state, input, turn] as [State, Kind, string]),
   )
-  test.each(rows)('%s, %s: %s', (state, input, turn) => {
+  test.each(rows)('state %s, input %s: %s', (state, input, turn) => {
     expect(describeTurn(stepFollowState(states[state]('run1'), news[input], 0))).toBe(turn)
   })
 })
 
-describe('each state and what decides more', () => {
+describe('each state with further inputs', () => {
   const event = (word: string): FollowInput => ({ is: 'event', item: toItem(word) })
   test.each<[State, string, FollowInput, string]>([
-    ['searching', 'a list that shows what was sent', toList('run1 ask1 say2'), 'current: show say2'],
-    ['searching', 'an event that is what was sent', event('ask1'), 'current: show nothing'],
+    ['searching', 'a list with the sent event', toList('run1 ask1 say2'), 'current: show say2'],
+    ['searching', 'the sent event', event('ask1'), 'current: show nothing'],
     [
       'searching',
-      'an event that says what was sent, of another id',
+      'an event with the content of the sent one and another id',
       event('ask7'),
       'current: listen for 100',
     ],
-    ['joining', 'an event that is known', event('run1'), 'joining: listen for 30000'],
-    ['joining', 'a piece of an event', event('piece'), 'joining: listen for 30000'],
-    ['comparing', 'a list that does not show the event', toList('run1 say2'), 'comparing: show say2'],
+    ['joining', 'a known event', event('run1'), 'joining: listen for 30000'],
+    ['joining', 'a delta of an event', event('piece'), 'joining: listen for 30000'],
+    ['comparing', 'a list without the event', toList('run1 say2'), 'comparing: show say2'],
     ['current', 'an event at which the session stops', event('done1'), 'current: show done1'],
-    ['current', 'an event without an id that says what another said', event('done'), 'current: show done'],
-  ])('%s, %s: %s', (state, _, input, turn) => {
+    ['current', 'an event without an id and with known content', event('done'), 'current: show done'],
+  ])('state %s, %s: %s', (state, _, input, turn) => {
     expect(describeTurn(stepFollowState(states[state]('run1'), input, 0))).toBe(turn)
   })
 
-  test('searching, events of a stream that never pauses: the list is read in time all the same', () => {
+  test('state searching: reads the list in time although the stream never pauses', () => {
     const { state } = stepFollowState(states.searching('run1'), event('say7'), 0)
     expect(describeTurn(stepFollowState(state, event('say8'), 60))).toBe('current: listen for 40')
     expect(describeTurn(stepFollowState(state, event('say8'), 100))).toBe('current: list')
   })
 
-  test('searching, what was sent was said under another id: after 3 s its content counts', () => {
+  test('state searching: finds a sent event under another id by its content after 3 s', () => {
     const searched = stepFollowState(states.searching('run1'), event('ask7'), 0)
     const listed = stepFollowState(searched.state, toList('run1 ask7'), 3_000)
     const late = stepFollowState(listed.state, { is: 'shown' }, 3_001)
@@ -658,7 +676,7 @@ describe('each state and what decides more', () => {
     )
   })
 
-  test('searching, what was sent was not said by anybody: after 10 s what comes is news', () => {
+  test('state searching: every event is new after 10 s without the sent event', () => {
     const searched = stepFollowState(states.searching('run1'), event('say7'), 0)
     const byContent = stepFollowState(searched.state, event('say8'), 3_001)
     const late = stepFollowState(byContent.state, event('say9'), 10_001)
@@ -668,12 +686,12 @@ describe('each state and what decides more', () => {
     )
   })
 
-  test('at the beginning nothing is shown of a list that is yet to come', () => {
+  test('startFollowing shows nothing before the first list', () => {
     const { state, effect } = startFollowing(new SeenEvents(), false, [toEvent('ask1')])
     expect(describeTurn({ state, effect })).toBe('current: show nothing')
   })
 
-  test('an event without an id, again: the list shows whether it is another one', () => {
+  test('a repeated event without an id is compared with the list', () => {
     const { state } = stepFollowState(states.current('run1'), event('done'), 0)
     expect(describeTurn(stepFollowState(state, event('done'), 0))).toBe('joining: listen for 200')
   })
@@ -683,11 +701,14 @@ describe('each state and what decides more', () => {
     ['joining', 'joining: listen for 30000'],
     ['comparing', 'comparing: listen for 30000'],
     ['current', 'joining: listen for 250'],
-  ])('%s, an event without an id, again: only a list can tell, which is looked at: %s', (state, turn) => {
-    expect(describeTurn(stepFollowState(states[state]('run1 say'), event('say'), 0))).toBe(turn)
-  })
+  ])(
+    'state %s, a repeated event without an id: only a list can show whether it is another one: %s',
+    (state, turn) => {
+      expect(describeTurn(stepFollowState(states[state]('run1 say'), event('say'), 0))).toBe(turn)
+    },
+  )
 
-  test('searching, the stream was cut: what the stream before it brought too early is left to the list', () => {
+  test('state searching: a list places the early events of a stream that was cut', () => {
     const early = stepFollowState(states.searching('run1'), event('say7'), 0)
     const opened = stepFollowState(early.state, news.opened, 0)
     const placed = stepFollowState(opened.state, toList('run1 ask1'), 0)
@@ -695,7 +716,7 @@ describe('each state and what decides more', () => {
     expect(describeTurn(stepFollowState(placed.state, { is: 'shown' }, 0))).toBe('joining: listen for 250')
   })
 
-  test('searching, the stream was cut: what the next one brings too early is left to the list, too', () => {
+  test('state searching: a list places the early events of the stream after a cut', () => {
     const opened = stepFollowState(states.searching('run1'), news.opened, 0)
     const early = stepFollowState(opened.state, event('done8'), 0)
     const placed = stepFollowState(early.state, toList('run1 ask1'), 0)
@@ -705,7 +726,7 @@ describe('each state and what decides more', () => {
     )
   })
 
-  test('joining, what the list shows is not found for 10 s: the list is compared with the stream all the same', () => {
+  test('state joining: compares the list with the stream if the sent event is not found for 10 s', () => {
     const cut = stepFollowState(
       stepFollowState(states.searching('run1'), event('ask1'), 0).state,
       news.opened,
@@ -720,37 +741,40 @@ describe('each state and what decides more', () => {
   })
 })
 
-describe('a session that has stopped: each state and what comes', () => {
+describe('each state with each input, after the session has stopped', () => {
   const ends: Kind[] = ['silence', 'ended']
   const all: State[] = ['joining', 'comparing', 'current']
   test.each(all.flatMap((state) => ends.map((input) => [state, input] as [State, Kind])))(
-    '%s, %s: the end',
+    'state %s, input %s: ends',
     (state, input) => {
       const before = states[state]('done1')
       expect(describeTurn(stepFollowState(before, news[input], 0))).toBe(`${state}: end`)
     },
   )
 
-  test.each(['joining', 'current'] as const)('%s, shown: the stream is listened to for a moment', (state) => {
-    expect(describeTurn(stepFollowState(states[state]('done1'), { is: 'shown' }, 0))).toBe(
-      `${state}: listen for 200`,
-    )
-  })
+  test.each(['joining', 'current'] as const)(
+    'state %s, after output: listens to the stream for a moment',
+    (state) => {
+      expect(describeTurn(stepFollowState(states[state]('done1'), { is: 'shown' }, 0))).toBe(
+        `${state}: listen for 200`,
+      )
+    },
+  )
 
   test.each<[State, number, string]>([
     ['joining', 30_000, 'joining: ask, then list'],
     ['joining', 29_999, 'joining: list'],
     ['current', 30_000, 'current: ask, then list'],
     ['current', 500, 'current: list'],
-  ])('%s, the agent spoke, and nothing came for %i: %s', (state, of, turn) => {
+  ])('state %s, after an agent message and %i ms of silence: %s', (state, of, turn) => {
     expect(describeTurn(stepFollowState(states[state]('run1 say0'), { is: 'silence', of }, 0))).toBe(turn)
   })
 
-  test('searching: not before what was sent is shown', () => {
+  test('state searching: does not end before the sent event is shown', () => {
     expect(describeTurn(stepFollowState(states.searching('done1'), news.silence, 0))).toBe('current: list')
   })
 
-  test('a stream that was cut is listened to for a quarter of a second, then for longer each time', () => {
+  test('listens after a cut for 250 ms, then for twice as long each time', () => {
     let turn = stepFollowState(states.current('run1'), news.opened, 0)
     const pauses: string[] = []
     for (let look = 0; look < 4; look++) {
@@ -763,38 +787,35 @@ describe('a session that has stopped: each state and what comes', () => {
   })
 })
 
-test.each(['stream', 'list'])(
-  'of a long turn no more is kept whole than the last message: %s',
-  async (by) => {
-    setFlagsFromString('--expose-gc')
-    const collectGarbage = runInNewContext('gc') as () => void
-    const ledger = new SeenEvents()
-    const kept: WeakRef<object>[] = []
-    const rounds = 200
-    const makeRound = (round: number): EventItem[] => {
-      const [input, result, content] = [{ command: 'ls' }, ['out'], [{ type: 'text', text: `${round}` }]]
-      kept.push(...[input, result, content].map((part) => new WeakRef(part)))
-      const events: SessionEvent[] = [
-        { id: `use${round}`, type: 'agent.tool_use', name: 'bash', input, evaluated_permission: 'allow' },
-        { id: `out${round}`, type: 'agent.tool_result', tool_use_id: `use${round}`, content: result },
-        { id: `say${round}`, type: 'agent.message', content },
-      ]
-      return events.map((event) => ({ event, text: JSON.stringify(event) }))
-    }
-    ledger.addPast(toItems('ask1'))
-    const turn = Array.from({ length: rounds }, (_, round) => () => makeRound(round))
-    if (by === 'list')
-      expect(ledger.addList([...toItems('ask1'), ...turn.flatMap((make) => make())])).toHaveLength(3 * rounds)
-    else for (const make of turn) for (const item of make()) ledger.addStreamed(item)
-    // What a reference was made to is kept until the task that made it ends.
-    await new Promise((resolve) => setImmediate(resolve))
-    collectGarbage()
-    const alive = kept.filter((part) => part.deref() !== undefined).length
-    expect(kept.length).toBe(3 * rounds)
-    expect(alive).toBeLessThan(10)
-    expect(ledger.turn.answer?.id).toBe(`say${rounds - 1}`)
-  },
-)
+test.each(['stream', 'list'])('keeps only the last message of a long turn in memory: %s', async (by) => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  const ledger = new SeenEvents()
+  const kept: WeakRef<object>[] = []
+  const rounds = 200
+  const makeRound = (round: number): EventItem[] => {
+    const [input, result, content] = [{ command: 'ls' }, ['out'], [{ type: 'text', text: `${round}` }]]
+    kept.push(...[input, result, content].map((part) => new WeakRef(part)))
+    const events: SessionEvent[] = [
+      { id: `use${round}`, type: 'agent.tool_use', name: 'bash', input, evaluated_permission: 'allow' },
+      { id: `out${round}`, type: 'agent.tool_result', tool_use_id: `use${round}`, content: result },
+      { id: `say${round}`, type: 'agent.message', content },
+    ]
+    return events.map((event) => ({ event, text: JSON.stringify(event) }))
+  }
+  ledger.addPast(toItems('ask1'))
+  const turn = Array.from({ length: rounds }, (_, round) => () => makeRound(round))
+  if (by === 'list')
+    expect(ledger.addList([...toItems('ask1'), ...turn.flatMap((make) => make())])).toHaveLength(3 * rounds)
+  else for (const make of turn) for (const item of make()) ledger.addStreamed(item)
+  // A WeakRef keeps its target until the current task ends.
+  await new Promise((resolve) => setImmediate(resolve))
+  collectGarbage()
+  const alive = kept.filter((part) => part.deref() !== undefined).length
+  expect(kept.length).toBe(3 * rounds)
+  expect(alive).toBeLessThan(10)
+  expect(ledger.turn.answer?.id).toBe(`say${rounds - 1}`)
+})
 
 test("an older message is the answer if a list shows another client's task after it", () => {
   const ledger = seen('', 'ask1')
@@ -807,23 +828,23 @@ describe('a list that is read from its newest event backwards', () => {
   const past = 'ask1 use1 wait1:use1'
 
   test.each<[about: string, past: string, newest: string, isEnough: boolean]>([
-    ['comes to what is known', past, 'wait1:use1 use1', true],
-    ['shows what is new before that', past, 'run2 say2 wait1:use1 use1', true],
-    ['shows one of the two', past, 'say2 wait1:use1', false],
+    ['reaches the known events', past, 'wait1:use1 use1', true],
+    ['shows new events and reaches the known ones', past, 'run2 say2 wait1:use1 use1', true],
+    ['shows only one of the two last known events', past, 'say2 wait1:use1', false],
     ['is in the other order', past, 'ask1 use1 wait1:use1 say2', false],
-    ['has something new between the two', past, 'wait1:use1 say2 use1', false],
-    ['has not shown what waits', `${past} run2 wait2:use1`, 'wait2:use1 run2', false],
-    ['shows what waits as well', `${past} run2 wait2:use1`, 'wait2:use1 run2 wait1:use1 use1', true],
+    ['has a new event between the two last known ones', past, 'wait1:use1 say2 use1', false],
+    ['omits the waiting tool use', `${past} run2 wait2:use1`, 'wait2:use1 run2', false],
+    ['shows the waiting tool use, too', `${past} run2 wait2:use1`, 'wait2:use1 run2 wait1:use1 use1', true],
     ['has an event without an id', past, 'say wait1:use1 use1', false],
     ['ends with events without ids', 'ask1 say say', 'say say ask1', false],
     ['belongs to a session with one event', 'ask1', 'ask1', false],
-  ])('is read on or not: it %s', (_, before, newest, isEnough) => {
+  ])('checks whether a list reaches back far enough: it %s', (_, before, newest, isEnough) => {
     const ledger = new SeenEvents()
     ledger.addPast(toItems(before))
     expect(ledger.knowsListEnd && ledger.reachesListEnd(toItems(newest))).toBe(isEnough)
   })
 
-  test('shows all that came since something was sent, until that is listed and has had its turn', () => {
+  test('reads back to the sent event until it is listed and processed', () => {
     const ledger = seen('ask0 done0', 'queued1')
     for (const words of ['ask0 done0 say0 use0', 'ask0 done0 say0 use0 queued1']) {
       list(ledger, words)
@@ -834,7 +855,7 @@ describe('a list that is read from its newest event backwards', () => {
     expect(ledger.reachesListEnd(toItems('run1 ask1 use0'))).toBe(true)
   })
 
-  test('is taken in as the whole list is', () => {
+  test('a list that was read backwards counts like the whole list', () => {
     const ledger = new SeenEvents()
     ledger.addPast(toItems('ask1 run1'))
     stream(ledger, 'say2 done1')

@@ -25,7 +25,7 @@ const begun: Event[] = [
   waits('w1', 't1', 't2'),
 ]
 
-/** A session whose list and stream a test fills; `reads` counts what was asked for. */
+/** Creates a session whose list and stream a test fills. `reads` counts the requests. */
 function createSession(listed: Event[]) {
   const clock = createClock()
   const reads = { lists: 0, chunks: 0 }
@@ -57,7 +57,7 @@ function createSession(listed: Event[]) {
   const exchange: Exchange = async ({ url }) => {
     if (url.endsWith('/stream')) return answer('text/event-stream', stream())
     reads.lists++
-    if (list.fails) throw new Error('the list is away')
+    if (list.fails) throw new Error('the list is unavailable')
     return answer('application/json', page())
   }
   const get = async (path: string) => ({
@@ -80,14 +80,14 @@ function createSession(listed: Event[]) {
     list,
     open: () =>
       openFollower({ context, caller, parts: { params: { session: 'sesn_1' }, headers: {}, look: '' } }),
-    bring(...events: Event[]) {
+    deliver(...events: Event[]) {
       coming.push(...events)
       wake()
     },
   }
 }
 
-/** Opens a follower, and takes its news up to where two tool uses wait. */
+/** Opens a follower, and reads its news until two tool uses wait. */
 async function openWaiting() {
   const session = createSession(begun)
   const follower = await session.open()
@@ -97,17 +97,17 @@ async function openWaiting() {
   return { ...session, follower, news }
 }
 
-describe('before anything is done', () => {
-  test('an interrupt that the stream has brought counts, though nobody has asked for more news', async () => {
-    const { bring, follower } = await openWaiting()
-    bring({ id: 'i', type: 'user.interrupt' }, { id: 'd', type: 'session.status_idle', stop_reason: null })
+describe('refresh of a follower', () => {
+  test('counts an interrupt that the stream has delivered, although the news was not read', async () => {
+    const { deliver, follower } = await openWaiting()
+    deliver({ id: 'i', type: 'user.interrupt' }, { id: 'd', type: 'session.status_idle', stop_reason: null })
     await follower.refresh()
     expect(follower.state.stop).toEqual({ kind: 'done', reason: 'no reason given' })
   })
 
-  test('an answer that the stream has brought counts, and is brought later as news', async () => {
-    const { bring, follower, news } = await openWaiting()
-    bring({ id: 'c', type: 'user.tool_confirmation', tool_use_id: 't2', result: 'deny' })
+  test('counts a reply that the stream has delivered, and returns it later as news', async () => {
+    const { deliver, follower, news } = await openWaiting()
+    deliver({ id: 'c', type: 'user.tool_confirmation', tool_use_id: 't2', result: 'deny' })
     await follower.refresh()
     expect(follower.state.pending).toEqual(['t1'])
     expect(follower.state.answerTo('t2')?.isReply).toBe(true)
@@ -115,14 +115,14 @@ describe('before anything is done', () => {
     expect(value?.map(({ event }: { event: Event }) => event.id)).toEqual(['c'])
   })
 
-  test('no list is read if the last one is not older than a second', async () => {
+  test('reads no list if the last one is at most a second old', async () => {
     const { reads, follower } = await openWaiting()
     const before = reads.lists
     await follower.refresh()
     expect(reads.lists).toBe(before)
   })
 
-  test('a list that is read after a second counts whole: tool uses, answers, other inputs, ends', async () => {
+  test('counts a list that is read after a second: tool uses, replies, other inputs and ends', async () => {
     const { clock, list, follower, news } = await openWaiting()
     await clock.wait(1001)
     list.events = [
@@ -144,14 +144,14 @@ describe('before anything is done', () => {
     expect(follower.state.stop?.kind).toBe('ended')
   })
 
-  test('a list that cannot be read is a failure', async () => {
+  test('fails if the list cannot be read', async () => {
     const { clock, list, follower } = await openWaiting()
     await clock.wait(1001)
     list.fails = true
-    await expect(follower.refresh()).rejects.toThrow('the list is away')
+    await expect(follower.refresh()).rejects.toThrow('the list is unavailable')
   })
 
-  test('a wall clock that is set back does not make a list young', async () => {
+  test('reads the list again although the wall clock is set back', async () => {
     const { clock, reads, follower } = await openWaiting()
     await clock.wait(1001)
     const now = clock.now()
@@ -162,20 +162,20 @@ describe('before anything is done', () => {
   })
 })
 
-test('a stream that nobody takes anything from is read until a megabyte waits, and no further', async () => {
-  const { bring, clock, reads, open } = createSession(begun.slice(0, 1))
+test('reads at most a megabyte ahead from a stream whose events are not consumed', async () => {
+  const { deliver, clock, reads, open } = createSession(begun.slice(0, 1))
   const follower = await open()
   const text = 'x'.repeat(2 ** 20)
-  bring(...Array.from({ length: 40 }, (_, i) => ({ id: `e${i}`, type: 'agent.thinking', text })))
+  deliver(...Array.from({ length: 40 }, (_, i) => ({ id: `e${i}`, type: 'agent.thinking', text })))
   await clock.wait(1)
   await clock.wait(1)
   const waiting = reads.chunks
   expect(waiting).toBeGreaterThan(0)
   expect(waiting).toBeLessThan(4)
-  const brought: unknown[] = []
+  const delivered: unknown[] = []
   for await (const items of follower.news()) {
-    brought.push(...items.map(({ event }) => event.id))
-    if (brought.length === 39) bring({ id: 'd', type: 'session.status_terminated' })
+    delivered.push(...items.map(({ event }) => event.id))
+    if (delivered.length === 39) deliver({ id: 'd', type: 'session.status_terminated' })
   }
-  expect(brought).toEqual([...Array.from({ length: 40 }, (_, i) => `e${i}`), 'd'])
+  expect(delivered).toEqual([...Array.from({ length: 40 }, (_, i) => `e${i}`), 'd'])
 })

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import type { Scenario } from './session-scripts.ts'
 import { type Event, type SessionService, sentId } from './session-service.ts'
 
-/** The ids of the events that output is about, line by line; `pieces` of events may be among exact JSON. */
+/** Returns the ids of the printed events, line by line. Exact JSON may include deltas of events. */
 export function idsOf(out: string, isRaw: boolean, ledger: readonly Event[]): string[] {
   const lines = out.split('\n').slice(0, -1)
   if (!isRaw) return lines.map((line) => line.split('\t')[0] ?? '')
@@ -10,21 +10,22 @@ export function idsOf(out: string, isRaw: boolean, ledger: readonly Event[]): st
   return lines
     .filter((line) => !/^\{"type":"event_(start|delta)"/.test(line))
     .map((line) => {
-      expect(texts, 'a line that is no exact event').toContain(line)
+      expect(texts, 'a line that is not an exact event').toContain(line)
       return JSON.parse(line).id
     })
 }
 
 interface Expected {
-  /** Each has to be there once. */
+  /** Each of these ids is printed once. */
   wanted: readonly string[]
-  /** Each may be there once. */
+  /** Each of these ids may be printed once. */
   open?: readonly string[]
 }
 
 /**
- * Says what is wrong with the ids that were printed. Where the list does not lag the order is the ledger's; where
- * it does, an event may come after a later one that was handed out first.
+ * Returns what is wrong with the printed ids. If the list does not lag, the order is the ledger's. If it
+ * lags, an event may
+ * follow a later event that was delivered first.
  */
 export function judge(
   printed: string[],
@@ -38,7 +39,7 @@ export function judge(
   return [
     ...wanted.filter((id) => !printed.includes(id)).map((id) => `lost: ${id}`),
     ...printed.filter((id, i) => printed.indexOf(id) !== i).map((id) => `twice: ${id}`),
-    ...printed.filter((id) => !wanted.includes(id) && !open.includes(id)).map((id) => `not asked for: ${id}`),
+    ...printed.filter((id) => !wanted.includes(id) && !open.includes(id)).map((id) => `not expected: ${id}`),
     ...printed.flatMap((id, i) =>
       printed
         .slice(i + 1)
@@ -50,20 +51,23 @@ export function judge(
 
 const turnOf = ({ turn }: Scenario) => turn.map(({ event }) => event.id)
 
-/** What `send --follow` has to print. The sent event itself is no news, but without a receipt may be taken for it. */
+/**
+ * Returns the expected output of `send --follow`. The sent event is not printed, but without ids in the
+ * receipt it may be.
+ */
 export const afterSent = (scenario: Scenario): Expected => ({
   wanted: turnOf(scenario),
   open: ['sent_running', ...(/^(whole|ids|other ids)$/.test(scenario.receipt) ? [] : [sentId])],
 })
 
-/** What `follow` has to print: what the first list did not show and had happened may be news or not. */
+/** Returns the expected output of `follow`. Older events that the first list omitted may be printed. */
 export function fromNow(scenario: Scenario, { shownFirst }: SessionService, hasHistory: boolean): Expected {
   const history = scenario.history.map(({ id }) => id)
   if (hasHistory) return { wanted: [...history, ...turnOf(scenario)] }
   return { wanted: turnOf(scenario), open: history.filter((id) => !shownFirst.has(id)) }
 }
 
-/** What the agent says last in the main thread after the last message of a user: its answer. */
+/** Returns the answer: the agent's last message in the main thread after the last message of a user. */
 export function answerOf({ history, isSent, turn }: Scenario): string | undefined {
   const since = isSent ? [] : history.slice(history.findLastIndex(({ type }) => type === 'user.message'))
   const said = [...since, ...turn.map(({ event }) => event)].filter(({ type }) => type === 'agent.message')

@@ -14,7 +14,7 @@ import {
   waitsFor,
 } from '../../harness/session-service.ts'
 
-/** Only a list shows it, three seconds late. */
+/** Only a list shows this event, three seconds late. */
 const late = (event: Event) => shown(event, { streamed: 'never', listed: 3_000 })
 
 const terminated: Event = { type: 'session.status_terminated' }
@@ -27,7 +27,10 @@ const confirms = (id: string, result: 'allow' | 'deny'): Event => ({
 const evaluates = (result: string): Event => ({ type: 'span.outcome_evaluation_end', result })
 const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'deploy', input: {} })
 
-/** A session that does this after a task, and shows each event in the stream at once and in lists after three seconds. */
+/**
+ * Creates a session that shows these events after a task: in the stream at once, in lists after three
+ * seconds.
+ */
 function afterTask(next: Steps, more: SessionScript = {}) {
   const service = createSessionService({
     history: [asks('before'), running, says('earlier'), endTurn],
@@ -42,32 +45,32 @@ const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.jso
 const typesOf = (posts: Event[][]) => posts.flat().map(({ type }) => type)
 
 describe('an older idle event that the stream omitted and the list shows late', () => {
-  test('allows no tool use after an interrupt of another client', async () => {
+  test('a late idle event allows no tool use after an interrupt of another client', async () => {
     const service = afterTask([running, bash('t1'), late(waitsFor('t1')), interrupt, endTurn])
     const { code } = await service.run(runArguments)
     expect([code, typesOf(service.posts)]).toEqual([15, ['user.message']])
   })
 
-  test('starts no command after an interrupt of another client', async () => {
+  test('a late idle event starts no command after an interrupt of another client', async () => {
     const service = afterTask([running, custom('t1'), late(waitsFor('t1')), interrupt, endTurn])
     const { code } = await service.run([...runArguments, '--tool', 'deploy=echo done > ran'])
     expect([code, typesOf(service.posts)]).toEqual([15, ['user.message']])
     expect(() => service.lines('ran')).toThrow('ENOENT')
   })
 
-  test('allows no tool use of a session that was terminated', async () => {
+  test('a late idle event allows no tool use of a terminated session', async () => {
     const service = afterTask([running, bash('t1'), late(waitsFor('t1')), terminated])
     const { code } = await service.run(runArguments)
     expect([code, typesOf(service.posts)]).toEqual([13, ['user.message']])
   })
 
-  test('does not end a run while a tool use waits', async () => {
+  test('a late idle event does not end a run while a tool use waits', async () => {
     const service = afterTask([running, late(endTurn), running, bash('t1'), waitsFor('t1')])
     const { code, out } = await service.run(['events', 'run', 'do it', '--last'])
     expect([code, out]).toEqual([12, ''])
   })
 
-  test('does not keep a run from its end', async () => {
+  test('a late idle event for a tool use does not keep a run from its end', async () => {
     const service = afterTask([
       running,
       bash('t1'),
@@ -83,7 +86,7 @@ describe('an older idle event that the stream omitted and the list shows late', 
 })
 
 test.each([1, 2, 3])(
-  'a cut after %i events while the list lags leads to no reply after an interrupt',
+  'sends no reply after an interrupt if the stream is cut after %i events while the list lags',
   async (cutAfter) => {
     const next = [running, bash('t1'), waitsFor('t1'), interrupt, endTurn]
     const service = afterTask(next, { streams: [{ cutAfter }] })
@@ -92,7 +95,7 @@ test.each([1, 2, 3])(
   },
 )
 
-test('a reply after an interrupt has no effect: the run was interrupted', async () => {
+test('a reply that an interrupt precedes has no effect, and the run exits with 15', async () => {
   const service = afterTask([running, says('half'), bash('t1'), waitsFor('t1')], {
     usually: {},
     posts: [

@@ -27,7 +27,7 @@ test('prints an event that the stream omits once the list shows it', async () =>
   expect(out.match(/^(first|omitted)$/gm)).toEqual(['first', 'omitted'])
 })
 
-test('prints the pages of the history, and then an event that the stream brings late', async () => {
+test('prints the pages of the history, and then an event that the stream delivers late', async () => {
   const late = createSignal()
   const { run, requests } = createSessionService({
     history: [asks('go'), running, says('first'), shown(says('second'), { listed: 'never' })],

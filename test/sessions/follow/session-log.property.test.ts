@@ -12,7 +12,7 @@ const idle = (more: object = {}): SessionEvent => ({ type: 'session.status_idle'
 const waits = (ids: string[]) => idle({ stop_reason: { type: 'requires_action', event_ids: ids } })
 const evaluates = (result: string): SessionEvent => ({ type: 'span.outcome_evaluation_end', result })
 
-/** Any event that changes the state. The histories are longer and stranger than those of a service. */
+/** Any event that changes the state. These histories are longer and odder than those of a service. */
 const anyEvent: fc.Arbitrary<SessionEvent> = fc.oneof(
   fc.constantFrom<SessionEvent>(
     { type: 'session.status_running' },
@@ -63,9 +63,10 @@ const histories = fc
   })
 
 /**
- * The split of a history into what lists and streams deliver: first a list, then steps. A stream delivers the next events, each
- * of which it may omit or repeat, or is cut and delivers some again. A list shows the history up to a point, which never
- * goes back, and may have holes.
+ * Splits a history into lists and streams: first a list, then steps. A stream delivers the next events, and
+ * may omit or
+ * repeat each of them, or is cut and delivers some again. A list shows the history up to a point, which never
+ * moves back, and may omit events.
  */
 const deliveries = fc.record({
   first: fc.nat(10),
@@ -80,7 +81,7 @@ const deliveries = fc.record({
       fc.record({ does: fc.constant('cut' as const), loses: fc.nat(3), replays: fc.nat(4) }),
       fc.record({ does: fc.constant('list' as const), lag: fc.nat(8), isSuffix: fc.boolean() }),
       fc.record({
-        does: fc.constant('list with holes' as const),
+        does: fc.constant('incomplete list' as const),
         hides: fc.array(fc.nat(25), { maxLength: 3 }),
       }),
     ),
@@ -137,7 +138,7 @@ function deliver(
     else if (step.does === 'cut') {
       next = Math.min(next + step.loses, history.length)
       seen.addConnection()
-      // What a stream repeats, it delivered before, or a list shows it.
+      // A stream repeats only events that were received before.
       for (const item of history.slice(Math.max(0, next - step.replays), next))
         if (received.has(item)) seen.addStreamed(item)
     } else {

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import type { Event, SessionScript, StreamScript } from './session-service.ts'
 
-/** How the turn ends, and the exit code that this is. */
+/** The end of a turn, and its exit code. */
 interface Ending {
-  /** Tool uses that nobody answers. */
+  /** Number of tool uses without a reply. */
   open: number
-  /** The last event's type and fields, given the ids of those. */
+  /** Returns the last event, given the ids of the open tool uses. */
   last(ids: string[]): { type: string } & Record<string, unknown>
   code: 0 | 12 | 13
 }
@@ -26,7 +26,7 @@ const endings = fc.constantFrom<Ending>(
   { open: 0, code: 13, last: () => ({ type: 'session.deleted' }) },
 )
 
-/** What an agent may do between the message and the end of its turn. */
+/** The agent's actions between the message and the end of its turn. */
 const doings = fc.array(
   fc.constantFrom(
     'says',
@@ -44,7 +44,9 @@ const doings = fc.array(
 )
 type Doing = (typeof doings extends fc.Arbitrary<infer T> ? T : never)[number]
 
-/** What is said is the event's own id, so that a line of output names its event in either form. */
+/**
+ * Returns the events of an action. The text of a message is its id, so that a printed line names its event.
+ */
 function act(doing: Doing, id: string): Event[] {
   if (doing === 'says') return [{ id, type: 'agent.message', content: [{ type: 'text', text: id }] }]
   if (doing === 'says as a string') return [{ id, type: 'agent.message', content: id }]
@@ -79,7 +81,7 @@ function act(doing: Doing, id: string): Event[] {
   ]
 }
 
-/** A turn from the agent's first doing to the rest. */
+/** Returns a turn from the agent's first action to the idle event. */
 function toTurn(name: string, list: readonly Doing[], { open, last }: Ending): Event[] {
   const uses = Array.from({ length: open }, (_, i) => `${name}u${i}`)
   return [
@@ -97,7 +99,7 @@ const message = (id: string, text: string): Event => ({
   content: [{ type: 'text', text }],
 })
 
-/** Turns that ended, the last of which the session may have been terminated after, or interrupted for nothing. */
+/** Finished turns. A termination or an interrupt without effect may follow each. */
 const past = fc
   .array(
     fc.record({
@@ -154,9 +156,9 @@ const behaviour = ({ lag, late, mute, keepsAlive }: Limits) => ({
 })
 
 /**
- * A session that a message is sent to. What no client could tell apart is left out: where streams do not bring the
- * message itself, the first list is complete; and where the receipt names no id, what that list lacks has no
- * message of the same words.
+ * A session that gets a message. Cases that no client can distinguish are excluded: if streams omit the
+ * message, the first
+ * list is complete; if the receipt has no id, the events that the first list omits have no equal message.
  */
 export const sending = (limits: Limits): fc.Arbitrary<Scenario> =>
   fc.record(behaviour(limits)).map(({ past: history, list, ending, afters, listing, ...rest }) => {
@@ -175,7 +177,7 @@ export const sending = (limits: Limits): fc.Arbitrary<Scenario> =>
     }
   })
 
-/** A session that a second message is sent to once it rests, for the first time with success. */
+/** A session that gets a second message once it is idle. The first turn is successful. */
 export const sendingTwice = (limits: Limits): fc.Arbitrary<Scenario> =>
   fc.tuple(sending(limits), doings, fc.constantFrom(0, 10, 300)).map(([scenario, list, after]) => {
     const end: Ending = { open: 0, code: 0, last: () => idle({ stop_reason: { type: 'end_turn' } }) }
@@ -184,8 +186,9 @@ export const sendingTwice = (limits: Limits): fc.Arbitrary<Scenario> =>
   })
 
 /**
- * A session that works, or has come to rest, when it is followed. The first list shows at least the message that
- * the agent works on: without it no client could tell that it works.
+ * A session that works or is idle when it is followed. The first list shows at least the agent's task,
+ * because without it
+ * no client can detect that the agent works.
  */
 export const working = (limits: Limits): fc.Arbitrary<Scenario> =>
   fc

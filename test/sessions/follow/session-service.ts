@@ -3,57 +3,57 @@ import type { Exchange, HttpRequest, HttpResponse } from '../../../src/wire/exch
 import type { createClock } from '../../harness/clock.ts'
 import { respond } from '../../harness/responses.ts'
 
-/** An event of a session, with an id that no other has. */
+/** An event of a session, with a unique id. */
 export type Event = { id: string; type: string } & Record<string, unknown>
 
-/** How one opened stream behaves; the last of a script's is never cut. */
+/** The behavior of one opened stream. The last stream of a script is never cut. */
 export interface StreamScript {
-  /** What it sends on opening: nothing old, everything, or as many of the last events. */
+  /** The events that the stream sends first: none, all, or this number of the newest events. */
   replay: 'none' | 'all' | number
-  /** After how many frames it is cut. */
+  /** Number of frames after which the stream is cut. */
   cutAfter?: number
-  /** The cut ends the body, breaks it, or breaks it within a frame. */
+  /** A cut ends the body, breaks it, or breaks it within a frame. */
   cut: 'end' | 'error' | 'half'
-  /** Which of its frames come twice. */
+  /** Indexes of the frames that are sent twice. */
   twice: readonly number[]
   name: 'message' | 'type' | 'none'
   hasComments: boolean
   hasPieces: boolean
 }
 
-/** What a session does: all of it is decided before it begins. */
+/** The behavior of a session, which is determined before it starts. */
 export interface SessionScript {
-  /** What happened before the command. */
+  /** Events before the command. */
   history: readonly Event[]
-  /** How many of its last events the first list does not show, and the first stream may still bring. */
+  /** Number of newest events that the first list omits and the first stream may still deliver. */
   late: number
-  /** What happens from then on begins with a message that is sent; otherwise at once. */
+  /** If true, the turn starts with a sent message; otherwise at once. */
   isSent: boolean
-  /** What happens from then on, and how many milliseconds after the one before. */
+  /** The events of the turn, each with its delay in milliseconds after the previous one. */
   turn: readonly { event: Event; after: number }[]
-  /** What happens after a second message that is sent. */
+  /** The events after a second sent message. */
   nextTurn?: SessionScript['turn']
-  /** The service's word on a message that is sent. */
+  /** The response to a sent message. */
   receipt: 'whole' | 'ids' | 'other ids' | 'no data' | 'empty'
-  /** The list tells of `session.status_running` before the message that caused it. */
+  /** The list shows `session.status_running` before the message that caused it. */
   runsFirst: boolean
-  /** Streams bring `user.*` events too. */
+  /** If true, streams deliver `user.*` events, too. */
   echoes: boolean
-  /** The list is as old as so many lists before it. */
+  /** Number of list requests that a list lags. */
   lag: number
   list: { form: 'next_page' | 'has_more' | 'array'; size: number; obeys: boolean }
-  /** Comments come for as long as there is nothing to tell. */
+  /** If true, a silent stream sends comments. */
   keepsAlive: boolean
   streams: readonly StreamScript[]
 }
 
 export interface SessionService {
   exchange: Exchange
-  /** All events in the order in which they happened. */
+  /** All events in order. */
   readonly ledger: readonly Event[]
-  /** When each event was first handed out, by id: a number that grows. */
+  /** A growing number for each id: the order in which events were first delivered. */
   readonly told: ReadonlyMap<string, number>
-  /** The ids that the first list showed. */
+  /** The ids in the first list. */
   readonly shownFirst: ReadonlySet<string>
   readonly posts: number
 }
@@ -62,7 +62,7 @@ const silence = 600_000
 const mostCalls = 200
 const mostHours = 12
 
-/** A session service in memory that does its worst, and is never wrong. */
+/** Creates a session service in memory that behaves as badly as a correct service may. */
 export function createSessionService(
   script: SessionScript,
   clock: ReturnType<typeof createClock>,
@@ -79,7 +79,7 @@ export function createSessionService(
 
   if (!script.isSent) happen()
 
-  /** Puts the turn into the ledger, each event with the time at which it will have happened. */
+  /** Adds the turn to the ledger, each event with its time. */
   function happen(turn = script.turn): void {
     let at = clock.now()
     for (const { event, after } of turn) {
@@ -93,7 +93,7 @@ export function createSessionService(
     return next < 0 ? ledger.length : next
   }
 
-  function tell(event: Event): Event {
+  function deliver(event: Event): Event {
     if (!told.has(event.id)) told.set(event.id, told.size)
     return event
   }
@@ -118,7 +118,7 @@ export function createSessionService(
       : respond(200, JSON.stringify({ data: data[script.receipt] }))
   }
 
-  /** How much of the ledger a new list shows: never less than one before it. */
+  /** Returns the number of events that a new list shows, never less than an earlier list. */
   function lookBack(): number {
     seen.push(happened())
     const old = script.history.length - script.late
@@ -144,7 +144,7 @@ export function createSessionService(
       form === 'array'
         ? wanted.length
         : begin + Math.min(size, obeys ? Number(query.get('limit') ?? size) : size)
-    const data = wanted.slice(begin, end).map(tell)
+    const data = wanted.slice(begin, end).map(deliver)
     const isMore = end < wanted.length
     if (form === 'array') return respond(200, JSON.stringify(data))
     return respond(
@@ -157,11 +157,11 @@ export function createSessionService(
     )
   }
 
-  /** Where in the ledger a stream begins. */
-  function beginningOf({ replay }: StreamScript, isFirst: boolean): number {
+  /** Returns the index in the ledger at which a stream starts. */
+  function getStreamStart({ replay }: StreamScript, isFirst: boolean): number {
     if (replay === 'all') return 0
     if (replay !== 'none') return Math.max(0, happened() - replay)
-    // What the first list was too early for happens just now.
+    // The events that the first list omitted happen now.
     return isFirst && posts === 0
       ? Math.min(happened(), script.history.length - (script.late >> 1))
       : happened()
@@ -170,7 +170,7 @@ export function createSessionService(
   function takeStream(): HttpResponse {
     const stream = script.streams[Math.min(opened, script.streams.length - 1)] as StreamScript
     const isLast = opened >= script.streams.length - 1
-    let next = beginningOf(stream, opened++ === 0)
+    let next = getStreamStart(stream, opened++ === 0)
     let frames = 0
     let isClosed = false
     let close = () => {}
@@ -181,7 +181,7 @@ export function createSessionService(
       }
     })
 
-    /** Waits for the next event that this stream brings; without one it waits for what is never to come. */
+    /** Waits for the next event of this stream. Without one it waits until the stream is closed. */
     async function* bytes(): AsyncGenerator<Uint8Array> {
       if (stream.hasComments) yield Buffer.from(': connected\n\n')
       let quietSince = clock.now()
@@ -196,7 +196,7 @@ export function createSessionService(
           next++
           quietSince = clock.now()
           if (!script.echoes && coming.event.type.startsWith('user.')) continue
-          const text = framesOf(tell(coming.event), stream).join('')
+          const text = framesOf(deliver(coming.event), stream).join('')
           yield Buffer.from(stream.twice.includes(frames) ? text + text : text)
           frames++
           continue
@@ -206,10 +206,10 @@ export function createSessionService(
           script.keepsAlive ? clock.now() + 15_000 : quietSince + silence,
         )
         await Promise.race([clock.wait(until - clock.now()), closed])
-        if (clock.now() - start > mostHours * 3_600_000) throw new Error('the stream is read for ever')
+        if (clock.now() - start > mostHours * 3_600_000) throw new Error('the stream is read endlessly')
         if (script.keepsAlive) yield Buffer.from(':keepalive\n\n')
         else if (clock.now() - quietSince >= silence) {
-          throw new CliError('response', 'no byte came for 600 s', { sent: 'yes' })
+          throw new CliError('response', 'no byte arrived for 600 s', { sent: 'yes' })
         }
       }
     }
@@ -220,7 +220,7 @@ export function createSessionService(
   async function exchange(request: HttpRequest): Promise<HttpResponse> {
     const { pathname, searchParams } = new URL(request.url)
     if (!/(^|&)(page|after_id)=/.test(searchParams.toString()) && ++calls > mostCalls) {
-      throw new Error('the service is asked for ever')
+      throw new Error('the service is queried endlessly')
     }
     await clock.wait(10)
     if (request.method === 'POST') return takePost(request)
@@ -240,10 +240,10 @@ export function createSessionService(
   }
 }
 
-/** The id in a receipt whose ids are not those of the stored events. */
+/** Id in a receipt whose ids differ from the stored events. */
 export const receiptId = 'receipt_1'
 
-/** The id of a sent message. */
+/** Id of a sent message. */
 export const sentId = 'sent_1'
 
 function framesOf(event: Event, { name, hasComments, hasPieces }: StreamScript): string[] {
