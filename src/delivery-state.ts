@@ -50,8 +50,10 @@ export type RetryAdvice = 'never' | 'later' | 'look-first'
 /** Consequences of a delivery state. */
 export interface DeliveryOutcome {
   sent: Sent
-  /** The same request may be sent again without harm. */
-  safeToRetry: boolean
+  /** The same command may send the request again without a check. */
+  isRepeatable: boolean
+  /** The request may have been carried out, so a repetition may be carried out or billed again. */
+  mayDuplicate: boolean
   /** Printed if the run is interrupted in this state. */
   interrupted?: string
   /** Printed if the call fails in this state. */
@@ -75,31 +77,31 @@ export function describeDelivery(
       ? undefined
       : mayBeDone
   const interruptedDoubt = isProvedByReceipt ? doubt : 'the request was sent; it may have been carried out'
-  const meanings: Record<DeliveryState, DeliveryOutcome> = {
+  const meanings: Record<DeliveryState, Omit<DeliveryOutcome, 'mayDuplicate'>> = {
     'not-sent': {
       sent: 'no',
-      safeToRetry: true,
+      isRepeatable: true,
       interrupted: 'nothing was sent',
       failed: 'nothing was sent',
     },
-    refused: { sent: 'yes', safeToRetry: true, interrupted: 'nothing was accepted' },
+    refused: { sent: 'yes', isRepeatable: true, interrupted: 'nothing was accepted' },
     failed: {
       sent: 'yes',
-      safeToRetry: !isOnce,
+      isRepeatable: !isOnce,
       interrupted: isProvedByReceipt ? doubt : 'the request was answered with a failure',
       failed: isOnce ? doubt : undefined,
     },
-    sent: { sent: 'unknown', safeToRetry: !isOnce, interrupted: interruptedDoubt, failed: doubt },
+    sent: { sent: 'unknown', isRepeatable: !isOnce, interrupted: interruptedDoubt, failed: doubt },
     answered: {
       // An answer to an event that is not a receipt may come from a gateway.
       sent: isProvedByReceipt ? 'unknown' : 'yes',
-      safeToRetry: !isOnce,
+      isRepeatable: !isOnce,
       interrupted: isOnce ? interruptedDoubt : 'the answer was cut off',
       failed: isProvedByReceipt ? doubt : undefined,
     },
-    done: { sent: 'yes', safeToRetry: !isOnce },
+    done: { sent: 'yes', isRepeatable: !isOnce },
   }
-  return meanings[state]
+  return { ...meanings[state], mayDuplicate: repeat !== 'always' && !isCertainlyUnaccepted(state) }
 }
 
 /** One call of a run, from its first attempt to its end. */
@@ -114,6 +116,8 @@ export class Calls {
   wayOn: Words = nothing
   /** Returns whether the same command resumes this run instead of repeating it. */
   isResumed = () => false
+  /** Returns whether the resumed run repeats a request that may have been carried out. */
+  mayResumeDuplicate = () => false
   /**
    * Changing calls that are in progress, or that ended after the last one began, with whether they are over.
    */
@@ -122,6 +126,8 @@ export class Calls {
   readonly #past = new Set<RetryAdvice | undefined>()
   readonly #underWay = new ActiveSet<Call>()
   #sentBefore: Sent = 'no'
+  /** A finished call may have been carried out. */
+  #mayDuplicate = false
   #isChanging = false
   #words: Words = nothing
   /** The last argument of `sayInstead`. */
@@ -140,7 +146,7 @@ export class Calls {
       if (!isOver) continue
       this.#told.delete(other)
       // An answer that was read, but not as wanted, does no harm.
-      if (!other.meaning().safeToRetry) this.#past.add(objectionOf(other))
+      if (!other.meaning().isRepeatable) this.#past.add(objectionOf(other))
     }
     this.#told.set(call, false)
     this.#words = () => this.#describe()
@@ -150,7 +156,9 @@ export class Calls {
   #end(call: Call, isReading: boolean): void {
     this.#underWay.delete(call)
     if (isReading && this.#isChanging) return
-    this.#sentBefore = further(this.#sentBefore, call.meaning().sent)
+    const { sent, mayDuplicate } = call.meaning()
+    this.#sentBefore = further(this.#sentBefore, sent)
+    this.#mayDuplicate ||= mayDuplicate
     if (this.#told.has(call)) this.#told.set(call, true)
     if (this.#instead && [...this.#told.values()].every((isOver) => isOver)) this.#words = this.#instead
   }
@@ -174,6 +182,12 @@ export class Calls {
   get sent(): Sent {
     const all = [...this.#underWay].map((call) => call.meaning().sent)
     return all.reduce(further, this.#sentBefore)
+  }
+
+  /** Returns whether the same command may repeat a request that was carried out or billed. */
+  get mayDuplicate(): boolean {
+    if ([...this.#underWay].some((call) => call.meaning().mayDuplicate)) return true
+    return this.isResumed() ? this.mayResumeDuplicate() : this.#mayDuplicate
   }
 
   /** Returns whether the same command may be run again if the run is interrupted now. */
@@ -232,7 +246,7 @@ const inTurn = (said: readonly (string | undefined)[]): string | undefined =>
 /** Returns the objection of a call to running the same command again. */
 function objectionOf(call: Call): RetryAdvice | undefined {
   if (call.state() === 'done') return 'never'
-  return call.meaning().safeToRetry ? undefined : 'look-first'
+  return call.meaning().isRepeatable ? undefined : 'look-first'
 }
 
 function track(stakes: DeliveryRules, end: () => void) {

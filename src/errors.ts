@@ -28,6 +28,8 @@ interface CallEnd {
   attempts?: number
   /** Default: `never`. */
   retry?: RetryAdvice
+  /** Repeating the command may send or bill something twice. Default: true if something was sent. */
+  mayDuplicate?: boolean
   /** The deadline caused the failure. */
   deadline?: boolean
   /** The answer was cut. Another one may be complete. */
@@ -85,6 +87,11 @@ export class CliError extends Error {
 
   get exitCode(): number {
     return exitCodes[this.kind]
+  }
+
+  get mayDuplicate(): boolean {
+    const { mayDuplicate, sent = 'no' } = this.details
+    return mayDuplicate ?? sent !== 'no'
   }
 
   /** Returns the same failure with more details. */

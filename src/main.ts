@@ -78,8 +78,13 @@ export async function main(argv: string[], outer: Host): Promise<number> {
 
   /** Formats a signal for programs, like a failure. */
   function describeSignal(exit: number, words: string): string {
-    const { sent, retry } = calls
-    const outcome = { sent, safeToRetry: retry === 'later', retry, resume: summary.resume?.() }
+    const { sent, retry, mayDuplicate } = calls
+    const outcome = {
+      sent,
+      safeToRetry: retry === 'later' && !mayDuplicate,
+      retry,
+      resume: summary.resume?.(),
+    }
     const error = { format: 1, kind: 'signal', exit, message: oneLine(words, 2000), ...outcome }
     return `${escapeJson(JSON.stringify(secrets.redactValue({ error })))}\n`
   }
@@ -92,7 +97,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
 
   async function end(thrown: CliError): Promise<number> {
     // The failure may come from printing instead of a call.
-    const failure = thrown.with({ sent: thrown.details.sent ?? calls.sent })
+    const { sent, mayDuplicate } = calls
+    const failure = thrown.with({ sent: thrown.details.sent ?? sent, mayDuplicate })
     const { exitCode } = failure
     const unwritten = await report.write({ exit: exitCode, failure }).then(() => undefined, getMessage)
     const problem = unwritten ?? catchMessage(takeLastSteps)

@@ -97,6 +97,7 @@ async function answer(
     getMaxFailed: () => maxFailed?.getMaxFailed(tally.total) ?? Infinity,
   }
   const run = new BatchRun(input, { limits, timers, report, results })
+  calls.mayResumeDuplicate = () => run.mayDuplicate
   const endInterrupt = handleInterrupt(context, run)
   const outcome = await run.runToEnd().finally(() => report.end())
   await endInterrupt()

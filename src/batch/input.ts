@@ -59,6 +59,8 @@ export interface BatchLine {
   failures: number
   /** Failure of the last request while the line waits for its own retry. */
   failure?: CliError | undefined
+  /** A failed request of the line may have been carried out. */
+  mayDuplicate?: boolean
   /** Number of the outage in which this line tested the service. */
   trialOutage?: number
 }

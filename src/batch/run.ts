@@ -67,6 +67,8 @@ export class BatchRun implements BatchState {
   /** Failure that caused the current pause. */
   #refusal: CliError | undefined
   #hasReportedMissingTokens = false
+  /** A run that repeats the failed lines may repeat a request that was carried out. */
+  mayDuplicate = false
   /** Number of pending operations. The end of each one wakes the loop. */
   #pending = 0
   #wake = () => {}
@@ -197,6 +199,7 @@ export class BatchRun implements BatchState {
         this.gate = recordAnswer(this.gate, ticket, { isOk: true, now })
         return this.#finishLine(line, outcome)
       }
+      if (outcome.error instanceof CliError) line.mayDuplicate ||= outcome.error.mayDuplicate
       const next = this.#decideAfterFailure(line, ticket, { error: outcome.error, now })
       if (next instanceof CliError) return this.#finishLine(line, next)
       if (next !== 'wait') {
@@ -284,7 +287,7 @@ export class BatchRun implements BatchState {
   async #finishLine(line: BatchLine, outcome: LineAnswer | CliError): Promise<void> {
     const { index, spent } = line
     try {
-      const error = outcome instanceof CliError ? outcome.with({ attempts: spent.attempts }) : undefined
+      const error = outcome instanceof CliError ? withLineDetails(outcome, line) : undefined
       const text = error
         ? formatFailure(line, this.#options.report.describe(error))
         : formatAnswer(line, outcome as LineAnswer)
@@ -305,6 +308,7 @@ export class BatchRun implements BatchState {
   #noteFailure(failure: LineFailure): void {
     const earlier = (one: LineFailure | undefined) => (!one || failure.index < one.index ? failure : one)
     this.#first = earlier(this.#first)
+    this.mayDuplicate ||= failure.error.mayDuplicate
     if (failure.error.details.retry === 'later') this.#firstTransient = earlier(this.#firstTransient)
   }
 
@@ -333,6 +337,13 @@ export class BatchRun implements BatchState {
     }
   }
 }
+
+/** Adds the facts of all requests of the line to its last failure. */
+const withLineDetails = (failure: CliError, { spent, mayDuplicate = false }: BatchLine) =>
+  failure.with({
+    attempts: spent.attempts,
+    mayDuplicate: mayDuplicate || failure.mayDuplicate || spent.answers > 0,
+  })
 
 const writtenToStdout = 'results that could not be written are on stdout and do not count'
 

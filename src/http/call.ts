@@ -71,6 +71,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
         // In a batch, each failure is printed by itself.
         rawBody: isOneOfMany ? undefined : failure.details.rawBody,
         sent: meaning.sent,
+        mayDuplicate: meaning.mayDuplicate,
         retry: retry ?? getRetryAdvice(failure, meaning),
         // The failure itself may know a more exact consequence.
         consequence: consequence ?? findSettingFix(failure, request, settings) ?? meaning.failed,

@@ -88,13 +88,13 @@ function rowOf({ kind, details }: CliError): StatusRow {
 }
 
 /** Returns whether the same command may be run again after a failed call. */
-export function getRetryAdvice(failure: CliError, { safeToRetry }: DeliveryOutcome): RetryAdvice {
+export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutcome): RetryAdvice {
   const { isTransient } = rowOf(failure)
   const { isPermanent, deadline } = failure.details
   // An unknown host or a bad certificate. A passed deadline ends all attempts too, but the next run has
   // another one.
   if (failure.kind === 'not-sent' && isPermanent && !deadline) return 'never'
-  if (safeToRetry) return isTransient ? 'later' : 'never'
+  if (isRepeatable) return isTransient ? 'later' : 'never'
   return isTransient || failure.kind === 'response' ? 'look-first' : 'never'
 }
 

@@ -53,7 +53,7 @@ export const renderFailureAsJson = (failure: CliError): string =>
   `${escapeJson(JSON.stringify({ error: { format: 1, ...toFailureJson(failure) } }))}\n`
 
 /** Returns a failure as data for programs. The text of an answer is shortened if it was saved elsewhere. */
-export function toFailureJson({ kind, exitCode, message, details }: CliError): object {
+export function toFailureJson({ kind, exitCode, message, mayDuplicate, details }: CliError): object {
   const { status, retryAfter, requestId, sent = 'no', retry = 'never', deadline, attempts } = details
   const { answer, kept, body } = details
   const reason = details.serviceMessage ?? details.problems?.slice(0, maxShownProblems).join('; ')
@@ -67,7 +67,7 @@ export function toFailureJson({ kind, exitCode, message, details }: CliError): o
     retryAfter,
     requestId: requestId && oneLine(requestId, 200),
     sent,
-    safeToRetry: retry === 'later',
+    safeToRetry: retry === 'later' && !mayDuplicate,
     retry,
     deadline,
     attempts,

@@ -29,7 +29,15 @@ interface Line {
   files?: string[]
   response?: unknown
   attempts?: number
-  error?: { kind: string; exit: number; status?: number; message: string; sent: string; retry: string }
+  error?: {
+    kind: string
+    exit: number
+    status?: number
+    message: string
+    sent: string
+    retry: string
+    safeToRetry: boolean
+  }
 }
 
 const parse = (out: string): Line[] =>
@@ -672,8 +680,14 @@ describe('the end of a batch', () => {
   test('each failed line has a retry hint', async () => {
     const exchange = byPrompt({ 1: status(500), 2: status(400), 3: answering('<html>'), 4: status(408) })
     const ended = await run([...batch, '--retries', '0'], { cwd: folderWith(5), exchange })
-    const failed = parse(ended.out).map(({ error }) => error && [error.exit, error.retry])
-    expect(failed).toEqual([[7, 'later'], [4, 'never'], [8, 'later'], [7, 'later'], undefined])
+    const failed = parse(ended.out).map(({ error }) => error && [error.exit, error.retry, error.safeToRetry])
+    expect(failed).toEqual([
+      [7, 'later', false],
+      [4, 'never', false],
+      [8, 'later', false],
+      [7, 'later', false],
+      undefined,
+    ])
   })
 
   test.each<[string, string[], Record<string, Exchange>, object]>([
@@ -691,7 +705,13 @@ describe('the end of a batch', () => {
       'a line that may pass after one that will not',
       ['--results', 'r', '--resume'],
       { 1: status(400), 2: status(500) },
-      { kind: 'service', retry: 'later', safeToRetry: true },
+      { kind: 'service', retry: 'later', safeToRetry: false },
+    ],
+    [
+      'refused lines that are resumed',
+      ['--results', 'r', '--resume'],
+      { 2: status(429, { 'retry-after': '7200' }) },
+      { kind: 'rate-limited', retry: 'later', safeToRetry: true },
     ],
     [
       'lines that will not pass',

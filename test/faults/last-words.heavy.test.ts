@@ -109,7 +109,7 @@ faultsOnce('G: last words', [
   ...(
     [
       [events, { sent: 'unknown', safeToRetry: false, retry: 'look-first' }],
-      [['chat', 'hi'], { sent: 'unknown', safeToRetry: true, retry: 'later' }],
+      [['chat', 'hi'], { sent: 'unknown', safeToRetry: false, retry: 'later' }],
     ] as const
   ).map(
     ([argv, fields]): Row => ({

@@ -248,7 +248,7 @@ faults('G: signals', [
     argv: [...stream, '--errors', 'json'],
     script: answering(sseHead + delta('begun')),
     err: [
-      /^\{"error":\{"format":1,"kind":"signal","exit":130,"message":"interrupted: the answer was cut off","sent":"yes","safeToRetry":true,"retry":"later"\}\}\n$/,
+      /^\{"error":\{"format":1,"kind":"signal","exit":130,"message":"interrupted: the answer was cut off","sent":"yes","safeToRetry":false,"retry":"later"\}\}\n$/,
     ],
     out: 'begun',
     reqs: 1,

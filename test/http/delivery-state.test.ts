@@ -24,47 +24,51 @@ const interruptedRequest = 'the request was sent; it may have been carried out'
 const failure = 'the request was answered with a failure'
 
 /**
- * Each row has the consequences of a delivery state: was the request sent, may it be repeated, and the texts
- * of a failure and an interruption.
+ * Each row has the consequences of a delivery state: was the request sent, may it be repeated, may a
+ * repetition be carried out or billed again, and the texts of a failure and an interruption.
  */
-test.each<[string, DeliveryState, DeliveryRules, string, boolean, string | undefined, string | undefined]>([
-  ['a list', 'not-sent', listRules, 'no', true, nothing, nothing],
-  ['a list', 'refused', listRules, 'yes', true, undefined, 'nothing was accepted'],
-  ['a list', 'failed', listRules, 'yes', true, undefined, failure],
-  ['a list', 'sent', listRules, 'unknown', true, undefined, interruptedRequest],
-  ['a list', 'answered', listRules, 'yes', true, undefined, 'the answer was cut off'],
-  ['a list', 'done', listRules, 'yes', true, undefined, undefined],
-  ['a chat', 'not-sent', chatRules, 'no', true, nothing, nothing],
-  ['a chat', 'refused', chatRules, 'yes', true, undefined, 'nothing was accepted'],
-  ['a chat', 'failed', chatRules, 'yes', true, undefined, failure],
-  ['a chat', 'sent', chatRules, 'unknown', true, unknownRequest, interruptedRequest],
-  ['a chat', 'answered', chatRules, 'yes', true, undefined, 'the answer was cut off'],
-  ['a chat', 'done', chatRules, 'yes', true, undefined, undefined],
-  ['an event', 'not-sent', event, 'no', true, nothing, nothing],
-  ['an event', 'refused', event, 'yes', true, undefined, 'nothing was accepted'],
-  ['an event', 'failed', event, 'yes', false, unknownEvent, unknownEvent],
-  ['an event', 'sent', event, 'unknown', false, unknownEvent, unknownEvent],
-  ['an event', 'answered', event, 'unknown', false, unknownEvent, unknownEvent],
-  ['an event', 'done', event, 'yes', false, undefined, undefined],
+test.each<
+  [string, DeliveryState, DeliveryRules, string, boolean, boolean, string | undefined, string | undefined]
+>([
+  ['a list', 'not-sent', listRules, 'no', true, false, nothing, nothing],
+  ['a list', 'refused', listRules, 'yes', true, false, undefined, 'nothing was accepted'],
+  ['a list', 'failed', listRules, 'yes', true, false, undefined, failure],
+  ['a list', 'sent', listRules, 'unknown', true, false, undefined, interruptedRequest],
+  ['a list', 'answered', listRules, 'yes', true, false, undefined, 'the answer was cut off'],
+  ['a list', 'done', listRules, 'yes', true, false, undefined, undefined],
+  ['a chat', 'not-sent', chatRules, 'no', true, false, nothing, nothing],
+  ['a chat', 'refused', chatRules, 'yes', true, false, undefined, 'nothing was accepted'],
+  ['a chat', 'failed', chatRules, 'yes', true, true, undefined, failure],
+  ['a chat', 'sent', chatRules, 'unknown', true, true, unknownRequest, interruptedRequest],
+  ['a chat', 'answered', chatRules, 'yes', true, true, undefined, 'the answer was cut off'],
+  ['a chat', 'done', chatRules, 'yes', true, true, undefined, undefined],
+  ['an event', 'not-sent', event, 'no', true, false, nothing, nothing],
+  ['an event', 'refused', event, 'yes', true, false, undefined, 'nothing was accepted'],
+  ['an event', 'failed', event, 'yes', false, true, unknownEvent, unknownEvent],
+  ['an event', 'sent', event, 'unknown', false, true, unknownEvent, unknownEvent],
+  ['an event', 'answered', event, 'unknown', false, true, unknownEvent, unknownEvent],
+  ['an event', 'done', event, 'yes', false, true, undefined, undefined],
   [
     'an event without a command that lists it',
     'sent',
     endpoints.sendEvents,
     'unknown',
     false,
+    true,
     unlistedEvent,
     unlistedEvent,
   ],
-  ['another POST', 'not-sent', once, 'no', true, nothing, nothing],
-  ['another POST', 'refused', once, 'yes', true, undefined, 'nothing was accepted'],
-  ['another POST', 'failed', once, 'yes', false, unknownRequest, failure],
-  ['another POST', 'sent', once, 'unknown', false, unknownRequest, interruptedRequest],
-  ['another POST', 'answered', once, 'yes', false, undefined, interruptedRequest],
-  ['another POST', 'done', once, 'yes', false, undefined, undefined],
+  ['another POST', 'not-sent', once, 'no', true, false, nothing, nothing],
+  ['another POST', 'refused', once, 'yes', true, false, undefined, 'nothing was accepted'],
+  ['another POST', 'failed', once, 'yes', false, true, unknownRequest, failure],
+  ['another POST', 'sent', once, 'unknown', false, true, unknownRequest, interruptedRequest],
+  ['another POST', 'answered', once, 'yes', false, true, undefined, interruptedRequest],
+  ['another POST', 'done', once, 'yes', false, true, undefined, undefined],
 ])(
   'consequences of %s in the delivery state %s',
-  (_, state, rules, sent, safeToRetry, failed, interrupted) => {
-    expect(describeDelivery(state, rules)).toEqual({ sent, safeToRetry, failed, interrupted })
+  (_, state, rules, sent, isRepeatable, mayDuplicate, failed, interrupted) => {
+    const outcome = { sent, isRepeatable, mayDuplicate, failed, interrupted }
+    expect(describeDelivery(state, rules)).toEqual(outcome)
   },
 )
 
@@ -334,5 +338,44 @@ describe('retry advice of an interrupted run', () => {
     calls.expectChange()
     calls.begin(chatRules, true).reach('sent')
     expect(calls.retry).toBe('never')
+  })
+})
+
+describe('whether repeating a run may send or bill something twice', () => {
+  test.each<[string, DeliveryRules, first: DeliveryState, then: DeliveryState, boolean]>([
+    ['both requests were refused', chatRules, 'refused', 'refused', false],
+    ['an answer was read before a refusal', chatRules, 'done', 'refused', true],
+    ['an answer was cut off before a refusal', chatRules, 'answered', 'refused', true],
+    ['an answer is missing', chatRules, 'refused', 'sent', true],
+    ['a 5xx may hide an answer', chatRules, 'failed', 'not-sent', true],
+    ['an event was accepted', event, 'done', 'refused', true],
+    ['lists were read', listRules, 'done', 'sent', false],
+  ])('%s', (_, stakes, first, then, mayDuplicate) => {
+    const { calls, begin, end } = startRun(stakes)
+    if (stakes !== listRules) calls.expectChange()
+    begin('a')
+    end('a', first)
+    begin('b')
+    expect(calls.mayDuplicate).toBe(stakes !== listRules && first !== 'refused')
+    end('b', then)
+    expect(calls.mayDuplicate).toBe(mayDuplicate)
+  })
+
+  test('a request in flight counts', () => {
+    const calls = new Calls()
+    const call = calls.begin(chatRules, true)
+    expect(calls.mayDuplicate).toBe(false)
+    call.reach('sent')
+    expect(calls.mayDuplicate).toBe(true)
+  })
+
+  test('a run that resumes repeats only what its command repeats', () => {
+    const { calls, begin, end } = startRun()
+    begin('a')
+    end('a', 'done')
+    calls.isResumed = () => true
+    expect(calls.mayDuplicate).toBe(false)
+    calls.mayResumeDuplicate = () => true
+    expect(calls.mayDuplicate).toBe(true)
   })
 })

@@ -6,6 +6,8 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { StdStream } from '../../src/io/output.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
+import { inTurn } from '../gateway/parts.ts'
+import { createPatientClock } from '../harness/clock.ts'
 import { start } from '../harness/process.ts'
 import { answering, credentials, message, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, type ScriptedServer, serve } from '../harness/server.ts'
@@ -285,6 +287,12 @@ describe('--errors json', () => {
     return { ...JSON.parse(ended.err).error, code: ended.code }
   }
 
+  const status = (code: number) => answering('{}', { status: code })
+  const unanswered: Exchange = async (_, onSent) => {
+    onSent?.()
+    throw new CliError('unknown', 'the connection was closed before an answer')
+  }
+
   test('--errors json prints all facts about a failure on one line', async () => {
     const body = envelope('rate_limit_error', 'slow\u001b down')
     const exchange = answering(body, { status: 429, headers: { 'retry-after': '90', 'request-id': 'req_7' } })
@@ -305,12 +313,46 @@ describe('--errors json', () => {
     })
   })
 
+  test.each<[string, string[], Exchange[], object]>([
+    [
+      'a chat without an answer',
+      ['chat', 'x'],
+      [unanswered],
+      { exit: 10, retry: 'later', safeToRetry: false },
+    ],
+    [
+      'a chat that a 5xx may hide',
+      ['chat', 'x', '--retries', '0'],
+      [status(502)],
+      { retry: 'later', safeToRetry: false },
+    ],
+    [
+      'a chat that was refused after a 5xx',
+      ['chat', 'x', '--retries', '1'],
+      [status(502), status(429)],
+      { retry: 'later', safeToRetry: false },
+    ],
+    [
+      'a chat that was refused after an answer that did not match',
+      ['chat', 'x', '--retries', '0', '--schema', 's', '--schema-retries', '1'],
+      [answering(message('{}')), status(429)],
+      { exit: 6, retry: 'later', safeToRetry: false },
+    ],
+    ['a refused chat', ['chat', 'x', '--retries', '0'], [status(429)], { retry: 'later', safeToRetry: true }],
+    ['a list', ['events', 'list', '-s', 's', '--retries', '0'], [status(502)], { safeToRetry: true }],
+  ])('safeToRetry is true only if nothing may be billed twice: %s', async (_, argv, answers, known) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 's'), '{"required":["n"]}')
+    const exchange = inTurn(...answers)
+    expect(await failure(argv, { cwd, exchange, timers: createPatientClock() })).toMatchObject(known)
+  })
+
   test.each<[string, string[], string, object]>([
     [
       'a chat that is cut off',
       ['chat', 'x'],
       '{"content":[{"ty',
-      { kind: 'response', safeToRetry: true, retry: 'later' },
+      { kind: 'response', safeToRetry: false, retry: 'later' },
     ],
     [
       'a chat with a rate limit',
@@ -334,7 +376,7 @@ describe('--errors json', () => {
       'a stream that is cut off',
       ['chat', 'x', '--stream'],
       'data: {"type":"ping"}\n\n',
-      { kind: 'response', safeToRetry: true, retry: 'later' },
+      { kind: 'response', safeToRetry: false, retry: 'later' },
     ],
     [
       'a stream that ends with an overload',

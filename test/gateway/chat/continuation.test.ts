@@ -201,6 +201,7 @@ describe('half an answer is a failure and is saved if its continuation', () => {
     const json = await runIn(['chat', 'x', '--errors', 'json', ...flags], exchange())
     const { error } = JSON.parse(json.err)
     expect(error).toMatchObject({ exit: code, attempts: 2, sent: code === 10 ? 'unknown' : 'yes' })
+    expect(error.safeToRetry).toBe(false)
     expect([error.kept].flat().map(json.read)).toContain('Half')
 
     const checked = await runIn(['chat', 'x', '--schema', 's', ...flags], exchange(), { s: 'true' })
@@ -210,6 +211,31 @@ describe('half an answer is a failure and is saved if its continuation', () => {
     const raw = await runIn(['chat', 'x', '--raw', ...flags], exchange())
     expect(raw.code).toBe(code)
     expect(raw.out.startsWith(first)).toBe(true)
+  })
+
+  test.each([
+    ['the service refuses it for now', answering('{}', { status: 429 })],
+    ['the service is overloaded', answering('{}', { status: 503, headers: { 'retry-after': '1' } })],
+    ['it cannot be sent', noConnection],
+  ])('a repetition may succeed, but bills the first part again, if %s', async (_, answer) => {
+    const exchange = inTurn(piece('Half', continued('t1')), answer)
+    const ended = await runIn(['chat', 'x', '--retries', '0', '--errors', 'json'], exchange)
+    expect(JSON.parse(ended.err).error).toMatchObject({ retry: 'later', safeToRetry: false })
+  })
+
+  test('an interrupt during the second part is not safe to retry', async () => {
+    let clean: (exit: number) => string = () => ''
+    let said = ''
+    const interrupted: Exchange = (request, onSent) => {
+      said = clean(130)
+      return answering('{}', { status: 400 })(request, onSent)
+    }
+    const exchange = inTurn(piece('Half', continued('t1')), interrupted)
+    const onSignal = (act: typeof clean) => {
+      clean = act
+    }
+    await run(['chat', 'x', '--errors', 'json'], { cwd: temporaryFolder(), exchange, onSignal })
+    expect(JSON.parse(said).error).toMatchObject({ kind: 'signal', retry: 'later', safeToRetry: false })
   })
 
   test('a failure after a streamed part keeps the printed text and prints nothing twice', async () => {
