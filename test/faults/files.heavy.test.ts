@@ -12,7 +12,7 @@ const broken = answering(`${sseHead}${delta('begun')}event: error\ndata: {"error
 const inCwd = (folder: string, name: string) => join(folder, 'cwd', name)
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
-/** Each answer in two halves, the second one when both requests have come. */
+/** Sends each answer in two halves, the second after both requests have arrived. */
 const interleaved = (): Script => {
   const waiting: (() => void)[] = []
   return (socket, _, count) => {
@@ -23,9 +23,9 @@ const interleaved = (): Script => {
   }
 }
 
-faultsOnce('Files of answers', [
+faultsOnce('F: answer files', [
   {
-    name: 'F01: two runs with one -o: each answer is whole, and one of them stays',
+    name: 'F01: keeps one whole answer if two runs write the same -o file',
     shell: 'run() { parley chat hi --stream -o a.txt; }; run & one=$!; run & wait $! && wait $one',
     script: interleaved(),
     code: 0,
@@ -34,7 +34,7 @@ faultsOnce('Files of answers', [
     check: ({ ending }) => expect(ending.files.get('cwd/a.txt')).toMatch(/^(a{2000}|b{2000})\n$/),
   },
   {
-    name: 'F02: a FIFO in the place of FILE.part is not opened (needs FIFOs)',
+    name: 'F02: does not open a FIFO named FILE.part (needs FIFOs)',
     argv: [...stream, '-o', 'a.txt'],
     prepare: (folder) => void spawnSync('mkfifo', [inCwd(folder, 'a.txt.part')]),
     script: broken,
@@ -44,14 +44,14 @@ faultsOnce('Files of answers', [
     files: ['cwd/a.txt.part-2'],
   },
   {
-    name: 'F20: a pipe that nobody reads is not waited for (needs FIFOs)',
+    name: 'F20: exits with 11 at once if nothing reads the FIFO of -o (needs FIFOs)',
     argv: [...stream, '-o', 'pipe'],
     prepare: (folder) => void spawnSync('mkfifo', [inCwd(folder, 'pipe')]),
     code: 11,
     err: ['pipe: nobody reads this pipe'],
   },
   {
-    name: 'F21: a pipe that somebody reads takes the answer',
+    name: 'F21: writes the answer into a FIFO that has a reader',
     shell: 'mkfifo pipe; cat pipe > got & parley chat hi -o pipe && wait',
     script: answering(ok),
     code: 0,
@@ -60,7 +60,7 @@ faultsOnce('Files of answers', [
     check: ({ ending }) => expect(ending.files.get('cwd/got')).toBe(okText),
   },
   {
-    name: 'F24: a pipe whose reader leaves before the answer comes',
+    name: 'F24: saves the answer if the reader of a FIFO leaves early',
     shell:
       'mkfifo pipe; (head -c 0; sleep 0.3) < pipe & parley chat hi -o pipe; cat "$TMPDIR"/parley-*.txt; rm "$TMPDIR"/parley-*.txt',
     script: (socket) => void setTimeout(() => socket.write(ok), 1000),
@@ -70,13 +70,13 @@ faultsOnce('Files of answers', [
     err: ['pipe: nothing reads it any more; the received data is saved as '],
   },
   {
-    name: 'F22: one file for -o and --thread',
+    name: 'F22: rejects one file for -o and --thread',
     argv: ['chat', 'hi', '-o', 'a.json', '--thread', './a.json'],
     code: 2,
     err: ['-o and --thread are the same file'],
   },
   {
-    name: 'F23: an answer without text is no turn of a thread',
+    name: 'F23: creates no thread for an answer without text',
     argv: ['chat', 'hi', '--thread', 't.json'],
     script: answering(response(message(''))),
     code: 8,
@@ -84,7 +84,7 @@ faultsOnce('Files of answers', [
     err: ['the answer has no text; t.json was not created'],
   },
   {
-    name: 'F03: a link in the place of FILE.part is not followed (needs symbolic links)',
+    name: 'F03: does not follow a symbolic link named FILE.part (needs symbolic links)',
     argv: [...stream, '-o', 'a.txt'],
     prepare(folder) {
       writeFileSync(inCwd(folder, 'victim'), 'mine')
@@ -98,7 +98,7 @@ faultsOnce('Files of answers', [
     check: ({ ending }) => expect(ending.files.get('cwd/victim')).toBe('mine'),
   },
   {
-    name: 'F04: an earlier part, and what the file was, stay',
+    name: 'F04: keeps an earlier FILE.part and the old FILE',
     argv: [...stream, '-o', 'a.txt', '-q'],
     prepare(folder) {
       for (const name of ['a.txt', 'a.txt.part']) writeFileSync(inCwd(folder, name), 'old')
@@ -111,7 +111,7 @@ faultsOnce('Files of answers', [
     check: ({ ending }) => expect([...ending.files.values()]).toEqual(['old', 'old', 'begun']),
   },
   {
-    name: 'F05: a signal before any text leaves nothing',
+    name: 'F05: leaves no file if a signal precedes the first text',
     argv: [...stream, '-o', 'a.txt'],
     script: answering(sseHead),
     signal: { name: 'SIGTERM', at: 'request' },
@@ -120,7 +120,7 @@ faultsOnce('Files of answers', [
     err: ['interrupted'],
   },
   {
-    name: 'F06: a signal after some text keeps it, and says where',
+    name: 'F06: keeps the received text and names its file if a signal follows',
     argv: [...stream, '-o', 'a.txt'],
     script: answering(sseHead + delta('begun')),
     signal: { name: 'SIGTERM', at: 'file' },
@@ -130,7 +130,7 @@ faultsOnce('Files of answers', [
     files: ['cwd/a.txt.part'],
   },
   {
-    name: 'F07: with --errors json the place is in the one line',
+    name: 'F07: names the file of the received text in the one line of --errors json',
     argv: [...stream, '-o', 'a.txt', '--errors', 'json'],
     script: broken,
     code: 8,
@@ -139,7 +139,7 @@ faultsOnce('Files of answers', [
     files: ['cwd/a.txt.part'],
   },
   {
-    name: 'F08: a failure without any text leaves nothing',
+    name: 'F08: leaves no file after a failure without text',
     argv: [...chat, '-o', 'a.txt'],
     script: answering(response('{"content":[{"ty')),
     code: 8,
@@ -147,16 +147,16 @@ faultsOnce('Files of answers', [
   },
 ])
 
-const kept = (text: string) => JSON.parse(text).contents.map(turnText)
-const turnText = ({ role, parts }: { role: string; parts: { text: string }[] }) =>
+const parseTurns = (text: string) => JSON.parse(text).contents.map(describeTurn)
+const describeTurn = ({ role, parts }: { role: string; parts: { text: string }[] }) =>
   `${role}: ${parts[0]?.text}`
-const sentBy = (request = '') => kept(request.slice(request.indexOf('\r\n\r\n')))
+const parseSentTurns = (request = '') => parseTurns(request.slice(request.indexOf('\r\n\r\n')))
 
-/** Says what was asked last, and how many turns it saw. */
+/** Answers with the number of turns and the last turn of the request. */
 const echo =
   (wait = 0): Script =>
   (socket, request) => {
-    const turns = sentBy(request)
+    const turns = parseSentTurns(request)
     setTimeout(() => socket.write(response(message(`${turns.length} ${turns.at(-1)}`))), wait)
   }
 
@@ -166,16 +166,16 @@ async function firstRequest({ child }: World, { requests }: ScriptedServer): Pro
   while (requests.length === 0 && child.exitCode === null) await pause(20)
 }
 
-/** Answers the first request when the second one has come. */
+/** Answers both requests after the second has arrived. */
 function echoLate(): Script {
   const answers: (() => void)[] = []
   return (socket, request, count) => {
-    answers.push(() => socket.write(response(message(`to ${sentBy(request).at(-1)}`))))
+    answers.push(() => socket.write(response(message(`to ${parseSentTurns(request).at(-1)}`))))
     if (count === 2) for (const answer of answers) answer()
   }
 }
 
-/** Before the answer comes, somebody writes to the thread what is no JSON. */
+/** Writes invalid JSON to the thread before it answers. */
 function breakingThread(): Pick<Row, 'script' | 'during'> {
   let answer = () => {}
   return {
@@ -190,7 +190,7 @@ function breakingThread(): Pick<Row, 'script' | 'during'> {
   }
 }
 
-/** Answers the first request only when another run has waited for so many milliseconds more than it takes to say so. */
+/** Answers the first request this many milliseconds after another run has printed that it waits. */
 function answeringFirstAfter(milliseconds: number): Pick<Row, 'script' | 'during'> {
   let answer = () => {}
   return {
@@ -207,9 +207,9 @@ function answeringFirstAfter(milliseconds: number): Pick<Row, 'script' | 'during
   }
 }
 
-faultsOnce('Conversations', [
+faultsOnce('F: conversations', [
   {
-    name: 'F10: of many runs at once each sees the turns of those before, and none is lost',
+    name: 'F10: shows each of six concurrent runs all earlier turns, and loses none',
     shell: 'for i in 1 2 3 4 5 6; do parley chat "q$i" --thread t.json -q & done; wait',
     script: echo(50),
     code: 0,
@@ -217,14 +217,14 @@ faultsOnce('Conversations', [
     reqs: 6,
     files: ['cwd/t.json'],
     check({ ending }) {
-      const turns = kept(threadOf(ending.files))
+      const turns = parseTurns(threadOf(ending.files))
       expect(turns).toHaveLength(12)
       for (let i = 0; i < 12; i += 2) expect(turns[i + 1]).toBe(`model: ${i + 1} ${turns[i]}`)
       expect(new Set(turns).size).toBe(12)
     },
   },
   {
-    name: 'F11: a lock that a killed run left behind does not block for ever',
+    name: 'F11: ignores the lock of a killed run after a few seconds',
     argv: [...chat, '--thread', 't.json'],
     prepare: (folder) => writeFileSync(inCwd(folder, 't.json.parley-lock'), ''),
     script: echo(),
@@ -236,7 +236,7 @@ faultsOnce('Conversations', [
     atLeast: 4,
   },
   {
-    name: "F12: turns are kept, and what was in the file to the letter, but never one call's flags",
+    name: 'F12: adds turns to a thread, keeps its other text unchanged, and saves no flags',
     argv: [
       ...[...chat, '--thread', 't.json', '--max-output-tokens', '7', '--stream', '--stream-via', 'body'],
       ...['--set', 'seed=9', '--set', 'contents[]={"role":"user","parts":[{"text":"extra"}]}'],
@@ -251,36 +251,36 @@ faultsOnce('Conversations', [
     files: ['cwd/t.json'],
     check({ ending, server }) {
       expect(server.requests[0]).toContain('"maxOutputTokens"')
-      expect(sentBy(server.requests[0])).toEqual(['user: a', 'user: hi', 'user: extra'])
-      expect(kept(threadOf(ending.files))).toEqual(['user: a', 'user: hi', 'model: ok'])
+      expect(parseSentTurns(server.requests[0])).toEqual(['user: a', 'user: hi', 'user: extra'])
+      expect(parseTurns(threadOf(ending.files))).toEqual(['user: a', 'user: hi', 'model: ok'])
       expect(threadOf(ending.files)).toMatch(
         /^\{ "z": 1\.50, "contents" : \[\{"role":"user","parts":\[\{"text":"a"\}\],"id":1e2\},.*\], "seed":1 \}$/s,
       )
     },
   },
   {
-    name: 'F13: a run that was stopped for long, and taken for dead, adds its answer all the same',
+    name: 'F13: adds the answer of a run that lost its lock while it was stopped',
     shell: `parley chat one --thread t.json & one=$!
-      until [ -e asked ]; do sleep 0.1; done; kill -STOP $one
+      until [ -e requested ]; do sleep 0.1; done; kill -STOP $one
       parley chat two --thread t.json -q; kill -CONT $one; wait $one`,
-    // The first answer comes while that run is stopped.
+    // The answers arrive while the first run is stopped.
     script: echoLate(),
     during: async (world, server) => {
       await firstRequest(world, server)
-      writeFileSync(join(world.cwd, 'asked'), '')
+      writeFileSync(join(world.cwd, 'requested'), '')
     },
     code: 0,
     out: 'to user: two\nto user: one\n',
     reqs: 2,
-    files: ['cwd/asked', 'cwd/t.json'],
+    files: ['cwd/requested', 'cwd/t.json'],
     check: ({ ending }) =>
-      expect(kept(threadOf(ending.files))).toEqual([
+      expect(parseTurns(threadOf(ending.files))).toEqual([
         ...['user: two', 'model: to user: two'],
         ...['user: one', 'model: to user: one'],
       ]),
   },
   {
-    name: 'F14: a file that was broken meanwhile is left, and the answer printed',
+    name: 'F14: prints the answer and keeps the file if a thread became invalid meanwhile',
     argv: [...chat, '--thread', 't.json'],
     ...breakingThread(),
     code: 11,
@@ -291,7 +291,7 @@ faultsOnce('Conversations', [
     check: ({ ending }) => expect(threadOf(ending.files)).toBe('{"mine'),
   },
   {
-    name: 'F15: a preview makes no lock, and waits for none',
+    name: 'F15: neither takes nor awaits the lock of a thread with --dry-run',
     argv: [...chat, '--thread', 't.json', '--dry-run'],
     prepare: (folder) => writeFileSync(inCwd(folder, 't.json.parley-lock'), ''),
     code: 0,
@@ -299,7 +299,7 @@ faultsOnce('Conversations', [
     files: ['cwd/t.json.parley-lock'],
   },
   {
-    name: 'F16: a signal takes the lock away, and leaves the thread as it was',
+    name: 'F16: removes the lock and keeps the thread if SIGINT ends the run',
     argv: [...chat, '--thread', 't.json'],
     prepare: hasThread('{"contents":[]}'),
     script: () => {},
@@ -310,7 +310,7 @@ faultsOnce('Conversations', [
     check: ({ ending }) => expect(threadOf(ending.files)).toBe('{"contents":[]}'),
   },
   {
-    name: 'F17: who waits for a living run waits no longer than --deadline, and sends nothing',
+    name: 'F17: waits for another run of the conversation until --deadline, and sends nothing',
     shell: `parley chat one --thread t.json & until [ -e t.json.parley-lock ]; do sleep 0.1; done
       parley chat two --thread t.json --deadline 1; code=$?; kill %1; wait; exit $code`,
     script: () => {},
@@ -319,7 +319,7 @@ faultsOnce('Conversations', [
     err: [/has locked it: if none is running, remove \S+t\.json\.parley-lock\n {2}nothing was sent/],
   },
   {
-    name: 'F18: without a deadline a conversation is waited for as long as it takes, whatever --timeout is',
+    name: 'F18: waits for another run of the conversation without a limit, despite --timeout',
     shell: `parley chat one --thread t.json -q & until [ -e t.json.parley-lock ]; do sleep 0.1; done
       parley chat two --thread t.json --timeout 3; code=$?; wait; exit $code`,
     ...answeringFirstAfter(2000),
@@ -330,7 +330,7 @@ faultsOnce('Conversations', [
     files: ['cwd/t.json'],
   },
   {
-    name: 'F18: without a deadline results are waited for as long as it takes',
+    name: 'F18: waits for another batch with the same results without a limit',
     shell: `echo '"one"' > in; parley chat --batch in --results r -q > /dev/null &
       until [ -e r.parley-lock ]; do sleep 0.1; done
       parley chat --batch in --results r --resume > /dev/null; code=$?; wait; exit $code`,
@@ -342,7 +342,7 @@ faultsOnce('Conversations', [
     check: ({ ending }) => expect(ending.files.get('cwd/r')?.split('\n')).toHaveLength(2),
   },
   {
-    name: 'F18: who waits for results waits no longer than --deadline, and sends nothing',
+    name: 'F18: waits for another batch with the same results until --deadline, and sends nothing',
     shell: `echo '"one"' > in; parley chat --batch in --results r -q & until [ -e r.parley-lock ]; do sleep 0.1; done
       parley chat --batch in --results r --resume --deadline 1; code=$?; kill %1; wait; exit $code`,
     script: () => {},

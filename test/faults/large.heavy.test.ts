@@ -10,7 +10,7 @@ import { chat, early, faultsOnce, type Row } from './rows.ts'
 
 const open = headOf('200 OK', 'connection: close')
 const long = message('x'.repeat(24 * 2 ** 20))
-/** Zeros, 200 MiB of them. */
+/** 200 MiB of zeros, compressed. */
 const bomb = gzipSync(Buffer.alloc(200 * 2 ** 20))
 
 function flood(socket: Socket, block: Uint8Array, start = ''): void {
@@ -22,7 +22,7 @@ function flood(socket: Socket, block: Uint8Array, start = ''): void {
   pump()
 }
 
-/** Answers with one text of 140 MiB, which are not what was asked for. */
+/** Answers of the wrong kind that contain one text of 140 MiB. */
 const hugeTexts: {
   name: string
   head: string
@@ -71,7 +71,7 @@ const manyEvents = (command: string) => `yes '${line}' | head -n 200000 | ${comm
 
 faultsOnce('R: large responses', [
   {
-    name: 'R34: a gzip bomb',
+    name: 'R34: limits memory for a gzip bomb',
     script: answering(response(bomb, '200 OK', ['content-encoding: gzip'])),
     code: 8,
     reqs: 1,
@@ -79,7 +79,7 @@ faultsOnce('R: large responses', [
     memory: 150,
   },
   {
-    name: 'R34: a gzip bomb in a failure',
+    name: 'R34: limits memory for a gzip bomb in an error, and exits by the status',
     script: answering(response(bomb, '400 Bad Request', ['content-encoding: gzip'])),
     code: 4,
     reqs: 1,
@@ -88,7 +88,7 @@ faultsOnce('R: large responses', [
   ...hugeTexts.flatMap(({ name, code, memory, head, tail, flags = [] }) =>
     [[], ['--errors', 'json']].map(
       (errors): Row => ({
-        name: `R35: ${[name, ...errors].join(' ')}`,
+        name: `R35: limits memory for a text of 140 MiB in ${[name, ...errors].join(' ')}`,
         script: (socket) => sendHuge(socket, head, tail),
         argv: [...chat, ...flags, ...errors],
         prepare: (folder) => writeFileSync(join(folder, 'cwd/schema.json'), '{"type":"object"}'),
@@ -100,14 +100,14 @@ faultsOnce('R: large responses', [
     ),
   ),
   {
-    name: 'R36: blanks without end',
+    name: 'R36: limits memory for endless blanks, and exits with 8',
     script: (socket) => flood(socket, Buffer.alloc(2 ** 20, 32)),
     code: 8,
     reqs: 1,
     memory: 150,
   },
   {
-    name: 'R36: a body over the limit',
+    name: 'R36: exits with 8 if a body exceeds 512 MiB',
     script: (socket) => {
       flood(socket, Buffer.alloc(2 ** 20, 'x'), '{"content":"')
     },
@@ -117,7 +117,7 @@ faultsOnce('R: large responses', [
     err: ['longer than 512 MiB'],
   },
   {
-    name: 'R38: a known length, 24 MB, FIN, and a slow reader',
+    name: 'R38: prints 24 MB of known length to a slow reader although FIN follows',
     shell: 'set -o pipefail; parley chat hi --raw | (sleep 1; cat)',
     script: closing(response(long)),
     code: 0,
@@ -126,7 +126,7 @@ faultsOnce('R: large responses', [
     memory: 170,
   },
   {
-    name: 'R38: 200 MB in a stream, and a slow reader',
+    name: 'R38: streams 200 MB to a slow reader with limited memory',
     shell: 'set -o pipefail; parley chat hi --stream --raw | (sleep 1; wc -c)',
     script: (socket) => {
       const line = `data: {"type":"ping","x":"${'x'.repeat(2 ** 20)}"}\n\n`
@@ -147,7 +147,7 @@ faultsOnce('R: large responses', [
   },
   {
     ...early,
-    name: 'E09: a line of 100 MB',
+    name: 'E09: exits with 8 on an event line of 100 MB',
     script: (socket) => {
       socket.write(`${started}data: `)
       for (let i = 0; i < 100; i++) socket.write('x'.repeat(2 ** 20))
@@ -157,7 +157,7 @@ faultsOnce('R: large responses', [
   },
   {
     ...early,
-    name: 'E09: an event of 100 MB in short lines',
+    name: 'E09: exits with 8 on an event of 100 MB in short lines',
     script: (socket) => {
       socket.write(started)
       for (let i = 0; i < 100; i++) socket.write('data: xxxxxxxx\n'.repeat(2 ** 16))
@@ -170,23 +170,23 @@ faultsOnce('R: large responses', [
 faultsOnce('P: large input', [
   {
     ...good,
-    name: 'P06: 100 MB',
+    name: 'P06: sends 100 MB from stdin in less than six times that memory',
     argv: ['chat'],
     stdin: 'x'.repeat(100 * 2 ** 20),
     memory: 550,
     check: ({ server }) => {
-      if ((server.requests[0]?.length ?? 0) < 100 * 2 ** 20) throw new Error('it was cut')
+      if ((server.requests[0]?.length ?? 0) < 100 * 2 ** 20) throw new Error('the body was cut')
     },
   },
   {
     ...nothing,
-    name: 'P22: more than a text can be',
+    name: 'P22: rejects stdin of more than 512 MiB',
     shell: 'head -c 600000000 /dev/zero | parley chat',
     err: ['stdin: longer than 512 MiB, the most that parley reads'],
   },
   {
     ...nothing,
-    name: 'P22: a wrong byte far away',
+    name: 'P22: names the position of an invalid byte after 20 MB of text',
     argv: ['chat'],
     stdin: Buffer.concat([Buffer.from('é'.repeat(10_000_001)), Buffer.from('\xc3x', 'latin1')]),
     err: ['stdin: not UTF-8 text: byte 20000002, on line 1, is not valid'],
@@ -194,7 +194,7 @@ faultsOnce('P: large input', [
   ...['parley events send -i -', 'parley events send -i - --interrupt'].map(
     (command): Row => ({
       ...received,
-      name: `P23: 200,000 events: ${command}`,
+      name: `P23: sends 200,000 events with limited memory: ${command}`,
       shell: manyEvents(command),
       memory: 230,
       check: ({ server }) => expect(server.requests[0]?.length).toBeGreaterThan(19_000_000),
@@ -202,7 +202,7 @@ faultsOnce('P: large input', [
   ),
   {
     ...nothing,
-    name: 'P25: 130,000 wrong lines',
+    name: 'P25: prints only the first problems of 130,000 invalid lines',
     argv: send,
     stdin: '{"type":"constructor"}\n'.repeat(130_000),
     err: [
@@ -213,7 +213,7 @@ faultsOnce('P: large input', [
   },
   {
     ...nothing,
-    name: 'P25: 130,000 wrong turns',
+    name: 'P25: prints only the first problems of 130,000 invalid turns',
     argv: ['chat'],
     stdin: `{"contents":[${'{"parts":[5]},'.repeat(130_000)}{}]}`,
     err: ['contents[0].parts[0]: must be an object', 'stdin: more than 1000 problems', 'and many more'],

@@ -3,11 +3,14 @@ import { response, type Script } from '../harness/server.ts'
 import { answering, delta, event, sseHead } from './answers.ts'
 import { events, faultsOnce, type Row, stream } from './rows.ts'
 
-/** What a run says last when Ctrl-C ends it there. */
-const dying = (at: NonNullable<Row['signal']>['at'], said: string): Partial<Row> & Pick<Row, 'code'> => ({
+/** Returns the part of a row that SIGINT ends in this phase with this message. */
+const endsBySigint = (
+  at: NonNullable<Row['signal']>['at'],
+  message: string,
+): Partial<Row> & Pick<Row, 'code'> => ({
   signal: { name: 'SIGINT', at },
   code: 'SIGINT',
-  err: [`parley: interrupted${said}\n`],
+  err: [`parley: interrupted${message}\n`],
 })
 
 const mayBeAccepted =
@@ -19,7 +22,10 @@ const idle = { id: 'i', type: 'session.status_idle', stop_reason: { type: 'end_t
 const thinking = { id: 't', type: 'agent.thinking' }
 const thought = 't\tagent.thinking\t\t\n'
 
-/** A session that lists these events when it is asked again, and whose stream brings others once one was sent. */
+/**
+ * Simulates a session whose first list is empty and whose later lists contain `listed`. Its stream sends
+ * `live` after a message was sent.
+ */
 function session(listed: object[], live: object[] = []): Script {
   let open: Socket | undefined
   let lists = 0
@@ -34,33 +40,33 @@ function session(listed: object[], live: object[] = []): Script {
   }
 }
 
-const again = (argv: string) => `to follow it again: parley events follow ${argv}`
+const followCommand = (argv: string) => `to follow it again: parley events follow ${argv}`
 
-faultsOnce('G: last words', [
+faultsOnce('G: the last message after SIGINT', [
   {
-    ...dying('request', ''),
-    name: 'G21: a list that is waited for takes nothing away',
+    ...endsBySigint('request', ''),
+    name: 'G21: prints only "interrupted" if SIGINT ends the wait for a list',
     argv: ['events', 'list'],
     script: () => {},
     reqs: 1,
   },
   {
-    ...dying('err', ''),
-    name: 'G21: a list that is to be asked for again',
+    ...endsBySigint('err', ''),
+    name: 'G21: prints only "interrupted" if SIGINT ends the wait before a retried list',
     argv: ['events', 'list'],
     script: answering(response('{}', '503 Oops', ['retry-after: 30'])),
     reqs: 1,
   },
   {
-    ...dying('request', ''),
-    name: 'G22: a session that did not answer yet is not said to go on',
+    ...endsBySigint('request', ''),
+    name: 'G22: prints only "interrupted" if SIGINT ends events follow before the session answers',
     argv: ['events', 'follow'],
     script: () => {},
     reqs: 1,
   },
   {
-    ...dying('out', `: the session goes on; ${again("-s 'a b'")}`),
-    name: 'G23: following a session',
+    ...endsBySigint('out', `: the session goes on; ${followCommand("-s 'a b'")}`),
+    name: 'G23: prints the command that follows the session again if SIGINT ends events follow',
     argv: ['events', 'follow', '-s', 'a b'],
     script: session([thinking]),
     out: thought,
@@ -68,8 +74,11 @@ faultsOnce('G: last words', [
     conns: 3,
   },
   {
-    ...dying('out', `: the session is idle; to follow it again: parley events follow --stay --session=-x`),
-    name: 'G24: following a session that is idle',
+    ...endsBySigint(
+      'out',
+      `: the session is idle; to follow it again: parley events follow --stay --session=-x`,
+    ),
+    name: 'G24: reports an idle session if SIGINT ends events follow --stay',
     argv: ['events', 'follow', '--session=-x', '--stay'],
     script: session([idle]),
     out: 'i\tsession.status_idle\t\tend_turn\n',
@@ -77,8 +86,8 @@ faultsOnce('G: last words', [
     conns: 3,
   },
   {
-    ...dying('out', `: the event was accepted; the session goes on; ${again('-s sesn_1')}`),
-    name: 'G25: following what was sent',
+    ...endsBySigint('out', `: the event was accepted; the session goes on; ${followCommand('-s sesn_1')}`),
+    name: 'G25: reports the accepted event and the follow command if SIGINT ends events send --follow',
     argv: [...events, '--follow'],
     script: session([], [message, thinking]),
     out: thought,
@@ -86,22 +95,22 @@ faultsOnce('G: last words', [
     conns: 3,
   },
   {
-    ...dying('request', ': nothing was sent'),
-    name: 'G26: before anything is sent to a session that is to be followed',
+    ...endsBySigint('request', ': nothing was sent'),
+    name: 'G26: reports that nothing was sent if SIGINT ends events send --follow before the event',
     argv: [...events, '--follow'],
     script: () => {},
     reqs: 1,
   },
   {
-    ...dying('request', `: ${mayBeAccepted}`),
-    name: 'G27: a status without a receipt claims nothing',
+    ...endsBySigint('request', `: ${mayBeAccepted}`),
+    name: 'G27: reports a possible delivery if SIGINT arrives during the receipt',
     argv: events,
     script: (socket) => void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"da'),
     reqs: 1,
   },
   {
-    ...dying('request', `: ${mayBeAccepted}`),
-    name: 'G32: a confirmation that was sent',
+    ...endsBySigint('request', `: ${mayBeAccepted}`),
+    name: 'G32: reports a possible delivery if SIGINT follows a confirmation',
     argv: ['events', 'confirm', '-s', 'sesn_1', 'toolu_1', '--allow'],
     script: () => {},
     reqs: 1,
@@ -115,7 +124,7 @@ faultsOnce('G: last words', [
     ([argv, fields]): Row => ({
       signal: { name: 'SIGINT', at: 'request' },
       code: 'SIGINT',
-      name: `G33: ${argv[0]} with --errors json`,
+      name: `G33: prints the delivery state as JSON if SIGINT ends ${argv[0]} with --errors json`,
       argv: [...argv, '--errors', 'json'],
       script: () => {},
       reqs: 1,
@@ -127,17 +136,17 @@ faultsOnce('G: last words', [
     }),
   ),
   {
-    ...dying('err', ': nothing was changed'),
-    name: 'G28: a setting that is waited for',
+    ...endsBySigint('err', ': nothing was changed'),
+    name: 'G28: reports that nothing was changed if SIGINT ends config set',
     argv: ['config', 'set', 'accessToken'],
     stdin: { open: true },
   },
   {
-    ...dying(
+    ...endsBySigint(
       'file',
       ': the received data is saved as a^[[31m.txt.part; the answer was cut off; t^[[31m ::x was not created',
     ),
-    name: 'G29: files whose names could control a terminal, or what reads stderr',
+    name: 'G29: escapes file names in the message after SIGINT',
     argv: [...stream, '-o', 'a\x1b[31m.txt', '--thread', 't\x1b[31m\n::x'],
     script: answering(sseHead + delta('begun')),
     reqs: 1,

@@ -18,8 +18,8 @@ interface Served {
   child: ChildProcess
   port: number
   log(): string
-  /** The most memory that it has used so far, in MiB. */
-  peak(): number
+  /** Peak memory so far. */
+  peakMiB(): number
 }
 
 let shared: Promise<Served> | undefined
@@ -28,13 +28,13 @@ afterAll(() => {
   for (const child of children) child.kill('SIGKILL')
 })
 
-/** The one for whoever needs it neither fresh nor with flags. */
-const plainServe = (): Promise<Served> => {
+/** Returns a shared server without flags. */
+const getSharedServer = (): Promise<Served> => {
   shared ??= serve()
   return shared
 }
 
-/** Starts the built `parley serve`, under another command if need be. */
+/** Starts the built `parley serve`, optionally under another command such as strace. */
 async function serve(argv: string[] = [], under: string[] = []): Promise<Served> {
   const command = [...under, process.execPath, parley, 'serve', '--access-token', token, '--api-key', token]
   const env = { ...childEnvironment, HOME: temporaryFolder() }
@@ -50,11 +50,12 @@ async function serve(argv: string[] = [], under: string[] = []): Promise<Served>
     child,
     port: Number(new URL(baseUrl).port),
     log: () => log,
-    peak: () => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024,
+    peakMiB: () =>
+      Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024,
   }
 }
 
-/** Writes bytes to a server, and gives all that it answers until the connection ends. */
+/** Writes bytes to a server, and returns the response after the connection has ended. */
 async function raw({ port }: Served, bytes: string | Buffer, host = '127.0.0.1'): Promise<string> {
   const socket = connect(port, host)
   onTestFinished(() => void socket.destroy())
@@ -84,14 +85,14 @@ const post = (headers: string[], target = path) =>
 
 const status = (answer: string) => Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1])
 
-/** It is up, and still answers. */
-async function isWell(served: Served): Promise<void> {
+/** Checks that the server still answers. */
+async function expectAnswer(served: Served): Promise<void> {
   expect(status(await raw(served, post([])))).toBe(200)
 }
 
 describe('W: serve under attack', () => {
   test('W01: listens on loopback only (needs /proc)', async () => {
-    const { port } = await plainServe()
+    const { port } = await getSharedServer()
     const hex = port.toString(16).toUpperCase().padStart(4, '0')
     const listening = ['/proc/net/tcp', '/proc/net/tcp6']
       .flatMap((file) => readFileSync(file, 'utf8').split('\n'))
@@ -99,7 +100,7 @@ describe('W: serve under attack', () => {
     expect(listening.map((line) => line.trim().split(' ')[1])).toEqual([`0100007F:${hex}`])
   })
 
-  test('W01: another address needs a flag, and is warned of', async () => {
+  test('W01: listens on another address with --host, and prints a warning', async () => {
     const served = await serve(['--host', '0.0.0.0'])
     expect(served.log()).toBe('parley: listening on 0.0.0.0: other machines may reach it\n')
     expect(status(await raw(served, post(['Host: container:80'])))).toBe(200)
@@ -109,30 +110,30 @@ describe('W: serve under attack', () => {
     ['a foreign Origin', post(['Origin: http://evil.test'])],
     ['its own Origin', post(['Origin: http://127.0.0.1'])],
     ['the Origin null', post(['Origin: null'])],
-    ['a request that a page makes without Origin', post(['Sec-Fetch-Site: cross-site'])],
+    ['a cross-site request without Origin', post(['Sec-Fetch-Site: cross-site'])],
     [
       'a preflight',
       `OPTIONS ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.test\r\nAccess-Control-Request-Method: POST\r\nConnection: close\r\n\r\n`,
     ],
-    ['a name that was rebound', post(['Host: evil.test'])],
-    ['a name that was rebound, with a port', post(['Host: evil.test:8080'])],
-    ['a name that looks like loopback', post(['Host: 127.0.0.1.evil.test'])],
-    ['a name without dots', post(['Host: localhost.'])],
-    ['no Host at all', 'GET / HTTP/1.0\r\n\r\n'],
-  ])('W03: 403 for %s', async (_, bytes) => {
-    const answer = await raw(await plainServe(), bytes)
+    ['a rebound host name', post(['Host: evil.test'])],
+    ['a rebound host name with a port', post(['Host: evil.test:8080'])],
+    ['a host name that looks like loopback', post(['Host: 127.0.0.1.evil.test'])],
+    ['a host name with a trailing dot', post(['Host: localhost.'])],
+    ['a request without Host', 'GET / HTTP/1.0\r\n\r\n'],
+  ])('W03: answers 403 to %s', async (_, bytes) => {
+    const answer = await raw(await getSharedServer(), bytes)
     expect(status(answer)).toBe(403)
     expect(answer).not.toMatch(/access-control/i)
   })
 
   test.each(['localhost', 'LOCALHOST:1', '127.0.0.1:80', '[::1]:80'])(
-    'W03: the Host %s is fine',
+    'W03: accepts the Host %s',
     async (host) => {
-      expect(status(await raw(await plainServe(), post([`Host: ${host}`])))).toBe(200)
+      expect(status(await raw(await getSharedServer(), post([`Host: ${host}`])))).toBe(200)
     },
   )
 
-  test('W05: a port in use is exit 11', async () => {
+  test('W05: exits with 11 if the port is in use', async () => {
     const other = await occupy(() => {})
     onTestFinished(() => other.close())
     const { status: code, stderr } = await new Promise<{ status: number | null; stderr: string }>(
@@ -140,11 +141,11 @@ describe('W: serve under attack', () => {
         const child = spawn(process.execPath, [parley, 'serve', '--port', `${other.port}`], {
           env: { ...childEnvironment, HOME: temporaryFolder() },
         })
-        let said = ''
+        let received = ''
         child.stderr.on('data', (chunk) => {
-          said += chunk
+          received += chunk
         })
-        child.on('close', (exit) => resolve({ status: exit, stderr: said }))
+        child.on('close', (exit) => resolve({ status: exit, stderr: received }))
       },
     )
     expect([code, stderr]).toEqual([
@@ -153,7 +154,7 @@ describe('W: serve under attack', () => {
     ])
   })
 
-  test('W06: a body of a gigabyte, announced or not, is 413 (needs /proc)', async () => {
+  test('W06: answers 413 to a body of a gigabyte, with and without Content-Length (needs /proc)', async () => {
     const served = await serve()
     const head = post([])
       .replace(/content-length: \d+\r\n/i, '')
@@ -165,21 +166,21 @@ describe('W: serve under attack', () => {
     const answer = new Promise((resolve) => socket.once('data', resolve))
     socket.write(`${head}\r\nTransfer-Encoding: chunked\r\n\r\n`)
     const chunk = Buffer.concat([Buffer.from('100000\r\n'), Buffer.alloc(2 ** 20, 32), Buffer.from('\r\n')])
-    let goOn = () => {}
-    socket.on('drain', () => goOn()).on('close', () => goOn())
+    let resume = () => {}
+    socket.on('drain', () => resume()).on('close', () => resume())
     for (let sent = 0; sent < 1024 && !socket.destroyed; sent++) {
       if (!socket.write(chunk)) {
         await new Promise<void>((resolve) => {
-          goOn = resolve
+          resume = resolve
         })
       }
     }
     expect(status(String(await answer))).toBe(413)
-    await isWell(served)
-    expect(served.peak()).toBeLessThan(300)
+    await expectAnswer(served)
+    expect(served.peakMiB()).toBeLessThan(300)
   })
 
-  test('W06: many big bodies at once do not add up (needs /proc)', async () => {
+  test('W06: limits memory for many large bodies at once (needs /proc)', async () => {
     const served = await serve()
     const size = 60 * 2 ** 20
     const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${size}\r\n\r\n`
@@ -194,30 +195,30 @@ describe('W: serve under attack', () => {
     for (const socket of sockets) socket.write(head)
     for (const socket of sockets) socket.write(Buffer.alloc(size - 1, 32))
     await Promise.all(sent)
-    expect(served.peak()).toBeLessThan(600)
+    expect(served.peakMiB()).toBeLessThan(600)
     expect(status(String(await answer))).toBe(413)
     for (const socket of sockets) socket.destroy()
-    await isWell(served)
+    await expectAnswer(served)
   })
 
-  test('W06: a head that drips is 408', async () => {
+  test('W06: answers 408 to a head that arrives byte by byte', async () => {
     const served = await serve()
     const socket = connect(served.port, '127.0.0.1').on('error', () => {})
     const timer = setInterval(() => socket.write('x'), 200)
     const answer = await new Promise<string>((resolve) => {
-      let said = ''
+      let received = ''
       socket.write('GET / HTTP/1.1\r\nx: ')
       socket.on('data', (chunk) => {
-        said += chunk
+        received += chunk
       })
-      socket.on('close', () => resolve(said))
+      socket.on('close', () => resolve(received))
     })
     clearInterval(timer)
     expect(status(answer)).toBe(408)
-    await isWell(served)
+    await expectAnswer(served)
   })
 
-  test('W06: a thousand idle sockets are let go, and do no harm (needs /proc)', async () => {
+  test('W06: closes a thousand idle sockets and still answers (needs /proc)', async () => {
     const served = await serve()
     const sockets: Socket[] = []
     let closed = 0
@@ -229,38 +230,38 @@ describe('W: serve under attack', () => {
     onTestFinished(() => {
       for (const socket of sockets) socket.destroy()
     })
-    await isWell(served)
+    await expectAnswer(served)
     while (closed < 1000) await new Promise((resolve) => setTimeout(resolve, 100))
-    await isWell(served)
-    expect(served.peak()).toBeLessThan(200)
+    await expectAnswer(served)
+    expect(served.peakMiB()).toBeLessThan(200)
   })
 
   test.each([
-    [400, 'bad HTTP', 'NONSENSE\r\n\r\n'],
+    [400, 'invalid HTTP', 'NONSENSE\r\n\r\n'],
     [400, 'TLS', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0, 1, 0xfc, 3, 3])],
-    [431, 'a flood of headers', `GET / HTTP/1.1\r\nHost: localhost\r\n${'x: y\r\n'.repeat(10_000)}\r\n`],
-    [400, 'a length and chunks at once', post(['Transfer-Encoding: chunked'])],
-    [400, 'no Host', 'GET / HTTP/1.1\r\n\r\n'],
-    [404, 'a path that climbs', post([], '/..%2f..%2fetc/passwd')],
-    [404, 'a path that climbs plainly', post([], '/../../etc/passwd')],
-    [404, 'NUL in a path', post([], '/a%00b')],
-    [400, 'raw NUL in a path', post([], '/a\0b')],
-    [404, 'a path that is not decodable', post([], '/alpha_cli/v1beta/models/%zz:generateContent')],
-    [404, 'an asterisk for a path', 'OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'],
-    [404, 'a whole URL for a path', post([], 'http://evil.test/')],
-  ])('W06, W07: %i for %s', async (expected, _, bytes) => {
-    const served = await plainServe()
+    [431, '10,000 headers', `GET / HTTP/1.1\r\nHost: localhost\r\n${'x: y\r\n'.repeat(10_000)}\r\n`],
+    [400, 'Content-Length with chunks', post(['Transfer-Encoding: chunked'])],
+    [400, 'a request without Host', 'GET / HTTP/1.1\r\n\r\n'],
+    [404, 'an encoded path with ..', post([], '/..%2f..%2fetc/passwd')],
+    [404, 'a path with ..', post([], '/../../etc/passwd')],
+    [404, 'an encoded NUL in a path', post([], '/a%00b')],
+    [400, 'a raw NUL in a path', post([], '/a\0b')],
+    [404, 'a path that cannot be decoded', post([], '/alpha_cli/v1beta/models/%zz:generateContent')],
+    [404, 'an asterisk as the path', 'OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'],
+    [404, 'a whole URL as the path', post([], 'http://evil.test/')],
+  ])('W06, W07: answers %i to %s', async (expected, _, bytes) => {
+    const served = await getSharedServer()
     expect(status(await raw(served, bytes))).toBe(expected)
-    await isWell(served)
+    await expectAnswer(served)
   })
 
-  test('W06: CONNECT and an upgrade lead nowhere', async () => {
-    const served = await plainServe()
+  test('W06: neither opens a tunnel nor upgrades a connection', async () => {
+    const served = await getSharedServer()
     expect(await raw(served, 'CONNECT evil.test:80 HTTP/1.1\r\nHost: evil.test:80\r\n\r\n')).toBe('')
     expect(status(await raw(served, post(['Upgrade: websocket'])))).toBe(200)
   })
 
-  test('W08: secrets of requests are not logged', async () => {
+  test('W08: logs no secrets of requests', async () => {
     const served = await serve()
     await raw(served, post([], `/x?key=${token}&a=b`))
     await raw(served, post([], `/${token}`))
@@ -268,7 +269,7 @@ describe('W: serve under attack', () => {
     expect(served.log()).not.toContain(token)
   })
 
-  test('V15: a hostile path is escaped in the log', async () => {
+  test('V15: escapes and shortens a hostile path in the log', async () => {
     const served = await serve()
     await raw(
       served,
@@ -283,7 +284,7 @@ describe('W: serve under attack', () => {
   })
 
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    'W09: %s with open streams and idle connections',
+    'W09: ends by %s with open streams and idle connections',
     async (signal) => {
       const served = await serve()
       const open = [
@@ -305,7 +306,7 @@ describe('W: serve under attack', () => {
     },
   )
 
-  test('W10: a client that leaves in the middle of a stream', async () => {
+  test('W10: survives clients that leave in the middle of a stream', async () => {
     const served = await serve([`--answer=${'word '.repeat(20_000)}`])
     for (let i = 0; i < 20; i++) {
       const socket = connect(served.port, '127.0.0.1').on('error', () => {})
@@ -314,14 +315,14 @@ describe('W: serve under attack', () => {
       if (i % 2) socket.resetAndDestroy()
       else socket.destroy()
     }
-    await isWell(served)
+    await expectAnswer(served)
     while (served.log().split('\n').length < 22) await new Promise((resolve) => setTimeout(resolve, 50))
   })
 
-  test('W11: never calls out (needs strace)', async () => {
+  test('W11: connects to no other machine (needs strace)', async () => {
     const trace = join(temporaryFolder(), 'trace')
     const served = await serve([], ['strace', '-f', '-e', 'trace=connect,sendto', '-o', trace])
-    await isWell(served)
+    await expectAnswer(served)
     execFileSync('pkill', ['-TERM', '-P', String(served.child.pid)])
     await once(served.child, 'exit')
     expect(readFileSync(trace, 'utf8')).not.toMatch(/AF_INET/)

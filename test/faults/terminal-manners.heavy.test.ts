@@ -8,8 +8,8 @@ import { onTerminal } from './terminal.ts'
 
 const profileFile = `home/${configFolder}/config.json`
 
-/** The answer comes once the screen shows that it is waited for. */
-function whenWaited(): Pick<Row, 'script' | 'during'> {
+/** Answers after the terminal has shown that parley waits. */
+function answerAfterSpinner(): Pick<Row, 'script' | 'during'> {
   let answer = () => {}
   return {
     script: (...request) => {
@@ -22,24 +22,24 @@ function whenWaited(): Pick<Row, 'script' | 'during'> {
     },
   }
 }
-const nothingGiven =
+const noToolUses =
   'parley: no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE'
 
-faultsOnce('V: what a person sees beside the answer', [
+faultsOnce('V: output for a person', [
   ...[
     ['NO_COLOR=1', '', false],
     ['', '--color never', false],
     ['CLICOLOR=0', '', false],
     ['', '', true],
   ].map(
-    ([env, flag, isColoured]): Row => ({
-      name: `V41: the spinner: ${env} ${flag}`,
+    ([env, flag, isColored]): Row => ({
+      name: `V41: obeys the color settings in the spinner: ${env} ${flag}`,
       shell: onTerminal(`stty cols 80 rows 24; TERM=xterm ${env} parley chat hi ${flag}`),
-      ...whenWaited(),
+      ...answerAfterSpinner(),
       code: 0,
       out: (out) => {
         expect(out.toString()).toContain('waiting for the answer')
-        expect(out.includes('\x1b[36m')).toBe(isColoured)
+        expect(out.includes('\x1b[36m')).toBe(isColored)
         return true
       },
       reqs: 1,
@@ -48,33 +48,33 @@ faultsOnce('V: what a person sees beside the answer', [
   ...['', 'TERM_PROGRAM=iTerm.app', 'KITTY_WINDOW_ID=1'].flatMap((env) =>
     ['', '--preview'].map(
       (flag): Row => ({
-        name: `V42: a terminal that shows nothing but text: ${env} ${flag}`,
+        name: `V42: prints no picture on a terminal that shows only text: ${env} ${flag}`,
         shell: onTerminal(`TERM=dumb ${env} parley image fox --profile demo ${flag} 2>err`),
         code: 0,
         out: 'fox.png\r\n',
         files: ['cwd/err', 'cwd/fox.png'],
         check: ({ ending }) => {
-          const said = '--preview: stdout is not a terminal that shows pictures'
-          expect(ending.files.get('cwd/err')?.includes(said)).toBe(flag !== '')
+          const message = '--preview: stdout is not a terminal that shows pictures'
+          expect(ending.files.get('cwd/err')?.includes(message)).toBe(flag !== '')
         },
       }),
     ),
   ),
   ...['--allow', '--deny'].map(
     (verdict): Row => ({
-      name: `V43: confirm ${verdict} without ids, on a terminal`,
+      name: `V43: rejects confirm ${verdict} without ids on a terminal`,
       shell: onTerminal(`NO_COLOR=1 parley events confirm ${verdict} 2>&1`),
       code: 2,
-      out: `${nothingGiven}\r\n`,
+      out: `${noToolUses}\r\n`,
     }),
   ),
   ...['--allow', '--deny', ''].flatMap((verdict): Row[] => [
     ...['</dev/null', '<&-', '--no-stdin'].map(
       (stdin): Row => ({
-        name: `V43: confirm ${verdict} without ids, ${stdin}`,
+        name: `V43: rejects confirm ${verdict} without ids, with ${stdin}`,
         shell: `parley events confirm ${verdict} ${stdin}`,
         code: 2,
-        err: [`${nothingGiven}\n`],
+        err: [`${noToolUses}\n`],
       }),
     ),
   ]),
@@ -90,7 +90,7 @@ faultsOnce('V: what a person sees beside the answer', [
     ] as const
   ).map(
     ([command, variables, token]): Row => ({
-      name: `V44: the variables of --curl: ${command} ${token}`,
+      name: `V44: names the variables that the command of --curl needs: ${command} ${token}`,
       argv: [...command.replaceAll(':', ': ').split(/ (?!x)/), '--curl', '--no-stdin'],
       env: { PARLEY_ACCESS_TOKEN: token, PARLEY_API_KEY: '' },
       code: 0,
@@ -105,7 +105,7 @@ faultsOnce('V: what a person sees beside the answer', [
       ['config', 'list', '--profile', 'demo'],
     ].map(
       (argv): Row => ({
-        name: `V45: the demo beside a broken file: ${JSON.stringify(content)} ${argv[0]}`,
+        name: `V45: runs the demo profile although the profile file contains ${JSON.stringify(content)} (${argv[0]})`,
         argv: [...argv, '-q'],
         prepare: (folder) => {
           mkdirSync(join(folder, 'home', configFolder), { recursive: true, mode: 0o700 })
@@ -121,7 +121,7 @@ faultsOnce('V: what a person sees beside the answer', [
     ),
   ),
   {
-    name: 'V45: a folder in its place, and PARLEY_PROFILE',
+    name: 'V45: runs PARLEY_PROFILE=demo although the profile file is a folder',
     env: { PARLEY_PROFILE: 'demo' },
     prepare: (folder) => mkdirSync(join(folder, profileFile), { recursive: true }),
     code: 0,
@@ -129,7 +129,7 @@ faultsOnce('V: what a person sees beside the answer', [
     err: ['the demo profile'],
   },
   {
-    name: 'V45: another profile beside a broken file',
+    name: 'V45: exits with 3 for another profile if the profile file is a folder',
     argv: [...chat, '--profile', 'work'],
     prepare: (folder) => mkdirSync(join(folder, profileFile), { recursive: true }),
     code: 3,

@@ -6,7 +6,7 @@ import { quote } from './terminal.ts'
 
 const unread = join(import.meta.dirname, 'unread.py')
 
-/** More than any terminal takes, and then silence. */
+/** More text than any terminal buffers, and no end. */
 const much = (socket: Socket) =>
   void socket.write(sseHead + Array.from({ length: 2000 }, () => delta('x'.repeat(500))).join(''))
 
@@ -16,7 +16,7 @@ const row = (
   signal: string,
   more: Partial<Row> & { words: string },
 ): Row => ({
-  name: `${id} ${signal} on a ${how} terminal: ${more.words}`,
+  name: `${id}: ends by ${signal} on a ${how} terminal that nobody reads: ${more.words}`,
   shell: `python3 ${quote(unread)} ${how} ${signal} parley ${more.words}`,
   code: 0,
   out: `ran, ${signal} in time\n`,
@@ -36,7 +36,7 @@ faultsOnce('G: a terminal that nobody reads', [
   row('G12', 'stopped', 'SIGTERM', { words: 'config set accessToken' }),
 ])
 
-/** Begins with a pipe, on descriptor 3, that is full and that nobody reads. */
+/** Shell commands that open a full pipe without a reader on descriptor 3. */
 const fullPipe = `mkfifo pipe && exec 3<>pipe && rm pipe && python3 -c '
 import os
 os.set_blocking(3, False)
@@ -44,22 +44,22 @@ try:
     while True: os.write(3, bytes(4096))
 except BlockingIOError: os.set_blocking(3, True)'`
 
-/** Takes away what was kept of the answer, and keeps the exit code. */
-const takeKept = 'code=$?; rm -f "$TMPDIR"/parley-*.txt; exit $code'
+/** Shell commands that remove the saved answer and preserve the exit code. */
+const removeSavedAnswer = 'code=$?; rm -f "$TMPDIR"/parley-*.txt; exit $code'
 
-/** On a machine that is slow the deadline passes before anything is written. */
-const late = [8, 9, 10, 11]
+/** On a slow machine the deadline may pass before the first write. */
+const lateCodes = [8, 9, 10, 11]
 
 faultsOnce('O: a pipe that nobody reads', [
   {
-    name: 'O11: a full pipe is left at the deadline',
-    shell: `${fullPipe}; parley chat hi --profile demo --deadline 3 >&3; ${takeKept}`,
-    code: late,
+    name: 'O11: exits at the deadline if stdout is a full pipe',
+    shell: `${fullPipe}; parley chat hi --profile demo --deadline 3 >&3; ${removeSavedAnswer}`,
+    code: lateCodes,
     err: ['the deadline passed'],
   },
   {
-    name: 'O14: a full pipe for stdout and stderr is left at the deadline',
-    shell: `${fullPipe}; parley chat hi --profile demo --deadline 3 -v >&3 2>&3; ${takeKept}`,
-    code: late,
+    name: 'O14: exits at the deadline if stdout and stderr are a full pipe',
+    shell: `${fullPipe}; parley chat hi --profile demo --deadline 3 -v >&3 2>&3; ${removeSavedAnswer}`,
+    code: lateCodes,
   },
 ])
