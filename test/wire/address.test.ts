@@ -51,7 +51,9 @@ test.each<[address: string, problem: string | undefined]>([
   ['https://h.test\\@evil.test', 'must not contain a backslash'],
   ['https:\\\\h.test', 'must not contain a backslash'],
   ['https://h.test/a\\b', 'must not contain a backslash'],
-])('resolves the address %j: %s', (address, problem) => expect(findAddressProblem(address)).toBe(problem))
+])('the problem of the base URL %j is: %s', (address, problem) =>
+  expect(findAddressProblem(address)).toBe(problem),
+)
 
 test.each([
   ['localhost', true],

@@ -64,7 +64,7 @@ test('decodes ASCII immediately', () => {
   expect(decoder.ignoredCharset()).toBeUndefined()
 })
 
-test('converts a whole body that takes several pieces', () => {
+test('converts a whole body that takes several chunks', () => {
   const text = `${'a'.repeat(65_535)}你好`.repeat(3)
   const gbk = Buffer.concat(
     Array.from({ length: 3 }, () => Buffer.concat([Buffer.from('a'.repeat(65_535)), hex('c4 e3 ba c3')])),

@@ -6,7 +6,7 @@ export function cut(bytes: Uint8Array, places: number[]): Uint8Array[] {
   const ends = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
   return [...ends, bytes.length].map((end, i) => bytes.subarray(ends[i - 1] ?? 0, end))
 }
-/** Decodes an answer that arrives in these pieces. */
+/** Decodes an answer that arrives in these chunks. */
 export function decodeAnswer(contentType: string, pieces: Uint8Array[]) {
   let text = ''
   const raw: Uint8Array[] = []
@@ -16,17 +16,17 @@ export function decodeAnswer(contentType: string, pieces: Uint8Array[]) {
     },
     raw: (more) => void raw.push(Buffer.from(more as string)),
   })
-  const told = () => ({ text, raw: Buffer.concat(raw).toString('latin1'), summary: decoder.summary })
+  const result = () => ({ text, raw: Buffer.concat(raw).toString('latin1'), summary: decoder.summary })
   try {
     for (const piece of pieces) {
       decoder.push(piece)
       if (decoder.progress() === 'ended' && !decoder.isVerbatim()) break
     }
     decoder.end()
-    return { ...told(), failure: '' }
+    return { ...result(), failure: '' }
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     // The caller compares the bytes that `--raw` printed before the failure.
-    return { ...told(), raw: decoder.isVerbatim() ? '' : told().raw, failure: error.message }
+    return { ...result(), raw: decoder.isVerbatim() ? '' : result().raw, failure: error.message }
   }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { type Endpoint, endpoints } from '../../src/wire/endpoints.ts'
 
-test('read-only endpoints are always repeatable, paid ones after a failure, acting ones only if nothing was accepted', () => {
+test('GETs may always be repeated, gateway calls after a failure, and other calls only if nothing was accepted', () => {
   const all: [string, Endpoint][] = Object.entries(endpoints)
   for (const [name, { method, service, repeat }] of all) {
     const allowed = method === 'GET' ? 'always' : service === 'gateway' ? 'failed' : 'not-taken'

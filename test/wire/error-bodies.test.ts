@@ -7,7 +7,7 @@ import { answering, message, run } from '../harness/run.ts'
 const xml =
   '<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Please wait</Message><RequestId>rq9</RequestId></Error>'
 
-/** Every known shape of an error, with the message that parley prints. */
+/** Known forms of an error body, with the message that parley prints. */
 const shapes: [id: string, body: string, said: string][] = [
   ['R70', '{"code":40101,"msg":"bad key"}', 'bad key'],
   ['R71', '{"message":"no such route"}', 'no such route'],
@@ -51,14 +51,14 @@ const endpoints: [name: string, argv: string[]][] = [
   ['list', ['events', 'list', '-s', 's', '--retries', '0']],
 ]
 
-describe.each(shapes)('%s %s', (_, body, said) => {
-  test.each(endpoints)('reports the error in a response with status 400: %s', async (__, argv) => {
+describe.each(shapes)('%s: the error body %s', (_, body, said) => {
+  test.each(endpoints)('prints the message of an error body with status 400: %s', async (__, argv) => {
     const ended = await run(argv, { exchange: answering(body, { status: 400 }) })
     expect(ended).toMatchObject({ code: 4, out: '' })
     expect(ended.err).toContain(`the service says: ${said}\n`)
   })
 
-  test.each(endpoints)('treats an error body with status 200 as a failure: %s', async (__, argv) => {
+  test.each(endpoints)('exits with an error for an error body with status 200: %s', async (__, argv) => {
     const ended = await run(argv, { exchange: answering(body) })
     expect(ended.code).toBeGreaterThan(2)
     expect(ended.out).toBe('')
@@ -77,7 +77,7 @@ test.each([
   ['R85', '{"error":{"type":"constructor"}}', 8],
   ['R85', '{"error":{"type":"__proto__"}}', 8],
   ['R85', '{"error":{"type":"toString_error"}}', 8],
-])('%s: kind %s with status 200 exits with %i', (_, body, exit) => {
+])('%s: %s with status 200 exits with %i', (_, body, exit) => {
   expect(isErrorEnvelope(JSON.parse(body))).toBe(true)
   expect(readFailureInBody(JSON.parse(body)).exitCode).toBe(exit)
   expect(unexpectedBodyFailure(JSON.parse(body), 'odd').exitCode).toBe(exit)
@@ -113,7 +113,7 @@ test.each([
 })
 
 test.each(endpoints.slice(0, 2))(
-  'R87: a 200 of another shape shows its message and its body: %s',
+  'R87: a 200 in an unknown form prints its message and its body: %s',
   async (_, argv) => {
     const exchange = answering('upstream connect error', { headers: { 'content-type': 'text/plain' } })
     expect((await run(argv, { exchange })).err).toContain('the service says: upstream connect error\n')
@@ -122,7 +122,7 @@ test.each(endpoints.slice(0, 2))(
   },
 )
 
-test('R87: JSON of another shape shows its body too', async () => {
+test('R87: --errors json has JSON in an unknown form as its body', async () => {
   const { err } = await run(['chat', 'x', '--errors', 'json'], {
     exchange: answering('{"choices":[{"a":1}]}'),
   })
@@ -131,10 +131,10 @@ test('R87: JSON of another shape shows its body too', async () => {
 
 test.each([
   ['a header', '{}', { 'request-id': 'req_1' }],
-  ['a header of another name', '{}', { 'x-request-id': 'req_1' }],
+  ['x-request-id', '{}', { 'x-request-id': 'req_1' }],
   ['the body', '{"type":"error","error":{"type":"x","message":"m"},"request_id":"req_1"}', {}],
   ['XML', xml.replace('rq9', 'req_1'), {}],
-])('R88: reports the request id of a failure, from %s', async (_, body, headers) => {
+])('R88: prints the request id of a failure from %s', async (_, body, headers) => {
   for (const status of [400, 200]) {
     const ended = await run(['chat', 'x'], { exchange: answering(body, { status, headers }) })
     expect(ended.err).toMatch(/\n {2}request id: req_1\n$/)
@@ -151,11 +151,11 @@ const secrets = new Secrets()
 for (const secret of ['canary-token-0123456789', 'aaaaaaaa', 'canary']) secrets.add(secret)
 
 test.each([
-  ['lists', '['.repeat(5000) + ']'.repeat(5000)],
+  ['arrays', '['.repeat(5000) + ']'.repeat(5000)],
   ['objects', `${'{"error":'.repeat(5000)}"deep"${'}'.repeat(5000)}`],
-  ['lists in an error', `{"error":{"message":"m","details":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`],
+  ['arrays in an error', `{"error":{"message":"m","details":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`],
   ['JSON in JSON', [...Array(12)].reduce<string>((text) => JSON.stringify({ message: text }), 'x')],
-])('R90: deep %s are not reported as a bug', async (_, body) => {
+])('R90: deeply nested %s are not reported as a bug', async (_, body) => {
   for (const [, argv] of endpoints) {
     for (const status of [400, 200]) {
       for (const flags of [[], ['--errors', 'json']]) {
@@ -176,7 +176,7 @@ test('R91: shows a body with unusual keys', () => {
   )
 })
 
-test('R92: an answer with a message next to it is an answer', async () => {
+test('R92: accepts an answer with a message field next to it', async () => {
   const ended = await run(['chat', 'x'], {
     exchange: answering(message('Hi', { message: 'beside', code: 7 })),
   })

@@ -28,7 +28,7 @@ test.each<[text: string, texts: string[], statesNext: boolean, next: object | un
   ['{"data":[{"id":"a"}],"has_more":true,"last_id":""}', ['{"id":"a"}'], true, after('a')],
   ['{"data":[{"id":"a"}],"has_more":true,"last_id":{}}', ['{"id":"a"}'], true, after('a')],
   ['{"data":[],"next_page":null,"has_more":true,"last_id":"z"}', [], true, after('z')],
-])('the page %s has the items %j, has more: %j, and continues with %j', (...row) => {
+])('the page %s has the items %j, says if more follow: %j, and continues with %j', (...row) => {
   const [text, texts, statesNext, next] = row
   const read = page(text)
   expect(read).toMatchObject({ texts, statesNext, data: texts.map((each) => JSON.parse(each)) })
@@ -43,7 +43,7 @@ test.each([
     'the list has more, but does not say how to ask for it',
   ]),
   ['{"data":[],"has_more":true}', 'the list has more, but does not say how to ask for it'],
-])('the page %s does not give the next page: %s', (text, message) => {
+])('%s does not name the next page: %s', (text, message) => {
   const read = page(text)
   expect(read.statesNext).toBe(true)
   expect(() => read.next()).toThrow(message)
@@ -76,7 +76,7 @@ test.each<[text: string, message: string, serviceMessage?: string]>([
 const endless = (why: string) =>
   expect.objectContaining({ kind: 'response', message: `the list does not end: ${why}` })
 
-test('accepts each page token once and refuses a missing one', () => {
+test('accepts each page token once and rejects a repeated one', () => {
   const trail = createPageHistory('the list')
   for (const mark of [undefined, 'a', undefined, 'b', 'A']) trail.addMark(mark, 'it repeats')
   for (const mark of ['a', 'b'])
@@ -111,20 +111,20 @@ test('removes every line break and nothing else', () => {
   expect(toOneLineJson('\n{\r\n "a":\r1,\n\n\t"b":"\\n"}\r\n')).toBe('{ "a":1,\t"b":"\\n"}')
 })
 
-/** Returns the saved part of a list that breaks off after this text, and the failure. */
-async function keptOf(text: string, read = (bytes: Uint8Array) => Buffer.from(bytes).toString()) {
+/** Returns the saved items of a list that is cut off after this text, and the failure. */
+async function readCutList(text: string, read = (bytes: Uint8Array) => Buffer.from(bytes).toString()) {
   const body = async function* () {
     for (const byte of Buffer.from(text)) yield Uint8Array.of(byte)
     throw new Error('cut')
   }
-  const kept: string[] = []
-  const failure = await readList(body(), read, (start) => void kept.push(start)).catch(
+  const saved: string[] = []
+  const failure = await readList(body(), read, (start) => void saved.push(start)).catch(
     (error: Error) => error,
   )
-  return { kept, failure }
+  return { kept: saved, failure }
 }
 
-test.each<[text: string, kept: string | undefined]>([
+test.each<[text: string, saved: string | undefined]>([
   ['', undefined],
   ['words', undefined],
   ['5,', undefined],
@@ -152,22 +152,22 @@ test.each<[text: string, kept: string | undefined]>([
   ['{"x":1,"data":[', undefined],
   ['{"x":{"y":1,', undefined],
   ['{"x":{"y":1}', undefined],
-])('keeps the whole elements of a list that breaks off after %s: %s', async (text, kept) => {
-  const { kept: found, failure } = await keptOf(text)
-  expect(found).toEqual(kept === undefined ? [] : [kept])
+])('saves the complete items of a list that is cut off after %s: %s', async (text, saved) => {
+  const { kept: found, failure } = await readCutList(text)
+  expect(found).toEqual(saved === undefined ? [] : [saved])
   expect(failure).toEqual(new Error('cut'))
 })
 
-test('drops an unreadable beginning, and reads a list that is received whole', async () => {
+test('saves nothing of an unreadable start, and reads a list that arrives completely', async () => {
   const fail = () => {
     throw new Error('not a list')
   }
-  expect(await keptOf('[1,', fail)).toEqual({ kept: [], failure: new Error('cut') })
+  expect(await readCutList('[1,', fail)).toEqual({ kept: [], failure: new Error('cut') })
   const body = async function* () {
     yield* [Buffer.from('[1,'), Buffer.from('2]')]
   }
-  const kept: unknown[] = []
+  const saved: unknown[] = []
   const read = (bytes: Uint8Array) => JSON.parse(Buffer.from(bytes).toString())
-  expect(await readList(body(), read, (start) => kept.push(start))).toEqual([1, 2])
-  expect(kept).toEqual([])
+  expect(await readList(body(), read, (start) => saved.push(start))).toEqual([1, 2])
+  expect(saved).toEqual([])
 })

@@ -49,7 +49,7 @@ const patterns = [
 /** Returns a text of about this length. */
 const fill = (pattern: string, size: number) => pattern.repeat(Math.ceil(size / pattern.length))
 
-/** The message does not matter here, only that reading ends. */
+/** Ignores failures other than a stack overflow, because only the end of reading matters. */
 function attempt(read: () => unknown): void {
   try {
     read()
@@ -75,14 +75,14 @@ test.each(patterns)('R89: reads an error response full of %j in linear time', as
 
 const set = (path: string[]) => [{ path: [...path, undefined], json: '1', source: '' }]
 const parsers: Record<string, (text: string) => unknown> = {
-  'the check of JSON': (text) => [findSyntaxError(text, 1000), findSyntaxError(`{"a":[${text}`, 1000)],
-  'an edit of JSON': (text) => [editJson(`{"a":[${text}]}`, set(['b'])), editJson(text, set(['a']))],
-  'the elements of a list': (text) => listElements(`{"data":[${text}]}`, 'data'),
-  'the splitter of arrays': (text) => {
+  'JSON syntax check': (text) => [findSyntaxError(text, 1000), findSyntaxError(`{"a":[${text}`, 1000)],
+  'JSON edit': (text) => [editJson(`{"a":[${text}]}`, set(['b'])), editJson(text, set(['a']))],
+  'elements of an array': (text) => listElements(`{"data":[${text}]}`, 'data'),
+  'array splitter': (text) => {
     const splitter = createArraySplitter()
     for (let at = 0; at < text.length; at += 16) splitter.push(text.slice(at, at + 16))
   },
-  'the decoder of server-sent events': (text) => {
+  'decoder of server-sent events': (text) => {
     const decoder = createSseDecoder()
     for (const piece of cut(
       Buffer.from(text),
@@ -90,8 +90,8 @@ const parsers: Record<string, (text: string) => unknown> = {
     ))
       decoder.push(piece)
   },
-  'a header of the command line': parseHeader,
-  'the escapes of a terminal and of JSON': (text) => [escapeControls(text), escapeJson(text), oneLine(text)],
+  'header flag': parseHeader,
+  'terminal and JSON escapes': (text) => [escapeControls(text), escapeJson(text), oneLine(text)],
 }
 
 describe.each(Object.entries(parsers))('%s', (_, parse) => {
@@ -116,7 +116,7 @@ describe.each(Object.entries(parsers))('%s', (_, parse) => {
       '\r\n',
     ],
     ...['data:', 'event:x\n', 'aA', '\u001b[', '\u202e', '\ud800'],
-  ])('reads its text, full of %j, in linear time', (pattern) =>
+  ])('this parser reads text full of %j in linear time', (pattern) =>
     growsWithItsText((size) => attempt(() => parse(fill(pattern, size)))),
   )
 })
@@ -165,7 +165,7 @@ describe('reads an answer in linear time', () => {
     },
   )
 
-  test('reads many small chunks, and pieces of one byte, in linear time', () =>
+  test('reads many small chunks, and chunks of one byte, in linear time', () =>
     growsWithItsText((size) => {
       const chunk = '{"candidates":[{"content":{"parts":[{"text":"é🦜"}]}}]}'
       const chunks = Array(Math.ceil(size / chunk.length)).fill(chunk)

@@ -11,7 +11,7 @@ import { parseReceived, parseReceivedBody, readErrorEvent } from '../../src/wire
 
 const x = (length: number) => 'x'.repeat(length)
 
-/** Nests `message` in this number of fields `error`. */
+/** Nests `message` in the given number of `error` fields. */
 const nested = (depth: number): unknown => (depth === 0 ? 'm' : { error: nested(depth - 1) })
 
 /** Nests the message as JSON inside JSON strings. */
@@ -97,18 +97,22 @@ test.each<[body: unknown, message: string | undefined]>([
   [`<${x(41)}:message>a</message>`, undefined],
   [5, undefined],
   [null, undefined],
-])('reads from %j the message %j', (body, message) => {
+])('the error body %j has the message %j', (body, message) => {
   expect(readProblem(body).message).toBe(message)
 })
 
 test.each<[title: string, body: unknown, message: string | undefined]>([
   ['a message', { message: x(64 * 1024 + 1) }, x(64 * 1024)],
-  ['words', x(64 * 1024 + 1), x(64 * 1024)],
-  ['a stream that begins late', `:${x(64 * 1024)}\n\ndata: {"message":"m"}\n\n`, `:${x(64 * 1024 - 1)}`],
+  ['plain text', x(64 * 1024 + 1), x(64 * 1024)],
+  [
+    'a stream whose first event comes late',
+    `:${x(64 * 1024)}\n\ndata: {"message":"m"}\n\n`,
+    `:${x(64 * 1024 - 1)}`,
+  ],
   ['a stream that continues', `data: {"message":"m"}\n\n${x(64 * 1024)}`, 'm'],
-  ['the message of XML', `<message>${x(10_001)}</message>`, x(10_000)],
-  ['XML that begins late', `<${x(64 * 1024)}><message>a</message>`, undefined],
-])('reads only the start of a long text: %s', (_, body, message) => {
+  ['a message in XML', `<message>${x(10_001)}</message>`, x(10_000)],
+  ['XML whose message comes late', `<${x(64 * 1024)}><message>a</message>`, undefined],
+])('reads only the start of a long error body: %s', (_, body, message) => {
   expect(readProblem(body).message === message).toBe(true)
 })
 
@@ -151,7 +155,7 @@ test.each<[body: unknown, problem: Problem]>([
   ),
   [{ error: { details: { retryDelay: '30s' } } }, { retryAfter: 30 }],
   [{ error: { details: [{ retryDelay: 5 }, { retryDelay: '3s' }] } }, { retryAfter: 3 }],
-])('the error %j is %j', (body, problem) => {
+])('the error body %j is read as %j', (body, problem) => {
   expect(readProblem(body)).toEqual(problem)
 })
 
@@ -220,7 +224,7 @@ test.each<[body: unknown, is: boolean]>([
   [{ message: 'm', status: 500 }, true],
   ['message', false],
   [undefined, false],
-])('%j is an error: %j', (body, is) => expect(isErrorEnvelope(body)).toBe(is))
+])('%j is an error body: %j', (body, is) => expect(isErrorEnvelope(body)).toBe(is))
 
 test.each<[names: string[], kind: string]>([
   [[], 'response'],
@@ -253,7 +257,7 @@ test.each<[names: string[], kind: string]>([
   [['50x'], 'response'],
 ])('an error named %j has the kind %s', (names, kind) => expect(findFailureKind(names)).toBe(kind))
 
-test('a failure in a body has every detail of the body', () => {
+test('a failure in a body with status 200 has every fact of the body', () => {
   const body = [{ error: { type: 'overloaded_error', message: 'm' }, request_id: 'r' }]
   expect(readFailureInBody(body)).toMatchObject({
     kind: 'service',
@@ -283,15 +287,12 @@ test.each<
   ['<Error><Message>m</Message></Error>', 'response', undefined, 'm'],
   ['<title>503</title><code>503</code>', 'response', undefined, '503'],
   [5, 'response', undefined, undefined],
-])(
-  'the body %j instead of an answer is a failure of kind %s',
-  (body, kind, isErrorInSuccess, serviceMessage, requestId) => {
-    const failure = unexpectedBodyFailure(body, 'no answer')
-    const message = isErrorInSuccess ? 'the service answered with an error' : 'no answer'
-    expect([failure.kind, failure.message]).toEqual([kind, message])
-    expect(failure.details).toEqual({ body, isErrorInSuccess, serviceMessage, requestId })
-  },
-)
+])('the body %j is a failure of kind %s', (body, kind, isErrorInSuccess, serviceMessage, requestId) => {
+  const failure = unexpectedBodyFailure(body, 'no answer')
+  const message = isErrorInSuccess ? 'the service answered with an error' : 'no answer'
+  expect([failure.kind, failure.message]).toEqual([kind, message])
+  expect(failure.details).toEqual({ body, isErrorInSuccess, serviceMessage, requestId })
+})
 
 const failureOf = (read: () => unknown) => {
   try {
@@ -335,7 +336,7 @@ test.each<[text: string, read: object]>([
   ['words', odd('the list is not JSON')],
   [' \n<title>Sign in</title>', odd('the list is not JSON', { says: 'Sign in' })],
   ['words <title>Sign in</title>', odd('the list is not JSON')],
-])('reads %s as %j', (text, read) => {
+])('reads the list %s as %j', (text, read) => {
   expect(failureOf(() => parseReceived(text, 'the list'))).toEqual(read)
 })
 

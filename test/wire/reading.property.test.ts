@@ -11,7 +11,7 @@ import { cut, decodeAnswer } from './decoding.ts'
 const text = fc.string({ unit: 'binary' })
 const places = fc.array(fc.nat(), { maxLength: 30 })
 
-describe('decodes server-sent events', () => {
+describe('server-sent events', () => {
   const line = text.map((value) => value.replace(/[\r\n]/g, ' '))
   const event = fc.record({
     event: line,
@@ -23,7 +23,7 @@ describe('decodes server-sent events', () => {
     return pieces.flatMap((piece) => decoder.push(piece))
   }
 
-  test('decodes the same events for every framing and split', () => {
+  test('decodes the same events for every line ending and split', () => {
     const framing = fc.record({
       ending: fc.constantFrom('\n', '\r', '\r\n'),
       hasBlank: fc.boolean(),
@@ -52,13 +52,13 @@ describe('decodes server-sent events', () => {
   })
 })
 
-describe('edits JSON texts', () => {
+describe('JSON edits', () => {
   const spaced = fc
     .tuple(fc.dictionary(fc.string(), fc.jsonValue()), fc.constantFrom('', ' ', '\n', '\t'))
     .map(([value, space]) => ({ value, json: JSON.stringify(value, null, space) }))
   const key = fc.string({ minLength: 1 })
 
-  test('an edit sets or adds one value and leaves the other text unchanged', () => {
+  test('an edit sets or adds one value and leaves the rest of the text unchanged', () => {
     const property = fc.property(spaced, key, fc.jsonValue(), ({ value, json }, name, set) => {
       const assignment = { path: [name], appends: false, json: JSON.stringify(set), source: '' }
       const wanted = Object.fromEntries([...Object.entries(value), [name, JSON.parse(JSON.stringify(set))]])
@@ -67,7 +67,7 @@ describe('edits JSON texts', () => {
     fc.assert(property, often(1000))
   })
 
-  test('finds the elements of a list, followed by added ones', () => {
+  test('finds the elements of an array, followed by added ones', () => {
     const property = fc.property(fc.array(fc.jsonValue()), spaced, (list, { json }) => {
       const start = json.slice(0, -1) + (json.length > 2 ? ',' : '')
       const text = `${start}"the list": ${JSON.stringify(list, null, 1)}}`
@@ -98,7 +98,7 @@ test('splits an array into the same elements however it is cut', () => {
   fc.assert(property, often(300))
 })
 
-describe('reads an answer', () => {
+describe('answers', () => {
   const chunk = (more: object) =>
     JSON.stringify({ candidates: [{ content: { parts: [{ text: 'é🦜' }] }, ...more }] })
   const value = fc.constantFrom(
@@ -153,7 +153,7 @@ describe('reads an answer', () => {
       return bytes.subarray(0, bytes.length - (torn > 20 ? torn - 20 : 0))
     })
 
-  test('reads the same text, raw bytes, facts and end for every split', () => {
+  test('reads the same text, raw bytes, facts and end of an answer for every split', () => {
     const property = fc.property(type, body, places, (contentType, bytes, where) => {
       const whole = decodeAnswer(contentType, [bytes])
       expect(decodeAnswer(contentType, cut(bytes, where))).toEqual(whole)
@@ -167,7 +167,7 @@ describe('reads an answer', () => {
     fc.assert(property, often(1500))
   })
 
-  test('prints the same output with the same exit code for every split', async () => {
+  test('prints an answer with the same output and exit code for every split', async () => {
     const property = fc.asyncProperty(
       type,
       body,
@@ -189,8 +189,8 @@ describe('reads an answer', () => {
   })
 })
 
-describe('--raw prints the received bytes unchanged', () => {
-  test.each([200, 400])('prints the bytes of an answer with status %i unchanged', async (status) => {
+describe('--raw', () => {
+  test.each([200, 400])('--raw prints the bytes of an answer with status %i unchanged', async (status) => {
     const property = fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), places, async (rest, where) => {
       const bytes = Buffer.concat([Buffer.from('{'), rest])
       const exchange = answering(cut(bytes, where), { status })

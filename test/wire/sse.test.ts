@@ -11,7 +11,7 @@ import {
 interface Reading {
   /** Each event as `NAME DATA`. */
   events?: string[]
-  /** The incomplete event at the end. */
+  /** Incomplete event at the end. */
   torn?: string
   lastId?: string
 }
@@ -25,7 +25,7 @@ function read(pieces: Uint8Array[]) {
   return { events: [...events, ...last].map(shown), torn: torn && shown(torn), lastId: decoder.lastId() }
 }
 
-/** Reads a text whole, byte by byte, and in every two pieces with an empty one between them. */
+/** Reads a text whole, byte by byte, and split in two at each offset with an empty chunk between. */
 function expectReading(bytes: Buffer, { events = [], torn, lastId }: Reading): void {
   const nothing = new Uint8Array()
   const cuts = [...bytes.keys()].map((place) => [bytes.subarray(0, place), nothing, bytes.subarray(place)])
@@ -33,7 +33,7 @@ function expectReading(bytes: Buffer, { events = [], torn, lastId }: Reading): v
     expect(read(pieces)).toEqual({ events, torn, lastId })
 }
 
-/** Texts with a bar at each offset, except the start, at which nothing is buffered. */
+/** Texts with a bar at each offset, except the start, where nothing is buffered. */
 const framed: [text: string, reading: Reading][] = [
   ['', {}],
   ['\n|\n|', {}],
@@ -95,18 +95,18 @@ test.each([...framed, ...bare])('reads a stream of lines and bare objects: %j', 
 
 test.each<[string, Buffer, Reading]>([
   [
-    'a byte order mark is left out at the start only',
+    'drops a byte order mark at the start of a stream only',
     Buffer.from('\ufeffdata: \ufeffé🦜\n\n'),
     { events: [' \ufeffé🦜'] },
   ],
   [
-    'a byte that is not UTF-8 is marked, also the last one',
+    'replaces a byte that is not UTF-8 by U+FFFD, also the last one',
     Buffer.from('data: \xff\n\ndata: \xc3', 'latin1'),
     { events: [' \ufffd'], torn: ' \ufffd' },
   ],
 ])('%s', (_, bytes, reading) => expectReading(bytes, reading))
 
-describe('accepts an event of 64 MiB and refuses a longer one', () => {
+describe('maximum size of an event', () => {
   const mebibyte = 2 ** 20
   const piece = (start: string, end: string) => Buffer.from(start.padEnd(mebibyte - end.length, 'x') + end)
   const refusal = new CliError('response', 'the stream sent an event of more than 64 MiB')
@@ -114,8 +114,8 @@ describe('accepts an event of 64 MiB and refuses a longer one', () => {
   test.each([
     ['one line', Buffer.from(`:\n${'x'.repeat(mebibyte)}`), piece('', ''), '', 0],
     ['several lines', piece('data:', '\n'), piece('data:', '\n'), '\n', 1],
-    ['a bare object, with empty lines in it', piece('{', '\n'), piece('', '\n\n'), '}\n', 1],
-  ])('%s', (_, first, more, end, count) => {
+    ['a bare object with empty lines', piece('{', '\n'), piece('', '\n\n'), '}\n', 1],
+  ])('accepts an event of 64 MiB and rejects a longer one: %s', (_, first, more, end, count) => {
     const filled = () => {
       const decoder = createSseDecoder()
       for (const bytes of [first, ...Array<Buffer>(63).fill(more)]) expect(decoder.push(bytes)).toEqual([])
@@ -141,7 +141,7 @@ test("writes each line of an event's data on a line of its own", () => {
 const blanks = (word: string, length: number) => word.padEnd(length)
 
 test.each([...['[DONE]', '"[DONE]"', '[done]', ' [DONE]\n', blanks('[DONE]', 99)]])(
-  '%j ends a stream',
+  'the event data %j ends a stream',
   (data) => {
     expect(isStreamEnd(data)).toBe(true)
     expect(isKeepAlive(data, '')).toBe(false)
@@ -165,7 +165,7 @@ test.each([
     '"heartbeat"',
   ],
   ...['keepalive', 'keep-alive', 'keep_alive', 'keep alive', ' ping ', '1'.repeat(99)],
-])('%j keeps a connection open', (data) => {
+])('the event data %j is a keep-alive', (data) => {
   expect(isKeepAlive(data, '')).toBe(true)
   expect(isStreamEnd(data)).toBe(false)
 })
@@ -174,7 +174,7 @@ test.each([
   ...['{}', '{"a":1}', '[]', '[DONE', '[DONE]x', 'x[DONE]', '"[DONE]x"', '{[DONE]'],
   ...['a1', '1a', '"1"', '1-', 'nullx', 'xnull', 'pingx', 'xping', '"pingx"', 'keep  alive', 'words'],
   ...[blanks('[DONE]', 100), '1'.repeat(100)],
-])('%j neither ends a stream nor keeps it open', (data) => {
+])('the event data %j is neither the end of a stream nor a keep-alive', (data) => {
   expect(isStreamEnd(data)).toBe(false)
   expect(isKeepAlive(data, '')).toBe(false)
 })
@@ -189,7 +189,7 @@ test.each([
   ['pings', false],
   ['xping', false],
   ['', false],
-])('an event named %j with text keeps a connection open: %j', (event, isKept) => {
+])('an event named %j with text is a keep-alive: %j', (event, isKept) => {
   expect(isKeepAlive('words', event)).toBe(isKept)
   expect(isKeepAlive('{}', event)).toBe(false)
 })

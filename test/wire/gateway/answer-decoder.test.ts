@@ -50,10 +50,10 @@ function failureOf(read: () => void): { message?: string; body?: unknown } {
 
 const chunk = (text: string, more: object = {}) =>
   JSON.stringify({ candidates: [{ content: { parts: [{ text }] }, ...more }] })
-const last = chunk('b', { finishReason: 'STOP' })
+const lastChunk = chunk('b', { finishReason: 'STOP' })
 const message = '{"content":"a"}'
 const tooEarly = 'the stream ended early: the answer is not complete'
-const otherSet = 'the answer is encoded in klingon, not in UTF-8'
+const unknownCharset = 'the answer is encoded in klingon, not in UTF-8'
 const json = 'application/json'
 const sse = 'text/event-stream'
 const ndjson = 'application/x-ndjson'
@@ -61,8 +61,12 @@ const data = (...values: string[]) => values.map((value) => `data: ${value}\n\n`
 const lines = (...values: string[]) => values.map((value) => `${value}\n`).join('')
 
 const events: [type: string, body: string, reading: Reading][] = [
-  [sse, data(chunk('a'), last), { text: 'ab', raw: lines(chunk('a'), last), progress: 'settled' }],
-  [sse, `${data(chunk('a'), last)}data: {`, { text: 'ab', raw: lines(chunk('a'), last), failure: tooEarly }],
+  [sse, data(chunk('a'), lastChunk), { text: 'ab', raw: lines(chunk('a'), lastChunk), progress: 'settled' }],
+  [
+    sse,
+    `${data(chunk('a'), lastChunk)}data: {`,
+    { text: 'ab', raw: lines(chunk('a'), lastChunk), failure: tooEarly },
+  ],
   [sse, data(chunk('a')), { text: 'a', raw: lines(chunk('a')), failure: tooEarly }],
   [
     sse,
@@ -104,14 +108,14 @@ const events: [type: string, body: string, reading: Reading][] = [
   [
     'Text/Event-Stream; charset=klingon',
     data(message, '{"content":"\xe9"}', '[DONE]'),
-    { text: 'a', raw: lines(message), failure: otherSet },
+    { text: 'a', raw: lines(message), failure: unknownCharset },
   ],
   [
     'Text/Event-Stream; charset=latin1',
     data(message, '{"content":"\xe9"}', '[DONE]'),
     { text: 'aé', raw: lines(message, '{"content":"\xc3\xa9"}'), progress: 'ended' },
   ],
-  [sse, lines(chunk('a'), last), { text: 'ab', raw: lines(chunk('a'), last), progress: 'settled' }],
+  [sse, lines(chunk('a'), lastChunk), { text: 'ab', raw: lines(chunk('a'), lastChunk), progress: 'settled' }],
   [sse, `\xef\xbb\xbf \n${data(message, '[DONE]')}`, { text: 'a', raw: lines(message), progress: 'ended' }],
   ...['data', 'event', 'id', 'retry', ':x'].map((start): [string, string, Reading] => [
     json,
@@ -130,10 +134,10 @@ const events: [type: string, body: string, reading: Reading][] = [
 ]
 
 const arrays: [type: string, body: string, reading: Reading][] = [
-  [json, `[${chunk('a')},\n${last}]`, { text: 'ab', progress: 'ended' }],
-  [sse, `[${chunk('a')},\n${last}]`, { text: 'ab', progress: 'ended' }],
+  [json, `[${chunk('a')},\n${lastChunk}]`, { text: 'ab', progress: 'ended' }],
+  [sse, `[${chunk('a')},\n${lastChunk}]`, { text: 'ab', progress: 'ended' }],
   [json, ` [${chunk('a')}] words]`, { text: 'a', progress: 'ended' }],
-  [json, `[${chunk('a')},${last}`, { text: 'ab', failure: tooEarly }],
+  [json, `[${chunk('a')},${lastChunk}`, { text: 'ab', failure: tooEarly }],
   [json, '[]', { progress: 'ended' }],
   [json, `[null,"ping",${chunk('a')}]`, { text: 'a', progress: 'ended' }],
   [json, '["ping",{"candidates":[{"finishReason":"STOP"}]}]', { progress: 'ended' }],
@@ -141,7 +145,7 @@ const arrays: [type: string, body: string, reading: Reading][] = [
   [json, `[${chunk('a')},{"type":"message_stop"},{`, { text: 'a', progress: 'ended' }],
   [json, `[${chunk('a')},words`, { text: 'a', failure: tooEarly }],
   [json, `[${chunk('a')},words,`, { text: 'a', failure: 'a chunk of the stream is not JSON' }],
-  [`${json}; charset=klingon`, `[${chunk('a')},{"content":"\xe9"}]`, { text: 'a', failure: otherSet }],
+  [`${json}; charset=klingon`, `[${chunk('a')},{"content":"\xe9"}]`, { text: 'a', failure: unknownCharset }],
   [`${json}; charset=latin1`, '[{"content":"\xe9"}]', { text: 'é', progress: 'ended' }],
   [`${json}; charset=latin1`, '[{"content":"\xc3\xa9"}]', { text: 'é', progress: 'ended' }],
 ]
@@ -150,10 +154,10 @@ const sequences: [type: string, body: string, reading: Reading][] = [
   [json, message, { text: 'a', progress: 'open' }],
   ['', ` \xef\xbb\xbf\n${message}\n `, { text: 'a', progress: 'open' }],
   ['text/html', message, { text: 'a', progress: 'open' }],
-  [json, last, { text: 'b', progress: 'open' }],
-  [json, chunk('a') + last, { text: 'ab', progress: 'open' }],
-  [json, `${chunk('a')}\n${last} \r`, { text: 'ab', progress: 'open' }],
-  [json, `${chunk('a')}${last}{`, { text: 'ab', failure: tooEarly }],
+  [json, lastChunk, { text: 'b', progress: 'open' }],
+  [json, chunk('a') + lastChunk, { text: 'ab', progress: 'open' }],
+  [json, `${chunk('a')}\n${lastChunk} \r`, { text: 'ab', progress: 'open' }],
+  [json, `${chunk('a')}${lastChunk}{`, { text: 'ab', failure: tooEarly }],
   [json, chunk('a') + chunk('b'), { text: 'ab', failure: tooEarly }],
   [json, `${message}\n[DONE]`, { text: 'a', progress: 'open' }],
   [json, `${message}\n[DONE]\n{"error":"no"}`, { text: 'a', progress: 'open' }],
@@ -166,14 +170,14 @@ const sequences: [type: string, body: string, reading: Reading][] = [
   [json, '{"text":"a"}{"type":"message_stop"}', { progress: 'open' }],
   ...[ndjson, 'application/JSONL', 'application/json-lines', 'application/jsonlines'].flatMap(
     (type): [string, string, Reading][] => [
-      [type, `${last}\n`, { text: 'b', progress: 'settled' }],
+      [type, `${lastChunk}\n`, { text: 'b', progress: 'settled' }],
       [type, message, { text: 'a', failure: tooEarly }],
-      [type, `${last}{"`, { text: 'b', failure: tooEarly }],
+      [type, `${lastChunk}{"`, { text: 'b', failure: tooEarly }],
       [type, `${message}\n"[DONE]"`, { text: 'a', progress: 'open' }],
     ],
   ),
-  [`${ndjson}; charset=klingon`, '{"content":"\xe9","stop_reason":"s"}', { failure: otherSet }],
-  [`${json}; charset=klingon`, '{"content":"\xe9"}', { failure: otherSet }],
+  [`${ndjson}; charset=klingon`, '{"content":"\xe9","stop_reason":"s"}', { failure: unknownCharset }],
+  [`${json}; charset=klingon`, '{"content":"\xe9"}', { failure: unknownCharset }],
   [`${json}; charset=latin1`, '{"content":"\xe9"}', { text: 'é', progress: 'open' }],
 ]
 
@@ -197,30 +201,33 @@ describe.each([
   ['values in a row', sequences],
   ['something else', others],
 ])('decodes a body of %s', (_, rows) => {
-  test.each(rows)('%s %j', (type, body, { text = '', raw, progress, failure }) => {
-    const bytes = Buffer.from(body, 'latin1')
-    const cuts = [...bytes.keys()].map((place) => [bytes.subarray(0, place), bytes.subarray(place)])
-    const printed = failure ? raw : (raw ?? body)
-    for (const pieces of [[bytes], [...bytes].map((byte) => Uint8Array.of(byte)), ...cuts]) {
-      const { progress: found, ...reading } = read(type, pieces)
-      expect(reading).toEqual({ text, raw: printed, failure })
-      if (!failure) expect(found).toBe(progress)
-    }
-  })
+  test.each(rows)(
+    'decodes a %s body, however it is split: %j',
+    (type, body, { text = '', raw, progress, failure }) => {
+      const bytes = Buffer.from(body, 'latin1')
+      const cuts = [...bytes.keys()].map((place) => [bytes.subarray(0, place), bytes.subarray(place)])
+      const printed = failure ? raw : (raw ?? body)
+      for (const pieces of [[bytes], [...bytes].map((byte) => Uint8Array.of(byte)), ...cuts]) {
+        const { progress: found, ...reading } = read(type, pieces)
+        expect(reading).toEqual({ text, raw: printed, failure })
+        if (!failure) expect(found).toBe(progress)
+      }
+    },
+  )
 })
 
 test.each<[type: string, body: string, progress: Progress]>([
   [sse, '', 'open'],
-  [sse, data(last), 'settled'],
-  [sse, `${data(last)}id`, 'finished'],
-  [sse, `${data(last)}data: {`, 'finished'],
-  [json, `[${last}`, 'finished'],
-  [json, `[${last},`, 'finished'],
-  [json, last, 'open'],
-  [ndjson, `${last}\n`, 'settled'],
-  [ndjson, `${last}{`, 'finished'],
+  [sse, data(lastChunk), 'settled'],
+  [sse, `${data(lastChunk)}id`, 'finished'],
+  [sse, `${data(lastChunk)}data: {`, 'finished'],
+  [json, `[${lastChunk}`, 'finished'],
+  [json, `[${lastChunk},`, 'finished'],
+  [json, lastChunk, 'open'],
+  [ndjson, `${lastChunk}\n`, 'settled'],
+  [ndjson, `${lastChunk}{`, 'finished'],
   [json, 'words', 'open'],
-])('an answer that may continue is not settled: %s %j', (type, body, progress) => {
+])('reports the progress of an answer before its end: %s %j', (type, body, progress) => {
   const decoder = createAnswerDecoder(type, { text: () => undefined })
   expect(decoder.isVerbatim()).toBe(false)
   decoder.push(Buffer.from(body))
@@ -229,13 +236,13 @@ test.each<[type: string, body: string, progress: Progress]>([
 
 test('accepts 64 KiB of blanks before an answer; after more the form is unknown', () => {
   const blanks = Buffer.alloc(64 * 1024, ' \n')
-  const answer = Buffer.from(chunk('a') + last)
+  const answer = Buffer.from(chunk('a') + lastChunk)
   expect(read(json, [blanks, answer])).toMatchObject({ text: 'ab' })
   expect(read(json, [blanks, Buffer.from(' '), answer])).toMatchObject({ failure: 'the answer is not JSON' })
-  expect(read(sse, [blanks, blanks, Buffer.from(data(last))])).toMatchObject({ text: 'b' })
+  expect(read(sse, [blanks, blanks, Buffer.from(data(lastChunk))])).toMatchObject({ text: 'b' })
 })
 
-test('reads at most 1 MiB of a body in an unknown form', () => {
+test('reads at most 1 MiB of a body of an unknown form', () => {
   const decoder = createAnswerDecoder(json, { text: () => undefined })
   decoder.push(Buffer.from('y'))
   for (let pieces = 1; pieces < 16; pieces++) decoder.push(Buffer.alloc(64 * 1024, 'x'))
@@ -272,16 +279,16 @@ test.each([
   ['{"content":', '{"content":'],
   [`${message} words\n`, `${message}\nwords`],
   [`${message} words`, `${message}words`],
-])('reports the received part of half an answer: %j: %j', (given, told) => {
+])('reports the received part of an incomplete answer: %j: %j', (given, received) => {
   const decoder = createAnswerDecoder(json, { text: () => undefined })
   const read = () => {
     decoder.push(Buffer.from(given))
     decoder.end()
   }
-  expect(failureOf(read)).toEqual({ message: 'the answer is not JSON', body: told })
+  expect(failureOf(read)).toEqual({ message: 'the answer is not JSON', body: received })
 })
 
-test('does not read anything after the end of a list', () => {
+test('ignores all bytes after the end of an array', () => {
   let text = ''
   const decoder = createAnswerDecoder(`${json}; charset=klingon`, {
     text: (more) => {
@@ -293,14 +300,14 @@ test('does not read anything after the end of a list', () => {
   expect([text, decoder.progress()]).toEqual(['a', 'ended'])
 })
 
-test('does not read bytes that arrive together with the end of a list', () => {
+test('ignores bytes that arrive together with the end of an array', () => {
   const decoder = createAnswerDecoder(`${json}; charset=klingon`, { text: () => undefined })
   decoder.push(Buffer.from(`[${chunk('a')}]\n\xe9`, 'latin1'))
   decoder.end()
   expect(decoder.progress()).toBe('ended')
 })
 
-test('distinguishes a stream that breaks off from a wrong answer', () => {
+test('distinguishes a stream that is cut off from an invalid answer', () => {
   const details = (body: string, type = sse) => {
     const decoder = createAnswerDecoder(type, { text: () => undefined })
     try {
@@ -319,7 +326,7 @@ test('distinguishes a stream that breaks off from a wrong answer', () => {
   expect([details(data('words')), details('event: error\ndata: no')]).toEqual([undefined, false])
 })
 
-test('reports text received instead of an answer to its last byte', () => {
+test('reports a text received instead of an answer up to its last byte', () => {
   const decoder = createAnswerDecoder(json, { text: () => undefined })
   decoder.push(Buffer.from('words '))
   decoder.push(Buffer.from([0xc3]))

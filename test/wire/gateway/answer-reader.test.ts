@@ -18,7 +18,7 @@ const delta = (text: string) => ({ type: 'content_block_delta', delta: { type: '
 
 test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
   [
-    'native chunks are whole with a reason, also if nothing ends them',
+    'native chunks with a finish reason need no terminator',
     [
       [native(candidate('a')), 'a', 'open'],
       [native(candidate('b', stop)), 'b', 'settled'],
@@ -27,7 +27,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'STOP' },
   ],
   [
-    'a second reason says that more may follow',
+    'native chunks with two finish reasons may be followed by more',
     [
       [native(candidate('a', stop)), 'a', 'settled'],
       [native(candidate('b')), 'b', 'open'],
@@ -36,7 +36,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'OTHER' },
   ],
   [
-    'a reason without a text says so, too',
+    'a finish reason without text may be followed by more',
     [
       [native(stop), '', 'finished'],
       [{ usageMetadata: {} }, '', 'finished'],
@@ -44,7 +44,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'STOP' },
   ],
   [
-    'after a call more may follow',
+    'a function call may be followed by more',
     [
       [native({ content: { parts: [{ functionCall: {} }] } }), '', 'open'],
       [native(candidate('a', stop)), 'a', 'finished'],
@@ -52,12 +52,12 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'STOP' },
   ],
   [
-    'a blocked prompt is whole',
+    'a blocked prompt is a finished answer',
     [[{ promptFeedback: { blockReason: 'x' } }, '', 'finished']],
     { stopReason: 'x' },
   ],
   [
-    'every candidate must be finished',
+    'an answer is finished when all its candidates are',
     [
       [native(candidate('a'), candidate('b', { index: 1, ...stop })), 'a', 'open'],
       [native(candidate('c', stop)), 'c', 'finished'],
@@ -67,18 +67,18 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'STOP' },
   ],
   [
-    'the end of another candidate does not end the printed candidate',
+    'a finish reason of another candidate does not finish the printed one',
     [
       [native(candidate('half of')), 'half of', 'open'],
       [native({ index: 1, ...stop }), '', 'open'],
     ],
   ],
   [
-    'another candidate alone is finished, too',
+    'a finish reason of another candidate alone finishes the answer',
     [[native(candidate('b', { index: 1, ...stop })), '', 'finished']],
   ],
   [
-    'the last chunk with counts decides the counts',
+    'the last chunk with token counts determines the counts',
     [
       [{ modelVersion: 'm', usageMetadata: { thoughtsTokenCount: 5 } }, '', 'open'],
       [{ usageMetadata: { promptTokenCount: 6 } }, '', 'open'],
@@ -87,7 +87,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { id: 'j', model: 'm', inputTokens: 6, totalTokens: 6 },
   ],
   [
-    'the events of a message are whole with its end',
+    'message events end with message_stop',
     [
       [{ type: 'message_start', message: { model: 'm', usage } }, '', 'open'],
       [delta('a'), 'a', 'open'],
@@ -98,7 +98,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { model: 'm', stopReason: 's', ...counted, outputTokens: 9 },
   ],
   [
-    'an event without a type gets its name as type',
+    'an event without a type has its name as type',
     [
       [{ delta: { text: 'a' } }, 'a', 'open', 'content_block_delta'],
       [{ type: 5, delta: { text: 'b' } }, 'b', 'open', 'content_block_delta'],
@@ -110,7 +110,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     ],
   ],
   [
-    'whole messages are whole while each has a reason',
+    'whole messages are finished if the last one has a stop reason',
     [
       [{ content: 'a', stop_reason: 's' }, 'a', 'finished'],
       [{ content: 'b' }, 'b', 'open'],
@@ -120,7 +120,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 't' },
   ],
   [
-    'an answer is taken out of an envelope',
+    'an answer is unwrapped from its envelope',
     [
       [{ response: native(candidate('a')) }, 'a', 'open'],
       [{ data: { content: 'b' }, message: 'ok' }, 'b', 'open'],
@@ -131,7 +131,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     ],
   ],
   [
-    'values of other forms alone need no end',
+    'a single value of another form needs no terminator',
     [
       [{ type: 'ping' }, '', 'open'],
       [{ b64_json: 'x' }, '', 'finished'],
@@ -141,7 +141,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     ],
   ],
   [
-    'leaves a value that is not an envelope unchanged',
+    'a value that is not an envelope stays unchanged',
     [
       [{ response: 'a', code: 0 }, '', 'finished'],
       [{ type: 'x', response: native(candidate('a')) }, '', 'finished'],
@@ -149,7 +149,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
       [5, '', 'finished'],
     ],
   ],
-])('reads %s', (_, steps, summary = {}) => {
+])('%s', (_, steps, summary = {}) => {
   const reader = new AnswerReader()
   let received = 0
   for (const [value, text, progress, event] of steps) {
@@ -191,19 +191,25 @@ describe('an error in a stream ends it', () => {
     [{ error: 'beside', response: { content: 'a' } }, '', 'beside', false],
     [{ success: false, message: 'beside', data: { content: 'a' } }, '', 'beside', false],
     [{ data: { error: { message: 'in data' } }, other: 1 }, '', 'in data', false],
-  ])('the event %j with the name %j is an error', (value, event, serviceMessage, isCutOff) => {
-    const reader = new AnswerReader()
-    const failure = expect.objectContaining({
-      kind: 'response',
-      message: 'the stream ended with an error',
-      details: expect.objectContaining({ isCutOff: isCutOff, ...(serviceMessage ? { serviceMessage } : {}) }),
-    })
-    expect(() => reader.addEvent(value, event)).toThrow(failure)
-    expect(() => unwrapEvent(value, event)).toThrow(failure)
-    expect(reader.progress()).toBe('open')
-  })
+  ])(
+    'the stream event %j with the name %j is an error and ends the stream',
+    (value, event, serviceMessage, isCutOff) => {
+      const reader = new AnswerReader()
+      const failure = expect.objectContaining({
+        kind: 'response',
+        message: 'the stream ended with an error',
+        details: expect.objectContaining({
+          isCutOff: isCutOff,
+          ...(serviceMessage ? { serviceMessage } : {}),
+        }),
+      })
+      expect(() => reader.addEvent(value, event)).toThrow(failure)
+      expect(() => unwrapEvent(value, event)).toThrow(failure)
+      expect(reader.progress()).toBe('open')
+    },
+  )
 
-  test('a value that is not an error does not end the stream', () => {
+  test('a stream event that is not an error does not end the stream', () => {
     expect(unwrapEvent({ type: 'message_stop' }, '')).toEqual({ type: 'message_stop' })
   })
 })
@@ -242,7 +248,7 @@ describe('an answer lists its content other than text', () => {
       [{ content: [{ type: 'x', output: 'a' }] }, native({ content: { parts: [{ output: 'a' }] } })],
       ['something else'],
     ],
-  ])('the content of %j: %j', (values, otherContent) => {
+  ])('the content other than text of %j is %j', (values, otherContent) => {
     const reader = new AnswerReader()
     for (const value of values) reader.addEvent(value)
     expect([...reader.otherContent]).toEqual(otherContent)

@@ -4,7 +4,7 @@ import { smallTexts } from '../json/texts.ts'
 
 const withoutBreaks = (text: string) => text.replace(/[\r\n]/g, '')
 
-/** Decodes a text inside a larger buffer; `left` is the text afterwards. */
+/** Decodes a text inside a larger buffer. `left` is the text afterwards. */
 function decode(text: string): { decoded: string | undefined; left: string; around: string } {
   const memory = Buffer.from(`<${text}>`, 'latin1')
   const decoded = decodeBase64(memory.subarray(1, -1))
@@ -16,7 +16,7 @@ function decode(text: string): { decoded: string | undefined; left: string; arou
   }
 }
 
-/** Reference decoder: one alphabet, a possible length, padding up to a multiple of four. */
+/** Reference decoder. Accepts one alphabet, a possible length, and padding up to a multiple of four. */
 function expected(text: string): string | undefined {
   const joined = withoutBreaks(text)
   const data = joined.replace(/={1,2}$/, '')

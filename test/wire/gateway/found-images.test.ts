@@ -92,7 +92,7 @@ describe('collects texts around images', () => {
     expect(find(...values)).toEqual({ images, texts, reasons: [] }),
   )
 
-  test('texts are not reported as stop reasons', () => {
+  test('the message of a finish reason is a reason, not a text', () => {
     const value = {
       candidates: [{ finishMessage: 'a' }, { finishMessage: 5 }],
       promptFeedback: { blockReasonMessage: 'b' },
@@ -100,7 +100,7 @@ describe('collects texts around images', () => {
     expect(find(value)).toEqual({ images: [], texts: [], reasons: ['a', 'b'] })
   })
 
-  test('texts keep their byte order mark', () => {
+  test('texts around images keep their byte order mark', () => {
     expect(find({ content: '\ufeffé', image_url: '\ufeffé' })).toEqual({
       images: ['-> \ufeffé'],
       texts: ['\ufeffé'],
@@ -120,14 +120,14 @@ describe('reports the failure of an answer', () => {
     ['words', 'error', { unreadable: undefined, failure, error: failure }],
     ['words', 'ERROR', { unreadable: undefined, failure, error: failure }],
     [error, undefined, { unreadable: undefined, failure, error: undefined }],
-  ])('for %j after the event %j, the first failure keeps its kind', (value, event, found) => {
+  ])('records the kind of the first failure for %j after the event %j', (value, event, found) => {
     const finder = new ImageFinder()
     finder.recordFailure(failure, value, event)
     finder.recordFailure(notUnderstoodError('later'), value, event)
     expect(finder).toMatchObject(found)
   })
 
-  test('keeps the first unreadable value and does not hide a bug', () => {
+  test('keeps the first unreadable value and reports a bug as a bug', () => {
     const finder = new ImageFinder()
     for (const each of [failure, notUnderstoodError('later')])
       finder.tryRead(() => {
@@ -176,23 +176,23 @@ describe('finds a data URI in a text', () => {
     [`[a] b](${uri})`, '[a] b]()', [`${png} ${data}`]],
     [`[a]b(${uri})`, '[a]b()', [`${png} ${data}`]],
     [`[a](${uri})[b](${uri})`, '[a]()[b]()', [`${png} ${data}`, `${png} ${data}`]],
-  ])('%s', (text, rest, images = []) => {
+  ])('extracts the data URIs of the text %s', (text, rest, images = []) => {
     const split = extractDataUris(text)
     expect({ text: split.text, images: split.images.map(shown) }).toEqual({ text: rest, images })
   })
 })
 
-test('reads a large body that is not an answer once, up to its limit, in any number of pieces', () => {
-  let refused = 0
+test('reads a large body that is not an answer once, up to its limit, in any number of chunks', () => {
+  let failures = 0
   class Counting extends ImageFinder {
     override recordFailure(...given: Parameters<ImageFinder['recordFailure']>) {
-      refused++
+      failures++
       super.recordFailure(...given)
     }
   }
   const images = new Counting()
   const decoder = createAnswerDecoder('text/html', { text() {}, images })
   for (let i = 0; i < 100; i++) decoder.push(Buffer.alloc(64 * 1024, '<p>'))
-  expect(refused).toBe(1)
+  expect(failures).toBe(1)
   expect(images.unreadable).toMatchObject({ kind: 'response' })
 })

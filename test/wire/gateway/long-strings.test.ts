@@ -11,7 +11,7 @@ const shorten = (body: string) => {
 
 describe('keeps a long string as bytes', () => {
   const cut = 64 * 1024
-  /** Returns the strings of a list with their original bytes. */
+  /** Returns the strings of an array with their original bytes. */
   const strings = (body: string) => {
     const { text, bytesOf } = shorten(body)
     return (JSON.parse(text) as string[]).map((each) => ({
@@ -22,15 +22,23 @@ describe('keeps a long string as bytes', () => {
   const x = (length: number) => 'x'.repeat(length)
 
   test.each<[title: string, literals: string[], isWhole: boolean[]]>([
-    ['short ones do not', ['a', x(cut - 1)], [true, true]],
-    ['long ones do', ['a', x(cut), 'b', x(cut + 1), x(cut)], [true, false, true, false, false]],
+    ['keeps short strings in the text', ['a', x(cut - 1)], [true, true]],
     [
-      'one with an escape does not',
+      'keeps long strings as bytes',
+      ['a', x(cut), 'b', x(cut + 1), x(cut)],
+      [true, false, true, false, false],
+    ],
+    [
+      'keeps long strings with an escape in the text',
       [`${x(cut)}\\n`, `\\"${x(cut)}`, `${x(cut)}\\\\`, x(cut)],
       [true, true, true, false],
     ],
-    ['its size is that of its bytes', ['é'.repeat(cut / 2), 'é'.repeat(cut / 2 - 1)], [false, true]],
-    ['quotes that are escaped do not end it', ['\\"', '\\\\', '\\\\\\"', x(cut)], [true, true, true, false]],
+    [
+      'measures the length of a string in bytes',
+      ['é'.repeat(cut / 2), 'é'.repeat(cut / 2 - 1)],
+      [false, true],
+    ],
+    ['escaped quotes do not end a string', ['\\"', '\\\\', '\\\\\\"', x(cut)], [true, true, true, false]],
   ])('%s', (_, literals, isWhole) => {
     const body = `[${literals.map((each) => `"${each}"`).join(',')}]`
     const found = strings(body)

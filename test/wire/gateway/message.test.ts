@@ -100,7 +100,7 @@ describe('reads a message', () => {
     [Object.create({ content: [] }), false],
     [['content'], false],
     ['content', false],
-  ])('recognizes a message by its fields: %j', (value, is) => expect(isMessage(value)).toBe(is))
+  ])('%j is a message: %j', (value, is) => expect(isMessage(value)).toBe(is))
 })
 
 const event = (type: string, fields: object = {}) => ({ type, ...fields })
@@ -174,7 +174,7 @@ describe('reads an event of a message stream', () => {
     [{ type: ['ping'] }, false],
     [['ping'], false],
     [null, false],
-  ])('recognizes a stream event by its type: %j', (value, is) => expect(isMessageEvent(value)).toBe(is))
+  ])('%j is a stream event: %j', (value, is) => expect(isMessageEvent(value)).toBe(is))
 })
 
 test.each([
@@ -187,7 +187,7 @@ test.each([
   [event('content_block_delta', { delta: null }), undefined],
   [null, undefined],
   ['content_block_delta', undefined],
-])('reads the most frequent event without a schema: %j', (value, text) => {
+])('readTextDelta reads %j without a schema: %j', (value, text) => {
   expect(readTextDelta(value)).toBe(text)
   if (text !== undefined) expect(readMessageEvent(value as { type: string })).toEqual(whole({ text }))
 })

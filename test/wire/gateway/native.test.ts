@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { isNative, type NativePiece, readNative } from '../../../src/wire/gateway/answer-forms.ts'
 
 interface Piece extends Partial<Omit<NativePiece, 'isOpen'>> {
-  /** Applies to all candidates, if the value has any. */
+  /** `undefined` if the value has no candidates. */
   isFinished?: boolean
 }
 
@@ -17,7 +17,7 @@ function read(value: object, { text = '', summary = {}, otherContent = [], ...mo
 const parts = (...parts: unknown[]) => ({ candidates: [{ content: { role: 'model', parts } }] })
 const open = { isFinished: false }
 
-test('reads a whole answer', () => {
+test('reads a native answer', () => {
   const answer = {
     candidates: [
       {
@@ -66,7 +66,7 @@ test.each<[answer: object, piece: Piece]>([
   [{ candidates: [{ content: { parts: 'a' } }] }, { text: 'a', ...open }],
   [{ candidates: [{ content: { parts: { text: 'a' } } }] }, { text: 'a', ...open }],
   [{ candidates: [{ content: null, index: 'x', finishReason: {}, finishMessage: 5 }] }, open],
-])('reads the text of %j if there is one', (answer, piece) => read(answer, piece))
+])('reads the text of the native answer %j', (answer, piece) => read(answer, piece))
 
 describe('reads candidates', () => {
   const candidate = (text: string, more: object = {}) => ({ content: { parts: [{ text }] }, ...more })
@@ -82,10 +82,10 @@ describe('reads candidates', () => {
     [[candidate('a'), candidate('b', finished)], { text: 'a', isFinished: false }],
     [[candidate('b', { index: 1, ...finished })], { isFinished: true, otherContent: ['something else'] }],
     [[{ index: 1, ...finished }], { isFinished: true }],
-  ])('reads the candidates of %j', (candidates, piece) => read({ candidates }, piece))
+  ])('reads the first of the candidates %j', (candidates, piece) => read({ candidates }, piece))
 })
 
-test.each<[reason: unknown, told: string | undefined]>([
+test.each<[reason: unknown, stopReason: string | undefined]>([
   ['MAX_TOKENS', 'MAX_TOKENS'],
   ['', undefined],
   ['FINISH_REASON_UNSPECIFIED', undefined],
@@ -98,9 +98,9 @@ test.each<[reason: unknown, told: string | undefined]>([
   [9, 'MALFORMED_FUNCTION_CALL'],
   [10, '10'],
   [true, undefined],
-])('maps the finish reason %j to %j', (finishReason, told) => {
-  const summary = told === undefined ? {} : { stopReason: told }
-  read({ candidates: [{ finishReason }] }, { summary, isFinished: told !== undefined })
+])('maps the finish reason %j to %j', (finishReason, stopReason) => {
+  const summary = stopReason === undefined ? {} : { stopReason: stopReason }
+  read({ candidates: [{ finishReason }] }, { summary, isFinished: stopReason !== undefined })
 })
 
 test.each<[answer: object, piece: Piece]>([
@@ -121,7 +121,7 @@ test.each<[answer: object, piece: Piece]>([
     { candidates: [{ finishMessage: 'a' }], promptFeedback: { blockReason: 'x', blockReasonMessage: 'y' } },
     { summary: { stopReason: 'x', stopMessage: 'a' }, isFinished: true },
   ],
-])('reports the reason of a blocked prompt: %j', (answer, piece) => read(answer, piece))
+])('reads the reason of a blocked prompt: %j', (answer, piece) => read(answer, piece))
 
 test.each<[usageMetadata: object, counts: NativePiece['counts']]>([
   [{}, {}],
@@ -184,7 +184,7 @@ test.each<[part: object, has: Piece]>([
   [{ fileData: { fileUri: 'a' } }, { otherContent: ['a file'] }],
   [{ executableCode: {}, thought: false }, { otherContent: ['code'] }],
   [{ text: 'a', thought: true, thoughtSignature: 'b' }, { otherContent: ['thoughts'] }],
-])('the part %j has content other than text, or may have text', (part, has) =>
+])('the part %j has only content other than text, or none', (part, has) =>
   read(parts({}, part, {}), { ...open, ...has }),
 )
 
@@ -206,7 +206,7 @@ test.each([
   [{ candidates: [{ content: { parts: 5 } }] }, 'candidates[0].content.parts: must be a list'],
   [parts('a', 5), 'candidates[0].content.parts[1]: must be an object'],
   [parts({ text: 5 }), 'candidates[0].content.parts[0].text: must be text'],
-])('%j is not an answer', (value, problem) => {
+])('%j is not a native answer', (value, problem) => {
   const message = `the answer has another shape than documented: ${problem}`
   expect(() => readNative(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
 })
@@ -220,4 +220,4 @@ test.each([
   [Object.create({ candidates: [] }), false],
   [['candidates'], false],
   [null, false],
-])('recognizes a native answer by its fields: %j', (value, is) => expect(isNative(value)).toBe(is))
+])('%j is a native answer: %j', (value, is) => expect(isNative(value)).toBe(is))

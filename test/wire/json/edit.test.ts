@@ -29,7 +29,7 @@ test.each<[source: string, path: (string | number)[], end?: number]>([
   ['a["x"', ['a'], 1],
   ['a"b', ['a'], 1],
   ['a[0=1', ['a'], 1],
-])('%j starts with the path %j', (source, path, end = source.length) => {
+])('the path at the start of %j is %j', (source, path, end = source.length) => {
   expect(readFieldPath(source)).toEqual({ path, end })
 })
 
@@ -53,15 +53,15 @@ describe('parses an assignment', () => {
       `--set ${source}: ${form}`,
     ]),
     [`a${'.a'.repeat(1000)}=1`, '--set: its path has more than 1000 steps'],
-  ])('refuses the assignment %j', (source, message) => {
+  ])('rejects the assignment %j', (source, message) => {
     expect(() => parseAssignment(source)).toThrow(new CliError('usage', message))
   })
 
-  test('an assignment has at most 1000 path steps', () => {
+  test('an assignment may have 1000 path steps', () => {
     expect(parseAssignment(`a${'.a'.repeat(999)}=1`).path).toHaveLength(1000)
   })
 
-  test('identifies an assignment of the program by its path', () => {
+  test('an assignment of a flag has its path as its source', () => {
     expect(createAssignment(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], json: '1', source: 'a.b' })
     expect(createAppending(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
   })
@@ -87,7 +87,7 @@ describe('an edit keeps the source text of other fields', () => {
     ['{}', ['a[0]=1'], '{"a":[1]}'],
     ['{}', ['["\\""]=1'], '{"\\"":1}'],
     ['{}', ['["5"]=1', 'a["5"]=2'], '{"5":1,"a":{"5":2}}'],
-  ])('%j %j', (text, sets, edited) => {
+  ])('edits %j with --set %j and keeps the rest byte for byte', (text, sets, edited) => {
     expect(editJson(text, sets.map(parseAssignment))).toBe(edited)
   })
 
@@ -101,7 +101,7 @@ describe('an edit keeps the source text of other fields', () => {
     ['{"a":[1]}', 'a[2]=1', 'a[2] would leave a gap'],
     ['{"a":[]}', 'a[1].b=1', 'a[1] would leave a gap'],
     ['{}', 'a[1]=1', 'a[1] would leave a gap'],
-  ])('%s: refuses %s: %s', (text, set, problem) => {
+  ])('%s: rejects --set %s: %s', (text, set, problem) => {
     expect(() => editJson(text, [parseAssignment(set)])).toThrow(
       new CliError('usage', `--set ${set}: ${problem}`),
     )

@@ -10,7 +10,7 @@ import {
 } from '../../../src/wire/json/scanner.ts'
 import { cutsOf, smallTexts } from './texts.ts'
 
-/** Scans a text in these pieces; returns each token with its offset in the whole text. */
+/** Scans a text that arrives in these chunks. Returns each token with its offset in the whole text. */
 function walkOver(pieces: string[]): string {
   const walk = createWalk()
   let marks = ''
@@ -25,7 +25,7 @@ function walkOver(pieces: string[]): string {
 }
 
 /** Reference scanner that reads character by character. */
-function marksOf(text: string): string {
+function scanByCharacter(text: string): string {
   let isInString = false
   let isEscaped = false
   let marks = ''
@@ -41,14 +41,17 @@ describe('scans JSON tokens', () => {
   test.each([
     [6, ['"', '\\', '[', 'x']],
     [3, ['"\\"', '"', '{', '}', ']', ',', '\n', ':']],
-  ])('finds the tokens outside of strings, however a text is split: every text of %i %j', (most, pieces) => {
-    const wrong = smallTexts(pieces, most).filter((text) =>
-      [[...text], ...cutsOf(text)].some((each) => walkOver(each) !== marksOf(text)),
-    )
-    expect(wrong).toEqual([])
-  })
+  ])(
+    'scans the tokens outside of strings for any split of a text of at most %i pieces of %j',
+    (maxPieces, pieces) => {
+      const wrong = smallTexts(pieces, maxPieces).filter((text) =>
+        [[...text], ...cutsOf(text)].some((each) => walkOver(each) !== scanByCharacter(text)),
+      )
+      expect(wrong).toEqual([])
+    },
+  )
 
-  test('starts at the given offset and stops if the visitor asks for it', () => {
+  test('the scanner starts at the given offset and stops if the visitor returns true', () => {
     const marks: string[] = []
     createWalk()('"[,{"x]}', (mark, place) => marks.push(`${mark}${place}`) === 2, 1)
     expect(marks).toEqual(['[1', ',2'])
@@ -63,7 +66,7 @@ function read(text: string, start = skipBlanks(text, 0)): unknown {
   return JSON.parse(text.slice(start, findEndOfValue(text, start)))
 }
 
-/** Generates JSON texts: values with at most two children, to a depth, with these blanks between tokens. */
+/** Generates JSON texts of values with at most two children, to this depth, with `blank` between tokens. */
 function jsonTexts(depth: number, blank: string): string[] {
   const leaves = ['-1', '"],\\""']
   if (depth === 0) return leaves
@@ -80,12 +83,12 @@ function jsonTexts(depth: number, blank: string): string[] {
   ]
 }
 
-describe.each(['', ' ', '\n', '\r\n\t'])('finds values with %j between tokens', (blank) => {
-  test('finds the same values as JSON.parse', () => {
+describe.each(['', ' ', '\n', '\r\n\t'])('JSON with %j between tokens', (blank) => {
+  test('the scanner finds the same values as JSON.parse', () => {
     for (const text of jsonTexts(2, blank)) expect(read(blank + text), text).toEqual(JSON.parse(text))
   })
 
-  test('a value ends at the end of the text, or before the next token', () => {
+  test('a JSON value ends at the end of the text or before the next token', () => {
     for (const text of jsonTexts(1, blank)) {
       expect(findEndOfValue(text, 0), text).toBe(text.length)
       for (const after of [' ', '\n', '\r', '\t', ',', ']', '}'])
@@ -94,7 +97,7 @@ describe.each(['', ' ', '\n', '\r\n\t'])('finds values with %j between tokens', 
   })
 })
 
-test('finds an end in text that is not JSON', () => {
+test('the scanner stays within a text that is not JSON', () => {
   const pieces = ['{', '}', '[', ']', ',', ':', '"', '""', '\\', '1', ' ']
   const count = (text: string) => {
     try {
@@ -114,7 +117,7 @@ test.each<[text: string, key: string, found: string | undefined]>([
   ['{"b":{"a":1}}', 'a', undefined],
   ['["a"]', 'a', undefined],
   ['{}', 'constructor', undefined],
-])('in %s the value at %j is %s', (text, key, found) => {
+])('in %s, the last value of %j is %s', (text, key, found) => {
   const child = findChild(text, 0, key)
   expect(child && text.slice(child.start, child.end)).toBe(found)
 })
@@ -129,8 +132,8 @@ test.each([
   [']]]}[', 0],
   ['"[["   ', 0],
 ])('%s is nested %i levels deep', (text, depth) => {
-  expect([0, 1, 2, 3, 4].map((most) => isDeeperThan(text, most))).toEqual(
-    [0, 1, 2, 3, 4].map((most) => depth > most),
+  expect([0, 1, 2, 3, 4].map((maxPieces) => isDeeperThan(text, maxPieces))).toEqual(
+    [0, 1, 2, 3, 4].map((maxPieces) => depth > maxPieces),
   )
 })
 

@@ -52,13 +52,16 @@ const sequences: [text: string, splitting: Splitting][] = [
 describe.each([
   ['an array', createArraySplitter, arrays],
   ['a sequence', createSequenceSplitter, sequences],
-] as const)('splits %s into its values, however it is cut', (_, create, rows) => {
-  test.each(rows)('splits %j', (text, { values = [], rest = '', closed = false }) => {
-    for (const pieces of [[text], [...text], ...cutsOf(text)])
-      expect(split(create, pieces), pieces.join('^')).toEqual({
-        values,
-        rest,
-        isInside: create === createArraySplitter ? !closed : rest !== '',
-      })
-  })
+] as const)('splits %s into its values, however it arrives', (_, create, rows) => {
+  test.each(rows)(
+    'splits %j into the same values for any split',
+    (text, { values = [], rest = '', closed = false }) => {
+      for (const pieces of [[text], [...text], ...cutsOf(text)])
+        expect(split(create, pieces), pieces.join('^')).toEqual({
+          values,
+          rest,
+          isInside: create === createArraySplitter ? !closed : rest !== '',
+        })
+    },
+  )
 })

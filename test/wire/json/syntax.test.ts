@@ -3,7 +3,7 @@ import { describeJsonError } from '../../../src/wire/json/parse.ts'
 import { findSyntaxError } from '../../../src/wire/json/syntax.ts'
 import { isJson, smallTexts } from './texts.ts'
 
-describe('finds a syntax error exactly if JSON.parse does: every short text of', () => {
+describe('JSON syntax check', () => {
   test.each([
     ['values', ['{', '}', '[', ']', ',', '"a":', ' 1'], 5],
     ['fields', ['{', '"a"', ':', ',', '}'], 6],
@@ -13,8 +13,8 @@ describe('finds a syntax error exactly if JSON.parse does: every short text of',
     ['escapes', ['"', '\\"', '\\\\', '\\/', '\\b', '\\f', '\\n', '\\r', '\\t', '\\x', '\\v'], 3],
     ['words', ['true', 'false', 'null', 'True', 'x'], 2],
     ['blanks', [' ', '\t', '\n', '\r', '\v', '\u00a0', '\ufeff', '[1]'], 3],
-  ])('%s', (_, pieces, most) => {
-    const wrong = smallTexts(pieces, most).filter(
+  ])('finds a syntax error exactly if JSON.parse does: every short text of %s', (_, pieces, maxPieces) => {
+    const wrong = smallTexts(pieces, maxPieces).filter(
       (text) => (findSyntaxError(text, 9) === undefined) !== isJson(text),
     )
     expect(wrong).toEqual([])
@@ -46,7 +46,7 @@ test.each([
   ['^"\\u00e9\\u00g"', wrongText],
   ['[{"a":^[', 'nested more than 2 deep'],
   ['[[],[],[^{', 'nested more than 2 deep'],
-])('describes %s: %s', (marked, reason) => {
+])('the syntax error of %s is: %s', (marked, reason) => {
   expect(findSyntaxError(marked.replace('^', ''), 2)).toEqual({ offset: marked.indexOf('^'), reason })
 })
 

@@ -1,7 +1,7 @@
-/** Returns every concatenation of up to `most` pieces, short ones first. */
-export function smallTexts(pieces: string[], most: number): string[] {
+/** Returns every concatenation of up to `maxPieces` pieces, short ones first. */
+export function smallTexts(pieces: string[], maxPieces: number): string[] {
   const byCount: string[][] = [['']]
-  for (let count = 0; count < most; count++)
+  for (let count = 0; count < maxPieces; count++)
     byCount.push((byCount.at(-1) ?? []).flatMap((text) => pieces.map((piece) => text + piece)))
   return byCount.flat()
 }

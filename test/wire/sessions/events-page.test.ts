@@ -24,7 +24,7 @@ test.each<[text: string, events: object[], statesNext: boolean, next?: object]>(
   [`{"data":[${first}],"has_more":false}`, [{ id: 'a', type: 'x' }], true],
   [`{"data":[${first}],"next_page":"p"}`, [{ id: 'a', type: 'x' }], true, { name: 'page', value: 'p' }],
   ['{"data":[{"type":"x","id":5,"n":12345678901234567890}]}', [{ type: 'x' }], false],
-])('the page %s has the events %j, has more: %j, and continues with %j', (...row) => {
+])('the events page %s has the events %j, says if more follow: %j, and continues with %j', (...row) => {
   const [text, events, statesNext, next] = row
   const page = readEventsPage(text)
   expect(page).toMatchObject({ items: events.map((event) => ({ event })), statesNext })
@@ -37,7 +37,7 @@ test.each([
   ['null', 'must be an object'],
   ['{"id":"b"}', 'type: is missing'],
   ['{"id":"b","type":5}', 'type: must be text'],
-])('%s is not an event: the events before it count, then the page is a failure', (other, problem) => {
+])('%s is not an event: the page has the events before it and then fails', (other, problem) => {
   for (const more of ['', ',"has_more":false', ',"next_page":"p"']) {
     const { items, statesNext, next } = readEventsPage(`{"data":[${first},${other},${first}]${more}}`)
     expect(items).toEqual([{ event: { id: 'a', type: 'x' }, text: first }])
@@ -47,7 +47,7 @@ test.each([
   }
 })
 
-test('an error names the page a list of events', () => {
+test('an error in a page calls it a list of events', () => {
   expect(failureOf(() => readEventsPage('{"data":5}'))?.message).toBe(
     'the list of events: data must be a list',
   )
@@ -63,7 +63,7 @@ test.each<[data: string, name: string | undefined, text: string]>([
     '',
     '{"type":"session.error","error":{"message":"m"}}',
   ],
-])('%j with the name %s is an event', (data, name, text) => {
+])('the stream data %j with the name %s is an event', (data, name, text) => {
   expect(readEventItem(data, name)).toEqual({ event: JSON.parse(data), text })
 })
 
@@ -72,11 +72,11 @@ test.each([
   ['{"id":"a"}', 'an event of the stream: type: is missing'],
   ['5', 'an event of the stream: must be an object'],
   ['null', 'an event of the stream: must be an object'],
-])('%s is not an event: %s', (data, message) => {
+])('the stream data %s is not an event: %s', (data, message) => {
   expect(failureOf(() => readEventItem(data))).toMatchObject({ kind: 'response', message })
 })
 
-/** A stream error, its kind, and whether reopening the stream is useless. */
+/** Each row has a stream error, its kind, and whether reopening the stream is useless. */
 test.each<[data: string, name: string, kind: string, isPermanent: boolean, says: string | undefined]>([
   ['out of order', 'error', 'response', false, 'out of order'],
   ['"out of order"', 'error', 'response', false, 'out of order'],
@@ -108,7 +108,7 @@ test.each<[kind: FailureKind, status: number | undefined, isPermanent: boolean |
   ['refused', 200, false, false],
   ['service', 200, true, false],
   ['response', 200, true, false],
-])('a failure of kind %s with status %s is permanent (%s), reported as final: %j', (...row) => {
+])('a failure of kind %s with status %s and isPermanent %s is final: %j', (...row) => {
   const [kind, status, isPermanent, is] = row
   expect(isPermanentServiceError(new CliError(kind, 'x', { status, isPermanent }))).toBe(is)
 })

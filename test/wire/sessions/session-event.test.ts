@@ -32,7 +32,7 @@ test.each([{}, { type: 5 }, 'x', null, []])('%j is not an event', (given) => {
   expect(EventsReceipt.safeParse({ data: [given] }).success).toBe(false)
 })
 
-test('a receipt may have no events', () => {
+test('the response to sent events may have no events', () => {
   expect([{}, { data: null }, { data: [] }].map((each) => EventsReceipt.safeParse(each).success)).toEqual([
     true,
     true,
@@ -110,7 +110,7 @@ test.each<[content: unknown, text: string, cell: string]>([
   expect(describeContent(event({ content }))).toBe(cell)
 })
 
-test.each(['event_start', 'event_delta'])('%s without an id is a text delta', (type) => {
+test.each(['event_start', 'event_delta'])('%s without an id is a preview', (type) => {
   expect(isPreview(event({ type }))).toBe(true)
   expect(isPreview(event({ type, id: 'i' }))).toBe(false)
 })
@@ -123,7 +123,7 @@ test.each([
   ['session.deleted_x', false],
   ['x_session.deleted', false],
   ['agent.message', false],
-])('%s is a stop: %j', (type, is) => {
+])('%s stops the session: %j', (type, is) => {
   expect(stopsSession(event({ type }))).toBe(is)
   expect(isPreview(event({ type }))).toBe(false)
 })

@@ -36,7 +36,7 @@ test.each<[usage: unknown, tokens: TokenCounts | undefined]>([
   [{}, undefined],
   [null, undefined],
   [[1], undefined],
-])('reads the tokens %j as %j', (usage, tokens) => {
+])('reads the token counts %j as %j', (usage, tokens) => {
   expect(readUsage(usage)).toStrictEqual(tokens && { tokens, cost: undefined })
 })
 
