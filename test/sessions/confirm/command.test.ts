@@ -11,15 +11,20 @@ type Event = { id: string; type: string } & Record<string, unknown>
 
 const idle = (id: string, reason: object): Event => ({ id, type: 'session.status_idle', stop_reason: reason })
 const done = (id: string) => idle(id, { type: 'end_turn' })
-const asks = (id: string): Event => ({ id, type: 'agent.tool_use', name: 'bash', input: { command: 'ls' } })
+const usesTool = (id: string): Event => ({
+  id,
+  type: 'agent.tool_use',
+  name: 'bash',
+  input: { command: 'ls' },
+})
 
-describe('confirm', () => {
+describe('events confirm', () => {
   const confirm = (argv: string[], more: Parameters<typeof run>[1] = {}) =>
     run(['events', 'confirm', ...argv], { ...world, ...more })
   const eventsOf = (ended: Awaited<ReturnType<typeof run>>) =>
     JSON.parse(ended.requests.at(-1)?.text ?? '{}').events
 
-  test('answers the ids that are named, in one request', async () => {
+  test('sends the replies to all given ids in one request, each once', async () => {
     const ended = await confirm(['toolu_1', 'toolu_2', 'toolu_1', '--deny', '--message', 'no'])
     expect(ended).toMatchObject({ code: 0, requests: [{}] })
     expect(eventsOf(ended)).toEqual([
@@ -31,7 +36,7 @@ describe('confirm', () => {
   const waiting = idle('i', { type: 'requires_action', event_ids: ['t1', 't2', 't3', 't4'] })
   const list = [
     idle('old', { type: 'requires_action', event_ids: ['t0'] }),
-    asks('t1'),
+    usesTool('t1'),
     { id: 't2', type: 'agent.mcp_tool_use', name: 'read' },
     { id: 't3', type: 'agent.custom_tool_use' },
     waiting,
@@ -41,20 +46,20 @@ describe('confirm', () => {
     ['one idle event', JSON.stringify(waiting), ['t1', 't2', 't3', 't4']],
     ['a list', JSON.stringify(list), ['t1', 't2', 't4']],
     ['a page', JSON.stringify({ data: list, next_page: null }), ['t1', 't2', 't4']],
-    ['one event a line', list.map((event) => JSON.stringify(event)).join('\n'), ['t1', 't2', 't4']],
-  ])('answers what waits, from %s', async (_, stdin, ids) => {
+    ['one event per line', list.map((event) => JSON.stringify(event)).join('\n'), ['t1', 't2', 't4']],
+  ])('replies to the waiting tool uses of %s', async (_, stdin, ids) => {
     const ended = await confirm(['--allow'], { stdin })
     expect(ended.code).toBe(0)
     expect(eventsOf(ended).map((event: { tool_use_id: string }) => event.tool_use_id)).toEqual(ids)
     if (ids.length === 3) expect(ended.err).toContain('t3 is an agent.custom_tool_use')
   })
 
-  test('confirmations that are given whole are sent as they are', async () => {
+  test('sends given confirmations unchanged', async () => {
     const given = { type: 'user.tool_confirmation', tool_use_id: 't9', result: 'allow' }
     expect(eventsOf(await confirm([], { stdin: JSON.stringify(given) }))).toEqual([given])
   })
 
-  test('--pending asks the service; --follow goes on', async () => {
+  test('--pending reads the waiting tool uses from the service, and --follow follows the turn', async () => {
     const exchange = createEmulator({})
     const sent = await run(['events', 'send', 'use two tools', '--follow', '--ids'], { ...world, exchange })
     expect(sent.code).toBe(12)
@@ -65,7 +70,7 @@ describe('confirm', () => {
     expect(await confirm(['--pending', '--allow'], { exchange })).toMatchObject({ code: 2, out: '' })
   })
 
-  test('asks on a terminal, showing what is known', async () => {
+  test('prompts on a terminal with the id, tool and input of each tool use', async () => {
     const exchange = createEmulator({})
     await run(['events', 'send', 'use two tools', '--follow'], { ...world, exchange })
     const ended = await confirm(['--pending'], {
@@ -84,11 +89,11 @@ describe('confirm', () => {
     expect(eventsOf(ended)).toMatchObject([{ result: 'allow' }, { result: 'deny' }])
   })
 
-  describe('a question', () => {
+  describe('prompts of events confirm', () => {
     const waits = (...ids: string[]) => idle('i', { type: 'requires_action', event_ids: ids })
-    const three = [asks('t1'), asks('t2'), asks('t3'), waits('t1', 't2', 't3')]
-    /** A person on a terminal is asked about tool uses of a session, and types. */
-    const ask = async (argv: string[], typed: string, events: object[] = three, more: object = {}) => {
+    const three = [usesTool('t1'), usesTool('t2'), usesTool('t3'), waits('t1', 't2', 't3')]
+    /** Runs confirm with a person on a terminal who types `typed`. */
+    const prompt = async (argv: string[], typed: string, events: object[] = three, more: object = {}) => {
       const list = answering(JSON.stringify({ data: events }))
       const receipt = answering('{"data":[{"id":"c","type":"user.tool_confirmation"}]}')
       const exchange: Exchange = (request) => (request.method === 'POST' ? receipt : list)(request)
@@ -130,7 +135,7 @@ describe('confirm', () => {
         ],
       ],
       [
-        'what is no answer is asked again',
+        'other input only after a new prompt',
         '\ny es\nyy\ns q\nn\nn\nn\n',
         [
           ['t1', 'deny'],
@@ -138,15 +143,15 @@ describe('confirm', () => {
           ['t3', 'deny'],
         ],
       ],
-    ])('V64: takes %s', async (_, typed, expected) => {
-      const { code, sent, out } = await ask(['--pending'], typed)
+    ])('V64: accepts %s', async (_, typed, expected) => {
+      const { code, sent, out } = await prompt(['--pending'], typed)
       expect({ code, sent }).toEqual({ code: 0, sent: [expected] })
       expect(out).toMatch(/^ID +TYPE +TIME +TEXT\nc +user\.tool_confirmation/)
     })
 
     test.each([
       [
-        'one is left open',
+        'the person skips one tool use',
         's\ny\nn\n',
         [
           ['t2', 'allow'],
@@ -154,26 +159,26 @@ describe('confirm', () => {
         ],
         't1',
       ],
-      ['two are, as the person stops', 'y\nq\n', [['t1', 'allow']], 't2 t3'],
-      ['all are', 's\nskip\nquit\n', undefined, 't1 t2 t3'],
-    ])('V65: %s: what was answered is sent, and the exit code is 12', async (_, typed, expected, left) => {
-      const { code, sent, err } = await ask(['--pending'], typed)
+      ['the person quits after one', 'y\nq\n', [['t1', 'allow']], 't2 t3'],
+      ['the person skips and quits', 's\nskip\nquit\n', undefined, 't1 t2 t3'],
+    ])('V65: exits with 12 if %s, and sends the given replies', async (_, typed, expected, left) => {
+      const { code, sent, err } = await prompt(['--pending'], typed)
       expect({ code, sent }).toEqual({ code: 12, sent: expected ? [expected] : [] })
       expect(err).toContain('answer with: parley events confirm -s sesn_1 --pending\n')
       expect(err).not.toContain('to see the answer')
-      const json = await ask(['--pending', '--errors', 'json'], typed)
+      const json = await prompt(['--pending', '--errors', 'json'], typed)
       const last = JSON.parse(/\{"error":.*$/m.exec(json.err)?.[0] ?? '').error
       expect(last).toMatchObject({ exit: 12, pending: left.split(' '), sent: expected ? 'yes' : 'no' })
     })
 
-    test('V65: a reason that is too long is asked for again', async () => {
-      const { sent, err } = await ask(['t1'], `n ${'x'.repeat(10_001)}\nn ${'x'.repeat(10_000)}\n`)
+    test('V65: prompts again for a reason that is too long', async () => {
+      const { sent, err } = await prompt(['t1'], `n ${'x'.repeat(10_001)}\nn ${'x'.repeat(10_000)}\n`)
       expect(sent[0]?.[0]?.[2]).toHaveLength(10_000)
       expect(err).toContain('the reason has more than 10000 characters\n')
     })
 
-    test('V66: about an id that is given by hand shows what the session shows of it', async () => {
-      const { code, sent, err, requests } = await ask(['t2', 't1', 't2'], 'y\nn\n')
+    test('V66: a prompt about a given id shows the tool use of the session', async () => {
+      const { code, sent, err, requests } = await prompt(['t2', 't1', 't2'], 'y\nn\n')
       expect({ code, sent }).toEqual({
         code: 0,
         sent: [
@@ -187,14 +192,14 @@ describe('confirm', () => {
       expect(requests.map(({ method }) => method)).toEqual(['GET', 'GET', 'POST'])
     })
 
-    test('V66: nobody is asked about what the session does not show, or what needs no confirmation', async () => {
+    test('V66: does not prompt about ids that the session does not show or that need no confirmation', async () => {
       const shown: object[] = [
         ...three,
         { id: 'c1', type: 'agent.custom_tool_use', name: 'x', input: {} },
         { id: 'm1', type: 'agent.message', content: 'hi' },
         { id: 'u', type: 'user.tool_confirmation', tool_use_id: 't2', result: 'deny' },
       ]
-      const { code, sent, err } = await ask(['t1', 't9', 'c1', 'm1', 't2'], 'y\ny\ny\n', shown)
+      const { code, sent, err } = await prompt(['t1', 't9', 'c1', 'm1', 't2'], 'y\ny\ny\n', shown)
       expect({ code, sent }).toEqual({ code: 2, sent: [] })
       expect(err.split('\n')).toEqual([
         'parley: sesn_1: 4 problems',
@@ -204,14 +209,14 @@ describe('confirm', () => {
         '  t2 is not asked about: it is answered: deny',
         '',
       ])
-      expect(await ask(['t9'], 'y\n')).toMatchObject({
+      expect(await prompt(['t9'], 'y\n')).toMatchObject({
         code: 2,
         sent: [],
         err: 'parley: sesn_1: shows no tool use t9\n',
       })
     })
 
-    /** A session that shows each list in turn, the last one again and again, and accepts what is posted. */
+    /** Creates a session that shows each list in turn and repeats the last one. It accepts posts. */
     const changing = (...lists: object[][]): Exchange => {
       let count = 0
       const receipt = answering('{"data":[{"id":"c","type":"user.tool_confirmation"}]}')
@@ -221,9 +226,9 @@ describe('confirm', () => {
         return answering(JSON.stringify({ data }))(request)
       }
     }
-    const two = [asks('t1'), asks('t2'), waits('t1', 't2')]
+    const two = [usesTool('t1'), usesTool('t2'), waits('t1', 't2')]
     const denied = { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny' }
-    const other = { ...asks('t1'), input: { command: 'rm -rf /' } }
+    const other = { ...usesTool('t1'), input: { command: 'rm -rf /' } }
 
     test.each<[string, object[], string]>([
       ['denied elsewhere', [...two, denied], 't1 is not answered: it is answered: deny'],
@@ -233,7 +238,7 @@ describe('confirm', () => {
         't1 is not answered: it is answered: allow',
       ],
       [
-        'given a result',
+        'answered with a result',
         [...two, { type: 'agent.tool_result', tool_use_id: 't1' }],
         't1 is not answered: it has a result',
       ],
@@ -242,37 +247,44 @@ describe('confirm', () => {
         [...two, waits('t2')],
         't1 is not answered: the session does not wait for it any more',
       ],
-      ['no longer shown', [asks('t2'), waits('t2')], 't1 is not answered: the session no longer shows it'],
+      [
+        'no longer shown',
+        [usesTool('t2'), waits('t2')],
+        't1 is not answered: the session no longer shows it',
+      ],
       [
         'interrupted in its thread',
         [
-          { ...asks('t1'), session_thread_id: 'th' },
+          { ...usesTool('t1'), session_thread_id: 'th' },
           ...two.slice(1),
           { type: 'user.interrupt', session_thread_id: 'th' },
         ],
         't1 is not answered: it was interrupted',
       ],
-    ])('is not answered if it was %s meanwhile, and the others are', async (_, latest, said) => {
-      const first = _.includes('thread') ? latest.slice(0, 3) : two
-      const { code, sent, err } = await ask(['--pending'], 'y\ny\n', [], {
-        exchange: changing(first, latest),
-      })
-      expect({ code, sent }).toEqual({ code: 0, sent: [[['t2', 'allow']]] })
-      expect(err).toContain(`parley: ${said}\n`)
-    })
+    ])(
+      'does not reply to a tool use that was %s meanwhile, but replies to the others',
+      async (_, latest, said) => {
+        const first = _.includes('thread') ? latest.slice(0, 3) : two
+        const { code, sent, err } = await prompt(['--pending'], 'y\ny\n', [], {
+          exchange: changing(first, latest),
+        })
+        expect({ code, sent }).toEqual({ code: 0, sent: [[['t2', 'allow']]] })
+        expect(err).toContain(`parley: ${said}\n`)
+      },
+    )
 
     test.each<[string, object[], string]>([
       ['is interrupted', [...two, { type: 'user.interrupt' }], 'it was interrupted'],
       [
-        'is interrupted and has come to rest',
+        'is interrupted and becomes idle',
         [...two, { type: 'user.interrupt' }, done('d')],
         'the session does not wait for it any more',
       ],
       ['is terminated', [...two, { type: 'session.status_terminated' }], 'the session is terminated'],
-    ])('is not answered if the session %s meanwhile: exit 0, nothing was sent', async (_, latest, said) => {
+    ])('exits with 0 and sends nothing if the session %s meanwhile', async (_, latest, said) => {
       for (const ids of [['--pending'], ['t1', 't2']]) {
         const exchange = changing(two, latest)
-        const { code, sent, err } = await ask(ids, 'y\nn\n', [], { exchange })
+        const { code, sent, err } = await prompt(ids, 'y\nn\n', [], { exchange })
         expect({ code, sent }).toEqual({ code: 0, sent: [] })
         for (const id of ['t1', 't2']) expect(err).toContain(`parley: ${id} is not answered: ${said}\n`)
         expect(err).toMatch(/parley: nothing was sent\n$/)
@@ -280,22 +292,22 @@ describe('confirm', () => {
     })
 
     test.each<[string, object[]]>([
-      ['beside the first', [...two, other]],
-      ['in place of the first', [other, ...two.slice(1)]],
+      ['next to the first input', [...two, other]],
+      ['instead of the first input', [other, ...two.slice(1)]],
     ])(
-      'about what has another input meanwhile stays open, and the others are answered: %s',
+      'leaves a tool use open that has another input meanwhile (%s), and replies to the others',
       async (_, latest) => {
-        const { code, sent, err } = await ask(['--pending'], 'y\ny\n', [], {
+        const { code, sent, err } = await prompt(['--pending'], 'y\ny\n', [], {
           exchange: changing(two, latest),
         })
         expect({ code, sent }).toEqual({ code: 12, sent: [[['t2', 'allow']]] })
         expect(err).toContain('parley: t1 stays open: the session shows it with another input now\n')
-        const alone = await ask(['t1'], 'n\n', [], { exchange: changing(two, latest) })
+        const alone = await prompt(['t1'], 'n\n', [], { exchange: changing(two, latest) })
         expect({ code: alone.code, sent: alone.sent }).toEqual({ code: 12, sent: [] })
       },
     )
 
-    test('with --follow the list is read once more after the session was joined', async () => {
+    test('--follow reads the list once more after the stream is open', async () => {
       const stream = answering('', { headers: { 'content-type': 'text/event-stream' } })
       let isJoined = false
       const exchange: Exchange = (request) => {
@@ -306,43 +318,43 @@ describe('confirm', () => {
         const data = isJoined ? [...two, denied, { ...denied, tool_use_id: 't2' }] : two
         return answering(JSON.stringify({ data }))(request)
       }
-      const { code, sent } = await ask(['--pending', '--follow'], 'y\ny\n', [], { exchange })
+      const { code, sent } = await prompt(['--pending', '--follow'], 'y\ny\n', [], { exchange })
       expect({ code, sent }).toEqual({ code: 0, sent: [] })
     })
 
-    test('shows what the session has, whatever a file says', async () => {
+    test('prompts with the input of the session, not of a file', async () => {
       const cwd = temporaryFolder()
-      const shown = [{ ...asks('t1'), input: { command: 'git status' } }, waits('t1')]
+      const shown = [{ ...usesTool('t1'), input: { command: 'git status' } }, waits('t1')]
       writeFileSync(join(cwd, 'record.json'), JSON.stringify(shown))
-      const { code, sent, err } = await ask(['-i', 'record.json'], 'n\n', [other, waits('t1')], { cwd })
+      const { code, sent, err } = await prompt(['-i', 'record.json'], 'n\n', [other, waits('t1')], { cwd })
       expect({ code, sent }).toEqual({ code: 0, sent: [[['t1', 'deny']]] })
       expect(err).toContain('"command": "rm -rf /"')
       expect(err).not.toContain('git status')
-      const gone = await ask(['-i', 'record.json'], 'y\n', [asks('t2'), waits('t2')], { cwd })
+      const gone = await prompt(['-i', 'record.json'], 'y\n', [usesTool('t2'), waits('t2')], { cwd })
       expect(gone).toMatchObject({ code: 2, sent: [], err: 'parley: sesn_1: shows no tool use t1\n' })
     })
 
-    test('an id that is named at a rest that lists nothing is left alone after an interrupt, and else answered', async () => {
-      const open = [asks('t1'), asks('t2'), idle('i', { type: 'requires_action' })]
+    test('after an idle event without ids, replies to a given id, but not after an interrupt', async () => {
+      const open = [usesTool('t1'), usesTool('t2'), idle('i', { type: 'requires_action' })]
       const after = [...open, { type: 'user.interrupt' }]
-      const left = await ask(['t1'], 'y\n', [], { exchange: changing(open, after) })
+      const left = await prompt(['t1'], 'y\n', [], { exchange: changing(open, after) })
       expect({ code: left.code, sent: left.sent }).toEqual({ code: 0, sent: [] })
-      const answered = await ask(['t1'], 'y\n', open)
+      const answered = await prompt(['t1'], 'y\n', open)
       expect({ code: answered.code, sent: answered.sent }).toEqual({ code: 0, sent: [[['t1', 'allow']]] })
     })
 
     test.each<[string, object[], string]>([
       ['was interrupted', [...two, { type: 'user.interrupt' }], 'it was interrupted'],
       ['was terminated', [...two, { type: 'session.status_terminated' }], 'the session is terminated'],
-      ['lists another one', [...two, waits('t2')], 'the session does not wait for it any more'],
-    ])('nobody is asked about a named tool use if the session %s before', async (_, listed, why) => {
-      const { code, sent, err } = await ask(['t1'], 'y\n', listed)
+      ['waited for another tool use', [...two, waits('t2')], 'the session does not wait for it any more'],
+    ])('does not prompt about a given tool use if the session %s before', async (_, listed, why) => {
+      const { code, sent, err } = await prompt(['t1'], 'y\n', listed)
       expect({ code, sent }).toEqual({ code: 2, sent: [] })
       expect(err).toBe(`parley: sesn_1: t1 is not asked about: ${why}\n`)
     })
 
-    test('V66: nobody is asked about what was allowed before', async () => {
-      const { code, sent, err } = await ask(['t1'], 'y\n', [...two, { ...denied, result: 'allow' }])
+    test('V66: does not prompt about a tool use that was allowed before', async () => {
+      const { code, sent, err } = await prompt(['t1'], 'y\n', [...two, { ...denied, result: 'allow' }])
       expect({ code, sent, err }).toEqual({
         code: 2,
         sent: [],
@@ -350,45 +362,51 @@ describe('confirm', () => {
       })
     })
 
-    test('V66: a rest that was given alone is looked up too', async () => {
+    test('V66: looks up the tool uses of an idle event that was given alone', async () => {
       const cwd = temporaryFolder()
       writeFileSync(join(cwd, 'idle.json'), JSON.stringify(waits('t1')))
-      const { code, err } = await ask(['-i', 'idle.json'], 'y\n', three, { cwd })
+      const { code, err } = await prompt(['-i', 'idle.json'], 'y\n', three, { cwd })
       expect(code).toBe(0)
       expect(err).toContain('  |   "command": "ls"\n')
-      const unknown = await ask(['-i', 'idle.json'], 'y\n', [], { cwd })
+      const unknown = await prompt(['-i', 'idle.json'], 'y\n', [], { cwd })
       expect(unknown).toMatchObject({ code: 2, sent: [] })
-      expect(await ask(['t1', '--dry-run'], 'y\n')).toMatchObject({ code: 2, requests: [] })
+      expect(await prompt(['t1', '--dry-run'], 'y\n')).toMatchObject({ code: 2, requests: [] })
     })
 
-    test('V66: without a terminal nothing is asked of the service either', async () => {
+    test('V66: without a terminal, sends no request', async () => {
       for (const argv of [['t1'], ['--pending']])
-        expect(await ask(argv, 'y\n', three, { tty: ['stdout'] })).toMatchObject({ code: 2, requests: [] })
+        expect(await prompt(argv, 'y\n', three, { tty: ['stdout'] })).toMatchObject({ code: 2, requests: [] })
     })
 
-    test('V67: the colours of the service are escaped, and the receipt stays what it is in a pipe', async () => {
-      const use = { ...asks('t1'), input: { a: ['x\x1b[31m', 1.5, null] } }
-      const { err, out } = await ask(['t1'], 'y\n', [use, waits('t1')], { env: world.env, tty: ['stderr'] })
+    test('V67: escapes colors of the service in a prompt, and prints the receipt for a pipe as lines', async () => {
+      const use = { ...usesTool('t1'), input: { a: ['x\x1b[31m', 1.5, null] } }
+      const { err, out } = await prompt(['t1'], 'y\n', [use, waits('t1')], {
+        env: world.env,
+        tty: ['stderr'],
+      })
       expect(err).toContain('  | {\n  |   "a": [\n  |     "x\\u001b[31m",\n  |     1.5,\n')
       expect(out).toBe('c\tuser.tool_confirmation\t\t\n')
     })
   })
 
-  test.each(['--policy', '--audit'])('%s is told which command has it', async (flag) => {
-    const ended = await confirm(['t1', flag, 'x.json'])
-    expect(ended).toMatchObject({ code: 2, requests: [] })
-    const said = "'parley events run' has it, and without a task answers what waits"
-    expect(ended.err).toContain(`unknown flag '${flag}': ${said}`)
-  })
+  test.each(['--policy', '--audit'])(
+    'the refusal of %s names the command that has the flag',
+    async (flag) => {
+      const ended = await confirm(['t1', flag, 'x.json'])
+      expect(ended).toMatchObject({ code: 2, requests: [] })
+      const said = "'parley events run' has it, and without a task answers what waits"
+      expect(ended.err).toContain(`unknown flag '${flag}': ${said}`)
+    },
+  )
 
-  test('given confirmations keep their spelling, and their verdict', async () => {
+  test('keeps the source text and verdict of given confirmations', async () => {
     const given =
       '{"type":"user.tool_confirmation","tool_use_id":"t","result":"deny","n":1.10,"big":12345678901234567890}'
     expect((await confirm([], { stdin: given })).requests[0]?.text).toBe(`{"events":[${given}]}`)
     expect(await confirm(['--allow'], { stdin: given })).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('answers given together end the turn of the emulated agent once', async () => {
+  test('replies in one request end the turn of the emulated agent once', async () => {
     const exchange = createEmulator({})
     await run(['events', 'send', 'use two tools', '--follow'], { ...world, exchange })
     await confirm(['--pending', '--allow', '--follow'], { exchange })
@@ -399,7 +417,7 @@ describe('confirm', () => {
   test.each([
     ['ids and --pending', ['t1', '--pending', '--allow'], undefined, 'exclude each other'],
     ['ids and -i', ['t1', '-i', 'x.json', '--allow'], undefined, 'exclude each other'],
-    ['no verdict without a terminal', ['t1'], undefined, '--allow or --deny'],
+    ['a missing verdict without a terminal', ['t1'], undefined, '--allow or --deny'],
     ['both verdicts', ['t1', '--allow', '--deny'], undefined, 'exclude each other'],
     [
       'a message with --allow',
@@ -407,9 +425,9 @@ describe('confirm', () => {
       undefined,
       '--message works only with --deny',
     ],
-    ['nothing that waits', ['--allow'], JSON.stringify([done('x')]), 'nothing waits'],
+    ['an idle session', ['--allow'], JSON.stringify([done('x')]), 'nothing waits'],
     [
-      'a session that was answered',
+      'a session whose tool uses were answered',
       ['--allow'],
       JSON.stringify([
         waiting,
@@ -428,8 +446,8 @@ describe('confirm', () => {
       'deny_message: must be at most 10000',
     ],
     ['an id of 129 characters', ['a'.repeat(129), '--allow'], undefined, 'tool_use_id: must be at most 128'],
-    ['what is no event', ['--allow'], '"text"', 'events[0]: is not an event'],
-  ])('%s is exit 2, and nothing is sent', async (_, argv, stdin, said) => {
+    ['a value that is not an event', ['--allow'], '"text"', 'events[0]: is not an event'],
+  ])('exits with 2 and sends nothing for %s', async (_, argv, stdin, said) => {
     const ended = await confirm(argv, stdin === undefined ? {} : { stdin })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain(said)

@@ -9,23 +9,23 @@ import { pointedAt, response, serve } from '../../harness/server.ts'
 import { type } from '../../harness/typing.ts'
 import { createAgentService } from '../run/agent-service.ts'
 
-const isWhatWaits = (ids: string[]) => ({
+const idleFor = (ids: string[]) => ({
   id: 'idle',
   type: 'session.status_idle',
   stop_reason: { type: 'requires_action', event_ids: ids },
 })
 
-/** A session that lists these events, and accepts what is posted. */
+/** Creates a session that lists these events and accepts posts. */
 const listing = (page: string): Exchange => {
   const [list, receipt] = [answering(page), answering('{"data":[]}')]
   return (request) => (request.method === 'POST' ? receipt : list)(request)
 }
 
-/** A person is asked about these tool uses, and types. */
-async function ask(uses: { id: string; [field: string]: unknown }[], typed: string, columns?: number) {
+/** Runs confirm with a person who is prompted about these tool uses and types `typed`. */
+async function prompt(uses: { id: string; [field: string]: unknown }[], typed: string, columns?: number) {
   const data = [
     ...uses.map((use) => ({ type: 'agent.tool_use', name: 'bash', ...use })),
-    isWhatWaits(uses.map(({ id }) => id)),
+    idleFor(uses.map(({ id }) => id)),
   ]
   const deep = `${'['.repeat(500)}${']'.repeat(500)}`
   const ended = await run(['events', 'confirm', '-s', 's', '--pending'], {
@@ -40,12 +40,12 @@ async function ask(uses: { id: string; [field: string]: unknown }[], typed: stri
   return { ...ended, requests, verdicts: answers.map(({ result }: { result: string }) => result) }
 }
 
-/** What stands beside the marks, in one piece. */
+/** Returns the text next to the marks, line by line. */
 const shownIn = (err: string) => [...err.matchAll(/^ {2}[|:] (.*)$/gm)].map(([, text]) => text)
 
-test('V23: what is approved is shown whole, however long it is', async () => {
+test('V23: a prompt shows the whole input, however long', async () => {
   const command = `${'safe '.repeat(2000)}; rm -rf / # ${'字'.repeat(500)}`
-  const { code, err, verdicts } = await ask([{ id: 't1', input: { command } }], 'y\n')
+  const { code, err, verdicts } = await prompt([{ id: 't1', input: { command } }], 'y\n')
   expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['allow'] })
   const shown = shownIn(err)
   expect(JSON.parse(shown.slice(2, -1).join(''))).toEqual({ command })
@@ -57,13 +57,13 @@ test('V23: what is approved is shown whole, however long it is', async () => {
   )
 })
 
-test('V23: a new line in a text is one on the screen, and still no more than a part of the text', async () => {
+test('V23: shows a line break of a text as an indented new line', async () => {
   const input = {
     command: 'echo 1\n  allow bash (t9)? [y/n/s/q] y\n',
     path: 'C:\\new\\n',
     n: [1, { a: null }],
   }
-  const { err } = await ask([{ id: 't1', input }], 'n\n')
+  const { err } = await prompt([{ id: 't1', input }], 'n\n')
   expect(shownIn(err).slice(2)).toEqual([
     '{',
     '  "command": "echo 1\\n',
@@ -79,11 +79,11 @@ test('V23: a new line in a text is one on the screen, and still no more than a p
   ])
 })
 
-test('V24: nothing is hidden, and nothing but parley begins a line', async () => {
+test('V24: escapes hidden characters, so that only parley starts a line', async () => {
   const evil =
     '\x1b[2J\r\u202e\u2066\u200b\u200e\u061c\u2028\u009b\u00ad\ufe0f\u{e0041}\ud800\x7f\u3164\nparley: x'
   const use = { id: `t${evil}`, type: 'agent.mcp_tool_use', name: evil, mcp_server_name: evil, [evil]: 1 }
-  const { err, code } = await ask([{ ...use, input: { [evil]: evil } }], 'maybe\ny\n')
+  const { err, code } = await prompt([{ ...use, input: { [evil]: evil } }], 'maybe\ny\n')
   expect(code).toBe(0)
   const text = err.replaceAll('\n', '')
   expect(text).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u3164]|\ufe0f/u)
@@ -107,8 +107,8 @@ test('V24: nothing is hidden, and nothing but parley begins a line', async () =>
 test.each([
   ['longer than 1 MiB', { command: 'x'.repeat(2 ** 20) }],
   ['nested more than 100 deep', 'DEEP'],
-])('V25: what is %s is not asked about', async (why, input) => {
-  const { code, err, verdicts } = await ask(
+])('V25: does not prompt about an input that is %s', async (why, input) => {
+  const { code, err, verdicts } = await prompt(
     [
       { id: 't1', input: {} },
       { id: 't2', input },
@@ -127,24 +127,24 @@ test.each([
   ['after an answer', 'y\n', ['allow']],
   ['in a line after an answer', 'n\ny', ['deny']],
 ])(
-  'V26: the end of the input answers nothing, and what was answered before is sent: %s',
+  'V26: the end of the input answers no prompt, and earlier replies are sent: %s',
   async (_, typed, sent) => {
-    const { code, err, verdicts } = await ask([{ id: 't1' }, { id: 't2' }], typed)
+    const { code, err, verdicts } = await prompt([{ id: 't1' }, { id: 't2' }], typed)
     expect({ code, verdicts }).toEqual({ code: 12, verdicts: sent })
     expect(err).toContain(`s waits for an answer\n  ${sent.length > 0 ? 't2' : 't1'}: bash`)
   },
 )
 
-/** As a service spells it, which no parser keeps. */
+/** Source text that no parser preserves. */
 const spelled = `{"data":[{"id":"t1","type":"agent.mcp_tool_use","name":"read","na\\u006de":"rm","mcp_server_name":"files",
   "input":{"path":"/etc","n":12345678901234567890.10,"p\\u0061th":"\\u0072m",  "e":[ ], "o":{
   },"__proto__":{"a":1e2}},"input":[1]},
-  ${JSON.stringify(isWhatWaits(['t1']))}]}`
+  ${JSON.stringify(idleFor(['t1']))}]}`
 
 test.each([
   ['a file', ['-i', 'page.json']],
   ['the service', ['--pending']],
-])('V46: a question shows the input as it is spelled: %s', async (_, flags) => {
+])('V46: a prompt shows the source text of the input, from %s', async (_, flags) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'page.json'), spelled)
   const { err, code } = await run(['events', 'confirm', '-s', 's', ...flags], {
@@ -176,10 +176,10 @@ test.each([
   ])
 })
 
-test('V46: as much as is shown is laid out in time that grows with it', async () => {
+test('V46: lays out a large input in linear time', async () => {
   const wide = `{${Array.from({ length: 20_000 }, (_, n) => `"k${n}":[{}]`).join()}}`
   const deep = `${'['.repeat(99)}"${'x'.repeat(500_000)}"${']'.repeat(99)}`
-  const { code, verdicts } = await ask(
+  const { code, verdicts } = await prompt(
     [
       { id: 't1', input: JSON.parse(wide) },
       { id: 't2', input: JSON.parse(deep) },
@@ -189,7 +189,7 @@ test('V46: as much as is shown is laid out in time that grows with it', async ()
   expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['allow', 'deny'] })
 })
 
-test('what is typed before a question answers none (needs script)', async () => {
+test('keys typed before a prompt do not answer it (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'y\ny\ny\n'],
     ['(t2)? [y/n/s/q] ', 'n\n'],
@@ -197,14 +197,14 @@ test('what is typed before a question answers none (needs script)', async () => 
   expect(events.map(({ result }) => result)).toEqual(['allow', 'deny'])
 })
 
-/** Two tool uses wait; what a person types, and what is sent then. */
+/** Prompts a person about two tool uses. Returns the sent events. */
 async function confirmTwo(
   command: string,
   answers: (cwd: string) => Parameters<typeof type>[2],
 ): Promise<{ code: unknown; screen: string; events: { result: string; deny_message?: string }[] }> {
   const cwd = temporaryFolder()
   const waiting = ['t1', 't2'].map((id) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} }))
-  const data = [...waiting, isWhatWaits(['t1', 't2'])]
+  const data = [...waiting, idleFor(['t1', 't2'])]
   let posted = '{"events":[]}'
   const server = await serve((socket, request) => {
     const isPost = request.startsWith('POST')
@@ -220,7 +220,7 @@ async function confirmTwo(
   return { code, screen, events: JSON.parse(posted).events }
 }
 
-test('Q12: of pasted lines the first is the answer, and none of them answers the next question (needs script)', async () => {
+test('Q12: the first pasted line answers the prompt, and no pasted line answers the next one (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', '\x1b[200~n not here\rnor there\ry\r\x1b[201~'],
     ['(t2)? [y/n/s/q] ', 'y\r'],
@@ -228,7 +228,7 @@ test('Q12: of pasted lines the first is the answer, and none of them answers the
   expect(events).toMatchObject([{ result: 'deny', deny_message: 'not here' }, { result: 'allow' }])
 })
 
-test('V26: Ctrl-D answers nothing, and what was answered before is sent (needs script)', async () => {
+test('V26: Ctrl-D answers no prompt, and earlier replies are sent (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'y\r'],
     ['(t2)? [y/n/s/q] ', '\x04y\r'],
@@ -236,7 +236,7 @@ test('V26: Ctrl-D answers nothing, and what was answered before is sent (needs s
   expect(events).toMatchObject([{ tool_use_id: 't1', result: 'allow' }])
 })
 
-test('V40: Ctrl-Z is no answer, and stops nothing (needs script)', async () => {
+test('V40: ignores Ctrl-Z at a prompt (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'n no\x1a way\r'],
     ['(t2)? [y/n/s/q] ', 'y\r'],
@@ -244,7 +244,7 @@ test('V40: Ctrl-Z is no answer, and stops nothing (needs script)', async () => {
   expect(events).toMatchObject([{ result: 'deny', deny_message: 'no way' }, { result: 'allow' }])
 })
 
-test('a reason is edited on several rows as on one (needs script)', async () => {
+test('edits a reason on several rows (needs script)', async () => {
   const long = 'x'.repeat(30)
   const { events } = await confirmTwo('stty cols 40; sh confirm', () => [
     ['(t1)? [y/n/s/q] ', `n a 字${long}`],
@@ -254,19 +254,19 @@ test('a reason is edited on several rows as on one (needs script)', async () => 
   expect(events).toMatchObject([{ result: 'deny', deny_message: 'a b' }, { result: 'allow' }])
 })
 
-test('V69: the keys are broken between words', async () => {
-  const { err } = await ask([{ id: 't1', input: {} }], 'what\nn\n', 44)
+test('V69: breaks the legend of keys between words', async () => {
+  const { err } = await prompt([{ id: 't1', input: {} }], 'what\nn\n', 44)
   const keys = '  y allow, n deny, n REASON deny and say\n    why, s leave it open, q stop asking\n'
   expect(err.split(keys)).toHaveLength(3)
 })
 
-test('a question waits no longer than the deadline (needs script)', async () => {
+test('a prompt ends at the deadline, and confirm exits with 9 (needs script)', async () => {
   const { code, screen } = await confirmTwo('MORE="--deadline 5" sh confirm', () => [])
   expect(screen).toMatch(/parley: the deadline passed while a question was open\r\n {2}nothing was sent\r\n$/)
   expect(code).toBe(9)
 })
 
-test('Q10: what is typed without Enter before a question answers none (needs script)', async () => {
+test('Q10: keys typed without Enter before a prompt do not answer it (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'n\ny'],
     ['(t2)? [y/n/s/q] ', '\n'],
@@ -278,29 +278,29 @@ test('Q10: what is typed without Enter before a question answers none (needs scr
 test.each([
   ['wide', '字'.repeat(200), 80],
   ['long', 'x'.repeat(200), 80],
-  ['wide, on a narrow terminal', '字'.repeat(200), 24],
-  ['wide, on the narrowest', '字'.repeat(200), 12],
-])('Q11: a question with a name that is %s stays on one line', async (_, name, columns) => {
-  const { err } = await ask([{ id: `t${'字'.repeat(100)}`, name, input: {} }], 'n\n', columns)
+  ['wide (narrow terminal)', '字'.repeat(200), 24],
+  ['wide (narrowest terminal)', '字'.repeat(200), 12],
+])('Q11: keeps a prompt with a %s name on one line', async (_, name, columns) => {
+  const { err } = await prompt([{ id: `t${'字'.repeat(100)}`, name, input: {} }], 'n\n', columns)
   const [question = ''] = /^ {2}allow .*?\[y\/n\/s\/q\] /m.exec(err) ?? []
   expect(question).not.toBe('')
   const width = [...question].reduce((sum, char) => sum + (char > '~' ? 2 : 1), 0)
   expect(width).toBeLessThan(Math.max(columns, 24))
 })
 
-describe('G34: a run that ends at the second of two questions', () => {
+describe('G34: a run that ends at the second of two prompts', () => {
   const bash = (id: string) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })
   const lost = 'your answer to 1 of 2 tool uses is lost'
 
-  /** What a signal says when the second question is asked, and another run to its end, for the input ends there. */
+  /** Returns what a signal prints at the second prompt, and another run whose input ends there. */
   async function endAtSecond(argv: string[], waits: boolean) {
-    const { said } = await askTwice(argv, waits, true)
-    return { ...(await askTwice(argv, waits, false)), said }
+    const { said } = await promptTwice(argv, waits, true)
+    return { ...(await promptTwice(argv, waits, false)), said }
   }
 
-  async function askTwice(argv: string[], waits: boolean, isSignalled: boolean) {
+  async function promptTwice(argv: string[], waits: boolean, isSignalled: boolean) {
     const service = createAgentService({ rounds: [[bash('t1'), bash('t2')]] })
-    const history = [bash('t1'), bash('t2'), isWhatWaits(['t1', 't2'])]
+    const history = [bash('t1'), bash('t2'), idleFor(['t1', 't2'])]
     const list = listing(JSON.stringify({ data: history }))
     let clean: (exit: number) => string = () => ''
     let err = ''
@@ -326,7 +326,7 @@ describe('G34: a run that ends at the second of two questions', () => {
     return { code: ended.code, posted, said: said.trimStart(), err }
   }
 
-  test('by a signal says of a run that the answer is lost, and that the session waits; at the end of the input sends it', async () => {
+  test("a signal reports that a run's given reply is lost; the end of the input sends it", async () => {
     const { code, posted, said, err } = await endAtSecond(['events', 'run', 'go'], false)
     expect({ code, posted, said: said.replace(/ --after \w+$/m, '') }).toEqual({
       code: 12,
@@ -337,7 +337,7 @@ describe('G34: a run that ends at the second of two questions', () => {
     expect(err).not.toContain('lost')
   })
 
-  test('by a signal says of confirm that the answer is lost, and nothing was sent; at the end of the input sends it', async () => {
+  test("a signal reports that confirm's given reply is lost; the end of the input sends it", async () => {
     const { code, posted, said, err } = await endAtSecond(['events', 'confirm', '--pending'], true)
     expect({ code, posted, said }).toEqual({
       code: 12,
@@ -348,7 +348,7 @@ describe('G34: a run that ends at the second of two questions', () => {
   })
 })
 
-test('Q13: what another client answers takes back the open question and the answer that was not sent yet', async () => {
+test("Q13: another client's reply withdraws the open prompt and an unsent reply", async () => {
   const bash = (id: string) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })
   const service = createAgentService({ rounds: [[bash('t1'), bash('t2'), bash('t3')]] })
   const answerElsewhere = (id: string) =>
@@ -367,7 +367,7 @@ test('Q13: what another client answers takes back the open question and the answ
     await shows('(t2)? [y/n/s/q] ')
     answerElsewhere('t1')
     answerElsewhere('t2')
-    // Nobody typed anything at the second question.
+    // The second prompt got no input.
     await shows('(t3)? [y/n/s/q] ')
     yield 'y\n'
   }
@@ -394,7 +394,7 @@ test('Q13: what another client answers takes back the open question and the answ
   ])
 })
 
-/** Nobody types. */
+/** A person who never types. */
 async function* silence(): AsyncGenerator<string> {
   await new Promise(() => {})
 }
@@ -402,10 +402,10 @@ async function* silence(): AsyncGenerator<string> {
 test.each([
   ['run', ['run', 'go']],
   ['confirm', ['confirm', '--pending']],
-])('what is said when the deadline passes at a question begins on a line of its own: %s', async (_, argv) => {
+])('the deadline at an open prompt is reported on a new line: %s', async (_, argv) => {
   const timers = createPatientClock()
   const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
-  const history = argv[0] === 'run' ? [] : [use, isWhatWaits(['t1'])]
+  const history = argv[0] === 'run' ? [] : [use, idleFor(['t1'])]
   const { exchange } = createAgentService({ history, rounds: [[use]], timers })
   const { err } = await run(['events', ...argv, '-s', 's1', '--deadline', '9'], {
     exchange,
@@ -417,24 +417,24 @@ test.each([
   expect(err).toMatch(/\[y\/n\/s\/q\] \nparley: (.*\nparley: )*the deadline passed while /)
 })
 
-describe('what looks like a row of parley', () => {
+describe('text that looks like a row of a prompt', () => {
   const padded = `bash${' '.repeat(66)}MCP server: github`
 
   test.each([
     ['a name', { name: padded }, 'tool: "bash  '],
     ['a server', { type: 'agent.mcp_tool_use', mcp_server_name: padded }, 'MCP server: "bash  '],
-    ['no server', { type: 'agent.mcp_tool_use' }, 'MCP server: not named\n'],
-    ['a name that is a whole question', { name: 'ls (t1)? [y/n/s/q] y' }, 'tool: "ls (t1)? [y/n/s/q] y"'],
-  ])('is shown as a JSON string, and never begins a row: %s', async (_, more, shown) => {
-    const { err } = await ask([{ id: 't1', input: {}, ...more }], 'n\n')
+    ['a missing server', { type: 'agent.mcp_tool_use' }, 'MCP server: not named\n'],
+    ['a name like a whole prompt', { name: 'ls (t1)? [y/n/s/q] y' }, 'tool: "ls (t1)? [y/n/s/q] y"'],
+  ])('quotes %s as a JSON string, so that it starts no row', async (_, more, shown) => {
+    const { err } = await prompt([{ id: 't1', input: {}, ...more }], 'n\n')
     expect(err).toContain(`  | ${shown}`)
     expect(err).not.toMatch(/^ {2}\| MCP server: github/m)
     expect(err).not.toMatch(/^ {2}allow (bash {3}|ls)/m)
   })
 
-  test('is shown as a JSON string in an id, and a key or a text goes on in rows of another mark', async () => {
+  test('quotes an id, and continues long keys and texts in rows with another mark', async () => {
     const key = `a${' '.repeat(70)}| id: t2`
-    const { err } = await ask([{ id: 't1 | tool: ls', input: { [key]: 'x\nid: t3' } }], 'n\n')
+    const { err } = await prompt([{ id: 't1 | tool: ls', input: { [key]: 'x\nid: t3' } }], 'n\n')
     expect(err).toContain('  | id: "t1 | tool: ls"\n')
     const rows = err.split('\n').filter((row) => /^ {2}\| +(id|tool|MCP server): /.test(row))
     expect(rows).toEqual(['  | id: "t1 | tool: ls"', '  | tool: bash'])
@@ -443,9 +443,9 @@ describe('what looks like a row of parley', () => {
 })
 
 test.each([[['bash']], [null], [7], [undefined]])(
-  'a tool use whose name is %j is not asked about',
+  'does not prompt about a tool use whose name is %j',
   async (name) => {
-    const { code, err, verdicts } = await ask(
+    const { code, err, verdicts } = await prompt(
       [
         { id: 't1', input: {} },
         { id: 't2', name, input: {} },
@@ -457,12 +457,12 @@ test.each([[['bash']], [null], [7], [undefined]])(
   },
 )
 
-test('a long input ends with its tool and the beginning of its fields, the short ones first', async () => {
+test('a prompt with a long input ends with the tool and its fields, the short ones first', async () => {
   const content = Array.from({ length: 40 }, (_, index) => `line ${index}`).join('\n')
-  const long = await ask([{ id: 't1', name: 'write', input: { content, path: '/srv/app.conf' } }], 'n\n')
+  const long = await prompt([{ id: 't1', name: 'write', input: { content, path: '/srv/app.conf' } }], 'n\n')
   expect(long.err).toMatch(
     /\n {2}\| write "path": "\/srv\/app.conf" "content": "line 0\\nline 1\\n[^\n]{0,40}…\n {2}y allow, n deny/,
   )
-  const short = await ask([{ id: 't1', name: 'write', input: { path: '/srv/app.conf' } }], 'n\n')
+  const short = await prompt([{ id: 't1', name: 'write', input: { path: '/srv/app.conf' } }], 'n\n')
   expect(short.err.match(/app.conf/g)).toHaveLength(1)
 })

@@ -18,7 +18,7 @@ const confirmation = (id: string, result = 'allow') => ({
   result,
 })
 
-/** A session that lists these events, and takes what is posted. */
+/** Creates a session that lists these events and accepts posts. */
 const listing = (events: object[]): Exchange => {
   const list = answering(JSON.stringify({ data: events }))
   const receipt = answering('{"data":[]}')
@@ -33,25 +33,25 @@ async function confirm(argv: string[], world: Parameters<typeof run>[1] = {}) {
   return { ...ended, posts, answered: posts.map((text) => JSON.parse(text).events) }
 }
 
-describe('a stop reason whose event_ids have no type beside them', () => {
+describe('a stop reason with event_ids and without a type', () => {
   const events = [use('t1'), use('t2'), idle({ event_ids: ['t1'] })]
 
-  test('Q01: from a file: only what is listed is answered', async () => {
+  test('Q01: replies only to the listed tool uses of a file', async () => {
     const { code, answered } = await confirm(['--allow'], { stdin: JSON.stringify(events) })
     expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1')]] })
   })
 
-  test('Q01: alone on stdin: it is answered', async () => {
+  test('Q01: replies to the listed tool use of an idle event on stdin', async () => {
     const { code, answered } = await confirm(['--allow'], { stdin: JSON.stringify(events.at(-1)) })
     expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1')]] })
   })
 
-  test('Q01: --pending: only what is listed is answered', async () => {
+  test('Q01: --pending replies only to the listed tool uses', async () => {
     const { code, answered } = await confirm(['--pending', '--deny'], { exchange: listing(events) })
     expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1', 'deny')]] })
   })
 
-  test('Q01: follow ends with 12, and names what is listed', async () => {
+  test('Q01: follow exits with 12 and names the listed tool use', async () => {
     const exchange = listing(events)
     const { code, out } = await run(['events', 'follow', '--ids'], { env, exchange })
     expect({ code, out }).toEqual({ code: 12, out: 't1\n' })
@@ -61,11 +61,11 @@ describe('a stop reason whose event_ids have no type beside them', () => {
 describe.each([
   ['requires_action', { type: 'requires_action' }],
   ['no stop reason', undefined],
-])('a rest that lists nothing: %s', (_, reason) => {
+])('an idle event without ids: %s', (_, reason) => {
   const events = [use('t1'), use('t2', { type: 'agent.mcp_tool_use' }), idle(reason)]
 
   test.each([['--allow'], ['--deny']])(
-    'Q02: --pending %s answers none, ends with 12 and names them',
+    'Q02: --pending %s sends no reply, exits with 12 and names the tool uses',
     async (flag) => {
       const { code, err, posts } = await confirm(['--pending', flag], { exchange: listing(events) })
       expect({ code, posts }).toEqual({ code: 12, posts: [] })
@@ -74,12 +74,12 @@ describe.each([
     },
   )
 
-  test('Q02: an id answers the one', async () => {
+  test('Q02: replies to a given id', async () => {
     const { code, answered } = await confirm(['t2', '--allow'], { exchange: listing(events) })
     expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t2')]] })
   })
 
-  test('Q02: from a file nothing is answered: exit 2', async () => {
+  test('Q02: exits with 2 and sends nothing for a file', async () => {
     const { code, posts } = await confirm(['--allow'], { stdin: JSON.stringify(events) })
     expect({ code, posts }).toEqual({ code: 2, posts: [] })
   })
@@ -98,41 +98,41 @@ describe('events that are given to confirm', () => {
       undefined,
     ],
     ['a list', `[${one},${two}]`, `{"events":[${one},${two}]}`],
-    ['one', one, `{"events":[${one}]}`],
-    ['one a line', `${one}\n\n${two}\n`, `{"events":[${one},${two}]}`],
+    ['one confirmation', one, `{"events":[${one}]}`],
+    ['one event per line', `${one}\n\n${two}\n`, `{"events":[${one},${two}]}`],
     [
-      'with a field of its own',
+      'with an additional field',
       one.replace('}', ',"data":[]}'),
       `{"events":[${one.replace('}', ',"data":[]}')}]}`,
     ],
     ['a page', `{"data":[${one},${two}],"next_page":null}`, `{"events":[${one},${two}]}`],
-  ])('Q03: confirmations alone are sent as they are spelled: %s', async (_, stdin, sent) => {
+  ])('Q03: sends confirmations with their source text: %s', async (_, stdin, sent) => {
     const { code, posts } = await confirm([], { stdin })
     expect({ code, posts }).toEqual({ code: 0, posts: [sent ?? stdin] })
   })
 
   test.each([
     [
-      'a message beside a confirmation',
+      'a message next to a confirmation',
       `[${one},{"type":"user.message","content":[]}]`,
       'events[1] (user.message) is not a user.tool_confirmation',
     ],
     ['a message on line 3', `${one}\n\n{"type":"user.message","content":[]}`, 'line 3 (user.message) is not'],
     ['a message alone', '{"type":"user.message","content":[]}', 'without a session.status_idle'],
-    ['tool uses without a rest', text(use('t1')), 'events[0] (agent.tool_use) is not'],
-    ['no event', '[]', 'nothing waits'],
+    ['tool uses without an idle event', text(use('t1')), 'events[0] (agent.tool_use) is not'],
+    ['an empty list', '[]', 'nothing waits'],
     [
       'a broken confirmation',
       '{"type":"user.tool_confirmation","result":"allow"}',
       'events[0].tool_use_id: is missing',
     ],
-  ])('Q04: %s is exit 2 and named, and nothing is sent', async (_, stdin, said) => {
+  ])('Q04: exits with 2 and sends nothing for %s', async (_, stdin, said) => {
     const { code, err, requests } = await confirm([], { stdin })
     expect({ code, requests }).toEqual({ code: 2, requests: [] })
     expect(err).toContain(said)
   })
 
-  test('Q05: with a rest among them they are a record: its last rest counts, all else is context', async () => {
+  test('Q05: events with an idle event are a record, of which the last idle event counts', async () => {
     const waiting = { type: 'requires_action', event_ids: ['t1', 't2'] }
     const events = text(
       { ...idle({ type: 'requires_action', event_ids: ['t0'] }), id: 'old' },
@@ -145,7 +145,7 @@ describe('events that are given to confirm', () => {
     expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1', 'deny')]] })
   })
 
-  test('Q06: only tool uses that can be confirmed are, and those that nothing is known of', async () => {
+  test('Q06: confirms only tool uses that need it, and unknown ids', async () => {
     const listed = ['t1', 't2', 't3', 't4', 'm1']
     const events = text(
       use('t1'),
@@ -164,7 +164,7 @@ describe('events that are given to confirm', () => {
   })
 })
 
-describe('one id that is shown with two inputs', () => {
+describe('an id that is shown with two inputs', () => {
   const events = [
     use('t1'),
     use('t2'),
@@ -177,7 +177,7 @@ describe('one id that is shown with two inputs', () => {
     ['a name', events.with(2, use('t1', { name: 'rm' }))],
     ['a server', events.with(2, use('t1', { mcp_server_name: 'x' }))],
     ['a kind', events.with(2, use('t1', { type: 'agent.mcp_tool_use' }))],
-  ])('Q07: is not allowed, but may be denied: another %s', async (_, shown) => {
+  ])('Q07: refuses to allow, but denies, an id with another %s', async (_, shown) => {
     for (const [argv, world] of [
       [['--allow'], { stdin: JSON.stringify(shown) }],
       [['--pending', '--allow'], { exchange: listing(shown) }],
@@ -218,7 +218,7 @@ describe('one id that is shown with two inputs', () => {
     expect(err).toBe('parley: event_ids has an entry that is not an id: 5 and 1 more\n')
   })
 
-  test('--pending answers nothing if no entry of event_ids is an id, and names what may wait', async () => {
+  test('--pending sends nothing if no entry of event_ids is an id, and names the tool uses', async () => {
     const { code, err, posts } = await confirm(['--pending', '--allow'], {
       exchange: listing([use('t1'), idle({ event_ids: [null] })]),
     })
@@ -230,7 +230,7 @@ describe('one id that is shown with two inputs', () => {
   test.each([
     ['has no name', use('t2', { name: ['bash'] })],
     ['needs a result', { ...use('t2'), type: 'agent.custom_tool_use' }],
-  ])('a person who is asked about all that waits learns that one stays open: it %s', async (_, other) => {
+  ])('exits with 12 and prints the tool use that stays open because it %s', async (_, other) => {
     const shown = [use('t1'), other, idle({ event_ids: ['t1', 't2'] })]
     const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
     const { code, err, answered } = await confirm(['--pending'], {
@@ -242,7 +242,7 @@ describe('one id that is shown with two inputs', () => {
     expect(err).toMatch(/sesn_1 waits for an answer\n {2}t2: /)
   })
 
-  test('asks about all that waits if a terminal is given nothing but the session', async () => {
+  test('without arguments, prompts on a terminal about all waiting tool uses', async () => {
     const shown = [use('t1'), idle({ event_ids: ['t1'] })]
     const world = { exchange: listing(shown), typed: 'y\n' }
     const { code, answered } = await confirm([], { ...world, tty: ['stdout', 'stderr'] })
@@ -254,7 +254,7 @@ describe('one id that is shown with two inputs', () => {
     expect({ code: hidden.code, posts: hidden.posts }).toEqual({ code: 2, posts: [] })
   })
 
-  test('Q08: the same twice, its keys in another order, is one', async () => {
+  test('Q08: the same tool use with another key order counts once', async () => {
     const first = use('t1', { input: { a: 1, b: ['x'] } })
     const again = use('t1', { input: { b: ['x'], a: 1 }, processed_at: '2026-01-01T00:00:00Z' })
     const shown = [first, again, idle({ event_ids: ['t1'] })]
@@ -262,7 +262,7 @@ describe('one id that is shown with two inputs', () => {
     expect(code).toBe(0)
   })
 
-  test('Q09: numbers too long for JavaScript are not taken for the same', async () => {
+  test('Q09: compares long numbers exactly', async () => {
     const spelled = (number: string) =>
       `{"id":"t1","type":"agent.tool_use","name":"pay","input":{"amount":${number}}}`
     const [one, other] = ['12345678901234567890', '12345678901234567891'].map(spelled)

@@ -18,8 +18,8 @@ describe('stdin next to event flags', () => {
     ['one event', given],
     ['a list', `[${given}]`],
     ['a body', `{"events":[${given}],"more":1.0}`],
-    ['one a line', `${given}\n`],
-  ])('Q20: events of stdin come first: %s', async (_, stdin) => {
+    ['one event per line', `${given}\n`],
+  ])('Q20: sends events of stdin before those of flags: %s', async (_, stdin) => {
     const { code, body, types } = await send(['--tool-result', 't1=ok', '--system', 's'], { stdin })
     expect({ code, types }).toEqual({
       code: 0,
@@ -54,7 +54,7 @@ describe('stdin next to event flags', () => {
     [['--interrupt', '--no-stdin']],
     [['--message', 'hi', '--no-stdin']],
     [['--message', 'hi', '-i', 'events.json']],
-  ])('Q23: stdin is not read with %j', async (argv) => {
+  ])('Q23: does not read stdin with %j', async (argv) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'events.json'), given)
     const { code, body } = await send(argv, { stdin: '{"type":"user.message","content":[]}', cwd })
@@ -63,7 +63,7 @@ describe('stdin next to event flags', () => {
   })
 
   test.each([[['--interrupt']], [['--interrupt-thread', 't']]])(
-    'Q20: events of a pipe are sent before the events of %j',
+    'Q20: sends events of a pipe before the events of %j',
     async (argv) => {
       const piped = '{"type":"user.message","content":[]}'
       expect(await send(argv, { stdin: piped })).toMatchObject({ types: ['user.message', 'user.interrupt'] })
@@ -73,7 +73,7 @@ describe('stdin next to event flags', () => {
     },
   )
 
-  test('Q24: stdin is read once, by the flag that names it', async () => {
+  test('Q24: reads stdin once, for the flag that names it', async () => {
     const { code, types } = await send(['--message', '@-'], { stdin: 'the text' })
     expect({ code, types }).toEqual({ code: 0, types: ['user.message'] })
     expect(await send(['--message', '@-', '-i', '-'], { stdin: given })).toMatchObject({
@@ -150,12 +150,12 @@ describe('files of a message', () => {
     return JSON.parse(body ?? '{}').events
   }
 
-  test('Q28: files precede the words in the given order', async () => {
+  test('Q28: sends files before the words, in the given order', async () => {
     const argv = ['-f', 'notes.md', 'What is', 'this?', '--file', 'fox.png', '-f', 'paper.pdf']
     expect(await contents(argv)).toEqual([{ type: 'user.message', content: [notes, image, document, words] }])
   })
 
-  test('Q28: a pipe follows the files, and - reads stdin as a file', async () => {
+  test('Q28: sends a pipe after the files, and - reads stdin as a file', async () => {
     expect(await contents(['What is this?', '-f', 'notes.md'], { stdin: 'a log' })).toEqual([
       { type: 'user.message', content: [notes, words, { type: 'text', text: 'a log' }] },
     ])
@@ -167,7 +167,7 @@ describe('files of a message', () => {
     ])
   })
 
-  test('Q28: without words, files are a message after the events of flags and before --system', async () => {
+  test('Q28: without words, sends files as a message after the events of flags and before --system', async () => {
     const argv = ['-f', 'fox.png', '--system', 'Be brief', '--interrupt']
     const events = await contents(argv, { stdin: given })
     expect(events).toEqual([
@@ -178,7 +178,7 @@ describe('files of a message', () => {
     ])
   })
 
-  test('Q28: a table shows the type of an image and never its bytes', async () => {
+  test('Q28: prints the type of an image and never its bytes', async () => {
     const event = { id: 'sevt_1', type: 'user.message', content: [image] }
     const exchange = answering(JSON.stringify({ data: [event] }))
     for (const tty of [[], ['stdout']] as 'stdout'[][]) {
@@ -189,18 +189,13 @@ describe('files of a message', () => {
   })
 
   test.each([
-    [
-      'of no kind that a session takes',
-      ['tune.mp3'],
-      2,
-      'tune.mp3: neither UTF-8 text nor an image or PDF file',
-    ],
+    ['of an unsupported type', ['tune.mp3'], 2, 'tune.mp3: neither UTF-8 text nor an image or PDF file'],
     ['that is empty', ['none.txt'], 2, 'none.txt: the file is empty'],
     ['that is missing', ['away.txt'], 11, 'away.txt: no such file or folder'],
     ['that is not UTF-8', ['latin1.txt'], 2, 'latin1.txt: not UTF-8 text: byte 3, on line 1, is not valid'],
     ['that is stdin, with --no-stdin', ['-', '--no-stdin'], 2, '--no-stdin forbids'],
-    ['that is stdin, and so is a value', ['-', '--message', '@-'], 2, 'stdin can be read only once'],
-  ])('Q29: a file %s is refused before anything is sent', async (_, argv, code, said) => {
+    ['that is stdin, if a flag reads stdin, too', ['-', '--message', '@-'], 2, 'stdin can be read only once'],
+  ])('Q29: refuses a file %s before anything is sent', async (_, argv, code, said) => {
     const ended = await send(['hi', '-f', ...argv], { cwd, stdin: 'x' })
     expect(ended).toMatchObject({ code, out: '', requests: [] })
     expect(ended.err).toContain(said)

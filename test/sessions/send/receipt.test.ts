@@ -62,7 +62,7 @@ test.each<[response: Response, message: string, body?: unknown]>([
   [{ body: '', type: 'text/jsonx', cut: reset }, `${other} is incomplete: the connection was reset`, ''],
   [{ body: 'w', cut: reset }, `${other} is incomplete: the connection was reset: w`, 'w'],
   [{ body: '{}', cut: reset }, `${other} is incomplete: the connection was reset: {}`, '{}'],
-  // A text that begins like a receipt counts as one.
+  // A text that starts like a receipt counts as one.
   [{ body: '{"data":[{' }, `${accepted} is not JSON`],
   [{ body: '\n { "data" : [ ' }, `${accepted} is not JSON`],
   [{ body: '{"data":[{}]}' }, `${accepted} has another shape: data[0].type: is missing`],
@@ -83,7 +83,7 @@ test.each<[response: Response, message: string, body?: unknown]>([
     'the service answered 202 with an error: no',
     { data: [], error: 'no' },
   ],
-])('fails for the response %j: %s', async (response, message, body) => {
+])('exits with 8 for the response %j: %s', async (response, message, body) => {
   const isAccepted = message.startsWith(accepted)
   const { code, out, err } = await send(response, '--errors', 'json')
   expect([code, out]).toEqual([8, ''])
@@ -116,7 +116,7 @@ test('prints the events, the ids, or all of a receipt', async () => {
   expect((await run(['events', 'send', 'x', '-s', 's'], terminal)).out).toBe('')
 })
 
-/** Returns the steps in their order, and the failure. */
+/** Returns the steps in order, and the failure. */
 async function read(response: Response, flags: { raw?: boolean } = {}) {
   const steps: string[] = []
   const output = { isTerminal: false, write: async (text: unknown) => void steps.push(`out ${text}`) }
@@ -131,7 +131,7 @@ async function read(response: Response, flags: { raw?: boolean } = {}) {
   return { steps, failure }
 }
 
-test('reports acceptance before anything else can fail', async () => {
+test('reports acceptance before a later step can fail', async () => {
   expect((await read({ body: '{"data":[{}]}' })).steps).toEqual(['accept', 'accepted'])
   expect((await read({ body: '' })).steps).toEqual(['accept', 'accepted'])
   expect((await read({ body: '{"data":5}' })).steps).toEqual([])

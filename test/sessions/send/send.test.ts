@@ -13,8 +13,8 @@ const eventsOf = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(bodyOf(e
 
 const text = (text: string) => [{ type: 'text', text }]
 
-describe('events send builds the request', () => {
-  test('from words as one message, with the headers of the service', async () => {
+describe('the request of events send', () => {
+  test('sends the words as one message, with the headers of the service', async () => {
     const ended = await send(['Hello', 'agent'])
     expect(ended.code).toBe(0)
     expect(ended.requests[0]).toMatchObject({
@@ -31,7 +31,7 @@ describe('events send builds the request', () => {
     expect(ended.requests[0]?.headers).not.toHaveProperty('vendor-workspace-id')
   })
 
-  test('from flags in the order written, then the words, then --system', async () => {
+  test('sends the events of flags in the given order, then the words, then --system', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'out.txt'), 'from a file')
     const argv = [
@@ -100,17 +100,17 @@ describe('events send builds the request', () => {
       '{"events":[{"type":"user.interrupt",\n"x":1.10}]}',
     ],
     [
-      'one a line',
+      'one event per line',
       '{"type":"user.interrupt","x":1.10}\r\n\n{"type":"user.interrupt","z":0}\n',
       '{"events":[{"type":"user.interrupt","x":1.10},\n{"type":"user.interrupt","z":0}]}',
     ],
-  ])('from stdin with %s, which keeps its source text', async (_, stdin, sent) => {
+  ])('keeps the source text of %s from stdin', async (_, stdin, sent) => {
     const ended = await send([], { stdin })
     expect(ended.code).toBe(0)
     expect(bodyOf(ended)).toBe(sent ?? stdin)
   })
 
-  test('from input first, then flags and words', async () => {
+  test('sends the events of -i first, then flags and words', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'e.json'), '{"events":[{"type":"user.interrupt","x":1.10}],"more":1.0}')
     const ended = await send(['hello', '-i', 'e.json', '--system', 's'], { cwd, stdin: 'not read' })
@@ -123,7 +123,7 @@ describe('events send builds the request', () => {
     expect(bodyOf(ended)).toContain('"more":1.0')
   })
 
-  test('with each beta once, and vendor word, version and workspace from the settings', async () => {
+  test('sends each beta once, and vendor word, version and workspace from the settings', async () => {
     const env = {
       PARLEY_VENDOR: 'acme',
       PARLEY_AGENTS_VERSION: '2024-01-01',
@@ -139,7 +139,7 @@ describe('events send builds the request', () => {
     expect((await send(['x', '--no-beta'])).requests[0]?.headers).not.toHaveProperty('vendor-beta')
   })
 
-  test('for the session of the environment, encoded as one path segment', async () => {
+  test('sends to the session from the environment, encoded as one path segment', async () => {
     const ended = await run(['events', 'send', 'x'], { env: { PARLEY_SESSION: 'a/b?c' } })
     expect(ended.requests[0]?.url).toBe('https://agents.test/v1/sessions/a%2Fb%3Fc/events')
     expect(await run(['events', 'send', 'x'])).toMatchObject({ code: 2, requests: [] })
@@ -157,7 +157,7 @@ const message = { type: 'user.message', content: text('x') }
 const system = { type: 'system.message', content: text('x') }
 const systemWith = (block: object) => [message, { type: 'system.message', content: [block] }]
 
-describe('events send checks every rule of the specification at its limits', () => {
+describe('checks of events by the specification', () => {
   test.each<[string, object[]]>([
     ['an id of 1 character', [confirmation({ tool_use_id: 'a' })]],
     ['an id of 128 characters', [confirmation({ tool_use_id: '👍'.repeat(128) })]],
@@ -171,21 +171,21 @@ describe('events send checks every rule of the specification at its limits', () 
       [{ type: 'user.message', content: [{ type: 'image', source: 5 }], extra: [1] }],
     ],
     [
-      'results of a shape not shown',
+      'results of an undocumented shape',
       [{ type: 'user.tool_result' }, { type: 'user.custom_tool_result', content: 5 }],
     ],
-    ['an outcome of a shape not shown', [{ type: 'user.define_outcome', rubric: 'text' }]],
+    ['an outcome of an undocumented shape', [{ type: 'user.define_outcome', rubric: 'text' }]],
     ['a system message after a message', [message, system]],
     ['a system message after a tool result', [{ type: 'user.tool_result' }, system]],
     ['a system message after a custom tool result', [{ type: 'user.custom_tool_result' }, system]],
-  ])('and accepts %s', async (_, events) => {
+  ])('accepts %s', async (_, events) => {
     const ended = await send([], { stdin: JSON.stringify(events) })
     expect(ended).toMatchObject({ code: 0 })
     expect(eventsOf(ended)).toEqual(events)
   })
 
   test.each<[string, unknown, string]>([
-    ['no events', [], 'events: must have at least one event'],
+    ['an empty list', [], 'events: must have at least one event'],
     [
       'an id of 0 characters',
       [confirmation({ tool_use_id: '' })],
@@ -246,12 +246,12 @@ describe('events send checks every rule of the specification at its limits', () 
       'events[1]: a system.message must be the last event',
     ],
     [
-      'one after an interrupt',
+      'a system message after an interrupt',
       [{ type: 'user.interrupt' }, system],
       'events[1]: a system.message must come right after',
     ],
     [
-      'one after a confirmation',
+      'a system message after a confirmation',
       [confirmation({}), system],
       'events[1]: a system.message must come right after',
     ],
@@ -261,7 +261,7 @@ describe('events send checks every rule of the specification at its limits', () 
       'events[1].content[0].text: must not be empty',
     ],
     [
-      'a system block that is no text',
+      'a system block that is not text',
       systemWith({ type: 'image' }),
       'content[0].type: must be text blocks only',
     ],
@@ -270,16 +270,16 @@ describe('events send checks every rule of the specification at its limits', () 
       [{ type: 'user.mesage' }],
       "events[0].type: unknown event type 'user.mesage' (did you mean user.message?)",
     ],
-    ['no type', [{}], 'events[0].type: is missing'],
-    ['no object', [5], 'events[0]: must be an object'],
-    ['events that are no list', { events: {} }, 'events: must be a list'],
-  ])('and refuses %s without sending anything', async (_, events, said) => {
+    ['a missing type', [{}], 'events[0].type: is missing'],
+    ['an event that is not an object', [5], 'events[0]: must be an object'],
+    ['events that are not a list', { events: {} }, 'events: must be a list'],
+  ])('refuses %s without sending anything', async (_, events, said) => {
     const ended = await send([], { stdin: JSON.stringify(events) })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain(said)
   })
 
-  test('and reports all problems together', async () => {
+  test('reports all problems of the events together', async () => {
     const ended = await send([], {
       stdin: JSON.stringify([{ type: 'x' }, confirmation({ tool_use_id: '' }), system]),
     })
@@ -289,7 +289,7 @@ describe('events send checks every rule of the specification at its limits', () 
     )
   })
 
-  test('and names an event of a flag by its place among all events', async () => {
+  test('names an invalid event of a flag by its index among all events', async () => {
     const stdin = '{"type":"user.interrupt"}\n\n{"type":"user.message"}\n'
     const { code, err } = await send(['--event', '{"type":"user.message"}'], { stdin })
     expect(code).toBe(2)
@@ -297,7 +297,7 @@ describe('events send checks every rule of the specification at its limits', () 
     expect(err).toContain('  events[2].content: ')
   })
 
-  test('and checks the other fields of an event that lacks one', async () => {
+  test('also checks the other fields of an event with a missing field', async () => {
     const stdin = '{"type":"user.tool_confirmation","result":"allow","deny_message":"x"}'
     const ended = await send([], { stdin })
     expect(ended.err).toMatch(/tool_use_id: is missing\n.*deny_message: is allowed only when/)
@@ -443,7 +443,7 @@ describe('events send checks every rule of the specification at its limits', () 
   test.each([
     ['--beta after --no-beta', ['x', '--no-beta', '--beta', 'skills-2025-10-02'], undefined, 2, 'exclude'],
     ['--no-beta after --beta', ['x', '--beta', 'skills-2025-10-02', '--no-beta'], undefined, 2, 'exclude'],
-    ['nothing on a terminal', [], undefined, 2, 'no events'],
+    ['no events on a terminal', [], undefined, 2, 'no events'],
     ['empty stdin', [], ' ', 2, 'stdin is empty'],
     ['a rubric without its outcome', ['--rubric', 'x'], undefined, 2, '--rubric must follow'],
     ['a tool result without an id', ['--tool-result', 'x'], undefined, 2, 'ID=TEXT'],
@@ -457,7 +457,7 @@ describe('events send checks every rule of the specification at its limits', () 
       'repeat it, or give a list by -i FILE or through a pipe',
     ],
     ['a detached value with a hyphen', ['--message', '--version'], undefined, 2, "--message='--version'"],
-  ])('%s', async (_, argv, stdin, code, said) => {
+  ])('refuses %s, and sends nothing', async (_, argv, stdin, code, said) => {
     const ended = await send(argv, stdin === undefined ? {} : { stdin })
     expect(ended).toMatchObject({ code, out: '', requests: [] })
     expect(ended.err).toContain(said)
@@ -491,7 +491,7 @@ describe('the receipt of events send', () => {
   ]
   const exchange = answering(JSON.stringify({ data }))
 
-  test('is tab-separated lines in a pipe, a table on a terminal, ids with --ids', async () => {
+  test('prints the receipt as tab-separated lines, on a terminal as a table, with --ids as ids', async () => {
     const pipe = await send(['x'], { exchange })
     expect(pipe.out).toBe(
       'sevt_1\tuser.message\t2026-01-01T00:00:00Z\ta\\tb\\nc\\\\\nsevt_2\tuser.interrupt\t\t\n',
@@ -506,7 +506,7 @@ describe('the receipt of events send', () => {
     expect((await send(['x', '--raw'], { exchange })).out).toBe(JSON.stringify({ data }))
   })
 
-  test('Q30: shows all fields on a terminal and the text in a pipe', async () => {
+  test('Q30: prints all fields of the receipt on a terminal and only the text in a pipe', async () => {
     const content = text('no')
     const data = [
       { id: 's1', type: 'user.interrupt', session_thread_id: 'th_1', processed_at: null },
@@ -534,7 +534,7 @@ describe('the receipt of events send', () => {
     expect((await send(['x'], { exchange })).out).toContain('s2\tuser.tool_result\t\tno\n')
   })
 
-  test('cannot control a terminal, neither by an id nor with --raw', async () => {
+  test('escapes control characters of the receipt, in an id and with --raw', async () => {
     const evil = '{"data":[{"id":"\\u001b[2J\u009b\u202e","type":"t"}]}'
     const world: Parameters<typeof run>[1] = { exchange: answering(evil), tty: ['stdout'] }
     expect((await send(['x', '--ids'], world)).out).toBe('^[[2J\\u009b\\u202e\n')
@@ -548,13 +548,13 @@ describe('the receipt of events send', () => {
     [204, ''],
     [200, '{}'],
     [200, '{"data":null}'],
-  ])('may be empty: %i %s', async (status, body) => {
+  ])('accepts an empty receipt: %i %s', async (status, body) => {
     const ended = await send(['x'], { exchange: answering(body, { status }) })
     expect(ended).toMatchObject({ code: 0, out: '' })
     expect(ended.err).toContain('parley: events accepted; the response ')
   })
 
-  test('exits with 8 if it is cut, and reports that the events were accepted', async () => {
+  test('exits with 8 if the receipt is cut, and reports that the event was accepted', async () => {
     const ended = await send(['x'], { exchange: answering('{"data":[{"id"') })
     expect(ended).toMatchObject({ code: 8, out: '' })
     expect(ended.err).toContain('the event was accepted (200)')
@@ -562,7 +562,7 @@ describe('the receipt of events send', () => {
   })
 
   test.each(['ok', '{"data":5}', '{"type":"error"', '5', '{"data":[],"error":{"message":"no"}}'])(
-    "exits with 8 if it is not the service's, and proves nothing: %s",
+    'exits with 8 if the response is not a receipt, and does not report acceptance: %s',
     async (body) => {
       const ended = await send(['x'], { exchange: answering(body) })
       expect(ended).toMatchObject({ code: 8, out: '' })
@@ -572,7 +572,7 @@ describe('the receipt of events send', () => {
   )
 })
 
-describe('events send posts at most once', () => {
+describe('repetition of events send', () => {
   let server: ScriptedServer
   afterEach(() => server.close())
 
@@ -583,7 +583,7 @@ describe('events send posts at most once', () => {
     ['answers 500', (socket) => socket.end('HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\n{}'), 7],
     ['answers 503', (socket) => socket.end('HTTP/1.1 503 No\r\ncontent-length: 2\r\n\r\n{}'), 7],
     ['answers 504', (socket) => socket.end('HTTP/1.1 504 No\r\ncontent-length: 2\r\n\r\n{}'), 7],
-  ])('if a server reads the request and %s', async (_, script, code) => {
+  ])('posts once if a server reads the request and %s', async (_, script, code) => {
     server = await serve(script)
     const ended = await send(['x', '--timeout', '0.3'], {
       exchange: 'network',
@@ -596,12 +596,12 @@ describe('events send posts at most once', () => {
     )
   })
 
-  test('and refuses --retry-unknown', async () => {
+  test('refuses --retry-unknown for events send', async () => {
     server = await serve(() => {})
     expect(await send(['x', '--retry-unknown'])).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('but sends the same bytes again after a 429', async () => {
+  test('sends the same bytes again after a 429', async () => {
     server = await serve((socket, _, count) =>
       socket.end(
         count === 1
