@@ -1,4 +1,13 @@
-import { constants, fstatSync, readFileSync, realpathSync, type Stats, statSync, writeSync } from 'node:fs'
+import {
+  constants,
+  fstatSync,
+  readFileSync,
+  realpathSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { hasCode } from './errors.ts'
 import type { Stdin } from './io/input.ts'
 import type { StdStream } from './io/output.ts'
@@ -9,7 +18,7 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
   let stream: NodeJS.WriteStream | undefined
   let isOnTerminal: boolean | undefined
   const open = () => {
-    stream ??= neverBlocking(openStream())
+    stream ??= writingWhole(neverBlocking(openStream()), descriptor)
     return stream
   }
   return {
@@ -42,6 +51,20 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
 function neverBlocking(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   const { _handle } = stream as { _handle?: { setBlocking?(isBlocking: boolean): void } }
   if (stream.isTTY && process.platform !== 'win32') _handle?.setBlocking?.(false)
+  return stream
+}
+
+/** Node counts a chunk as written if a full disk took a part of it. */
+function writingWhole(stream: NodeJS.WriteStream, descriptor: number): NodeJS.WriteStream {
+  if (!fstatSync(descriptor).isFile()) return stream
+  stream._write = (chunk: Uint8Array, _encoding, done) => {
+    try {
+      writeFileSync(descriptor, chunk)
+      done()
+    } catch (error) {
+      done(error as Error)
+    }
+  }
   return stream
 }
 

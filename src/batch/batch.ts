@@ -1,7 +1,9 @@
+import { SavedFile } from '../content/saved-file.ts'
 import type { Context } from '../context.ts'
 import type { Sent } from '../delivery-state.ts'
-import { CliError, usageError } from '../errors.ts'
+import { asFailure, CliError, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
+import { type SavedPart, savePartOnSignal, withSavedPart } from '../io/file-output.ts'
 import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { BatchOptions } from './flags.ts'
 import {
@@ -77,6 +79,15 @@ async function answer(
   const { timers, limit, calls } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   const ledger = new Ledger()
+  const saved = new SavedFile(context, 'ndjson')
+  let saveReceived = () => {}
+  // A signal saves received answers before it closes the results file, which is opened later.
+  const saving = savePartOnSignal(context, {
+    savePart() {
+      saveReceived()
+      return saved.part
+    },
+  })
   // The ledger must contain finished lines before the input is read. If the input is invalid, a new file is
   // removed.
   const results =
@@ -88,7 +99,7 @@ async function answer(
   const { tally } = input
   const { tokens: earlierTokens, isPartial } = results?.earlier ?? new EarlierResults()
   Object.assign(tally, { tokens: earlierTokens, earlierTokens, isPartial })
-  const report = new BatchReport(context, tally, results !== undefined)
+  const report = new BatchReport(context, tally, { isResumable: results !== undefined, saved })
   calls.isResumed = () => options.resume === true
   const limits = {
     concurrency,
@@ -96,13 +107,20 @@ async function answer(
     maxTokens,
     getMaxFailed: () => maxFailed?.getMaxFailed(tally.total) ?? Infinity,
   }
-  const run = new BatchRun(input, { limits, timers, report, results })
+  let unsaved = ''
+  const save = (text: string) => {
+    if (!saved.write(`${text}\n`)) unsaved += `${text}\n`
+  }
+  const run = new BatchRun(input, { limits, timers, report, results, save })
   calls.mayResumeDuplicate = () => run.mayDuplicate
+  saveReceived = () => run.saveReceived()
   const endInterrupt = handleInterrupt(context, run)
   const outcome = await run.runToEnd().finally(() => report.end())
   await endInterrupt()
+  saving.stop()
   report.printSummary(outcome.stop)
-  throwFailure(outcome, options, tally, calls.sent)
+  const stop = describeSaved(outcome.stop, { part: saved.part, unsaved, options, tally })
+  throwFailure({ ...outcome, stop }, options, tally, calls.sent)
   requireLine(context, input, source)
 }
 
@@ -133,6 +151,31 @@ function requireLine({ flags, note }: BatchContext, { tally }: BatchInput, { nam
   const empty = `${name}: it has no line with a request`
   if (flags.failOnEmpty) throw usageError(empty)
   note(empty)
+}
+
+/** Adds the place of saved results, and how to resume with them, to the reason why the batch stopped. */
+function describeSaved(stop: unknown, { part, unsaved, options, tally }: SavedResults): unknown {
+  if (!part) return stop
+  const { results } = options
+  const isAll = tally.ok + tally.failed === 0
+  const way =
+    results !== undefined
+      ? `append the saved results to ${results}, then the same command with --resume`
+      : isAll
+        ? `the same command with --results ${part.name} --resume`
+        : 'put the saved results before the printed ones in a FILE, then the same command with --results FILE --resume'
+  return withSavedPart(asFailure(stop), part).with({
+    ...(part.name === undefined ? {} : { consequence: `to resume: ${way}` }),
+    ...(unsaved === '' ? {} : { answer: unsaved }),
+  })
+}
+
+interface SavedResults {
+  part: SavedPart | undefined
+  /** Result lines that could not be saved. */
+  unsaved: string
+  options: BatchOptions
+  tally: Tally
 }
 
 /** Throws the reason why the batch stopped, or a failed line if more lines failed than allowed. */

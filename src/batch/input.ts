@@ -34,8 +34,11 @@ export interface LineCall {
    * answer.
    */
   send(line: BatchLine, requireNext: () => void): Promise<LineAnswer>
-  /** Returns the text of an incomplete answer. */
-  getPartialAnswer?(): string | undefined
+  /**
+   * Adds the received part of an incomplete answer to a failure. Returns `undefined` if nothing was received.
+   * Synchronous, because signal handlers call it.
+   */
+  addReceived?(failure: CliError): CliError | undefined
 }
 
 /** Creates the request of a line. Throws a usage error if the line is invalid. */

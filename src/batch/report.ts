@@ -1,3 +1,4 @@
+import type { SavedFile } from '../content/saved-file.ts'
 import { formatNumber as count, formatTokenCount } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
@@ -39,6 +40,7 @@ export class BatchReport {
   readonly #tally
   /** A results file exists, so `--resume` can continue. */
   readonly #isResumable
+  readonly #saved
   readonly #start
   /** A terminal shows one progress line and the number of retries; otherwise each retry is a message. */
   readonly #isShown
@@ -50,11 +52,16 @@ export class BatchReport {
   #last: { index: number; at: number } | undefined
   #cancelTick = () => {}
 
-  constructor(context: BatchContext, tally: Tally, isResumable: boolean) {
+  constructor(
+    context: BatchContext,
+    tally: Tally,
+    { isResumable, saved }: { isResumable: boolean; saved: Pick<SavedFile, 'part'> },
+  ) {
     const { host, flags, timers } = context
     this.#context = context
     this.#tally = tally
     this.#isResumable = isResumable
+    this.#saved = saved
     this.#start = timers.now()
     this.#isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
     // The results contain the file names.
@@ -181,7 +188,8 @@ export class BatchReport {
   /** Describes how to continue if lines are left. */
   #describeResume(stop: unknown): string {
     const left = this.#left
-    if (left === 0 && this.#tally.failed === 0) return ''
+    // The failure, or the text of a signal, names the saved results.
+    if (this.#saved.part || (left === 0 && this.#tally.failed === 0)) return ''
     if (this.#isResumable)
       return stop instanceof CliError && stop.kind === 'stopped' && !stop.details.deadline
         ? '; to resume: --resume with a larger --max-total-tokens'

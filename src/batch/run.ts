@@ -35,6 +35,8 @@ export interface BatchSettings {
   report: Reporter
   /** If writing a result fails, the result is printed on stdout and does not count. */
   results?: Pick<ResultsFile, 'write'> | undefined
+  /** Saves a result that stdout does not accept. Synchronous; does not throw. */
+  save(text: string): void
 }
 
 export interface BatchOutcome {
@@ -69,6 +71,8 @@ export class BatchRun implements BatchState {
   #hasReportedMissingTokens = false
   /** A run that repeats the failed lines may repeat a request that was carried out. */
   mayDuplicate = false
+  /** Results that stdout has not accepted yet. */
+  readonly #unprinted: ActiveSet<string> = new ActiveSet()
   /** Number of pending operations. The end of each one wakes the loop. */
   #pending = 0
   #wake = () => {}
@@ -99,7 +103,7 @@ export class BatchRun implements BatchState {
       this.#lines.return?.().catch(() => {})
     }
     // A line that is not retried may have received content that was paid for.
-    for (const line of this.waiting) if (line.failure) await this.#finishLine(line, line.failure)
+    for (const line of this.waiting.splice(0)) if (line.failure) await this.#finishLine(line, line.failure)
     return { stop: this.#reason, failure: this.#firstTransient ?? this.#first }
   }
 
@@ -107,6 +111,31 @@ export class BatchRun implements BatchState {
   finish(): void {
     this.#stop(undefined)
     this.#wake()
+  }
+
+  /**
+   * Writes the received parts of answers, and saves results that stdout has not accepted yet. Synchronous, for
+   * a signal.
+   */
+  saveReceived(): void {
+    const { results, report, save } = this.#options
+    for (const text of this.#unprinted) {
+      this.#unprinted.delete(text)
+      save(text)
+    }
+    for (const line of [...this.#active, ...this.waiting]) {
+      const isPaid = line.failure === undefined || line.spent.answers > 0
+      const failure = line.failure ?? line.call.addReceived?.(interrupted)
+      if (!failure || !isPaid) continue
+      this.mayDuplicate = true
+      const text = formatFailure(line, report.describe(withLineDetails(failure, line)))
+      try {
+        if (results) results.write(text)
+        else save(text)
+      } catch {
+        save(text)
+      }
+    }
   }
 
   /** Runs an operation whose end wakes the loop. It handles its own failures; any other error is a bug. */
@@ -153,8 +182,7 @@ export class BatchRun implements BatchState {
     })
     for (const line of this.#active) {
       this.#active.delete(line)
-      const answer = line.call.getPartialAnswer?.()
-      this.#start(this.#finishLine(line, line.failure ?? (answer ? error.with({ answer }) : error)))
+      this.#start(this.#finishLine(line, line.failure ?? line.call.addReceived?.(error) ?? error))
     }
   }
 
@@ -206,6 +234,7 @@ export class BatchRun implements BatchState {
         this.#active.add(line)
         await this.#options.timers.wait(next)
         if (!this.#active.delete(line)) return
+        if (this.course === 'finishing' && line.failure) return this.#finishLine(line, line.failure)
       }
       const isPaused = this.gate.outage !== undefined || this.#options.timers.now() < this.gate.pause.until
       if (next !== 'wait' && !isPaused) continue
@@ -260,6 +289,7 @@ export class BatchRun implements BatchState {
     if (effect === 'refused') return 'wait'
     if (effect === 'all') this.#stop(error)
     if (this.gate.outage) return canRetry(retry, error) ? 'wait' : error
+    if (this.course === 'finishing') return error
     const wait = decideRetry(retry, error, { attempt: ++line.failures, now, random })
     if (wait instanceof CliError) return wait
     this.#options.report.onRetry(line.index, error, wait)
@@ -314,26 +344,27 @@ export class BatchRun implements BatchState {
 
   /** Returns true if the result is where the next run or the reader expects it. */
   async #write(text: string): Promise<boolean> {
-    const { results, report } = this.#options
-    const stop = (error: unknown, consequence: string) =>
-      this.#stop(error instanceof CliError ? error.with({ consequence }) : error)
+    const { results, report, save } = this.#options
     try {
       results?.write(text)
       if (results) return true
     } catch (error) {
-      stop(error, writtenToStdout)
+      this.#stop(error instanceof CliError ? error.with({ consequence: writtenToStdout }) : error)
     }
-    // The answer was paid for, so it is printed instead.
+    // The answer was paid for, so it is printed instead, and saved if that fails, too.
+    this.#unprinted.add(text)
     try {
       await report.write(text)
       return results === undefined
     } catch (error) {
+      if (this.#unprinted.has(text)) save(text)
       const isClosed = error instanceof OutputClosed
-      stop(
+      this.#stop(
         isClosed ? new CliError('file', 'stdout: its reader closed the pipe') : asStoppedFailure(error),
-        notPrinted,
       )
       return false
+    } finally {
+      this.#unprinted.delete(text)
     }
   }
 }
@@ -345,6 +376,6 @@ const withLineDetails = (failure: CliError, { spent, mayDuplicate = false }: Bat
     mayDuplicate: mayDuplicate || failure.mayDuplicate || spent.answers > 0,
   })
 
-const writtenToStdout = 'results that could not be written are on stdout and do not count'
+const interrupted = new CliError('unknown', 'the run was interrupted', { sent: 'unknown', retry: 'later' })
 
-const notPrinted = 'results that could not be printed are lost and do not count'
+const writtenToStdout = 'results that could not be written are on stdout and do not count'

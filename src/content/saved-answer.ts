@@ -32,13 +32,17 @@ const maxBytesInFailure = 64 * 1024 * 1024
 export const saveText = ({ host }: Pick<Context, 'host'>, text: string): SavedPart | undefined =>
   text.trim() === '' ? undefined : saveToTemporaryFolder(host, text, 'txt')
 
+/** Returns the path of a new file in the temporary folder. */
+export const createSavedPath = ({ env }: Pick<Context['host'], 'env'>, extension: string): string =>
+  join(env.TMPDIR || tmpdir(), `parley-${crypto.randomUUID()}.${extension}`)
+
 /** Readable by its owner only. Does not throw. Synchronous, because signal handlers call it. */
 function saveToTemporaryFolder(
   { env }: Context['host'],
   content: Uint8Array | string,
   extension: string,
 ): SavedPart {
-  const path = join(env.TMPDIR || tmpdir(), `parley-${crypto.randomUUID()}.${extension}`)
+  const path = createSavedPath({ env }, extension)
   try {
     writeFileAtomically(path, content, { mode: 0o600 })
     return { outcome: `is saved as ${path}`, name: path }

@@ -97,11 +97,11 @@ export class AppendedFile {
       )
   }
 
-  /** Appends a text. If the disk is full, the part that fits stays in the file. */
-  append(text: string): void {
+  /** Appends a text or bytes. If the disk is full, the part that fits stays in the file. */
+  append(content: Uint8Array | string): void {
     this.requireUnchanged()
     this.#attempt(() => {
-      writeFileSync(this.#file, text)
+      writeFileSync(this.#file, content)
       this.#size = fstatSync(this.#file).size
     })
   }

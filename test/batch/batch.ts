@@ -49,6 +49,8 @@ interface Played extends BatchOutcome {
   tally: Tally
   /** Results on stdout. */
   out: Result[]
+  /** Results that stdout rejected. */
+  saved: string[]
   /** Content of the results file. */
   file: string
   notes: string[]
@@ -112,6 +114,7 @@ export async function play(
   if (file && earlier.tail === 'torn') file.text = Buffer.from(file.text).subarray(0, earlier.end).toString()
   const notes: string[] = []
   const pauses: Pause[] = []
+  const saved: string[] = []
   const { tally } = lines
   Object.assign(tally, { tokens: earlier.tokens, earlierTokens: earlier.tokens })
   const print: Pick<Reporter, 'write'> = stdout ?? {
@@ -128,6 +131,7 @@ export async function play(
       concurrency,
     },
     results: results ?? (file && appendTo(file)),
+    save: (text) => void saved.push(text),
     report: {
       write: (line) => print.write(line),
       describe: describe ?? (({ kind, details: { attempts } }) => ({ kind, attempts })),
@@ -142,7 +146,7 @@ export async function play(
   if (interrupted?.aborted) run.finish()
   interrupted?.addEventListener('abort', () => run.finish())
   const outcome = await run.runToEnd()
-  return { ...outcome, tally, out: parse(out), file: file?.text ?? '', notes, pauses }
+  return { ...outcome, tally, out: parse(out), saved, file: file?.text ?? '', notes, pauses }
 }
 
 const appendTo = (file: TestFile) => ({

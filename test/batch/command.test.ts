@@ -193,7 +193,7 @@ describe('requests of a batch', () => {
       stdout: { isTerminal: false, open: () => stdout, writeSync: () => 0 },
     })
     expect(ended.code).toBe(11)
-    expect(ended.err).toMatch(/\d ok · 0 failed · .*; without --results the rest cannot be resumed\n/)
+    expect(ended.err).toMatch(/^parley: 0 ok · 0 failed · [^·]* tokens · [^·]*\n/)
   })
 
   test('reads stdin only for --batch -', async () => {
@@ -782,27 +782,140 @@ describe('the end of a batch', () => {
     expect(JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))).toMatchObject({ kind, sent })
   })
 
-  test.each<[string, number, string[]]>([
-    ['any', 0, []],
-    ['after the first', 1, ['--concurrency', '1']],
-  ])('results that a full stdout rejects do not count: %s', async (_, taken, flags) => {
+  /** A stdout that takes this number of writes, then fails with a code, or never answers. */
+  function failingStdout(taken: number, code: string | undefined) {
     let left = taken
-    const stdout = new Writable({
-      write: (_chunk, _encoding, done) =>
-        done(left-- > 0 ? null : Object.assign(new Error(), { code: 'ENOSPC' })),
+    const stream = new Writable({
+      write(_chunk, _encoding, done) {
+        if (left-- > 0) done()
+        else if (code !== undefined) done(Object.assign(new Error(), { code }))
+      },
     })
+    return { isTerminal: false, open: () => stream, writeSync: () => 0 }
+  }
+
+  /** Returns the path that a failure names. */
+  const savedIn = (err: string) => /the received data is saved as (\S+)/.exec(err)?.[1] ?? 'no path'
+
+  test.each<[string, number, string[], string, string]>([
+    ['is a full disk', 0, [], 'ENOSPC', 'no space left on the disk'],
+    ['takes one result', 1, ['--concurrency', '1'], 'ENOSPC', 'no space left on the disk'],
+    ['is a broken device', 0, [], 'EIO', 'EIO'],
+    ['is open for reading only', 0, [], 'EBADF', 'EBADF'],
+    ['has no reader', 1, ['--concurrency', '1'], 'EPIPE', 'its reader closed the pipe'],
+  ])(
+    'results that stdout rejects are saved, do not count, and can be resumed: it %s',
+    async (_, taken, flags, errorCode, why) => {
+      const cwd = folderWith(3)
+      const world = { cwd, env: { TMPDIR: cwd }, exchange: byPrompt({}) }
+      const stdout = failingStdout(taken, errorCode)
+      const { code, err, requests } = await run([...batch, ...flags, '--report', 'report.json'], {
+        ...world,
+        stdout,
+      })
+      expect(code).toBe(11)
+      const path = savedIn(err)
+      const way =
+        taken === 0
+          ? `the same command with --results ${path} --resume`
+          : 'put the saved results before the printed ones in a FILE, then the same command with --results FILE --resume'
+      const [summary, ...rest] = err.split('\n')
+      expect(summary).toMatch(new RegExp(`^parley: ${taken} ok · 0 failed · ${3 - taken} not done · [^;]*$`))
+      expect(rest).toEqual([
+        `parley: stdout: ${why}; the received data is saved as ${path}`,
+        `  to resume: ${way}`,
+        '',
+      ])
+      expect(statSync(path).mode & 0o777).toBe(ownerOnly)
+      const saved = parse(readFileSync(path, 'utf8'))
+      expect(saved.length).toBe(requests.length - taken)
+      expect(saved).toEqual(saved.map(({ index }) => expect.objectContaining({ text: `answer ${index}` })))
+      const report = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
+      expect(report.counts).toMatchObject({ ok: taken, failed: 0, notDone: 3 - taken })
+      const again = await run([...batch, '--results', path, '--resume'], world)
+      expect([again.code, again.requests.length]).toEqual([0, 3 - saved.length])
+    },
+  )
+
+  test('a batch whose stdout fails starts no request and repeats none', async () => {
+    const cwd = folderWith(9)
+    let fail = () => {}
+    const isFull = new Promise<void>((resolve) => {
+      fail = resolve
+    })
+    const stream = new Writable({
+      write(_chunk, _encoding, done) {
+        done(Object.assign(new Error(), { code: 'ENOSPC' }))
+        setImmediate(fail)
+      },
+    })
+    const onceFull =
+      (exchange: Exchange): Exchange =>
+      async (...call) => {
+        await isFull
+        return exchange(...call)
+      }
+    const { code, err, requests } = await run([...batch, '--concurrency', '3', '--errors', 'json'], {
+      cwd,
+      env: { TMPDIR: cwd },
+      exchange: byPrompt({ 2: onceFull(answering(message('late'))), 3: onceFull(status(500)) }),
+      stdout: { isTerminal: false, open: () => stream, writeSync: () => 0 },
+    })
+    expect([code, requests.length]).toEqual([11, 3])
+    const { kept, ...failure } = JSON.parse(err).error
+    expect(failure).toMatchObject({ kind: 'file', sent: 'yes', retry: 'never' })
+    expect(inOrder(parse(readFileSync(kept, 'utf8')))).toMatchObject([
+      { index: 1, text: 'answer 1' },
+      { index: 2, text: 'late' },
+      { index: 3, ok: false, error: { exit: 7 } },
+    ])
+  })
+
+  test('results that an unread stdout does not take by the deadline are saved', async () => {
+    const cwd = folderWith(2)
+    const { code, err } = await run([...batch, '--deadline', '5'], {
+      cwd,
+      env: { TMPDIR: cwd },
+      exchange: byPrompt({}),
+      stdout: failingStdout(0, undefined),
+      timers: createPatientClock(),
+    })
+    expect(code).toBe(15)
+    const saved = inOrder(parse(readFileSync(savedIn(err), 'utf8')))
+    expect(saved.map(({ text }) => text)).toEqual(['answer 1', 'answer 2'])
+  })
+
+  test('results that neither stdout nor the temporary folder takes are in the failure', async () => {
+    const cwd = folderWith(1)
+    const { code, err } = await run([...batch, '--errors', 'json'], {
+      cwd,
+      env: { TMPDIR: join(cwd, 'gone') },
+      exchange: byPrompt({}),
+      stdout: failingStdout(0, 'ENOSPC'),
+    })
+    const { error } = JSON.parse(err)
+    expect([code, error.kept]).toEqual([11, undefined])
+    expect(error.message).toMatch(/; the received data could not be saved in .*gone: no such file or folder$/)
+    expect(parse(error.body)).toMatchObject([{ index: 1, text: 'answer 1' }])
+  })
+
+  test('results that neither --results nor stdout takes are saved', async () => {
     const cwd = folderWith(3)
-    const world = { cwd, stdout: { isTerminal: false, open: () => stdout, writeSync: () => 0 } }
-    const { code, err } = await run([...batch, ...flags, '--report', 'report.json'], world)
+    const exchange = byPrompt({
+      2(...call) {
+        rmSync(join(cwd, 'r.ndjson'))
+        return answering(message('two'))(...call)
+      },
+    })
+    const argv = [...results, '--concurrency', '1']
+    const stdout = failingStdout(0, 'ENOSPC')
+    const { code, err } = await run(argv, { cwd, env: { TMPDIR: cwd }, exchange, stdout })
     expect(code).toBe(11)
-    expect(err).toMatch(
-      new RegExp(`^parley: ${taken} ok · 0 failed · ${3 - taken} not done · .*; without --results the rest`),
-    )
+    expect(err).toContain('parley: r.ndjson: it was removed while')
     expect(err).toContain(
-      'parley: stdout: no space left on the disk\n  results that could not be printed are lost and do not count\n',
+      '  to resume: append the saved results to r.ndjson, then the same command with --resume\n',
     )
-    const report = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
-    expect(report.counts).toMatchObject({ ok: taken, failed: 0, notDone: 3 - taken })
+    expect(parse(readFileSync(savedIn(err), 'utf8'))).toMatchObject([{ index: 2, text: 'two' }])
   })
 
   test('the duration includes the wait before the first line, as in the report', async () => {
@@ -1195,7 +1308,7 @@ describe('a batch of images', () => {
     rmSync(join(cwd, 'pics/000003-p-3.png'))
     mkdirSync(join(cwd, 'pics/000003-p-3.png'))
     const again = await run(argv, { cwd })
-    expect([again.code, again.requests.map(promptOf)]).toEqual([0, ['1', '3']])
+    expect([again.code, again.requests.map(promptOf).sort()]).toEqual([0, ['1', '3']])
     expect(again.err).toContain('parley: 2 lines with missing files: requested again\n')
   })
 

@@ -1,8 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
+import { inline, png } from '../gateway/image/image.ts'
 import { continued, events, inTurn, piece, used, whole } from '../gateway/parts.ts'
 import { createPatientClock } from '../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
@@ -180,4 +181,80 @@ test('a line cancelled at the deadline keeps its received parts', async () => {
   expect(ended.results).toMatchObject([
     { ok: false, error: { exit: 10, deadline: true, body: 'Half' }, usage: { totalTokens: 30 } },
   ])
+})
+
+describe('a signal between two parts of an answer', () => {
+  /** Runs a batch whose second request is never answered, and sends a signal then. */
+  async function interrupt(argv: string[], exchange: Exchange) {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'in'), '"x"\n"y"\n')
+    let clean: (exit: number) => string = () => ''
+    const err = await new Promise<string>((resolve) => {
+      const first = exchange
+      let count = 0
+      void run([...argv, '--batch', 'in', '--concurrency', '1'], {
+        cwd,
+        env: { TMPDIR: cwd, PARLEY_IMAGE_MODEL: 'm' },
+        exchange(...call) {
+          if (++count === 1) return first(...call)
+          resolve(clean(143))
+          return new Promise(() => {})
+        },
+        onSignal(act) {
+          clean = act
+        },
+      })
+    })
+    const read = (name: string) =>
+      readFileSync(join(cwd, name), 'utf8')
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line))
+    return { cwd, err, read }
+  }
+  const half = answering(piece('Half', continued('t1'), used(10, 20)))
+  const saved = [
+    {
+      index: 1,
+      ok: false,
+      error: {
+        kind: 'unknown',
+        message: 'the run was interrupted',
+        sent: 'unknown',
+        attempts: 2,
+        body: 'Half',
+      },
+      usage: { totalTokens: 30 },
+    },
+  ]
+
+  test('writes the received parts to the results, and --resume repeats the line', async () => {
+    const { cwd, err, read } = await interrupt(['chat', '--results', 'r'], half)
+    expect(read('r')).toMatchObject(saved)
+    expect(err).toMatch(/^parley: interrupted: .*; to resume: the same command with --resume\n$/)
+    const argv = ['chat', '--batch', 'in', '--results', 'r', '--resume']
+    const again = await run(argv, { cwd, exchange: inTurn(piece('One', whole), piece('Two', whole)) })
+    expect([again.code, again.requests.length]).toEqual([0, 2])
+  })
+
+  test('without --results it saves the received parts, and names the file', async () => {
+    const { cwd, err, read } = await interrupt(['chat'], half)
+    const name = readdirSync(cwd).find((file) => file.endsWith('.ndjson')) ?? 'no file'
+    expect(read(name)).toMatchObject(saved)
+    expect(err).toContain(`parley: interrupted: the received data is saved as ${join(cwd, name)}; 0 ok`)
+  })
+
+  test('names the saved images and has the text', async () => {
+    const parts = [{ text: 'Here.' }, inline(png())]
+    const body = JSON.stringify({ candidates: [{ content: { parts }, ...continued('t1') }] })
+    const { read } = await interrupt(['image', '-o', 'o/', '--results', 'r'], answering(body))
+    expect(read('r')).toMatchObject([
+      { ok: false, error: { message: 'the run was interrupted; received: o/000001-x.png', body: 'Here.' } },
+    ])
+  })
+
+  test('writes nothing for a line without a received part', async () => {
+    const { read } = await interrupt(['chat', '--results', 'r'], answering(piece('One', whole)))
+    expect(read('r')).toMatchObject([{ index: 1, ok: true }])
+  })
 })

@@ -81,7 +81,9 @@ test('a closed stdout stops the batch with 11', async () => {
   child.stdout?.once('data', () => child.stdout?.destroy())
   const { code, err } = await ended
   expect(code).toBe(11)
-  expect(err).toMatch(/ok · 0 failed · .* not done.*\nparley: stdout: its reader closed the pipe\n/)
+  expect(err).toMatch(
+    /ok · 0 failed · .* not done.*\nparley: stdout: its reader closed the pipe; the received data is saved as /,
+  )
   expect(server.requests.length).toBeLessThan(2000)
 })
 
@@ -103,7 +105,9 @@ test('a full disk exits with 11 (needs /dev/full)', async () => {
   const before = 'exec >/dev/full'
   const { code, err } = await execute(plain, { cwd, env, before })
   expect(code).toBe(11)
-  expect(err).toMatch(/ok · 0 failed.*\nparley: stdout: no space left on the disk\n/)
+  expect(err).toMatch(
+    /ok · 0 failed.*\nparley: stdout: no space left on the disk; the received data is saved as /,
+  )
 })
 
 // The kernel writes until the limit and then fails, as on a full disk.

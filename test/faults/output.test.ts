@@ -25,6 +25,9 @@ let hasLeft = false
 /** Shell commands that print and remove the saved answer. */
 const takeSavedAnswer = 'cat "$TMPDIR"/parley-*.txt; rm "$TMPDIR"/parley-*.txt'
 
+/** Prints the length of the answer in the saved results, and removes the results. */
+const takeResult = `grep -o '"text":"x*"' "$TMPDIR"/parley-*.ndjson | wc -c; rm "$TMPDIR"/parley-*.ndjson`
+
 faults('O: output', [
   {
     name: 'O01: exits with 0 if the reader leaves early',
@@ -158,6 +161,37 @@ faults('O: output', [
     reqs: 1,
     err: ['no space left on the disk; the received data is saved as '],
   },
+  {
+    name: 'O16: a disk takes a part of a result',
+    shell: `echo '"hi"' > in; ${small('parley chat --batch in > small/r')}; echo $?; rm in; ${takeResult}`,
+    script: answering(response(message('x'.repeat(100_000)))),
+    code: 0,
+    out: '11\n100010\n',
+    reqs: 1,
+    err: ['parley: stdout: no space left on the disk; the received data is saved as ', '  to resume: '],
+  },
+  ...['> /dev/full', '>&-'].map(
+    (stdout): Row => ({
+      name: `O16: results to ${stdout}, without space in the results file`,
+      shell: `echo '"hi"' > in; ${small(`parley chat --batch in --results small/r ${stdout}`)}; echo $?; rm in; ${takeResult}`,
+      script: answering(response(message('x'.repeat(100_000)))),
+      code: 0,
+      out: '11\n100010\n',
+      reqs: 1,
+      err: ['parley: small/r: no space left on the disk; the received data is saved as '],
+    }),
+  ),
+  ...['> /dev/full', '1< /dev/null'].map(
+    (stdout): Row => ({
+      name: `O16: results to ${stdout}`,
+      shell: `echo '"hi"' > in; parley chat --batch in ${stdout}; echo $?; rm in; ${takeResult}`,
+      script: answering(response(message('x'.repeat(100_000)))),
+      code: 0,
+      out: '11\n100010\n',
+      reqs: 1,
+      err: ['; the received data is saved as ', '  to resume: the same command with --results '],
+    }),
+  ),
   ...['/dev/full', '>(true)'].flatMap((target): Row[] => [
     {
       name: `O06: prints the answer if stderr is ${target}`,

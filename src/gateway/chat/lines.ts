@@ -80,7 +80,7 @@ export async function prepareChatLines(
       return {
         ...request,
         send: (line: LineContext, requireNext: RequireContinuation) => ask(request, state, line, requireNext),
-        getPartialAnswer: () => state.parts?.text,
+        addReceived: (failure: CliError) => state.parts?.addReceived(failure),
       }
     },
   }
@@ -110,7 +110,9 @@ interface AnswerChecks extends Pick<LineEvents, 'onAssumed'> {
 class ReceivedParts {
   readonly answer: LongAnswer
   /** Text of all complete parts. */
-  text = ''
+  #text = ''
+  /** Text of the part that is being read. */
+  #pieces: string[] = []
   /** Bodies of the parts with `--raw`. */
   readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
   readonly #otherContent = new Set<OtherContent>()
@@ -124,10 +126,10 @@ class ReceivedParts {
   /** Throws a `CliError` with the received text if the part is incomplete. */
   async read(response: HttpResponse, { isRaw, onSummary, timers }: PartReading): Promise<AnswerPart> {
     const contentType = response.headers['content-type'] ?? ''
-    const pieces: string[] = []
+    this.#pieces = []
     const body = isRaw ? collectBody() : undefined
     const decoder = createAnswerDecoder(contentType, {
-      text: (text) => void pieces.push(text),
+      text: (text) => void this.#pieces.push(text),
       raw: undefined,
     })
     const { summary, otherContent } = decoder
@@ -148,11 +150,11 @@ class ReceivedParts {
       if (readTokenUsage(summary)) onSummary(summary)
       // An error response is already in the details as `body`.
       const hasBody = error instanceof CliError && error.details.body !== undefined
-      const text = this.text + pieces.join('')
-      throw withAnswer(asFailure(error), text || (hasBody ? '' : this.#readUnread()))
+      throw withAnswer(asFailure(error), this.#received || (hasBody ? '' : this.#readUnread()))
     }
     onSummary(summary)
-    this.text += pieces.join('')
+    this.#text = this.#received
+    this.#pieces = []
     for (const what of otherContent) this.#otherContent.add(what)
     if (body) this.#bodies.push({ bytes: body.bytes(), contentType })
     return { summary, hasContent: decoder.hasContent() }
@@ -160,7 +162,7 @@ class ReceivedParts {
 
   /** Throws a `CliError` with the text if the answer lacks required content. */
   async finish({ demand, schema, isLast, onAssumed }: AnswerChecks) {
-    const { text } = this
+    const text = this.#text
     const { summary } = this.answer
     const end = {
       summary,
@@ -192,9 +194,19 @@ class ReceivedParts {
   /** Adds the text of complete parts to a failure without text. */
   addTo(error: unknown): unknown {
     // Without an answer, a bug leaves nothing to save.
-    if (this.text === '') return error
+    if (this.#text === '') return error
     const failure = asFailure(error)
-    return failure.details.answer === undefined ? withAnswer(failure, this.text) : failure
+    return failure.details.answer === undefined ? withAnswer(failure, this.#text) : failure
+  }
+
+  /** Adds the received text, or an undecoded body, to a failure. Returns `undefined` if there is none. */
+  addReceived(failure: CliError): CliError | undefined {
+    const answer = this.#received || this.#readUnread()
+    return answer === '' ? undefined : failure.with({ answer })
+  }
+
+  get #received(): string {
+    return this.#text + this.#pieces.join('')
   }
 }
 

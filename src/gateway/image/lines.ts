@@ -62,9 +62,11 @@ export async function prepareImageLines(
               { requireNext, isRepeated: true },
             )
             .catch((error: unknown) => {
-              throw error instanceof CliError && !answer.isWhole ? addReceived(error) : error
+              if (!(error instanceof CliError) || answer.isWhole) throw error
+              throw addReceived(error) ?? error
             })
         },
+        addReceived: (failure: CliError) => reader?.addReceived(failure),
       }
     },
     hasFiles: ({ files }: Record<string, unknown>) =>
@@ -97,8 +99,8 @@ interface ImageLineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
 }
 
 interface LineReader extends PartReader<ImageLineAnswer> {
-  /** Adds the received content to the failure of a part. */
-  addReceived(failure: CliError): CliError
+  /** Adds the received content to the failure of a part. Returns `undefined` if there is none. */
+  addReceived(failure: CliError): CliError | undefined
 }
 
 /** Reads an answer and saves the images of each part. */
@@ -120,6 +122,7 @@ function openReader(
     read: reading.read,
     addReceived(failure) {
       const text = texts.join('\n')
+      if (text === '' && files.length === 0 && links.length === 0) return undefined
       const { answer: own = text === '' ? undefined : text } = failure.details
       return addPlaces(own === undefined ? failure : failure.with({ answer: own }))
     },
@@ -158,7 +161,7 @@ function openRawReader(
   return {
     addReceived(failure) {
       const { answer: own = bodies.join('\n') } = failure.details
-      return answer.isBegun ? failure.with({ answer: own }) : failure
+      return answer.isBegun ? failure.with({ answer: own }) : undefined
     },
     /** Throws a `CliError` with the received bodies if the answer is incomplete. */
     async read(response) {
