@@ -18,49 +18,49 @@ const read = (events: object[]) => {
 }
 
 test.each<[title: string, events: object[], waiting: string[]]>([
-  ['an idle event lists what waits', [thread('status_idle', 'a', ['t1', 't2'])], ['t1', 't2']],
-  ['the last one counts', [thread('status_idle', 'a', ['t1']), thread('status_idle', 'a', ['t2'])], ['t2']],
+  ['the ids of an idle event', [thread('status_idle', 'a', ['t1', 't2'])], ['t1', 't2']],
   [
-    'each thread counts',
+    'the ids of the last idle event',
+    [thread('status_idle', 'a', ['t1']), thread('status_idle', 'a', ['t2'])],
+    ['t2'],
+  ],
+  [
+    'the ids of each thread',
     [thread('status_idle', 'a', ['t1']), thread('status_idle', 'b', ['t2'])],
     ['t1', 't2'],
   ],
   [
-    'one id in two threads waits once',
+    'an id of two threads once',
     [thread('status_idle', 'a', ['t1']), thread('status_idle', 'b', ['t1'])],
     ['t1'],
   ],
   [
-    'it waits as long as the last of these threads does',
+    'an id of two threads while one of them waits',
     [thread('status_idle', 'a', ['t1']), thread('status_idle', 'b', ['t1']), thread('status_running', 'a')],
     ['t1'],
   ],
+  ['none of a thread that works', [thread('status_idle', 'a', ['t1']), thread('status_running', 'a')], []],
   [
-    'a thread that works waits for nothing',
-    [thread('status_idle', 'a', ['t1']), thread('status_running', 'a')],
-    [],
-  ],
-  [
-    'a thread that is rescheduled waits for nothing',
+    'none of a rescheduled thread',
     [thread('status_idle', 'a', ['t1']), thread('status_rescheduled', 'a')],
     [],
   ],
   [
-    'a thread that has ended never waits again',
+    'none of a thread that has ended',
     [thread('status_terminated', 'a'), thread('status_idle', 'a', ['t1'])],
     [],
   ],
   [
-    'an id that is no text names no thread',
+    'none of a thread with an invalid id',
     [thread('status_idle', 5, ['t1']), thread('status_idle', '', ['t1'])],
     [],
   ],
   [
-    'names of the prototype are names',
+    'ids that equal names of the prototype',
     [thread('status_idle', '__proto__', ['constructor'])],
     ['constructor'],
   ],
-])('%s', (_, events, waiting) => {
+])('finds waiting tool uses of threads: %s', (_, events, waiting) => {
   expect([...read(events).waiting]).toEqual(waiting)
 })
 
@@ -69,8 +69,13 @@ test.each<[title: string, events: object[], open: string[], canContinue: boolean
   ['a run whose creation was omitted is open', [created('w', 'phase_started')], ['w'], true],
   ['a run that has ended is never open again', [created('w', 'status_ended'), created('w')], [], false],
   ['a run that is idle cannot continue', [created('w', 'status_idle')], ['w'], false],
-  ['an error does not wake it', [created('w', 'status_idle'), created('w', 'error')], ['w'], false],
-  ['it works again', [created('w', 'status_idle'), created('w', 'status_running')], ['w'], true],
+  ['an error does not wake an idle run', [created('w', 'status_idle'), created('w', 'error')], ['w'], false],
+  [
+    'a run that works again can continue',
+    [created('w', 'status_idle'), created('w', 'status_running')],
+    ['w'],
+    true,
+  ],
   [
     'a run whose only thread waits cannot continue',
     [created('w'), thread('created', 'a', undefined, 'w'), thread('status_idle', 'a', ['t1'])],
@@ -78,7 +83,7 @@ test.each<[title: string, events: object[], open: string[], canContinue: boolean
     false,
   ],
   [
-    'another thread of it works',
+    'a run with a working thread can continue',
     [
       created('w'),
       thread('created', 'a', undefined, 'w'),
@@ -89,10 +94,15 @@ test.each<[title: string, events: object[], open: string[], canContinue: boolean
     ['w'],
     true,
   ],
-  ['a thread of no run does not hold it up', [created('w'), thread('status_idle', 'a', ['t1'])], ['w'], true],
-  ['an id that is no text names no run', [created(null), created(''), created({})], [], false],
+  [
+    'a waiting thread without a run does not stop a run',
+    [created('w'), thread('status_idle', 'a', ['t1'])],
+    ['w'],
+    true,
+  ],
+  ['an invalid id is not a run', [created(null), created(''), created({})], [], false],
   ['one of two runs can continue', [created('v', 'status_idle'), created('w')], ['v', 'w'], true],
-])('%s', (_, events, open, canContinue) => {
+])('finds open workflow runs: %s', (_, events, open, canContinue) => {
   const background = read(events)
   expect(background.openRuns.map(({ id }) => id)).toEqual(open)
   expect(background.canContinue).toBe(canContinue)

@@ -12,10 +12,7 @@ const tooLate = {
   details: { sent: 'yes', retry: 'later', deadline: true },
 }
 
-/**
- * Creates a reconnect policy with a deadline and a clock that only waits advance, and records waits and
- * notes.
- */
+/** Creates a reconnect policy with a deadline, and records waits and notes. Only waits advance its clock. */
 function patientUntil(deadline: number, hasNewSecrets = false) {
   const waited: number[] = []
   const told: string[] = []
@@ -45,15 +42,20 @@ function endure(error: CliError, { times = 1, now = 0, repeat = 'always' as 'alw
 
 test.each<[string, CliError, Parameters<typeof endure>[1], boolean]>([
   ['a service that cannot be reached', failure('not-sent'), { now: 5 * minutes - 1 }, true],
-  ['the same, for five minutes', failure('not-sent'), { now: 5 * minutes }, false],
+  ['no connection for five minutes', failure('not-sent'), { now: 5 * minutes }, false],
   ['an unknown name, as the network may be back', failure('not-sent', { isPermanent: true }), {}, true],
-  ['no answer', failure('unknown'), {}, true],
-  ['no answer to what may not be repeated', failure('unknown'), { repeat: 'not-taken' }, false],
+  ['no response', failure('unknown'), {}, true],
+  ['no response to a request that may not be repeated', failure('unknown'), { repeat: 'not-taken' }, false],
   ['a 503', failure('service', { status: 503 }), {}, true],
-  ['a 503 to what may not be repeated', failure('service', { status: 503 }), { repeat: 'not-taken' }, false],
+  [
+    'a 503 to a request that may not be repeated',
+    failure('service', { status: 503 }),
+    { repeat: 'not-taken' },
+    false,
+  ],
   ['a 429', failure('rate-limited', { status: 429, retryAfter: 300 }), { repeat: 'not-taken' }, true],
   [
-    'a 429 that asks for longer than is worth it',
+    'a 429 with a Retry-After over 300 s',
     failure('rate-limited', { status: 429, retryAfter: 301 }),
     {},
     false,
@@ -64,9 +66,9 @@ test.each<[string, CliError, Parameters<typeof endure>[1], boolean]>([
     {},
     false,
   ],
-  ['five answers that are not understood', failure('response'), { times: 5 }, true],
-  ['six', failure('response'), { times: 6 }, false],
-  ['one that will never be', failure('response', { isPermanent: true }), {}, false],
+  ['five invalid responses', failure('response'), { times: 5 }, true],
+  ['six invalid responses', failure('response'), { times: 6 }, false],
+  ['a permanent failure', failure('response', { isPermanent: true }), {}, false],
   ['a 401, if there are new secrets', failure('credentials', { status: 401 }), {}, true],
   ['a second 401', failure('credentials', { status: 401 }), { times: 2 }, false],
   ['a 403', failure('credentials', { status: 403 }), {}, false],
@@ -89,8 +91,8 @@ test('each response starts another five minutes of waiting', () => {
 
 test.each<[string, CliError]>([
   ['a service that cannot be reached', failure('not-sent')],
-  ['a 429 that asks for a wait', failure('rate-limited', { status: 429, retryAfter: 1.5 })],
-  ['an answer that is not understood', failure('response')],
+  ['a 429 with Retry-After', failure('rate-limited', { status: 429, retryAfter: 1.5 })],
+  ['an invalid response', failure('response')],
   ['a 401, if there are new secrets', failure('credentials', { status: 401 })],
 ])('reports %s', (_, error) => {
   const { patience, told } = patientUntil(start + 1, true)
@@ -119,10 +121,10 @@ test("prints the service's message of a failure on one line", () => {
 
 test.each<[string, unknown]>([
   ['a bug', new TypeError('x')],
-  ['what does not pass by waiting', failure('refused', { status: 404 })],
+  ['a 404', failure('refused', { status: 404 })],
   ['a 401 without new secrets', failure('credentials', { status: 401 })],
-  ['a failure at a deadline that was not cut by it', failure('refused', { deadline: true })],
-  ['one that is for good', failure('refused', { isPermanent: true })],
+  ['a refusal just before the deadline', failure('refused', { deadline: true })],
+  ['a permanent failure', failure('refused', { isPermanent: true })],
 ])('rethrows %s unchanged', (_, error) => {
   const { patience, told } = patientUntil(start + 1)
   expect(() => patience.endure(error)).toThrow(error as Error)
@@ -151,7 +153,7 @@ test.each([
   [start, true],
   [start - 1, true],
   [Infinity, false],
-])('the deadline %f has passed: %j', (deadline, isOver) => {
+])('after the start, the deadline %f has passed: %j', (deadline, isOver) => {
   const check = expect(() => requireTime(patientUntil(deadline).patient))
   if (isOver) check.toThrow(expect.objectContaining(tooLate))
   else check.not.toThrow()

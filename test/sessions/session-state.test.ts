@@ -2,7 +2,10 @@ import { expect, test } from 'vitest'
 import { needsResult, SessionState } from '../../src/sessions/session-state.ts'
 import type { SessionEvent } from '../../src/wire/sessions/session-event.ts'
 
-/** Creates an event: `run1` has the id 1. After a colon follow the tool uses that it answers or waits for. */
+/**
+ * Creates an event from a word: `run1` has the id 1. The tool uses that it answers or waits for follow a
+ * colon.
+ */
 function toEvent(word: string): SessionEvent {
   const [id = '', listed] = word.split(':')
   const ids = listed?.split(',').filter(Boolean)
@@ -146,7 +149,7 @@ test.each<[words: string, stop: object | undefined]>([
   ['gone1', { kind: 'ended', reason: 'terminated' }],
   ['error1 deleted1', { kind: 'ended', reason: 'deleted', why: 'out of order' }],
   ['gone1 done1', isDone],
-])('stops after %s as %j', (words, stop) => {
+])('after %s, the stop is %j', (words, stop) => {
   expect(after(words).stop).toEqual(stop)
 })
 
@@ -162,7 +165,7 @@ test.each<[words: string, reason: string | undefined]>([
   ['use1 wait1:use1', 'requires_action'],
   ['done1 gone1', 'terminated'],
   ['deleted1', 'deleted'],
-])('after %s reports the stop reason %s', (words, reason) => {
+])('after %s, the stop reason is %s', (words, reason) => {
   expect(after(words).stopReason).toBe(reason)
 })
 
@@ -175,7 +178,7 @@ test.each<[words: string, pending: string[], unlisted: string[]]>([
   ['use1 wait1', [], ['use1']],
   ['use1 idle1', [], ['use1']],
   ['use1 exhausted1', [], []],
-])('after %s these tool uses wait by the list: %j, and without one: %j', (words, pending, unlisted) => {
+])('after %s, these tool uses wait: %j by ids, %j without ids', (words, pending, unlisted) => {
   const state = after(words)
   expect([state.pending, state.unlisted]).toEqual([pending, unlisted])
 })
@@ -200,15 +203,15 @@ test.each([
   ['agent.tool_use', 'ask', false],
   ['agent.tool_use', undefined, false],
   ['agent.mcp_tool_use', 'allow', false],
-])("for %s with the service's decision %s, the client gives a result: %s", (type, permission, isNeeded) => {
+])("for %s with the service's decision %s, the client sends a result: %s", (type, permission, isNeeded) => {
   expect(needsResult({ type, permission })).toBe(isNeeded)
 })
 
-test('for an unknown tool use the client gives no result', () => {
+test('the client sends no result for an unknown tool use', () => {
   expect(needsResult()).toBe(false)
 })
 
-test('an answer counts as a reply if a client gave it, for the tool use that it names', () => {
+test('only an answer of a client, for the named tool use, counts as a reply', () => {
   const state = after('use1 use2 mcp1 confirm1:use1 ran1:use2 run2')
   expect(['use1', 'use2', 'mcp1'].map((id) => state.answerTo(id) !== undefined)).toEqual([true, true, false])
   expect(['use1', 'use2', 'mcp1'].map((id) => state.answerTo(id)?.isReply ?? false)).toEqual([
@@ -236,14 +239,14 @@ test.each<[words: string, showsRests: boolean]>([
   ['use1 idle1', false],
   ['use1 wait1:use1 confirm1:use1', false],
   ['message1 gone1', false],
-])('after %s shows its idle events: %s', (words, showsRests) => {
+])('after %s, the service has shown that it sends idle events: %s', (words, showsRests) => {
   expect(after(words).showsRests).toBe(showsRests)
 })
 
-test('is idle if the service says so, until the next event or request', () => {
+test('is idle if the session resource is idle, until the next event or request', () => {
   const state = after('message1 run1 say1')
   const done = { kind: 'done', reason: 'no reason given' }
-  const tell = () => {
+  const expectIdle = () => {
     expect(state.stop).toBeUndefined()
     state.addIdleResource()
     expect([state.stop, state.stopReason, state.showsRests, [...state.stops]]).toEqual([
@@ -253,11 +256,11 @@ test('is idle if the service says so, until the next event or request', () => {
       [],
     ])
   }
-  tell()
+  expectIdle()
   state.add(toEvent('say2'))
-  tell()
+  expectIdle()
   state.addReduced({ type: 'user.message' }, true)
-  tell()
+  expectIdle()
   // Only work ends an idle state that an event showed.
   state.add(toEvent('done1'))
   state.add(toEvent('say3'))
@@ -330,7 +333,7 @@ const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
 const answer = { id: 'a1', type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' }
 const done = { id: 'i2', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
-test('an answer that is shown again after its effects starts no work', () => {
+test('a repeated answer starts no work after its effects', () => {
   const state = new SessionState()
   for (const event of [use, answer, done, answer]) state.add(event)
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
@@ -370,32 +373,32 @@ const other = { ...use, id: 't2', session_thread_id: 'th1' }
 const interrupt = { id: 'x1', type: 'user.interrupt' }
 
 test.each<[what: string, since: SessionEvent[], t1: string | undefined, t2: string | undefined]>([
-  ['nothing', [], undefined, undefined],
+  ['no event', [], undefined, undefined],
   ['an answer', [answer], 'it is answered: allow', undefined],
   ['a denial', [{ ...answer, result: 'deny' }], 'it is answered: deny', undefined],
   ['a result', [{ id: 'r', type: 'user.tool_result', tool_use_id: 't1' }], 'it has a result', undefined],
   ['an interrupt', [interrupt], 'it was interrupted', 'it was interrupted'],
-  ['one of a thread', [{ ...interrupt, session_thread_id: 'th1' }], undefined, 'it was interrupted'],
+  ['an interrupt of a thread', [{ ...interrupt, session_thread_id: 'th1' }], undefined, 'it was interrupted'],
   [
-    'one, and a rest that lists one',
+    'an interrupt and an idle event',
     [interrupt, waits('i2', 't1')],
     undefined,
     'the session does not wait for it any more',
   ],
   [
-    'its end',
+    'the end of the session',
     [{ id: 'e', type: 'session.status_terminated' }],
     'the session is terminated',
     'the session is terminated',
   ],
-  ['another rest', [waits('i2', 't2')], 'the session does not wait for it any more', undefined],
-])('after %s explains why a tool use needs no reply', (_, since, t1, t2) => {
+  ['another idle event', [waits('i2', 't2')], 'the session does not wait for it any more', undefined],
+])('after %s, explains why tool uses need no reply', (_, since, t1, t2) => {
   const state = new SessionState()
   for (const event of [use, other, waits('i1', 't1', 't2'), ...since]) state.add(event)
   expect([state.whyClosed('t1'), state.whyClosed('t2')]).toEqual([t1, t2])
 })
 
-test('an allowed tool use that is listed alone afterwards waits for its result', () => {
+test('an allowed tool use that a later idle event lists waits for its result', () => {
   const state = new SessionState()
   for (const event of [use, waits('i1', 't1'), answer, waits('i2', 't1')]) state.add(event, 'text')
   expect(state.asked).toEqual(['t1'])
@@ -406,7 +409,7 @@ test('an allowed tool use that is listed alone afterwards waits for its result',
   expect(state.asked).toEqual([])
 })
 
-test('an idle event for tool uses that are being answered is not a stop', () => {
+test('an idle event is not a stop while its tool uses are being answered', () => {
   const state = new SessionState()
   for (const event of [use, waits('i1', 't1')]) state.add(event)
   state.setAttended(true)
@@ -420,7 +423,7 @@ test.each([
   ['a_reason_of_tomorrow', ['t1'], { kind: 'waiting', ids: ['t1'] }],
   ['end_turn', [], { kind: 'done', reason: 'end_turn' }],
   ['budget_reached', ['t1'], { kind: 'stuck', reason: 'budget_reached' }],
-])('the ids of an idle event wait, whatever its type: %s and %j', (type, event_ids, stop) => {
+])('the ids of an idle event wait with any stop reason: %s and %j', (type, event_ids, stop) => {
   const state = new SessionState()
   for (const event of [use, { ...done, stop_reason: { type, event_ids } }]) state.add(event)
   expect(state.stop).toMatchObject(stop)
@@ -429,7 +432,7 @@ test.each([
 const long = 'a\\n'.repeat(8e6)
 
 test.each([
-  ['the same', '{"a":1,"b":[true,"x"]}', '{"a":1,"b":[true,"x"]}', false],
+  ['the same source text', '{"a":1,"b":[true,"x"]}', '{"a":1,"b":[true,"x"]}', false],
   [
     'keys in another order, other blanks and escapes',
     '{"a":1,"b":"x"}',
@@ -439,29 +442,29 @@ test.each([
   ['another value', '{"a":1}', '{"a":2}', true],
   ['one more field', '{"a":1}', '{"a":1,"b":null}', true],
   [
-    'two long numbers that JavaScript takes for one',
+    'two long numbers that are equal in JavaScript',
     '{"a":12345678901234567890}',
     '{"a":12345678901234567891}',
     true,
   ],
   [
-    'the same two of these, swapped between fields',
+    'two such numbers, swapped between fields',
     '{"a":9007199254740993,"b":9007199254740992}',
     '{"a":9007199254740992,"b":9007199254740993}',
     true,
   ],
   ['a number and its text, swapped between fields', '{"a":1,"b":"1"}', '{"a":"1","b":1}', true],
   ['a word and its text, swapped between fields', '{"a":null,"b":"null"}', '{"a":"null","b":null}', true],
-  ['a key that is there twice', '{"a":1}', '{"a":2,"a":1}', true],
+  ['a duplicate key', '{"a":1}', '{"a":2,"a":1}', true],
   ['a prototype', '{"a":1}', '{"__proto__":{"a":1}}', true],
-  ['a text of 16 million characters, spelled in two ways', `{"a":"${long}"}`, `{"a": "${long}"}`, false],
+  ['other blanks around a text of 16 million characters', `{"a":"${long}"}`, `{"a": "${long}"}`, false],
   [
     'a nesting of 100,000 levels',
     `${'['.repeat(1e5)}${']'.repeat(1e5)}`,
     `${'['.repeat(1e5)} ${']'.repeat(1e5)}`,
     true,
   ],
-])('an id with two inputs is contradicted: %s', (_, one, other, isContradicted) => {
+])('an id is contradicted by two inputs with %s', (_, one, other, isContradicted) => {
   const state = new SessionState()
   for (const input of [one, other]) {
     const text = `{"id":"t1","type":"agent.tool_use","name":"bash","input":${input}}`

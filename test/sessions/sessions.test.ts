@@ -13,7 +13,7 @@ const first = {
 }
 const second = { id: 'sesn_2', status: 'running', title: null, created_at: '2026-11-03T00:00:00Z' }
 
-/** Creates an exchange that returns the answers one after the other. */
+/** Creates an exchange that returns the bodies in order, and repeats the last one. */
 function inTurn(...bodies: unknown[]) {
   let calls = 0
   return (...request: Parameters<ReturnType<typeof answering>>) =>
@@ -78,8 +78,8 @@ test('sessions create keeps the body of -i as it is written, and flags set its f
 })
 
 test.each([
-  ['no agent', ['--environment', 'e'], '{}', '--agent ID must be given'],
-  ['neither', [], '{}', '--agent ID and --environment ID must be given'],
+  ['a missing agent', ['--environment', 'e'], '{}', '--agent ID must be given'],
+  ['a missing agent and environment', [], '{}', '--agent ID and --environment ID must be given'],
   ['a list as a body', ['-i', '-'], '[]', 'stdin: must be an object'],
   [
     'an event that breaks a rule',
@@ -93,7 +93,7 @@ test.each([
   expect(ended.err).toContain(said)
 })
 
-test('sessions create exits with 8 for a 200 that is not a session, and is not sent again', async () => {
+test('sessions create exits with 8 after one request if a 200 is not a session', async () => {
   const argv = ['sessions', 'create', '--agent', 'a', '--environment', 'e']
   const { code, out, requests } = await run(argv, { exchange: answering('<html>') })
   expect({ code, out, count: requests.length }).toEqual({ code: 8, out: '', count: 1 })

@@ -28,7 +28,7 @@ const columnsOf = (line: string) =>
 
 const long = 'word '.repeat(100)
 
-test('reports a session without events, also in a pipe', async () => {
+test('events list reports a session without events, also in a pipe', async () => {
   const world = { exchange: answering('{"data":[]}'), env: { PARLEY_SESSION: 's1' }, stdin: '' }
   expect(await run(['events', 'list'], world)).toMatchObject({
     code: 0,
@@ -134,7 +134,7 @@ test.each<[fields: object, text: string]>([
   ],
   [{ type: 'agent.message', content: [{ type: 'redacted' }, { type: 'text', text: 'b' }] }, '[redacted] b'],
   [{ type: 'workflow_run.status_ended', result: 5, name: { a: 1 }, workflow_run_id: ['x'] }, '["x"] {"a":1}'],
-])('shows as text: %j', async (fields, text) => {
+])('events list prints %j as text', async (fields, text) => {
   const exchange = answering(JSON.stringify({ data: [fields] }))
   const { out } = await run(['events', 'list', '-s', 's1'], { exchange })
   expect(out.split('\t')[3]).toBe(`${text}\n`)
@@ -144,11 +144,20 @@ describe('a table of events', () => {
   const id = 'sevt_01HZX3N5T8Q2M4K6J7WV93F2A'
 
   test.each([20, 40, 60, 80, 120])(
-    'of %i columns sends no control character of a service to the terminal',
+    'a table of %i columns escapes control characters of a service',
     async (columns) => {
       const hostile = '\u001b]0;x\u0007\u009b2J\u202e\ny'
-      const told = ['id', 'type', 'processed_at', 'content', 'tool_use_id', 'result', 'name', 'deny_message']
-      const every = Object.fromEntries(told.map((name) => [name, hostile]))
+      const fields = [
+        'id',
+        'type',
+        'processed_at',
+        'content',
+        'tool_use_id',
+        'result',
+        'name',
+        'deny_message',
+      ]
+      const every = Object.fromEntries(fields.map((name) => [name, hostile]))
       const types = ['user.tool_confirmation', 'agent.tool_use', hostile]
       for (const type of types) {
         const { rows, days } = await list(
@@ -163,7 +172,7 @@ describe('a table of events', () => {
   test.each([
     [200, /^ID +TYPE +TIME +TEXT$/, / {2}agent\.message {2}..:..:56 {2}word/],
     [80, /^ID +TYPE +TIME +TEXT$/, / {2}agent\.message {2}..:..:56 {2}word/],
-  ])('V50: of %i columns shows whole ids and shortens the text', async (columns, head, rest) => {
+  ])('V50: a table of %i columns shows whole ids and shortens the text', async (columns, head, rest) => {
     const shown = await list([saying(long)], columns)
     expect(shown.head).toMatch(head)
     expect(shown.rows[0]).toMatch(rest)
@@ -185,7 +194,7 @@ describe('a table of events', () => {
     ],
     [36, ['ID', '  TIME  TYPE  TEXT'], [/^sevt_\w{25}$/, /^ {2}..:..:56 {2}agent\.message {2}wo.*…$/]],
     [20, ['ID', '  TIME  TYPE  TEXT'], [/^sevt_\w{25}$/, /^ {2}..:..:56 {2}agent\.m…$/]],
-  ])('V50: of %i columns shows each event on two lines', async (columns, head, rows) => {
+  ])('V50: a table of %i columns shows each event on two lines', async (columns, head, rows) => {
     const shown = await list([saying(long)], columns)
     expect([shown.head, ...shown.rows]).toEqual([
       head[0],
@@ -195,7 +204,7 @@ describe('a table of events', () => {
     for (const row of shown.rows.slice(2)) expect(row.length).toBeLessThanOrEqual(columns)
   })
 
-  test('V50: shows ids whole that are wider than the terminal or come later', async () => {
+  test('V50: a table shows ids whole that are wider than the terminal or come later', async () => {
     const ids = [`toolu_${'x'.repeat(122)}`, 'sevt_1']
     const { rows } = await list(
       ids.map((each) => saying('hi', { id: each })),
@@ -204,18 +213,21 @@ describe('a table of events', () => {
     expect(rows.map((row) => row.split(' ')[0]).filter((word) => word !== '')).toEqual(ids)
   })
 
-  test.each([60, 80, 100])('V51: shortens types that are too long for %i columns', async (columns) => {
-    const types = ['session.status_rescheduled', `x.${'y'.repeat(5000)}`, 'é'.repeat(90)]
-    const { rows } = await list(
-      types.map((type) => saying(long, { type, id: 'sevt_1' })),
-      columns,
-    )
-    for (const row of rows) expect(row.length).toBeLessThanOrEqual(columns)
-    for (const row of rows) expect(row.length - row.indexOf('word')).toBeGreaterThan(5)
-    expect(rows[0]).toMatch(/^sevt_1 {2}session\.(…|status_)(re)?(sched)?uled /)
-  })
+  test.each([60, 80, 100])(
+    'V51: a table shortens types that are too long for %i columns',
+    async (columns) => {
+      const types = ['session.status_rescheduled', `x.${'y'.repeat(5000)}`, 'é'.repeat(90)]
+      const { rows } = await list(
+        types.map((type) => saying(long, { type, id: 'sevt_1' })),
+        columns,
+      )
+      for (const row of rows) expect(row.length).toBeLessThanOrEqual(columns)
+      for (const row of rows) expect(row.length - row.indexOf('word')).toBeGreaterThan(5)
+      expect(rows[0]).toMatch(/^sevt_1 {2}session\.(…|status_)(re)?(sched)?uled /)
+    },
+  )
 
-  test('V52: measures width in terminal columns and cuts no character', async () => {
+  test('V52: a table measures width in terminal columns and cuts no character', async () => {
     const family = '👩\u200d👩\u200d👧'
     const texts = [
       '日本語'.repeat(40),
@@ -247,7 +259,7 @@ describe('a table of events', () => {
     { type: 'user.custom_tool_result', custom_tool_use_id: 'toolu_2', content: 'rain' },
   ].map((fields, index) => event({ ...fields, id: `sevt_${index}` }))
 
-  test('V50: of 80 columns begins an answer with the tool and the decision', async () => {
+  test('V50: an answer in a table starts with the tool and the decision', async () => {
     const custom = { ...use, type: 'agent.custom_tool_use', id: 'toolu_2', name: 'weather' }
     const { rows } = await list([event(use), event(custom), ...answers], 80)
     expect(rows.slice(2).map((row) => row.split(/ {2,}/)[3])).toEqual([
@@ -257,7 +269,7 @@ describe('a table of events', () => {
     ])
   })
 
-  test('V50: shows the whole id of an unlisted tool use, on its own line if needed', async () => {
+  test('V50: a table shows the whole id of an unlisted tool use, on its own line if needed', async () => {
     const answer = { ...answers[0], tool_use_id: id }
     expect((await list([answer], 80)).rows[0]).toContain(`  ${id} deny`)
     const narrow = await list([{ ...answer, id }], 80)
@@ -267,25 +279,25 @@ describe('a table of events', () => {
     ])
   })
 
-  test('V50: names an image between texts, separated by blanks', async () => {
+  test('V50: a table names an image between texts, separated by blanks', async () => {
     const content = [{ type: 'image' }, { type: 'text', text: 'a' }, { type: 'text', text: 'b' }]
     const { rows } = await list([event({ type: 'user.message', content })], 80)
     expect(rows[0]).toMatch(/ {2}\[image\] a b$/)
   })
 
-  test('V53: aligns columns below wide characters', async () => {
+  test('V53: a table aligns columns below wide characters', async () => {
     const { rows } = await list([saying('a', { type: '日本' }), saying('b', { type: 'plain' })], 80)
     expect(columnsOf(rows[0] ?? '')).toBe(columnsOf(rows[1] ?? ''))
   })
 
-  test('V54: shows the day if it changes', async () => {
+  test('V54: a table shows the day if it changes', async () => {
     const days = [1, 1, 4, 4, 1].map((day) => saying('x', { processed_at: `2026-01-0${day}T12:00:00.5Z` }))
     const { days: shown, rows } = await list(days, 80)
     expect(shown).toHaveLength(3)
     expect(rows).toHaveLength(5)
   })
 
-  test('V55: shows an invalid time unchanged, and a missing one as nothing', async () => {
+  test('V55: a table shows an invalid time unchanged, and a missing one as nothing', async () => {
     const times = ['yesterday\u009b', null, undefined, '2026-99-01T00:00:00Z', '2026-01-01T12:34:56']
     const { days, rows } = await list(
       times.map((processed_at) => saying('x', { processed_at })),
@@ -301,7 +313,7 @@ describe('a table of events', () => {
     ])
   })
 
-  test('V56: cuts texts of millions of characters, blanks or marks at once', async () => {
+  test('V56: a table cuts texts of millions of characters, blanks or marks at once', async () => {
     const texts = [`e${'\u0301'.repeat(2e6)}`, ' \n'.repeat(2e6), '日'.repeat(2e6)]
     const { rows } = await list(
       texts.map((text) => saying(text)),

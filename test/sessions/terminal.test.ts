@@ -9,7 +9,7 @@ const message = { id: 'm', type: 'user.message', content: 'go on' }
 const idle = (fields: object = {}) => ({ id: 'i', type: 'session.status_idle', ...fields })
 const use = (id: string, input: object) => ({ id, type: 'agent.tool_use', name: 'bash', input })
 
-/** Follows a session that is idle, or becomes idle on its stream. */
+/** Follows a session that is idle or becomes idle in its stream. */
 async function follow(
   { listed, live = [] }: { listed: object[]; live?: object[] },
   { argv = [], ...world }: { argv?: string[] } & Parameters<typeof run>[1] = {},
@@ -33,31 +33,26 @@ const clock = /\d\d:\d\d:\d\d/.source
 describe('the first line of follow', () => {
   test.each<[string, object[], object[], string]>([
     [
-      'what it follows',
+      'names the session',
       [message],
       [idle({ stop_reason: 'end_turn' })],
       `following ${session}; Ctrl-C stops following, the session goes on`,
     ],
     [
-      'since when today, and why, the session is idle',
+      'shows the time of today and the reason of an idle session',
       [message, idle({ processed_at: now, stop_reason: { type: 'end_turn' } })],
       [],
       `${session} is idle since ${clock} \\(end_turn\\); --stay waits for more events`,
     ],
     [
-      'since what day',
+      'shows the day of an idle session',
       [idle({ processed_at: '2026-01-01T12:00:00Z', stop_reason: { type: 'budget_reached' } })],
       [],
       `${session} is idle since 20\\d\\d-\\d\\d-\\d\\d ${clock} \\(budget_reached\\); --stay`,
     ],
+    ['shows an idle session without a time', [idle()], [], `${session} is idle \\(no reason given\\);`],
     [
-      'that it is idle, where the service does not say since when',
-      [idle()],
-      [],
-      `${session} is idle \\(no reason given\\);`,
-    ],
-    [
-      'that tool uses wait',
+      'shows that tool uses wait',
       [
         use('toolu_1', {}),
         idle({ processed_at: now, stop_reason: { type: 'requires_action', event_ids: ['toolu_1'] } }),
@@ -66,12 +61,12 @@ describe('the first line of follow', () => {
       `${session} is idle since ${clock} \\(tool uses wait for an answer\\)\\n`,
     ],
     [
-      'that it has ended',
+      'shows that the session has ended',
       [{ id: 't', type: 'session.status_terminated', processed_at: now }],
       [],
       `${session} ended at ${clock} \\(terminated\\)\\n`,
     ],
-  ])('V57: %s', async (_, listed, live, said) => {
+  ])('V57: the first line of follow %s', async (_, listed, live, said) => {
     const { err } = await follow({ listed, live }, { env: { PARLEY_SESSION: session, NO_COLOR: '1' } })
     expect(err).toMatch(new RegExp(`^parley: ${said}`))
     const piped = await follow({ listed, live }, { tty: [] })
@@ -124,13 +119,13 @@ describe('V60: events list reports a type that no event has', () => {
     ['Tool_Use', ' (did you mean agent.tool_use?)'],
     ['nothing.like_it', ''],
     ['__proto__', ''],
-  ])('%s', async (wrong, hint) => {
+  ])('V60: events list --type %s prints that no event has this type', async (wrong, hint) => {
     const { code, out, err } = await list('--type', wrong, '--type', 'user.message')
     expect({ code, err }).toEqual({ code: 0, err: `parley: no event has the type '${wrong}'${hint}\n` })
     expect(out).toMatch(/^m\tuser\.message\t/)
   })
 
-  test('but not a documented type that an event has, or that the limit may have hidden', async () => {
+  test('V60: does not report a documented type that an event has, or that --limit may have hidden', async () => {
     for (const argv of [
       ['agent.message'],
       ['brand.new'],
@@ -147,20 +142,20 @@ describe('a message of the agent', () => {
   const live = [message, said, idle({ stop_reason: 'end_turn' })]
   const env = { PARLEY_SESSION: session, NO_COLOR: '1' }
 
-  test('is laid out as Markdown on a terminal, also with --history', async () => {
+  test('lays out a message of the agent as Markdown on a terminal, also with --history', async () => {
     expect((await follow({ listed: [], live }, { env })).out).toContain(`\n${laidOut}`)
     expect((await follow({ listed: live }, { env, argv: ['--history'] })).out).toContain(`\n${laidOut}`)
     const { out } = await follow({ listed: [], live })
     expect(out).toContain('\x1b[1;4;35mResult\x1b[0m')
   })
 
-  test('is printed verbatim in a pipe, or with markdown=false in the profile', async () => {
+  test('prints a message of the agent verbatim in a pipe, or with markdown=false in the profile', async () => {
     const plain = await follow({ listed: [], live }, { env: { ...env, PARLEY_MARKDOWN: 'false' } })
     expect(plain.out).toContain(`\n${source}\n`)
     expect((await follow({ listed: [], live }, { env, tty: [] })).out).toContain(`\n${source}\n`)
   })
 
-  test('has its control characters escaped in each case', async () => {
+  test('escapes control characters in a message of the agent', async () => {
     const hostile = { ...said, content: 'a\x1b[2J\u202eb' }
     for (const PARLEY_MARKDOWN of ['true', 'false']) {
       const world = { env: { ...env, PARLEY_MARKDOWN } }
@@ -170,7 +165,7 @@ describe('a message of the agent', () => {
   })
 })
 
-test('G20: Ctrl-C at a question reports that nothing was sent (needs script)', async () => {
+test('G20: Ctrl-C at a prompt reports that nothing was sent (needs script)', async () => {
   const waiting = [
     use('toolu_1', {}),
     idle({ stop_reason: { type: 'requires_action', event_ids: ['toolu_1'] } }),

@@ -31,7 +31,7 @@ const rest = (...ids: string[]): Event => ({
   stop_reason: ids.length > 0 ? { type: 'requires_action', event_ids: ids } : { type: 'end_turn' },
 })
 
-/** Tool uses that were answered or denied, that have a result, and some that wait. */
+/** Tool uses with replies, denials and results, and some that wait. */
 const session: Event[] = [
   bash('t1', 'git status'),
   { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' },
@@ -85,11 +85,11 @@ const inPipe = (out: string) =>
 
 describe('policy check of recorded events', () => {
   test.each<[string, string]>([
-    ['events one a line', lines(session)],
+    ['one event per line', lines(session)],
     ['a page', JSON.stringify({ data: session, next_page: null })],
     ['a list', JSON.stringify(session)],
     ['a body', JSON.stringify({ events: session })],
-  ])('prints the decision and the deciding rule of each tool use: %s', async (_, text) => {
+  ])('prints the decision and the deciding rule of each tool use of %s', async (_, text) => {
     const { code, out, err, requests } = await check(['p.json', 'e.json'], { files: { 'e.json': text } })
     expect({ code, err, requests }).toEqual({ code: 0, err: '', requests: [] })
     expect(inPipe(out)).toEqual(verdicts)
@@ -192,14 +192,14 @@ describe('policy check of recorded events', () => {
   })
 
   test.each<[string, object, object, string]>([
-    ['a field that is missing', { input: { cmd: '*' } }, {}, "the input has no 'cmd'"],
+    ['a missing field', { input: { cmd: '*' } }, {}, "the input has no 'cmd'"],
     [
-      'a field more',
+      'an additional field',
       { input: { command: '*' } },
       { input: { command: 'a', cwd: '/' } },
       'it does not name "cwd"',
     ],
-    ['no object', { input: {} }, { input: 'x' }, 'the input is not an object'],
+    ['an input that is not an object', { input: {} }, { input: 'x' }, 'the input is not an object'],
     ['an MCP tool', {}, { type: 'agent.mcp_tool_use', mcp_server_name: 's' }, 'it names no server'],
     [
       'another server',
@@ -259,7 +259,7 @@ describe('policy check of recorded events', () => {
   })
 })
 
-test('requests only the list of a session', async () => {
+test('policy check -s requests only the list of a session', async () => {
   const exchange = answering(JSON.stringify({ data: session, next_page: null }))
   const { code, out, requests } = await check(['p.json', '-s', 's1'], { exchange })
   expect({ code, rows: inPipe(out) }).toEqual({ code: 0, rows: verdicts })
@@ -271,7 +271,7 @@ test('requests only the list of a session', async () => {
   expect(JSON.parse(shown.out).method).toBe('GET')
 })
 
-test('without events, checks the file and its examples and ignores stdin and PARLEY_SESSION', async () => {
+test('policy check without events checks the file and its examples, and ignores stdin and PARLEY_SESSION', async () => {
   const world = { stdin: 'no events', env: { PARLEY_SESSION: 's1' } }
   const { code, out, err, requests } = await check(['p.json'], world)
   expect({ code, out, err, requests }).toEqual({
@@ -282,7 +282,7 @@ test('without events, checks the file and its examples and ignores stdin and PAR
   })
 })
 
-describe('policy check exits with 2', () => {
+describe('usage errors of policy check', () => {
   const example = { tool: 'bash', decision: 'allow', examples: { match: [{ name: 'sh' }] } }
   test.each<[string, string[], Record<string, string>, string]>([
     [
@@ -292,29 +292,29 @@ describe('policy check exits with 2', () => {
       'rules[0].examples.match[0]: the rule does not match it',
     ],
     ['a broken policy', ['p.json', 'e.ndjson'], { 'p.json': '{' }, 'p.json: not valid JSON'],
-    ['no file', [], {}, 'the argument <file> is missing'],
+    ['a missing file argument', [], {}, 'the argument <file> is missing'],
     [
-      'a text in place of events',
+      'a text instead of events',
       ['p.json', 'report.md'],
       { 'report.md': '# Report' },
       'report.md: not valid JSON: line 1, column 1: value expected; a record is events as JSON',
     ],
     [
-      'events that are none',
+      'values that are not events',
       ['p.json', 'e.ndjson'],
       { 'e.ndjson': '[1]' },
       'e.ndjson: events[0]: is not an event',
     ],
     ['events that are not JSON', ['p.json', 'e.ndjson'], { 'e.ndjson': 'text' }, 'e.ndjson: not valid JSON'],
     [
-      'EVENTS beside a session',
+      'EVENTS and a session',
       ['p.json', 'e.ndjson', '-s', 's1'],
       {},
       'EVENTS and --session exclude each other',
     ],
-    ['a request to show without one', ['p.json', '--curl'], {}, '--curl works only with --session'],
-    ['one stdin for both', ['-', '-'], {}, 'stdin'],
-  ])('for %s', async (_, words, files, said) => {
+    ['--curl without a request', ['p.json', '--curl'], {}, '--curl works only with --session'],
+    ['stdin for both arguments', ['-', '-'], {}, 'stdin'],
+  ])('policy check exits with 2 for %s', async (_, words, files, said) => {
     const { code, out, err, requests } = await check(words, { files, stdin: '{"rules":[]}' })
     expect({ code, out, requests }, err).toEqual({ code: 2, out: '', requests: [] })
     expect(err).toContain(said)

@@ -33,7 +33,7 @@ const exampleOf = ({ name, input, server }: ToolCall, isMatch: boolean) => ({
   examples: { [isMatch ? 'match' : 'miss']: [{ name, input, server }] },
 })
 
-describe('an allow matches', () => {
+describe('allow rules that match', () => {
   test.each([
     ['a tool by its name', { tool: 'read' }, call('read', { path: 'a' })],
     ['a tool by a star', { tool: 'read_*' }, call('read_file')],
@@ -53,21 +53,21 @@ describe('an allow matches', () => {
       { tool: 'x', input: JSON.parse('{"__proto__":"a*","constructor":"b"}') },
       call('x', JSON.parse('{"__proto__":"ab","constructor":"b"}')),
     ],
-    ['dots that are no parent folder', { tool: 'x', input: { p: 'a/*' } }, call('x', { p: 'a/b..c/...' })],
-    ['a .. that the rule itself has', { tool: 'x', input: { p: '../*' } }, call('x', { p: '../a' })],
+    ['dots that are not a parent folder', { tool: 'x', input: { p: 'a/*' } }, call('x', { p: 'a/b..c/...' })],
+    ['a .. that the rule contains', { tool: 'x', input: { p: '../*' } }, call('x', { p: '../a' })],
     [
       'an MCP tool of its server',
       { tool: 'x', server: 'git*' },
       call('x', {}, { isMcp: true, server: 'github' }),
     ],
-  ])('%s', async (_, rule, about) => {
+  ])('an allow rule matches %s', async (_, rule, about) => {
     expect(await isAllowed({ ...rule, ...exampleOf(about, true) }, about)).toBe(true)
   })
 })
 
 type Row = [what: string, rule: object, about: ToolCall]
 
-describe('an allow does not match', () => {
+describe('allow rules that do not match', () => {
   test.each<Row>([
     ['another case', { tool: 'Read' }, call('read')],
     ['a part of a name', { tool: 'read' }, call('read_file')],
@@ -97,7 +97,7 @@ describe('an allow does not match', () => {
       'a/..x',
     ].map((path) => [`a star over ${path}`, { tool: 'x', input: { p: '*' } }, call('x', { p: path })] as Row),
     [
-      'a .. that a dot of the rule and one of the text make',
+      'a .. that starts in the rule and ends in the text',
       { tool: 'x', input: { p: 'a/.*' } },
       call('x', { p: 'a/../b' }),
     ],
@@ -112,57 +112,66 @@ describe('an allow does not match', () => {
       call('x', { a: { b: 1, c: 2 } }),
     ],
     ['an input without a field', { tool: 'x', input: { a: '**' } }, call('x', {})],
-    ['what is no text, by *', { tool: 'x', input: { n: '*' } }, call('x', { n: 5 })],
-    ['an input that is no object', { tool: 'x', input: {} }, call('x', 'text')],
+    ['a value that is not text, by *', { tool: 'x', input: { n: '*' } }, call('x', { n: 5 })],
+    ['an input that is not an object', { tool: 'x', input: {} }, call('x', 'text')],
     ['an input that is null', { tool: 'x', input: {} }, call('x', null)],
     ['an inherited field', { tool: 'x', input: { 'constructor.name': '**' } }, call('x', {})],
     [
-      'an input without a field that has the name of what it inherits from',
+      'an input without the field __proto__',
       { tool: 'x', input: JSON.parse('{"a":"b","__proto__":"**"}') },
       call('x', { a: 'b' }),
     ],
-    ['an MCP tool, without a server', { tool: '*' }, call('x', {}, { isMcp: true, server: 'github' })],
+    [
+      'an MCP tool if the rule has no server',
+      { tool: '*' },
+      call('x', {}, { isMcp: true, server: 'github' }),
+    ],
     ['an MCP tool of an unknown server', { tool: '*', server: '**' }, call('x', {}, { isMcp: true })],
     ['an unclear input', { tool: '**' }, call('x', {}, { isUnclear: true })],
-  ])('%s', async (_, rule, about) => {
+  ])('an allow rule does not match %s', async (_, rule, about) => {
     // An example is never unclear, and belongs to an MCP tool only if it has a server.
     const isExample = !about.isUnclear && about.isMcp === (about.server !== undefined)
     expect(await isAllowed(isExample ? { ...rule, ...exampleOf(about, false) } : rule, about)).toBe(false)
   })
 })
 
-describe('a deny is wide', () => {
+describe('deny rules match widely', () => {
   test.each([
-    ['a star over everything', { tool: 'bash', input: { command: '*rm *' } }, bash('a;\n../rm -r'), true],
     [
-      'a field among others',
+      'with a star matches every character',
+      { tool: 'bash', input: { command: '*rm *' } },
+      bash('a;\n../rm -r'),
+      true,
+    ],
+    [
+      'matches a field among others',
       { tool: 'bash', input: { command: '*rm*' } },
       call('bash', { command: 'rm', cwd: '/' }),
       true,
     ],
-    ['a field that is no text', { tool: 'bash', input: { command: 'rm' } }, bash(['rm']), true],
-    ['an MCP tool, without a server', { tool: 'x' }, call('x', {}, { isMcp: true }), true],
-    ['an unclear input', { tool: 'x' }, call('x', {}, { isUnclear: true }), true],
+    ['matches a field that is not text', { tool: 'bash', input: { command: 'rm' } }, bash(['rm']), true],
+    ['without a server matches an MCP tool', { tool: 'x' }, call('x', {}, { isMcp: true }), true],
+    ['matches an unclear input', { tool: 'x' }, call('x', {}, { isUnclear: true }), true],
     [
-      'a list that is a text here',
+      'for a list matches a text',
       { tool: 'run', input: { 'args[0]': 'rm*' } },
       call('run', { args: 'rm -rf' }),
       true,
     ],
     [
-      'a list that is an object here',
+      'for a list matches an object',
       { tool: 'run', input: { 'args[0]': 'rm*' } },
       call('run', { args: { 0: 'ls' } }),
       true,
     ],
     [
-      'an object that is a text here',
+      'for an object matches a text',
       { tool: 'run', input: { 'args.name': 'rm*' } },
       call('run', { args: 'rm -rf' }),
       true,
     ],
     [
-      'an object that is null here',
+      'for an object matches null',
       { tool: 'run', input: { 'args.name': 'rm*' } },
       call('run', { args: null }),
       true,
@@ -173,15 +182,20 @@ describe('a deny is wide', () => {
       call('x', {}, { isMcp: true }),
       true,
     ],
-    ['but not a field that is absent', { tool: 'bash', input: { command: '*' } }, call('bash', {}), false],
+    ['does not match a missing field', { tool: 'bash', input: { command: '*' } }, call('bash', {}), false],
     [
-      'nor one of no input at all',
+      'does not match a missing input',
       { tool: 'bash', input: { command: '*' } },
       { ...call('bash'), input: undefined },
       false,
     ],
-    ['nor another server', { tool: 'x', server: 'a' }, call('x', {}, { isMcp: true, server: 'b' }), false],
-  ])('%s', async (_, rule, about, isDenied) => {
+    [
+      'does not match another server',
+      { tool: 'x', server: 'a' },
+      call('x', {}, { isMcp: true, server: 'b' }),
+      false,
+    ],
+  ])('a deny rule %s', async (_, rule, about, isDenied) => {
     const policy = await read({ rules: [{ ...rule, decision: 'deny' }], default: { decision: 'allow' } })
     expect((await decideByPolicy(policy, about)).decision === 'deny').toBe(isDenied)
   })
@@ -381,7 +395,7 @@ test('an allow matches if it names every field of an input, and not if it omits 
 })
 
 test.each([
-  ['no JSON', '{"rules":', 'policy.json: not valid JSON'],
+  ['invalid JSON', '{"rules":', 'policy.json: not valid JSON'],
   [
     'an unknown key',
     '{"rules":[{"tool":"x","decision":"allow","imput":{}}]}',
@@ -393,17 +407,17 @@ test.each([
     'rules[0].decision: must be allow or ask or deny',
   ],
   [
-    'a key twice',
+    'a duplicate key',
     '{"rules":[{"tool":"x","decision":"deny","decision":"allow"}]}',
     "the key 'decision' is there twice",
   ],
   [
-    'a field that is no path',
+    'a field that is not a path',
     '{"rules":[{"tool":"x","decision":"deny","input":{"a[":"b"}}]}',
     "rules[0].input: 'a[' is not a path",
   ],
   [
-    'a pattern that is no text',
+    'a pattern that is not text',
     '{"rules":[{"tool":"x","decision":"allow","input":{"__proto__":5}}]}',
     'rules[0].input.__proto__: must be text',
   ],

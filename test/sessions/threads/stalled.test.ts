@@ -18,25 +18,28 @@ const threadStatus = (status: string, more: object = {}, thread: object = inThre
   ...more,
 })
 const threadWaits = threadStatus('idle', { stop_reason: { type: 'requires_action', event_ids: ['t1'] } })
-const childAsks: Steps = [running, threadStatus('running'), bash('t1', inThread), threadWaits]
+const childWaits: Steps = [running, threadStatus('running'), bash('t1', inThread), threadWaits]
 
-/** Follows a session whose status stays `running`, and returns after how many seconds the command ended. */
+/**
+ * Follows a session whose status stays `running`. Returns the exit code and the seconds until the command
+ * ended.
+ */
 async function follow(next: Steps, argv: string[]) {
   const service = createSessionService({ posts: [{ next }], history: [asks('x'), says('before'), endTurn] })
   const start = service.timers.now()
   const { code, err } = await service.run(argv)
   return { code, err, seconds: Math.floor((service.timers.now() - start) / 1000), posts: service.posts }
 }
-const bounded = ['--deadline', '1h']
-const runTask = ['events', 'run', 'do it', ...bounded]
-const send = ['events', 'send', 'do it', '--follow', ...bounded]
+const withDeadline = ['--deadline', '1h']
+const runTask = ['events', 'run', 'do it', ...withDeadline]
+const send = ['events', 'send', 'do it', '--follow', ...withDeadline]
 
-describe('a tool use of a child thread that nobody answers, in a session that stays running', () => {
+describe('an unanswered tool use of a child thread in a session that stays running', () => {
   test.each([
     ['run', runTask],
     ['send --follow', send],
-  ])('ends %s with 12 if nothing happens for 30 s', async (_, argv) => {
-    const { code, err, seconds, posts } = await follow(childAsks, argv)
+  ])('%s exits with 12 if a child thread waits and nothing happens for 30 s', async (_, argv) => {
+    const { code, err, seconds, posts } = await follow(childWaits, argv)
     expect({ code, posts: posts.length }, err).toEqual({ code: 12, posts: 1 })
     expect(seconds).toBeLessThan(60)
     expect(err).toContain('t1')
@@ -60,20 +63,20 @@ describe('a tool use of a child thread that nobody answers, in a session that st
       [threadStatus('running', {}, other)],
       [minutes(threadStatus('idle', {}, other), 10)],
     ],
-  ])('is waited for while %s', async (_, work, end) => {
-    const { code, err, seconds } = await follow([...childAsks, ...work, ...end], runTask)
+  ])('continues to follow while %s, although a child thread waits', async (_, work, end) => {
+    const { code, err, seconds } = await follow([...childWaits, ...work, ...end], runTask)
     expect({ code }, err).toEqual({ code: 12 })
     expect(seconds).toBeGreaterThan(600)
     expect(seconds).toBeLessThan(660)
   })
 
-  test('ends nothing if the session continues before 30 s', async () => {
+  test('follows further if the session continues within 30 s', async () => {
     const next = [
       shown(threadStatus('running'), { after: 25_000 }),
       shown(says('done'), { after: 25_000 }),
       endTurn,
     ]
-    const { code, err } = await follow([...childAsks, ...next], runTask)
+    const { code, err } = await follow([...childWaits, ...next], runTask)
     expect({ code }, err).toEqual({ code: 0 })
   })
 })

@@ -33,8 +33,8 @@ const custom = (id: string, more: object = {}): Event => ({
 })
 const allow = (id: string): Event => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
 
-/** A child thread asks for a tool use while the session runs. */
-const childAsks: Steps = [
+/** A child thread waits for a tool use while the session runs. */
+const childWaits: Steps = [
   running,
   { type: 'session.thread_created', ...inThread, agent_name: 'helper', workflow_run_id: null },
   threadStatus('running'),
@@ -59,9 +59,9 @@ function open(script: SessionScript) {
 const task = (next: Steps) => ({ of: 'user.message', next })
 const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.json', '--audit', 'audit.ndjson']
 
-describe('a tool use of a child thread waits while the session runs', () => {
-  test('run answers it at once, by its id alone', async () => {
-    const service = open({ posts: [task(childAsks), { of: 'user.tool_confirmation', next: done }] })
+describe('a tool use of a child thread that waits while the session runs', () => {
+  test("run replies to a waiting child thread at once, by the thread's idle event alone", async () => {
+    const service = open({ posts: [task(childWaits), { of: 'user.tool_confirmation', next: done }] })
     const { code, out, err } = await service.run([...runArguments, '--deadline', '1h'])
     expect({ code, out, replies: service.replies() }, err).toEqual({
       code: 0,
@@ -73,17 +73,17 @@ describe('a tool use of a child thread waits while the session runs', () => {
   test.each<[string, { isTaken: boolean; next?: Steps }, number]>([
     ['is accepted although the response is a 500', { isTaken: true, next: done }, 0],
     ['may have been lost in a 500', { isTaken: false, next: [] }, 10],
-  ])('run does not post a reply again that %s', async (_, fate, expected) => {
+  ])('run does not repeat a reply to a child thread that %s', async (_, fate, expected) => {
     const fails = { of: 'user.tool_confirmation', fault: { status: 500 }, ...fate } as const
-    const service = open({ posts: [task([...childAsks, shown(endTurn, { after: 20_000 })]), fails] })
+    const service = open({ posts: [task([...childWaits, shown(endTurn, { after: 20_000 })]), fails] })
     const { code, err } = await service.run([...runArguments, '--deadline', '1h'])
     expect({ code, replies: service.replies() }, err).toEqual({ code: expected, replies: [[allow('t1')]] })
   })
 
-  test('run answers it together with one of the main thread', async () => {
+  test('run replies to tool uses of a child thread and of the main thread', async () => {
     const service = open({
       posts: [
-        task([...childAsks, bash('t2'), waitsFor('t2')]),
+        task([...childWaits, bash('t2'), waitsFor('t2')]),
         { when: () => service.replies().flat().length === 2, next: done },
       ],
     })
@@ -104,7 +104,7 @@ describe('a tool use of a child thread waits while the session runs', () => {
     })
   })
 
-  test('run starts a command for it', async () => {
+  test('run starts a --tool command for a child thread', async () => {
     const service = open({
       posts: [
         task([running, custom('t1', inThread), threadWaits('t1')]),
@@ -118,10 +118,10 @@ describe('a tool use of a child thread waits while the session runs', () => {
     })
   })
 
-  test('run gives the result of an allowed tool use that the thread waits for again', async () => {
+  test('run sends the result of an allowed tool use for which the child thread waits again', async () => {
     const service = open({
       posts: [
-        task(childAsks),
+        task(childWaits),
         { of: 'user.tool_confirmation', next: [threadStatus('running'), threadWaits('t1')] },
         { of: 'user.tool_result', next: done },
       ],
@@ -134,14 +134,14 @@ describe('a tool use of a child thread waits while the session runs', () => {
     })
   })
 
-  test('confirm --pending answers it', async () => {
-    const service = open({ history: [asks('x'), ...childAsks] })
+  test('confirm --pending replies to a waiting child thread', async () => {
+    const service = open({ history: [asks('x'), ...childWaits] })
     const { code, err } = await service.run(['events', 'confirm', '--pending', '--allow'])
     expect({ code, posts: service.posts() }, err).toEqual({ code: 0, posts: [[allow('t1')]] })
   })
 
-  test('confirm takes it from a record without an idle event of the session', async () => {
-    const service = open({ history: [asks('x'), ...childAsks] })
+  test('confirm reads a waiting child thread from a record without an idle event of the session', async () => {
+    const service = open({ history: [asks('x'), ...childWaits] })
     const { out } = await service.run(['events', 'list', '--raw'])
     const { code, err } = await service.run(['events', 'confirm', '--allow'], {
       stdin: out,
@@ -150,8 +150,8 @@ describe('a tool use of a child thread waits while the session runs', () => {
     expect({ code, posts: service.posts() }, err).toEqual({ code: 0, posts: [[allow('t1')]] })
   })
 
-  test('follow says that it waits, and continues', async () => {
-    const service = open({ history: [asks('x'), ...childAsks] })
+  test('follow prints that a child thread waits, and continues', async () => {
+    const service = open({ history: [asks('x'), ...childWaits] })
     void service.timers.wait(20_000).then(() => service.add(allow('t1'), ...(done as Event[])))
     const { code, out, err } = await service.run(['events', 'follow'])
     expect({ code }, err).toEqual({ code: 0 })
@@ -160,16 +160,16 @@ describe('a tool use of a child thread waits while the session runs', () => {
     expect(err).toContain('events confirm')
   })
 
-  test('follow exits with 12 if the session is idle and nothing else can continue', async () => {
-    const service = open({ history: [asks('x'), ...childAsks] })
+  test('follow exits with 12 if a child thread waits and the session is idle', async () => {
+    const service = open({ history: [asks('x'), ...childWaits] })
     void service.timers.wait(60_000).then(() => service.add(says('one more'), endTurn))
     const { code, out, err } = await service.run(['events', 'follow', '--ids'])
     expect({ code, out }, err).toEqual({ code: 12, out: 't1\n' })
   })
 
-  test('run leaves it open if nobody decides, and exits with 12 when nothing else can continue', async () => {
+  test("run leaves a child's undecided tool use open, and exits with 12 when nothing else can continue", async () => {
     const service = open({
-      posts: [task([...childAsks, shown(says('x'), { after: 60_000 }), waitsFor('t2')])],
+      posts: [task([...childWaits, shown(says('x'), { after: 60_000 }), waitsFor('t2')])],
     })
     const { code, err } = await service.run(['events', 'run', 'do it'])
     expect({ code, replies: service.replies() }, err).toEqual({ code: 12, replies: [] })
@@ -177,20 +177,20 @@ describe('a tool use of a child thread waits while the session runs', () => {
   })
 
   test.each<[string, Steps]>([
-    ['the thread works again', [threadStatus('running')]],
+    ['the thread has continued', [threadStatus('running')]],
     ['an interrupt of the thread', [{ ...interrupt, ...inThread }]],
     ['an interrupt of all threads', [interrupt]],
     ['the end of the thread', [terminated]],
-    ['an answer of another client', [allow('t1')]],
-  ])('nothing is answered after %s', async (_, next) => {
-    const service = open({ posts: [task([...childAsks, ...next, says('done'), endTurn])] })
+    ['a reply of another client', [allow('t1')]],
+  ])('sends no reply to a child thread after %s', async (_, next) => {
+    const service = open({ posts: [task([...childWaits, ...next, says('done'), endTurn])] })
     await service.run(runArguments)
     expect(service.replies()).toEqual([])
     const pending = await service.run(['events', 'confirm', '--pending', '--allow'])
     expect(pending).toMatchObject({ code: 2, err: expect.stringContaining('nothing waits') })
   })
 
-  test('only a thread of a workflow run that is idle as well ends follow with 12', async () => {
+  test('follow exits with 12 only once all threads of a workflow run are idle', async () => {
     const ofRun: Steps = [
       asks('x'),
       running,
@@ -220,8 +220,8 @@ describe('a tool use of a child thread waits while the session runs', () => {
   })
 })
 
-describe('after the end of a thread', () => {
-  test('no command starts for it', async () => {
+describe('the end of a thread', () => {
+  test('starts no command for a thread that has ended', async () => {
     const service = open({
       posts: [task([running, custom('t1', inThread), threadWaits('t1'), terminated, says('done'), endTurn])],
     })
@@ -230,7 +230,7 @@ describe('after the end of a thread', () => {
     expect(() => service.lines('ran')).toThrow('ENOENT')
   })
 
-  test('the result of a command is not posted that ran meanwhile', async () => {
+  test('does not post the result of a command whose thread has ended meanwhile', async () => {
     const service = open({ posts: [task([running, custom('t1', inThread), threadWaits('t1')])] })
     const ran = service.run([
       ...runArguments,
@@ -255,7 +255,7 @@ describe('after the end of a thread', () => {
     expect(err).toContain('its thread has ended')
   })
 
-  test('a result that is refused because its thread has ended is dropped with a note, also if the list lags', async () => {
+  test('drops a refused result with a note if its thread has ended, also if the list lags', async () => {
     const service = open({
       posts: [
         task([running, custom('t1', inThread), threadWaits('t1')]),
@@ -277,8 +277,8 @@ describe('after the end of a thread', () => {
     expect(service.journal('t1')).toContain('answered-elsewhere')
   })
 
-  test('confirm names the reason', async () => {
-    const service = open({ history: [asks('x'), ...childAsks, terminated] })
+  test('confirm prints that the thread has ended', async () => {
+    const service = open({ history: [asks('x'), ...childWaits, terminated] })
     const typed = await service.run(['events', 'confirm', 't1'], {
       stdinKind: 'terminal',
       tty: ['stdout', 'stderr'],
@@ -288,7 +288,7 @@ describe('after the end of a thread', () => {
   })
 })
 
-test('run posts each tool result as a request of its own, and confirmations together', async () => {
+test('run posts each tool result in its own request, and confirmations together', async () => {
   const service = open({
     posts: [
       task([running, custom('t1'), custom('t2'), bash('t3'), bash('t4'), waitsFor('t1', 't2', 't3', 't4')]),
@@ -312,7 +312,7 @@ test('run posts each tool result as a request of its own, and confirmations toge
   ])
 })
 
-describe('what the service refuses or loses is a warning, also with -q, and counted', () => {
+describe('warnings about refused tool uses and failed servers', () => {
   const refused = bash('t1', {
     evaluated_permission: 'deny',
     evaluation: { type: 'auto', evaluated_permission: { type: 'deny', reason_code: 'high_risk' } },
@@ -328,7 +328,7 @@ describe('what the service refuses or loses is a warning, also with -q, and coun
   })
   const argv = [...runArguments, '-q', '--report', 'report.json']
 
-  test('a tool use that the service refused', async () => {
+  test('warns with -q about a tool use that the service refused, and counts it in the report', async () => {
     const service = open({ posts: [task([running, refused, says('done'), endTurn])] })
     const { code, err } = await service.run(argv)
     expect({ code, replies: service.replies() }, err).toEqual({ code: 0, replies: [] })
@@ -337,7 +337,7 @@ describe('what the service refuses or loses is a warning, also with -q, and coun
     expect(service.report()).toMatchObject({ warnings: { refusedToolUses: 1 } })
   })
 
-  test('an MCP server that failed for good is named once; one that is tried again is not', async () => {
+  test('warns once about an MCP server that failed finally, and not about a retried one', async () => {
     const service = open({
       posts: [
         task([
@@ -359,7 +359,7 @@ describe('what the service refuses or loses is a warning, also with -q, and coun
     expect(service.report()).toMatchObject({ warnings: { failedServers: 1 } })
   })
 
-  test('with --errors json each is a line of its own', async () => {
+  test('--errors json prints each warning on its own line', async () => {
     const service = open({
       posts: [task([running, refused, fails('github', 'terminal'), says('done'), endTurn])],
     })
@@ -371,7 +371,7 @@ describe('what the service refuses or loses is a warning, also with -q, and coun
     expect(lines).toEqual([expect.stringContaining('t1'), expect.stringContaining('github')])
   })
 
-  test('nothing of an earlier turn counts', async () => {
+  test('does not warn about an earlier turn', async () => {
     const service = open({
       history: [asks('x'), running, refused, fails('github', 'exhausted'), endTurn],
       posts: [task([running, says('done'), endTurn])],
@@ -382,7 +382,7 @@ describe('what the service refuses or loses is a warning, also with -q, and coun
   })
 })
 
-test('the code of an error is shown with why the session stopped', async () => {
+test('prints the code of the error with the reason why the session stopped', async () => {
   const error = { type: 'billing_error', message: 'no', details: { error_code: 'ramp_limit_exceeded' } }
   const stopped = { type: 'session.status_idle', stop_reason: { type: 'retries_exhausted' } }
   const service = open({ posts: [task([running, { type: 'session.error', error }, stopped])] })
@@ -391,7 +391,7 @@ test('the code of an error is shown with why the session stopped', async () => {
   expect(err).toContain('no (ramp_limit_exceeded)')
 })
 
-test('a redacted part of the answer is marked where events are shown, and a warning where only the answer is', async () => {
+test('marks a redacted part among the events, and warns about it with --last', async () => {
   const answer = {
     type: 'agent.message',
     content: [{ type: 'redacted' }, { type: 'text', text: 'the rest' }],
