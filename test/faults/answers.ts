@@ -30,7 +30,7 @@ export const resetting =
     void resetWhenRead(socket)
   }
 
-export const headOf = (status: string, ...headers: string[]) =>
+export const makeHead = (status: string, ...headers: string[]) =>
   `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\n${headers.map((line) => `${line}\r\n`).join('')}\r\n`
 
 /** The head of an event stream without a length. */

@@ -1,16 +1,16 @@
 import { gzipSync } from 'node:zlib'
 import { exitCodes, type FailureKind } from '../../src/errors.ts'
 import { response } from '../harness/server.ts'
-import { answering, closing, headOf, resetting } from './answers.ts'
-import { both, chat, events, faultsInside, type Row } from './rows.ts'
+import { answering, closing, makeHead, resetting } from './answers.ts'
+import { chat, chatAndEvents, events, faultsInside, type Row } from './rows.ts'
 
 const mayBe = 'the event may have been accepted: look with'
-const once = ['--retries', '0']
+const noRetry = ['--retries', '0']
 const login = '<!doctype html><html><head><title>Please log in</title></head></html>'
 const html = ['content-type: text/html']
 const envelope = (type: string) => JSON.stringify({ type: 'error', error: { type, message: 'no luck' } })
 
-/** Returns rows for an event whose answer proves nothing, in text and with `--errors json`. */
+/** Returns rows for an event whose answer does not prove a delivery, in text and with `--errors json`. */
 const rowsWithoutProof = (row: Omit<Row, 'code' | 'reqs'> & { kind?: FailureKind }): Row[] => {
   const { kind = 'response', err = [], ...rest } = row
   const code = exitCodes[kind]
@@ -30,39 +30,39 @@ const rowsWithoutProof = (row: Omit<Row, 'code' | 'reqs'> & { kind?: FailureKind
 /** Returns rows for an error whose body cannot be read. Its status still decides the exit code. */
 const rowsByStatus = (status: string, code: number): Row[] => {
   const expectedErr = [`answered ${status}`, /^(?!.*was accepted)/s]
-  const head = (...headers: string[]) => headOf(status, 'connection: close', ...headers)
-  const row = { flags: once, code, reqs: 1, err: expectedErr }
+  const head = (...headers: string[]) => makeHead(status, 'connection: close', ...headers)
+  const row = { flags: noRetry, code, reqs: 1, err: expectedErr }
   return [
-    ...both({
+    ...chatAndEvents({
       ...row,
-      name: `U20: exits by the status of a ${status} in an unknown coding`,
+      name: `U20: exits with ${code} on a ${status} in an unknown coding`,
       script: closing(`${head('content-encoding: zst')}zz`),
     }),
-    ...both({
+    ...chatAndEvents({
       ...row,
-      name: `U21: exits by the status of a ${status} with broken gzip`,
+      name: `U21: exits with ${code} on a ${status} with broken gzip`,
       script: closing(`${head('content-encoding: gzip')}{"error":"no"}`),
     }),
-    ...both({
+    ...chatAndEvents({
       ...row,
-      name: `U21: exits by the status of a ${status} with cut gzip`,
+      name: `U21: exits with ${code} on a ${status} with cut gzip`,
       script: answering(
         response(gzipSync('{"error":"no"}').subarray(0, 15), status, ['content-encoding: gzip']),
       ),
     }),
-    ...both({
+    ...chatAndEvents({
       ...row,
-      name: `U22: exits by the status of a ${status} if FIN cuts its body`,
+      name: `U22: exits with ${code} on a ${status} whose body is cut by FIN`,
       script: closing(`${head('content-length: 99')}{"er`),
     }),
-    ...both({
+    ...chatAndEvents({
       ...row,
-      name: `U22: exits by the status of a ${status} if RST cuts its body`,
+      name: `U22: exits with ${code} on a ${status} whose body is cut by RST`,
       script: resetting(`${head('content-length: 99')}{"er`),
     }),
-    ...both({
+    ...chatAndEvents({
       ...row,
-      name: `U23: exits by the status of a ${status} with broken chunks`,
+      name: `U23: exits with ${code} on a ${status} with broken chunks`,
       script: closing(`${head('transfer-encoding: chunked')}zz\r\n`),
     }),
   ]
@@ -105,7 +105,7 @@ faultsInside('U: claims only what the answer proves', [
   }),
   ...rowsWithoutProof({
     name: 'U28: reports a possible delivery after a login page that is cut',
-    script: closing(`${headOf('200 OK', 'content-length: 999')}${login}`),
+    script: closing(`${makeHead('200 OK', 'content-length: 999')}${login}`),
   }),
   ...rowsWithoutProof({
     name: 'U28: reports a possible delivery if a login page is cut after its head',
@@ -155,7 +155,7 @@ faultsInside('U: claims only what the answer proves', [
   },
   {
     name: 'U33: exits with 10 and no warning if a list gets no answer',
-    argv: ['events', 'list', ...once],
+    argv: ['events', 'list', ...noRetry],
     script: closing(),
     code: 10,
     reqs: 1,

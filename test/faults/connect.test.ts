@@ -9,7 +9,7 @@ import { configFolder } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
 import { answering, ok, okText, receipt, receiptText } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
-import { both, chat, events, faults, type Row } from './rows.ts'
+import { chat, chatAndEvents, events, faults, type Row } from './rows.ts'
 
 const noRetry = ['--retries', '0']
 /** Base URL of a port that no program uses. */
@@ -179,7 +179,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     err: [/^parley: 'workspaceId' in profile 'default' has characters [^\n]*\n$/],
     files: [`home/${configFolder}/config.json`],
   },
-  ...both({
+  ...chatAndEvents({
     ...notSent,
     name: 'N01: retries twice and exits with 9 if the connection is refused',
     url: nowhere,
@@ -195,20 +195,20 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     url: () => 'http://two.test:2',
     err: ['parley: [::1]:2: connection refused, 127.0.0.1:2: connection refused'],
   },
-  ...both({
+  ...chatAndEvents({
     ...notSent,
     name: 'N03: exits with 9, without a retry, if the host name is unknown',
     url: () => 'https://down.test',
     err: [/^parley: down\.test: no such host\n {2}nothing was sent\n$/],
   }),
-  ...both({
+  ...chatAndEvents({
     ...notSent,
     name: 'N03: reports retry as never with --errors json if the host name is unknown',
     url: () => 'https://down.test',
     flags: ['--errors', 'json'],
     err: ['"kind":"not-sent","exit":9,', '"sent":"no","safeToRetry":false,"retry":"never","attempts":1}'],
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'N04: retries after a temporary failure of a name lookup',
     // Lookups are counted per process.
     isProcess: true,
@@ -219,7 +219,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     reqs: 1,
     err: ['cannot be looked up at the moment; trying again'],
   }),
-  ...both({
+  ...chatAndEvents({
     ...notSent,
     name: 'N05: exits with 9 after --connect-timeout if packets are lost (needs Linux)',
     url: () => blocked.url,
@@ -227,7 +227,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     err: ['no connection within 3 s', 'nothing was sent'],
     atLeast: 3,
   }),
-  ...both({
+  ...chatAndEvents({
     ...notSent,
     ...stalled,
     name: 'N06: exits with 9 after --connect-timeout if the TLS handshake hangs',
@@ -259,14 +259,14 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     conns: 3,
     err: ['the connection was reset'],
   },
-  ...both({
+  ...chatAndEvents({
     ...notSent,
     name: 'N09: exits with 9 and names --cacert if the certificate is self-signed',
     url: secure,
     listen: { tls: () => selfSigned },
     err: [/^parley: localhost:\d+: its certificate is self-signed: --cacert FILE trusts it\n {2}nothing/],
   }),
-  ...both({
+  ...chatAndEvents({
     ...notSent,
     name: 'N09: reports retry as never with --errors json if the certificate is self-signed',
     url: secure,
@@ -306,7 +306,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     conns: 1,
     err: ['http://', 'nothing was sent'],
   },
-  ...both({
+  ...chatAndEvents({
     name: 'N14: suggests https:// if the port uses TLS',
     url: ({ port }) => `http://localhost:${port}`,
     listen: { tls: () => selfSigned },

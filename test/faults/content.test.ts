@@ -1,7 +1,7 @@
 import { message } from '../harness/run.ts'
 import { response, type Script } from '../harness/server.ts'
 import { answering, receipt, receiptText } from './answers.ts'
-import { both, chat, events, faultsInside, type Row } from './rows.ts'
+import { chat, chatAndEvents, events, faultsInside, type Row } from './rows.ts'
 
 const type = (value: string) => [`content-type: ${value}`]
 const page = '<!doctype html><html><head><title>Please log in</title></head><body>A page</body></html>'
@@ -17,7 +17,7 @@ const refusedWith = (text: string, code = 4): Partial<Row> & { code: number } =>
 })
 
 faultsInside('R: response content', [
-  ...both({
+  ...chatAndEvents({
     name: 'R11: exits with 8 on a login page with status 200',
     script: answering(response(page, '200 OK', type('text/html'))),
     code: 8,
@@ -30,7 +30,7 @@ faultsInside('R: response content', [
     reqs: 1,
     err: ['text/html', 'Please log in'],
   },
-  ...both({
+  ...chatAndEvents({
     name: 'R12: exits with 8 on HTML with the content type of JSON',
     script: json(page),
     code: 8,
@@ -75,7 +75,7 @@ faultsInside('R: response content', [
     reqs: 1,
     err: ['the response names none'],
   },
-  ...both({
+  ...chatAndEvents({
     name: 'R15: prints only the title of an HTML page with status 502',
     script: answering(response(page.replace('Please log in', 'Bad gateway'), '502 Bad', type('text/html'))),
     flags: ['--retries', '0'],
@@ -94,7 +94,7 @@ faultsInside('R: response content', [
     [`{"message":"${'m'.repeat(2 ** 21)}"}`, ''],
     ['{"error":{"message":"a\\u001b[31m\\n::add-mask::\\u0085\\r\\nb"}}', 'a^[[31m ::add-mask::\\u0085 b'],
   ].flatMap(([body = '', words = '']) =>
-    both({
+    chatAndEvents({
       name: `R16: exits with 4 on a 400 with the body ${body.slice(0, 50)}`,
       script: answering(response(body, '400 Bad Request')),
       ...refusedWith(words),
@@ -198,7 +198,7 @@ faultsInside('R: response content', [
     out: `\ufeff${message('hi')}`,
     reqs: 1,
   },
-  ...both({
+  ...chatAndEvents({
     name: 'R27: exits with 8 if text follows the JSON',
     script: json('{"content":[],"data":[]} x'),
     code: 8,

@@ -2,13 +2,13 @@ import type { Socket } from 'node:net'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
-import { answering, chunked, closing, headOf, ok, okText, resetting } from './answers.ts'
-import { both, chat, events, faultsInside, type Row, stream } from './rows.ts'
+import { answering, chunked, closing, makeHead, ok, okText, resetting } from './answers.ts'
+import { chat, chatAndEvents, events, faultsInside, type Row, stream } from './rows.ts'
 
 const hi = message('hi')
 const half = hi.slice(0, 40)
-const cutAt = headOf('200 OK', `content-length: ${hi.length}`) + half
-const halfReceipt = `${headOf('200 OK', 'content-length: 200')}{"data":[{"id":"sevt_1"`
+const cutAt = makeHead('200 OK', `content-length: ${hi.length}`) + half
+const halfReceipt = `${makeHead('200 OK', 'content-length: 200')}{"data":[{"id":"sevt_1"`
 const accepted = 'the event was accepted'
 const cut = { code: 8, reqs: 1, err: ['the answer broke off'] } satisfies Partial<Row>
 const cutReceipt = {
@@ -17,7 +17,7 @@ const cutReceipt = {
   reqs: 1,
   err: [accepted, 'do not send it again'],
 } satisfies Partial<Row>
-const open = headOf('200 OK', 'connection: close')
+const open = makeHead('200 OK', 'connection: close')
 const coded = (encoding: string, body: Uint8Array) =>
   answering(response(body, '200 OK', [`content-encoding: ${encoding}`]))
 
@@ -55,28 +55,28 @@ faultsInside('R: response framing', [
   {
     ...cut,
     name: 'R02: exits with 8 if RST follows the head (chat)',
-    script: resetting(headOf('200 OK', 'content-length: 9')),
+    script: resetting(makeHead('200 OK', 'content-length: 9')),
   },
   {
     ...cutReceipt,
     name: 'R02: reports an accepted event if RST follows the head (events)',
-    script: resetting(headOf('200 OK', 'content-length: 9')),
+    script: resetting(makeHead('200 OK', 'content-length: 9')),
   },
   ...[closing, resetting].flatMap((end): Row[] => [
     {
       ...cut,
       name: `R03: exits with 8 if ${end === closing ? 'FIN' : 'RST'} cuts a chunked body (chat)`,
-      script: end(headOf('200 OK', 'transfer-encoding: chunked') + chunked(half)),
+      script: end(makeHead('200 OK', 'transfer-encoding: chunked') + chunked(half)),
     },
     {
       ...cutReceipt,
       name: `R03: reports an accepted event if ${end === closing ? 'FIN' : 'RST'} cuts a chunked receipt (events)`,
-      script: end(headOf('200 OK', 'transfer-encoding: chunked') + chunked('{"data":[')),
+      script: end(makeHead('200 OK', 'transfer-encoding: chunked') + chunked('{"data":[')),
     },
   ]),
-  ...both({
+  ...chatAndEvents({
     name: 'R04: exits with 8 on an invalid chunk size and does not print its bytes',
-    script: answering(`${headOf('200 OK', 'transfer-encoding: chunked')}zz\r\n::set-env secret\r\n`),
+    script: answering(`${makeHead('200 OK', 'transfer-encoding: chunked')}zz\r\n::set-env secret\r\n`),
     code: 8,
     reqs: 1,
     err: [/^(?!.*set-env)/s],
@@ -100,48 +100,48 @@ faultsInside('R: response framing', [
   },
   {
     name: 'R07: exits with 8 if the body is longer than its Content-Length (chat)',
-    script: answering(`${headOf('200 OK', 'content-length: 40')}${hi}`),
+    script: answering(`${makeHead('200 OK', 'content-length: 40')}${hi}`),
     code: 8,
     reqs: 1,
   },
   {
     ...cutReceipt,
     name: 'R07: reports an accepted event if the receipt is longer than its Content-Length (events)',
-    script: answering(`${headOf('200 OK', 'content-length: 10')}{"data":[],"more":"than that"}`),
+    script: answering(`${makeHead('200 OK', 'content-length: 10')}{"data":[],"more":"than that"}`),
   },
   ...['SSH-2.0-OpenSSH_9\r\n', '<html><h1>hello</h1></html>', '\x1b]0;evil\x07\n::add-mask::x\n'].flatMap(
     (bytes) =>
-      both({
+      chatAndEvents({
         name: `R09: exits with 8 on a response that is not HTTP: ${JSON.stringify(bytes)}`,
         script: closing(bytes),
         code: 8,
         reqs: 1,
       }),
   ),
-  ...both({
+  ...chatAndEvents({
     name: 'R10: exits with 8 on a head of 20 KB',
     script: answering(response('{}', '200 OK', [`x-long: ${'x'.repeat(20_000)}`])),
     code: 8,
     reqs: 1,
     err: ['its headers are too long'],
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'R10: exits with 8 on a NUL in a header',
     script: answering(response('{}', '200 OK', ['x: a\0b'])),
     code: 8,
     reqs: 1,
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'R10: exits with 8 on lines that end with a bare LF',
     script: answering(response('{"content":"ok","data":[]}').toString().replaceAll('\r\n', '\n')),
     code: 8,
     reqs: 1,
     err: ['is not proper HTTP/1.1'],
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'R10: exits with 8 on a response with both Content-Length and chunks',
     script: answering(
-      `${headOf('200 OK', 'content-length: 5', 'transfer-encoding: chunked')}2\r\n{}\r\n0\r\n\r\n`,
+      `${makeHead('200 OK', 'content-length: 5', 'transfer-encoding: chunked')}2\r\n{}\r\n0\r\n\r\n`,
     ),
     code: 8,
     reqs: 1,
@@ -207,7 +207,7 @@ faultsInside('R: response framing', [
     name: 'R32: reports an accepted event if an uncompressed receipt has the coding gzip (events)',
     script: coded('gzip', Buffer.from('{"data":[]}')),
   },
-  ...both({
+  ...chatAndEvents({
     name: 'R33: exits with 8 on an unknown coding',
     script: coded('zst\u00ff', Buffer.from(hi)),
     code: 8,
@@ -251,19 +251,19 @@ faultsInside('R: response framing', [
     reqs: 1,
     err: ['the answer is empty'],
   },
-  ...both({
+  ...chatAndEvents({
     name: 'R65: accepts two equal Content-Length headers',
     script: answering(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 26'])),
     code: 0,
     reqs: 1,
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'R65: accepts two equal lengths in one Content-Length header',
-    script: answering(`${headOf('200 OK', 'content-length: 26, 26')}{"content":"ok","data":[]}`),
+    script: answering(`${makeHead('200 OK', 'content-length: 26, 26')}{"content":"ok","data":[]}`),
     code: 0,
     reqs: 1,
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'R66: exits with 8 on two different Content-Length headers',
     script: answering(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 9'])),
     code: 8,
@@ -271,7 +271,7 @@ faultsInside('R: response framing', [
     err: ['the body does not match Content-Length'],
   }),
   ...['100', '100 Continue', '102 Wait', '103 Early Hints'].flatMap((status) =>
-    both({
+    chatAndEvents({
       name: `R67: skips three interim responses ${status} in two packets`,
       script: (socket) => {
         const interim = `HTTP/1.1 ${status}\r\nx: y\r\n\r\n`
@@ -297,10 +297,10 @@ faultsInside('R: response framing', [
     reqs: 1,
   },
   {
-    name: 'R68: exits by the status of an error that arrives byte by byte after a 100',
+    name: 'R68: exits with 4 on a 400 that arrives byte by byte after a 100',
     script: async (socket) => {
       socket.setNoDelay(true)
-      const head = headOf('400 Bad', 'transfer-encoding: chunked')
+      const head = makeHead('400 Bad', 'transfer-encoding: chunked')
       for (const byte of `HTTP/1.1 100 Continue\r\n\r\n${head}${chunked('{"detail":"no"}')}0\r\n\r\n`) {
         socket.write(byte)
         await new Promise(setImmediate)

@@ -5,10 +5,10 @@ import { gzipSync } from 'node:zlib'
 import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
-import { answering, closing, delta, headOf, ok, okText, receipt, receiptText, sseHead } from './answers.ts'
-import { chat, early, faultsOnce, type Row } from './rows.ts'
+import { answering, closing, delta, makeHead, ok, okText, receipt, receiptText, sseHead } from './answers.ts'
+import { chat, endsEarly, faultsOnce, type Row } from './rows.ts'
 
-const open = headOf('200 OK', 'connection: close')
+const open = makeHead('200 OK', 'connection: close')
 const long = message('x'.repeat(24 * 2 ** 20))
 /** 200 MiB of zeros, compressed. */
 const bomb = gzipSync(Buffer.alloc(200 * 2 ** 20))
@@ -79,7 +79,7 @@ faultsOnce('R: large responses', [
     memory: 150,
   },
   {
-    name: 'R34: limits memory for a gzip bomb in an error, and exits by the status',
+    name: 'R34: limits memory for a gzip bomb in a 400, and exits with 4',
     script: answering(response(bomb, '400 Bad Request', ['content-encoding: gzip'])),
     code: 4,
     reqs: 1,
@@ -146,7 +146,7 @@ faultsOnce('R: large responses', [
     memory: 220,
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E09: exits with 8 on an event line of 100 MB',
     script: (socket) => {
       socket.write(`${started}data: `)
@@ -156,7 +156,7 @@ faultsOnce('R: large responses', [
     memory: 250,
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E09: exits with 8 on an event of 100 MB in short lines',
     script: (socket) => {
       socket.write(started)

@@ -2,7 +2,7 @@ import { afterAll } from 'vitest'
 import { response, serve } from '../harness/server.ts'
 import { answering, ok, okText } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
-import { both, chat, faultsInside, type Row } from './rows.ts'
+import { chat, chatAndEvents, faultsInside, type Row } from './rows.ts'
 
 const other = await serve(() => {})
 afterAll(() => other.close())
@@ -35,7 +35,7 @@ const named = (name: string) => ({ url: ({ port }: { port: number }) => `http://
 faultsInside('D: redirects (needs openssl)', [
   ...[301, 302, 303, 307, 308].flatMap((status) =>
     ['/elsewhere', other.url].flatMap((location) =>
-      both({
+      chatAndEvents({
         ...nobodyElse,
         name: `D01: does not follow a ${status} redirect to ${location === other.url ? 'another server' : location}`,
         script: redirect(location, status),
@@ -92,7 +92,7 @@ faultsInside('D: redirects (needs openssl)', [
 ])
 
 faultsInside('S: plain http and secrets (needs openssl)', [
-  ...both({
+  ...chatAndEvents({
     name: 'S01: refuses plain http to another machine',
     ...named('gateway.test'),
     code: 3,
@@ -136,7 +136,7 @@ faultsInside('S: plain http and secrets (needs openssl)', [
     },
   },
   ...['127.0.0.1@h.test', 'localhost.h.test', '127.0.0.1.h.test', 'h.test#@127.0.0.1'].flatMap((name) =>
-    both({
+    chatAndEvents({
       name: `S03: refuses plain http to ${name}, whose parsed host is not loopback`,
       ...named(name),
       code: 3,

@@ -90,12 +90,12 @@ async function makeProxyRow(
   }
 }
 
-const once = ['--retries', '0']
+const noRetry = ['--retries', '0']
 const failing = (name: string, proxy: Script, more: Partial<Row> = {}): Promise<Row> =>
   makeProxyRow({
     ...toSecure,
     name,
-    argv: [...toSecure.argv, ...once],
+    argv: [...toSecure.argv, ...noRetry],
     code: 9,
     err: ['the proxy 127.0.0.1:', 'nothing was sent'],
     ...more,
@@ -224,7 +224,7 @@ const rows = await Promise.all([
     socket.on('close', () => clearInterval(timer))
   }),
   failing('X07: exits with 9 after --connect-timeout if the proxy does not answer', () => {}, {
-    argv: [...toSecure.argv, ...once, '--connect-timeout', '3'],
+    argv: [...toSecure.argv, ...noRetry, '--connect-timeout', '3'],
     err: ['through the proxy 127.0.0.1:', 'no connection within 3 s'],
     atLeast: 3,
   }),
@@ -326,7 +326,7 @@ faultsInside('X: proxies (needs openssl)', [
   {
     ...toSecure,
     name: 'X21: prints no password if a proxy without a scheme refuses connections',
-    argv: [...toSecure.argv, ...once],
+    argv: [...toSecure.argv, ...noRetry],
     env: { ALL_PROXY: 'user:secretword@127.0.0.1:1' },
     code: 9,
     err: ['parley: the proxy in ALL_PROXY, 127.0.0.1:1: connection refused\n', /^(?!.*secretword)/s],
@@ -334,7 +334,7 @@ faultsInside('X: proxies (needs openssl)', [
   {
     ...toSecure,
     name: 'X22: names both addresses of a proxy if both refuse',
-    argv: [...toSecure.argv, ...once],
+    argv: [...toSecure.argv, ...noRetry],
     env: { https_proxy: 'http://two.test:2' },
     code: 9,
     err: ['the proxy in https_proxy, [::1]:2: connection refused, 127.0.0.1:2: connection refused\n'],
@@ -349,7 +349,7 @@ faultsInside('X: proxies (needs openssl)', [
   {
     ...toSecure,
     name: 'X24: exits with 9 and names the proxy if its certificate is not trusted',
-    argv: [...chat, ...once],
+    argv: [...chat, ...noRetry],
     envOf: ({ port }) => ({ HTTPS_PROXY: `https://localhost:${port}` }),
     code: 9,
     err: ['the proxy in HTTPS_PROXY, localhost:', 'its certificate is self-signed'],

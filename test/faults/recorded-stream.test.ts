@@ -1,9 +1,9 @@
 import { message } from '../harness/run.ts'
 import { resetWhenRead, response } from '../harness/server.ts'
 import { answering, chunked, closing, delta, event, resetting, sseHead, stop } from './answers.ts'
-import { chat, early, faultsInside, type Row, stream } from './rows.ts'
+import { chat, endsEarly, faultsInside, type Row, stream } from './rows.ts'
 
-/** A native chunk. */
+/** Returns a chunk in the gateway's native format. */
 const part = (text: string | object, more: object = {}) => ({
   candidates: [{ index: 0, content: { parts: [typeof text === 'string' ? { text } : text] }, ...more }],
 })
@@ -15,7 +15,7 @@ const jsonHead = head('application/json')
 const lines = (...values: unknown[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('')
 
 const whole = { argv: stream, code: 0, reqs: 1, out: 'so far\n' } satisfies Partial<Row>
-const failed = <T extends Partial<Row>>(row: T) => ({ ...early, ...row })
+const failed = <T extends Partial<Row>>(row: T) => ({ ...endsEarly, ...row })
 const cancelled = { error: { code: 499, message: 'The operation was cancelled.', status: 'CANCELLED' } }
 const expectedErr = ['the stream ended with an error', 'the service says: The operation was cancelled.']
 const call = { functionCall: { name: 'search', args: {} } }
@@ -48,26 +48,26 @@ faultsInside('E: recorded streams', [
   },
   ...[closing, resetting].map(
     (end): Row => ({
-      ...early,
+      ...endsEarly,
       name: `E31: exits with 8 if ${end === closing ? 'FIN' : 'RST'} follows the text after an early STOP`,
       script: end(sseHead + finished('') + event(part('so far'))),
       err: [/the (stream ended early|answer broke off)/],
     }),
   ),
   {
-    ...early,
+    ...endsEarly,
     name: 'E31: exits with 8 if RST cuts a chunked stream after STOP',
     script: resetting(chunkedHead + chunked(finished())),
     err: ['the answer broke off'],
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E31: exits with 8 if RST cuts a stream without a length after STOP',
     script: resetting(sseHead + finished()),
     err: ['the answer broke off: the connection was reset'],
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E31: exits with 8 if RST arrives together with STOP in a stream without a length',
     script: (socket) => {
       socket.write(sseHead + finished())
@@ -81,36 +81,36 @@ faultsInside('E: recorded streams', [
     script: (socket) => void socket.end(sseHead + finished(), () => socket.resetAndDestroy()),
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E31: exits with 8 after STOP if RST precedes the last chunk of a connection that closes',
     script: resetting(chunkedHead.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n') + chunked(finished())),
     err: ['the answer broke off'],
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E31: exits with 8 after STOP if FIN precedes the last chunk',
     script: closing(chunkedHead.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n') + chunked(finished())),
     err: ['the answer broke off'],
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E31: exits with 8 after STOP if FIN cuts the next event',
     script: closing(`${sseHead}${finished()}data: {"candi`),
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E31: exits with 8 after STOP if the next event lacks its blank line',
     script: closing(sseHead + finished() + event(part(' lost')).trimEnd()),
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E31: exits with 8 if one candidate has STOP and another is unfinished',
     script: closing(
       sseHead + finished() + event({ candidates: [{ index: 1, content: { parts: [{ text: 'x' }] } }] }),
     ),
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E31: exits with 8 after --timeout of silence although two chunks have a finishReason',
     argv: [...stream, '--timeout', '3'],
     script: answering(sseHead + finished('so ') + finished('far')),
@@ -192,18 +192,18 @@ faultsInside('E: recorded streams', [
       ),
     },
     {
-      ...early,
+      ...endsEarly,
       name: `E35: exits with 8 if one chunk per line ends without a finishReason, as ${type}`,
       script: closing(head(type) + lines(part('so '), part('far'))),
     },
     {
-      ...early,
-      name: `E35: exits with 8 if FIN cuts a chunk on its line, as ${type}`,
+      ...endsEarly,
+      name: `E35: exits with 8 if FIN cuts the chunk of a line, as ${type}`,
       script: closing(`${head(type)}${lines(part('so '), part('far', STOP))}{"candidates"`),
     },
     {
       ...failed({ err: expectedErr }),
-      name: `E35: exits with 8 and prints the message of an error on its line, as ${type}`,
+      name: `E35: exits with 8 and prints the message if one of the lines is an error, as ${type}`,
       script: closing(head(type) + lines(part('so '), part('far', STOP), cancelled)),
     },
   ]),
@@ -253,7 +253,7 @@ faultsInside('E: recorded streams', [
     out: 'plain, schön\n',
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E38: exits with 8 if bytes are not UTF-8 and their character set is unknown',
     script: closing(
       Buffer.from(head('text/event-stream; charset=klingon') + delta('schön') + stop, 'latin1'),
@@ -287,7 +287,7 @@ faultsInside('E: recorded streams', [
   ),
   ...['FINISH_REASON_UNSPECIFIED', 0, '', null].map(
     (finishReason): Row => ({
-      ...early,
+      ...endsEarly,
       name: `E39: exits with 8 if the only finishReason is ${JSON.stringify(finishReason)}`,
       script: closing(sseHead + event(part('so far', { finishReason }))),
     }),

@@ -1,6 +1,6 @@
 import { response, type Script } from '../harness/server.ts'
 import { answering, delta, ok, okText, receipt, receiptText, sseHead } from './answers.ts'
-import { both, chat, events, faultsInside, type Row, stream } from './rows.ts'
+import { chat, chatAndEvents, events, faultsInside, type Row, stream } from './rows.ts'
 
 const refusal = (status: string, ...headers: string[]) => response('{"error":"no"}', status, headers)
 const slow = (...headers: string[]) => refusal('429 Too Many Requests', ...headers)
@@ -29,7 +29,7 @@ const final = (status: string, code: number, ...headers: string[]) => ({
 })
 
 faultsInside('T: retry rules', [
-  ...both({
+  ...chatAndEvents({
     ...retried,
     name: 'T01: waits for the time of Retry-After after a 429',
     script: once(slow('retry-after: 1')),
@@ -96,29 +96,29 @@ faultsInside('T: retry rules', [
     err: ['trying again in 1.2 s'],
     atLeast: 1.2,
   },
-  ...both({
+  ...chatAndEvents({
     name: 'T05: exits with 6 at once if Retry-After exceeds what a timer can wait',
     ...final('429 No', 6, 'retry-after: 99999999999'),
     err: ['99999999999 s'],
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'T05: exits with 6 at once if Retry-After has 400 digits',
     ...final('429 No', 6, `retry-after: ${'9'.repeat(400)}`),
     err: ['more than 60 s'],
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'T06: exits with 6 at once and reports retryAfter if Retry-After exceeds the maximum wait',
     ...final('429 No', 6, 'retry-after: 3600'),
     flags: ['--errors', 'json'],
     err: ['"retryAfter":3600', '"sent":"yes"', '"safeToRetry":true', '"attempts":1'],
   }),
-  ...both({
+  ...chatAndEvents({
     ...retried,
     name: 'T07: waits the default time after a 429 without Retry-After',
     script: once(slow()),
     atLeast: 0.25,
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'T08: exits with 6 after the last retry if every response is a 429',
     script: answering(slow()),
     flags: ['--retries', '1'],
@@ -126,7 +126,7 @@ faultsInside('T: retry rules', [
     reqs: 2,
     err: ['the service says: no'],
   }),
-  ...both({
+  ...chatAndEvents({
     ...retried,
     name: 'T09: retries a 503 with Retry-After',
     script: once(refusal('503 Busy', 'retry-after: 1')),
@@ -182,7 +182,7 @@ faultsInside('T: retry rules', [
   ]),
   { name: 'T12: exits with 4 on a 409 (events)', argv: events, ...final('409 No', 4) },
   ...[401, 403].flatMap((status) =>
-    both({
+    chatAndEvents({
       name: `T13: exits with 3 on a ${status} and names the source of the secret`,
       ...final(`${status} No`, 3),
       err: [/PARLEY_(ACCESS_TOKEN|API_KEY)/],
@@ -194,7 +194,7 @@ faultsInside('T: retry rules', [
     argv: events,
     ...final('500 Oh', 7, 'x-should-retry: true'),
   },
-  ...both({
+  ...chatAndEvents({
     name: 'T14: does not retry a 429 with x-should-retry: false',
     ...final('429 No', 6, 'x-should-retry: false'),
   }),
@@ -206,7 +206,7 @@ faultsInside('T: retry rules', [
     name: 'T14: does not retry a 500 with x-should-retry: false (chat)',
     ...final('500 Oh', 7, 'x-should-retry: false'),
   },
-  ...both({
+  ...chatAndEvents({
     ...retried,
     name: 'T16: sends the same bytes in every attempt',
     script: once(slow()),
@@ -231,7 +231,7 @@ faultsInside('T: retry rules', [
       }
     },
   },
-  ...both({
+  ...chatAndEvents({
     name: 'T18: exits with 6 before a wait that would pass the deadline',
     script: answering(slow('retry-after: 1')),
     flags: ['--deadline', '2', '--retries', '9'],
@@ -239,7 +239,7 @@ faultsInside('T: retry rules', [
     reqs: 2,
     err: ['past the deadline'],
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'T19: reports that nothing was accepted if SIGINT ends the wait after a 429',
     script: answering(slow('retry-after: 30')),
     signal: { name: 'SIGINT', at: 'err' },
@@ -247,7 +247,7 @@ faultsInside('T: retry rules', [
     reqs: 1,
     err: ['parley: interrupted: nothing was accepted'],
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'T20: sends one request with --retries 0',
     script: answering(slow()),
     flags: ['--retries', '0'],

@@ -24,8 +24,8 @@ export interface Row extends Partial<Launch> {
   /** Fills the run's folder before it starts. */
   prepare?(folder: string): void
   /**
-   * Signal to send during a phase of the run. `file` is the phase in which a file of the working folder has
-   * content.
+   * Signal for the run, and the phase in which it is sent. In the phase `file`, a file of the working folder
+   * has content.
    */
   signal?: {
     name: NodeJS.Signals
@@ -65,10 +65,11 @@ export interface Row extends Partial<Launch> {
 type Code = Ending['code']
 
 /**
- * Runs the rows of a group against the built command, in this process or, if a row needs it, in a separate
- * one. Only a separate process shows that all output is written, that nothing keeps the process alive, and
- * that it exits with the code of main(). `npm run test:all` also runs the first row of each id in a process,
- * and repeats failing rows as a wrapper script would.
+ * Runs the rows of a group against the built command. A row runs in this process, unless it needs a separate
+ * one. A separate process also shows that all output is written, that nothing keeps it alive, and that it
+ * exits with the code of main().
+ * `npm run test:all` also runs the first row of each id in a process, and repeats failing rows as a wrapper
+ * script would.
  */
 export const faults = (group: string, rows: readonly Row[]): void =>
   runRows(group, rows, ({ name }) => /^[A-Z]+\d+/.exec(name)?.[0] ?? name)
@@ -98,7 +99,7 @@ function runRows(group: string, rows: readonly Row[], getSort: (row: Row) => str
   if (failing.length > 0) faultsOnce(`${group}, repeated by a wrapper script`, failing, runWrapped)
 }
 
-/** Runs each row once; called directly for heavy rows. */
+/** Runs each row once. Heavy tests call this directly. */
 export function faultsOnce(group: string, rows: readonly Row[], how?: typeof run): void {
   if (process.env.TEST_PROOF) {
     proveRows(group, rows)
@@ -144,7 +145,8 @@ declare module 'vitest' {
 /**
  * Result of repeating a row without its fault.
  * - `bites`: the row fails.
- * - `tolerates`: the row passes and fails with another answer, so the fault is read and changes nothing.
+ * - `tolerates`: the row passes, and fails with another answer. So parley reads the answer, and the fault
+ *   changes nothing.
  * - `either`: the row passes and gives the reason.
  * - `passes`: the row proves nothing.
  */
@@ -327,7 +329,7 @@ function check(row: Row, ending: Ending, server: ScriptedServer): void {
   }
 }
 
-/** Returns whether a file is a saved answer, whose name stderr must contain. */
+/** Returns whether a file is an answer that parley saved. Stderr must contain its name. */
 const isSavedAnswer = (name: string) => /^tmp\/parley-[\w-]{36}\.(json|txt)$/.test(name)
 
 const oneOf = <T>(expected: T | readonly T[]) =>
@@ -357,7 +359,7 @@ export const events = ['events', 'send', 'hi']
 export const image = ['image', 'a fox', '-m', 'painter']
 
 /** A stream with some text and no end. */
-export const early = {
+export const endsEarly = {
   argv: stream,
   code: 8,
   reqs: 1,
@@ -366,7 +368,7 @@ export const early = {
 } satisfies Partial<Row>
 
 /** Returns the same row for `chat` and for `events send`. */
-export const both = (row: Omit<Row, 'argv'> & { flags?: string[] }): Row[] =>
+export const chatAndEvents = (row: Omit<Row, 'argv'> & { flags?: string[] }): Row[] =>
   [chat, events].map((argv) => ({
     ...(argv === chat && row.code === 0 ? { out: 'ok\n' } : {}),
     ...row,

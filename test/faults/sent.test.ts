@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { response } from '../harness/server.ts'
-import { answering, closing, headOf, ok, okText, resetting } from './answers.ts'
-import { both, chat, faultsInside, image, type Row } from './rows.ts'
+import { answering, closing, makeHead, ok, okText, resetting } from './answers.ts'
+import { chat, chatAndEvents, faultsInside, image, type Row } from './rows.ts'
 
 const big = 'x'.repeat(20 * 1024 * 1024)
 const upload = { argv: ['chat'], stdin: big } satisfies Partial<Row>
@@ -24,21 +24,21 @@ const drip = (socket: Socket, bytes: string) => {
 }
 
 faultsInside('U: the request is sent and not answered', [
-  ...both({
+  ...chatAndEvents({
     name: 'U01: exits with 10, without a retry, if FIN follows the request',
     script: closing(),
     code: 10,
     reqs: 1,
     err: ['was closed'],
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'U02: exits with 10, without a retry, if RST follows the request',
     script: resetting(),
     code: 10,
     reqs: 1,
     err: ['was reset'],
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'U03: exits with 10 if the server closes the connection without reading',
     listen: { onConnection: (socket) => void socket.end() },
     flags: ['--retries', '0'],
@@ -46,7 +46,7 @@ faultsInside('U: the request is sent and not answered', [
     conns: 1,
     err: ['the connection was closed without an answer'],
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'U05: exits with 10 after --timeout if no response head arrives',
     script: () => {},
     flags: ['--timeout', '3'],
@@ -55,7 +55,7 @@ faultsInside('U: the request is sent and not answered', [
     err: ['no byte came for 3 s'],
     atLeast: 3,
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'U05: exits with 10 after --timeout if a response head arrives byte by byte',
     script: (socket) => {
       socket.write('HTTP/1.1 200 OK\r\nx-drip: ')
@@ -66,7 +66,7 @@ faultsInside('U: the request is sent and not answered', [
     reqs: 1,
     atLeast: 3,
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'U05: exits with 10 after --timeout if interim responses never end',
     script: (socket) => drip(socket, 'HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n'),
     flags: ['--timeout', '3'],
@@ -74,10 +74,10 @@ faultsInside('U: the request is sent and not answered', [
     reqs: 1,
     atLeast: 3,
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'U09: exits with 8 at the deadline if a body arrives byte by byte',
     script: (socket) => {
-      socket.write(headOf('200 OK', 'content-length: 1000'))
+      socket.write(makeHead('200 OK', 'content-length: 1000'))
       drip(socket, ' ')
     },
     flags: ['--deadline', '3', '--timeout', '3'],
@@ -95,7 +95,7 @@ faultsInside('U: the request is sent and not answered', [
     err: ['the deadline passed', 'the request was sent'],
     atLeast: 3,
   },
-  ...both({
+  ...chatAndEvents({
     name: 'U12: opens a new connection for each attempt',
     script: (socket, _, count) => {
       if (count > 1) return void socket.write(response('{"content":"ok","data":[]}'))
@@ -107,20 +107,20 @@ faultsInside('U: the request is sent and not answered', [
     conns: 2,
     err: ['trying again'],
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'U14: exits with 8, without a retry, on an unrequested 101',
     script: answering('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
     code: 8,
     reqs: 1,
     err: ['not proper HTTP'],
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'U14: skips an unrequested 100',
     script: answering(`HTTP/1.1 100 Continue\r\n\r\n${response('{"content":"ok","data":[]}')}`),
     code: 0,
     reqs: 1,
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'U15: reports a possible delivery if SIGINT ends the run before the response',
     script: () => {},
     signal: { name: 'SIGINT', at: 'request' },
@@ -176,7 +176,7 @@ faultsInside('U: the request is sent and not answered', [
   {
     name: 'R01: saves the received half of a body if FIN cuts it (image)',
     argv: image,
-    script: closing(`${headOf('200 OK', 'content-length: 900')}{"candidates":[`),
+    script: closing(`${makeHead('200 OK', 'content-length: 900')}{"candidates":[`),
     code: 8,
     reqs: 1,
     err: ['the received data is saved as'],

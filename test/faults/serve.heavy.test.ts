@@ -28,7 +28,7 @@ afterAll(() => {
   for (const child of children) child.kill('SIGKILL')
 })
 
-/** Returns a shared server without flags. */
+/** Returns a server that tests share, without flags. */
 const getSharedServer = (): Promise<Served> => {
   shared ??= serve()
   return shared

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { response, type Script } from '../harness/server.ts'
-import { chunked, closing, event, headOf, resetting, sseHead } from './answers.ts'
+import { chunked, closing, event, makeHead, resetting, sseHead } from './answers.ts'
 import { faultsInside, type Row } from './rows.ts'
 
 const follow = ['events', 'follow']
@@ -81,7 +81,7 @@ faultsInside('Y: responses that are not a session', [
     }),
   ),
   {
-    name: 'Y02: exits by the type of an error that answers the request for a stream',
+    name: 'Y02: exits with 4 if a not_found_error answers the request for a stream',
     argv: follow,
     script: session({
       lists: [list()],
@@ -451,7 +451,7 @@ faultsInside('Y: idle events before the end', [
 
 const use = (id: string) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })
 const waits = (reason: unknown) => ({ id: 'i', type: 'session.status_idle', stop_reason: reason })
-/** `event_ids` has no type, and the second tool use is not listed. */
+/** A session whose idle event has `event_ids` without a type, and lists only one of two tool uses. */
 const typeless = session({ lists: [list(use('t1'), use('t2'), waits({ event_ids: ['t1'] }))] })
 const unlisted = session({ lists: [list(use('t1'), use('t2'), waits({ type: 'requires_action' }))] })
 
@@ -656,7 +656,7 @@ faultsInside('Y: order, limit and errors of lists', [
     ([where, start, out]): Row => ({
       name: `Y85: prints the complete events and exits with 8 if a list breaks off ${where}`,
       argv: ['events', 'list', '--ids'],
-      script: closing(headOf('200 OK', 'transfer-encoding: chunked') + chunked(start)),
+      script: closing(makeHead('200 OK', 'transfer-encoding: chunked') + chunked(start)),
       code: 8,
       out,
       reqs: 1,
@@ -669,7 +669,7 @@ faultsInside('Y: order, limit and errors of lists', [
     script: (socket, request, count, requests) => {
       const start = '{"data":[{"id":"b",\n"type":"t","n":1.0},{"id":"c"'
       if (count === 1) socket.write(page({ next_page: 'p1' }, { id: 'a', type: 't' }))
-      else resetting(headOf('200 OK', 'content-length: 900') + start)(socket, request, count, requests)
+      else resetting(makeHead('200 OK', 'content-length: 900') + start)(socket, request, count, requests)
     },
     code: 8,
     out: '{"id":"a","type":"t"}\n{"id":"b","type":"t","n":1.0}\n',
@@ -759,7 +759,7 @@ faultsInside('Y: errors in a stream', [
     ['as bare JSON on several lines', `${JSON.stringify(JSON.parse(gone), null, 2)}\n`],
   ].map(
     ([name, text = '']): Row => ({
-      name: `Y88: exits by the type of a permanent error in a stream: ${name}`,
+      name: `Y88: exits with 4 on a not_found_error in a stream, ${name}`,
       argv: follow,
       script: session({ lists: [list(message0)], stream: streams(text) }),
       code: 4,
@@ -778,7 +778,7 @@ faultsInside('Y: errors in a stream', [
   ).flatMap(([type, code]) =>
     [sendAndFollow, ['events', 'run', 'go on', '--no-stdin']].map(
       (argv): Row => ({
-        name: `Y88: exits by a permanent error in the stream and reports the event as sent: ${type}, ${argv[1]}`,
+        name: `Y88: exits with ${code} on ${type} in the stream and reports the event as sent (${argv[1]})`,
         argv: [...argv, '--errors', 'json'],
         script: session({
           lists: [list(message0)],

@@ -1,14 +1,14 @@
 import { message } from '../harness/run.ts'
 import { response, type Script } from '../harness/server.ts'
 import { answering, chunked, closing, delta, event, resetting, sseHead, stop } from './answers.ts'
-import { early, faultsInside, type Row, stream } from './rows.ts'
+import { endsEarly, faultsInside, type Row, stream } from './rows.ts'
 
 const part = (text: string, finishReason?: string) => ({
   candidates: [{ index: 0, content: { parts: [{ text }] }, ...(finishReason ? { finishReason } : {}) }],
 })
 const chunkedHead = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
 const array = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n'
-const broken = { ...early, err: ['the answer broke off'] } satisfies Partial<Row>
+const broken = { ...endsEarly, err: ['the answer broke off'] } satisfies Partial<Row>
 const whole = { argv: stream, code: 0, reqs: 1, out: 'so far\n' } satisfies Partial<Row>
 const started = sseHead + delta('so far')
 
@@ -29,29 +29,29 @@ faultsInside('E: streams', [
       script: end(chunkedHead + chunked(delta('so far'), 'data: {"ty')),
     },
     {
-      ...early,
+      ...endsEarly,
       name: `E01: prints the text so far and exits with 8 if ${end === closing ? 'FIN' : 'RST'} cuts a stream without a length`,
       script: end(`${started}data: {"ty`),
       ...(end === resetting ? { err: ['the answer broke off: the connection was reset'] } : {}),
     },
   ]),
   {
-    ...early,
+    ...endsEarly,
     name: 'E02: exits with 8 if message events end without message_stop',
     script: closing(started),
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E02: exits with 8 if native chunks end without a finishReason',
     script: closing(sseHead + event(part('so far'))),
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E02: exits with 8 if an array ends without its bracket',
     script: closing(`${array}[${JSON.stringify(part('so far'))},`),
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E02: exits with 8 if an array with a finishReason ends without its bracket',
     script: closing(`${array}[${JSON.stringify(part('so far', 'STOP'))}`),
   },
@@ -80,13 +80,13 @@ faultsInside('E: streams', [
     event({ error: 'too\u001b[2J busy\n::error::x' }, 'error'),
   ].flatMap((failure, index): Row[] => [
     {
-      ...early,
+      ...endsEarly,
       name: `E03: exits with 8 and prints the message of an error event after text, shape ${index}`,
       script: answering(started + failure),
       err: ['the stream ended with an error', 'the service says: too^[[2J busy ::error::x'],
     },
     {
-      ...early,
+      ...endsEarly,
       name: `E04: exits with 8 and prints no text if the first event is an error, shape ${index}`,
       script: answering(sseHead + failure),
       out: '',
@@ -119,12 +119,12 @@ faultsInside('E: streams', [
     script: answering(sseHead + (delta('so far') + stop).replaceAll('\n', '\r\n')),
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E08: drops a last event without its blank line and exits with 8',
     script: closing(started + stop.trimEnd()),
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E10: exits with 8 on bad JSON in an event and does not quote it',
     script: answering(`${started}data: {"type": canary-token-5f3a9c\n\n`),
     err: ['an event of the stream is not JSON', /^(?!.*5f3a)/s],
@@ -153,7 +153,7 @@ faultsInside('E: streams', [
     err: ['the answer has no text'],
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E14: exits with 8 at the deadline if only comments arrive',
     argv: [...stream, '--timeout', '3', '--deadline', '5'],
     script: repeating(started, ': ping\n\n', 200),
@@ -161,7 +161,7 @@ faultsInside('E: streams', [
     atLeast: 5,
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E15: exits with 8 after --timeout of silence between two events',
     argv: [...stream, '--timeout', '3'],
     script: answering(started),
@@ -169,7 +169,7 @@ faultsInside('E: streams', [
     atLeast: 3,
   },
   {
-    ...early,
+    ...endsEarly,
     name: 'E16: prints only whole lines with --raw if the stream is cut',
     argv: [...stream, '--raw'],
     script: closing(`${sseHead}data: {"type":"ping",\ndata: "n": 1.10}\n\ndata: {"type":`),

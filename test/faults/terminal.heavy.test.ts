@@ -1,7 +1,7 @@
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
 import { answering, delta, sseHead, stop } from './answers.ts'
-import { both, chat, faultsOnce, type Row } from './rows.ts'
+import { chat, chatAndEvents, faultsOnce, type Row } from './rows.ts'
 import { onTerminal } from './terminal.ts'
 
 const hostile: [id: string, what: string, raw: string, shown: string][] = [
@@ -52,7 +52,7 @@ faultsOnce('V: terminal safety', [
       reqs: 1,
     },
   ]),
-  ...both({
+  ...chatAndEvents({
     name: 'V06: escapes a hostile message of the service',
     script: answering(
       response(JSON.stringify({ message: '\x1b[2J\n::add-mask::x\r\n##vso[x]\u009b' }), '400 Bad'),
@@ -61,7 +61,7 @@ faultsOnce('V: terminal safety', [
     reqs: 1,
     err: ['  the service says: ^[[2J ::add-mask::x ##vso[x]\\u009b\n'],
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'V07: escapes hostile header values',
     script: (socket) =>
       void socket.write(
@@ -74,7 +74,7 @@ faultsOnce('V: terminal safety', [
     reqs: 1,
     err: ['answered 401 No', 'request id: a\\u009bb\n'],
   }),
-  ...both({
+  ...chatAndEvents({
     name: 'V07: escapes and redacts hostile header values with -v',
     flags: ['-v', '--retries', '0'],
     script: (socket) =>

@@ -11,8 +11,8 @@ import { serve } from '../harness/server.ts'
 import { answering, ok, okText } from './answers.ts'
 
 /**
- * Address of this machine's name. No other loopback name is known to both parley and a proxy and does not
- * bypass the proxy.
+ * Address of this machine's name. Only this loopback name can be resolved by a proxy and does not bypass the
+ * proxy.
  */
 const ownAddress = await lookup(hostname()).catch(() => undefined)
 

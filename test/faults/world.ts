@@ -43,8 +43,8 @@ export interface World {
 const cache = temporaryFolder()
 
 /**
- * Time limit for a run that hangs, far above the time of any other run. A proof has a shorter one, so that it
- * ends before the proof does.
+ * Time limit for a run that hangs; other runs never need as much. In a proof it is shorter than the time
+ * limit of the proof.
  */
 const hardStopMs = process.env.TEST_PROOF ? 12_000 : 120_000
 
@@ -57,7 +57,9 @@ export function makeFolders(): string {
   return folder
 }
 
-/** Returns the environment of a run: the test's own, the canaries, and the given variables. */
+/**
+ * Returns the environment of a run: the common one of all tests, the secrets above, and the given variables.
+ */
 export const environment = (folder: string, more: Launch['env']): Record<string, string | undefined> => ({
   ...childEnvironment,
   PATH: join(folder, 'bin') + delimiter + childEnvironment.PATH,

@@ -16,8 +16,8 @@ interface Attempt extends RunResult {
 const maxRuns = 2
 
 /**
- * Runs a command as a script written from `parley help exit-codes` would: it repeats the command if `retry`
- * is `later`.
+ * Runs a command like a script written from `parley help exit-codes`: it repeats the command if `retry` is
+ * `later`.
  */
 export async function runWithRetries(
   run: () => Promise<RunResult>,
