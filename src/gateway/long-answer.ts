@@ -1,7 +1,9 @@
+import { describeCut } from '../content/footer.ts'
 import { readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError, type FailureDetails } from '../errors.ts'
 import type { ReadableResponse } from '../http/call.ts'
+import { oneLine } from '../io/escape.ts'
 import { addToSums } from '../summary.ts'
 import { type AnswerSummary, hasContinuation } from '../wire/gateway/answer-forms.ts'
 import { createBodyText } from '../wire/json/body-text.ts'
@@ -36,6 +38,7 @@ export class LongAnswer {
   /** Facts of the last part, with the token counts of all parts. */
   summary: AnswerSummary = {}
   #body: Uint8Array
+  readonly #sentTokens = new Set<string>()
   #parts = 0
   #attempts = 0
   #isWhole = false
@@ -81,19 +84,22 @@ export class LongAnswer {
 
   /** Throws a `CliError` if the answer is incomplete and has no valid token. */
   #add({ summary, hasContent }: AnswerPart): void {
-    const { continuationToken: earlierToken } = this.summary
     const { continuationToken: token } = summary
-    const isStuck = this.isBegun && !hasContent && (token === undefined || token === earlierToken)
+    const isNew = token !== undefined && !this.#sentTokens.has(token)
+    const isEmpty = this.isBegun && !hasContent && !isNew
     const usage: Record<string, number | null> = {}
     addToSums(usage, readTokenUsage(this.summary))
     addToSums(usage, readTokenUsage(summary))
     this.summary = { ...summary, ...usage }
     this.#parts++
-    if (isStuck) throw incomplete('the continuation has neither text nor a new token')
-    this.#isWhole = !hasContinuation(summary)
+    this.#isWhole = !isEmpty && !hasContinuation(summary)
     if (this.#isWhole) return
+    if (isEmpty) throw incomplete(`the continuation has neither text nor a new token${describeEnd(summary)}`)
     if (token === undefined) throw incomplete('the service sent CONTINUATION without a token')
+    // The next request would be identical to an earlier one, so its text could repeat an earlier part.
+    if (!isNew) throw incomplete('the service repeated a continuation token')
     if (this.#parts === maxRequests) throw incomplete(`it has no end after ${maxRequests} requests`)
+    this.#sentTokens.add(token)
     this.#body = addToken(this.#body, token)
   }
 
@@ -134,5 +140,14 @@ export const createDeadlineCheck =
     if (timers.now() < limit.deadline) return
     throw notUnderstoodError('the deadline passed').with({ deadline: true, retry: 'later' })
   }
+
+/** Returns the finish reason, as the end of a sentence. */
+function describeEnd(summary: AnswerSummary): string {
+  if (hasContinuation(summary)) return ''
+  const { stopReason } = summary
+  const reason =
+    stopReason === undefined ? 'it has no finish reason' : `it ended with ${oneLine(stopReason, 100)}`
+  return `; ${describeCut({ summary }) ?? reason}`
+}
 
 const incomplete = (why: string) => notUnderstoodError(`the answer is not complete: ${why}`)

@@ -117,6 +117,7 @@ describe('half an answer of a line is a failure, with its text in error.body, if
     ['gets no answer', noAnswer, 10, 'Half'],
     ['is refused', answering('{"error":{"message":"no"}}', { status: 400 }), 4, 'Half'],
     ['has neither text nor a new token', piece('', continued('t1')), 8, 'Half'],
+    ['has an earlier token and text', piece(' and more', continued('t1')), 8, 'Half and more'],
     ['is cut', events(piece(' and more')), 8, 'Half and more'],
     ['is an error', answering('{"error":{"status":"INTERNAL"}}'), 7, 'Half'],
   ])('%s', async (_, answer, code, body) => {

@@ -164,8 +164,21 @@ const failures: [what: string, answer: string | Exchange, code: number, words: s
   ['is cut', answering('{"candidates":'), 8, 'could not be continued'],
   ['is an error', answering('{"error":{"status":"INTERNAL"}}'), 7, 'could not be continued'],
   ['has the same token and no text', piece('', continued('t1')), 8, 'neither text nor a new token'],
+  ['has an earlier token and text', piece('more', continued('t1')), 8, 'repeated a continuation token'],
   ['has no token and no text', piece('', continued()), 8, 'neither text nor a new token'],
-  ['ends without text', '{"candidates":[{"finishReason":"STOP"}]}', 8, 'neither text nor a new token'],
+  ['ends without text', '{"candidates":[{"finishReason":"STOP"}]}', 8, 'token; it ended with STOP'],
+  [
+    'is filtered',
+    '{"candidates":[{"finishReason":"SAFETY"}]}',
+    8,
+    'neither text nor a new token; the answer was stopped: SAFETY',
+  ],
+  [
+    'is blocked',
+    '{"promptFeedback":{"blockReason":"JAILBREAK"}}',
+    8,
+    'stopped: JAILBREAK (the prompt was blocked as an attempt to evade the safety rules)',
+  ],
   [
     'has only thoughts',
     '{"candidates":[{"content":{"parts":[{"thought":true,"text":"hm"}]},"finishReason":"CONTINUATION"}]}',
@@ -175,13 +188,14 @@ const failures: [what: string, answer: string | Exchange, code: number, words: s
 ]
 
 describe('half an answer is a failure and is saved if its continuation', () => {
-  test.each(failures)('%s', async (_, answer, code, words) => {
+  test.each(failures)('%s', async (what, answer, code, words) => {
     const first = piece('Half', continued('t1'), used(10, 20))
     const exchange = () => inTurn(first, answer)
     const flags = ['--retries', '0', '--report', 'r']
     const printed = await runIn(['chat', 'x', ...flags], exchange())
     expect([printed.code, printed.out]).toEqual([code, ''])
-    expect(printed.saved).toContain('Half')
+    const received = what === 'has an earlier token and text' ? 'Halfmore' : 'Half'
+    expect(printed.saved).toContain(received)
     expect(printed.err).toContain(words)
     expect(printed.err).not.toContain('nothing was sent')
     expect(JSON.parse(printed.read('r'))).toMatchObject({
@@ -192,21 +206,21 @@ describe('half an answer is a failure and is saved if its continuation', () => {
 
     const written = await runIn(['chat', 'x', '-o', 'out', ...flags], exchange())
     expect([written.code, written.out, written.has('out')]).toEqual([code, '', false])
-    expect(written.read('out.part')).toBe('Half')
+    expect(written.read('out.part')).toBe(received)
 
     const threaded = await runIn(['chat', 'x', '--thread', 't', ...flags], exchange())
     expect([threaded.code, threaded.has('t')]).toEqual([code, false])
-    expect(threaded.saved).toContain('Half')
+    expect(threaded.saved).toContain(received)
 
     const json = await runIn(['chat', 'x', '--errors', 'json', ...flags], exchange())
     const { error } = JSON.parse(json.err)
     expect(error).toMatchObject({ exit: code, attempts: 2, sent: code === 10 ? 'unknown' : 'yes' })
     expect(error.safeToRetry).toBe(false)
-    expect([error.kept].flat().map(json.read)).toContain('Half')
+    expect([error.kept].flat().map(json.read)).toContain(received)
 
     const checked = await runIn(['chat', 'x', '--schema', 's', ...flags], exchange(), { s: 'true' })
     expect([checked.code, checked.out]).toEqual([code, ''])
-    expect(checked.saved).toContain('Half')
+    expect(checked.saved).toContain(received)
 
     const raw = await runIn(['chat', 'x', '--raw', ...flags], exchange())
     expect(raw.code).toBe(code)
@@ -273,6 +287,19 @@ test.each([
     [undefined, 't1', 't1'].slice(0, count),
   )
   if (code === 0) expect(ended.out).toBe('One, two.\n')
+})
+
+test.each([
+  ['no text', '', 'One'],
+  ['text', 'two', 'Onetwotwo'],
+])('stops if tokens repeat in a circle, with %s', async (_, text, saved) => {
+  const exchange = inTurn(
+    piece('One', continued('t1')),
+    piece(text, continued('t2')),
+    piece(text, continued('t1')),
+  )
+  const ended = await runIn(['chat', 'x'], exchange)
+  expect([ended.code, ended.out, ended.saved, ended.requests.length]).toEqual([8, '', [saved], 3])
 })
 
 test('an answer without an end after 64 requests exits with 8', async () => {

@@ -70,6 +70,7 @@ describe('half an answer with images is a failure, and its images and texts are 
     ['is an error', answering('{"error":{"status":"INTERNAL"}}'), 7],
     ['is not JSON', answering('{"candidates":'), 8],
     ['has neither text nor a new token', piece('', continued('t1')), 8],
+    ['has an earlier token and text', piece('more', continued('t1')), 8],
   ])('%s', async (_, answer, code) => {
     const first = picture(continued('t1'), used(10, 20))
     const ended = await runIn(['fox', '--retries', '0', '--report', 'r'], inTurn(first, answer))
