@@ -34,6 +34,8 @@ export interface DeliveryRules {
   repeat: RepeatRule
   /** Only a receipt proves that the request was carried out, because a gateway may answer for the service. */
   isProvedByReceipt?: boolean
+  /** Possible effect of a request without a receipt. Default: an accepted event. */
+  doubt?: string
   /** Command that shows whether the request was carried out. */
   inspectCommand?: string | undefined
 }
@@ -60,19 +62,17 @@ export interface DeliveryOutcome {
   failed?: string
 }
 
-const mayBeAccepted = (look: string | undefined) =>
-  `the event may have been accepted: look${look === undefined ? '' : ` with '${look}'`} before sending again`
+const describeDoubt = (doubt: string, look: string | undefined) =>
+  `${doubt}: look${look === undefined ? '' : ` with '${look}'`} before sending again`
 
 const mayBeDone = 'the request was sent; whether it was carried out is not known'
 
-export function describeDelivery(
-  state: DeliveryState,
-  { repeat, isProvedByReceipt = false, inspectCommand }: DeliveryRules,
-): DeliveryOutcome {
+export function describeDelivery(state: DeliveryState, rules: DeliveryRules): DeliveryOutcome {
+  const { repeat, isProvedByReceipt = false, inspectCommand } = rules
   const isOnce = repeat === 'not-taken'
   // Interrupted reading has no consequences.
   const doubt = isProvedByReceipt
-    ? mayBeAccepted(inspectCommand)
+    ? describeDoubt(rules.doubt ?? 'the event may have been accepted', inspectCommand)
     : repeat === 'always'
       ? undefined
       : mayBeDone

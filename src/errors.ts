@@ -66,6 +66,8 @@ interface Advice {
   pending?: string[]
   /** Command that resumes the work, without `parley`. */
   resume?: string[]
+  /** Id of a session that was created. */
+  session?: string
   /** Text of an answer that does not match the request. */
   answer?: string
   /** Files with paid data that could not be written to their destination. */

@@ -73,6 +73,7 @@ export function toFailureJson({ kind, exitCode, message, mayDuplicate, details }
     attempts,
     pending: details.pending,
     resume: details.resume,
+    session: details.session && oneLine(details.session, 200),
     kept,
     body: isWhole ? text : text.slice(0, maxBodyLength),
   }

@@ -45,9 +45,15 @@ export function sessionCommand(
   session: string,
 ): string {
   const kept = verb === 'follow' ? following : placing
-  const place = flags.given.filter(({ flag }) => kept.has(flag))
-  return quoteWords(['parley', 'events', verb, ...place.flatMap(toWords), ...nameSession(session)])
+  return quoteWords(['parley', 'events', verb, ...pickWords(flags, kept), ...nameSession(session)])
 }
+
+/** Returns the command that lists the sessions of the same service. */
+export const createListCommand = ({ flags }: Flags): string =>
+  quoteWords(['parley', 'sessions', 'list', ...pickWords(flags, placing)])
+
+const pickWords = ({ given }: Context['flags'], kept: ReadonlySet<string>): string[] =>
+  given.filter(({ flag }) => kept.has(flag)).flatMap(toWords)
 
 /** Returns the command that changes a session's budget, or removes it. */
 export function budgetCommand({ flags }: Flags, session: string, budget?: Money): string {

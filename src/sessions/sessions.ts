@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { usageError, usageErrorOfProblems } from '../errors.ts'
+import { asFailure, OutputClosed, usageError, usageErrorOfProblems } from '../errors.ts'
 import { createCaller } from '../http/call.ts'
 import { createTable } from '../io/columns.ts'
 import { toLocalTime } from '../io/local-time.ts'
@@ -16,7 +16,9 @@ import { notUnderstoodError, unexpectedBodyFailure } from '../wire/problem/probl
 import { readUsage } from '../wire/sessions/usage.ts'
 import { listOldestFirst } from './listing/event-list.ts'
 import { printIds } from './listing/rows.ts'
+import { formatName } from './plain-name.ts'
 import { accessSession, type BetaOptions, createServiceHeaders } from './session.ts'
+import { createListCommand } from './session-command.ts'
 import { SessionState } from './session-state.ts'
 import { describeUsage } from './usage-text.ts'
 
@@ -102,23 +104,48 @@ export async function createSession(context: Context, options: CreateOptions): P
   const caller = createCaller(context, settings)
   const headers = createServiceHeaders(context, settings, options)
   const body = await readCreateBody(context, options)
-  const parts = { params: {}, headers, body }
+  const parts = { params: {}, headers, body, look: createListCommand(context) }
   if (await caller.preview(endpoints.createSession, parts)) return
-  await caller.call(endpoints.createSession, parts, async (response) => {
-    const session = await receiveSession(context, response)
-    if (!flags.raw) await printIds(context, [session])
+  let created: SessionRecord | undefined
+  const onReceived = (session: SessionRecord) => {
+    created = session
+    context.summary.session = session.id
+    context.calls.sayInstead(() => undefined, describeCreated(session))
+  }
+  try {
+    await caller.call(endpoints.createSession, parts, async (response) => {
+      const session = await receiveSession(context, response, onReceived)
+      if (!flags.raw) await printIds(context, [session])
+    })
+    await output.flush()
+  } catch (error) {
+    throw created ? afterCreation(error, created) : error
+  }
+}
+
+const describeCreated = ({ id }: SessionRecord) => `the session ${formatName(id)} was created`
+
+/** Adds the id to a failure, because a second session would cost money. */
+function afterCreation(error: unknown, session: SessionRecord): unknown {
+  if (error instanceof OutputClosed) return error
+  return asFailure(error).with({
+    sent: 'yes',
+    retry: 'never',
+    session: session.id,
+    consequence: `${describeCreated(session)}, only the output failed`,
   })
-  await output.flush()
 }
 
 /** Reads a session, and prints its bytes with `--raw`. Throws a `CliError` if the response is not a session. */
 async function receiveSession(
   { flags, output }: Context,
   { body, status }: HttpResponse,
+  onReceived?: (session: SessionRecord) => void,
 ): Promise<SessionRecord> {
   const bytes = await readBody(body)
   const text = new TextDecoder().decode(bytes)
   const session = tryParseJson(text)
+  if (isSession(session)) onReceived?.(session)
   if (flags.raw) await printRaw(output, bytes)
   if (isSession(session)) return session
   throw unexpectedBodyFailure(session ?? text, `the response (${status}) is not a session`)
@@ -143,8 +170,8 @@ async function readCreateBody(
   const text = createBodyText(() => editJson(given, assignments))
   const body = JSON.parse(text) as Record<string, unknown>
   const missing = [
-    ...(body.agent === undefined ? ['--agent ID'] : []),
-    ...(body.environment_id === undefined ? ['--environment ID'] : []),
+    ...(isMissing(body.agent) ? ['--agent ID'] : []),
+    ...(isMissing(body.environment_id) ? ['--environment ID'] : []),
   ]
   if (missing.length > 0)
     throw usageError(`${missing.join(' and ')} must be given, or -i FILE with the field`)
@@ -153,6 +180,12 @@ async function readCreateBody(
   if (!parsed.success) throw usageErrorOfProblems(name, describeIssues(parsed.error))
   return Buffer.from(text)
 }
+
+/** Returns true for a missing or blank id. An agent may be an object with the id. */
+const isMissing = (value: unknown): boolean =>
+  value === undefined || (isObject(value) ? isBlank(value.id) : isBlank(value))
+
+const isBlank = (value: unknown) => typeof value === 'string' && value.trim() === ''
 
 /** Prints a session's status and usage, and what it waits for. */
 export async function showSession(context: Context, options: BetaOptions, id: string): Promise<void> {

@@ -31,6 +31,8 @@ export const endpoints = {
   createSession: {
     ...posting,
     path: '/v1/sessions',
+    isProvedByReceipt: true,
+    doubt: 'the session may have been created',
     request: async () => (await import('./sessions/session-requests.ts')).CreateSession,
   },
   readSession: { ...reading, path: '/v1/sessions/{session}' },

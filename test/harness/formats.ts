@@ -30,6 +30,7 @@ const failure: Fields = {
   attempts: z.optional(whole),
   pending: z.optional(z.array(text)),
   resume: z.optional(orNull(resume)),
+  session: z.optional(text),
   kept: z.optional(z.union([text, z.array(text)])),
   body: z.optional(z.unknown()),
 }

@@ -1,7 +1,10 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { Writable } from 'node:stream'
+import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
+import { CliError } from '../../src/errors.ts'
+import { createPatientClock } from '../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
 
 const first = {
@@ -97,6 +100,127 @@ test('sessions create exits with 8 after one request if a 200 is not a session',
   const argv = ['sessions', 'create', '--agent', 'a', '--environment', 'e']
   const { code, out, requests } = await run(argv, { exchange: answering('<html>') })
   expect({ code, out, count: requests.length }).toEqual({ code: 8, out: '', count: 1 })
+})
+
+test.each([
+  ['an empty agent', ['--agent', '', '--environment', 'e'], '{}', '--agent ID must be given'],
+  ['a blank environment', ['--agent', 'a', '--environment', ' '], '{}', '--environment ID must be given'],
+  [
+    'empty ids in -i',
+    ['-i', '-'],
+    '{"agent":{"type":"agent","id":""},"environment_id":""}',
+    '--agent ID and --environment ID must be given',
+  ],
+])('sessions create sends nothing for an empty required id: %s', async (_, argv, stdin, said) => {
+  const ended = await run(['sessions', 'create', ...argv], { stdin })
+  expect(ended).toMatchObject({ code: 2, requests: [] })
+  expect(ended.err).toContain(said)
+})
+
+describe('sessions create with a stdout that fails', () => {
+  const argv = ['sessions', 'create', '--agent', 'a', '--environment', 'e']
+  /** Every write fails with this code, or never ends. */
+  function failingStdout(code?: string) {
+    const stream = new Writable({
+      write(_chunk, _encoding, done) {
+        if (code !== undefined) done(Object.assign(new Error(), { code }))
+      },
+    })
+    return { isTerminal: false, open: () => stream, writeSync: () => 0 }
+  }
+  const closed = { ...failingStdout(), isClosed: true }
+
+  test.each([
+    ['a full disk', failingStdout('ENOSPC'), [], 'no space left on the disk'],
+    ['a full disk, with --raw', failingStdout('ENOSPC'), ['--raw'], 'no space left on the disk'],
+    ['it was closed', closed, [], 'it was closed when parley started'],
+    ['it is unread until the deadline', failingStdout(), ['--deadline', '5'], 'the deadline passed before'],
+  ])('prints the id on stderr and exits with 11: %s', async (_, stdout, flags, why) => {
+    const cwd = temporaryFolder()
+    const ended = await run([...argv, ...flags, '--report', 'r'], {
+      cwd,
+      exchange: inTurn(first),
+      stdout,
+      timers: createPatientClock(),
+    })
+    expect(ended.code).toBe(11)
+    expect(ended.err).toContain(`parley: stdout: ${why}`)
+    expect(ended.err).toContain('\n  the session sesn_1 was created, only the output failed\n')
+    const report = JSON.parse(readFileSync(join(cwd, 'r'), 'utf8'))
+    expect(report).toMatchObject({ exit: 11, session: 'sesn_1', sent: 'yes', retry: 'never' })
+  })
+
+  test('--errors json has the id', async () => {
+    const world = { exchange: inTurn(first), stdout: failingStdout('ENOSPC') }
+    const { code, err } = await run([...argv, '--errors', 'json'], world)
+    expect(code).toBe(11)
+    expect(JSON.parse(err).error).toMatchObject({ session: 'sesn_1', sent: 'yes', retry: 'never' })
+  })
+
+  test('an id cannot pass for words of parley', async () => {
+    const world = {
+      exchange: inTurn({ ...first, id: 'a was not\n\u001b[2J' }),
+      stdout: failingStdout('ENOSPC'),
+    }
+    const { err } = await run(argv, world)
+    expect(err).toContain('  the session "a was not\\n\\u001b[2J" was created')
+  })
+
+  test('a reader that has closed stdout is no failure', async () => {
+    const ended = await run(argv, { exchange: inTurn(first), stdout: failingStdout('EPIPE') })
+    expect([ended.code, ended.err]).toEqual([0, ''])
+  })
+
+  test('a signal while stdout is unread prints the id', async () => {
+    let clean: (exit: number) => string = () => ''
+    const said = await new Promise<string>((resolve) => {
+      const stream = new Writable({ write: () => resolve(clean(143)) })
+      void run(argv, {
+        exchange: inTurn(first),
+        stdout: { isTerminal: false, open: () => stream, writeSync: () => 0 },
+        onSignal(act) {
+          clean = act
+        },
+      })
+    })
+    expect(said).toBe('parley: interrupted: the session sesn_1 was created\n')
+  })
+})
+
+describe('sessions create without a session in the answer', () => {
+  const cut: ReturnType<typeof answering> = async (...call) => {
+    const response = await answering('{"id":')(...call)
+    async function* body() {
+      yield* response.body
+      throw new CliError('response', 'the answer broke off', { isCutOff: true })
+    }
+    return { ...response, body: body() }
+  }
+
+  test.each<[string, ReturnType<typeof answering>, number]>([
+    ['a cut one', cut, 8],
+    ['an HTML page', answering('<html>'), 8],
+    ['an empty one', answering(''), 8],
+    ['a failure', answering('{}', { status: 500 }), 7],
+  ])('reports that the session may have been created: %s', async (_, exchange, code) => {
+    const argv = [
+      'sessions',
+      'create',
+      '--agent',
+      'a',
+      '--environment',
+      'e',
+      '--beta',
+      'files-api-2025-04-14',
+    ]
+    const ended = await run(argv, { exchange })
+    expect([ended.code, ended.out, ended.requests.length]).toEqual([code, '', 1])
+    expect(ended.err).toContain(
+      "\n  the session may have been created: look with 'parley sessions list --beta files-api-2025-04-14' before sending again\n",
+    )
+    const { err } = await run([...argv, '--errors', 'json'], { exchange })
+    expect(JSON.parse(err).error).toMatchObject({ sent: code === 7 ? 'yes' : 'unknown', retry: 'look-first' })
+  })
 })
 
 test('sessions show prints status and usage, and the tool uses that wait', async () => {

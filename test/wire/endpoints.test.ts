@@ -8,5 +8,5 @@ test('GETs may always be repeated, gateway calls after a failure, and other call
     expect({ name, repeat }).toEqual({ name, repeat: allowed })
   }
   const proved = all.filter(([, { isProvedByReceipt }]) => isProvedByReceipt)
-  expect(proved.map(([name]) => name)).toEqual(['sendEvents'])
+  expect(proved.map(([name]) => name)).toEqual(['createSession', 'sendEvents'])
 })
