@@ -13,7 +13,7 @@ const hash = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).
 
 const api = (words: string[], world?: Parameters<typeof run>[1]) => run(['api', ...words], world)
 
-describe('builds the request', () => {
+describe('request of api', () => {
   test.each([
     [['gateway', '/v1/m'], 'GET https://gateway.test/v1/m'],
     [['agents', 'v1/x?limit=2&a=%2F'], 'GET https://agents.test/v1/x?limit=2&a=%2F'],
@@ -23,13 +23,13 @@ describe('builds the request', () => {
     [['agents', '/v1/x', '-X', 'DELETE'], 'DELETE https://agents.test/v1/x'],
     [['gateway', '/v1/m', '--set', 'a.b=1'], 'POST https://gateway.test/v1/m'],
     [['gateway', '/v1/m?q={x}', '-X', 'PUT', '--set', 'a=1'], 'PUT https://gateway.test/v1/m?q={x}'],
-  ])('resolves %j to %s', async (words, expected) => {
+  ])('api %j sends %s', async (words, expected) => {
     const { code, requests } = await api(words, { exchange: answering('{}') })
     expect(code).toBe(0)
     expect(requests.map(({ method, url }) => `${method} ${url}`)).toEqual([expected])
   })
 
-  test('sends the credential and the headers of its service', async () => {
+  test('api sends the credential and the headers of its service', async () => {
     const agents = await api(['agents', '/v1/x', '-H', 'x-a: b'], { exchange: answering('{}') })
     expect(agents.requests[0]?.headers).toMatchObject({
       'x-api-key': 'canary-key-0123456789',
@@ -41,7 +41,7 @@ describe('builds the request', () => {
     expect(gateway.requests[0]?.headers).not.toHaveProperty('vendor-version')
   })
 
-  test('sends the body as it is written, with flags merged over it', async () => {
+  test('api sends the body byte for byte, with flags merged over it', async () => {
     const body = '{"n":1.10, "b":12345678901234567890,\n "__proto__":1}'
     const plain = await api(['gateway', '/v1/m', '-i', '-'], { stdin: body, exchange: answering('{}') })
     expect(plain.requests[0]?.text).toBe(body)
@@ -52,7 +52,7 @@ describe('builds the request', () => {
     expect(changed.requests[0]?.text).toBe(body.replace('1.10', '2'))
   })
 
-  test('sends a body of any type if a header declares the type', async () => {
+  test('api sends a body of any type that a header declares', async () => {
     const stdin = Uint8Array.from([0, 255, 10])
     const words = ['gateway', '/v1/files', '-i', '-', '-H', 'Content-Type: application/octet-stream']
     const { requests } = await api(words, { stdin, exchange: answering('{}') })
@@ -60,19 +60,19 @@ describe('builds the request', () => {
   })
 
   test.each([
-    ['no JSON', ['gateway', '/v1/m', '-i', '-'], 'not valid JSON'],
+    ['a body that is not JSON', ['gateway', '/v1/m', '-i', '-'], 'not valid JSON'],
     ['a body with GET', ['gateway', '/v1/m', '-X', 'GET', '-i', '-'], 'GET takes no body'],
-    ['no service', ['gatewai', '/v1/m'], "'gatewai' is not one of gateway, agents"],
-    ['paging with POST', ['gateway', '/v1/m', '-X', 'POST', '--paginate'], '--paginate is for GET only'],
-    ['paging with heads', ['gateway', '/v1/m', '--paginate', '--include'], 'exclude each other'],
-  ])('refuses %s', async (_, words, problem) => {
+    ['an unknown service', ['gatewai', '/v1/m'], "'gatewai' is not one of gateway, agents"],
+    ['--paginate with POST', ['gateway', '/v1/m', '-X', 'POST', '--paginate'], '--paginate is for GET only'],
+    ['--paginate with --include', ['gateway', '/v1/m', '--paginate', '--include'], 'exclude each other'],
+  ])('api exits with 2 for %s', async (_, words, problem) => {
     const ended = await api(words, { stdin: '{"a":' })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain(problem)
   })
 
   test.each(['GE T', 'GET\r\nX: y', 'get', 'CONNECT', 'TRACE', ''])(
-    'A05: refuses the method %j',
+    'A05: api exits with 2 for the method %j',
     async (method) => {
       const ended = await api(['agents', '/v1/x', '-X', method])
       expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
@@ -107,12 +107,12 @@ describe('builds the request', () => {
     'https://user@agents.test/v1/x',
     'https://evil.test/v1/x',
     'file:///etc/passwd',
-  ])('A07: refuses the path %j', async (path) => {
+  ])('A07: api exits with 2 for the path %j', async (path) => {
     const ended = await api(['agents', path])
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
   })
 
-  test('shows the request with --dry-run and --curl, and sends nothing', async () => {
+  test('api --dry-run and --curl show the request and send nothing', async () => {
     const shown = await api(['gateway', '/v1/m', '--set', 'a=1', '--dry-run'])
     expect(shown).toMatchObject({ code: 0, requests: [] })
     expect(JSON.parse(shown.out)).toMatchObject({ method: 'POST', body: { a: 1 } })
@@ -131,16 +131,16 @@ describe('builds the request', () => {
   })
 })
 
-describe('prints the answer', () => {
+describe('output of api', () => {
   const odd = Buffer.concat([Buffer.from([0, 255, 254, 13, 10]), Buffer.from('{"n":1.10,"n":-0,"b":1e400}')])
 
-  test.each([200, 201, 404, 500])('A01: prints any body byte for byte with status %i', async (status) => {
+  test.each([200, 201, 404, 500])('A01: api prints any body byte for byte with status %i', async (status) => {
     const ended = await api(['gateway', '/v1/m', '--retries', '0'], { exchange: answering(odd, { status }) })
     expect(hash(ended.outBytes)).toBe(hash(odd))
     expect(ended.code).toBe({ 200: 0, 201: 0, 404: 4, 500: 7 }[status])
   })
 
-  test('exits with the code of an error in a 200 response, and replaces no file', async () => {
+  test('api exits with the code of an error in a 200 and replaces no file', async () => {
     const body = '{"type":"error","error":{"type":"overloaded_error"}}'
     expect(await api(['agents', '/v1/x'], { exchange: answering(body) })).toMatchObject({
       code: 7,
@@ -158,19 +158,19 @@ describe('prints the answer', () => {
     }
   })
 
-  test('prints an error in a 200 response once if -o is a device (needs /dev/full)', async () => {
+  test('api prints an error in a 200 once if -o is a device (needs /dev/full)', async () => {
     const exchange = answering('{"type":"error","error":{"type":"overloaded_error"}}')
     const ended = await api(['agents', '/v1/x', '-o', '/dev/null'], { exchange })
     expect(ended).toMatchObject({ code: 7, out: '' })
   })
 
-  test.each([200, 404])('prints the response head first with --include and status %i', async (status) => {
+  test.each([200, 404])('api --include prints the response headers first with status %i', async (status) => {
     const exchange = answering('{}', { status, headers: { 'x-a': 'b' } })
     const ended = await api(['agents', '/v1/x', '--include'], { exchange })
     expect(ended.out).toBe(`HTTP/1.1 ${status}\ncontent-type: application/json\nx-a: b\n\n{}`)
   })
 
-  test('writes a file only for a complete 2xx response', async () => {
+  test('api -o writes a file only for a complete 2xx response', async () => {
     const cwd = temporaryFolder()
     const file = join(cwd, 'a.json')
     writeFileSync(file, 'old')
@@ -186,7 +186,7 @@ describe('prints the answer', () => {
     expect(readFileSync(file, 'utf8')).toBe('new')
   })
 
-  test('does not print a binary body on a terminal', async () => {
+  test('api exits with 11 instead of printing a binary body on a terminal', async () => {
     const ended = await api(['agents', '/v1/x'], { tty: ['stdout'], exchange: answering(odd) })
     expect(ended).toMatchObject({ code: 11, out: '' })
     expect(ended.err).toContain('the answer is not text: redirect stdout, or give -o FILE')
@@ -198,7 +198,7 @@ describe('prints the answer', () => {
     expect(refused.err).toContain('404')
   })
 
-  describe('prints JSON on a terminal', () => {
+  describe('JSON on a terminal', () => {
     const odd =
       '{"b":12345678901234567890.10, "a":"\\u00e9\u009b2J\\u001b","b":1e2,"e":[{},[ ]],\n "o":{"x":null}}'
     const onTerminal = (
@@ -211,7 +211,7 @@ describe('prints the answer', () => {
         env: { NO_COLOR: '1' },
       })
 
-    test('A20: indents JSON, keeps numbers, order and repeated keys as written, and escapes control characters', async () => {
+    test('A20: api indents JSON on a terminal, keeps numbers, order and duplicate keys, and escapes control characters', async () => {
       const page = [
         '{',
         '  "b": 12345678901234567890.10,',
@@ -235,7 +235,7 @@ describe('prints the answer', () => {
       expect(piped.out).toBe(odd)
     })
 
-    test('A20: colors JSON if colors are on', async () => {
+    test('A20: api colours JSON on a terminal if colours are on', async () => {
       const { out } = await api(['agents', '/v1/x'], {
         tty: ['stdout'],
         exchange: answering('{"a":["x",1]}'),
@@ -243,7 +243,7 @@ describe('prints the answer', () => {
       expect(out).toBe('{\n  \x1b[1m"a"\x1b[0m: [\n    \x1b[32m"x"\x1b[0m,\n    \x1b[36m1\x1b[0m\n  ]\n}\n')
     })
 
-    test('A21: escapes only control characters with --raw, for other types, and for large bodies', async () => {
+    test('A21: api only escapes control characters on a terminal with --raw, for other types, and for large bodies', async () => {
       expect((await onTerminal(odd, { words: ['--raw'] })).out).toBe(`${odd.replace('\u009b', '\\u009b')}\n`)
       const long = `["${'x'.repeat(2 ** 20)}"]`
       const deep = `${'['.repeat(101)}${']'.repeat(101)}`
@@ -254,7 +254,7 @@ describe('prints the answer', () => {
       expect((await onTerminal('[1, 2]', other)).out).toBe('[1, 2]\n')
     })
 
-    test('A22: writes a file byte for byte', async () => {
+    test('A22: api -o writes JSON byte for byte', async () => {
       const cwd = temporaryFolder()
       await api(['agents', '/v1/x', '-o', 'a'], { cwd, tty: ['stdout'], exchange: answering(odd) })
       expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe(odd)
@@ -262,7 +262,7 @@ describe('prints the answer', () => {
   })
 })
 
-describe('sends requests over the network', () => {
+describe('api over the network', () => {
   let server: ScriptedServer
   let answers: ((count: number) => Buffer | undefined)[] = []
   beforeAll(async () => {
@@ -280,7 +280,7 @@ describe('sends requests over the network', () => {
     return api(words, { env: pointedAt(server), exchange: 'network' })
   }
 
-  test('A03: prints the received part of a body that breaks off', async () => {
+  test('A03: api prints the received part of a body that is cut off', async () => {
     const cut = () => response('{"a":"whole"}').subarray(0, -4)
     const ended = await call(['agents', '/v1/x'], [cut])
     expect(ended).toMatchObject({ code: 8, out: '{"a":"who' })
@@ -295,7 +295,7 @@ describe('sends requests over the network', () => {
 
   const failing = [() => response('', '500 Oops'), () => undefined, () => response('{"ok":1}')]
 
-  test('T23: retries a GET after a 500 and a reset', async () => {
+  test('T23: api retries a GET after a 500 and a reset', async () => {
     expect(await call(['agents', '/v1/x'], failing)).toMatchObject({ code: 0, out: '{"ok":1}' })
     expect(server.requests).toHaveLength(3)
   })
@@ -304,7 +304,7 @@ describe('sends requests over the network', () => {
     ['POST', ['--set', 'a=1']],
     ['PATCH', ['--set', 'a=1', '-X', 'PATCH']],
     ['DELETE', ['-X', 'DELETE']],
-  ])('T23: does not retry a %s', async (_, flags) => {
+  ])('T23: api does not retry a %s', async (_, flags) => {
     expect(await call(['agents', '/v1/x', ...flags], failing)).toMatchObject({ code: 7 })
     expect(server.requests).toHaveLength(1)
     const reset = await call(['agents', '/v1/x', ...flags], failing.slice(1))
@@ -313,13 +313,13 @@ describe('sends requests over the network', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  test('T23: retries a POST if the caller marks it as repeatable', async () => {
+  test('T23: api retries a POST with --retry-unknown', async () => {
     const ended = await call(['agents', '/v1/x', '--set', 'a=1', '--retry-unknown'], failing)
     expect(ended).toMatchObject({ code: 0, out: '{"ok":1}' })
     expect(new Set(server.requests).size).toBe(1)
   })
 
-  test('O08: prints 200 MiB to a slow reader completely, in little memory (needs sh)', async () => {
+  test('O08: api prints 200 MiB to a slow reader completely in little memory (needs sh)', async () => {
     const size = 200 * 2 ** 20
     const piece = Buffer.alloc(2 ** 20, 'x')
     const big = await serve((socket) => {
@@ -348,7 +348,7 @@ describe('sends requests over the network', () => {
   })
 })
 
-describe('follows pages', () => {
+describe('pages of api', () => {
   /** Answers each request with the next page. */
   function paging(...pages: object[]) {
     let count = 0
@@ -356,7 +356,7 @@ describe('follows pages', () => {
       answering(JSON.stringify(pages[count++] ?? {}))(request)
   }
 
-  test('requests pages until the last one, and prints each item as a line', async () => {
+  test('api --paginate requests pages until the last one and prints each item as a line', async () => {
     const exchange = paging(
       { data: [{ id: 1 }, { id: 2 }], next_page: 'p 2' },
       { data: [], next_page: 3 },
@@ -374,18 +374,18 @@ describe('follows pages', () => {
     ])
   })
 
-  test('follows a full URL as page token if it belongs to the service', async () => {
+  test('api --paginate accepts a URL as page token only if it belongs to the service', async () => {
     const own = paging({ data: [1], next_page: 'https://agents.test/v1/y?z=1' }, { data: [2] })
     const ended = await api(['agents', '/v1/x', '--paginate'], { exchange: own })
     expect(ended).toMatchObject({ code: 0, out: '1\n2\n' })
     expect(ended.requests[1]?.url).toBe('https://agents.test/v1/y?z=1')
-    const foreign = paging({ data: [1], next_page: 'https://evil.test/v1/y' })
-    const refused = await api(['agents', '/v1/x', '--paginate'], { exchange: foreign })
+    const other = paging({ data: [1], next_page: 'https://evil.test/v1/y' })
+    const refused = await api(['agents', '/v1/x', '--paginate'], { exchange: other })
     expect(refused).toMatchObject({ code: 8, out: '1\n' })
     expect(refused.requests).toHaveLength(1)
   })
 
-  test('prints pages up to the last whole item if one breaks off or is not JSON', async () => {
+  test('api --paginate prints all complete items of a page that is cut off', async () => {
     for (const cut of ['{"data":[{"id":2},{"n":1.0},{"id":', '[ {"id":2},\n{"n":1.0} , 3']) {
       let count = 0
       const { code, out, err } = await api(['agents', '/v1/x', '--paginate'], {
@@ -399,17 +399,17 @@ describe('follows pages', () => {
   test.each([
     ['without data', [{ items: [] }], 'the list has no data'],
     [
-      'that repeat',
+      'whose next_page repeats',
       [
         { data: [1], next_page: 'a' },
         { data: [1], next_page: 'a' },
       ],
       'next_page repeats',
     ],
-    ['whose data is no list', [{ data: {} }], 'data must be a list'],
-    ['whose next page is strange', [{ data: [1], next_page: {} }], 'next_page must be a text or a number'],
+    ['whose data is not an array', [{ data: {} }], 'data must be a list'],
+    ['with an invalid next_page', [{ data: [1], next_page: {} }], 'next_page must be a text or a number'],
     [
-      'whose ids repeat',
+      'whose last_id repeats',
       [
         { data: [1], has_more: true, last_id: 'a' },
         { data: [1], has_more: true, last_id: 'a' },
@@ -417,11 +417,11 @@ describe('follows pages', () => {
       'last_id repeats',
     ],
     [
-      'that are empty without an end',
+      'that are all empty',
       Array.from({ length: 30 }, (_, page) => ({ data: [], next_page: `p${page}` })),
       'pages in a row are empty',
     ],
-  ])('refuses %s', async (_, pages, problem) => {
+  ])('api --paginate exits with 8 for pages %s', async (_, pages, problem) => {
     const ended = await api(['agents', '/v1/x', '--paginate'], { exchange: paging(...pages) })
     expect(ended.code).toBe(8)
     expect(ended.err).toContain(problem)

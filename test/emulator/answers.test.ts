@@ -7,7 +7,7 @@ import { realTimers } from '../../src/timers.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
 test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])(
-  '--answer replaces every answer of the model: %j',
+  'serve --answer replaces every answer of the model: %j',
   async (flags) => {
     const exchange = createEmulator({ answer: '{"verdict":"pass"}' })
     const argv = ['chat', 'Review this', ...flags]
@@ -15,9 +15,9 @@ test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])(
   },
 )
 
-describe('a prompt with "in 3 parts" is answered in 3 responses', () => {
+describe('prompt with "in 3 parts"', () => {
   test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])(
-    'answers in parts with %j',
+    'the emulator answers a prompt with "in 3 parts" in 3 responses: %j',
     async (flags) => {
       const exchange = createEmulator({ answer: 'One two three four five.' })
       const ended = await run(['chat', 'Count in 3 parts', ...flags], { exchange })
@@ -27,14 +27,14 @@ describe('a prompt with "in 3 parts" is answered in 3 responses', () => {
     },
   )
 
-  test('the demo profile answers in parts too, each with the whole output limit', async () => {
+  test('the demo answers "in 2 parts" too, and applies the output limit to each part', async () => {
     const argv = ['chat', '--profile', 'demo', 'Count in 2 parts', '--max-output-tokens', '5', '--usage']
     const { code, out, err } = await run(argv)
     expect([code, out]).toEqual([0, "Hello from parley's \n"])
     expect(err).toMatch(/MAX_TOKENS · 8 tokens in · 6 out/)
   })
 
-  test('refuses the token of another prompt with 400', async () => {
+  test('the emulator refuses a continuation token of another prompt with 400', async () => {
     const argv = ['chat', 'Count in 2 parts', '--set', 'continuationToken=part-2-of-3']
     expect(await run(argv)).toMatchObject({
       code: 4,
@@ -45,7 +45,7 @@ describe('a prompt with "in 3 parts" is answered in 3 responses', () => {
   })
 })
 
-test('--answer answers each line of a batch', async () => {
+test('serve --answer answers each line of a batch', async () => {
   const exchange = createEmulator({ answer: 'yes' })
   const { out, code } = await run(['chat', '--batch', '-'], { exchange, stdin: '"a"\n"b"\n' })
   expect(code).toBe(0)
@@ -61,7 +61,7 @@ const schemas: [string, object, unknown][] = [
   ['null', { type: 'null' }, null],
   ['a number with a maximum', { type: 'number', maximum: -2 }, -2],
   ['a long text', { type: 'string', minLength: 6 }, 'text..'],
-  ['a list', { type: 'array', items: { type: 'integer' }, minItems: 2 }, [1, 1]],
+  ['an array', { type: 'array', items: { type: 'integer' }, minItems: 2 }, [1, 1]],
   ['one of several types', { type: ['integer', 'null'] }, 1],
   ['a reference', { $ref: '#/$defs/a', $defs: { a: { type: 'boolean' } } }, true],
   ['any of', { anyOf: [{ type: 'integer' }, { type: 'null' }] }, 1],
@@ -76,7 +76,7 @@ const schemas: [string, object, unknown][] = [
   ],
 ]
 
-test.each(schemas)('a chat with --schema gets matching JSON: %s', async (_, schema, fitting) => {
+test.each(schemas)('the emulator answers --schema by matching JSON: %s', async (_, schema, fitting) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 's.json'), JSON.stringify(schema))
   for (const via of ['prompt', 'native']) {
@@ -87,7 +87,7 @@ test.each(schemas)('a chat with --schema gets matching JSON: %s', async (_, sche
   }
 })
 
-test('an agent that is prompted for JSON sends it last', async () => {
+test('the emulated agent ends with JSON if its task has a schema', async () => {
   const cwd = temporaryFolder()
   writeFileSync(
     join(cwd, 's.json'),
@@ -100,7 +100,7 @@ test('an agent that is prompted for JSON sends it last', async () => {
   })
 })
 
-test('a schema that is recursive, or needs too much memory, gets a small value', () => {
+test('the emulator creates a small value for a recursive or very large schema', () => {
   const huge = { type: 'array', minItems: 1e9, items: { type: 'string', minLength: 1e9 } }
   expect(createSample({ ...huge, items: { ...huge } }).length).toBeLessThan(2e7)
   const twice = { type: 'object', required: ['a', 'b'], properties: { a: { $ref: '#' }, b: { $ref: '#' } } }

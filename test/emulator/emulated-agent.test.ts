@@ -25,7 +25,7 @@ async function listed(): Promise<Event[]> {
 const usesOf = async () => (await listed()).filter(({ type }) => type.endsWith('tool_use'))
 const typesOf = async () => (await listed()).map(({ type }) => type)
 
-test('each tool use in the help of serve works', async () => {
+test('the emulated agent understands each tool use in the help of serve', async () => {
   const { out } = await run(['serve', '--help'])
   const lines = [...out.matchAll(/^ {2}(use .*\})/gm)].map(([, line]) => line)
   expect(lines).toHaveLength(3)
@@ -50,7 +50,7 @@ test('each tool use in the help of serve works', async () => {
 })
 
 test.each(['Use a tool: list the files', 'one tool, {please}', 'use a tool {"a":1}'])(
-  'the words that request a tool keep working: %s',
+  'the emulated agent uses a tool if prompted with: %s',
   async (text) => {
     expect((await send(text)).code).toBe(12)
     const [use] = await usesOf()
@@ -79,11 +79,11 @@ test.each(['Use a tool: list the files', 'one tool, {please}', 'use a tool {"a":
   },
 )
 
-describe('reacts to replies', () => {
+describe('replies to the emulated agent', () => {
   const confirm = async (...argv: string[]) =>
     parley('events', 'confirm', ((await usesOf()).at(-1) as Event).id, '--follow', ...argv)
 
-  test('after a denial the agent continues and prints the reason', async () => {
+  test('the emulated agent continues after a denial and quotes its reason', async () => {
     await send('use bash {"command":"rm -rf /"}')
     const ended = await confirm('--deny', '--message', 'no deleting')
     expect(ended.code).toBe(0)
@@ -92,7 +92,7 @@ describe('reacts to replies', () => {
     expect(await typesOf()).not.toContain('agent.tool_result')
   })
 
-  test('an allowed MCP tool has a result of type mcp', async () => {
+  test('the emulated agent emits an MCP result after an allowed MCP tool', async () => {
     await send('use mcp github create_issue {}')
     expect((await confirm('--allow')).code).toBe(0)
     const [use] = await usesOf()
@@ -109,7 +109,7 @@ describe('reacts to replies', () => {
     ['custom-tool-error', 'use custom deploy {}', 'does without deploy, which failed: “v1.2 is out”'],
     ['tool-result', 'use bash {}', 'read what bash gave: “v1.2 is out”'],
     ['tool-error', 'use bash {}', 'does without bash, which failed: “v1.2 is out”'],
-  ])("--%s appears in the agent's answer", async (flag, task, said) => {
+  ])('the emulated agent quotes the reply of --%s', async (flag, task, said) => {
     await send(task)
     const [use] = await usesOf()
     const ended = await parley('events', 'send', '--follow', `--${flag}`, `${use?.id}=v1.2 is out`)
@@ -117,7 +117,7 @@ describe('reacts to replies', () => {
     expect(ended.out).toContain(`The emulated agent ${said}.\n`)
   })
 
-  test('a result may be long, and is never cut inside a character', async () => {
+  test('the emulated agent shortens a long result only between characters', async () => {
     await send('use custom deploy {}')
     const [use] = await usesOf()
     const content = [{ type: 'text', text: '🦜'.repeat(500_000) }]
@@ -125,7 +125,7 @@ describe('reacts to replies', () => {
     expect(ended.out).toContain(`gave: “${'🦜'.repeat(40)}…”.\n`)
   })
 
-  test('an answered tool use takes no second answer, and nothing is charged for it', async () => {
+  test('the emulator refuses a second answer to a tool use and charges nothing for it', async () => {
     await send('use bash {}')
     await confirm('--allow')
     const before = await listed()
@@ -161,7 +161,7 @@ describe('reacts to replies', () => {
       (id) => ({ type: 'user.custom_tool_result', custom_tool_use_id: id }),
       'events[0].custom_tool_use_id: is an agent.tool_use',
     ],
-  ])('refuses %s and accepts no event', async (_, task, answer, said) => {
+  ])('the emulator refuses %s and accepts no event', async (_, task, answer, said) => {
     await send(task)
     const before = await listed()
     const [use] = await usesOf()
@@ -172,7 +172,7 @@ describe('reacts to replies', () => {
   })
 })
 
-test('"run" needs no confirmation', async () => {
+test('the emulated agent runs a tool after "run" without a confirmation', async () => {
   const ended = await send('run bash {"command":"ls"}\nrun mcp github list {}')
   expect(ended.code).toBe(0)
   expect(await listed()).toMatchObject([
@@ -189,7 +189,7 @@ test('"run" needs no confirmation', async () => {
   ])
 })
 
-test('"then" waits for all replies to the lines above', async () => {
+test('the emulated agent does a "then" line after all replies to the lines above', async () => {
   const names = async () => (await usesOf()).map(({ name }) => name)
   const all = (verdict: string) => parley('events', 'confirm', '--pending', verdict, '--follow')
   expect((await send('use a1 {}\nuse a2 {}\nthen use b {}\nthen run c {}\nthen use d {}')).code).toBe(12)
@@ -203,7 +203,7 @@ test('"then" waits for all replies to the lines above', async () => {
   expect(last.out.match(/is done/g)).toHaveLength(1)
 })
 
-test('several replies before the agent reacts lose no round', async () => {
+test('the emulated agent loses no round if several replies arrive before it reacts', async () => {
   exchange = createEmulator({ latencyMs: 5 })
   await send('use a1 {}\nuse a2 {}\nthen use b {}')
   const [one, two] = (await usesOf()).map(({ id }) => id)
@@ -212,10 +212,10 @@ test('several replies before the agent reacts lose no round', async () => {
   expect((await usesOf()).map(({ name }) => name)).toEqual(['a1', 'a2', 'b'])
 })
 
-test('an interrupt ends all rounds; an interrupt of a thread changes nothing', async () => {
+test('an interrupt ends all rounds of the emulated agent; an interrupt of a thread ends none', async () => {
   await send('use a {}\nuse b {}\nthen use c {}')
   const before = await typesOf()
-  const rest = async () => {
+  const waitForIdle = async () => {
     for (;;) {
       const last = (await listed()).at(-1)
       if (last?.type === 'session.status_idle') return last
@@ -225,15 +225,15 @@ test('an interrupt ends all rounds; an interrupt of a thread changes nothing', a
   await parley('events', 'send', '--interrupt-thread', 't1')
   expect(await typesOf()).toEqual([...before, 'user.interrupt'])
   await parley('events', 'send', '--interrupt')
-  expect(await rest()).toMatchObject({ stop_reason: { type: 'end_turn' } })
+  expect(await waitForIdle()).toMatchObject({ stop_reason: { type: 'end_turn' } })
   expect(await usesOf()).toHaveLength(2)
 })
 
-test('an outcome is a task', async () => {
+test('the emulated agent does an outcome like a task', async () => {
   expect((await parley('events', 'send', '--follow', '--outcome', 'use bash {}')).code).toBe(12)
 })
 
-describe('handles lines that are not a tool use', () => {
+describe('lines that are not a tool use', () => {
   test.each([
     'use the right {words} here',
     'use bash {"a":',
@@ -249,7 +249,7 @@ describe('handles lines that are not a tool use', () => {
     'start a {"use":"bash"}',
     'start a {"result":5}',
     `start a {"phases":[${Array(101).fill('""')}]}`,
-  ])('explains the error in %s', async (line) => {
+  ])('the emulated agent explains the error in %s', async (line) => {
     const ended = await send(`Please:\n${line}`)
     expect(ended).toMatchObject({ code: 0, err: expect.not.stringContaining('wait') })
     expect(ended.out).toContain(`does not understand “${line.slice(0, 40)}`)
@@ -257,7 +257,7 @@ describe('handles lines that are not a tool use', () => {
   })
 
   test.each(['use bash', 'Use bash {}', 'we use bash {}', 'thenuse bash {}'])(
-    'treats %s as text',
+    'the emulated agent treats %s as text',
     async (text) => {
       const ended = await send(text)
       expect(ended.code).toBe(0)
@@ -265,7 +265,7 @@ describe('handles lines that are not a tool use', () => {
     },
   )
 
-  test('handles an input of a thousand levels, of prototype names, or of a megabyte', async () => {
+  test('the emulated agent handles tool input that is deep, large or named like prototype members', async () => {
     const inputs = ['{"__proto__":{"a":1},"constructor":2}', `{"text":"${'a'.repeat(1_000_000)}"}`]
     const deep = `${'{"a":'.repeat(2000)}1${'}'.repeat(2000)}`
     const body = [...inputs, deep].map((input) => `use bash ${input}`).join('\n')
@@ -279,8 +279,8 @@ describe('handles lines that are not a tool use', () => {
   })
 })
 
-describe('emulates threads and workflow runs', () => {
-  // With a store the agent acts at once, also in the background.
+describe('threads and workflow runs', () => {
+  // With a store the agent acts at once, and also in the background.
   beforeEach(() => {
     const store = { read: () => [], change: async (change: () => unknown) => void change() }
     exchange = createEmulator({ sessions: { store } })
@@ -296,7 +296,7 @@ describe('emulates threads and workflow runs', () => {
   ]
   const statusOf = async () => JSON.parse((await parley('api', 'agents', '/v1/sessions/s1')).out).status
 
-  test('the agent understands each form in the help of serve', async () => {
+  test('the emulated agent understands each form in the help of serve', async () => {
     const { out } = await run(['serve', '--help'])
     const lines = [...out.matchAll(/^ {2}((?:use|say|thread|refuse|fail|start) .*?\}) {2}/gm)].map(
       ([, line]) => line,
@@ -306,7 +306,7 @@ describe('emulates threads and workflow runs', () => {
     expect((await parley('events', 'list', '--raw')).out).not.toContain('does not understand')
   })
 
-  test('after a workflow run ends in an idle session, the agent answers', async () => {
+  test('the emulated agent answers after a workflow run ended in an idle session', async () => {
     await post('start review {"phases":["read","write"]}\nthen say {"text":"all is well"}')
     const phase = ['workflow_run.phase_started', 'workflow_run.phase_ended']
     expect(await typesOf()).toEqual([
@@ -333,7 +333,7 @@ describe('emulates threads and workflow runs', () => {
     })
   })
 
-  test('a failed workflow run shows its error twice', async () => {
+  test('a failed workflow run of the emulator shows its error twice', async () => {
     await post('start review {"phases":[],"result":"error"}')
     const [error, ended] = (await listed()).filter(({ type }) => /error|ended/.test(type))
     expect(error).toMatchObject({
@@ -343,7 +343,7 @@ describe('emulates threads and workflow runs', () => {
     expect(ended).toMatchObject({ result: { type: 'error', error: error?.error } })
   })
 
-  test('a tool use of a child thread waits while the session runs', async () => {
+  test('a tool use of a child thread waits while the emulated session runs', async () => {
     await post('thread use bash {"command":"ls"}')
     const [use] = await usesOf()
     const events = await listed()
@@ -376,7 +376,7 @@ describe('emulates threads and workflow runs', () => {
     expect(await statusOf()).toBe('idle')
   })
 
-  test('an ended thread accepts no result, and a confirmation has no effect', async () => {
+  test('an ended thread of the emulator accepts no result, and ignores a confirmation', async () => {
     await post('thread lose bash {}\nthread lose custom deploy {}')
     const [use, custom] = await usesOf()
     const before = await listed()
@@ -401,7 +401,7 @@ describe('emulates threads and workflow runs', () => {
     expect((await typesOf()).slice(before.length)).toEqual(['user.tool_confirmation'])
   })
 
-  test('a thread of a workflow run waits in an idle session, and the run waits too', async () => {
+  test('a thread of a workflow run waits in an idle session, and so does the run', async () => {
     await post('start review {"use":"bash {\\"command\\":\\"ls\\"}"}')
     const [use] = await usesOf()
     const before = await listed()
@@ -426,7 +426,7 @@ describe('emulates threads and workflow runs', () => {
     ])
   })
 
-  test('an interrupt does not end a workflow run', async () => {
+  test('an interrupt does not end a workflow run of the emulator', async () => {
     await post('start review {"use":"bash {}"}')
     const before = await listed()
     await parley('events', 'send', '--interrupt')
@@ -440,7 +440,7 @@ describe('emulates threads and workflow runs', () => {
     ])
   })
 
-  test('an interrupt of a thread ends its waiting tool uses', async () => {
+  test('an interrupt of a thread ends its waiting tool uses in the emulator', async () => {
     await post('thread use bash {}')
     const [use] = await usesOf()
     await parley('events', 'send', '--interrupt-thread', String(use?.session_thread_id))
@@ -448,7 +448,7 @@ describe('emulates threads and workflow runs', () => {
     expect(await confirm(use?.id)).toMatchObject({ code: 4, err: expect.stringContaining('409') })
   })
 
-  test('a refused tool use waits for nothing', async () => {
+  test('the emulator waits for no reply to a refused tool use', async () => {
     await post('refuse bash {"command":"rm -rf /"}')
     const [use] = await usesOf()
     expect(use).toMatchObject({
@@ -463,7 +463,7 @@ describe('emulates threads and workflow runs', () => {
     expect(await confirm(use?.id)).toMatchObject({ code: 4, err: expect.stringContaining('400') })
   })
 
-  test('a permanently failing MCP server ends no turn', async () => {
+  test('an MCP server that fails permanently ends no turn of the emulated agent', async () => {
     await post('fail github {}')
     const events = await listed()
     expect(events).toContainEqual(
@@ -474,7 +474,7 @@ describe('emulates threads and workflow runs', () => {
     expect(events.at(-1)).toMatchObject({ stop_reason: { type: 'end_turn' } })
   })
 
-  test('refuses a message to a waiting session unless the same request answers or interrupts', async () => {
+  test('the emulator refuses a message to a waiting session unless the same request answers or interrupts', async () => {
     await post('use bash {}')
     const [use] = await usesOf()
     const before = await listed()
@@ -489,7 +489,7 @@ describe('emulates threads and workflow runs', () => {
     expect((await parley('events', 'send', '--interrupt', '--message', 'hello')).code).toBe(0)
   })
 
-  test('a session stops at its budget and then accepts no message', async () => {
+  test('an emulated session stops at its budget and then accepts no message', async () => {
     const budget = { type: 'limit', max_list_cost: { amount: '1', currency: 'USD' } }
     const made = await run(['api', 'agents', '/v1/sessions', '-i', '-'], {
       exchange,

@@ -25,7 +25,7 @@ function emulate(options: EmulatorOptions = {}) {
       const { status, headers, body } = await send(...request)
       return { status, headers, text: Buffer.from(await readBody(body)).toString() }
     },
-    /** Reads a stream until a text arrives; calls `meanwhile` after opening it. */
+    /** Reads a stream until a text arrives. Calls `meanwhile` after opening it. */
     async watch(path: string, until: string | RegExp, meanwhile?: () => unknown) {
       const { body, close } = await send('GET', path)
       let text = ''
@@ -42,8 +42,8 @@ function emulate(options: EmulatorOptions = {}) {
 
 const typesOf = (text: string) => (JSON.parse(text).data as { type: string }[]).map(({ type }) => type)
 
-describe('W: emulates service behavior', () => {
-  test('W20: an interrupt of an idle session has no effect', async () => {
+describe('W: behavior of the services', () => {
+  test('W20: the emulator ignores an interrupt of an idle session', async () => {
     const { ask, watch } = emulate()
     const interrupt = '{"events":[{"type":"user.interrupt"}]}'
     await ask('POST', events, interrupt)
@@ -61,7 +61,7 @@ describe('W: emulates service behavior', () => {
     expect(after).toContain('user.interrupt')
   })
 
-  test("W21: a stream continues after the reader's last event", async () => {
+  test('W21: an emulated stream continues after Last-Event-ID', async () => {
     const { ask, send, watch } = emulate()
     const first = await watch(`${events}/stream`, 'end_turn', () => ask('POST', events, message('one')))
     const ids = [...first.matchAll(/^id: (.*)$/gm)].map(([, id]) => id ?? '')
@@ -82,7 +82,7 @@ describe('W: emulates service behavior', () => {
     ['GET', '/nowhere', 404],
     ['DELETE', events, 404],
     ['POST', chat, 400],
-  ])('W24: an error has its request id in the body and in a header: %s %s', async (method, path, code) => {
+  ])('W24: an emulated error has its request id in body and header: %s %s', async (method, path, code) => {
     const { status, headers, text } = await emulate().ask(method, path, '[]')
     expect(status).toBe(code)
     expect(JSON.parse(text)).toMatchObject({ type: 'error', request_id: headers['request-id'] })
@@ -90,7 +90,7 @@ describe('W: emulates service behavior', () => {
   })
 
   test.each(['Bearer', 'bearer', 'BEARER', 'bearer '])(
-    'W28: the authentication scheme is case-insensitive: %s',
+    'W28: the emulator ignores the case of the authentication scheme: %s',
     async (scheme) => {
       const { ask } = emulate({ credentials: { accessToken: 't' } })
       expect((await ask('POST', chat, prompt, { authorization: `${scheme} t` })).status).toBe(200)
@@ -104,7 +104,7 @@ describe('W: emulates service behavior', () => {
     ['GET', '/v1/sessions/sesn%5F1/events', 200],
     ['GET', '/v1/sessions%2Fsesn_1/events', 404],
     ['GET', '/v1/sessions//events', 404],
-  ])('W29: decodes encoded paths: %s %s', async (method, path, code) => {
+  ])('W29: the emulator decodes paths: %s %s', async (method, path, code) => {
     expect((await emulate().ask(method, path, method === 'POST' ? prompt : undefined)).status).toBe(code)
   })
 
@@ -121,17 +121,17 @@ describe('W: emulates service behavior', () => {
       `{"events":[{"type":"user.interrupt","a":${'['.repeat(20_000)}${']'.repeat(20_000)}}]}`,
     ],
     ['20,000 levels of objects', chat, `${'{"contents":'.repeat(20_000)}5${'}'.repeat(20_000)}`],
-    ['20,000 levels that do not end', events, '['.repeat(20_000)],
-    ['an endless text', events, `{"events":["${'\\"'.repeat(1_000_000)}`],
-    ['an event of a name from the prototype', events, '{"events":[{"type":"constructor"}]}'],
+    ['20,000 unclosed levels', events, '['.repeat(20_000)],
+    ['an unclosed string', events, `{"events":["${'\\"'.repeat(1_000_000)}`],
+    ['an event named constructor', events, '{"events":[{"type":"constructor"}]}'],
     ['an event named __proto__', events, '{"events":[{"type":"__proto__"}]}'],
-  ])('W30: explains a 400 briefly: %s', async (_, path, body) => {
+  ])('W30: the emulator explains a 400 in less than 10,000 characters: %s', async (_, path, body) => {
     const { status, text } = await emulate().ask('POST', path, body)
     expect(status).toBe(400)
     expect(text.length).toBeLessThan(10_000)
   })
 
-  test('W30: accepts long and valid requests', async () => {
+  test('W30: the emulator accepts long and deep requests that are valid', async () => {
     const { ask } = emulate()
     const one = '{"type":"user.interrupt","note":"[[[,,,{{{\\""}'
     expect((await ask('POST', events, `{"events":[${times(one, 10_000)}]}`)).status).toBe(200)
@@ -142,7 +142,7 @@ describe('W: emulates service behavior', () => {
   })
 })
 
-describe('accepts values that no schema checks', () => {
+describe('values without a schema', () => {
   const odd: unknown[] = [{ toString: 1 }, { valueOf: 1, toString: null }, null, 5, [[]]]
   const kinds: [string, (value: unknown) => object][] = [
     ['an outcome', (description) => ({ type: 'user.define_outcome', description })],
@@ -152,7 +152,7 @@ describe('accepts values that no schema checks', () => {
     ['an id and a time', (value) => ({ type: 'user.interrupt', id: value, processed_at: value, is: 'kept' })],
   ]
 
-  test.each(kinds)('%s may have any type, and the service adds the id and the time', async (_, make) => {
+  test.each(kinds)('the emulator accepts %s of any type, and adds id and time', async (_, make) => {
     const { ask } = emulate()
     for (const value of odd) {
       const { status, text } = await ask('POST', events, JSON.stringify({ events: [make(value)] }))
@@ -166,14 +166,14 @@ describe('accepts values that no schema checks', () => {
     expect((await ask('GET', events)).status).toBe(200)
   })
 
-  test('answers a conversation of any length', async () => {
+  test('the emulator answers a conversation of 130,000 turns', async () => {
     const turns = Array.from({ length: 130_000 }, (_, i) => ({ parts: [{ text: `${i}` }] }))
     expect(composeAnswer({ contents: turns }, 'alpha-2.5-pro').text).toContain('“129999”')
     expect(imageResponse({ contents: turns }, 'painter').status).toBe(200)
   })
 })
 
-test.each([['query'], ['path'], ['body']])('cuts a stream after part of its text: %s', async (via) => {
+test.each([['query'], ['path'], ['body']])('--fault cut cuts a stream within its text: %s', async (via) => {
   const argv = ['chat', 'Say hello', '--stream', '--stream-via', via]
   const whole = await run(argv, { exchange: createEmulator({}) })
   const exchange = createEmulator({ faults: parseFaults(['chat:cutx1'], faultEndpoints) })
@@ -184,9 +184,12 @@ test.each([['query'], ['path'], ['body']])('cuts a stream after part of its text
   expect(whole.out.startsWith(ended.out.trimEnd())).toBe(true)
 })
 
-test.each([['reset'], ['RESET'], ['Chat:Reset']])('a fault happens as specified: %s', async (spec) => {
-  const exchange = createEmulator({ faults: parseFaults([spec], faultEndpoints) })
-  const ended = await run(['chat', 'Say hello', '--retries', '0'], { exchange })
-  expect(ended.code).toBe(10)
-  expect(ended.out).toBe('')
-})
+test.each([['reset'], ['RESET'], ['Chat:Reset']])(
+  '--fault ignores case, may name an endpoint: %s',
+  async (spec) => {
+    const exchange = createEmulator({ faults: parseFaults([spec], faultEndpoints) })
+    const ended = await run(['chat', 'Say hello', '--retries', '0'], { exchange })
+    expect(ended.code).toBe(10)
+    expect(ended.out).toBe('')
+  },
+)

@@ -9,9 +9,9 @@ import { run, temporaryFolder } from '../harness/run.ts'
 type Event = Record<string, unknown> & { type: string }
 
 /**
- * Emulates the behavior of recorded services. The list is one read late and a bare array. The receipt is
- * empty. The stream starts with the whole history, deltas and comments. An idle session has unusual stop
- * reasons, and is listed as running before the message that woke it.
+ * Emulates unusual behavior of recorded services. Lists are bare arrays, one read late. The receipt is empty.
+ * The stream starts with the whole history, deltas and comments. Idle events have unusual stop reasons. The
+ * session is listed as running before the message that started it.
  */
 function createService(): Exchange {
   const events: Event[] = []
@@ -124,9 +124,9 @@ async function record(kept: 'list' | 'follow') {
 }
 
 describe.each(['list', 'follow'] as const)(
-  'plays a recorded session that %s --raw saved from a service (needs sh)',
+  'replays a session that %s --raw recorded from a service (needs sh)',
   (kept) => {
-    test('the same policy leads to the same decisions, exit code and answer', async () => {
+    test('a replay with the same policy has the same decisions, exit code and answer', async () => {
       const { cwd, ended, exchange } = await record(kept)
       expect(ended).toMatchObject({ code: 0 })
       const again = await run([...task, 'allow.json', '--audit', 'second.ndjson'], { cwd, exchange })
@@ -146,7 +146,7 @@ describe.each(['list', 'follow'] as const)(
       expect(answer).toMatchObject({ code: 0, out: 'It is done.\n' })
     })
 
-    test('a stricter policy fails with the recorded event in the message', async () => {
+    test('a replay with a stricter policy fails and names the recorded event', async () => {
       const { cwd, exchange } = await record(kept)
       const strict = await run([...task, 'strict.json'], { cwd, exchange })
       expect(strict.code).toBe(4)
@@ -156,13 +156,13 @@ describe.each(['list', 'follow'] as const)(
       )
     })
 
-    test('a person can answer a recorded session with separate commands', async () => {
+    test('a person can answer a replayed session by separate commands', async () => {
       const { cwd, exchange } = await record(kept)
       const world = { cwd, exchange, env: { PARLEY_SESSION: 's1' } }
-      const hand = async (...argv: string[]) => (await run(['events', ...argv, '--follow'], world)).code
-      expect(await hand('send', 'Do it')).toBe(12)
-      expect(await hand('confirm', 'toolu_1', '--allow')).toBe(12)
-      expect(await hand('send', '--custom-tool-result', 'toolu_2=done')).toBe(0)
+      const runEvents = async (...argv: string[]) => (await run(['events', ...argv, '--follow'], world)).code
+      expect(await runEvents('send', 'Do it')).toBe(12)
+      expect(await runEvents('confirm', 'toolu_1', '--allow')).toBe(12)
+      expect(await runEvents('send', '--custom-tool-result', 'toolu_2=done')).toBe(0)
       const { out } = await run(['events', 'run', '--no-stdin', '--last'], world)
       expect(out).toBe('It is done.\n')
     })

@@ -50,7 +50,7 @@ test('a replayed run ends like the recorded one: same answer, code and decisions
   expect(judged).toMatchObject({ code: 0, out: '{"verdict":"pass"}\n' })
 })
 
-test('a stricter policy is refused with the recorded event in the message (needs sh)', async () => {
+test('a replay with a stricter policy fails and names the recorded event (needs sh)', async () => {
   const cwd = folder()
   const { out } = await record(cwd)
   const argv = runIt.map((word) => (word === 'allow.json' ? 'deny.json' : word))
@@ -61,7 +61,7 @@ test('a stricter policy is refused with the recorded event in the message (needs
   )
 })
 
-test('lists a replay up to the next sent event, and accepts manual confirmations in any order (needs sh)', async () => {
+test('a replay lists events up to the next sent one, and accepts confirmations in any order (needs sh)', async () => {
   const cwd = folder()
   const { out } = await record(cwd)
   const exchange = play(out)
@@ -91,7 +91,7 @@ test('lists a replay up to the next sent event, and accepts manual confirmations
   })
 })
 
-test('accepts no event if one of several does not fit the record', async () => {
+test('a replay accepts no event of a request if one of them is not in the record', async () => {
   const { out } = await record(folder(), 'hello')
   const world = { exchange: play(out), env: { PARLEY_SESSION: 's1' } }
   const both = await run(['events', 'send', '--message', 'one', '--interrupt'], world)
@@ -102,7 +102,7 @@ test('accepts no event if one of several does not fit the record', async () => {
   expect((await run(['events', 'list', '--ids'], world)).out).toBe('')
 })
 
-test('each session plays from the beginning, with its status and usage', async () => {
+test('each session of a replay starts from the beginning, with its status and usage', async () => {
   const { out } = await record(folder(), 'hello')
   const exchange = play(out)
   const ask = async (path: string, body?: object) => {
@@ -120,7 +120,7 @@ test('each session plays from the beginning, with its status and usage', async (
   expect((await ask('b/events')).data).toEqual([])
 })
 
-test('keeps the source text of recorded numbers and names', async () => {
+test('a replay keeps recorded numbers and names byte for byte', async () => {
   const line = '{"type":"agent.message","id":"e1","big":123456789012345678901,"__proto__":{"a":1.0}}'
   const { out } = await run(['events', 'list', '-s', 's', '--raw'], { exchange: play(`${line}\n${line}\n`) })
   expect(out).toBe(`${line}\n`)
@@ -130,7 +130,7 @@ test.each([
   ['', 'it contains no event'],
   ['{"type":"user.message"}\n{"type":', "line 2 is not an event, as 'events list --raw' prints it"],
   ['5', 'line 1 is not an event'],
-])('serve --session refuses %j with exit code 2', async (text, said) => {
+])('serve --session exits with 2 for the record %j', async (text, said) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 's.ndjson'), text)
   const { code, err } = await run(['serve', '--session', 's.ndjson', '--port', '65536'], { cwd })
@@ -138,7 +138,7 @@ test.each([
   expect(err).toContain(`s.ndjson: ${said}`)
 })
 
-test('serve --session refuses a missing file with exit code 11', async () => {
+test('serve --session exits with 11 for a missing file', async () => {
   expect((await run(['serve', '--session', 'none.ndjson'])).code).toBe(11)
 })
 
@@ -160,7 +160,7 @@ test('a replay with threads and workflow runs ends like the recorded session', a
   expect(again.err).toContain('the MCP server github failed for good')
 })
 
-test('an ended thread of a replay accepts no result, and a confirmation has no effect', async () => {
+test('an ended thread of a replay accepts no result, and ignores a confirmation', async () => {
   const cwd = folder()
   const exchange = createEmulator({})
   const agent = { cwd, exchange, env: { PARLEY_SESSION: 's1' } }

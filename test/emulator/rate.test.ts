@@ -18,8 +18,8 @@ async function inTurn<T>(count: number, ask: () => Promise<T>): Promise<T[]> {
   return all
 }
 
-describe('limits requests per second', () => {
-  test("accepts a second's worth of requests at once, then sends 429 with Retry-After, then refills with time", async () => {
+describe('--fault rate:N', () => {
+  test('--fault rate:4 accepts four requests at once, then answers 429 until time passes', async () => {
     let now = 0
     const exchange = emulate(['rate:4'], () => now)
     const ask = () => run(once, { exchange })
@@ -33,7 +33,7 @@ describe('limits requests per second', () => {
     expect(codes(await inTurn(5, ask))).toEqual([0, 0, 0, 0, 6])
   })
 
-  test('the limit is shared by both services and all credentials', async () => {
+  test('--fault rate:N counts the requests to both services with any credentials', async () => {
     const exchange = emulate(['rate:3'], () => 0)
     const others = [
       ['events', 'send', '-s', 's1', 'hi', '--retries', '0'],
@@ -44,7 +44,7 @@ describe('limits requests per second', () => {
     expect(codes(ended)).toEqual([0, 0, 0, 6])
   })
 
-  test('answers a client that waits for the duration of Retry-After', async () => {
+  test('a client that waits for Retry-After is within --fault rate:N', async () => {
     const timers = createClock()
     const exchange = emulate(['rate:1'], timers.now)
     const ended = await inTurn(2, () => run(['chat', 'hi', '--retries', '1'], { exchange, timers }))
@@ -52,7 +52,7 @@ describe('limits requests per second', () => {
     expect(ended.at(-1)?.err).toContain('429')
   })
 
-  test('a request over the limit uses up no fault', async () => {
+  test('a request over the limit of --fault rate:N uses up no other fault', async () => {
     let now = 0
     const exchange = emulate(['402x3', 'rate:2'], () => now)
     const ask = () => run(once, { exchange })
@@ -61,7 +61,7 @@ describe('limits requests per second', () => {
     expect(codes(await inTurn(3, ask))).toEqual([5, 0, 6])
   })
 
-  test('never allows more than the limit, nor less to a client that respects it', () => {
+  test('the limiter never exceeds its rate, and never refuses a client that keeps to it', () => {
     const rates = fc.integer({ min: 1, max: 200 })
     const steps = fc.array(fc.integer({ min: 0, max: 2000 }), { maxLength: 200 })
     fc.assert(

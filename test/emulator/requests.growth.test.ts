@@ -12,9 +12,9 @@ test.each([
   ['numbers for events', events, '{"events":[', '5,', '5]}'],
   ['wrong blocks', events, '{"events":[{"type":"user.message","content":[', '5,', '5]}]}'],
   ['wrong turns', chat, '{"contents":[', '5,', '5]}'],
-  ['levels', events, '{"events":[{"type":"user.interrupt","a":', '[', ''],
-  ['an endless text', events, '{"events":["', '\\"', ''],
-])('W30: refuses a request full of %s in linear time', async (_, path, start, unit, end) => {
+  ['nested arrays', events, '{"events":[{"type":"user.interrupt","a":', '[', ''],
+  ['an unclosed string', events, '{"events":["', '\\"', ''],
+])('W30: the emulator refuses a request full of %s in linear time', async (_, path, start, unit, end) => {
   const exchange = createEmulator({})
   await growsWithItsText(async (size) => {
     const body = Buffer.from(start + unit.repeat(size / unit.length) + end)

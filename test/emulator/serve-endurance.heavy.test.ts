@@ -17,7 +17,7 @@ async function serve(...argv: string[]) {
   return { child, ended, port: Number(new URL(JSON.parse(line.toString()).baseUrl).port) }
 }
 
-test('serves many requests over few kept-alive connections', async () => {
+test('serve answers 1,000 requests over 8 kept-alive connections', async () => {
   const { port, child, ended } = await serve()
   const agent = new Agent({ keepAlive: true, maxSockets: 8 })
   const used = new Set<unknown>()
@@ -37,12 +37,12 @@ test('serves many requests over few kept-alive connections', async () => {
   expect(await ask()).toBe(200)
   child.kill('SIGTERM')
   const { err } = await ended
-  // The server logs a request after sending the answer, so the log may be later than the client.
+  // The server logs a request after sending the answer, so the log may lag behind the client.
   expect(err.match(/ POST .* 200$/gm)?.length).toBeGreaterThanOrEqual(1000)
   expect(err).not.toContain('broken off')
 })
 
-test('an answer that is complete has a content length, a streamed one has none', async () => {
+test('a complete answer of the emulator has a content length, a streamed one has none', async () => {
   const ask = async (target: string, method = 'POST') =>
     createEmulator({})({ method, url: `http://emulator${target}`, headers, body: Buffer.from(body) })
   const whole = await ask(path)
@@ -50,7 +50,7 @@ test('an answer that is complete has a content length, a streamed one has none',
   expect((await ask(`${path}?alt=sse`)).headers).not.toHaveProperty('content-length')
 })
 
-test("keeps serving after its log's reader closes the pipe", async () => {
+test('serve continues after the reader of its log closes the pipe', async () => {
   const { port, child } = await serve()
   child.stderr?.destroy()
   for (let i = 0; i < 3; i++) {

@@ -50,7 +50,7 @@ const chat = ({ baseUrl, accessToken }: Served, ...argv: string[]) =>
     env: { PARLEY_BASE_URL: baseUrl, PARLEY_ACCESS_TOKEN: accessToken },
   })
 
-test('curl and parley get the same answer, byte for byte with --raw except for its id', async () => {
+test('curl and parley get the same answer from serve, byte for byte except for its id', async () => {
   const served = await serve()
   const plain = await (await call(served)).text()
   const withoutId = (body: string) => body.replace(/"id":"msg_\w{20}"/, '')
@@ -65,7 +65,7 @@ test('curl and parley get the same answer, byte for byte with --raw except for i
   expect(served.log.join()).not.toContain(served.accessToken)
 })
 
-test('checks requests against the specification and answers with an error envelope', async () => {
+test('serve checks requests against the specification and answers with an error envelope', async () => {
   const served = await serve('--access-token', 'right')
   const cases: [number, Parameters<typeof call>[1]][] = [
     [401, { headers: { authorization: 'Bearer wrong' } }],
@@ -88,7 +88,7 @@ test('checks requests against the specification and answers with an error envelo
   }
 })
 
-test('W12: fails as often as --fault says', async () => {
+test('W12: serve fails as often as --fault says', async () => {
   const served = await serve(
     '--fault',
     '429x1',
@@ -110,7 +110,7 @@ test('W12: fails as often as --fault says', async () => {
 })
 
 test.each(['429x0', 'chat:resetx0', 'cutx00', 'x1', '429x'])(
-  'refuses a fault that can never happen: %s',
+  'serve exits with 2 for a fault that can never happen: %s',
   async (fault) => {
     const { code, err } = await run(['serve', '--fault', fault, '--port', '65536'])
     expect(code).toBe(2)
@@ -121,44 +121,44 @@ test.each(['429x0', 'chat:resetx0', 'cutx00', 'x1', '429x'])(
 test.each([
   ['127.0.0.1', []],
   ['0.0.0.0', ['parley: listening on 0.0.0.0: other machines may reach it']],
-])('prints whether other machines can reach it: %s', async (host, said) => {
+])('serve says if other machines can reach it: %s', async (host, answer) => {
   const served = await serve('--host', host)
   expect(served.baseUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
   expect((await chat(served)).code).toBe(0)
   await new Promise((resolve) => served.child.once('close', resolve).kill())
-  expect(served.log.filter((line) => line.includes('machines'))).toEqual(said)
+  expect(served.log.filter((line) => line.includes('machines'))).toEqual(answer)
 })
 
-test('does not print an address on which it cannot listen', async () => {
+test('serve exits with 11 and prints no address if it cannot listen on it', async () => {
   const { code, err } = await run(['serve', '--host', '203.0.113.1'])
   expect(code).toBe(11)
   expect(err).toMatch(/^parley: cannot listen on 203.0.113.1:0: it is not an address of this machine\n/)
 })
 
-test('--fault rate:N answers 429 with Retry-After over the limit, then continues', async () => {
+test('serve --fault rate:N answers 429 with Retry-After over the limit, then continues', async () => {
   const served = await serve('--fault', 'rate:2', '--fault', 'chat:500x1')
   const answers = await Promise.all(Array.from({ length: 40 }, () => call(served)))
   const statuses = answers.map(({ status }) => status)
   expect(statuses.slice().sort()[0]).toBe(200)
   expect(statuses.filter((status) => status === 500)).toHaveLength(1)
   const refused = answers.filter(({ status }) => status === 429)
-  // A higher share passes only if the machine takes ten seconds for the loop.
+  // More requests can pass only if the loop takes ten seconds.
   expect(refused.length).toBeGreaterThan(20)
   for (const { headers } of refused) expect(headers.get('retry-after')).toBe('1')
   expect((await chat(served)).code).toBe(0)
 })
 
-test('the answer depends on the prompt and respects the output limit', async () => {
+test('serve answers by the prompt and respects the output limit', async () => {
   const served = await serve()
-  const said = await chat(served)
-  expect(await chat(served)).toMatchObject({ code: 0, out: said.out })
+  const answer = await chat(served)
+  expect(await chat(served)).toMatchObject({ code: 0, out: answer.out })
   const limited = await chat(served, '--max-output-tokens', '3')
   expect(limited).toMatchObject({ code: 0, out: 'Hello from p\n' })
   expect(limited.err).toContain('cut at the output limit')
   expect((await run(['chat', 'One', '--profile', 'demo'], {})).out).toContain('“One”')
 })
 
-test('SIGTERM ends the process by that signal', async () => {
+test('SIGTERM ends serve by that signal', async () => {
   const { child } = await serve()
   child.kill('SIGTERM')
   expect(await once(child, 'exit')).toEqual([null, 'SIGTERM'])
@@ -185,7 +185,7 @@ test.each([
     { body: '{"events":[{"type":"user.message","content":[]}]}' },
     'events[0].content: must not be empty',
   ],
-])('serve: %s is 400 with --strict, and a note on stderr without it', async (_, wrong, said) => {
+])('serve: %s gets a 400 with --strict, otherwise a note on stderr', async (_, wrong, answer) => {
   const ask = async (...flags: string[]) => {
     const served = await serve('--api-key', 'k', ...flags)
     const post = async (path: string, request: { headers: object; body: string }) => {
@@ -203,13 +203,13 @@ test.each([
   const strict = await ask('--strict')
   expect(strict.right.status).toBe(200)
   expect(strict.wrong.status).toBe(400)
-  expect(JSON.parse(strict.wrong.text).error.message).toContain(said)
+  expect(JSON.parse(strict.wrong.text).error.message).toContain(answer)
   const lenient = await ask()
   expect([lenient.right.status, lenient.wrong.status]).toEqual([200, 200])
-  expect(lenient.log).toContain(`parley: ${said}: with --strict that is 400\n`)
+  expect(lenient.log).toContain(`parley: ${answer}: with --strict that is 400\n`)
 })
 
-test('serve --strict: a gateway request has no version header', async () => {
+test('serve --strict accepts a gateway request without a version header', async () => {
   const served = await serve('--strict')
   expect((await chat(served)).code).toBe(0)
 })

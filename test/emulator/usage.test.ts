@@ -33,13 +33,13 @@ const budget = (amount: string, currency = 'USD') => ({
 const make = async (body: object): Promise<string> => (await ask('POST', '/v1/sessions', body)).value.id
 
 /** Waits until the session is idle. */
-async function rest(session: string): Promise<Event> {
+async function waitForIdle(session: string): Promise<Event> {
   while ((await ask('GET', `/v1/sessions/${session}`)).value.status !== 'idle')
     await new Promise(setImmediate)
   return (await listed(session)).at(-1) as Event
 }
 
-test('reports growing usage before each idle event, with its list cost in cents as a string', async () => {
+test('the emulator reports growing usage and its cost before each idle event', async () => {
   await task('use a tool')
   await parley('events', 'confirm', '--pending', '--allow', '--follow')
   const events = await listed()
@@ -60,8 +60,8 @@ test('reports growing usage before each idle event, with its list cost in cents 
   expect(Number(two?.list_cost.amount)).toBeGreaterThan(Number(one?.list_cost.amount))
 })
 
-describe('a session is an object of the service', () => {
-  test('a session is created with initial events, and has status, usage and budget', async () => {
+describe('sessions of the emulator', () => {
+  test('the emulator creates a session with initial events, status, usage and budget', async () => {
     const made = await ask('POST', '/v1/sessions', {
       agent: 'agent_1',
       title: 'Nightly',
@@ -84,14 +84,14 @@ describe('a session is an object of the service', () => {
     })
     expect(made.value).not.toHaveProperty('initial_events')
     const { id } = made.value
-    expect(await rest(id)).toMatchObject({ stop_reason: { type: 'end_turn' } })
+    expect(await waitForIdle(id)).toMatchObject({ stop_reason: { type: 'end_turn' } })
     const usage = (await listed(id)).findLast(({ type }) => type === 'session.usage')
     const read = await ask('GET', `/v1/sessions/${id}`)
     expect(read.value).toMatchObject({ id, status: 'idle', usage: usage?.usage, budget: budget('5000') })
     expect((await listed(id))[0]).toMatchObject(message('hello'))
   })
 
-  test('lists all sessions page by page, newest first', async () => {
+  test('the emulator lists sessions page by page, newest first', async () => {
     const ids = [await make({}), await make({}), await make({})]
     expect(new Set(ids).size).toBe(3)
     const { value } = await ask('GET', '/v1/sessions?limit=2')
@@ -111,19 +111,19 @@ describe('a session is an object of the service', () => {
       "initial_events[0].type: unknown event type 'user.mesage'",
     ],
     ['51 events', { initial_events: Array(51).fill(message('x')) }, 'initial_events: must have at most 50'],
-  ])('%s creates no session', async (_, body, said) => {
+  ])('the emulator creates no session for %s', async (_, body, said) => {
     const { status, value } = await ask('POST', '/v1/sessions', body)
     expect([status, value.error?.message]).toEqual([400, expect.stringContaining(said)])
     expect((await ask('GET', '/v1/sessions')).value.data).toEqual([])
   })
 
-  test("a session keeps its creator's fields, also one named __proto__", async () => {
+  test('the emulator keeps unknown fields of a session, also __proto__', async () => {
     const fields = JSON.parse('{"__proto__":{"a":1}}')
     const { value } = await ask('GET', `/v1/sessions/${await make(fields)}`)
     expect(Object.getOwnPropertyDescriptor(value, '__proto__')?.value).toEqual({ a: 1 })
   })
 
-  test('--strict refuses a request with very many doubtful fields', async () => {
+  test('serve --strict refuses a request with 300,000 invalid events in a short message', async () => {
     exchange = createEmulator({ strict: { refuses: true, onDoubt() {} } })
     const events = Array.from({ length: 300_000 }, () => ({ type: 'user.message', content: [] }))
     const { status, value } = await ask('POST', '/v1/sessions/s1/events', { events })
@@ -131,7 +131,7 @@ describe('a session is an object of the service', () => {
     expect(value.error.message.length).toBeLessThan(5000)
   })
 
-  test('--strict serves only sessions that were created', async () => {
+  test('serve --strict has only sessions that were created', async () => {
     exchange = createEmulator({ sessions: { onlyMade: true } })
     const made = await make({})
     const statuses = [made, 'sesn_2'].map(async (id) => ask('GET', `/v1/sessions/${id}`))
@@ -139,7 +139,7 @@ describe('a session is an object of the service', () => {
   })
 })
 
-test('"say" makes the agent end with exactly these words', async () => {
+test('the emulated agent ends with exactly the words of "say"', async () => {
   const ended = await task('say {"text":"first"}\nsay {"text":"{\\"a\\":1}"}')
   expect(ended).toMatchObject({ code: 0 })
   const said = (await listed()).filter(({ type }) => type === 'agent.message')
@@ -149,7 +149,7 @@ test('"say" makes the agent end with exactly these words', async () => {
 test.each([
   ['GET', '/v1/sessions/s1/events/stream', undefined],
   ['POST', '/alpha_cli/v1beta/models/m:generateContent?alt=sse', { contents: [{ parts: [{ text: 'x' }] }] }],
-])('tells proxies not to buffer a stream: %s %s', async (method, path, body) => {
+])("the emulator's streams forbid buffering by proxies: %s %s", async (method, path, body) => {
   const json = body && { body: Buffer.from(JSON.stringify(body)) }
   const request = {
     method,

@@ -18,7 +18,7 @@ const chunk = (part: object, finishReason?: string) => ({
 })
 const sse = 'text/event-stream'
 
-/** Runs against a service that sends these pieces and keeps the connection open for ten minutes. */
+/** Runs against a service that sends these chunks and then keeps the connection open for ten minutes. */
 async function answered(argv: string[], pieces: (string | Uint8Array)[], type = sse, coding?: string) {
   const cwd = temporaryFolder()
   // The test clock does not wait for zlib, so the ten minutes would pass first.
@@ -56,23 +56,23 @@ const message = [
 ]
 const ends: [string, string[], string][] = [
   ['message_stop', message, sse],
-  ['message_stop, all in one piece', [message.join('')], sse],
+  ['message_stop in a single chunk', [message.join('')], sse],
   ['[DONE]', [event(chunk({ text: 'Hi' }, 'STOP')), 'data: [DONE]\n\n'], sse],
-  ['the bracket of a list', [`[${json(chunk({ text: 'Hi' }, 'STOP'))}`, ']'], 'application/json'],
+  ['the closing bracket of an array', [`[${json(chunk({ text: 'Hi' }, 'STOP'))}`, ']'], 'application/json'],
 ]
 
-describe('an answer ends when the service says so although the connection stays open', () => {
-  test.each(ends)('chat: the answer ends with %s', async (_, pieces, type) => {
+describe('end of an answer on a connection that stays open', () => {
+  test.each(ends)('chat reads an answer on an open connection until %s', async (_, pieces, type) => {
     expect(await answered(['chat', 'x'], pieces, type)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
   })
 
-  test.each(ends)('batch: the answer of a line ends with %s', async (_, pieces, type) => {
+  test.each(ends)('a batch reads an answer on an open connection until %s', async (_, pieces, type) => {
     const ended = await answered(['chat', ...batch], pieces, type)
     expect(ended).toMatchObject({ code: 0, isClosed: true, report: { usage: { totalTokens: 970 } } })
     expect(JSON.parse(ended.out)).toMatchObject({ ok: true, text: 'Hi', usage: { totalTokens: 970 } })
   })
 
-  test.each(['chat x', 'chat --batch in.ndjson'])('%s: the answer ends in gzip too', async (command) => {
+  test.each(['chat x', 'chat --batch in.ndjson'])('%s reads gzip until message_stop', async (command) => {
     const unfinished = gzipSync(message.join(''), { finishFlush: constants.Z_SYNC_FLUSH })
     const ended = await answered(command.split(' '), [unfinished], sse, 'gzip')
     expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('Hi') })
@@ -81,52 +81,55 @@ describe('an answer ends when the service says so although the connection stays 
   const part = inline(png())
   const picture: [string, (string | Uint8Array)[], string][] = [
     ['[DONE]', [event(chunk(part, 'STOP')), 'data: [DONE]\n\n'], sse],
-    ['the bracket of a list', [`[${json(chunk(part, 'STOP'))}`, ']'], 'application/json'],
+    ['the closing bracket of an array', [`[${json(chunk(part, 'STOP'))}`, ']'], 'application/json'],
     [
-      'a large one',
+      '[DONE] after a large image',
       [event(chunk(inline(Buffer.concat([png(), Buffer.alloc(300_000)])), 'STOP')), 'data: [DONE]\n\n'],
       sse,
     ],
   ]
 
-  test.each(picture)('image: the answer ends with %s', async (_, pieces, type) => {
+  test.each(picture)('image reads an answer on an open connection until %s', async (_, pieces, type) => {
     const ended = await answered(['image', 'fox'], pieces, type)
     expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '' })
     expect(ended.read('fox.png').subarray(0, 8)).toEqual(png().subarray(0, 8))
   })
 
-  test.each(picture)('batch of images: the answer of a line ends with %s', async (_, pieces, type) => {
-    const ended = await answered(['image', ...batch], pieces, type)
-    expect(ended).toMatchObject({ code: 0, report: { usage: { totalTokens: 970 } } })
-    expect(JSON.parse(ended.out)).toMatchObject({ ok: true, files: ['000001-one.png'] })
-  })
+  test.each(picture)(
+    'an image batch reads an answer on an open connection until %s',
+    async (_, pieces, type) => {
+      const ended = await answered(['image', ...batch], pieces, type)
+      expect(ended).toMatchObject({ code: 0, report: { usage: { totalTokens: 970 } } })
+      expect(JSON.parse(ended.out)).toMatchObject({ ok: true, files: ['000001-one.png'] })
+    },
+  )
 
   test('a native stream without an end is complete after 15 s of silence, with a warning', async () => {
-    const said = 'the service did not end the stream; it is taken as whole after 15 s of silence'
+    const warning = 'the service did not end the stream; it is taken as whole after 15 s of silence'
     const text = [event(chunk({ text: 'Hi' }, 'STOP'))]
     expect(await answered(['chat', ...batch], text)).toMatchObject({
       code: 0,
       out: expect.stringContaining('"text":"Hi"'),
-      err: expect.stringContaining(`line 1: ${said}`),
+      err: expect.stringContaining(`line 1: ${warning}`),
     })
     expect(await answered(['chat', ...batch, '--fail-on-cut'], text)).toMatchObject({
       code: 8,
       out: expect.stringContaining('"body":"Hi"'),
     })
     const one = await answered(['image', 'fox'], [event(chunk(part, 'STOP'))])
-    expect(one).toMatchObject({ code: 0, out: 'fox.png\n', err: `parley: ${said}\n` })
+    expect(one).toMatchObject({ code: 0, out: 'fox.png\n', err: `parley: ${warning}\n` })
     const many = await answered(['image', ...batch], [event(chunk(part, 'STOP'))])
-    expect(many).toMatchObject({ code: 0, err: expect.stringContaining(`line 1: ${said}`) })
+    expect(many).toMatchObject({ code: 0, err: expect.stringContaining(`line 1: ${warning}`) })
   })
 })
 
-describe('the received part of an answer that breaks off is saved and counted', () => {
-  test('chat saves and counts the received part', async () => {
+describe('received part of an answer that is cut off', () => {
+  test('chat prints and counts the received part of an answer that is cut off', async () => {
     const ended = await answered(['chat', 'x'], message.slice(0, 2))
     expect(ended).toMatchObject({ code: 8, out: 'Hi', report: { usage: { inputTokens: 900 } } })
   })
 
-  test('a batch saves and counts the received part of a line', async () => {
+  test('a batch saves and counts the received part of a line that is cut off', async () => {
     const ended = await answered(['chat', ...batch], message.slice(0, 3))
     expect(ended).toMatchObject({ code: 8, report: { usage: { totalTokens: 970 } } })
     expect(JSON.parse(ended.out)).toMatchObject({
@@ -136,34 +139,34 @@ describe('the received part of an answer that breaks off is saved and counted', 
     })
   })
 
-  test('--max-total-tokens counts an answer that breaks off', async () => {
+  test('--max-total-tokens counts an answer that is cut off', async () => {
     const ended = await answered(['chat', ...batch, '--max-total-tokens', '970'], message.slice(0, 3))
     expect(ended.err).toContain('970 tokens')
   })
 
   const some = [event(chunk(inline(png()))), event(chunk(inline(png(9)))).slice(0, -20)]
 
-  test('image saves the images that were received completely', async () => {
+  test('image saves the complete images of an answer that is cut off', async () => {
     const ended = await answered(['image', 'fox'], some)
     expect(ended).toMatchObject({ code: 8, out: 'fox.png\n', report: { usage: { totalTokens: 970 } } })
     expect(ended.read('fox.png')).toEqual(png())
     expect(ended.err).toMatch(/the answer broke off: no byte came for 600 s; the received data is saved as /)
   })
 
-  test('image saves the body of an answer that breaks off before an image', async () => {
+  test('image saves the body of an answer that is cut off before its first image', async () => {
     const ended = await answered(['image', 'fox'], [event(chunk({ text: 'I will' }))])
     expect(ended).toMatchObject({ code: 8, out: '', report: { usage: { totalTokens: 970 } } })
     expect(ended.err).toMatch(/broke off: no byte came for 600 s; the received data is saved as /)
   })
 
-  test('a batch of images saves the images of a line that breaks off', async () => {
+  test('an image batch saves the images of a line that is cut off', async () => {
     const ended = await answered(['image', ...batch], some)
     expect(ended).toMatchObject({ code: 8, report: { usage: { totalTokens: 970 } } })
     expect(JSON.parse(ended.out)).toMatchObject({ ok: false, usage: { totalTokens: 970 } })
     expect(ended.read('000001-one.png')).toEqual(png())
   })
 
-  test('a batch with --raw saves the received body of a line', async () => {
+  test('a batch with --raw saves the received body of a line that is cut off', async () => {
     const raw = await answered(['chat', ...batch, '--raw'], [message.join('')])
     expect(JSON.parse(raw.out)).toMatchObject({ ok: false, error: { body: message.join('') } })
     const images = await answered(['image', ...batch, '--raw'], some)

@@ -21,14 +21,17 @@ const blocked: [reason: string, explanation: string][] = [
   ['JAILBREAK', 'the prompt was blocked as an attempt to evade the safety rules'],
 ]
 
-describe('an unusual finish reason prints a warning, and exits with 8 with --fail-on-cut', () => {
-  test.each(explained)('%s', async (reason, explanation) => {
-    const warned = await run(['chat', 'x', '-q'], { exchange: cutAnswer(reason) })
-    const words = `the answer was stopped: ${reason} (${explanation})\n`
-    expect(warned).toMatchObject({ code: 0, out: 'Half\n', err: `parley: ${words}` })
-    const failed = await run(['chat', 'x', '--fail-on-cut'], { exchange: cutAnswer(reason) })
-    expect(failed).toMatchObject({ code: 8, out: 'Half\n', err: expect.stringContaining(words) })
-  })
+describe('unusual finish reasons', () => {
+  test.each(explained)(
+    '%s prints a warning, with --fail-on-cut it exits with 8',
+    async (reason, explanation) => {
+      const warned = await run(['chat', 'x', '-q'], { exchange: cutAnswer(reason) })
+      const words = `the answer was stopped: ${reason} (${explanation})\n`
+      expect(warned).toMatchObject({ code: 0, out: 'Half\n', err: `parley: ${words}` })
+      const failed = await run(['chat', 'x', '--fail-on-cut'], { exchange: cutAnswer(reason) })
+      expect(failed).toMatchObject({ code: 8, out: 'Half\n', err: expect.stringContaining(words) })
+    },
+  )
 })
 
 test.each(blocked)('a blocked prompt exits with 8 and an explanation: %s', async (reason, explanation) => {
@@ -54,15 +57,15 @@ test("the service's own explanation replaces parley's", async () => {
   expect(err).toBe('parley: the answer was stopped: MALFORMED_RESPONSE: Not JSON.\n')
 })
 
-test('shows an unknown reason unchanged, also the name of an inherited field', async () => {
+test('prints an unknown finish reason unchanged, also the name of an inherited field', async () => {
   const { err } = await run(['chat', 'x'], { exchange: cutAnswer('constructor') })
   expect(err).toBe('parley: the answer was stopped: constructor\n')
 })
 
 test.each([
-  ['-v shows', ['-v'], true],
-  ['without -v nothing shows', [], false],
-])('prints with %s the time at which the model is retired', async (_, flags, isShown) => {
+  ['prints with -v', ['-v'], true],
+  ['does not print without -v', [], false],
+])('%s when the model is retired', async (_, flags, isShown) => {
   const exchange = answering(
     JSON.stringify({
       candidates: [{ content: { parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }],

@@ -1,16 +1,18 @@
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering } from '../harness/run.ts'
 
-/** Native body or chunk with a text; `end` has the finish reason and other fields of the candidate. */
+/**
+ * Creates a native body or chunk with a text. `end` has the finish reason and other fields of the candidate.
+ */
 export const piece = (text: string, end: object = {}, more: object = {}) =>
   JSON.stringify({ candidates: [{ content: { role: 'model', parts: [{ text }] }, ...end }], ...more })
 
-/** Fields of a part that the next request continues with this token. */
+/** Creates the fields of a part that the next request continues with this token. */
 export const continued = (continuationToken?: string) => ({ finishReason: 'CONTINUATION', continuationToken })
 
 export const whole = { finishReason: 'STOP' }
 
-/** Token counts of one response. */
+/** Creates the token counts of one response. */
 export const used = (promptTokenCount: number, candidatesTokenCount: number) => ({
   usageMetadata: { promptTokenCount, candidatesTokenCount },
 })
@@ -22,7 +24,7 @@ export const events = (...chunks: string[]) =>
     { headers: { 'content-type': 'text/event-stream' } },
   )
 
-/** Answers the requests in order: with a JSON body, or with an exchange. */
+/** Answers the requests in order, each with a JSON body or by an exchange. */
 export function inTurn(...answers: (string | Exchange)[]): Exchange {
   let count = 0
   return (request, onSent) => {

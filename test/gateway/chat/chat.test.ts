@@ -14,7 +14,7 @@ import { pointedAt, response, serve } from '../../harness/server.ts'
 const sent = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(ended.requests[0]?.text ?? '')
 
 describe('parley chat', () => {
-  test('sends the words as one user turn and prints the text with one newline', async () => {
+  test('chat sends the words as one user turn and prints the text with one newline', async () => {
     const ended = await run(['chat', 'Say', 'hello'], { exchange: answering(message('Hello!\n\n')) })
     expect(ended).toMatchObject({ code: 0, out: 'Hello!\n', err: '' })
     expect(ended.requests).toHaveLength(1)
@@ -26,7 +26,7 @@ describe('parley chat', () => {
     })
   })
 
-  test('reads the model from the flag, else the profile, as one path segment', async () => {
+  test('chat reads the model from -m, else the profile, and encodes it as one path segment', async () => {
     const flag = await run(['chat', 'x', '-m', 'a/b c'])
     expect(flag.requests[0]?.url).toContain('/models/a%2Fb%20c:generateContent')
     const setting = await run(['chat', 'x'], { env: { PARLEY_CHAT_MODEL: 'alpha-3-pro-preview' } })
@@ -57,13 +57,13 @@ describe('parley chat', () => {
   })
 
   test.each([
-    ['a=1', 'contents=5', 'contents'],
-    ['no value', 'contents', 'PATH=VALUE'],
-    ['a key that is not JSON', 'contents["\\q"]=1', 'PATH=VALUE'],
-    ['through a list', 'contents.x=1', 'contents is not an object'],
-    ['through a text', 'contents[0].role.x=1', 'contents[0].role is not an object'],
-    ['past the end', 'contents[5]=1', 'gap'],
-  ])('refuses an impossible --set with a usage error: %s', async (_, assignment, said) => {
+    ['a number for a list', 'contents=5', 'contents'],
+    ['without a value', 'contents', 'PATH=VALUE'],
+    ['with an invalid key', 'contents["\\q"]=1', 'PATH=VALUE'],
+    ['a field of a list', 'contents.x=1', 'contents is not an object'],
+    ['a field of a text', 'contents[0].role.x=1', 'contents[0].role is not an object'],
+    ['an index past the end of a list', 'contents[5]=1', 'gap'],
+  ])('exits with 2 for a --set that cannot be applied: %s', async (_, assignment, said) => {
     const ended = await run(['chat', 'x', '--set', assignment])
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain(said)
@@ -78,19 +78,19 @@ describe('parley chat', () => {
       '{"contents":[{"role":"user","parts":[{"text":"x"}]}],"stream":true,"generationConfig":{"temperature":0.20}}',
     ],
     ['a body', [], '{ "contents": [], "n": 1.0 }', '{ "contents": [], "n": 1.0,"stream":true }'],
-    ['--set comes last', ['--set', 'stream=null'], '{"contents":[]}', '{"contents":[],"stream":null}'],
+    ['a later --set', ['--set', 'stream=null'], '{"contents":[]}', '{"contents":[],"stream":null}'],
   ])('--stream-via body adds "stream": true: %s', async (_, words, stdin, body) => {
     const ended = await run(['chat', ...words, '--stream', '--stream-via', 'body'], { stdin })
     expect(ended.requests[0]?.text).toBe(body)
   })
 
-  test('--raw prints the bytes of the answer, whatever they are', async () => {
+  test('--raw prints the exact bytes of an answer', async () => {
     const body = `\ufeff{ "content" : [{"type":"text","text":"a"}], "big":12345678901234567890, "n":1.10, "n":-0, "e":1e400 }\n`
     const ended = await run(['chat', 'x', '--raw'], { exchange: answering(body) })
     expect(ended).toMatchObject({ code: 0, out: body })
   })
 
-  test('stores a long answer in the thread unchanged, also if a character was split', async () => {
+  test('--thread stores a long streamed answer unchanged, also if a character was split', async () => {
     const cwd = temporaryFolder()
     const long = 'x'.repeat(16_384)
     const chunk = (text: string) =>
@@ -109,19 +109,19 @@ describe('parley chat', () => {
   test.each<[string, string[], string, number, Parameters<typeof answering>[1]]>([
     ['an answer', ['chat', 'x'], message('Hi'), 0, {}],
     ['an answer with a line end', ['chat', 'x'], `${message('Hi')}\n`, 0, {}],
-    ['half an answer', ['chat', 'x'], '{"content":[', 8, {}],
+    ['a cut answer', ['chat', 'x'], '{"content":[', 8, {}],
     ['a refusal', ['chat', 'x'], '{"error":{}}', 4, { status: 400 }],
     ['an answer without an image', ['image', 'x', '-m', 'm'], message('Hi'), 0, {}],
-    ['half an image', ['image', 'x', '-m', 'm'], '{"content":[', 8, {}],
-    ['a receipt', ['events', 'send', 'x', '-s', 's'], '{"data":[]}', 0, {}],
-  ])('--raw ends its last line on a terminal: %s', async (_, argv, body, code, more) => {
+    ['a cut image answer', ['image', 'x', '-m', 'm'], '{"content":[', 8, {}],
+    ['the response to an event', ['events', 'send', 'x', '-s', 's'], '{"data":[]}', 0, {}],
+  ])('--raw ends its last line with a newline on a terminal: %s', async (_, argv, body, code, more) => {
     const exchange = answering(body, more)
     const ended = await run([...argv, '--raw'], { exchange, tty: ['stdout', 'stderr'] })
     expect(ended).toMatchObject({ code, out: `${body.trimEnd()}\n` })
     expect((await run([...argv, '--raw'], { exchange })).out).toBe(body)
   })
 
-  test('prints the footer on a terminal, or with --usage', async () => {
+  test('chat prints the footer on a terminal, or with --usage', async () => {
     const piped = await run(['chat', 'x'])
     expect(piped.err).toBe('')
     const asked = await run(['chat', 'x', '--usage'], { exchange: answering(message('Hi')) })
@@ -151,7 +151,7 @@ describe('parley chat', () => {
     expect(ended.err).toContain(said)
   })
 
-  test('prints the reason of a blocked prompt', async () => {
+  test('prints the reason of a blocked prompt and exits with 8', async () => {
     const blocked = await run(['chat', 'x'], {
       exchange: answering('{"promptFeedback":{"blockReason":"SAFETY"}}'),
     })
@@ -159,7 +159,7 @@ describe('parley chat', () => {
     expect(blocked.err).toContain('stopped: SAFETY')
   })
 
-  test("accepts the family's native answer without its thoughts", async () => {
+  test('accepts a native answer and omits its thoughts', async () => {
     const body = {
       candidates: [
         { index: 1, content: { parts: [{ text: 'other' }] } },
@@ -188,12 +188,12 @@ test.each([
     },
   ],
   ['native', { candidates: [{ content: { parts: [{ text: null }, { text: 'Yes' }] } }] }],
-])('ignores a text of null and keeps the others: %s', async (_, body) => {
+])('ignores a null text and prints the other texts: %s', async (_, body) => {
   const ended = await run(['chat', 'x'], { exchange: answering(JSON.stringify(body)) })
   expect(ended).toMatchObject({ code: 0, out: 'Yes\n' })
 })
 
-describe('shows a request instead of sending it', () => {
+describe('previews of a request', () => {
   test('--dry-run prints the request with redacted secrets and needs no credential', async () => {
     const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
     const ended = await run(['chat', 'x', '--dry-run', '--set', 'seed=10000000000000000001'], { env: bare })
@@ -220,7 +220,7 @@ describe('shows a request instead of sending it', () => {
     ['sh', 'sh'],
     ['bash', 'bash'],
   ])('--curl in %s (needs %s and curl)', (shell) => {
-    /** Sorts the headers of a request, whose order may differ. */
+    /** Returns a request with sorted headers, whose order may differ. */
     const normalized = (request: string) => {
       const [head = '', body] = request.split(/\r\n\r\n(.*)/s)
       const [line, ...headers] = head.split('\r\n')
@@ -241,9 +241,9 @@ describe('shows a request instead of sending it', () => {
         'X-A: b c',
       ],
       ['a long body', 'chat', '字'.repeat(60_000)],
-      ['a longer one', 'chat', `${'x'.repeat(2_000_000)}'\n\n`, '-H', 'Authorization: $AUTHORIZATION'],
+      ['a body of 2 MB', 'chat', `${'x'.repeat(2_000_000)}'\n\n`, '-H', 'Authorization: $AUTHORIZATION'],
       ['no body', 'events', 'list', '-s', 'a[1-2]', '--no-beta'],
-    ])('sends exactly the same request: %s', async (_, ...argv) => {
+    ])('curl and parley send the same request: %s', async (_, ...argv) => {
       const server = await serve((socket) => socket.end(response('{"content":[]}', '400 No')))
       const env = { ...credentials, ...pointedAt(server), COOKIE: 'a=b', AUTHORIZATION: 'Basic YTpi' }
       const words = argv.map((word) =>
@@ -323,11 +323,11 @@ describe('chat with files', () => {
     ['-o', '', 2],
     ['--thread', 'no/t.json', 11],
     ['--thread', '.', 11],
-  ])('refuses an unwritable file before sending: %s %j', async (flag, name, code) => {
+  ])('exits before sending if a file cannot be written: %s %j', async (flag, name, code) => {
     expect(await run(['chat', 'x', flag, name])).toMatchObject({ code, out: '', requests: [] })
   })
 
-  test('keeps the mode of a replaced file, and creates a thread for its owner only', async () => {
+  test('-o keeps the mode of a replaced file, and --thread creates its file with mode 0600', async () => {
     const cwd = temporaryFolder()
     const modeOf = (name: string) => lstatSync(join(cwd, name)).mode & 0o777
     writeFileSync(join(cwd, 'a.txt'), '', { mode: 0o600 })
@@ -340,13 +340,13 @@ describe('chat with files', () => {
     expect(modeOf('new.json')).toBe(ownerOnly)
   })
 
-  test('writes to an unnamed pipe through its symbolic link (needs sh)', async () => {
+  test('-o writes to an unnamed pipe through its symbolic link (needs sh)', async () => {
     const argv = ['chat', 'x', '--profile', 'demo', '-q', '-o', '/dev/stdout']
     const ended = await execute(argv, { within: ['sh', '-c', '"$@" | cat', 'sh'] })
     expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('You said: “x”'), err: '' })
   })
 
-  test('--thread keeps the conversation, its source text and its unknown fields', async () => {
+  test('--thread keeps the conversation, its number formats and its unknown fields', async () => {
     const cwd = temporaryFolder()
     const first = await run(['chat', 'One', '--thread', 't.json'], {
       cwd,
@@ -365,23 +365,23 @@ describe('chat with files', () => {
       stream: true,
       contents: [{}, { role: 'model' }, { parts: [{ text: 'Two' }] }],
     })
-    const kept = readFileSync(join(cwd, 't.json'), 'utf8')
-    expect(kept).toContain('"seed": 1.50')
-    expect(JSON.parse(kept).stream).toBeUndefined()
-    expect(JSON.parse(kept).contents).toHaveLength(4)
+    const saved = readFileSync(join(cwd, 't.json'), 'utf8')
+    expect(saved).toContain('"seed": 1.50')
+    expect(JSON.parse(saved).stream).toBeUndefined()
+    expect(JSON.parse(saved).contents).toHaveLength(4)
   })
 
   test.each([
     ['one answer', []],
     ['a stream', ['--stream']],
-  ])('O10: a closed stdout loses no turn of a thread and no report: %s', async (_, more) => {
+  ])('O10: a closed stdout loses neither a turn of --thread nor a report: %s', async (_, more) => {
     const cwd = temporaryFolder()
     const stream = new Writable({
       write: (_chunk, _encoding, done) => done(Object.assign(new Error('gone'), { code: 'EPIPE' })),
     })
     const stdout = { isTerminal: false, open: () => stream, writeSync: () => 0 }
     const exchange = more.includes('--stream') ? undefined : answering(message('Uno'))
-    const ask = (...kept: string[]) => run(['chat', 'One', ...more, ...kept], { cwd, stdout, exchange })
+    const ask = (...flags: string[]) => run(['chat', 'One', ...more, ...flags], { cwd, stdout, exchange })
     const ended = await ask('--thread', 't.json', '--report', 'r.json')
     expect(ended).toMatchObject({ code: 0, err: '' })
     expect(JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8')).contents).toHaveLength(2)
@@ -402,7 +402,7 @@ describe('chat with files', () => {
     expect(ended.err).toMatch(/^parley: .*; t\.json was not created\n/)
   })
 
-  test('--thread stays unchanged after a failed or refused turn, and the message reports it', async () => {
+  test('--thread stays unchanged after a failed or refused turn, and stderr says so', async () => {
     const cwd = temporaryFolder()
     const before =
       '{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":"b"}]}]}'
@@ -415,7 +415,7 @@ describe('chat with files', () => {
       [['--fail-on-cut'], answering(message('half', { stop_reason: 'max_tokens' })), 8],
       [[], answering('{}', { status: 400 }), 4],
     ] as const) {
-      // The check runs in a thread on the real clock.
+      // The schema check runs in a thread on the real clock.
       const ended = await run([...argv, ...more], { cwd, exchange, timers: realTimers })
       expect(ended.code).toBe(code)
       expect(ended.err).toMatch(/^parley: .*; t\.json is unchanged$/m)
@@ -425,7 +425,7 @@ describe('chat with files', () => {
     expect(early.err).not.toContain('as it was')
   })
 
-  test('--thread stores --system; a new --system replaces it with a note', async () => {
+  test('--thread stores --system; another --system replaces it with a note', async () => {
     const cwd = temporaryFolder()
     const systemOf = (ended: Awaited<ReturnType<typeof run>>) => sent(ended).systemInstruction
     const ask = (...flags: string[]) => run(['chat', 'x', '--thread', 't.json', ...flags], { cwd })
@@ -438,20 +438,20 @@ describe('chat with files', () => {
     const other = await ask('--system', 'Be long')
     expect(other.err).toBe('parley: t.json: --system has replaced its instruction\n')
     expect(systemOf(await ask())).toEqual({ parts: [{ text: 'Be long' }] })
-    const kept = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
-    expect(Object.keys(kept)).toEqual(['contents', 'systemInstruction'])
-    expect(kept.contents).toHaveLength(10)
+    const saved = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
+    expect(Object.keys(saved)).toEqual(['contents', 'systemInstruction'])
+    expect(saved.contents).toHaveLength(10)
   })
 
-  test('--thread stores no other flag', async () => {
+  test('--thread stores no flag other than --system', async () => {
     const cwd = temporaryFolder()
     const argv = ['chat', 'x', '--thread', 't.json', '--temperature', '0.5', '-m', 'alpha-9']
     expect((await run([...argv, '--set', 'generationConfig.topK=3'], { cwd })).err).toBe('')
-    const kept = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
-    expect(Object.keys(kept)).toEqual(['contents'])
+    const saved = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
+    expect(Object.keys(saved)).toEqual(['contents'])
   })
 
-  test('-o names its file; the saved part of an earlier answer stays', async () => {
+  test('-o prints the name of its file, and keeps FILE.part of an earlier answer', async () => {
     const cwd = temporaryFolder()
     const ask = (...flags: string[]) => run(['chat', 'x', '-o', 'a.md', ...flags], { cwd })
     expect((await ask()).err).toBe('parley: the answer is in a.md\n')
@@ -463,10 +463,10 @@ describe('chat with files', () => {
   })
 })
 
-describe('refuses a body with messages and no contents unless it is sent unchanged', () => {
+describe('bodies with messages instead of contents', () => {
   const other = '{"messages": [{"role":"user"}], "n": 1.10}'
 
-  test('sends a body with messages unchanged if nothing edits it', async () => {
+  test('sends a body with messages unchanged except for edits by --set and flags', async () => {
     for (const flags of [[], ['--set', 'n=1.10'], ['--temperature', '1']]) {
       const { code, requests } = await run(['chat', '-i', '-', ...flags], { stdin: other })
       expect([code, requests.length]).toEqual([0, 1])
@@ -479,10 +479,10 @@ describe('refuses a body with messages and no contents unless it is sent unchang
     ['-f', ['chat', '-i', 'body.json', '-f', 'notes.txt']],
     ['--system', ['chat', '-i', 'body.json', '--system', 'Be brief']],
     ['--schema', ['chat', '-i', 'body.json', '--schema', 'schema.json']],
-    ['--schema, natively', ['chat', '-i', 'body.json', '--schema', 'schema.json', '--schema-via', 'native']],
+    ['--schema-via native', ['chat', '-i', 'body.json', '--schema', 'schema.json', '--schema-via', 'native']],
     ['--thread', ['chat', 'And?', '--thread', 'body.json']],
     ['-f of image', ['image', '-m', 'm', '-i', 'body.json', '-f', 'notes.txt']],
-  ])('refuses a body with messages and %s, and the message has the command', async (_, argv) => {
+  ])('exits with 2 for a body with messages and %s, and suggests parley api', async (_, argv) => {
     const cwd = temporaryFolder()
     for (const [name, text] of [
       ['body.json', other],

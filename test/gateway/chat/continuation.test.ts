@@ -29,8 +29,8 @@ async function runIn(argv: string[], exchange: Exchange, files: Record<string, s
   return { ...ended, cwd, read, saved: saved.map(read), has: (name: string) => existsSync(join(cwd, name)) }
 }
 
-describe('an answer that ends with CONTINUATION', () => {
-  test('an answer is continued with its token until another reason ends it', async () => {
+describe('answer that ends with CONTINUATION', () => {
+  test('continues an answer with its token until it has another finish reason', async () => {
     const exchange = inTurn(
       piece('One, ', continued('t1')),
       piece('two, ', continued('t2')),
@@ -46,7 +46,7 @@ describe('an answer that ends with CONTINUATION', () => {
     ])
   })
 
-  test('a continuation edits the given body: unknown fields, order and numbers stay', async () => {
+  test('a continuation edits the given body and keeps unknown fields, order and number formats', async () => {
     const body =
       '{ "zzz": 1e400, "contents": [{"parts":[{"text":"x"}]}],\n "generationConfig": {"topK": 1.0} }'
     const exchange = inTurn(piece('a', continued('"t\u2028')), piece('b', whole))
@@ -57,7 +57,7 @@ describe('an answer that ends with CONTINUATION', () => {
     ])
   })
 
-  test('a continued answer sums its usage and counts requests as attempts', async () => {
+  test('sums the usage of a continued answer and counts its requests as attempts', async () => {
     const exchange = inTurn(
       piece('a', continued('t1'), used(10, 100)),
       answering('{}', { status: 503 }),
@@ -77,7 +77,7 @@ describe('an answer that ends with CONTINUATION', () => {
     })
   })
 
-  test('a continued answer is streamed: each part is printed as it arrives', async () => {
+  test('--stream prints each part of a continued answer as it arrives', async () => {
     const exchange = inTurn(
       events(piece('**One'), piece(', ', continued('t1'))),
       events(piece('two**'), piece(' three.', whole)),
@@ -86,7 +86,7 @@ describe('an answer that ends with CONTINUATION', () => {
     expect(laidOut).toMatchObject({ code: 0, out: 'One, two three.\n', err: '' })
   })
 
-  test('an answer is continued after a token in an earlier chunk of the stream', async () => {
+  test('continues an answer whose token is in an earlier chunk of the stream', async () => {
     const exchange = inTurn(
       events(piece('One', { continuationToken: 't1' }), piece('', { finishReason: 'CONTINUATION' })),
       events(piece(' two', whole)),
@@ -96,7 +96,7 @@ describe('an answer that ends with CONTINUATION', () => {
     expect(bodiesOf(ended)[1].continuationToken).toBe('t1')
   })
 
-  test('--raw prints the bytes of every part in order', async () => {
+  test('--raw prints the bytes of all parts of a continued answer in order', async () => {
     const parts = [`${piece('a', continued('t1'))}\n`, piece('b', whole)]
     expect(await run(['chat', 'x', '--raw'], { exchange: inTurn(...parts) })).toMatchObject({
       code: 0,
@@ -117,7 +117,7 @@ describe('an answer that ends with CONTINUATION', () => {
     expect(ended.read('out')).toBe('One, two.\n')
   })
 
-  test('a continued answer is one answer of a thread, without its token', async () => {
+  test('--thread stores a continued answer as one answer without its token', async () => {
     const exchange = inTurn(piece('One, ', continued('t1')), piece('two.', whole))
     const ended = await runIn(['chat', 'x', '--thread', 't'], exchange)
     expect(ended.code).toBe(0)
@@ -129,7 +129,7 @@ describe('an answer that ends with CONTINUATION', () => {
     })
   })
 
-  test("checks a continued answer against a schema as a whole; the schema's retry has no token", async () => {
+  test('--schema checks a continued answer as a whole, and its retry sends no token', async () => {
     const exchange = inTurn(
       piece('{"n":', continued('t1')),
       piece('"1"}', whole),
@@ -158,11 +158,11 @@ const failures: [what: string, answer: string | Exchange, code: number, words: s
   ['gets no answer', noAnswer, 10, 'could not be continued: the connection was closed before an answer'],
   ['cannot be sent', noConnection, 8, 'could not be continued: the connection was refused'],
   ['is refused', answering('{}', { status: 400 }), 4, 'could not be continued: the gateway answered 400'],
-  ['meets no right', answering('{}', { status: 401 }), 3, 'could not be continued'],
-  ['is too much', answering('{}', { status: 429 }), 6, 'could not be continued'],
-  ['fails', answering('{}', { status: 500 }), 7, 'could not be continued'],
-  ['is cut', answering('{"candidates":'), 8, 'could not be continued'],
-  ['is an error', answering('{"error":{"status":"INTERNAL"}}'), 7, 'could not be continued'],
+  ['gets a 401', answering('{}', { status: 401 }), 3, 'could not be continued'],
+  ['gets a 429', answering('{}', { status: 429 }), 6, 'could not be continued'],
+  ['gets a 500', answering('{}', { status: 500 }), 7, 'could not be continued'],
+  ['is cut off', answering('{"candidates":'), 8, 'could not be continued'],
+  ['gets an error body', answering('{"error":{"status":"INTERNAL"}}'), 7, 'could not be continued'],
   ['has the same token and no text', piece('', continued('t1')), 8, 'neither text nor a new token'],
   ['has an earlier token and text', piece('more', continued('t1')), 8, 'repeated a continuation token'],
   ['has no token and no text', piece('', continued()), 8, 'neither text nor a new token'],
@@ -187,8 +187,8 @@ const failures: [what: string, answer: string | Exchange, code: number, words: s
   ],
 ]
 
-describe('half an answer is a failure and is saved if its continuation', () => {
-  test.each(failures)('%s', async (what, answer, code, words) => {
+describe('continuation that fails', () => {
+  test.each(failures)('saves the first part if its continuation %s', async (what, answer, code, words) => {
     const first = piece('Half', continued('t1'), used(10, 20))
     const exchange = () => inTurn(first, answer)
     const flags = ['--retries', '0', '--report', 'r']
@@ -228,20 +228,20 @@ describe('half an answer is a failure and is saved if its continuation', () => {
   })
 
   test.each([
-    ['the service refuses it for now', answering('{}', { status: 429 })],
-    ['the service is overloaded', answering('{}', { status: 503, headers: { 'retry-after': '1' } })],
-    ['it cannot be sent', noConnection],
-  ])('a repetition may succeed, but bills the first part again, if %s', async (_, answer) => {
+    ['the continuation gets a 429', answering('{}', { status: 429 })],
+    ['the continuation gets a 503', answering('{}', { status: 503, headers: { 'retry-after': '1' } })],
+    ['the continuation cannot be sent', noConnection],
+  ])('advises to retry later, though the first part is billed again, if %s', async (_, answer) => {
     const exchange = inTurn(piece('Half', continued('t1')), answer)
     const ended = await runIn(['chat', 'x', '--retries', '0', '--errors', 'json'], exchange)
     expect(JSON.parse(ended.err).error).toMatchObject({ retry: 'later', safeToRetry: false })
   })
 
-  test('an interrupt during the second part is not safe to retry', async () => {
+  test('an interrupt during the second part of an answer is not safe to retry', async () => {
     let clean: (exit: number) => string = () => ''
-    let said = ''
+    let message = ''
     const interrupted: Exchange = (request, onSent) => {
-      said = clean(130)
+      message = clean(130)
       return answering('{}', { status: 400 })(request, onSent)
     }
     const exchange = inTurn(piece('Half', continued('t1')), interrupted)
@@ -249,7 +249,7 @@ describe('half an answer is a failure and is saved if its continuation', () => {
       clean = act
     }
     await run(['chat', 'x', '--errors', 'json'], { cwd: temporaryFolder(), exchange, onSignal })
-    expect(JSON.parse(said).error).toMatchObject({ kind: 'signal', retry: 'later', safeToRetry: false })
+    expect(JSON.parse(message).error).toMatchObject({ kind: 'signal', retry: 'later', safeToRetry: false })
   })
 
   test('a failure after a streamed part keeps the printed text and prints nothing twice', async () => {
@@ -258,7 +258,7 @@ describe('half an answer is a failure and is saved if its continuation', () => {
     expect([ended.code, ended.out, ended.saved]).toEqual([10, 'Half', []])
   })
 
-  test('a stream that breaks off prints all text, or saves it in FILE.part', async () => {
+  test('a continued stream that is cut off prints all text, or saves it as FILE.part', async () => {
     const exchange = () => inTurn(events(piece('One, ', continued('t1'))), events(piece('two')))
     expect(await runIn(['chat', 'x', '--stream'], exchange())).toMatchObject({ code: 8, out: 'One, two' })
     const written = await runIn(['chat', 'x', '--stream', '-o', 'out'], exchange())
@@ -269,7 +269,7 @@ describe('half an answer is a failure and is saved if its continuation', () => {
 test.each([
   ['native', piece('Half', continued())],
   ['a message', message('Half', { stop_reason: 'CONTINUATION' })],
-])('an answer with CONTINUATION and no token exits with 8 and is saved: %s', async (_, body) => {
+])('exits with 8 and saves an answer with CONTINUATION and no token: %s', async (_, body) => {
   const ended = await runIn(['chat', 'x'], inTurn(body))
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['Half']])
   expect(ended.err).toContain('the service sent CONTINUATION without a token')
@@ -292,7 +292,7 @@ test.each([
 test.each([
   ['no text', '', 'One'],
   ['text', 'two', 'Onetwotwo'],
-])('stops if tokens repeat in a circle, with %s', async (_, text, saved) => {
+])('exits with 8 if the continuation tokens repeat in a circle, with %s', async (_, text, saved) => {
   const exchange = inTurn(
     piece('One', continued('t1')),
     piece(text, continued('t2')),
@@ -302,7 +302,7 @@ test.each([
   expect([ended.code, ended.out, ended.saved, ended.requests.length]).toEqual([8, '', [saved], 3])
 })
 
-test('an answer without an end after 64 requests exits with 8', async () => {
+test('exits with 8 if an answer has no end after 64 requests', async () => {
   let count = 0
   const exchange: Exchange = (...call) => answering(piece('x', continued(`t${++count}`)))(...call)
   const ended = await runIn(['chat', 'x'], exchange)

@@ -10,17 +10,17 @@ const native = (...parts: object[]) =>
 const call = { functionCall: { name: 'look', args: { at: 'a' } } }
 const picture = { inlineData: { mimeType: 'image/png', data: 'aGVsbG8=' } }
 
-/** Runs chat with a new temporary folder and returns its files. */
+/** Runs chat with a new temporary folder and returns its saved files. */
 async function chat(flags: string[], body: string, world: Parameters<typeof run>[1] = {}) {
   const folder = temporaryFolder()
   const headers = { 'content-type': body.startsWith('data:') ? 'text/event-stream' : 'application/json' }
   const exchange = answering(body, { headers })
   const own = { env: { TMPDIR: folder } }
   const ended = await run(['chat', 'x', ...flags], { exchange, ...world, ...own })
-  const kept = readdirSync(folder)
+  const saved = readdirSync(folder)
     .filter((name) => /^parley-[\w-]{36}\.\w+$/.test(name))
     .map((name) => join(folder, name))
-  return { ...ended, kept }
+  return { ...ended, saved }
 }
 
 const message2 = (...content: object[]) => message('', { content })
@@ -39,42 +39,42 @@ describe.each([
   test.each([
     ['in a pipe', [], {}],
     ['on a terminal', [], { tty: ['stdout' as const, 'stderr' as const] }],
-    ['quietly', ['-q'], {}],
-    ['as a stream', ['--stream'], {}],
-  ])('%s exits with 8, is named and saved', async (_, flags, world) => {
-    const { code, out, err, kept } = await chat(flags, body, world)
+    ['with -q', ['-q'], {}],
+    ['with --stream', ['--stream'], {}],
+  ])('exits with 8, names and saves an answer without text %s', async (_, flags, world) => {
+    const { code, out, err, saved } = await chat(flags, body, world)
     expect({ code, out }).toEqual({ code: 8, out: '' })
     expect(err.replace(/\s+/g, ' ')).toContain(
       `the answer has no text, only ${what}; the received data is saved as`,
     )
-    expect(kept).toHaveLength(1)
-    expect(readFileSync(kept[0] as string, 'utf8')).toBe(body)
-    expect(statSync(kept[0] as string).mode & 0o777).toBe(ownerOnly)
+    expect(saved).toHaveLength(1)
+    expect(readFileSync(saved[0] as string, 'utf8')).toBe(body)
+    expect(statSync(saved[0] as string).mode & 0o777).toBe(ownerOnly)
   })
 
   test('saves a streamed answer without text as it was received', async () => {
     const stream = `data: ${body}\n\ndata: [DONE]\n\n`
-    const { code, err, kept } = await chat(['--stream'], stream)
+    const { code, err, saved } = await chat(['--stream'], stream)
     expect(code).toBe(8)
     expect(err).toContain(`only ${what};`)
-    expect(readFileSync(kept[0] as string, 'utf8')).toBe(stream)
+    expect(readFileSync(saved[0] as string, 'utf8')).toBe(stream)
   })
 
   test('--raw prints an answer without text and exits with 0', async () => {
-    expect(await chat(['--raw'], body)).toMatchObject({ code: 0, out: body, kept: [] })
+    expect(await chat(['--raw'], body)).toMatchObject({ code: 0, out: body, saved: [] })
   })
 
-  test('--errors json has the path of the saved answer', async () => {
-    const { err, kept } = await chat(['--errors', 'json'], body)
+  test('--errors json has the path of a saved answer without text', async () => {
+    const { err, saved } = await chat(['--errors', 'json'], body)
     expect(JSON.parse(err).error).toMatchObject({
       kind: 'response',
       sent: 'yes',
       retry: 'never',
-      kept: kept[0],
+      kept: saved[0],
     })
   })
 
-  test('an answer without text is not requested again for a schema', async () => {
+  test('--schema-retries does not repeat a request whose answer has no text', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'schema.json'), '{"type":"object"}')
     const ended = await chat(['--schema', 'schema.json', '--schema-retries', '2'], body, {
@@ -83,12 +83,12 @@ describe.each([
     })
     expect(ended).toMatchObject({ code: 8, out: '' })
     expect(ended.requests).toHaveLength(1)
-    expect(ended.kept).toHaveLength(1)
+    expect(ended.saved).toHaveLength(1)
     expect(ended.err).toContain(`no text, only ${what};`)
   })
 })
 
-test('an answer without text changes neither the thread nor the file of -o', async () => {
+test('an answer without text changes neither --thread nor the file of -o', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 't.json'), '{"contents":[]}')
   writeFileSync(join(cwd, 'a.txt'), 'before')
@@ -105,13 +105,13 @@ test.each([
   ['blanks', message(' \n')],
   ['no parts', native()],
 ])('an answer with %s exits with 8 and saves nothing', async (_, body) => {
-  const { code, out, err, kept } = await chat([], body)
-  expect({ code, kept }).toEqual({ code: 8, kept: [] })
+  const { code, out, err, saved } = await chat([], body)
+  expect({ code, saved }).toEqual({ code: 8, saved: [] })
   expect(out.trim()).toBe('')
   expect(err).toBe('parley: the answer has no text\n')
 })
 
-test.each(['MAX_TOKENS', 'SAFETY'])('the message starts with the stop reason: %s', async (reason) => {
+test.each(['MAX_TOKENS', 'SAFETY'])('a failure without text starts with %s', async (reason) => {
   const body = native(call).replace('STOP', reason)
   const { code, err } = await chat([], body)
   expect(code).toBe(8)
@@ -120,22 +120,22 @@ test.each(['MAX_TOKENS', 'SAFETY'])('the message starts with the stop reason: %s
   )
 })
 
-describe('saves an unreadable answer', () => {
+describe('answers that cannot be read', () => {
   const deep = `{"content":${'['.repeat(1500)}${']'.repeat(1500)}}`
   test.each([
-    ['of another shape', '{"result":{"words":"paid for"}}', 'json'],
-    ['of another shape in a known place', '{"candidates":"paid for"}', 'json'],
+    ['JSON of an unknown form', '{"result":{"words":"paid for"}}', 'json'],
+    ['a text instead of candidates', '{"candidates":"paid for"}', 'json'],
     ['nested too deep', deep, 'json'],
     ['not JSON', '{"content":"paid for', 'json'],
-    ['words', 'paid for', 'txt'],
-    ['a stream of another shape', 'data: {"choices":[{"text":"paid for"}]}\n\ndata: [DONE]\n\n', 'txt'],
+    ['plain text', 'paid for', 'txt'],
+    ['a stream of an unknown form', 'data: {"choices":[{"text":"paid for"}]}\n\ndata: [DONE]\n\n', 'txt'],
     ['a stream nested too deep', `data: ${deep}\n\n`, 'txt'],
-  ])('saves an unreadable answer: %s', async (_, body, extension) => {
+  ])('exits with 8 and saves an unreadable answer: %s', async (_, body, extension) => {
     for (const flags of [[], ['-q', '--stream']]) {
-      const { code, out, err, kept } = await chat(flags, body)
+      const { code, out, err, saved } = await chat(flags, body)
       expect({ code, out }).toEqual({ code: 8, out: '' })
-      expect(kept).toHaveLength(1)
-      const [path = ''] = kept
+      expect(saved).toHaveLength(1)
+      const [path = ''] = saved
       expect(path).toMatch(new RegExp(`\\.${extension}$`))
       expect(readFileSync(path, 'utf8')).toBe(body)
       expect(statSync(path).mode & 0o777).toBe(ownerOnly)
@@ -145,17 +145,17 @@ describe('saves an unreadable answer', () => {
 
   test('does not save an error response, a web page or an empty body', async () => {
     for (const body of ['{"error":{"message":"no"}}', '<html><title>Sign in</title>', '', ' \n']) {
-      expect((await chat([], body)).kept).toEqual([])
+      expect((await chat([], body)).saved).toEqual([])
     }
   })
 
   test('--raw prints an unreadable answer instead of saving it', async () => {
-    expect(await chat(['--raw'], deep)).toMatchObject({ code: 8, out: deep, kept: [] })
+    expect(await chat(['--raw'], deep)).toMatchObject({ code: 8, out: deep, saved: [] })
   })
 
   test('an unreadable answer does not change the file of -o', async () => {
     const cwd = temporaryFolder()
-    const { code, kept } = await chat(['-o', 'a.txt'], '{"a":{"text":"b"}}', { cwd })
-    expect({ code, kept: kept.length, files: readdirSync(cwd) }).toEqual({ code: 8, kept: 1, files: [] })
+    const { code, saved } = await chat(['-o', 'a.txt'], '{"a":{"text":"b"}}', { cwd })
+    expect({ code, saved: saved.length, files: readdirSync(cwd) }).toEqual({ code: 8, saved: 1, files: [] })
   })
 })

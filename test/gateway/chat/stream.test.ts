@@ -10,7 +10,7 @@ const delta = (text: string) =>
 const chunk = (text: string, more: object = {}) =>
   JSON.stringify({ candidates: [{ content: { role: 'model', parts: [{ text }] }, ...more }] })
 
-/** Text of every form of a stream: two lines, an emoji, and no final newline. */
+/** Text of each form of a stream: two lines, an emoji, and no final newline. */
 const text = 'Héllo wörld\n\n👋🏽 – done'
 const [first, second, third] = ['Héllo wör', 'ld\n\n👋', '🏽 – done']
 
@@ -72,17 +72,17 @@ const inPieces = (body: string, size: number) => {
 const stream = (server: ScriptedServer, ...argv: string[]) =>
   run(['chat', 'x', '--stream', ...argv], { exchange: 'network', env: pointedAt(server) })
 
-describe.each(Object.entries(forms))('%s', (_, { type, body }) => {
+describe.each(Object.entries(forms))('stream of %s', (_, { type, body }) => {
   test.each([
     ['whole', body, 1e6],
     ['seven bytes at a time', body, 7],
     ['with CRLF and a byte order mark', `\ufeff${body.replace(/(?<!\r)\n/g, '\r\n')}`, 7],
-  ])('prints the same text however it is split: %s', async (_, sent, size) => {
+  ])('prints the same text of a stream however it is split: %s', async (_, sent, size) => {
     const ended = await stream(await serveStream(type, inPieces(sent, size)))
     expect(ended).toMatchObject({ code: 0, out: `${text}\n`, err: '' })
   })
 
-  test('a stream without its end exits with 8 and saves the received text', async () => {
+  test('a stream without its end exits with 8 and prints the received text', async () => {
     const cut = body.slice(
       0,
       -1 - (body.length - body.lastIndexOf(type === 'application/json' ? '}]' : 'data:')),
@@ -114,7 +114,7 @@ test.each([
   ['query', '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent?alt=sse', undefined],
   ['path', '/alpha_cli/v1beta/models/alpha-2.5-pro:streamGenerateContent?alt=sse', undefined],
   ['body', '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent', true],
-])('requests a stream with %s', async (way, path, field) => {
+])('--stream-via %s selects how a stream is requested', async (way, path, field) => {
   const { requests, code } = await run(['chat', 'x', '--stream', '--stream-via', way])
   expect(code).toBe(0)
   expect(requests[0]?.url).toBe(`https://gateway.test${path}`)
@@ -128,7 +128,7 @@ test("--no-stream overrides the profile's stream setting", async () => {
   expect((await run(['chat', 'x', '--no-stream'], { env })).requests[0]?.url).not.toContain('alt=sse')
 })
 
-test('prints the first words while the server still waits', async () => {
+test('prints the first words of a stream while the service still sends', async () => {
   const { url } = await serveStream('text/event-stream', [`data: ${chunk('Hello')}\n\n`], 'stay')
   let out = ''
   const seen = new Promise<void>((resolve) => {
@@ -158,14 +158,14 @@ test.each([
   ['message_stop', 'data: {"type":"message_stop"}\n\n'],
   ['[DONE]', 'data: [DONE]\n\n'],
   ['[DONE] without a blank line', 'data: [DONE]\n'],
-])('stops reading after %s', async (_, end) => {
+])('stops reading a stream after %s', async (_, end) => {
   const ended = await stream(
     await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\n`, end], 'stay'),
   )
   expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
 })
 
-test('reads events after a finishReason', async () => {
+test('reads the usage of a stream after a finish reason', async () => {
   const rest = 'data: {"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":8}}\n\n'
   const body = `data: ${chunk('Hi', { finishReason: 'STOP' })}\n\n${rest}`
   const ended = await stream(await serveStream('text/event-stream', inPieces(body, 7)), '--usage')
@@ -183,7 +183,7 @@ test('an error in a stream exits with 8 and the message of the service', async (
   expect(first).toMatchObject({ code: 8, out: '' })
 })
 
-test('skips pings and unknown events with any content', async () => {
+test('skips pings and unknown events of a stream', async () => {
   const body = [
     'event: ping\ndata:\n\n',
     'data: {"type":"warning","message":"slow","delta":5,"usage":[]}\n\n',
@@ -199,7 +199,7 @@ test('skips pings and unknown events with any content', async () => {
   expect(raw.out).toBe(body.replace(/^event.*\ndata:\n\n/, '').replace(/data: (.*\n)\n/g, '$1'))
 })
 
-test('an event that is not JSON exits with 8 and is not quoted', async () => {
+test('an event that is not JSON exits with 8 and is not printed', async () => {
   const ended = await stream(
     await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\ndata: {"secret": \n\n`]),
   )
@@ -216,7 +216,7 @@ test("--raw prints each event's data as a line, without [DONE]", async () => {
   })
 })
 
-test('--raw of a stream that is cut prints only whole lines', async () => {
+test('--raw prints only complete lines of a stream that is cut off', async () => {
   const ended = await stream(
     await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\ndata: {"candid`]),
     '--raw',
@@ -224,7 +224,7 @@ test('--raw of a stream that is cut prints only whole lines', async () => {
   expect(ended).toMatchObject({ code: 8, out: `${chunk('Hi')}\n` })
 })
 
-test('prints a hundred thousand line breaks, in one piece or in many', async () => {
+test('prints 100,000 line breaks, at once or in many chunks', async () => {
   const many = 100_000
   const whole = await run(['chat', 'x'], { exchange: answering(message(`a${'\n'.repeat(many)}b`)) })
   expect(whole.out).toBe(`a${'\n'.repeat(many)}b\n`)
@@ -239,7 +239,7 @@ test('joins an emoji that is split over two events', async () => {
   expect(ended).toMatchObject({ code: 0, out: 'a😀b\n' })
 })
 
-test('shows control characters on a terminal, also split ones; a pipe gets them unchanged', async () => {
+test('escapes control characters of a stream on a terminal, but not in a pipe', async () => {
   const body = `data: ${chunk('a\u001b')}\n\ndata: ${chunk(']0;x\u0007\r')}\n\ndata: ${chunk('\nb\u009b\u202e\u007f\r!', { finishReason: 'STOP' })}\n\n`
   const terminal = await run(['chat', 'x', '--stream'], { exchange: answering(body), tty: ['stdout'] })
   expect(terminal.out).toBe('a^[]0;x^G\nb\\u009b\\u202e^?^M!\n')
@@ -253,10 +253,10 @@ describe('native chunks on a connection that stays open', () => {
   const call = `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ functionCall: { name: 'f' } }] } }] })}\n\n`
 
   /**
-   * Sends these pieces with comments 3 s apart, then is silent. Timers expire at once and record their
+   * Sends these chunks with comments 3 s apart, then is silent. Timers expire at once and record their
    * duration.
    */
-  async function stayOpen(pieces: string[], ...argv: string[]) {
+  async function streamAndStayOpen(pieces: string[], ...argv: string[]) {
     const waits: number[] = []
     let isClosed = false
     let now = 0
@@ -300,30 +300,30 @@ describe('native chunks on a connection that stays open', () => {
     return { ...ended, waits }
   }
 
-  test('native chunks are complete after 15 s of silence after a finish reason, with a warning', async () => {
-    const said = 'the service did not end the stream; it is taken as whole after 15 s of silence'
-    const plain = await stayOpen([`data: ${chunk('Hi')}\n\n`, finished('!')], '-q')
-    expect(plain).toMatchObject({ code: 0, out: 'Hi!\n', err: `parley: ${said}\n`, waits: [15_000] })
-    const json = await stayOpen([finished('Hi'), ': alive\n\n'], '--errors', 'json')
-    expect(json).toMatchObject({ code: 0, out: 'Hi\n', err: `{"warning":"${said}"}\n`, waits: [12_000] })
-    const strict = await stayOpen([finished('Hi')], '--fail-on-cut')
-    expect(strict).toMatchObject({ code: 8, out: 'Hi\n', err: `parley: ${said}\n` })
+  test('native chunks are complete after a finish reason and 15 s of silence, with a warning', async () => {
+    const warning = 'the service did not end the stream; it is taken as whole after 15 s of silence'
+    const plain = await streamAndStayOpen([`data: ${chunk('Hi')}\n\n`, finished('!')], '-q')
+    expect(plain).toMatchObject({ code: 0, out: 'Hi!\n', err: `parley: ${warning}\n`, waits: [15_000] })
+    const json = await streamAndStayOpen([finished('Hi'), ': alive\n\n'], '--errors', 'json')
+    expect(json).toMatchObject({ code: 0, out: 'Hi\n', err: `{"warning":"${warning}"}\n`, waits: [12_000] })
+    const strict = await streamAndStayOpen([finished('Hi')], '--fail-on-cut')
+    expect(strict).toMatchObject({ code: 8, out: 'Hi\n', err: `parley: ${warning}\n` })
   })
 
   test('comments that keep the connection open count as silence', async () => {
     const alive = [...Array.from({ length: 100 }, () => ': alive\n\n'), `data: ${chunk(' lost')}\n\n`]
-    expect(await stayOpen([finished('Hi'), ...alive])).toMatchObject({ code: 0, out: 'Hi\n' })
+    expect(await streamAndStayOpen([finished('Hi'), ...alive])).toMatchObject({ code: 0, out: 'Hi\n' })
   })
 
   test.each([
-    ['two of them finished', [finished('Hi'), finished('!')]],
-    ['one finished, and more text came', [finished('Hi'), `data: ${chunk('!')}\n\n`]],
-    ['none finished', [`data: ${chunk('Hi')}\n\n`]],
-    ['there was a function call', [call, finished('Hi')]],
-    ['no text came', [finished('')]],
+    ['two of them have a finish reason', [finished('Hi'), finished('!')]],
+    ['text follows the finish reason', [finished('Hi'), `data: ${chunk('!')}\n\n`]],
+    ['none has a finish reason', [`data: ${chunk('Hi')}\n\n`]],
+    ['there is a function call', [call, finished('Hi')]],
+    ['there is no text', [finished('')]],
     ['they are in an array', [`[${chunk('Hi', { finishReason: 'STOP' })}`]],
-    ['there is half an event', [finished('Hi'), 'data: {']],
-  ])('waits for native chunks if %s', async (_, pieces) => {
-    expect((await stayOpen(pieces)).waits).toEqual([Number.NaN])
+    ['the last event is incomplete', [finished('Hi'), 'data: {']],
+  ])('waits for more native chunks if %s', async (_, pieces) => {
+    expect((await streamAndStayOpen(pieces)).waits).toEqual([Number.NaN])
   })
 })

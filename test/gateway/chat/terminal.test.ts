@@ -10,7 +10,7 @@ afterEach(() => server?.close())
 type Step = [shown: string, then: string | { key: string }]
 
 /**
- * Streams to a terminal. Each step waits for a text; then a person presses a key, or the service sends more.
+ * Streams to a terminal. Each step waits for a text; then a person presses a key or the service sends more.
  */
 async function stream(begin: string, steps: Step[], argv = '--stream') {
   let send = (_: string) => {}
@@ -31,7 +31,7 @@ async function stream(begin: string, steps: Step[], argv = '--stream') {
 const ctrlC = { key: '\x03' }
 const ended = `${event({ type: 'message_delta', delta: { stop_reason: 'end_turn' } })}${stop}`
 
-/** Returns the final screen: a rewritten line has its last text. */
+/** Returns the lines of the final screen. A rewritten line has its last text. */
 const linesOf = (screen: string) =>
   screen
     .replaceAll('\x1b[1G', '\0')
@@ -39,7 +39,7 @@ const linesOf = (screen: string) =>
     .split(/\r*\n/)
     .map((line) => line.slice(line.lastIndexOf('\0') + 1))
 
-describe('the spinner (needs script)', () => {
+describe('spinner (needs script)', () => {
   test('the spinner shows the waiting time, also after the first bytes of a stream', async () => {
     const { screen } = await stream(sseHead, [['waiting for the answer ·', delta('Done.') + ended]])
     expect(linesOf(screen)).toContain('Done.')
@@ -81,19 +81,19 @@ describe('the spinner (needs script)', () => {
   )
 })
 
-describe('Ctrl-C starts a new line (needs script)', () => {
+describe('Ctrl-C during an answer (needs script)', () => {
   const last = 'parley: interrupted: the answer was cut off'
 
   test.each([
     [
-      'in an open paragraph, which is printed unchanged',
+      'after an unfinished paragraph, which is printed unchanged',
       'one *two*',
       'waiting for the answer',
       ['one *two*', last],
     ],
-    ['after a line', 'one\n\n', 'one', ['one', '^C', last]],
-    ['as Markdown, after a heading', '# one\n', 'one', ['one', '^C', last]],
-  ])('%s', async (_, text, shown, lines) => {
+    ['after a complete line', 'one\n\n', 'one', ['one', '^C', last]],
+    ['after a Markdown heading', '# one\n', 'one', ['one', '^C', last]],
+  ])('Ctrl-C prints its message on a new line %s', async (_, text, shown, lines) => {
     const { screen } = await stream(sseHead + delta(text), [[shown, ctrlC]])
     const all = linesOf(screen)
     const start = all.findIndex((line) => line.startsWith('one'))
@@ -107,8 +107,8 @@ describe('Ctrl-C starts a new line (needs script)', () => {
 
   test('Ctrl-C replaces the spinner of an answer that has started', async () => {
     const { screen } = await stream(sseHead, [['waiting for the answer', ctrlC]])
-    // A busy machine may show the request's spinner first, and erase it with the ^C before the signal
-    // arrives.
+    // On a busy machine the spinner of the request may appear first and be erased with the ^C before the
+    // signal arrives.
     const lines = linesOf(screen)
     if (lines[0] === '') lines.shift()
     expect(lines[0]).toMatch(/^parley: interrupted: (?:the answer|the request)/)

@@ -33,8 +33,8 @@ async function runIn(argv: string[], exchange: Exchange, files: Record<string, s
   return { ...ended, images, tokens, read: (name: string) => readFileSync(join(cwd, name), 'utf8') }
 }
 
-describe('an answer with images that ends with CONTINUATION', () => {
-  test('an answer with images is continued, and the images of all parts are saved', async () => {
+describe('answer with images that ends with CONTINUATION', () => {
+  test('continues an answer with images and saves the images of all parts', async () => {
     const exchange = inTurn(
       piece('First, ', continued('t1'), used(10, 100)),
       picture(continued('t2'), used(10, 200)),
@@ -50,28 +50,28 @@ describe('an answer with images that ends with CONTINUATION', () => {
     })
   })
 
-  test('--raw prints the bytes of all parts in order', async () => {
+  test('image --raw prints the bytes of all parts of a continued answer in order', async () => {
     const parts = [picture(continued('t1')), picture(whole)]
     const ended = await runIn(['fox', '--raw'], inTurn(...parts))
     expect(ended).toMatchObject({ code: 0, out: parts.join(''), images: [] })
   })
 
-  test('-o - accepts one image of a continued answer', async () => {
+  test('image -o - exits with 11 if a continued answer has two images', async () => {
     const ended = await runIn(['fox', '-o', '-'], inTurn(picture(continued('t1')), picture(whole)))
     expect([ended.code, ended.images.length]).toEqual([11, 1])
     expect(Buffer.from(ended.outBytes).toString('base64')).toBe(png)
   })
 })
 
-describe('half an answer with images is a failure, and its images and texts are saved, if its continuation', () => {
+describe('continuation of an answer with images that fails', () => {
   test.each<[what: string, answer: string | Exchange, code: number]>([
     ['gets no answer', noAnswer, 10],
     ['is refused', answering('{}', { status: 400 }), 4],
-    ['is an error', answering('{"error":{"status":"INTERNAL"}}'), 7],
+    ['gets an error body', answering('{"error":{"status":"INTERNAL"}}'), 7],
     ['is not JSON', answering('{"candidates":'), 8],
     ['has neither text nor a new token', piece('', continued('t1')), 8],
     ['has an earlier token and text', piece('more', continued('t1')), 8],
-  ])('%s', async (_, answer, code) => {
+  ])('saves images and text of the first part if its continuation %s', async (_, answer, code) => {
     const first = picture(continued('t1'), used(10, 20))
     const ended = await runIn(['fox', '--retries', '0', '--report', 'r'], inTurn(first, answer))
     expect(ended).toMatchObject({ code, out: 'fox.png\n', images: ['fox.png'] })
@@ -87,7 +87,7 @@ describe('half an answer with images is a failure, and its images and texts are 
   })
 })
 
-test('a batch line with images is continued after a failure and saves no image twice', async () => {
+test('an image batch retries a failed continuation and saves no image twice', async () => {
   const exchange = inTurn(
     picture(continued('t1'), used(1, 2)),
     answering('{}', { status: 500 }),
@@ -104,7 +104,7 @@ test('a batch line with images is continued after a failure and saves no image t
   })
 })
 
-test('a batch line with --raw has a list of all responses', async () => {
+test('an image batch with --raw has all responses of a continued answer', async () => {
   const parts = [picture(continued('t1'), used(1, 2)), picture(whole, used(1, 2))]
   const argv = ['--batch', 'in', '--raw', '--results', 'out']
   const ended = await runIn(argv, inTurn(...parts), { in: '"fox"\n' })

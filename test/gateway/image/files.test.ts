@@ -35,7 +35,7 @@ describe('names of image files', () => {
     [`${'word '.repeat(11)}longer`, `${'word-'.repeat(11)}longe`],
     [`${'x'.repeat(59)} y`, 'x'.repeat(59)],
     ['𝔘'.repeat(300), '𝔲'.repeat(60).normalize('NFC')],
-  ])('I13: creates a name from the prompt: %j', async (prompt, name) => {
+  ])('I13: derives the image name from the prompt %j', async (prompt, name) => {
     const ended = await image(['--', prompt])
     expect(ended.code).toBe(0)
     expect(ended.files).toEqual([ended.out.trimEnd()])
@@ -43,7 +43,7 @@ describe('names of image files', () => {
     if (!prompt.startsWith('𝔘')) expect(ended.out).toBe(`${name}.png\n`)
   })
 
-  test('numbers further images with the next free number', async () => {
+  test('further images get the next free number', async () => {
     const cwd = folderWith({ 'fox-2.png': 'mine' })
     const both = parts(inline(png(1)), inline(png(2)))
     expect((await image(['fox'], { cwd, ...both })).out).toBe('fox.png\nfox-3.png\n')
@@ -76,7 +76,7 @@ describe('names of image files', () => {
     expect(ended).toMatchObject({ code: 0, out: 'a.b.png\na.b-2.png\na.b-3.png\n', err: '' })
   })
 
-  test('I13: prints an explicit name unchanged in a pipe, escaped on a terminal; too long exits with 11 (needs control characters in names)', async () => {
+  test('I13: an explicit name is printed verbatim in a pipe and escaped on a terminal (needs control characters in names)', async () => {
     const name = 'a\u001b[31m.png'
     expect((await image(['x', `-o${name}`])).out).toBe(`${name}\n`)
     expect((await image(['x', `-o${name}`], { tty: ['stdout'] })).out).toBe('a^[[31m.png\n')
@@ -90,7 +90,7 @@ describe('names of image files', () => {
 })
 
 describe('checks of a target before a request', () => {
-  test('I01: an existing target exits with 11, --force replaces it', async () => {
+  test('I01: an existing target exits with 11; --force replaces it', async () => {
     const cwd = folderWith({ 'a.png': 'mine' })
     const refused = await image(['x', '-o', 'a.png'], { cwd })
     expect(refused).toMatchObject({ code: 11, out: '', requests: [], files: ['a.png'] })
@@ -102,7 +102,7 @@ describe('checks of a target before a request', () => {
   })
 
   test.each([[[]], [['--force']]])(
-    'I03: leaves a symbolic link unchanged, live or dangling: %j (needs symbolic links)',
+    'I03: never writes through a symbolic link: %j (needs symbolic links)',
     async (flags) => {
       const cwd = folderWith({ victim: 'mine' })
       symlinkSync('victim', join(cwd, 'live.png'))
@@ -118,7 +118,7 @@ describe('checks of a target before a request', () => {
   )
 
   test.each([[[]], [['--force']]])(
-    'I04: a device, or a folder without a slash, exits with 11: %j',
+    'I04: exits with 11 for a device, or a folder without a trailing slash: %j',
     async (flags) => {
       const cwd = temporaryFolder()
       mkdirSync(join(cwd, 'pics'))
@@ -139,19 +139,19 @@ describe('checks of a target before a request', () => {
     ['file/', 'not a folder'],
     ['file/deeper/', 'not a folder'],
     ['a\0b.png', ''],
-  ])('I05: a folder name that is not a folder exits with 11: %j', async (output, said) => {
+  ])('I05: exits with 11 if a part of the path is not a folder: %j', async (output, said) => {
     const ended = await image(['x', '-o', output], { cwd: folderWith({ file: '' }) })
     expect(ended).toMatchObject({ code: 11, out: '', requests: [], files: ['file'] })
     expect(ended.err).toContain(said)
   })
 
-  test('an empty -o exits with 2', async () => {
+  test('image with an empty -o exits with 2', async () => {
     expect(await image(['x', '-o', ''])).toMatchObject({ code: 2, requests: [] })
   })
 })
 
-describe('failures after the answer', () => {
-  test('I07: if the second of three images fails, the others are saved and listed, and it is saved elsewhere, exit 11', async () => {
+describe('failures after the answer of image', () => {
+  test('I07: exits with 11 and saves one of three images elsewhere if its name is taken', async () => {
     const cwd = folderWith({ 'a-2.png': 'mine' })
     const three = parts(inline(png(1)), inline(png(2)), inline(png(3)))
     const ended = await image(['x', '-o', 'a.png'], { cwd, ...three })
@@ -162,7 +162,7 @@ describe('failures after the answer', () => {
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
   })
 
-  test('does not overwrite a target that appears after the check', async () => {
+  test('image does not overwrite a target that appears after the check', async () => {
     const cwd = temporaryFolder()
     const { exchange } = parts(inline(png()))
     const ended = await image(['x', '-o', 'a.png'], {
@@ -174,11 +174,11 @@ describe('failures after the answer', () => {
     })
     expect(ended).toMatchObject({ code: 11, out: '', files: ['a.png'] })
     expect(ended.read('a.png').toString()).toBe('theirs')
-    expect(ended.kept).toHaveLength(1)
-    expect(ended.err).toContain(ended.kept[0])
+    expect(ended.saved).toHaveLength(1)
+    expect(ended.err).toContain(ended.saved[0])
   })
 
-  test('prints both reasons if the temporary folder fails too', async () => {
+  test('image prints both reasons if the temporary folder fails too', async () => {
     const cwd = temporaryFolder()
     const folder = join(cwd, 'a')
     mkdirSync(folder)

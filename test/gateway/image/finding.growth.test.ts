@@ -33,27 +33,27 @@ const patterns = [
   'data:\n',
 ]
 
-/** Texts full of one pattern. */
-const texts: ((much: string) => string)[] = [
-  (much) => much,
-  (much) => `[a](${image})${much}`,
-  (much) => `[a](data:image/x;${much}`,
+/** Texts that consist mostly of one pattern. */
+const texts: ((filling: string) => string)[] = [
+  (filling) => filling,
+  (filling) => `[a](${image})${filling}`,
+  (filling) => `[a](data:image/x;${filling}`,
 ]
 
-const bodies: [type: string, body: (much: string) => string][] = [
-  ['', (much) => much],
-  ['', (much) => `{"content":[{"text":"${much}`],
-  ['', (much) => JSON.stringify({ content: [{ text: much }] })],
-  ['text/event-stream', (much) => much],
-  ['text/event-stream', (much) => `data: ${much}`],
+const bodies: [type: string, body: (filling: string) => string][] = [
+  ['', (filling) => filling],
+  ['', (filling) => `{"content":[{"text":"${filling}`],
+  ['', (filling) => JSON.stringify({ content: [{ text: filling }] })],
+  ['text/event-stream', (filling) => filling],
+  ['text/event-stream', (filling) => `data: ${filling}`],
 ]
 
-describe('I39: finds images in a text full of one pattern in linear time', () => {
-  test.each(patterns)('in a text: %j', async (pattern) => {
+describe('I39: time to find images', () => {
+  test.each(patterns)('I39: finds images in a text full of %j in linear time', async (pattern) => {
     for (const text of texts) await growsWithItsText((size) => extractDataUris(text(fill(pattern, size))))
   })
 
-  test.each(patterns)('in a body and in a stream of events: %j', async (pattern) => {
+  test.each(patterns)('I39: finds images in a body full of %j in linear time', async (pattern) => {
     for (const [type, body] of bodies) {
       await growsWithItsText((size) => {
         try {

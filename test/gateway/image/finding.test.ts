@@ -10,8 +10,8 @@ describe('finds images in an answer', () => {
   test.each([
     ['inlineData', inline(png())],
     ['inline_data', { inline_data: { mime_type: 'image/png', data } }],
-    ['mixed spellings', { inlineData: { mime_type: 'image/png', data } }],
-    ['no MIME type', { inlineData: { data } }],
+    ['inlineData with mime_type', { inlineData: { mime_type: 'image/png', data } }],
+    ['inlineData without a MIME type', { inlineData: { data } }],
     ['a part that is a thought', { ...inline(png()), thought: true }],
     ['a part with text', { ...inline(png()), text: 'here' }],
     ['a data URI', { text: `data:image/png;base64,${data}` }],
@@ -19,22 +19,22 @@ describe('finds images in an answer', () => {
     ['a data URI in HTML', { text: `<img src="data:image/png;charset=utf-8;base64,${data}">` }],
     ['a data URI and a line after it', { text: `data:image/png;base64,${data}\nHere it is` }],
     ['a data URI as a link', { fileData: { fileUri: `data:image/png;base64,${data}` } }],
-    ['line breaks in the base64', { inlineData: { mimeType: 'image/png', data: wrapped } }],
-    ['no padding', { inlineData: { mimeType: 'image/png', data: data.replace(/=+$/, '') } }],
-    ['a text of the wrong type next to it', { ...inline(png()), text: 5 }],
+    ['base64 with line breaks', { inlineData: { mimeType: 'image/png', data: wrapped } }],
+    ['base64 without padding', { inlineData: { mimeType: 'image/png', data: data.replace(/=+$/, '') } }],
+    ['a part whose text is a number', { ...inline(png()), text: 5 }],
   ])('finds an image in %s', async (_, part) => {
     const ended = await image(['fox'], parts(part))
     expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', files: ['fox.png'] })
     expect(ended.read('fox.png')).toEqual(png())
   })
 
-  test('finds an image in the URL-safe alphabet', async () => {
+  test('finds an image in URL-safe base64', async () => {
     const safe = { inlineData: { mimeType: 'image/png', data: bytes.toString('base64url') } }
     expect(safe.inlineData.data).toMatch(/[-_]/)
     expect((await image(['fox'], parts(safe))).read('fox.png')).toEqual(bytes)
   })
 
-  test('finds images in every candidate, and in blocks of a message', async () => {
+  test('finds images in all candidates and in message blocks', async () => {
     const candidate = (shade: number) => ({ content: { parts: [inline(png(shade))] } })
     const native = answering(
       JSON.stringify({ candidates: [candidate(1), {}, { content: null }, candidate(2)] }),
@@ -66,14 +66,14 @@ describe('finds images in an answer', () => {
     },
   )
 
-  test('a broken image does not lose the others', async () => {
+  test('a broken image exits with 8, and the other images are saved', async () => {
     const broken = { inlineData: { mimeType: 'image/png', data: '*' } }
     const ended = await image(['x'], parts(inline(png(1)), broken, inline(png(2))))
     expect(ended).toMatchObject({ code: 8, out: 'x.png\nx-2.png\n', files: ['x-2.png', 'x.png'] })
   })
 })
 
-describe('does not find an image in other values', () => {
+describe('answers without an image', () => {
   test.each([
     ['a text', imageAnswer({ text: 'I would\nrather not \u001b[31m' }), 'STOP', 'I would rather not ^[[31m'],
     [
@@ -84,20 +84,20 @@ describe('does not find an image in other values', () => {
     ],
     ['a block reason', '{"promptFeedback":{"blockReason":"SAFETY"}}', 'no image: SAFETY', ''],
     ['no candidates', '{"candidates":[]}', 'no image', ''],
-    ['another shape', '{"data":[]}', 'another shape', ''],
-    ['no JSON', '<html><title>Log in</title>', 'not JSON', 'Log in'],
-    ['nothing', '', 'empty', ''],
-  ])('an answer without an image exits with 8: %s', async (_, body, said, more) => {
+    ['an unknown form', '{"data":[]}', 'another shape', ''],
+    ['a web page', '<html><title>Log in</title>', 'not JSON', 'Log in'],
+    ['an empty body', '', 'empty', ''],
+  ])('exits with 8 and saves the body if an answer has no image: %s', async (_, body, said, more) => {
     const ended = await image(['x'], { exchange: answering(body) })
     expect(ended).toMatchObject({ code: 8, out: '', files: [] })
     expect(ended.err).toContain(said)
     expect(ended.err).toContain(more)
-    expect(ended.kept).toHaveLength(body === '' ? 0 : 1)
-    for (const name of ended.kept) expect(ended.err).toContain(name)
+    expect(ended.saved).toHaveLength(body === '' ? 0 : 1)
+    for (const name of ended.saved) expect(ended.err).toContain(name)
   })
 
-  test('an error in a 200 response decides the exit code by its type', async () => {
+  test('an error in a 200 to image exits by its type', async () => {
     const body = '{"error":{"status":"RESOURCE_EXHAUSTED","message":"slow down"}}'
-    expect(await image(['x'], { exchange: answering(body) })).toMatchObject({ code: 6, out: '', kept: [] })
+    expect(await image(['x'], { exchange: answering(body) })).toMatchObject({ code: 6, out: '', saved: [] })
   })
 })

@@ -5,7 +5,7 @@ import { answering, run, temporaryFolder } from '../../harness/run.ts'
 
 type World = NonNullable<Parameters<typeof run>[1]>
 
-/** Runs `parley image` in a new folder; by default the answer has one picture. */
+/** Runs `parley image` in a new folder. By default the answer has one image. */
 export async function image(argv: string[], { cwd = temporaryFolder(), ...world }: World = {}) {
   const exchange = world.exchange ?? answering(imageAnswer(inline(png())))
   const env = { PARLEY_IMAGE_MODEL: 'alpha-image', TMPDIR: temporaryFolder(), ...world.env }
@@ -16,14 +16,14 @@ export async function image(argv: string[], { cwd = temporaryFolder(), ...world 
     cwd,
     read,
     files: readdirSync(cwd).sort(),
-    kept: existsSync(env.TMPDIR) ? readdirSync(env.TMPDIR) : [],
+    saved: existsSync(env.TMPDIR) ? readdirSync(env.TMPDIR) : [],
   }
 }
 
 /** Creates a world whose service answers with these parts. */
 export const parts = (...all: object[]) => ({ exchange: answering(imageAnswer(...all)) })
 
-/** Creates a small PNG; different shades give different bytes. */
+/** Creates a small PNG. Different shades give different bytes. */
 export const png = (shade = 0): Buffer =>
   Buffer.from(encode({ width: 1, height: 1, channels: 3, data: new Uint8Array([shade, shade, shade]) }))
 

@@ -6,7 +6,7 @@ import { temporaryFolder } from '../../harness/run.ts'
 import { pointedAt, response, serve } from '../../harness/server.ts'
 import { imageAnswer, inline, png } from './image.ts'
 
-test('I15: 100 MB of base64 need less than four times their size', async () => {
+test('I15: an image of 100 MB in base64 needs less than four times its size in memory', async () => {
   const huge = Buffer.concat([png(), Buffer.alloc(75_000_000, 7)])
   const server = await serve((socket) => socket.write(response(imageAnswer(inline(huge)))))
   const cwd = temporaryFolder()

@@ -7,7 +7,7 @@ describe('links to images', () => {
   const uri = 'https://files.test/../../etc/passwd?sig=1'
   const linked = imageAnswer({ fileData: { mimeType: 'image/png', fileUri: uri } })
 
-  test('I14: prints links, does not request them, and names no file', async () => {
+  test('I14: prints links to images without requesting them, and saves no file', async () => {
     const ended = await image(['x'], { exchange: answering(linked) })
     expect(ended).toMatchObject({ code: 0, out: `${uri}\n`, files: [] })
     expect(ended.requests).toHaveLength(1)
@@ -20,28 +20,28 @@ describe('links to images', () => {
     'gs://bucket/x',
     'x.png',
     'https://u:p@files.test/x',
-  ])('prints links of any kind: %s', async (fileUri) => {
+  ])('prints a link of any form: %s', async (fileUri) => {
     const ended = await image(['x'], parts({ fileData: { fileUri } }))
     expect(ended).toMatchObject({ code: 0, out: `${fileUri}\n`, files: [] })
     expect(ended.requests).toHaveLength(1)
   })
 
-  test('--download is refused and nothing is sent', async () => {
+  test('--download exits with 2 and sends nothing', async () => {
     const ended = await image(['x', '--download'], { exchange: answering(linked) })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain("unknown flag '--download': is gone: image prints a link")
   })
 
-  test('-o - does not mix links with an image', async () => {
+  test('-o - exits with 8 for a link, and prints only the image next to one', async () => {
     const alone = await image(['x', '-o', '-'], { exchange: answering(linked) })
     expect(alone).toMatchObject({ code: 8, out: '' })
     expect(alone.err).toContain(uri)
-    expect(alone.kept).toHaveLength(1)
+    expect(alone.saved).toHaveLength(1)
     const beside = await image(['x', '-o', '-'], parts({ fileData: { fileUri: uri } }, inline(png())))
     expect(Buffer.from(beside.outBytes)).toEqual(png())
   })
 
-  test('I41: saves links completely that -o - cannot print, also those shortened in the message', async () => {
+  test('I41: saves all links that -o - cannot print, unshortened', async () => {
     const signed = `https://files.test/x.png?token=0123456789&long=${'x'.repeat(3000)}`
     const ended = await image(['x', '-o', '-'], parts({ fileData: { fileUri: signed } }))
     expect(ended).toMatchObject({ code: 8, out: '', files: [] })

@@ -6,21 +6,21 @@ import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { image, imageAnswer, inline, jpeg, parts, png } from './image.ts'
 
 describe('stdout and stderr of image', () => {
-  test('prints paths on stdout, and texts on stderr with a mark before each line', async () => {
+  test('image prints paths on stdout, and texts on stderr with a mark before each line', async () => {
     const texts = [{ text: '::add-mask::x\n\u001b[2J' }, { text: 'hm', thought: true }]
     const ended = await image(['x'], parts(...texts, inline(png())))
     expect(ended).toMatchObject({ code: 0, out: 'x.png\n', err: '| ::add-mask::x\n| ^[[2J\n' })
     expect((await image(['x', '-q'], parts(...texts, inline(png())))).err).toBe('')
   })
 
-  test('prints the footer on a terminal, or with --usage', async () => {
+  test('image prints the footer on a terminal, or with --usage', async () => {
     const asked = await image(['x', '--usage'])
     expect(asked.err).toMatch(/^— alpha-image · STOP · 4 tokens in · 1,290 out · \d+\.\d s\n$/)
     expect((await image(['x'], { tty: ['stderr'] })).err).toContain('tokens in')
     expect((await image(['x'])).err).toBe('')
   })
 
-  test('--raw prints the bytes of the answer and saves nothing; the exit code shows failures', async () => {
+  test('image --raw prints the exact bytes and saves nothing, and the exit code reports failures', async () => {
     const body = ` ${imageAnswer(inline(png()))}\n`
     const ended = await image(['x', '--raw'], {
       exchange: answering([body.slice(0, 50), body.slice(50)]),
@@ -44,13 +44,13 @@ describe('stdout and stderr of image', () => {
 
   test.each([
     ['a reason', '{"candidates":[{"finishReason":"IMAGE_SAFETY"}]}', 'the answer has no image: IMAGE_SAFETY'],
-    ['another shape', '{"picture":1}', 'the answer has no image'],
-    ['nothing in it', '[]', 'the answer has no image'],
+    ['an unknown form', '{"picture":1}', 'the answer has no image'],
+    ['an empty array', '[]', 'the answer has no image'],
     ['a blocked prompt', '{"promptFeedback":{"blockReason":"SAFETY"}}', 'the answer has no image: SAFETY'],
-  ])('--raw of an answer without an image is a warning, not a failure: %s', async (_, body, said) => {
+  ])('image --raw exits with 0 and warns if an answer has no image: %s', async (_, body, said) => {
     for (const flags of [[], ['-q']]) {
       const ended = await image(['x', '--raw', ...flags], { exchange: answering(body) })
-      expect(ended).toMatchObject({ code: 0, out: body, files: [], kept: [] })
+      expect(ended).toMatchObject({ code: 0, out: body, files: [], saved: [] })
       expect(ended.err).toContain(`parley: ${said}\n`)
     }
   })
@@ -58,40 +58,40 @@ describe('stdout and stderr of image', () => {
   test.each([
     ['an error envelope', '{"type":"error","error":{"type":"overloaded_error","message":"Later"}}', 7],
     ['an error without a known type', '{"error":{"message":"No"}}', 8],
-    ['no JSON', '<html>', 8],
+    ['a web page', '<html>', 8],
     ['an error event', 'data: {"error":{"code":499,"message":"x"}}\n\n', 8],
     ['an event that is not JSON', 'data: {"candidates":\n\n', 8],
-  ])('--raw exits by the JSON of the body: %s', async (_, body, code) => {
+  ])('image --raw exits by the JSON of the body: %s', async (_, body, code) => {
     const ended = await image(['x', '--raw'], { exchange: answering(body) })
-    expect(ended).toMatchObject({ code, out: body, files: [], kept: [] })
+    expect(ended).toMatchObject({ code, out: body, files: [], saved: [] })
   })
 
-  test.each(['-', '/dev/stdout'])('-o %s writes the bytes of one image, and nothing else', async (output) => {
+  test.each(['-', '/dev/stdout'])('image -o %s writes only the bytes of one image', async (output) => {
     const ended = await image(['x', '-o', output], parts({ text: 'hi' }, inline(png())))
     expect(ended).toMatchObject({ code: 0, err: '| hi\n', files: [] })
     expect(Buffer.from(ended.outBytes)).toEqual(png())
   })
 
-  test('-o - saves several images in the temporary folder with their extensions', async () => {
+  test('image -o - saves several images in the temporary folder with their extensions', async () => {
     const ended = await image(['x', '-o', '-'], parts(inline(png(1)), inline(jpeg, 'image/jpeg')))
     expect(ended).toMatchObject({ code: 11, out: '' })
     expect(ended.err).toContain('only one image')
-    expect(ended.kept).toHaveLength(2)
-    for (const name of ended.kept) expect(ended.err).toContain(name)
-    expect(ended.kept.map((name) => name.slice(-4)).sort()).toEqual(['.jpg', '.png'])
+    expect(ended.saved).toHaveLength(2)
+    for (const name of ended.saved) expect(ended.err).toContain(name)
+    expect(ended.saved.map((name) => name.slice(-4)).sort()).toEqual(['.jpg', '.png'])
   })
 
-  test('I16: -o - refuses a terminal before anything is sent (V13)', async () => {
+  test('I16: image -o - exits with 2 on a terminal before anything is sent (V13)', async () => {
     const ended = await image(['x', '-o', '-'], { tty: ['stdout'] })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
   })
 
-  test('--errors json is one line, also if several images fail', async () => {
+  test('image --errors json prints one line, also if several images fail', async () => {
     const ended = await image(['x', '-o', '-', '--errors', 'json'], parts(inline(png(1)), inline(png(2))))
     expect(ended.err).toMatch(/^\{[^\n]*\}\n$/)
     const { error } = JSON.parse(ended.err)
     expect(error).toMatchObject({ kind: 'file', exit: 11, sent: 'yes' })
-    for (const name of ended.kept) expect(error.message).toContain(name)
+    for (const name of ended.saved) expect(error.message).toContain(name)
   })
 })
 
@@ -99,7 +99,7 @@ describe('previews of images', () => {
   const kitty = { env: { TERM: 'xterm-kitty' }, tty: ['stdout' as const] }
   const iterm = { env: { TERM_PROGRAM: 'iTerm.app' }, tty: ['stdout' as const] }
 
-  test('shows previews on terminals that support images', async () => {
+  test('previews images on terminals that support it', async () => {
     expect((await image(['x'], kitty)).out).toMatch(/^x\.png\n\x1b_Ga=T,f=100,q=2,m=0;[\w+/=]+\x1b\\\n$/)
     const shown = await image(['x'], iterm)
     expect(shown.out).toBe(
@@ -110,11 +110,11 @@ describe('previews of images', () => {
 
   test.each([
     ['a pipe', [], { env: kitty.env }],
-    ['a pipe, though asked for', ['--preview'], { env: kitty.env }],
+    ['a pipe with --preview', ['--preview'], { env: kitty.env }],
     ['--no-preview', ['--no-preview'], kitty],
-    ['a terminal that says nothing', [], { tty: ['stdout' as const] }],
+    ['an unknown terminal', [], { tty: ['stdout' as const] }],
     ['a multiplexer', [], { ...kitty, env: { TERM: 'xterm-kitty', TMUX: '/tmp/x' } }],
-  ])('shows no preview: %s', async (_, argv, world) => {
+  ])('previews no image: %s', async (_, argv, world) => {
     expect((await image(['x', ...argv], world)).out).toBe('x.png\n')
   })
 
@@ -126,35 +126,35 @@ describe('previews of images', () => {
       'stdout is not a terminal that shows pictures',
     ],
     [
-      'another kind',
+      'a JPEG in a Kitty terminal',
       { ...kitty, ...parts(inline(jpeg, 'image/jpeg')) },
       'this image is not shown: this terminal shows PNG, and it is jpg',
     ],
-  ])('explains why a requested preview cannot be shown: %s', async (_, world, why) => {
+  ])('--preview explains why it cannot preview the image: %s', async (_, world, why) => {
     expect((await image(['x', '--preview'], world)).err).toBe(`parley: --preview: ${why}\n`)
     expect((await image(['x'], world)).err).toBe('')
   })
 
-  test('shows the preview of an answer and saves it', async () => {
+  test('--preview exits with 2 with --raw or --batch', async () => {
     const raw = await image(['x', '--preview', '--raw'], kitty)
     expect(raw).toMatchObject({ code: 2, requests: [] })
     const batch = await image(['--preview', '--batch', '-'], { stdin: '"x"' })
     expect(batch).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('shows nothing if the Kitty protocol does not accept the image', async () => {
+  test('previews nothing if the Kitty protocol does not accept the image', async () => {
     const ended = await image(['x'], { ...kitty, ...parts(inline(jpeg, 'image/jpeg')) })
     expect(ended).toMatchObject({ code: 0, out: 'x.jpg\n' })
   })
 })
 
 describe('image with the emulator', () => {
-  test('the emulator sends a PNG with a text and usage', async () => {
+  test('the emulator answers image with a PNG, a text and usage', async () => {
     const ended = await run(['image', 'a red fox', '--profile', 'demo', '-o', '-'])
     expect(decode(Buffer.from(ended.outBytes))).toMatchObject({ width: 32, height: 32 })
   })
 
-  test('the demo profile saves a-red-fox.png, and then a-red-fox-2.png', async () => {
+  test('image in the demo saves a-red-fox.png, and then a-red-fox-2.png', async () => {
     const cwd = temporaryFolder()
     const argv = ['image', '--profile', 'demo', 'a red fox', '--usage']
     const first = await run(argv, { cwd })
@@ -163,7 +163,7 @@ describe('image with the emulator', () => {
     expect((await run(argv, { cwd })).out).toBe('a-red-fox-2.png\n')
   })
 
-  test('--fault applies to the endpoint image', async () => {
+  test('--fault of serve applies to the endpoint image', async () => {
     const exchange = createEmulator({ faults: parseFaults(['image:500x1'], faultEndpoints) })
     expect(await image(['x', '--retries', '0'], { exchange })).toMatchObject({ code: 7, out: '', files: [] })
     expect(await image(['x'], { exchange })).toMatchObject({ code: 0, out: 'x.png\n' })
@@ -171,6 +171,6 @@ describe('image with the emulator', () => {
     const broken = await image(['x'], { exchange: cut })
     expect(broken).toMatchObject({ code: 8, out: '', files: [] })
     expect(broken.err).toContain('the received data is saved as')
-    expect(broken.kept).toHaveLength(1)
+    expect(broken.saved).toHaveLength(1)
   })
 })

@@ -25,11 +25,11 @@ async function image(argv: string[], world: World = {}) {
   const temporary = temporaryFolder()
   const env = { TMPDIR: temporary, ...pointedAt(server), ...world.env }
   const ended = await execute(['image', '-m', 'm', '--no-stdin', ...argv], { cwd, ...world, env })
-  const kept = readdirSync(temporary).map((name) => join(temporary, name))
-  return { ...ended, kept, files: readdirSync(cwd).sort() }
+  const saved = readdirSync(temporary).map((name) => join(temporary, name))
+  return { ...ended, saved, files: readdirSync(cwd).sort() }
 }
 
-/** Sends a signal to the process before its nth file write and blocks the write. */
+/** Sends a signal to the process before its nth file write, and blocks that write. */
 function signalAtWrite(number: number, signal: string): Record<string, string> {
   const path = join(temporaryFolder(), 'signal.cjs')
   const script = `
@@ -47,17 +47,17 @@ function signalAtWrite(number: number, signal: string): Record<string, string> {
 
 describe('signals during image', () => {
   test.each(['SIGTERM', 'SIGINT', 'SIGHUP'])(
-    'G02: %s during a write leaves no file (needs signals)',
+    'G02: %s during the write of an image leaves no file (needs signals)',
     async (signal) => {
       const ended = await image(['x'], { env: signalAtWrite(1, signal) })
-      expect(ended).toMatchObject({ code: null, signal, out: '', files: [], kept: [] })
+      expect(ended).toMatchObject({ code: null, signal, out: '', files: [], saved: [] })
       expect(ended.err).toBe(
         'parley: interrupted: the answer was received; images without a printed path are lost\n',
       )
     },
   )
 
-  test('G06: SIGINT between the first of four images and the second keeps and lists the first (needs signals)', async () => {
+  test('G06: SIGINT between the first and the second of four images keeps and prints the first (needs signals)', async () => {
     body = imageAnswer(...[1, 2, 3, 4].map((shade) => inline(png(shade))))
     const ended = await image(['x'], { env: signalAtWrite(2, 'SIGINT') })
     expect(ended).toMatchObject({ signal: 'SIGINT', out: 'x.png\n', files: ['x.png'] })
@@ -65,13 +65,13 @@ describe('signals during image', () => {
   })
 })
 
-test('I04: a FIFO exits with 11 before sending, without waiting (needs FIFOs)', async () => {
+test('I04: image -o FIFO exits with 11 before sending, without waiting (needs FIFOs)', async () => {
   canRun('mkfifo', join(cwd, 'pipe.png'))
   expect(await image(['x', '-o', 'pipe.png', '--force'])).toMatchObject({ code: 11, files: ['pipe.png'] })
   expect(server.requests).toHaveLength(0)
 })
 
-test('I05: an unwritable folder exits with 11 before sending (needs another user)', async () => {
+test('I05: image into an unwritable folder exits with 11 before sending (needs another user)', async () => {
   mkdirSync(join(cwd, 'locked'), { mode: 0o555 })
   chmodSync(cwd, 0o755)
   for (const argv of [
@@ -86,17 +86,17 @@ test('I05: an unwritable folder exits with 11 before sending (needs another user
   expect(server.requests).toHaveLength(0)
 })
 
-test('I06: a full disk exits with 11, leaves no half file, and the image is saved elsewhere (needs unshare)', async () => {
+test('I06: on a full disk image exits with 11, leaves no partial file and saves the image elsewhere (needs unshare)', async () => {
   body = imageAnswer(inline(large))
   mkdirSync(join(cwd, 'small'))
-  // The mounted folder is only visible inside the namespace, so the script lists it.
+  // The mounted folder is visible only inside the namespace, so the script lists it.
   const script = 'mount -t tmpfs -o size=64k tmpfs small && "$@"; code=$?; ls -A small >&2; exit $code'
   const ended = await image(['x', '-o', 'small/a.png'], {
     within: ['unshare', '-m', 'sh', '-c', script, 'sh'],
   })
   expect(ended).toMatchObject({ code: 11, out: '' })
-  expect(ended.kept).toHaveLength(1)
-  const [path = ''] = ended.kept
+  expect(ended.saved).toHaveLength(1)
+  const [path = ''] = ended.saved
   expect(ended.err).toBe(
     `parley: small/a.png: no space left on the disk; the received data is saved as ${path}\n`,
   )
@@ -104,7 +104,7 @@ test('I06: a full disk exits with 11, leaves no half file, and the image is save
   expect(statSync(path).mode & 0o777).toBe(0o600)
 })
 
-test('I11: of two runs with one target the first writes it, and the other saves its image elsewhere', async () => {
+test('I11: the first of two runs with one target writes it; the other saves its image elsewhere', async () => {
   const sockets: (() => void)[] = []
   await server.close()
   // The server answers after both runs have checked the target.
@@ -114,24 +114,24 @@ test('I11: of two runs with one target the first writes it, and the other saves 
   })
   const [one, two] = await Promise.all([image(['x', '-o', 'a.png']), image(['x', '-o', 'a.png'])])
   const [winner, loser] = one.code === 0 ? [one, two] : [two, one]
-  expect(winner).toMatchObject({ code: 0, out: 'a.png\n', kept: [] })
+  expect(winner).toMatchObject({ code: 0, out: 'a.png\n', saved: [] })
   expect(loser).toMatchObject({ code: 11, out: '', files: ['a.png'] })
-  expect(readFileSync(loser.kept[0] ?? '')).toEqual(png())
-  expect(loser.err).toContain(loser.kept[0])
+  expect(readFileSync(loser.saved[0] ?? '')).toEqual(png())
+  expect(loser.err).toContain(loser.saved[0])
 })
 
 test.each([
   ['022', 0o644],
   ['077', 0o600],
   ['002', 0o664],
-])("I12: with umask %s a file's mode is %o (needs POSIX files)", async (umask, mode) => {
+])('I12: with umask %s an image has the mode %o (needs POSIX files)', async (umask, mode) => {
   expect((await image(['x'], { before: `umask ${umask}` })).code).toBe(0)
   expect(statSync(join(cwd, 'x.png')).mode & 0o777).toBe(mode)
 })
 
 const onTerminal = 'printf -v words "%q " "$@"; SHELL=$BASH exec script -qec "$words" /dev/null'
 
-test('I16: a terminal refuses image bytes before sending (needs script)', async () => {
+test('I16: image -o - on a terminal exits with 2 before sending (needs script)', async () => {
   const within = ['bash', '-c', onTerminal, 'bash']
   const ended = await image(['x', '-o', '-'], { within })
   expect(ended.code).toBe(2)
@@ -142,17 +142,17 @@ test('O04: a full stdout loses no image (needs /dev/full)', async () => {
   body = imageAnswer(inline(png(1)), inline(png(2)))
   const before = 'exec > /dev/full'
   const named = await image(['x'], { before })
-  expect(named).toMatchObject({ code: 11, files: ['x-2.png', 'x.png'], kept: [] })
+  expect(named).toMatchObject({ code: 11, files: ['x-2.png', 'x.png'], saved: [] })
   expect(named.err).toContain(
     'x.png is saved, but its path was not printed: stdout: no space left on the disk',
   )
   body = imageAnswer(inline(png(1)))
   const bytes = await image(['x', '-o', '-'], { before })
   expect(bytes.code).toBe(11)
-  expect(readFileSync(bytes.kept[0] ?? '')).toEqual(png(1))
+  expect(readFileSync(bytes.saved[0] ?? '')).toEqual(png(1))
 })
 
-test('a closed pipe for the paths loses no image (needs sh)', async () => {
+test('a closed pipe for the paths of images loses no image (needs sh)', async () => {
   body = imageAnswer(...[1, 2, 3].map((shade) => inline(png(shade))))
   const ended = await image(['x'], { within: ['bash', '-c', 'set -o pipefail; "$@" | true', 'bash'] })
   expect(ended).toMatchObject({ code: 0, err: '', files: ['x-2.png', 'x-3.png', 'x.png'] })

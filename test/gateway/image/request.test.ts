@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { temporaryFolder } from '../../harness/run.ts'
 import { image, inline, png } from './image.ts'
 
-describe('the request of image', () => {
-  test('posts to the image endpoint with the flags in the body', async () => {
+describe('request of image', () => {
+  test('image posts to its endpoint with the flags in the body', async () => {
     const argv = ['a', 'fox', '--temperature', '0.5', '--max-output-tokens', '9']
     const { requests } = await image([...argv, '--set', 'generationConfig.imageConfig.aspectRatio=16:9'])
     expect(requests).toHaveLength(1)
@@ -20,14 +20,14 @@ describe('the request of image', () => {
     })
   })
 
-  test('reads the model from -m, else imageModel; without both it sends nothing', async () => {
+  test('image reads the model from -m, else imageModel; without both it exits with 2', async () => {
     expect((await image(['x', '-m', 'a/b'])).requests[0]?.url).toContain('/models/a%2Fb:generateContent')
     const none = await image(['x'], { env: { PARLEY_IMAGE_MODEL: '' } })
     expect(none).toMatchObject({ code: 2, out: '', requests: [] })
     expect(none.err).toContain('-m NAME')
   })
 
-  test('-f adds a reference image, -i sends a body unchanged, stdin is a prompt or a body', async () => {
+  test('image: -f adds a reference image, -i sends a body unchanged, stdin is a prompt or a body', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'ref.png'), png(7))
     const { requests } = await image(['in snow', '-f', 'ref.png'], { cwd })
@@ -48,11 +48,11 @@ describe('the request of image', () => {
     ['--temperature', 'hot'],
     ['--max-output-tokens', '0.5'],
     ['--set', 'contents=5'],
-  ])('a wrong value exits with 2 and sends nothing: %s %s', async (flag, value) => {
+  ])('image exits with 2 and sends nothing for %s %s', async (flag, value) => {
     expect(await image(['x', flag, value])).toMatchObject({ code: 2, out: '', requests: [], files: [] })
   })
 
-  test('--dry-run and --curl show the request, and check and create no file', async () => {
+  test('image --dry-run and --curl show the request, and check and create no file', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'there.png'), '')
     const dry = await image(['x', '--dry-run', '-o', 'there.png'], { cwd })

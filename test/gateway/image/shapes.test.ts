@@ -12,39 +12,57 @@ const chunk = (parts: object[], finishReason?: string) => ({
 const event = (value: object, name = '') => `${name && `event: ${name}\n`}data: ${json(value)}\n\n`
 const events = { headers: { 'content-type': 'text/event-stream' } }
 
-describe('shapes of an answer with one image', () => {
+describe('forms of an answer with one image', () => {
   const native = JSON.parse(imageAnswer(inline(png())))
   const block = { type: 'image', source: { type: 'base64', media_type: 'image/png', data } }
   const start = { type: 'content_block_start', index: 0, content_block: block }
 
   test.each([
-    ['I20 a data URI as inline data', imageAnswer({ inlineData: { mimeType: 'x', data: uri } })],
-    ['I21 predictions', json({ predictions: [{ bytesBase64Encoded: data, mimeType: 'image/png' }] })],
-    ['I22 data and b64_json', json({ created: 1, data: [{ b64_json: data, url: null }] })],
-    ['I23 a message block', json({ content: [block], stop_reason: 'end_turn' })],
-    ['I24 wrapped in a response', json({ response: native })],
-    ['I24 wrapped in data', json({ code: 0, msg: 'ok', data: native })],
-    ['I24 wrapped in both', json({ code: 0, data: { response: native } })],
-    ['I25 generated images', json({ generatedImages: [{ image: { imageBytes: data } }] })],
-    ['I25 a choice', json({ choices: [{ message: { content: `![fox](${uri})` } }] })],
-    ['I25 an image_url', json({ choices: [{ message: { images: [{ image_url: { url: uri } }] } }] })],
-    ['I26 an array of chunks', json([chunk([{ text: 'Here' }]), chunk([inline(png())], 'STOP')])],
-    ['I26 an array of one', json([native])],
-    ['I26 chunks line by line', `${json(chunk([inline(png())]))}\n${json(chunk([], 'STOP'))}\n`],
+    [
+      'I20: finds an image in a data URI as inline data',
+      imageAnswer({ inlineData: { mimeType: 'x', data: uri } }),
+    ],
+    [
+      'I21: finds an image in predictions',
+      json({ predictions: [{ bytesBase64Encoded: data, mimeType: 'image/png' }] }),
+    ],
+    ['I22: finds an image in data and b64_json', json({ created: 1, data: [{ b64_json: data, url: null }] })],
+    ['I23: finds an image in a message block', json({ content: [block], stop_reason: 'end_turn' })],
+    ['I24: finds an image wrapped in response', json({ response: native })],
+    ['I24: finds an image wrapped in data', json({ code: 0, msg: 'ok', data: native })],
+    ['I24: finds an image wrapped in data and response', json({ code: 0, data: { response: native } })],
+    ['I25: finds an image in generatedImages', json({ generatedImages: [{ image: { imageBytes: data } }] })],
+    [
+      'I25: finds an image in the text of a choice',
+      json({ choices: [{ message: { content: `![fox](${uri})` } }] }),
+    ],
+    [
+      'I25: finds an image in image_url',
+      json({ choices: [{ message: { images: [{ image_url: { url: uri } }] } }] }),
+    ],
+    [
+      'I26: finds an image in an array of chunks',
+      json([chunk([{ text: 'Here' }]), chunk([inline(png())], 'STOP')]),
+    ],
+    ['I26: finds an image in an array of one answer', json([native])],
+    [
+      'I26: finds an image in chunks on lines',
+      `${json(chunk([inline(png())]))}\n${json(chunk([], 'STOP'))}\n`,
+    ],
   ])('%s', async (_, body) => {
     const ended = await image(['fox', '-q'], { exchange: answering(body) })
-    expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '', files: ['fox.png'], kept: [] })
+    expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '', files: ['fox.png'], saved: [] })
     expect(ended.read('fox.png')).toEqual(png())
   })
 
   test.each([
     ['native chunks', event(chunk([{ text: 'Here' }])) + event(chunk([inline(png())], 'STOP'))],
     [
-      'CR LF, comments, keep-alives and an end',
+      'CR LF lines, comments, keep-alives and an end',
       `: hi\r\ndata: ping\r\n\r\n${event(chunk([inline(png())], 'STOP')).replaceAll('\n', '\r\n')}data: "[done]"`,
     ],
-    ['CR alone', event(chunk([inline(png())], 'STOP')).replaceAll('\n', '\r')],
-    ['data in two lines', `data: ${json(chunk([inline(png())], 'STOP')).replace(':', ':\ndata: ')}\n\n`],
+    ['lines that end with CR', event(chunk([inline(png())], 'STOP')).replaceAll('\n', '\r')],
+    ['data on two lines', `data: ${json(chunk([inline(png())], 'STOP')).replace(':', ':\ndata: ')}\n\n`],
     ['a bare object between events', `data: null\n\n${json(chunk([inline(png())], 'STOP'))}\n`],
     [
       'a message stream',
@@ -54,25 +72,25 @@ describe('shapes of an answer with one image', () => {
         event({ type: 'message_stop' }),
     ],
     [
-      'a data URI in pieces',
+      'a split data URI',
       uri
         .match(/.{1,7}/g)
         ?.map((text) => event(chunk([{ text }])))
         .join('') + event(chunk([], 'STOP')),
     ],
-  ])('I27: finds an image in an event stream: %s', async (_, body) => {
+  ])('I27: finds an image in an event stream of %s', async (_, body) => {
     const ended = await image(['fox', '-q'], { exchange: answering(body, events) })
-    expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '', files: ['fox.png'], kept: [] })
+    expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '', files: ['fox.png'], saved: [] })
     expect(ended.read('fox.png')).toEqual(png())
   })
 
-  test('I28: prints links of other shapes', async () => {
+  test('I28: prints the links of an answer with data and url', async () => {
     const body = json({ data: [{ url: 'https://files.test/a.png' }, { url: 'https://files.test/b.png' }] })
     const ended = await image(['x'], { exchange: answering(body) })
     expect(ended).toMatchObject({ code: 0, out: 'https://files.test/a.png\nhttps://files.test/b.png\n' })
   })
 
-  test('prints the text around the image and the footer, also of a stream', async () => {
+  test('image prints the text around the image and the footer, also of a stream', async () => {
     const more = { usageMetadata: { promptTokenCount: 7 }, modelVersion: 'painter' }
     const last = { ...chunk([{ text: 'fox' }], 'STOP'), ...more }
     const body = event(chunk([{ text: 'A ' }])) + event(chunk([{ text: 'red ' }])) + event(last)
@@ -83,7 +101,7 @@ describe('shapes of an answer with one image', () => {
   })
 })
 
-describe('saves everything that was paid for', () => {
+describe('answers that were paid for', () => {
   const bodyOf = (ended: Awaited<ReturnType<typeof image>>) => {
     const [path = ''] = /\S+parley-[\w.-]+/.exec(ended.err) ?? []
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
@@ -91,33 +109,33 @@ describe('saves everything that was paid for', () => {
   }
 
   test.each([
-    ['I30 an unknown shape', json({ output: { picture: data } }), {}],
-    ['I30 no JSON', `<html><img src="${uri}">`, {}],
-    ['I30 JSON that is cut', imageAnswer(inline(png())).slice(0, -9), {}],
-    ['I30 an array that is cut in an image', json([chunk([inline(png())])]).slice(0, -9), {}],
-    ['I30 nothing but a reason', json(chunk([{ text: 'No' }], 'IMAGE_SAFETY')), {}],
-    ['I31 events of an unknown shape', `data: {"picture":"${data}"}\n\n`, events],
-    ['I31 an event that is cut', event(chunk([inline(png())])).slice(0, -9), events],
-  ])('%s: saves the body', async (_, body, options) => {
+    ['I30: saves a body of an unknown form', json({ output: { picture: data } }), {}],
+    ['I30: saves a body that is not JSON', `<html><img src="${uri}">`, {}],
+    ['I30: saves JSON that is cut off', imageAnswer(inline(png())).slice(0, -9), {}],
+    ['I30: saves an array that is cut off in an image', json([chunk([inline(png())])]).slice(0, -9), {}],
+    ['I30: saves an answer with only a stop reason', json(chunk([{ text: 'No' }], 'IMAGE_SAFETY')), {}],
+    ['I31: saves events of an unknown form', `data: {"picture":"${data}"}\n\n`, events],
+    ['I31: saves an event that is cut off', event(chunk([inline(png())])).slice(0, -9), events],
+  ])('%s', async (_, body, options) => {
     const ended = await image(['x'], { exchange: answering(body, options) })
     expect(ended).toMatchObject({ code: 8, out: '', files: [] })
     expect(bodyOf(ended)).toBe(body)
   })
 
-  test('I32: --errors json has the path in its line; --raw prints the body on stdout', async () => {
+  test('I32: --errors json has the path of a saved body; --raw prints the body instead', async () => {
     const exchange = answering('{"picture":1}')
     const told = await image(['x', '--errors', 'json'], { exchange })
     expect(JSON.parse(told.err).error).toMatchObject({ kind: 'response', exit: 8, sent: 'yes' })
-    expect(JSON.parse(told.err).error.message).toContain(told.kept[0])
-    expect(JSON.parse(told.err).error.kept).toContain(told.kept[0])
+    expect(JSON.parse(told.err).error.message).toContain(told.saved[0])
+    expect(JSON.parse(told.err).error.kept).toContain(told.saved[0])
     expect(await image(['x', '--raw'], { exchange })).toMatchObject({
       code: 0,
       out: '{"picture":1}',
-      kept: [],
+      saved: [],
     })
   })
 
-  test('I33: prints the stop reason with its explanation', async () => {
+  test('I33: prints the stop reason of an answer without an image, with its explanation', async () => {
     const finish = { candidates: [{ finishReason: 'IMAGE_OTHER', finishMessage: 'Try again' }] }
     const ended = await image(['x'], { exchange: answering(json(finish)) })
     expect(ended.err).toMatch(
@@ -125,40 +143,37 @@ describe('saves everything that was paid for', () => {
     )
   })
 
-  test.each([4, 40_000, 100_000])(
-    'I34: saves data that is not base64 unchanged, %d characters and more',
-    async (at) => {
-      const long = Buffer.alloc(150_000, 1).toString('base64')
-      const wrong = `${long.slice(0, at)}*${long.slice(at)}`
-      const ended = await image(
-        ['x'],
-        parts({ inlineData: { mimeType: 'image/png', data: wrong } }, inline(png())),
-      )
-      expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'] })
-      expect(bodyOf(ended)).toBe(wrong)
-    },
-  )
+  test.each([4, 40_000, 100_000])('I34: saves data with an invalid character at %d unchanged', async (at) => {
+    const long = Buffer.alloc(150_000, 1).toString('base64')
+    const wrong = `${long.slice(0, at)}*${long.slice(at)}`
+    const ended = await image(
+      ['x'],
+      parts({ inlineData: { mimeType: 'image/png', data: wrong } }, inline(png())),
+    )
+    expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'] })
+    expect(bodyOf(ended)).toBe(wrong)
+  })
 
   const whole = event(chunk([inline(png())]))
   test.each([
-    ['an error', whole + event({ error: { code: 499, message: 'gone' } }), 'gone', 0],
+    ['an error event', whole + event({ error: { code: 499, message: 'gone' } }), 'gone', 0],
     ['a broken event', `${whole}data: {"cand\n\n`, 'not JSON', 1],
-    ['no end', whole, 'ended early', 0],
+    ['no end of the stream', whole, 'ended early', 0],
     ['no end of the last event', event(chunk([inline(png())], 'STOP')).trimEnd(), 'ended early', 0],
     ['no end of an array', json([chunk([inline(png())])]).slice(0, -1), 'ended early', 0],
     ['no end of chunks in a row', `${json(chunk([inline(png())]))}\n${json(chunk([]))}`, 'ended early', 0],
-  ])('I35: %s after an image exits with 8, and the image is saved', async (_, body, said, count) => {
+  ])('I35: exits with 8 and saves the image if it is followed by %s', async (_, body, said, count) => {
     const ended = await image(['x'], { exchange: answering(body, events) })
     expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'] })
     expect(ended.err).toContain(said)
-    expect(ended.kept).toHaveLength(count)
+    expect(ended.saved).toHaveLength(count)
   })
 
-  test('I36: a stream or list with only an error exits with 8', async () => {
+  test('I36: a stream or array with only an error exits with 8', async () => {
     const error = { error: { status: 'RESOURCE_EXHAUSTED', message: 'slow down' } }
     const stream = await image(['x'], { exchange: answering(event(error), events) })
-    expect(stream).toMatchObject({ code: 8, out: '', kept: [] })
-    expect(await image(['x'], { exchange: answering(json([error])) })).toMatchObject({ code: 8, kept: [] })
+    expect(stream).toMatchObject({ code: 8, out: '', saved: [] })
+    expect(await image(['x'], { exchange: answering(json([error])) })).toMatchObject({ code: 8, saved: [] })
   })
 })
 
@@ -173,7 +188,7 @@ describe('lines of stdout of image', () => {
   )
 
   test.each(['constructor', '__proto__', 'toString', 'image/constructor'])(
-    'I38: treats a MIME type named %s as unknown',
+    'I38: a MIME type named %s is unknown',
     async (mimeType) => {
       const unknown = await image(['x'], parts(inline(Buffer.from('who knows'), mimeType)))
       expect(unknown).toMatchObject({ code: 8, out: '', files: [] })
