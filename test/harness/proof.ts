@@ -3,14 +3,14 @@ import { isInShare, notInShare } from './share.ts'
 
 /** Tests that pass with any answer of a service, with the reason. */
 const either: [titles: RegExp, why: string][] = [
-  [/^R8[56]: |^R91: |^I40: |^Markdown around an image/, 'they ask the decoder itself'],
+  [/^R8[56]: |^R91: |^I40: /, 'they test the decoder itself'],
   [
-    /^--no-stream overrides|streaming is asked for|^the profile may ask for streams|^a header from stdin/,
-    'they are about the request',
+    /^--no-stream overrides|^requests a stream with|^--download is refused|^reads a header from stdin/,
+    'they test the request',
   ],
   [
-    /^a deadline that passes while the session works|^Y215: .* is 15(?:, while the stream| of a run)|^Y217: /,
-    'nothing happens in either session',
+    /^exits with 15 if the deadline passes|^Y215: .* exits with 15 (?:while the stream|for a run)|^Y217: /,
+    'both sessions have no events',
   ],
 ]
 
