@@ -5,7 +5,7 @@ import { credentials, type Row } from './rows.ts'
 
 const path = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
 
-/** A file of so many lines; returns its path. */
+/** Writes a file with `count` prompts. Returns its path. */
 function writePrompts(count: number): string {
   const file = temporary(`prompts-${count}.ndjson`)
   const line = (_: unknown, at: number) => `{"id":"line ${at}","prompt":"Say hello to ${at}"}\n`
@@ -13,7 +13,10 @@ function writePrompts(count: number): string {
   return file
 }
 
-/** A pool of undici's that does the same and no more: it reads, asks, parses and prints. */
+/**
+ * Writes a script with an undici pool that does the same work and no more: it reads, requests, parses and
+ * prints.
+ */
 function writePool(url: string): string {
   const script = temporary('pool.cjs')
   writeFileSync(
@@ -37,14 +40,14 @@ function writePool(url: string): string {
   return script
 }
 
-/** Each prompt by a curl of its own, 16 at a time. */
+/** Returns a pipeline that sends each prompt with its own curl, 16 at a time. */
 const xargs = (url: string, prompts: string) => {
   const curl = `curl -s -H "Authorization: Bearer t" -H "Content-Type: application/json" -d @- ${url}${path}`
   const body = `jq -nc --arg text "$1" "{contents:[{role:\\"user\\",parts:[{text:\\$text}]}]}"`
   return `jq -r .prompt ${prompts} | tr '\\n' '\\0' | xargs -0 -P16 -n1 sh -c '${body} | ${curl} | jq -c .content' sh`
 }
 
-/** The rows of many requests at once. */
+/** Creates the rows with many concurrent requests. */
 export function createBatchRows(node: string, url: string): Row[] {
   const [few, some, many] = [writePrompts(1000), writePrompts(20_000), writePrompts(100_000)]
   const env = credentials(url)

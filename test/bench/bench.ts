@@ -12,8 +12,8 @@ import { type Measured, replaceTable, toLine } from './table.ts'
 
 const readme = 'src/README.md'
 
-/** The first line that a tool prints of its version, or `undefined` where there is no such tool. */
-function versionOf(tool: string): string | undefined {
+/** Returns the first line of a tool's version, or `undefined` if the tool is not installed. */
+function findVersion(tool: string): string | undefined {
   try {
     return execFileSync(tool, ['--version'], { encoding: 'utf8', stdio: 'pipe' }).split('\n', 1)[0]
   } catch {
@@ -37,7 +37,7 @@ async function measureRow(row: Row, major: number): Promise<Measured> {
     brief,
     isOver,
   })
-  const absent = tools.filter((tool) => versionOf(tool) === undefined)
+  const absent = tools.filter((tool) => findVersion(tool) === undefined)
   if (absent.length > 0) return result(`skipped: no ${absent.join(', ')}`, '', false)
   const isOver = (ratio: number, used: number) => ratio > (budget?.[column] ?? Infinity) || used > memory
   const { job, baseline, isStart } = row
@@ -67,17 +67,17 @@ async function measureRow(row: Row, major: number): Promise<Measured> {
 const describe = (mine: number, theirs: number) =>
   `${(mine / theirs).toFixed(2)} x (${mine.toFixed(0)} / ${theirs.toFixed(0)} ms)`
 
-/** `--write` puts the table into `src/README.md`; other words are Nodes. */
+/** `--write` writes the table into `src/README.md`. Other arguments are Node versions. */
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { write: { type: 'boolean' } } })
 const [ownMajor = ''] = process.versions.node.split('.')
 const server = await startServer()
-const tools = ['curl', 'jq', 'sed', 'base64'].map((tool) => versionOf(tool)?.split(' (')[0] ?? `no ${tool}`)
+const tools = ['curl', 'jq', 'sed', 'base64'].map((tool) => findVersion(tool)?.split(' (')[0] ?? `no ${tool}`)
 const date = new Date().toISOString().slice(0, 10)
 const columns: { node: string; rows: Measured[] }[] = []
 const failed: string[] = []
 for (const major of positionals.length > 0 ? positionals : [ownMajor]) {
   const node = findNode(major)
-  const version = versionOf(node) ?? major
+  const version = findVersion(node) ?? major
   const rows: Measured[] = []
   console.log(`\nparley, ${date}, Node ${version}, ${cpus().length} CPUs`)
   console.log(`(${tools.join('; ')})\n`)

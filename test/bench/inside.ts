@@ -16,7 +16,7 @@ const sent = JSON.stringify({
   })),
 })
 
-/** What parley's own decoding and checking costs beside the least that could be done. */
+/** Compares parley's own decoding and checking with the least possible work. */
 const pairs = [
   {
     work: '20,000 stream events, decoded',
@@ -33,7 +33,7 @@ const pairs = [
   },
   {
     work: '11 MiB of base64, decoded strictly',
-    against: '`Buffer.from`, which skips what is wrong',
+    against: '`Buffer.from`, which skips invalid characters',
     job: () => void decodeBase64(Buffer.from(image, 'latin1')),
     baseline: () => void Buffer.from(image, 'base64'),
   },
@@ -45,7 +45,7 @@ const pairs = [
   },
 ]
 
-/** The rows that are measured inside one process, by the Node that runs this. */
+/** Returns the rows that are measured in this process, with its Node version. */
 export async function measureInside(): Promise<string[]> {
   const rows: string[] = []
   for (const { work, against, job, baseline } of pairs) {

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
-/** A whole process, or a shell pipeline, to be timed. */
+/** A process or a shell pipeline that is timed. */
 export interface Job {
   command: string
   env?: Record<string, string>
@@ -11,44 +11,50 @@ export interface Job {
 
 export const parley = resolve('bin/parley.cjs')
 
-/** In memory where there is room for some images: how busy a disk is says nothing about a program. */
-function findPlace(): string {
+/**
+ * Returns a folder in memory if a few images fit there, because the load of a disk would distort the
+ * measurement.
+ */
+function findFastFolder(): string {
   if (!existsSync('/dev/shm')) return tmpdir()
   const { bavail, bsize } = statfsSync('/dev/shm')
   return bavail * bsize > 256 * 2 ** 20 ? '/dev/shm' : tmpdir()
 }
 
-const folder = mkdtempSync(join(findPlace(), 'parley-bench-'))
+const folder = mkdtempSync(join(findFastFolder(), 'parley-bench-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 
 export const temporary = (name: string): string => join(folder, name)
 
-/** Those of the environment's variables that make every start of Node's take longer. */
+/** Environment variables that slow down every start of Node. */
 export const burdens = ['NODE_EXTRA_CA_CERTS', 'NODE_OPTIONS'].filter((name) => process.env[name])
 
-/** The environment as it is, but for what would tell parley or npm of other things. */
+/** The environment without variables that configure parley or npm. */
 const inherited = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^(PARLEY_|npm_|NODE_V8_COVERAGE$)/.test(name)),
 )
 
 const environment: NodeJS.ProcessEnv = { ...inherited, HOME: folder, XDG_CACHE_HOME: temporary('cache') }
 
-/** The same job in an environment without `burdens`. */
+/** Returns the same job in an environment without `burdens`. */
 export const unburdened = (job: Job): Job => ({
   ...job,
   command: [...burdens.map((name) => `unset ${name}`), job.command].join('; '),
 })
 
-/** A module that makes a Node process tell its peak memory, in KiB; what its parent used before does not count. */
-const peakTeller = temporary('peak.cjs')
+/**
+ * A module that writes the peak memory of its Node process, in KiB. Memory of the parent process does not
+ * count.
+ */
+const peakReporter = temporary('peak.cjs')
 writeFileSync(
-  peakTeller,
+  peakReporter,
   `const { readFileSync, writeFileSync } = require('node:fs')
   const peak = () => /VmHWM:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1]
   process.on('exit', () => writeFileSync(process.env.PEAK_FILE, peak()))`,
 )
 
-/** Runs a job to its end; returns its milliseconds. Throws where it fails. */
+/** Runs a job to its end. Returns the milliseconds. Throws if the job fails. */
 export function time({ command, env }: Job): Promise<number> {
   const start = performance.now()
   const child = spawn('bash', ['-c', `exec 0</dev/null >/dev/null; set -o pipefail; ${command}`], {
@@ -67,14 +73,14 @@ export function time({ command, env }: Job): Promise<number> {
   })
 }
 
-/** The peak memory of a job that is one Node process, in MiB. */
+/** Returns the peak memory of a job of one Node process, in MiB. */
 export async function peak(job: Job): Promise<number> {
   const file = temporary('peak')
-  await time({ ...job, env: { ...job.env, NODE_OPTIONS: `--require ${peakTeller}`, PEAK_FILE: file } })
+  await time({ ...job, env: { ...job.env, NODE_OPTIONS: `--require ${peakReporter}`, PEAK_FILE: file } })
   return Number(readFileSync(file, 'utf8')) / 1024
 }
 
-/** The medians of jobs that are timed in turns, so that noise meets them alike. */
+/** Returns the medians of jobs that run in turns, so that noise affects them equally. */
 export async function compare(jobs: Job[], rounds: number): Promise<number[]> {
   const times: number[][] = jobs.map(() => [])
   for (const job of jobs) await time(job)

@@ -5,13 +5,13 @@ import { type Job, temporary, time } from './measure.ts'
 interface Profile {
   nodes: { id: number; callFrame: { functionName: string; url: string }; children?: number[] }[]
   samples: number[]
-  /** Microseconds. */
+  /** In microseconds. */
   timeDeltas: number[]
 }
 
 const rounds = 15
 
-/** What each file of the bundle is, in the order in which a chat loads them. */
+/** The part that each file of the bundle belongs to, in the order in which a chat loads the files. */
 const parts: Record<string, string> = {
   start: "Node's own start, and its end",
   loading: "finding, reading and compiling parley's files",
@@ -25,7 +25,10 @@ const parts: Record<string, string> = {
   idle: 'waiting',
 }
 
-/** Where the milliseconds of one run go, as a Markdown table; being profiled, it takes somewhat longer. */
+/**
+ * Returns the milliseconds of each part of one run as a Markdown table. Profiling makes the run slightly
+ * slower.
+ */
 export async function explainRun(node: string, argv: string, env: NonNullable<Job['env']>): Promise<string> {
   const folder = temporary('profile')
   const sums = new Map(Object.values(parts).map((part) => [part, 0]))
@@ -40,7 +43,10 @@ export async function explainRun(node: string, argv: string, env: NonNullable<Jo
   return ['| where a chat spends its time, profiled | |', '|---|---|', ...rows].join('\n')
 }
 
-/** Every sample belongs to the innermost file of parley's on its stack, with what that calls in Node. */
+/**
+ * Each sample belongs to the innermost file of parley on its stack, with the functions of Node that this file
+ * calls.
+ */
 function addUp({ nodes, samples, timeDeltas }: Profile, sums: Map<string, number>): void {
   const frames = new Map(nodes.map((node) => [node.id, node]))
   const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id])))

@@ -9,29 +9,29 @@ export interface Row {
   job: Job
   baseline: Job
   rounds: number
-  /** The most that the ratio may be, on Node 20 and on later ones. Absent where it is only reported. */
+  /** Maximum ratio, on Node 20 and on later versions. If omitted, the ratio is only reported. */
   budget?: [node20: number, later: number]
   /** Tools that the baseline needs. */
   tools?: string[]
-  /** The most memory, in MiB. */
+  /** Maximum memory, in MiB. */
   memory?: number
-  /** The memory of both is compared, not the time. */
+  /** If true, the memory is compared, not the time. */
   isMemory?: true
-  /** The most seconds, in place of a ratio. */
+  /** Maximum seconds, instead of a ratio. */
   seconds?: number
-  /** It is mostly Node's own start, which hangs on the environment. */
+  /** The job is mostly Node's start, which depends on the environment. */
   isStart?: true
 }
 
 const path = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
 const body = '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}'
 
-/** All rows of `src/README.md`, Speed, for one Node; `imageSize` is in bytes. */
+/** Creates all rows of the section "Speed" in `src/README.md`, for one Node. `imageSize` is in bytes. */
 export function createRows(node: string, { url, imageSize }: { url: string; imageSize: number }): Row[] {
   const env = credentials(url)
   const run = (argv: string): Job => ({ command: `'${node}' '${parley}' ${argv}`, env })
   const nothing: Job = { command: `'${node}' -e 0` }
-  // With it the shell starts a process more, so the baseline has it too.
+  // The shell starts one more process for this, so the baseline has it, too.
   const thenFine = '|| [ $? = 2 ]'
   const curl = `curl -sN -H 'Authorization: Bearer t' -H 'Content-Type: application/json' -d '${body}'`
 
@@ -161,7 +161,7 @@ export function createRows(node: string, { url, imageSize }: { url: string; imag
   ]
 }
 
-/** What points parley at the server. */
+/** Returns the environment that points parley at the server. */
 export const credentials = (url: string): Record<string, string> => ({
   PARLEY_BASE_URL: url,
   PARLEY_AGENTS_URL: url,

@@ -14,7 +14,7 @@ const answer = JSON.stringify({
   usage: { input_tokens: 1, output_tokens: 2 },
 })
 
-/** As many as real services send. */
+/** Real services send a similar number of headers. */
 const headers = Object.fromEntries(Array.from({ length: 24 }, (_, i) => [`x-header-${i}`, `value-${i}`]))
 
 function createStream(): Buffer {
@@ -34,7 +34,7 @@ function createImage(): Buffer {
   )
 }
 
-/** The events of a session: 50,000 tool uses, each with its result, then a rest. */
+/** Returns the events of a session: 50,000 tool uses, each with its result, then an idle event. */
 export function createSession(): string[] {
   const pair = (_: unknown, i: number) => [
     `{"id":"u${i}","type":"agent.tool_use","processed_at":"2026-11-22T10:00:00Z","name":"bash","input":{"command":"ls ${i}"},"evaluated_permission":"allow"}`,
@@ -44,7 +44,7 @@ export function createSession(): string[] {
   return [...Array.from({ length: 50_000 }, pair).flat(), rest]
 }
 
-/** A page of 1,000 of them, as the query asks: the oldest or the newest first. */
+/** Returns a page of 1,000 events, the oldest or the newest first, as the query requires. */
 function pageOf(oldestFirst: readonly string[], url: string): string {
   const { searchParams: query } = new URL(url, 'http://x')
   const at = Number(query.get('page') ?? 0)
@@ -53,14 +53,14 @@ function pageOf(oldestFirst: readonly string[], url: string): string {
   return `{"data":[${session.slice(at, at + 1000).join(',')}],"next_page":${next}}`
 }
 
-/** Sends 200 pieces. */
+/** Sends the piece 200 times. */
 async function sendLarge(response: ServerResponse, piece: Buffer): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/plain', 'content-length': piece.length * 200 })
   for (let count = 0; count < 200; count++) if (!response.write(piece)) await once(response, 'drain')
   response.end()
 }
 
-/** Answers everything that the rows ask for; returns its address. */
+/** Starts a server for all rows. Returns its address. */
 export async function startServer(): Promise<{ url: string; imageSize: number; close(): void }> {
   const stream = createStream()
   const image = createImage()

@@ -3,7 +3,7 @@ import { parley, temporary } from './measure.ts'
 import { credentials, type Row } from './rows.ts'
 import { createSession } from './server.ts'
 
-/** The rows of long sessions. */
+/** Creates the rows of long sessions. */
 export function createSessionRows(node: string, url: string): Row[] {
   const events = temporary('session.ndjson')
   const rules = temporary('rules.json')

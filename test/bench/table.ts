@@ -1,8 +1,8 @@
-/** What came of a row on one Node: for the screen, and in brief for the table of `src/README.md`. */
+/** The result of a row on one Node: for the screen, and in brief for the table of `src/README.md`. */
 export interface Measured {
   work: string
   against: string
-  /** Its budget; empty if it is only reported. */
+  /** The budget. Empty if the result is only reported. */
   most: string
   shown: string
   brief: string
@@ -12,7 +12,10 @@ export interface Measured {
 export const toLine = ({ work, against, most, shown, isOver }: Measured): string =>
   `| ${work} | ${against} | ${most || 'reported'} | ${shown} | ${isOver ? '**over**' : most && 'ok'} |`
 
-/** The README with its table of budgets measured anew: a column for each Node; rows without a budget are left out. */
+/**
+ * Returns the README with its table replaced by new measurements, one column for each Node. Rows without a
+ * budget are omitted.
+ */
 export function replaceTable(
   readme: string,
   { columns, about }: { columns: { node: string; rows: Measured[] }[]; about: string },

@@ -3,14 +3,14 @@ import { subscribe } from 'node:diagnostics_channel'
 import { vi } from 'vitest'
 import { realTimers, type Timers } from '../../src/timers.ts'
 
-/** A clock that advances only while everything waits: the wait that is due first ends first. */
+/** Creates a clock that advances only while everything waits. The wait that is due first ends first. */
 export function createClock(): Timers {
   return createTime(1_700_000_000_000, setImmediate)
 }
 
 /**
- * Like `createClock`, for runs that also load code, use files, and start commands and threads: time stands
- * still while one of these is active. A wait for a command that never ends needs another clock.
+ * Creates a clock like `createClock` for runs that also load code, use files, and start commands and threads.
+ * Time stops while one of these is active. A wait for a command that never ends needs another clock.
  */
 export function createPatientClock(): Timers {
   return createTime(Date.now(), async (act) => {
@@ -24,8 +24,8 @@ export function createPatientClock(): Timers {
 }
 
 /**
- * Real time, or a multiple of it, that a busy machine does not shorten: this process gets at least a hundred
- * turns per two seconds, or 500 turns per two real seconds.
+ * Creates a clock of real time, or a multiple of it, that a busy machine does not shorten: this process gets
+ * at least a hundred turns per two seconds, or 500 turns per two real seconds.
  */
 export function createSteadyClock(times = 1): Timers {
   const tick = times === 1 ? 10 : 2
@@ -80,7 +80,7 @@ const isAtWork = (): boolean =>
   [...commands].some(({ pid }) => pid !== undefined) ||
   process.getActiveResourcesInfo().some((name) => filesAndThreads.test(name))
 
-/** `whenAllWait` calls back when nothing is active. */
+/** Creates a clock. `whenAllWait` calls back when nothing is active. */
 function createTime(start: number, whenAllWait: (act: () => void) => unknown): Timers {
   const due: Wait[] = []
   let now = start

@@ -123,7 +123,7 @@ function lastValue(argv: readonly string[], flag: string): string | undefined {
   return at >= 0 ? argv[at + 1] : attached?.slice(flag.length + 1)
 }
 
-/** Throws if an output for programs has an unknown field or lacks one. */
+/** Throws if an output for programs has an unknown field or a missing one. */
 export function requireForms(
   argv: readonly string[],
   { code, out, err, cwd }: { code: number; out: string; err: string; cwd: string },

@@ -119,7 +119,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
   return { code, requests, outBytes: stdout.bytes(), out, err }
 }
 
-/** A terminal delivers typed text line by line. */
+/** Yields typed text line by line, as a terminal delivers it. */
 const linesOf = (typed: NonNullable<World['typed']>) =>
   typeof typed === 'string' ? typed.split(/(?<=[\r\n])/) : typed
 
@@ -139,10 +139,10 @@ function collector(isTerminal: boolean): { end: StdStream; bytes(): Uint8Array }
   return { end: { isTerminal, open: () => stream, writeSync: () => 0 }, bytes: () => Buffer.concat(chunks) }
 }
 
-/** A fast clock for runs that wait. */
+/** Returns a fast clock for runs that wait. */
 export const hurried = (times = 50): Host['timers'] => createSteadyClock(times)
 
-/** An exchange that always returns the same answer. */
+/** Returns an exchange that always returns the same response. */
 export function answering(
   body: string | Uint8Array | (string | Uint8Array)[],
   { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
@@ -156,7 +156,7 @@ export function answering(
   })
 }
 
-/** A text in the documented message form. */
+/** Returns a text in the documented message form. */
 export const message = (text: string, more: object = {}) =>
   JSON.stringify({
     id: 'msg_1',

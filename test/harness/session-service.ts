@@ -10,7 +10,7 @@ import { run, temporaryFolder } from './run.ts'
 /** An event of a session. The service adds an id and a time, unless they are given. */
 export type Event = { type: string } & Record<string, unknown>
 
-/** A moment that a test chooses by hand. */
+/** Creates a moment that a test chooses by hand. */
 export function createSignal() {
   let give = () => {}
   const given = new Promise<void>((resolve) => {
@@ -28,7 +28,7 @@ export function createSignal() {
 }
 type Signal = ReturnType<typeof createSignal>
 
-/** Milliseconds after an event happened, by the service's clock, or a moment that the test chooses. */
+/** Milliseconds after an event by the service's clock, or a moment that the test chooses. */
 type When = number | 'never' | Signal
 
 /** Time at which the service shows an event. */
@@ -67,7 +67,7 @@ type Fault =
  * selects each.
  */
 interface Rule {
-  /** Number of the request among those of its kind, from 1. */
+  /** Number of the request among the requests of its kind, from 1. */
   nth?: number
   when?(): boolean
   /** Called when the request arrives. */
@@ -84,7 +84,7 @@ interface PostRule extends Rule {
   isTaken?: boolean
   /** Content of the response. Default: the events as the service shows them. `cut`: the response is cut. */
   receipt?: 'events' | 'other ids' | 'no data' | 'empty' | 'cut'
-  /** Time at which the service shows the events. */
+  /** Time at which the service shows the posted events. */
   posted?: Visibility
   /** Steps that follow, each a millisecond after the one before, unless it has another time. */
   next?: Steps | ((posted: readonly Event[]) => Steps)
@@ -156,9 +156,9 @@ interface Happened extends Visibility {
 }
 
 /**
- * Creates a session service in memory, and a world to run parley in. Time advances only while everything
- * waits, so a lag of seconds takes no real time. The history is true: it has all events in their order,
- * whatever list and stream show.
+ * Creates a session service in memory, and a folder to run parley in. Time advances only while everything
+ * waits, so a lag of seconds takes no real time. The history is complete and in order, whatever the list and
+ * the stream show.
  */
 export function createSessionService(script: SessionScript) {
   const { timers = createPatientClock() } = script

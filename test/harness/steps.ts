@@ -29,12 +29,12 @@ function takeSteps(): number {
   return ranges.reduce((sum, { count }) => sum + count, 0)
 }
 
-/** Characters and bytes. */
+/** Number of searched characters and bytes. */
 let looked = 0
 
 type Native = (this: unknown, ...values: unknown[]) => unknown
 
-/** Amount of text that a call searches, from its arguments and its result. */
+/** Returns the amount of text that a call searches, from its arguments and its result. */
 type SizeOf = (self: unknown, values: unknown[]) => (result: unknown) => number
 
 function watch(owner: object, name: string, sizeOf: SizeOf): () => void {
@@ -97,7 +97,10 @@ async function countOf(work: () => unknown) {
   return { looked, steps: takeSteps() }
 }
 
-/** More than the 1,000 characters up to which no text can be nested too deep, also of a pattern of six. */
+/**
+ * Exceeds 1,000 characters, up to which a text is never nested too deep, also for a pattern of six
+ * characters.
+ */
 const small = 2 ** 13
 const times = 4
 

@@ -7,7 +7,10 @@ type Reaction = string | (() => void)
 
 const program = { NODE: process.execPath, PARLEY: binary }
 
-/** Types at a terminal: each answer when its question is on the screen. Returns the screen's text. */
+/**
+ * Types at a terminal: each answer once its prompt is on the screen. Returns the text of the screen and the
+ * exit code.
+ */
 export async function type(
   command: string,
   cwd: string,

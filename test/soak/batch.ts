@@ -6,7 +6,7 @@ import { message, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
 
 const concurrency = 8
-const mostRounds = 200
+const maxRounds = 200
 
 const argv = [
   ...['chat', '--batch', 'in.ndjson', '--results', 'results.ndjson', '--resume', '-q'],
@@ -17,7 +17,7 @@ const refusal = (status: string) => response('{}', status, ['retry-after: 0'])
 
 const answers = (socket: Socket, answer: Buffer) => socket.write(answer)
 
-/** Ways to meet a line's request, and below which number of 1,000 each comes. */
+/** Reactions to a line's request, with the upper limit of their share in thousandths. */
 const fates: [below: number, act: (socket: Socket, answer: Buffer) => void][] = [
   [900, answers],
   [940, (socket) => socket.write(response('{}', '500 Oops'))],
@@ -28,9 +28,9 @@ const fates: [below: number, act: (socket: Socket, answer: Buffer) => void][] = 
 ]
 
 interface Soaked {
-  /** The results, as they are in the file. */
+  /** Content of the results file. */
   text: string
-  /** How often each line got a whole answer. */
+  /** Number of complete answers to each line. */
   answered: Map<string, number>
   requests: number
   killed: number
@@ -38,12 +38,12 @@ interface Soaked {
 }
 
 /**
- * Has a batch asked by a program that is killed at random, and goes on until nothing is left. Returns where the results
- * disagree with what the server answered.
+ * Runs a batch that is killed at random and resumed until no line is left. Returns the differences between
+ * the results and the server's answers.
  */
 export async function soakBatch(lines: number, kills: number, random: () => number): Promise<string[]> {
-  const { text, answered, requests, killed, wrong } = await askAll(lines, kills, random)
-  wrong.push(...disagreements(text, lines))
+  const { text, answered, requests, killed, wrong } = await runToEnd(lines, kills, random)
+  wrong.push(...findDifferences(text, lines))
   const twice = [...answered.values()].reduce((sum, times) => sum + times - 1, 0)
   if (twice > killed * concurrency) wrong.push(`${twice} were answered twice after ${killed} kills`)
   process.stdout.write(
@@ -52,9 +52,12 @@ export async function soakBatch(lines: number, kills: number, random: () => numb
   return wrong
 }
 
-async function askAll(lines: number, kills: number, random: () => number): Promise<Soaked> {
+async function runToEnd(lines: number, kills: number, random: () => number): Promise<Soaked> {
   const cwd = temporaryFolder()
-  const input = Array.from({ length: lines }, (_, at) => `{"id":"id-${at}","prompt":"line-${at} is asked"}\n`)
+  const input = Array.from(
+    { length: lines },
+    (_, at) => `{"id":"id-${at}","prompt":"line-${at} needs an answer"}\n`,
+  )
   writeFileSync(join(cwd, 'in.ndjson'), input.join(''))
   const answered = new Map<string, number>()
   let onRequest = () => {}
@@ -69,7 +72,7 @@ async function askAll(lines: number, kills: number, random: () => number): Promi
 
   const wrong: string[] = []
   let killed = 0
-  for (let round = 0; round < mostRounds && wrong.length === 0; round++) {
+  for (let round = 0; round < maxRounds && wrong.length === 0; round++) {
     const { child, ended } = start(argv, { cwd, env: pointedAt(server) })
     let untilKill = round < kills ? Math.ceil(random() * (lines / kills)) : Infinity
     onRequest = () => {
@@ -78,7 +81,7 @@ async function askAll(lines: number, kills: number, random: () => number): Promi
     const { code, signal, err } = await ended
     if (code === 0) break
     if (signal) killed++
-    // An answer that broke off (8), none (10), or 500 in the end (7).
+    // The last failure was a cut answer (8), no answer (10) or a 500 (7).
     else if (![7, 8, 10].includes(code ?? 0)) wrong.push(`exit ${code}: ${err}`)
   }
   await server.close()
@@ -86,7 +89,7 @@ async function askAll(lines: number, kills: number, random: () => number): Promi
   return { text, answered, requests: server.requests.length, killed, wrong }
 }
 
-function disagreements(text: string, lines: number): string[] {
+function findDifferences(text: string, lines: number): string[] {
   const results = text.split('\n')
   const wrong = results.pop() === '' ? [] : ['the last line is torn']
   const ok = new Map<string, number>()

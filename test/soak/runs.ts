@@ -11,7 +11,7 @@ import {
   type Fate,
 } from '../sessions/run/agent-service.ts'
 
-/** What a tool use of a scenario is, and how it has to be answered. */
+/** The event of a tool use, and the expected reply. */
 const kinds = {
   allowed: { event: { type: 'agent.tool_use', name: 'bash', evaluated_permission: 'ask' }, is: 'allow' },
   denied: { event: { type: 'agent.tool_use', name: 'rm', evaluated_permission: 'ask' }, is: 'deny' },
@@ -65,20 +65,20 @@ const scenarios = fc.record({
 })
 type Scenario = typeof scenarios extends fc.Arbitrary<infer T> ? T : never
 
-const useOf = (kind: Kind, id: string): Event => ({ id, input: { id }, ...kinds[kind].event })
+const createToolUse = (kind: Kind, id: string): Event => ({ id, input: { id }, ...kinds[kind].event })
 
-/** Agents behind one port, each under its session's name, whose tasks are run over the network. */
+/** Serves agents on one port, each under the name of its session, and runs their tasks over the network. */
 export async function serveRuns(count: number, seed: number, random: () => number) {
   const services = new Map<string, AgentService>()
   const all = fc.sample(scenarios, { numRuns: count, seed })
   const exchange: Exchange = async (request) => {
     const service = services.get(/sessions\/([^/]+)/.exec(request.url)?.[1] ?? '') as AgentService
-    if (request.method === 'GET' && service.tasks > 0 && random() < 0.05) return away
+    if (request.method === 'GET' && service.tasks > 0 && random() < 0.05) return unavailable
     return service.exchange(request)
   }
   const server = await listen({ port: 0, host: '127.0.0.1', exchange, onRequest() {} })
 
-  /** Runs one task; returns where what is said of it disagrees with what happened. */
+  /** Runs one task. Returns the differences between the run's reports and the events. */
   async function work(index: number): Promise<string[]> {
     const scenario = all[index] as Scenario
     const fates = [...scenario.fates]
@@ -86,7 +86,7 @@ export async function serveRuns(count: number, seed: number, random: () => numbe
     const used: Fate[] = []
     const service = createAgentService({
       rounds: scenario.rounds.map((round, row) =>
-        round.map((kind, at) => useOf(kind, `${kind}_${row}_${at}`)),
+        round.map((kind, at) => createToolUse(kind, `${kind}_${row}_${at}`)),
       ),
       end:
         scenario.end === 'terminated'
@@ -142,8 +142,8 @@ export async function serveRuns(count: number, seed: number, random: () => numbe
   }
 }
 
-/** How the run has to end where nothing is lost. */
-function codeOf({ rounds, end }: Scenario): number {
+/** Returns the exit code that a run without lost requests has. */
+function getExpectedCode({ rounds, end }: Scenario): number {
   let isDenied = false
   for (const round of rounds) {
     isDenied ||= round.some((kind) => ['deny', 'error', 'wrong'].includes(kinds[kind].is))
@@ -166,11 +166,11 @@ function judgeEnd(
       ...(hasLost ? [] : ['10, but nothing was lost']),
       ...pending
         .filter((id: string) => taken.has(id))
-        .map((id: string) => `${id} arrived, but is said not to be known`),
+        .map((id: string) => `${id} arrived, but is reported as unknown`),
     ]
   }
   if (code === 4) return used.at(-1) === 'refuses' ? once : ['4, but nothing was refused']
-  const expected = codeOf(scenario)
+  const expected = getExpectedCode(scenario)
   const open = scenario.rounds.findIndex((round) => round.includes('open'))
   const reached = open < 0 ? scenario.rounds : scenario.rounds.slice(0, open + 1)
   const wanted = reached.flatMap((round, row) =>
@@ -185,7 +185,7 @@ function judgeEnd(
   ]
 }
 
-/** No answer twice, each the right one, and all of it in the audit. */
+/** Checks that each reply is sent once, is correct, and is in the audit file. */
 function judgeAnswers(
   { taken }: AgentService,
   audit: { toolUse: string; event: string; decision?: string }[],
@@ -209,7 +209,7 @@ function judgeAnswers(
   })
 }
 
-const away = {
+const unavailable = {
   status: 503,
   statusText: '',
   headers: { 'retry-after': '0', 'content-type': 'application/json' },

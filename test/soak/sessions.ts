@@ -9,7 +9,7 @@ import { createSessionService, type SessionService } from '../sessions/follow/se
 
 const limits = { lag: 2, late: 2, mute: true, keepsAlive: false }
 
-/** Real time; nothing waits for what nobody waits for any more. */
+/** Real time. A wait does not keep the process alive. */
 const clock = {
   ...realTimers,
   now: realTimers.wallTime,
@@ -17,27 +17,27 @@ const clock = {
     new Promise<void>((resolve) => void setTimeout(resolve, milliseconds).unref()),
 }
 
-/** So many sessions, the same for the same seed, whose agents are fifty times as quick. */
+/** Returns random sessions of this seed, whose agents are fifty times as fast. */
 const scenarios = (count: number, seed: number): Scenario[] =>
   fc.sample(fc.oneof(sending(limits), working(limits)), { numRuns: count, seed }).map((scenario) => ({
     ...scenario,
     turn: scenario.turn.map(({ event, after }) => ({ event, after: after / 50 })),
   }))
 
-/** Session services behind one port, each under its session's name, which follows them over the network. */
+/** Serves sessions on one port, each under its name, and follows them over the network. */
 export async function serveSessions(count: number, seed: number, random: () => number) {
   const services = new Map<string, SessionService>()
   const all = scenarios(count, seed)
 
   const exchange: Exchange = async (request) => {
     const service = services.get(/sessions\/([^/]+)/.exec(request.url)?.[1] ?? '') as SessionService
-    // Once the message is there a question may meet a service that is away.
-    if (request.method === 'GET' && service.posts > 0 && random() < 0.05) return away
+    // After the message was sent, some requests get a 503.
+    if (request.method === 'GET' && service.posts > 0 && random() < 0.05) return unavailable
     return service.exchange(request)
   }
   const server = await listen({ port: 0, host: '127.0.0.1', exchange, onRequest() {} })
 
-  /** Follows one of the sessions; returns where what is said of it disagrees with what happened. */
+  /** Follows one session. Returns the differences between the output and the events. */
   async function follow(index: number): Promise<string[]> {
     const scenario = all[index] as Scenario
     const service = createSessionService(scenario, clock)
@@ -49,7 +49,7 @@ export async function serveSessions(count: number, seed: number, random: () => n
       : ['follow', ...(hasHistory ? ['--history'] : [])]
     const argv = ['events', ...words, '-s', `s${index}`, '--timeout', '10m', ...(isRaw ? ['--raw'] : [])]
     const env = { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}` }
-    // Five times as quick as it is, and for as long as it takes.
+    // The clock is five times as fast, and the deadline is never reached.
     const world = { exchange: 'network', env, timers: hurried(5) } as const
     const { code, out, err } = await run([...argv, '--deadline', '1h'], world)
     const expected = scenario.isSent ? afterSent(scenario) : fromNow(scenario, service, hasHistory)
@@ -72,7 +72,7 @@ export async function serveSessions(count: number, seed: number, random: () => n
   }
 }
 
-const away = {
+const unavailable = {
   status: 503,
   statusText: '',
   headers: { 'retry-after': '0', 'content-type': 'application/json' },

@@ -7,25 +7,25 @@ import { response, type ScriptedServer, serve } from '../harness/server.ts'
 import { soakBatch } from './batch.ts'
 import { serveRuns } from './runs.ts'
 import { serveSessions } from './sessions.ts'
-import { endings, sendStream, type Told } from './streams.ts'
+import { endings, type SentStream, sendStream } from './streams.ts'
 
-// `npm run soak` asks for 2,000 runs.
+// `npm run soak` sets 2,000 runs.
 const runs = Number(process.env.SOAK_RUNS ?? 150)
 const seed = process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'
-const atOnce = 16
+const concurrency = 16
 
-/** Sessions take their time. */
-const mostSessions = 48
+/** Limits the sessions that are followed at the same time. */
+const maxSessions = 48
 
-/** What the server made of each run's requests, in their order, by the run's mark. */
+/** The server's verdict on each request, in order, by the run's mark. */
 type Verdict = 'taken' | 'refused' | 'failed'
 const ledger = new Map<string, Verdict[]>()
 
-/** The marks of runs that are never answered: they alone have a limit that they reach. */
+/** Marks of runs that never get an answer. Only their timeout is short. */
 const unanswered = new Set<string>()
 
-/** The streams that were sent to their end, by the run's mark. */
-const told = new Map<string, Told>()
+/** Streams that were sent to their end, by the run's mark. */
+const completeStreams = new Map<string, SentStream>()
 
 const random = createRandom([seed])
 const pick = <T>(choices: readonly T[]): T => choices[Math.floor(random() * choices.length)] as T
@@ -36,7 +36,7 @@ const streamed = response(
   ['content-type: text/event-stream'],
 )
 
-/** A service says much, little or nothing of what it accepted. */
+/** Receipts of different length for accepted events. */
 const receipts = [
   response('{"data":[{"id":"e1","type":"user.message"}]}'),
   response('{"data":[]}'),
@@ -44,7 +44,7 @@ const receipts = [
   response('', '202 Accepted'),
 ]
 
-/** Ways to meet a request that has arrived whole. A failure may come after the service did what was asked. */
+/** Reactions to a complete request. A failure may follow the execution of the request. */
 const fates: Record<string, { verdict: Verdict; act(socket: Socket, answer: Buffer): void }> = {
   answers: { verdict: 'taken', act: (socket, answer) => socket.write(answer) },
   resets: { verdict: 'taken', act: (socket) => socket.resetAndDestroy() },
@@ -59,7 +59,7 @@ const fates: Record<string, { verdict: Verdict; act(socket: Socket, answer: Buff
     verdict: 'refused',
     act: (socket) => socket.write(response('{}', '429 Slow', ['retry-after: 0'])),
   },
-  'is away': {
+  'is unavailable': {
     verdict: 'refused',
     act: (socket) => socket.write(response('{}', '503 Away', ['retry-after: 0'])),
   },
@@ -70,7 +70,7 @@ const fates: Record<string, { verdict: Verdict; act(socket: Socket, answer: Buff
 
 const stall: (typeof fates)[string] = { verdict: 'taken', act: () => {} }
 
-function meet(socket: Socket, request: string): void {
+function respondAtRandom(socket: Socket, request: string): void {
   const mark = /mark-\d+/.exec(request)?.[0] ?? ''
   const { verdict, act } = unanswered.has(mark)
     ? stall
@@ -78,7 +78,7 @@ function meet(socket: Socket, request: string): void {
   ledger.set(mark, [...(ledger.get(mark) ?? []), verdict])
   const isStream = request.includes('alt=sse')
   if (isStream && verdict === 'taken' && act === fates.answers?.act) {
-    told.set(mark, sendStream(socket, pick(endings), pick([0, 20])))
+    completeStreams.set(mark, sendStream(socket, pick(endings), pick([0, 20])))
   } else if (request.includes('/events')) act(socket, pick(receipts))
   else act(socket, isStream ? streamed : response(message('Hi')))
 }
@@ -89,10 +89,10 @@ async function soakOnce(mark: string, server: ScriptedServer) {
   if (isUnanswered) unanswered.add(mark)
   const timeout = isUnanswered ? '1' : '10m'
   const argv = [...words, mark, '--errors', 'json', '--timeout', timeout, '--retries', '2']
-  // Some find nobody there.
+  // Some runs find no server.
   const url = random() < 0.05 ? 'http://127.0.0.1:2' : server.url
   const env = { PARLEY_BASE_URL: url, PARLEY_AGENTS_URL: url }
-  // No stall of this process, which is the server's, too, makes a stream seem to have ended.
+  // A stall of this process, which also runs the server, must not look like the end of a stream.
   const ended = await run(argv, { exchange: 'network', env, timers: createSteadyClock() })
   const error = ended.code === 0 ? undefined : JSON.parse(ended.err).error
   return {
@@ -102,18 +102,18 @@ async function soakOnce(mark: string, server: ScriptedServer) {
     out: ended.out,
     error,
     verdicts: ledger.get(mark) ?? [],
-    told: told.get(mark),
+    stream: completeStreams.get(mark),
   }
 }
 
-/** Where a run's account of itself disagrees with the server's; empty where it does not. */
-function disagreements({
+/** Returns the differences between a run's report and the server's records. */
+function findDifferences({
   isEvent,
   code,
   out,
   error,
   verdicts,
-  told,
+  stream,
 }: Awaited<ReturnType<typeof soakOnce>>): string[] {
   const last = verdicts.at(-1)
   const mayRepeat = verdicts.slice(0, -1)
@@ -130,28 +130,28 @@ function disagreements({
       ? [`exit ${code}, but it may have been taken`]
       : []),
     ...([1, 2, 3, 11].includes(code) ? [`exit ${code}`] : []),
-    ...(told && code !== (told.isWhole ? 0 : 8)
-      ? [`a stream that is ${told.isWhole ? '' : 'not '}whole`]
+    ...(stream && code !== (stream.isWhole ? 0 : 8)
+      ? [`a stream that is ${stream.isWhole ? '' : 'not '}whole`]
       : []),
-    ...(told && out.trimEnd() !== told.text ? [`another text than ${told.text}`] : []),
+    ...(stream && out.trimEnd() !== stream.text ? [`another text than ${stream.text}`] : []),
   ]
 }
 
 test(
-  `${runs} runs against a server that fails at random agree with its ledger`,
+  `${runs} runs against a server that fails at random agree with the server's records`,
   async () => {
-    const server = await serve(meet)
+    const server = await serve(respondAtRandom)
     const sessions = await serveSessions(runs, Number(seed), random)
     const tasks = await serveRuns(runs, Number(seed), random)
-    const astray: string[] = []
+    const wrongSessions: string[] = []
     const follows = new Set<Promise<void>>()
     const follow = async (session: Promise<string[]>) => {
       const followed: Promise<void> = session.then((wrong) => {
-        astray.push(...wrong)
+        wrongSessions.push(...wrong)
         follows.delete(followed)
       })
       follows.add(followed)
-      while (follows.size > mostSessions) await Promise.race(follows)
+      while (follows.size > maxSessions) await Promise.race(follows)
     }
     const ended: Awaited<ReturnType<typeof soakOnce>>[] = []
     let next = 0
@@ -163,7 +163,7 @@ test(
         if (index % 4 === 2) await follow(tasks.work(index))
       }
     }
-    await Promise.all(Array.from({ length: atOnce }, work))
+    await Promise.all(Array.from({ length: concurrency }, work))
     await Promise.all(follows)
     await server.close()
     sessions.close()
@@ -175,19 +175,19 @@ test(
       `soak: ${runs} runs, seed ${seed}, ${server.requests.length} requests; ${shares.join(', ')}\n`,
     )
     const wrong = ended.flatMap((one) =>
-      disagreements(one).map((what) => `${one.mark}: ${what}: ${JSON.stringify(one)}`),
+      findDifferences(one).map((what) => `${one.mark}: ${what}: ${JSON.stringify(one)}`),
     )
-    expect([...wrong, ...astray]).toEqual([])
+    expect([...wrong, ...wrongSessions]).toEqual([])
     expect(ended).toHaveLength(runs)
   },
   runs * 2_000,
 )
 
-// A run that follows a kill waits 5 s for the file.
+// A run after a kill waits 5 s for the lock of the file.
 const kills = Math.ceil(runs / 150)
 
 test(
-  `a batch of ${runs * 5} lines that is killed ${kills} times has each line answered once`,
+  `a batch of ${runs * 5} lines that is killed ${kills} times answers each line once`,
   async () => {
     expect(await soakBatch(runs * 5, kills, random)).toEqual([])
   },

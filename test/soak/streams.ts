@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 
-/** A stream of native chunks as a server sends it: what it says, and whether it is whole. */
-export interface Told {
+/** A stream of native chunks that a server sends: its text, and whether it is complete. */
+export interface SentStream {
   text: string
   isWhole: boolean
 }
@@ -28,7 +28,7 @@ const failure: Piece = { frame: 'data: {"error":{"code":499,"message":"gone"}}\n
 const bareFailure: Piece = { frame: '{"error":{"code":499,"message":"gone"}}\n' }
 const done: Piece = { frame: 'data: [DONE]\n\n' }
 
-/** Ends of streams: the last reason alone does not say whether one is whole (recorded, 1). */
+/** Ends of streams. The last finish reason alone does not show whether a stream is complete (recorded, 1). */
 export const endings: { name: string; pieces: Piece[]; isCut: boolean; isWhole: boolean }[] = [
   { name: 'stops', pieces: [chunk('Hi', 'STOP')], isCut: false, isWhole: true },
   { name: 'stops by number', pieces: [chunk('Hi'), chunk('', 1)], isCut: false, isWhole: true },
@@ -45,28 +45,41 @@ export const endings: { name: string; pieces: Piece[]; isCut: boolean; isWhole: 
     isWhole: true,
   },
   { name: 'stops early, with usage last', pieces: [chunk('Hi', 'STOP'), usage], isCut: false, isWhole: true },
-  { name: 'says it is done', pieces: [chunk('Hi'), done], isCut: false, isWhole: true },
-  { name: 'stops, then goes on', pieces: [chunk('Hi', 'STOP'), chunk(' you')], isCut: false, isWhole: false },
+  { name: 'sends [DONE]', pieces: [chunk('Hi'), done], isCut: false, isWhole: true },
+  {
+    name: 'stops, then continues',
+    pieces: [chunk('Hi', 'STOP'), chunk(' you')],
+    isCut: false,
+    isWhole: false,
+  },
   { name: 'stops for a tool, then is cut', pieces: [call], isCut: true, isWhole: false },
   { name: 'stops, then is cut', pieces: [chunk('Hi', 'STOP')], isCut: true, isWhole: false },
-  { name: 'goes on, then is cut', pieces: [chunk('Hi', 'STOP'), chunk(' you')], isCut: true, isWhole: false },
+  {
+    name: 'continues, then is cut',
+    pieces: [chunk('Hi', 'STOP'), chunk(' you')],
+    isCut: true,
+    isWhole: false,
+  },
   { name: 'stops, then fails', pieces: [chunk('Hi', 'STOP'), failure], isCut: false, isWhole: false },
   {
-    name: 'stops, then fails barely',
+    name: 'stops, then fails without framing',
     pieces: [chunk('Hi', 'STOP'), bareFailure],
     isCut: false,
     isWhole: false,
   },
   {
-    name: 'gives no reason',
+    name: 'has no reason',
     pieces: [chunk('Hi', 'FINISH_REASON_UNSPECIFIED')],
     isCut: false,
     isWhole: false,
   },
 ]
 
-/** Sends a stream piece by piece, some milliseconds apart; in chunks, so that a cut can be told from an end. */
-export function sendStream(socket: Socket, ending: (typeof endings)[number], pause: number): Told {
+/**
+ * Sends a stream piece by piece with a pause in milliseconds. It is chunked, so that a client can distinguish
+ * a cut from the end.
+ */
+export function sendStream(socket: Socket, ending: (typeof endings)[number], pause: number): SentStream {
   socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n')
   const { pieces, isCut } = ending
   for (const [i, { frame }] of pieces.entries()) {

@@ -8,18 +8,18 @@ import { createAgentService } from '../sessions/run/agent-service.ts'
 import { use } from '../sessions/run/served-agent.ts'
 import type { Ended } from './strace.ts'
 
-/** What lies in the folder in which a run works. */
+/** Files of a run's folder. */
 export interface Files {
   read(name: string): string | undefined
   names(): string[]
 }
 
-/** A service that a run calls, and what it was asked. */
+/** A service that a run calls, with its requests. */
 interface Service {
   port: number
   env: Record<string, string>
-  /** The texts of what was asked and answered, in their order. */
-  asked(): string[]
+  /** The prompts, tasks and replies that the service received, in order. */
+  received(): string[]
   close(): Promise<void> | void
 }
 
@@ -29,31 +29,31 @@ export interface Seen {
   service: Service
 }
 
-/** A run that writes files, and what holds of them however it ends. */
+/** A run that writes files, and the promises that it keeps even if it fails. */
 export interface Case {
   name: string
   argv: string[]
-  /** On a port, or on any if it is 0: the names of some files are made of it. */
+  /** Serves on a port, or on any free port if it is 0. Some file names contain the port. */
   serve(port: number): Promise<Service>
-  /** What lies there before. */
+  /** Files before the run. */
   before?: Record<string, string>
-  /** How the work goes on after a failure; the same words by default. */
+  /** Arguments that resume after a failure. Default: the same arguments. */
   again?: string[]
-  /** Whether nothing is left to go on with, so that the same line would be new work. */
+  /** Returns true if nothing is left to resume, so that the same command would start new work. */
   isOver?(seen: Seen): boolean
-  /** Its exit codes; 0 if not given. */
+  /** Expected exit codes of the next run. Default: 0. */
   nextCodes?: number[]
-  /** Throws if a promise is broken after the blow. */
+  /** Throws if the run broke a promise. */
   check(seen: Seen): void
-  /** The answers that are recorded after the blow: what they answer is not to be asked again. */
+  /** Returns the recorded answers. Their prompts must not be sent again. */
   recordedIn?(seen: Seen): string[]
-  /** Throws if a promise is broken after the next run, which meets no blow. */
+  /** Throws if the next run, which has no fault, breaks a promise. */
   checkNext(seen: Seen, recorded: readonly string[]): void
 }
 
 const answer = 'the answer'
 
-/** A gateway that answers a prompt with a text that names it. */
+/** Creates a gateway that answers a prompt with a text that contains it. */
 async function gateway(port: number, body: (prompt: string) => string): Promise<Service> {
   const prompts: string[] = []
   const server: ScriptedServer = await serve(
@@ -68,27 +68,27 @@ async function gateway(port: number, body: (prompt: string) => string): Promise<
   return {
     port: server.port,
     env: { PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 'token' },
-    asked: () => prompts,
+    received: () => prompts,
     close: () => server.close(),
   }
 }
 
 const chatting = (port: number) => gateway(port, (prompt) => message(`${answer} to ${prompt}`))
 
-function demand(holds: boolean, what: string): asserts holds {
+function requireThat(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Error(what)
 }
 
-/** Whole under its name, as it was or as it is to be; never anything between. */
-const oldOrNew = (found: string | undefined, ...allowed: (string | undefined)[]) =>
-  demand(allowed.includes(found), `between old and new: ${JSON.stringify(found)}`)
+/** Checks that a file is complete: either the old content or the new one. */
+const requireOldOrNew = (found: string | undefined, ...allowed: (string | undefined)[]) =>
+  requireThat(allowed.includes(found), `between old and new: ${JSON.stringify(found)}`)
 
-/** What was paid for is printed, kept in some file, or told to be lost. */
-function paidIsKept({ ended, files, service }: Seen): void {
-  if (service.asked().length === 0 || ended.signal !== null) return
+/** Checks that a paid answer is printed, saved in a file, or reported as lost. */
+function checkPaidAnswer({ ended, files, service }: Seen): void {
+  if (service.received().length === 0 || ended.signal !== null) return
   const texts = [ended.out, ...files.names().map((name) => files.read(name) ?? '')]
-  const isTold = /could not be kept|not kept|could not be saved/.test(ended.err)
-  demand(texts.some((text) => text.includes(answer)) || isTold, 'a paid answer is gone')
+  const isReported = /could not be kept|not kept|could not be saved/.test(ended.err)
+  requireThat(texts.some((text) => text.includes(answer)) || isReported, 'a paid answer is gone')
 }
 
 const conversation = JSON.stringify({
@@ -107,11 +107,11 @@ const isJson = (text: string) => {
   }
 }
 
-/** The lines of a file; the last one may be torn. */
-function wholeLines(text: string): Record<string, unknown>[] {
+/** Returns the lines of a file. The last line may be torn. */
+function parseLines(text: string): Record<string, unknown>[] {
   const lines = text.split('\n')
   const torn = lines.pop() ?? ''
-  demand(
+  requireThat(
     lines.every((line) => line === '' || isJson(line)),
     'a line that is not JSON is not the last',
   )
@@ -123,7 +123,7 @@ function wholeLines(text: string): Record<string, unknown>[] {
 const prompts = ['p1', 'p2', 'p3', 'p4']
 
 const results = (text: string | undefined) =>
-  wholeLines(text ?? '').filter((line) => line.ok === true) as { text: string }[]
+  parseLines(text ?? '').filter((line) => line.ok === true) as { text: string }[]
 
 const image = JSON.stringify({
   candidates: [
@@ -137,14 +137,14 @@ const image = JSON.stringify({
 const isPicture = (text: string | undefined) =>
   text !== undefined && Buffer.from(text, 'latin1').equals(png())
 
-/** An agent that asks for two tool uses, one after the other. */
+/** Serves an agent that requests two tool uses, one after the other. */
 async function agent(port: number): Promise<Service> {
   const service = createAgentService({ rounds: [[use('t1')], [use('t2')]] })
   const server = await listen({ port, host: '127.0.0.1', exchange: service.exchange, onRequest() {} })
   return {
     port: server.port,
     env: { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}`, PARLEY_API_KEY: 'key' },
-    asked: () => [
+    received: () => [
       ...Array.from({ length: service.tasks }, () => 'the task'),
       ...[...service.taken].flatMap(([id, replies]) => replies.map(() => id)),
     ],
@@ -155,7 +155,7 @@ async function agent(port: number): Promise<Service> {
   }
 }
 
-/** Where the profiles lie in a run's home. */
+/** Path of the profile file in a run's folder. */
 const profiles = 'home/.config/parley/config.json'
 
 const earlier = '{"command":"chat","exit":0,"kind":null,"sent":"yes","usage":null}\n'
@@ -167,10 +167,10 @@ export const cases: Case[] = [
     serve: chatting,
     before: { 'cwd/out': 'old' },
     check(seen) {
-      oldOrNew(seen.files.read('cwd/out'), 'old', `${answer} to hi\n`)
-      paidIsKept(seen)
+      requireOldOrNew(seen.files.read('cwd/out'), 'old', `${answer} to hi\n`)
+      checkPaidAnswer(seen)
     },
-    checkNext: ({ files }) => oldOrNew(files.read('cwd/out'), `${answer} to hi\n`),
+    checkNext: ({ files }) => requireOldOrNew(files.read('cwd/out'), `${answer} to hi\n`),
   },
   {
     name: 'chat --thread',
@@ -179,16 +179,19 @@ export const cases: Case[] = [
     before: { 'cwd/talk': conversation },
     check(seen) {
       const { contents } = JSON.parse(seen.files.read('cwd/talk') ?? 'null')
-      demand(
+      requireThat(
         JSON.stringify(contents.slice(0, 2)) === JSON.stringify(JSON.parse(conversation).contents),
         'turns are lost',
       )
-      demand(contents.length === 2 || contents.length === 4, `${contents.length} turns`)
-      paidIsKept(seen)
+      requireThat(contents.length === 2 || contents.length === 4, `${contents.length} turns`)
+      checkPaidAnswer(seen)
     },
     checkNext({ files }) {
       const { contents } = JSON.parse(files.read('cwd/talk') ?? 'null')
-      demand(contents.length >= 4 && contents.length % 2 === 0, `${contents.length} turns after the next run`)
+      requireThat(
+        contents.length >= 4 && contents.length % 2 === 0,
+        `${contents.length} turns after the next run`,
+      )
     },
   },
   {
@@ -197,15 +200,15 @@ export const cases: Case[] = [
     serve: (port) => gateway(port, () => image),
     check({ ended, files, service }) {
       const names = files.names().filter((name) => name.endsWith('.png'))
-      demand(
+      requireThat(
         names.every((name) => isPicture(files.read(name))),
         'a picture is not whole',
       )
-      const isPaid = service.asked().length > 0 && ended.signal === null
-      demand(!isPaid || names.length > 0 || /could not be/.test(ended.err), 'a paid picture is gone')
+      const isPaid = service.received().length > 0 && ended.signal === null
+      requireThat(!isPaid || names.length > 0 || /could not be/.test(ended.err), 'a paid picture is gone')
     },
     checkNext: ({ files }) =>
-      demand(
+      requireThat(
         files.names().some((name) => name.startsWith('cwd/made/') && isPicture(files.read(name))),
         'no picture',
       ),
@@ -217,16 +220,18 @@ export const cases: Case[] = [
     before: { 'cwd/lines': prompts.map((prompt) => `${JSON.stringify(prompt)}\n`).join('') },
     again: ['chat', '--batch', 'lines', '--results', 'results', '--resume'],
     check(seen) {
-      paidIsKept(seen)
+      checkPaidAnswer(seen)
     },
     recordedIn: ({ files }) => results(files.read('cwd/results')).map(({ text }) => text),
     checkNext({ files, service }, recorded) {
       const texts = results(files.read('cwd/results')).map(({ text }) => text)
-      demand([...new Set(texts)].length === prompts.length, 'a line has no result')
-      const twice = prompts.filter((prompt) => service.asked().filter((asked) => asked === prompt).length > 1)
-      demand(
+      requireThat([...new Set(texts)].length === prompts.length, 'a line has no result')
+      const twice = prompts.filter(
+        (prompt) => service.received().filter((received) => received === prompt).length > 1,
+      )
+      requireThat(
         !twice.some((prompt) => recorded.includes(`${answer} to ${prompt}`)),
-        'a recorded line was asked again',
+        'a recorded line was requested again',
       )
     },
   },
@@ -237,37 +242,38 @@ export const cases: Case[] = [
     before: { 'cwd/report': earlier },
     check(seen) {
       const text = seen.files.read('cwd/report')
-      demand(text === undefined || isJson(text), 'half a report')
+      requireThat(text === undefined || isJson(text), 'half a report')
       const { signal, code } = seen.ended
       const exit = text === undefined ? undefined : JSON.parse(text).exit
       const isOld = text === earlier
-      demand(
+      requireThat(
         signal !== null || isOld || exit === undefined || exit === code,
         `the report says ${exit}, the run ${code}`,
       )
-      paidIsKept(seen)
+      checkPaidAnswer(seen)
     },
-    checkNext: ({ files }) => demand(JSON.parse(files.read('cwd/report') ?? 'null')?.exit === 0, 'no report'),
+    checkNext: ({ files }) =>
+      requireThat(JSON.parse(files.read('cwd/report') ?? 'null')?.exit === 0, 'no report'),
   },
   {
     name: 'events run --audit',
     argv: ['events', 'run', '-s', 's1', 'go', '--policy', 'policy', '--audit', 'audit', '--deadline', '20'],
-    // What was begun and is not known to have arrived is left to a person.
+    // A reply or task of unknown delivery is left to a person.
     nextCodes: [0, 10],
     isOver: ({ files }) => (files.read('cwd/audit') ?? '').includes('"event":"done"'),
     serve: agent,
     before: { 'cwd/policy': '{"rules":[],"default":{"decision":"allow"}}' },
-    check: ({ files }) => void wholeLines(files.read('cwd/audit') ?? ''),
+    check: ({ files }) => void parseLines(files.read('cwd/audit') ?? ''),
     checkNext({ files, service }) {
-      wholeLines(files.read('cwd/audit') ?? '')
-      const all = service.asked()
-      demand(new Set(all).size === all.length, `sent twice: ${all.join()}`)
+      parseLines(files.read('cwd/audit') ?? '')
+      const all = service.received()
+      requireThat(new Set(all).size === all.length, `sent twice: ${all.join()}`)
     },
   },
   {
     name: 'config set',
     argv: ['config', 'set', 'chatModel', 'm2'],
-    serve: async () => ({ port: 0, env: {}, asked: () => [], close() {} }),
+    serve: async () => ({ port: 0, env: {}, received: () => [], close() {} }),
     before: {
       [profiles]: JSON.stringify({
         version: 1,
@@ -276,17 +282,17 @@ export const cases: Case[] = [
     },
     check({ files }) {
       const { default: kept } = JSON.parse(files.read(profiles) ?? 'null').profiles
-      demand(kept.baseUrl === 'https://one.test', 'a setting is lost')
-      demand(['m1', 'm2'].includes(kept.chatModel), 'a setting is neither old nor new')
+      requireThat(kept.baseUrl === 'https://one.test', 'a setting is lost')
+      requireThat(['m1', 'm2'].includes(kept.chatModel), 'a setting is neither old nor new')
     },
     checkNext({ files }) {
       const { default: kept } = JSON.parse(files.read(profiles) ?? 'null').profiles
-      demand(kept.chatModel === 'm2' && kept.baseUrl === 'https://one.test', 'not set')
+      requireThat(kept.chatModel === 'm2' && kept.baseUrl === 'https://one.test', 'not set')
     },
   },
 ]
 
-/** Makes a run's folders, and what lies there before. */
+/** Creates the folders and files of a run. */
 export function prepare(folder: string, before: Case['before'] = {}): Files {
   for (const name of ['cwd', 'home', 'tmp']) mkdirSync(join(folder, name), { recursive: true, mode: 0o700 })
   for (const [name, text] of Object.entries(before)) {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { childEnvironment } from '../harness/environment.ts'
 import { binary } from '../harness/process.ts'
 
-/** The calls by which a file comes to be, and changes. */
+/** System calls that create or change a file. */
 const changing = [
   'openat',
   'write',
@@ -19,7 +19,7 @@ const changing = [
   'mkdir',
 ]
 
-/** What the system may say to them. */
+/** Errors that the system may return for each call. */
 const failures: Record<string, string[]> = {
   openat: ['ENOSPC', 'EIO', 'EINTR'],
   write: ['ENOSPC', 'EIO', 'EINTR'],
@@ -34,17 +34,17 @@ const failures: Record<string, string[]> = {
   mkdir: ['ENOSPC', 'EIO'],
 }
 
-/** One call of a run, on one of the run's own files. */
+/** A system call of a run on a file in the run's folder. */
 export interface Call {
   name: string
-  /** From the run's folder. */
+  /** Relative to the run's folder. */
   file: string
-  /** From 1, of the calls of this name on this file. */
+  /** Number among the calls of this name on this file, from 1. */
   number: number
 }
 
-/** What is done to a call: it fails with this error, or the run is killed there. */
-export interface Blow {
+/** A fault that is injected into a call: an error, or a kill at this call. */
+export interface Fault {
   call: Call
   what: string
 }
@@ -62,10 +62,10 @@ export interface Ended {
   err: string
 }
 
-/** Names of files are otherwise made by chance, and a blow is aimed at a name. */
-const withoutChance = join(import.meta.dirname, 'without-chance.cjs')
+/** File names are random by default, but a fault is injected into a named file. */
+const fixedNames = join(import.meta.dirname, 'fixed-names.cjs')
 
-/** Runs the built program; under strace if there is a blow, or to tell its calls. */
+/** Runs the built program, under strace if a fault is injected or the calls are traced. */
 async function start({ folder, argv, env }: Run, strace: string[] = []): Promise<Ended> {
   const words = [process.execPath, binary, ...argv]
   const [command = '', ...rest] = strace.length > 0 ? ['strace', ...strace, ...words] : words
@@ -76,9 +76,9 @@ async function start({ folder, argv, env }: Run, strace: string[] = []): Promise
       HOME: join(folder, 'home'),
       TMPDIR: join(folder, 'tmp'),
       NODE_DISABLE_COMPILE_CACHE: '1',
-      // The calls of one thread come in the same order each time.
+      // With one thread, the order of the calls is always the same.
       UV_THREADPOOL_SIZE: '1',
-      ...(strace.length > 0 ? { NODE_OPTIONS: `--require ${JSON.stringify(withoutChance)}` } : {}),
+      ...(strace.length > 0 ? { NODE_OPTIONS: `--require ${JSON.stringify(fixedNames)}` } : {}),
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -95,10 +95,10 @@ async function start({ folder, argv, env }: Run, strace: string[] = []): Promise
   })
 }
 
-export const runPlainly = (run: Run): Promise<Ended> => start(run)
+export const runWithoutFault = (run: Run): Promise<Ended> => start(run)
 
-/** Runs it, and tells the calls on files below its folder that may change something. */
-export async function tellCalls(run: Run): Promise<{ ended: Ended; calls: Call[] }> {
+/** Runs the program and returns its calls that may change files in its folder. */
+export async function traceCalls(run: Run): Promise<{ ended: Ended; calls: Call[] }> {
   const log = join(run.folder, 'calls')
   const ended = await start(run, ['-f', '-y', '-qq', '-s', '0', '-o', log, '-e', `trace=${changing.join()}`])
   return { ended, calls: findCalls(readFileSync(log, 'utf8'), run.folder) }
@@ -123,20 +123,20 @@ function findCalls(log: string, folder: string): Call[] {
     })
 }
 
-export const blowsAt = (call: Call): Blow[] =>
+export const listFaults = (call: Call): Fault[] =>
   [...(failures[call.name] ?? []), 'SIGKILL'].map((what) => ({ call, what }))
 
-/** Runs it, and strikes at one call. */
-export async function strike(
+/** Runs the program and injects a fault into one call. */
+export async function runWithFault(
   run: Run,
-  { call: { name, file, number }, what }: Blow,
-): Promise<Ended & { isStruck: boolean }> {
+  { call: { name, file, number }, what }: Fault,
+): Promise<Ended & { isInjected: boolean }> {
   const log = join(run.folder, 'calls')
   const how = what === 'SIGKILL' ? 'signal=KILL' : `error=${what}`
   const ended = await start(run, [
     ...['-f', '-qq', '-s', '0', '-o', log],
     ...['-P', join(run.folder, file), '-e', `trace=${name}`, '-e', `inject=${name}:${how}:when=${number}`],
   ])
-  const isStruck = /\(INJECTED\)|killed by SIGKILL/.test(readFileSync(log, 'utf8'))
-  return { ...ended, isStruck }
+  const isInjected = /\(INJECTED\)|killed by SIGKILL/.test(readFileSync(log, 'utf8'))
+  return { ...ended, isInjected }
 }

@@ -4,30 +4,30 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createRandom } from '../harness/random.ts'
 import { type Case, cases, prepare, type Seen } from './cases.ts'
-import { type Blow, blowsAt, runPlainly, strike, tellCalls } from './strace.ts'
+import { type Fault, listFaults, runWithFault, runWithoutFault, traceCalls } from './strace.ts'
 
-/** How many calls of each case are struck; all of them by npm run proof:torture. */
+/** Number of calls per case that get a fault. npm run proof:torture tests all. */
 const wanted = process.env.TORTURE === 'all' ? Number.POSITIVE_INFINITY : Number(process.env.TORTURE ?? 2)
 const seed = process.env.TORTURE_SEED ?? String(Date.now() % 100_000)
 const random = createRandom([seed])
 
-/** The port of each case, so that all its runs give their files the same names. */
+/** Port of each case, so that all its runs have the same file names. */
 const ports = new Map<string, number>()
 
-const counts = { calls: 0, blows: 0, missed: 0 }
+const counts = { calls: 0, faults: 0, missed: 0 }
 
-/** A bug's exit code is in no table of promises. */
+/** Returns false for the exit code of a bug. */
 const isPromised = (code: number | null) => code === null || code === 0 || (code >= 2 && code <= 15)
 
-function chooseBlows(blows: Blow[]): Blow[] {
-  if (wanted === Number.POSITIVE_INFINITY) return blows
+function chooseFaults(faults: Fault[]): Fault[] {
+  if (wanted === Number.POSITIVE_INFINITY) return faults
   return Array.from(
-    { length: Math.min(wanted, blows.length) },
-    () => blows[Math.floor(random() * blows.length)] as Blow,
+    { length: Math.min(wanted, faults.length) },
+    () => faults[Math.floor(random() * faults.length)] as Fault,
   )
 }
 
-/** Makes a world for a run of a case, and takes it away again. */
+/** Creates the folder and service of a case, and removes them afterwards. */
 async function within<T>(
   each: Case,
   act: (world: {
@@ -52,24 +52,26 @@ async function within<T>(
   }
 }
 
-async function suffer(each: Case, blow: Blow): Promise<void> {
+async function checkAfterFault(each: Case, fault: Fault): Promise<void> {
   await within(each, async ({ run, see }) => {
-    const ended = await strike(run(each.argv), blow)
-    if (!ended.isStruck) {
+    const ended = await runWithFault(run(each.argv), fault)
+    if (!ended.isInjected) {
       counts.missed++
-      process.stdout.write(`MISSED ${blow.what} ${blow.call.name} ${blow.call.number} ${blow.call.file}\n`)
+      process.stdout.write(
+        `MISSED ${fault.what} ${fault.call.name} ${fault.call.number} ${fault.call.file}\n`,
+      )
     }
-    const { call, what } = blow
+    const { call, what } = fault
     const where = `${what} at ${call.name} ${call.number} of ${call.file}: exit ${ended.code ?? ended.signal}\n${ended.out}${ended.err}`
     try {
-      expect(isPromised(ended.code), 'an exit code that is in no table').toBe(true)
+      expect(isPromised(ended.code), 'an undocumented exit code').toBe(true)
       const seen = see(ended)
       each.check(seen)
       const recorded = each.recordedIn?.(seen) ?? []
       const left = seen.files.names().filter((name) => /\/\.parley-/.test(name))
       if (what !== 'SIGKILL' && call.name !== 'unlink') expect(left, 'a temporary file is left').toEqual([])
       if (each.isOver?.(seen)) return
-      const next = await runPlainly(run(each.again ?? each.argv))
+      const next = await runWithoutFault(run(each.again ?? each.argv))
       expect(each.nextCodes ?? [0], `the next run: ${next.err}`).toContain(next.code)
       each.checkNext(see(next), recorded)
     } catch (error) {
@@ -79,22 +81,22 @@ async function suffer(each: Case, blow: Blow): Promise<void> {
 }
 
 afterAll(() => {
-  const { blows, calls, missed } = counts
-  const what = `${blows} blows at ${calls} calls, ${missed} of them missed; TORTURE_SEED=${seed}`
+  const { faults, calls, missed } = counts
+  const what = `${faults} faults at ${calls} calls, ${missed} of them missed; TORTURE_SEED=${seed}`
   process.stdout.write(`torture: ${what}\n`)
 })
 
-describe('every write may fail, and at each the run may be killed (needs strace)', () => {
+describe('keeps its promises if a write fails, or if it is killed at a write (needs strace)', () => {
   for (const each of cases)
     test(each.name, async () => {
-      const { ended, calls } = await within(each, ({ run }) => tellCalls(run(each.argv)))
+      const { ended, calls } = await within(each, ({ run }) => traceCalls(run(each.argv)))
       expect(ended.code, ended.err).toBe(0)
       counts.calls += calls.length
-      const blows = chooseBlows(calls.flatMap(blowsAt))
+      const faults = chooseFaults(calls.flatMap(listFaults))
       const broken: string[] = []
-      for (const blow of blows) {
-        counts.blows++
-        await suffer(each, blow).catch((error: Error) => broken.push(error.message))
+      for (const fault of faults) {
+        counts.faults++
+        await checkAfterFault(each, fault).catch((error: Error) => broken.push(error.message))
       }
       expect(broken).toEqual([])
     }, 3_600_000)

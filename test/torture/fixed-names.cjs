@@ -1,4 +1,4 @@
-// Names of files that are otherwise made of chance and of the time.
+// Makes the names of files the same in each run. They usually contain random numbers and the time.
 let count = 0
 
 crypto.randomUUID = () => `00000000-0000-4000-8000-${String(count++).padStart(12, '0')}`
