@@ -18,7 +18,7 @@ export interface Result {
   error?: { kind: string; attempts: number }
 }
 
-/** A file that a test can remove during a run. */
+/** Results file that a test can remove during a run. */
 export interface TestFile {
   text: string
   isGone?: boolean
@@ -31,9 +31,9 @@ interface World extends Partial<Omit<BatchLimits, 'retry'>> {
   deadline?: number
   retries?: number
   retryUnknown?: boolean
-  /** The input is a file, which is checked before the first request. */
+  /** True if the input is a file, which is checked before the first request. */
   isChecked?: boolean
-  /** The results file with the results of an earlier run; without it results go to stdout. */
+  /** Results file of an earlier run. If omitted, results go to stdout. */
   file?: TestFile
   results?: Pick<ResultsFile, 'write'>
   describe?: Reporter['describe']
@@ -87,7 +87,7 @@ export const parse = (text: string): Result[] =>
     .slice(0, -1)
     .map((line) => JSON.parse(line))
 
-/** Runs a batch against a fake service on a clock that moves only while everything waits. */
+/** Runs a batch against a fake service, on a clock that advances only while everything waits. */
 export async function play(
   input: string | AsyncIterable<Uint8Array>,
   ask: Ask,

@@ -49,7 +49,7 @@ const indexes = (lines: Line[]) => lines.map(({ index }) => index)
 const inOrder = (lines: Line[]) => lines.toSorted((one, other) => one.index - other.index)
 const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1)
 
-/** Creates a folder with an input of this number of lines. */
+/** Creates a folder with this input, or with this number of lines. */
 function folderWith(input: string | number): string {
   const cwd = temporaryFolder()
   const lines =
@@ -67,12 +67,12 @@ const results = [...batch, '--results', 'r.ndjson']
 const resultsOf = (cwd: string) => parse(readFileSync(join(cwd, 'r.ndjson'), 'utf8'))
 const promptOf = (request: HttpRequest) => /p (\d+)/.exec(Buffer.from(request.body ?? []).toString())?.[1]
 
-/** Answers by the number in the prompt; other prompts succeed. */
-function byPrompt(fates: Record<string, Exchange>): Exchange {
+/** Answers by the number in the prompt. Other prompts succeed. */
+function byPrompt(answers: Record<string, Exchange>): Exchange {
   return (request, onSent) => {
     onSent?.()
     const number = promptOf(request) ?? ''
-    return (fates[number] ?? answering(message(`answer ${number}`)))(request, onSent)
+    return (answers[number] ?? answering(message(`answer ${number}`)))(request, onSent)
   }
 }
 
@@ -80,7 +80,7 @@ const status = (code: number, headers: Record<string, string> = {}) =>
   answering('{"error":{"type":"x","message":"no"}}', { status: code, headers })
 
 describe('requests of a batch', () => {
-  test('accepts every form of a line, with words, flags and models', async () => {
+  test('--batch accepts every form of a line, with words, flags and models', async () => {
     const body = '{"contents":[{"role":"user","parts":[{"text":"own"}]}]}'
     const lines = [
       '"a text"',
@@ -122,7 +122,7 @@ describe('requests of a batch', () => {
     }
   })
 
-  test('limits the young heap generation from the 2,000th line to the end of the run', async () => {
+  test('--batch limits the young heap generation from line 2,000 to its end', async () => {
     const told: string[] = []
     const exchange = byPrompt({})
     const { code } = await run([...batch, '--concurrency', '1'], {
@@ -142,7 +142,7 @@ describe('requests of a batch', () => {
     })
   })
 
-  test('an invalid line sends nothing, and the message lists every invalid line', async () => {
+  test('--batch with an invalid line sends nothing and lists every invalid line', async () => {
     const cwd = folderWith(
       [
         '"good"',
@@ -167,7 +167,7 @@ describe('requests of a batch', () => {
     expect(JSON.parse(json.err).error).toMatchObject({ kind: 'usage', exit: 2, sent: 'no' })
   })
 
-  test('lists the first lines of a plain text file and how to convert it to JSON', async () => {
+  test('--batch with plain text lists its first lines and how to convert them to JSON', async () => {
     const plain = upTo(40).map((index) => `What is ${index}?\n`)
     const ended = await run(batch, { cwd: folderWith(plain.join('')) })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
@@ -176,15 +176,15 @@ describe('requests of a batch', () => {
     )
   })
 
-  test('a pipe with an invalid line sends the lines before it', async () => {
+  test('--batch of a pipe sends the lines before an invalid one', async () => {
     const argv = ['chat', '--batch', '-', '--errors', 'json']
     const ended = await run(argv, { stdin: '"p 1"\n"p 2"\nbad\n"p 4"\n' })
     expect([ended.code, indexes(parse(ended.out)), ended.requests.length]).toEqual([2, [1, 2], 2])
-    // Two requests were sent before the invalid third line.
+    // Two requests were sent before the invalid third line was read.
     expect(JSON.parse(ended.err).error).toMatchObject({ kind: 'usage', exit: 2, sent: 'yes' })
   })
 
-  test('a pipe without an end reports no number of remaining lines', async () => {
+  test('--batch of an unfinished pipe prints no number of remaining lines', async () => {
     const stdout = new Writable({
       write: (_chunk, _encoding, done) => done(Object.assign(new Error('gone'), { code: 'EPIPE' })),
     })
@@ -196,7 +196,7 @@ describe('requests of a batch', () => {
     expect(ended.err).toMatch(/^parley: 0 ok · 0 failed · [^·]* tokens · [^·]*\n/)
   })
 
-  test('reads stdin only for --batch -', async () => {
+  test('--batch FILE does not read stdin, and --batch - is its only reader', async () => {
     const cwd = folderWith('"p 1"\n')
     const ended = await run([...batch, 'Say'], { cwd, stdin: 'not read' })
     expect([ended.code, ended.requests[0]?.text]).toEqual([0, expect.not.stringContaining('not read')])
@@ -220,24 +220,24 @@ describe('requests of a batch', () => {
     [['--concurrency', '0'], 2],
     [['--results', 'none/r'], 11],
     [['--results', '/dev/null', '--resume'], 11],
-  ])('refuses --batch with %j', async (flags, code) => {
+  ])('exits before sending for --batch with %j', async (flags, code) => {
     const ended = await run([...batch, ...flags], { cwd: folderWith(2) })
     expect(ended).toMatchObject({ code, out: '', requests: [] })
     expect(ended.err).toMatch(/^parley: /)
   })
 
   test.each(['--concurrency=2', '--results=r', '--resume', '--unordered', '--max-total-tokens=5'])(
-    '%s needs --batch',
+    '%s exits with 2 without --batch',
     async (flag) => {
       expect(await run(['chat', 'hi', flag])).toMatchObject({ code: 2, requests: [] })
     },
   )
 
-  test.each(['none.ndjson', '.'])('refuses an unreadable input: %s', async (name) => {
+  test.each(['none.ndjson', '.'])('--batch exits with 11 for an unreadable input: %s', async (name) => {
     expect(await run(['chat', '--batch', name])).toMatchObject({ code: 11, out: '', requests: [] })
   })
 
-  test('a missing setting sends nothing, and no line fails', async () => {
+  test('--batch exits with 3 and sends nothing if a setting is missing', async () => {
     const cwd = folderWith(20)
     for (const name of ['PARLEY_BASE_URL', 'PARLEY_ACCESS_TOKEN']) {
       const ended = await run(results, { cwd, env: { [name]: '' } })
@@ -246,7 +246,7 @@ describe('requests of a batch', () => {
     }
   })
 
-  test('--dry-run prints one request per line and sends nothing', async () => {
+  test('--batch --dry-run prints one request per line and sends nothing', async () => {
     const cwd = folderWith(3)
     const ended = await run([...batch, '--dry-run'], { cwd, env: { PARLEY_ACCESS_TOKEN: '' } })
     expect([ended.code, ended.requests]).toEqual([0, []])
@@ -260,7 +260,7 @@ describe('requests of a batch', () => {
 })
 
 describe('results of a batch', () => {
-  test('prints results in order, then a line with the counts', async () => {
+  test('--batch prints its results, then a line with the counts', async () => {
     const ended = await run(batch, { cwd: folderWith(40) })
     const lines = parse(ended.out)
     expect([ended.code, indexes(lines), ended.requests.length]).toEqual([0, upTo(40), 40])
@@ -272,7 +272,7 @@ describe('results of a batch', () => {
     expect((await run([...batch, '--errors', 'json'], { cwd: folderWith(2) })).err).toBe('')
   })
 
-  test('a failed line has a result, and the first failed line decides the exit code', async () => {
+  test('a failed line has a result, and the first failed line decides the exit code of a batch', async () => {
     const exchange = byPrompt({ 4: status(400), 2: status(500), 6: answering('<html>') })
     const ended = await run([...batch, '--retries', '0', '--errors', 'json'], {
       cwd: folderWith(8),
@@ -292,7 +292,7 @@ describe('results of a batch', () => {
     expect(JSON.parse(lines[0] ?? '').error.message).toMatch(said)
   })
 
-  test('reports the line of a failed request', async () => {
+  test('the message of a batch names a failed line', async () => {
     const exchange = byPrompt({ 3: status(400) })
     const ended = await run([...batch, '--max-failed', '0'], { cwd: folderWith(4), exchange })
     expect(ended.err).toContain(
@@ -302,7 +302,7 @@ describe('results of a batch', () => {
     expect(plain.err).toContain('1 of 4 requests failed, line 3: the gateway answered 400')
   })
 
-  test('retries a 500 within its line', async () => {
+  test('a batch retries a 500 within its line', async () => {
     let times = 0
     const exchange = byPrompt({
       2: (...args) => (times++ === 0 ? status(500) : answering(message('late')))(...args),
@@ -315,7 +315,7 @@ describe('results of a batch', () => {
     expect(ended.err).toMatch(/^parley: line 2: .*500.*; trying again in [\d.]+ s\nparley: 3 ok/)
   })
 
-  test('a terminal shows retries as one line with their number', async () => {
+  test('a batch on a terminal shows its retries as one line with their number', async () => {
     const twice = () => {
       let times = 0
       return (...args: Parameters<Exchange>) =>
@@ -337,7 +337,7 @@ describe('results of a batch', () => {
     expect(told.err).not.toMatch(/parley: retries/)
   })
 
-  test('a progress line does not collide with output of the stdout reader on the same terminal', async () => {
+  test('the progress line of a batch does not collide with results on the same terminal', async () => {
     let screen = ''
     const open = () =>
       new Writable({
@@ -359,7 +359,7 @@ describe('results of a batch', () => {
     for (const line of lines) expect(line).toMatch(/^(\{"index":|parley: 3 ok)/)
   })
 
-  test("--raw keeps the answer's source text", async () => {
+  test('--batch --raw keeps the source text of each answer', async () => {
     const exchange = answering(
       '{"content":[{"type":"text","text":"a\\nb"}],\n "n": 1.0,"type":"message",\r\n"role":"assistant"}',
     )
@@ -372,7 +372,7 @@ describe('results of a batch', () => {
     expect([failed.code, indexes(parse(failed.out))]).toEqual([4, [1]])
   })
 
-  test('duplicate lines have different hashes', async () => {
+  test('duplicate lines of a batch have different hashes', async () => {
     const ended = await run(batch, {
       cwd: folderWith('"p 1"\n"p 1"\n{"prompt":"p 1","model":"other"}\n"p 1"\n'),
     })
@@ -381,7 +381,7 @@ describe('results of a batch', () => {
     expect(other).not.toContain(first)
   })
 
-  test('a terminal escapes control characters of an answer', async () => {
+  test('a batch on a terminal escapes control characters of its answers', async () => {
     const exchange = answering(message('\u001b[2J\u202e'))
     const ended = await run(batch, { cwd: folderWith(1), exchange, tty: ['stdout'] })
     expect(ended.out).not.toMatch(/\p{Cc}(?<!\n)|\u202e/u)
@@ -389,7 +389,7 @@ describe('results of a batch', () => {
   })
 })
 
-/** Gives these answers one after the other. */
+/** Returns these answers in order. */
 function inTurn(...answers: Exchange[]): Exchange {
   return (...args) => (answers.shift() as Exchange)(...args)
 }
@@ -402,7 +402,7 @@ describe('a service that refuses a batch', () => {
     [401, 3],
     [402, 5],
     [403, 3],
-  ])('a permanent refusal (%d) starts no further request', async (code, exit) => {
+  ])('a %d starts no further request of a batch', async (code, exit) => {
     const cwd = folderWith(50)
     const ended = await run([...results, '--concurrency', '4'], {
       cwd,
@@ -415,7 +415,7 @@ describe('a service that refuses a batch', () => {
     expect(ended.err).toMatch(/not done.*; to resume: the same command with --resume\n/)
   })
 
-  test('a temporary refusal pauses all lines, and no line fails', async () => {
+  test('a 429 pauses all lines of a batch, and no line fails', async () => {
     const refused = new Set(['1', '2', '3', '4'])
     const exchange: Exchange = async (request, onSent) => {
       onSent?.()
@@ -430,19 +430,19 @@ describe('a service that refuses a batch', () => {
     expect(parse(ended.out).map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)])
   })
 
-  test('B01: a temporary refusal with a clock that moves at every reading still requests every line', async () => {
+  test('B01: a batch requests every line after a 429, also if the clock moves at every reading', async () => {
     for (const step of [100, 250, 400]) {
       const clock = createPatientClock()
       let readings = 0
       const timers = { ...clock, now: () => clock.now() + step * ++readings }
-      const fates = [status(429), status(429)]
-      const exchange: Exchange = (...args) => (fates.shift() ?? answering(message('hi')))(...args)
+      const answers = [status(429), status(429)]
+      const exchange: Exchange = (...args) => (answers.shift() ?? answering(message('hi')))(...args)
       const ended = await run([...batch, '--concurrency', '1'], { cwd: folderWith(9), exchange, timers })
       expect([ended.code, indexes(parse(ended.out))]).toEqual([0, upTo(9)])
     }
   })
 
-  test('a wait longer than the deadline or an hour ends the batch', async () => {
+  test('a Retry-After longer than the deadline or an hour ends a batch with 6', async () => {
     const exchange = status(429, { 'retry-after': '7200' })
     const ended = await run(batch, { cwd: folderWith(9), exchange })
     expect([ended.code, ended.out]).toEqual([6, ''])
@@ -456,7 +456,7 @@ describe('a service that refuses a batch', () => {
   })
 })
 
-describe('a secret printed by a command', () => {
+describe('secret command of a batch', () => {
   const command = 'echo x >> runs; echo token-$(wc -l < runs | tr -d " ")-0123456789'
 
   function world(accepts: (token: string, count: number) => boolean) {
@@ -477,13 +477,13 @@ describe('a secret printed by a command', () => {
     return { cwd, env, exchange, runs }
   }
 
-  test('a rejected secret is renewed once for all running requests (needs sh)', async () => {
+  test('a batch renews a rejected secret once for all running requests (needs sh)', async () => {
     const { runs, ...rest } = world((token, count) => token.includes('token-1') === count <= 20)
     const ended = await run([...batch, '--concurrency', '8'], rest)
     expect([ended.code, parse(ended.out).filter(({ ok }) => ok).length, runs()]).toEqual([0, 40, 2])
   })
 
-  test('a rejected secret is not renewed endlessly (needs sh)', async () => {
+  test('a batch stops if a renewed secret is rejected too (needs sh)', async () => {
     const { runs, ...rest } = world(() => false)
     const ended = await run([...batch, '--concurrency', '4'], rest)
     expect([ended.code, runs()]).toEqual([3, 2])
@@ -492,7 +492,7 @@ describe('a secret printed by a command', () => {
 })
 
 describe('--results and --resume', () => {
-  test('--resume continues after any kind of stop', async () => {
+  test('--resume continues a batch after a failed line and a torn result', async () => {
     const cwd = folderWith(10)
     const first = await run([...results, '--retries', '0'], { cwd, exchange: byPrompt({ 3: status(500) }) })
     expect(first.code).toBe(7)
@@ -519,7 +519,7 @@ describe('--results and --resume', () => {
   test.each([
     ['never', []],
     ['later', ['--resume']],
-  ])('Y231: an interrupted run prints that it can be repeated %s', async (retry, flags) => {
+  ])('Y231: an interrupted batch advises to retry %s', async (retry, flags) => {
     const answer = byPrompt({})
     let clean: (exit: number) => string = () => ''
     let said = ''
@@ -535,7 +535,7 @@ describe('--results and --resume', () => {
     expect(JSON.parse(said).error).toMatchObject({ sent: 'yes', retry, safeToRetry: retry === 'later' })
   })
 
-  test('an existing file is refused without --resume', async () => {
+  test('an existing results file without --resume exits with 11', async () => {
     const cwd = folderWith(2)
     writeFileSync(join(cwd, 'r.ndjson'), 'mine')
     expect(await run(results, { cwd })).toMatchObject({ code: 11, requests: [] })
@@ -543,7 +543,7 @@ describe('--results and --resume', () => {
     expect(readFileSync(join(cwd, 'r.ndjson'), 'utf8')).toBe('mine')
   })
 
-  test('Y225: results of moved lines keep the old numbers, and their hashes identify them', async () => {
+  test('Y225: --resume recognizes moved lines by their hashes, and their results keep the old numbers', async () => {
     const cwd = folderWith('"p 1"\n"p 2"\n"p 2"\n')
     const exchange = byPrompt({})
     await run([...results, '--resume'], { cwd, exchange })
@@ -554,15 +554,15 @@ describe('--results and --resume', () => {
     expect(indexes(resultsOf(cwd)).toSorted()).toEqual([1, 1, 2, 3])
   })
 
-  describe('an id stays with its request among several equal ones', () => {
+  describe('ids of equal lines', () => {
     const line = (id: string, prompt = 'same') => `{"id":"${id}","prompt":"${prompt}"}\n`
     test.each<[what: string, before: string, now: string, asked: number]>([
-      ['one is added before', line('a') + line('b'), line('new') + line('a') + line('b'), 1],
-      ['they change places', line('a') + line('b'), line('b') + line('a'), 0],
+      ['a line is inserted before them', line('a') + line('b'), line('new') + line('a') + line('b'), 1],
+      ['they are swapped', line('a') + line('b'), line('b') + line('a'), 0],
       ['the first is removed', line('a') + line('b'), line('b'), 0],
-      ['one with a new id takes the place of another', line('a'), line('new'), 0],
-      ['one that had none gets an id', '"same"\n', line('a'), 0],
-    ])('an id stays with its request: %s', async (_, before, now, asked) => {
+      ['a line gets another id', line('a'), line('new'), 0],
+      ['a line without an id gets one', '"same"\n', line('a'), 0],
+    ])('an id stays with its request among equal lines if %s', async (_, before, now, asked) => {
       const cwd = folderWith(before)
       expect((await run([...results, '--resume'], { cwd })).code).toBe(0)
       writeFileSync(join(cwd, 'in.ndjson'), now)
@@ -571,7 +571,7 @@ describe('--results and --resume', () => {
     })
   })
 
-  test('reports an id with another request and sends nothing', async () => {
+  test('--resume exits with 2 and sends nothing if an id has another request', async () => {
     const cwd = folderWith(3)
     await run(results, { cwd })
     writeFileSync(join(cwd, 'in.ndjson'), '{"id":"i1","prompt":"p 1"}\n{"id":"i2","prompt":"changed"}\n')
@@ -581,7 +581,7 @@ describe('--results and --resume', () => {
     expect(resultsOf(cwd)).toHaveLength(3)
   })
 
-  test('ids that differ only in a lone surrogate are different, also with --resume', async () => {
+  test('--resume distinguishes ids that differ only in a lone surrogate', async () => {
     const lines = ['\\ud800', '\\ud801', '\\ufffd'].map((id, at) => `{"id":"${id}","prompt":"p ${at}"}\n`)
     const cwd = folderWith(lines.slice(0, 2).join(''))
     expect((await run(results, { cwd })).code).toBe(0)
@@ -599,7 +599,7 @@ describe('--results and --resume', () => {
     expect(resultsOf(cwd)).toHaveLength(4)
   })
 
-  test('a file that another run writes exits with 11', async () => {
+  test('a results file that another run writes exits with 11', async () => {
     const cwd = folderWith(2)
     const file = join(cwd, 'r.ndjson')
     writeFileSync(file, '')
@@ -609,13 +609,13 @@ describe('--results and --resume', () => {
     expect(ended).toMatchObject({ code: 11, requests: [] })
   })
 
-  test('the token limit includes earlier runs', async () => {
+  test('--max-total-tokens counts the tokens of earlier runs', async () => {
     const cwd = folderWith(40)
     const argv = [...results, '--concurrency', '2', '--max-total-tokens', '40']
     const exchange = answering(message('hi'))
     const first = await run(argv, { cwd, exchange })
     expect(first.code).toBe(15)
-    // Each answer takes eight tokens: five reach the limit, and one more was running.
+    // Each answer takes eight tokens. Five reach the limit, and one more may be running.
     expect(first.requests.length).toBeGreaterThanOrEqual(5)
     expect(first.requests.length).toBeLessThanOrEqual(6)
     const again = await run([...argv, '--resume'], { cwd, exchange })
@@ -623,8 +623,8 @@ describe('--results and --resume', () => {
   })
 })
 
-describe('B12: progress lines if stderr is not a terminal', () => {
-  /** Each answer takes 25 s; the last line takes four minutes. */
+describe('B12: progress lines of a batch without a terminal', () => {
+  /** Runs four lines that take 25 s each, the last one four minutes. */
   async function takeLong(more: string[], world: { tty?: 'stderr'[] } = {}) {
     const timers = createPatientClock()
     const exchange: Exchange = async (request) => {
@@ -636,7 +636,7 @@ describe('B12: progress lines if stderr is not a terminal', () => {
   }
   const signs = (err: string) => err.split('\n').filter((line) => line.includes('still at work'))
 
-  test('a batch prints a progress line each minute', async () => {
+  test('B12: a batch prints a progress line each minute', async () => {
     const { code, err } = await takeLong([])
     expect(code).toBe(4)
     expect(signs(err)).toEqual([
@@ -650,14 +650,14 @@ describe('B12: progress lines if stderr is not a terminal', () => {
     ])
   })
 
-  test('a batch prints no progress line with -q, or on a terminal', async () => {
+  test('B12: a batch prints no progress line with -q or on a terminal', async () => {
     expect(signs((await takeLong(['-q'])).err)).toEqual([])
     expect(signs((await takeLong([], { tty: ['stderr'] })).err)).toEqual([])
   })
 })
 
 describe('the end of a batch', () => {
-  test('the deadline cancels running requests', async () => {
+  test('--deadline cancels the running requests of a batch', async () => {
     const cwd = folderWith(9)
     const argv = [...results, '--concurrency', '3', '--deadline', '3s', '--errors', 'json']
     const exchange = byPrompt({ 2: () => new Promise(() => {}) })
@@ -668,7 +668,7 @@ describe('the end of a batch', () => {
     expect(cut).toEqual([expect.objectContaining({ index: 2, error: expect.objectContaining(known) })])
     const stopped = { kind: 'stopped', exit: 15, sent: 'yes', deadline: true }
     expect(JSON.parse(ended.err).error).toMatchObject({ ...stopped, retry: 'never' })
-    // --resume continues here, and its own request was not answered.
+    // With --resume the run continues the batch, and its own request was not answered.
     const again = await run([...argv, '--resume'], { cwd, exchange, timers: createPatientClock() })
     expect(JSON.parse(again.err).error).toMatchObject({
       ...stopped,
@@ -677,7 +677,7 @@ describe('the end of a batch', () => {
     })
   })
 
-  test('each failed line has a retry hint', async () => {
+  test('each failed line of a batch has its own retry advice', async () => {
     const exchange = byPrompt({ 1: status(500), 2: status(400), 3: answering('<html>'), 4: status(408) })
     const ended = await run([...batch, '--retries', '0'], { cwd: folderWith(5), exchange })
     const failed = parse(ended.out).map(({ error }) => error && [error.exit, error.retry, error.safeToRetry])
@@ -694,37 +694,37 @@ describe('the end of a batch', () => {
     ['some answers', [], { 2: status(500) }, { retry: 'never', safeToRetry: false, sent: 'yes' }],
     ['some answers in results', ['--results', 'r'], { 2: status(500) }, { retry: 'never' }],
     [
-      'results alone',
+      'failed results only',
       ['--results', 'r'],
       { 1: status(500), 2: status(500), 3: status(500) },
       { retry: 'never' },
     ],
-    ['answers before it stopped', [], { 3: status(429, { 'retry-after': '7200' }) }, { retry: 'never' }],
-    ['some answers that are resumed', ['--results', 'r', '--resume'], { 2: status(500) }, { retry: 'later' }],
+    ['some answers before a stop', [], { 3: status(429, { 'retry-after': '7200' }) }, { retry: 'never' }],
+    ['some answers and --resume', ['--results', 'r', '--resume'], { 2: status(500) }, { retry: 'later' }],
     [
-      'a line that may pass after one that will not',
+      'a transient failure after a permanent one',
       ['--results', 'r', '--resume'],
       { 1: status(400), 2: status(500) },
       { kind: 'service', retry: 'later', safeToRetry: false },
     ],
     [
-      'refused lines that are resumed',
+      'rate-limited lines and --resume',
       ['--results', 'r', '--resume'],
       { 2: status(429, { 'retry-after': '7200' }) },
       { kind: 'rate-limited', retry: 'later', safeToRetry: true },
     ],
     [
-      'lines that will not pass',
+      'permanent failures',
       ['--results', 'r', '--resume'],
       { 1: status(400), 3: status(404) },
       { kind: 'refused', retry: 'never', safeToRetry: false },
     ],
     ['no answers', [], { 1: status(500), 2: status(500), 3: status(500) }, { retry: 'later' }],
   ])(
-    'a batch with %s can be repeated only if no answer would be requested twice',
-    async (_, flags, fates, error) => {
+    'a batch with %s advises to retry only if no answer is requested twice',
+    async (_, flags, answers, error) => {
       const argv = [...batch, '--retries', '0', '--concurrency', '1', '--errors', 'json', ...flags]
-      const { err } = await run(argv, { cwd: folderWith(3), exchange: byPrompt(fates) })
+      const { err } = await run(argv, { cwd: folderWith(3), exchange: byPrompt(answers) })
       expect(JSON.parse(err).error).toMatchObject(error)
     },
   )
@@ -733,8 +733,8 @@ describe('the end of a batch', () => {
     ['without results', [], 'later', 'nothing was sent'],
     ['with results', ['--results', 'r'], 'later', 'to resume: the same command with --resume'],
   ])(
-    'an unreachable service until the deadline can be retried, and the message has the cause: %s',
-    async (_, flags, retry, way) => {
+    'an unreachable service until the deadline is the cause in the message: %s',
+    async (_, flags, retry, advice) => {
       const cwd = folderWith(3)
       const argv = [...batch, ...flags, '--deadline', '3s']
       const asJson = await run([...argv, '--errors', 'json'], {
@@ -745,14 +745,14 @@ describe('the end of a batch', () => {
       const { message, ...error } = JSON.parse(asJson.err).error
       expect(message).toBe('the deadline passed; before that, connection refused')
       expect(error).toMatchObject({ kind: 'stopped', exit: 15, sent: 'no', safeToRetry: true, retry })
-      // The same command is not refused because of the first run's results.
+      // The results of the first run do not make the same command fail.
       const again = await run(argv, { cwd, exchange: refused, timers: createPatientClock() })
       expect(again.code).toBe(15)
-      expect(again.err).toContain(`0 ok · 0 failed · 3 not done · 3 s; ${way}\n`)
+      expect(again.err).toContain(`0 ok · 0 failed · 3 not done · 3 s; ${advice}\n`)
     },
   )
 
-  test('a refusing service until the deadline can be retried, and the message has the cause', async () => {
+  test('a service that answers 429 until the deadline is the cause in the message', async () => {
     const exchange = status(429)
     const argv = [...batch, '--deadline', '3s', '--errors', 'json']
     const { err } = await run(argv, { cwd: folderWith(3), exchange, timers: createPatientClock() })
@@ -765,9 +765,15 @@ describe('the end of a batch', () => {
     throw new CliError('not-sent', 'connection refused')
   }
   test.each<[string, string[], Parameters<typeof run>[1], string, string]>([
-    ['a deadline while nobody is there', ['--deadline', '3s'], { exchange: refused }, 'stopped', 'no'],
-    ['answers of an earlier run that were too many', ['--max-total-tokens', '1'], {}, 'stopped', 'no'],
-  ])('Y224: %s: `sent` covers only this run', async (_, flags, world, kind, sent) => {
+    [
+      'an unreachable service until the deadline',
+      ['--deadline', '3s'],
+      { exchange: refused },
+      'stopped',
+      'no',
+    ],
+    ['an earlier run that reached the token limit', ['--max-total-tokens', '1'], {}, 'stopped', 'no'],
+  ])('Y224: `sent` covers only this run of a batch: %s', async (_, flags, world, kind, sent) => {
     const cwd = folderWith(3)
     const argv = [...results, '--resume', '--errors', 'json', '--report', 'report.json']
     if (!world?.exchange) {
@@ -782,7 +788,7 @@ describe('the end of a batch', () => {
     expect(JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))).toMatchObject({ kind, sent })
   })
 
-  /** A stdout that takes this number of writes, then fails with a code, or never answers. */
+  /** Creates a stdout that accepts this number of writes and then fails with a code, or never responds. */
   function failingStdout(taken: number, code: string | undefined) {
     let left = taken
     const stream = new Writable({
@@ -799,12 +805,12 @@ describe('the end of a batch', () => {
 
   test.each<[string, number, string[], string, string]>([
     ['is a full disk', 0, [], 'ENOSPC', 'no space left on the disk'],
-    ['takes one result', 1, ['--concurrency', '1'], 'ENOSPC', 'no space left on the disk'],
+    ['is full after one result', 1, ['--concurrency', '1'], 'ENOSPC', 'no space left on the disk'],
     ['is a broken device', 0, [], 'EIO', 'EIO'],
     ['is open for reading only', 0, [], 'EBADF', 'EBADF'],
     ['has no reader', 1, ['--concurrency', '1'], 'EPIPE', 'its reader closed the pipe'],
   ])(
-    'results that stdout rejects are saved, do not count, and can be resumed: it %s',
+    'saves the results that stdout rejects, so they can be resumed, if it %s',
     async (_, taken, flags, errorCode, why) => {
       const cwd = folderWith(3)
       const world = { cwd, env: { TMPDIR: cwd }, exchange: byPrompt({}) }
@@ -815,7 +821,7 @@ describe('the end of a batch', () => {
       })
       expect(code).toBe(11)
       const path = savedIn(err)
-      const way =
+      const advice =
         taken === 0
           ? `the same command with --results ${path} --resume`
           : 'put the saved results before the printed ones in a FILE, then the same command with --results FILE --resume'
@@ -823,7 +829,7 @@ describe('the end of a batch', () => {
       expect(summary).toMatch(new RegExp(`^parley: ${taken} ok · 0 failed · ${3 - taken} not done · [^;]*$`))
       expect(rest).toEqual([
         `parley: stdout: ${why}; the received data is saved as ${path}`,
-        `  to resume: ${way}`,
+        `  to resume: ${advice}`,
         '',
       ])
       expect(statSync(path).mode & 0o777).toBe(ownerOnly)
@@ -871,7 +877,7 @@ describe('the end of a batch', () => {
     ])
   })
 
-  test('results that an unread stdout does not take by the deadline are saved', async () => {
+  test('saves the results of a batch that stdout does not accept by the deadline', async () => {
     const cwd = folderWith(2)
     const { code, err } = await run([...batch, '--deadline', '5'], {
       cwd,
@@ -885,7 +891,7 @@ describe('the end of a batch', () => {
     expect(saved.map(({ text }) => text)).toEqual(['answer 1', 'answer 2'])
   })
 
-  test('results that neither stdout nor the temporary folder takes are in the failure', async () => {
+  test('--errors json has the results that neither stdout nor the temporary folder accepts', async () => {
     const cwd = folderWith(1)
     const { code, err } = await run([...batch, '--errors', 'json'], {
       cwd,
@@ -899,7 +905,7 @@ describe('the end of a batch', () => {
     expect(parse(error.body)).toMatchObject([{ index: 1, text: 'answer 1' }])
   })
 
-  test('results that neither --results nor stdout takes are saved', async () => {
+  test('saves the results that neither --results nor stdout accepts', async () => {
     const cwd = folderWith(3)
     const exchange = byPrompt({
       2(...call) {
@@ -918,7 +924,7 @@ describe('the end of a batch', () => {
     expect(parse(readFileSync(savedIn(err), 'utf8'))).toMatchObject([{ index: 2, text: 'two' }])
   })
 
-  test('the duration includes the wait before the first line, as in the report', async () => {
+  test('the duration of a batch includes the wait before its first line', async () => {
     const clock = createPatientClock()
     let waited = 0
     const stdin = Object.defineProperty([''], 0, {
@@ -940,7 +946,7 @@ describe('the end of a batch', () => {
     ['a file', 'in.ndjson', undefined],
     ['a pipe', '-', '\n'],
   ])(
-    'a batch without a line succeeds with a note; with --fail-on-empty it exits with 2: %s',
+    'a batch without lines exits with 0 and a note, with --fail-on-empty with 2: %s',
     async (_, name, stdin) => {
       const world = { cwd: folderWith('\n\n'), ...(stdin === undefined ? {} : { stdin }) }
       const argv = ['chat', '--batch', name]
@@ -955,7 +961,7 @@ describe('the end of a batch', () => {
     },
   )
 
-  test('at the token limit the same command cannot continue and is not recommended', async () => {
+  test('a batch at its token limit does not suggest the same command', async () => {
     for (const flags of [[], ['--results', 'r', '--resume']]) {
       const argv = [...batch, ...flags, '--max-total-tokens', '8', '--concurrency', '1']
       const ended = await run(argv, { cwd: folderWith(3), exchange: answering(message('hi')) })
@@ -968,7 +974,7 @@ describe('the end of a batch', () => {
   })
 })
 
-describe('a results file that changes during a batch', () => {
+describe('results file that changes during a batch', () => {
   const meddle = async (act: (file: string) => void, at: number) => {
     const cwd = folderWith(40)
     const file = join(cwd, 'r.ndjson')
@@ -981,16 +987,16 @@ describe('a results file that changes during a batch', () => {
   }
 
   test.each<[string, (file: string) => void]>([
-    ['B02: it is removed', (file) => rmSync(file)],
+    ['B02: a removed results file', (file) => rmSync(file)],
     [
-      'B03: it is replaced',
+      'B03: a replaced results file',
       (file) => {
         writeFileSync(`${file}.new`, 'mine')
         renameSync(`${file}.new`, file)
       },
     ],
-    ['B03: it is emptied', (file) => truncateSync(file)],
-  ])('%s exits with 11, and no further request starts', async (_, act) => {
+    ['B03: an emptied results file', (file) => truncateSync(file)],
+  ])('%s exits with 11 and starts no further request', async (_, act) => {
     const early = await meddle(act, 10)
     expect([early.code, early.requests.length]).toEqual([11, expect.toSatisfy((count) => count < 14)])
     expect(early.err).toMatch(/r\.ndjson: it was (removed|replaced|made shorter)/)
@@ -998,13 +1004,16 @@ describe('a results file that changes during a batch', () => {
   })
 })
 
-describe('a results file that an editor wrote', () => {
+describe('results file that an editor wrote', () => {
   test.each([
-    ['B04: with a byte order mark', (text: string) => `\ufeff${text}`],
-    ['B05: with CRLF', (text: string) => text.replaceAll('\n', '\r\n')],
-    ['B05: with both', (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}`],
-    ['B05: with both, and a torn last line', (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}{"ind`],
-  ])('%s: no line is paid for again', async (_, edit) => {
+    ['B04: a results file with a byte order mark', (text: string) => `\ufeff${text}`],
+    ['B05: a results file with CRLF', (text: string) => text.replaceAll('\n', '\r\n')],
+    ['B05: a results file with both', (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}`],
+    [
+      'B05: a results file with both and a torn last line',
+      (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}{"ind`,
+    ],
+  ])('%s is resumed without a request', async (_, edit) => {
     const cwd = folderWith(5)
     expect((await run(results, { cwd })).code).toBe(0)
     const file = join(cwd, 'r.ndjson')
@@ -1015,7 +1024,7 @@ describe('a results file that an editor wrote', () => {
     expect(ended.err).toMatch(/5 already done/)
   })
 
-  test('B04: accepts a lone byte order mark, or an incomplete line after it', async () => {
+  test('B04: --resume accepts a lone byte order mark, or a torn line after it', async () => {
     for (const text of ['\ufeff', '\ufeff{"index":1,"ha']) {
       const cwd = folderWith(2)
       writeFileSync(join(cwd, 'r.ndjson'), text)
@@ -1025,17 +1034,17 @@ describe('a results file that an editor wrote', () => {
   })
 })
 
-describe('a results file whose last line has no line break', () => {
+describe('results file without a final line break', () => {
   const result = '{"index":9,"hash":"h","ok":true}\n'
 
   test.each([
     ['JSON that is not a result', '{"index":{"a":1},"doc":"precious"}'],
-    ['the same with a number', '{"index":1,"doc":"precious"}'],
-    ['one that begins as a result does', '{"index":1,"id":"precious"}'],
-    ['a torn one of something else', '{"index":{"a":1},"doc":"prec'],
-    ['the same with a number', '{"index":1,"doc":"prec'],
-    ['words', 'precious'],
-  ])('B11: %s exits with 11, also after results, and the file stays unchanged', async (_, last) => {
+    ['JSON with a number as index', '{"index":1,"doc":"precious"}'],
+    ['JSON that starts like a result', '{"index":1,"id":"precious"}'],
+    ['torn JSON that is not a result', '{"index":{"a":1},"doc":"prec'],
+    ['torn JSON with a number as index', '{"index":1,"doc":"prec'],
+    ['plain text', 'precious'],
+  ])('B11: a results file that ends with %s exits with 11 and stays unchanged', async (_, last) => {
     for (const before of ['', result]) {
       const cwd = folderWith(2)
       const file = join(cwd, 'r.ndjson')
@@ -1046,7 +1055,7 @@ describe('a results file whose last line has no line break', () => {
     }
   })
 
-  test('B11: a complete result counts and gets its line break', async () => {
+  test('B11: a complete last result without a line break counts and gets one', async () => {
     const cwd = folderWith(3)
     expect((await run(results, { cwd })).code).toBe(0)
     const file = join(cwd, 'r.ndjson')
@@ -1066,19 +1075,19 @@ test('B08: a rate_limit_error in a 200 fails its line and pauses nothing', async
   expect(ended.err).not.toMatch(/all wait/)
 })
 
-describe('an unreadable paid answer is complete in its result', () => {
+describe('answers of a batch that were paid for', () => {
   const deep = `{"content":${'['.repeat(1500)}${']'.repeat(1500)}}`
   test.each([
-    ['another shape', '{"choices":[{"message":{"content":"paid for"}}]}'],
-    ['no JSON', '<html>paid for</html>'],
-    ['nested deep', deep],
-    ['a body that is long', JSON.stringify({ output: 'paid for '.repeat(600) })],
+    ['JSON of an unknown form', '{"choices":[{"message":{"content":"paid for"}}]}'],
+    ['not JSON', '<html>paid for</html>'],
+    ['nested too deep', deep],
+    ['a long body of an unknown form', JSON.stringify({ output: 'paid for '.repeat(600) })],
     [
-      'no text, but a function call',
+      'a function call without text',
       '{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}',
     ],
-    ['nothing', message('')],
-  ])('keeps an unreadable paid answer: %s', async (_, body) => {
+    ['an empty text', message('')],
+  ])('the result of a line has the whole answer if it is %s', async (_, body) => {
     const cwd = folderWith(1)
     const ended = await run(batch, { cwd, exchange: answering(body) })
     expect(ended.code).toBe(8)
@@ -1093,20 +1102,20 @@ describe('an unreadable paid answer is complete in its result', () => {
   test.each([
     ['of an unknown shape', '{"output":"canary-token-0123456789"}', 8],
     ['with an error envelope', '{"error":{"type":"api_error","message":"canary-token-0123456789"}}', 7],
-  ])('keeps an unreadable paid answer with text that looks like a secret: %s', async (_, body, exit) => {
+  ])('the result of a line has the whole answer even if it contains a secret: %s', async (_, body, exit) => {
     const ended = await run(batch, { cwd: folderWith(1), exchange: answering(body) })
     expect(ended.code).toBe(exit)
     expect(parse(ended.out)[0]?.error).toMatchObject({ status: 200, body: JSON.parse(body) })
     expect(ended.err).not.toContain('canary')
   })
 
-  test('redacts secrets in the body of another status', async () => {
+  test('a result redacts secrets in the body of a refusal', async () => {
     const exchange = answering('{"error":{"message":"canary-token-0123456789"}}', { status: 400 })
     const ended = await run(batch, { cwd: folderWith(1), exchange })
     expect(parse(ended.out)[0]?.error).toMatchObject({ body: { error: { message: '[redacted]' } } })
   })
 
-  /** A response whose body throws an error that parley does not expect. */
+  /** Returns a response whose body throws an unexpected error after this start. */
   const throwing =
     (start: string): Exchange =>
     async (request) => {
@@ -1118,7 +1127,7 @@ describe('an unreadable paid answer is complete in its result', () => {
       return { ...response, body: body() }
     }
 
-  test('a bug in parley while reading stops the batch with 1 and saves the answer', async () => {
+  test('a bug in parley while reading an answer ends a batch with 1 and saves the answer', async () => {
     const text =
       'event: content_block_delta\ndata: {"type":"content_block_delta","delta":{"type":"text_delta","text":"paid"}}\n\n'
     for (const [start, body] of [
@@ -1135,7 +1144,7 @@ describe('an unreadable paid answer is complete in its result', () => {
     }
   })
 
-  test('a bug while reading an answer with an image saves the received part', async () => {
+  test('a bug in parley while reading an image answer saves the received part', async () => {
     const cwd = folderWith(1)
     const argv = ['image', '--batch', 'in.ndjson', '-m', 'painter', '-o', 'o/']
     const ended = await run(argv, { cwd, exchange: throwing('{"output":"paid'), env: { TMPDIR: cwd } })
@@ -1145,7 +1154,7 @@ describe('an unreadable paid answer is complete in its result', () => {
     expect(readFileSync(line.error.kept, 'utf8')).toBe('{"output":"paid')
   })
 
-  test('a MIME type without text form is not a bug', async () => {
+  test('a MIME type that is not a string is not reported as a bug', async () => {
     const parts = [
       { text: 'paid' },
       { inlineData: { mimeType: { toString: null, valueOf: null }, data: 'AAAA' } },
@@ -1155,15 +1164,15 @@ describe('an unreadable paid answer is complete in its result', () => {
     expect([ended.code, parse(ended.out)[0]?.text]).toEqual([0, 'paid'])
   })
 
-  test('an answer without text is ok with --raw', async () => {
+  test('--batch --raw accepts an answer without text', async () => {
     const ended = await run([...batch, '--raw'], { cwd: folderWith(1), exchange: answering(message('')) })
     expect([ended.code, parse(ended.out)[0]?.ok]).toEqual([0, true])
   })
 })
 
-test('B09: attempts of a line count each of its requests', async () => {
-  const fates: Exchange[] = [status(500), status(429), status(500), status(429), answering(message('late'))]
-  const exchange = byPrompt({ 2: (...args) => (fates.shift() as Exchange)(...args) })
+test('B09: the attempts of a line count each of its requests', async () => {
+  const answers: Exchange[] = [status(500), status(429), status(500), status(429), answering(message('late'))]
+  const exchange = byPrompt({ 2: (...args) => (answers.shift() as Exchange)(...args) })
   const ended = await run(batch, { cwd: folderWith(3), exchange })
   expect([ended.code, inOrder(parse(ended.out)).map(({ attempts }) => attempts)]).toEqual([0, [1, 5, 1]])
 
@@ -1176,8 +1185,8 @@ test('B09: attempts of a line count each of its requests', async () => {
   ])
 })
 
-describe('the tokens of failed answers were paid for', () => {
-  // The schema check needs real time.
+describe('tokens of failed answers', () => {
+  // The schema check runs on the real clock.
   const inTime = { timers: realTimers }
   const cut = message('cut', { stop_reason: 'max_tokens' })
   const schema = (cwd: string) => writeFileSync(join(cwd, 's.json'), '{"type":"object"}')
@@ -1189,7 +1198,7 @@ describe('the tokens of failed answers were paid for', () => {
     ['--schema and --raw', ['--schema', 's.json', '--raw'], message('no JSON')],
   ]
 
-  test.each(ways)('B10: %s: the tokens count in the limit', async (_, flags, answer) => {
+  test.each(ways)('B10: --max-total-tokens counts answers that fail by %s', async (_, flags, answer) => {
     const cwd = folderWith(40)
     schema(cwd)
     const ended = await run([...results, ...flags, ...budget], {
@@ -1205,25 +1214,28 @@ describe('the tokens of failed answers were paid for', () => {
     expect(ended.err).toMatch(/4[08] tokens/)
   })
 
-  test.each(ways)('B10: %s: the tokens count with --resume', async (_, flags, answer) => {
-    const cwd = folderWith(5)
-    schema(cwd)
-    const first = await run([...results, ...flags], { ...inTime, cwd, exchange: answering(answer) })
-    expect([first.code, first.requests.length]).toEqual([8, 5])
-    const second = await run([...results, ...flags, ...budget, '--resume'], {
-      ...inTime,
-      cwd,
-      exchange: answering(answer),
-    })
-    expect([second.code, second.requests]).toEqual([15, []])
-    expect(second.err).toMatch(/the answers took 40 tokens/)
-  })
+  test.each(ways)(
+    'B10: --resume counts the tokens of answers that failed by %s',
+    async (_, flags, answer) => {
+      const cwd = folderWith(5)
+      schema(cwd)
+      const first = await run([...results, ...flags], { ...inTime, cwd, exchange: answering(answer) })
+      expect([first.code, first.requests.length]).toEqual([8, 5])
+      const second = await run([...results, ...flags, ...budget, '--resume'], {
+        ...inTime,
+        cwd,
+        exchange: answering(answer),
+      })
+      expect([second.code, second.requests]).toEqual([15, []])
+      expect(second.err).toMatch(/the answers took 40 tokens/)
+    },
+  )
 
-  test('B10: tokens of a retried line count, and all tokens of schema retries', async () => {
+  test('B10: --max-total-tokens counts all requests of a retried line', async () => {
     const cwd = folderWith(1)
     schema(cwd)
-    const fates = [answering(message('no')), status(429), status(500), answering(message('{}'))]
-    const exchange: Exchange = (...args) => (fates.shift() as Exchange)(...args)
+    const answers = [answering(message('no')), status(429), status(500), answering(message('{}'))]
+    const exchange: Exchange = (...args) => (answers.shift() as Exchange)(...args)
     const flags = ['--schema', 's.json', '--schema-retries', '1']
     const first = await run([...results, ...flags], { ...inTime, cwd, exchange })
     expect([first.code, resultsOf(cwd)[0]]).toEqual([
@@ -1236,7 +1248,7 @@ describe('the tokens of failed answers were paid for', () => {
     expect([second.code, second.requests]).toEqual([15, []])
   })
 
-  test('B10: tokens of missing images count', async () => {
+  test('B10: --max-total-tokens counts answers without an image', async () => {
     const blocked = JSON.stringify({
       candidates: [{ content: { role: 'model', parts: [{ text: 'no' }] }, finishReason: 'SAFETY' }],
       usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 5, totalTokenCount: 8 },
@@ -1254,7 +1266,7 @@ describe('the tokens of failed answers were paid for', () => {
 describe('a batch of images', () => {
   const images = ['image', '--batch', 'in.ndjson']
 
-  test('images are named by line and prompt, never by id', async () => {
+  test('image --batch names its files by line and prompt, never by id', async () => {
     const cwd = folderWith(
       '{"id":"../../evil","prompt":"A red fox"}\n{"id":"b","prompt":"a red fox"}\n{"contents":[{"role":"user","parts":[{"text":"an owl"}]}]}\n',
     )
@@ -1272,7 +1284,7 @@ describe('a batch of images', () => {
     ])
   })
 
-  test('image names sort by line, with six digits, for a file and for a pipe', async () => {
+  test('image --batch names sort by line with six digits, for a file and a pipe', async () => {
     const cwd = folderWith(`"a fox"\n${'\n'.repeat(98)}"an owl"\n`)
     const argv = ['image', '-m', 'm', '-o', 'pics/', '--batch']
     expect((await run([...argv, 'in.ndjson'], { cwd })).code).toBe(0)
@@ -1281,7 +1293,7 @@ describe('a batch of images', () => {
     expect(names).toEqual(['000001-a-fox.png', '000002-a-cat.png', '000100-an-owl.png'])
   })
 
-  test('B14: missing images are requested again and counted on stderr', async () => {
+  test('B14: --resume requests missing images again and counts them on stderr', async () => {
     const cwd = folderWith(3)
     const argv = [...images, '-o', 'pics/', '-m', 'm', '--results', 'r.ndjson', '--resume']
     expect((await run(argv, { cwd })).code).toBe(0)
@@ -1300,7 +1312,7 @@ describe('a batch of images', () => {
     expect(all.err).toContain('parley: 3 lines with missing files: requested again\n')
   })
 
-  test('B14: empty images, or images that are not files, are requested again', async () => {
+  test('B14: --resume requests again images that are empty or not files', async () => {
     const cwd = folderWith(3)
     const argv = [...images, '-o', 'pics/', '-m', 'm', '--results', 'r.ndjson', '--resume']
     expect((await run(argv, { cwd })).code).toBe(0)
@@ -1312,7 +1324,7 @@ describe('a batch of images', () => {
     expect(again.err).toContain('parley: 2 lines with missing files: requested again\n')
   })
 
-  test('B14: a run in another folder finds its images through its -o', async () => {
+  test('B14: --resume in another folder finds its images through -o', async () => {
     const cwd = folderWith(2)
     const argv = ['-m', 'm', '--resume']
     const flags = ['--batch', 'in.ndjson', '-o', 'pics/', '--results', 'r.ndjson']
@@ -1324,12 +1336,12 @@ describe('a batch of images', () => {
     expect(again.err).not.toContain('gone')
   })
 
-  test('images are saved in a folder', async () => {
+  test('image --batch exits with 2 if -o is not a folder', async () => {
     const cwd = folderWith(1)
     expect(await run([...images, '-o', 'x.png', '-m', 'm'], { cwd })).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('images that no file accepts are in the results, in base64', async () => {
+  test('results have an image in base64 if no file accepts it', async () => {
     const cwd = folderWith(1)
     mkdirSync(join(cwd, 'o'))
     const image = Buffer.from('89504e470d0a1a0a0000000d', 'hex').toString('base64')
@@ -1346,7 +1358,7 @@ describe('a batch of images', () => {
     expect(parse(out)).toMatchObject([{ ok: false, error: { kind: 'file', status: 200, body: image } }])
   })
 
-  test('an unwritable folder ends the batch', async () => {
+  test('an unwritable folder ends image --batch with 11', async () => {
     const cwd = folderWith(30)
     mkdirSync(join(cwd, 'pics'))
     writeFileSync(join(cwd, 'pics/file'), '')
@@ -1356,7 +1368,7 @@ describe('a batch of images', () => {
     expect(ended.requests.length).toBeLessThanOrEqual(4)
   })
 
-  test('with --raw an answer without an image is ok, and an error envelope is not', async () => {
+  test('image --batch --raw accepts an answer without an image, but no error envelope', async () => {
     const cwd = folderWith(1)
     const argv = [...images, '--raw', '-m', 'm']
     const none = await run(argv, { cwd, exchange: answering('{"candidates":[]}') })
@@ -1367,7 +1379,7 @@ describe('a batch of images', () => {
     expect(JSON.parse(ended.out)).toMatchObject({ ok: false, error: { kind: 'payment' } })
   })
 
-  test('--raw saves no image', async () => {
+  test('image --batch --raw saves no image', async () => {
     const cwd = folderWith(2)
     const ended = await run([...images, '--raw', '-m', 'm'], { cwd })
     expect([ended.code, readdirSync(cwd)]).toEqual([0, ['in.ndjson']])

@@ -26,7 +26,7 @@ const promptIn = (request: string) => /p \d+/.exec(request)?.[0] ?? ''
 const answerTo = (request: string, headers?: string[]) =>
   response(message(promptIn(request)), '200 OK', headers)
 
-/** Runs this number of lines and returns the results and the server's requests. */
+/** Runs this number of lines. Returns the results and the server's requests. */
 async function ask(
   count: number,
   concurrency: number,
@@ -59,21 +59,21 @@ async function ask(
   return { ...ended, lines, server, most }
 }
 
-/** Returns how many lines were requested once, twice, and so on. */
+/** Returns the different numbers of times that a line was requested. */
 function timesAsked({ requests }: ScriptedServer): number[] {
   const times = new Map<string, number>()
   for (const request of requests) times.set(promptIn(request), (times.get(promptIn(request)) ?? 0) + 1)
   return [...new Set(times.values())].sort()
 }
 
-test('reuses connections, and never opens more than the concurrency', async () => {
+test('a batch reuses connections and never opens more than its concurrency', async () => {
   const { code, server, most } = await ask(200, 5, (socket, request) => socket.write(answerTo(request)))
   expect([code, server.requests.length, timesAsked(server)]).toEqual([0, 200, [1]])
   expect(server.connections).toBe(5)
   expect(most).toBeLessThanOrEqual(5)
 })
 
-test('reuses a connection if a stream ends after its answer', async () => {
+test('a batch reuses a connection if a stream ends after its answer', async () => {
   const events = message('ok').replaceAll('\n', '')
   const stop = 'event: message_stop\ndata: {}\n\n'
   const part = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
@@ -87,33 +87,34 @@ test('reuses a connection if a stream ends after its answer', async () => {
   expect([code, server.requests.length, server.connections]).toEqual([0, 40, 4])
 })
 
-describe('a server that closes idle connections', () => {
+describe('servers that close idle connections', () => {
   const manners: Record<string, Script> = {
-    'as it said': (socket, request) => socket.end(answerTo(request, ['connection: close'])),
-    'as it said, but later': (socket, request) => {
+    'closes each connection as announced': (socket, request) =>
+      socket.end(answerTo(request, ['connection: close'])),
+    'announces to close a connection and closes it late': (socket, request) => {
       socket.write(answerTo(request, ['connection: close']))
     },
-    'at once, unsaid': (socket, request) => socket.end(answerTo(request)),
-    'by a reset': (socket, request) => {
+    'closes each connection unannounced': (socket, request) => socket.end(answerTo(request)),
+    'resets each connection': (socket, request) => {
       socket.write(answerTo(request), () => setTimeout(() => socket.resetAndDestroy(), 1))
     },
   }
-  // A reset may meet the next request, and then the connection is not idle.
+  // A reset may hit the next request, and then the connection is not idle.
   for (const [name, script] of Object.entries(manners).slice(0, 3))
-    test(name, async () => {
+    test(`a batch sends each line once if the server ${name}`, async () => {
       const { code, err, server, most } = await ask(60, 4, script)
       expect([code, server.requests.length, timesAsked(server)], err).toEqual([0, 60, [1]])
       expect(most).toBeLessThanOrEqual(4 + 4)
     })
 
-  test('a reset of an idle connection resends nothing that was sent', async () => {
-    const { lines, server } = await ask(60, 4, manners['by a reset'] as Script)
+  test('a batch sends nothing twice if idle connections are reset', async () => {
+    const { lines, server } = await ask(60, 4, manners['resets each connection'] as Script)
     expect(timesAsked(server)).toEqual([1])
     expect(lines).toHaveLength(60)
     expect(lines.filter(({ ok }) => !ok).every(({ error }) => error?.kind === 'unknown')).toBe(true)
   })
 
-  test('a connection closed during a pause resends nothing that was sent', async () => {
+  test('a batch sends nothing twice if connections are closed during a pause', async () => {
     let closed = 0
     const clock = hurried()
     // The pause ends after the server has closed the four connections.
@@ -135,7 +136,7 @@ describe('a server that closes idle connections', () => {
   })
 })
 
-test('a reused connection that is reset during a request fails its line without a retry', async () => {
+test('a line fails without a retry if its reused connection is reset during the request', async () => {
   const isHit = (request: string) => /p \d*[37] /.test(request)
   const { code, lines, server } = await ask(100, 8, (socket, request) => {
     if (isHit(request)) socket.resetAndDestroy()
@@ -147,7 +148,7 @@ test('a reused connection that is reset during a request fails its line without 
   )
 })
 
-test('an unrequested response belongs to no line', async () => {
+test('a batch assigns an unrequested response to no line', async () => {
   const double = (request: string) => Buffer.concat([answerTo(request), response(message('nobody asked'))])
   const { code, lines, out, server } = await ask(40, 4, (socket, request, count) => {
     socket.write(count % 3 === 0 ? double(request) : answerTo(request))
@@ -156,7 +157,7 @@ test('an unrequested response belongs to no line', async () => {
   expect(out).not.toContain('nobody asked')
 })
 
-test('reuses connections over TLS (needs openssl)', async () => {
+test('a batch reuses connections over TLS (needs openssl)', async () => {
   const tls = makeCertificate('IP:127.0.0.1')
   const world = { env: { PARLEY_CACERT: tls.path } }
   const { code, err, server } = await ask(
@@ -169,7 +170,7 @@ test('reuses connections over TLS (needs openssl)', async () => {
   expect([code, server.requests.length, server.connections], err).toEqual([0, 50, 4])
 })
 
-test('reuses connections through a proxy (needs openssl)', async () => {
+test('a batch reuses connections through a proxy (needs openssl)', async () => {
   let tunnels = 0
   const proxy = createServer((socket) => {
     socket
@@ -201,7 +202,7 @@ test('reuses connections through a proxy (needs openssl)', async () => {
   expect([code, server.requests.length, tunnels], err).toEqual([0, 50, 4])
 })
 
-test('1,000 requests in 16 slots leave no connection open', async () => {
+test('a batch of 1,000 requests, 16 at a time, leaves no connection open', async () => {
   const warnings: Error[] = []
   const listen = (warning: Error) => warnings.push(warning)
   process.on('warning', listen)
@@ -226,11 +227,11 @@ test.each([
   ['chat', [], undefined],
   ['image', ['-m', 'painter', '-o', 'images/'], withPicture],
 ])(
-  'a batch of %s with more slots than free descriptors waits, halves its concurrency and finishes (needs sh)',
+  '%s --batch with too few file descriptors halves its concurrency and finishes (needs sh)',
   async (command, flags, body) => {
     const held: (() => void)[] = []
     const server = await serve((socket, request) => {
-      // The answers wait until the process can open no more connections.
+      // The server answers only after the process can open no more connections.
       held.push(() => socket.write(body ? response(body) : answerTo(request)))
       if (isScarce) answerHeld()
     })

@@ -50,8 +50,8 @@ async function runBatch(
   return { ...ended, cwd, results, tokens, report: JSON.parse(read('report')) }
 }
 
-describe('a line whose answer ends with CONTINUATION', () => {
-  test('a line is continued, with usage summed and requests counted', async () => {
+describe('batch line whose answer ends with CONTINUATION', () => {
+  test('a batch continues the answer of a line, sums its usage and counts its requests', async () => {
     const exchange = inTurn(
       piece('One, ', continued('t1'), used(10, 100)),
       events(piece('two, ', continued('t2'), used(10, 200))),
@@ -71,7 +71,7 @@ describe('a line whose answer ends with CONTINUATION', () => {
     expect(report).toMatchObject({ attempts: 3, usage: { totalTokens: 333 } })
   })
 
-  test('--raw has a list of all responses, and the summed usage', async () => {
+  test('--batch --raw has all responses of a continued answer, and the summed usage', async () => {
     const bodies = [
       piece('a', continued('t1'), used(10, 1)),
       piece('b', whole, used(10, 2)),
@@ -86,7 +86,7 @@ describe('a line whose answer ends with CONTINUATION', () => {
     ])
   })
 
-  test('checks a continued answer against a schema as a whole', async () => {
+  test('--batch --schema checks a continued answer as a whole', async () => {
     const exchange = inTurn(piece('{"n":', continued('t1')), piece('1}', whole))
     const { code, results } = await runBatch(['x'], ['--schema', 's'], exchange, {
       s: '{"required":["n"]}',
@@ -98,7 +98,7 @@ describe('a line whose answer ends with CONTINUATION', () => {
     ['a rate limit', answering('{}', { status: 429, headers: { 'retry-after': '1' } })],
     ['a refused connection', noConnection],
     ['a failure of the service', answering('{}', { status: 500 })],
-  ])('continues after %s, and does not request the first part again', async (_, failure) => {
+  ])('a batch retries only the continuation of an answer after %s', async (_, failure) => {
     const exchange = inTurn(
       piece('One, ', continued('t1'), used(10, 1)),
       failure,
@@ -112,24 +112,27 @@ describe('a line whose answer ends with CONTINUATION', () => {
   })
 })
 
-describe('half an answer of a line is a failure, with its text in error.body, if its continuation', () => {
+describe('continuation of a batch line that fails', () => {
   test.each<[what: string, answer: string | Exchange, code: number, body: string]>([
     ['gets no answer', noAnswer, 10, 'Half'],
     ['is refused', answering('{"error":{"message":"no"}}', { status: 400 }), 4, 'Half'],
     ['has neither text nor a new token', piece('', continued('t1')), 8, 'Half'],
     ['has an earlier token and text', piece(' and more', continued('t1')), 8, 'Half and more'],
-    ['is cut', events(piece(' and more')), 8, 'Half and more'],
-    ['is an error', answering('{"error":{"status":"INTERNAL"}}'), 7, 'Half'],
-  ])('%s', async (_, answer, code, body) => {
-    const first = piece('Half', continued('t1'), used(10, 20))
-    const ended = await runBatch(['x'], ['--retries', '0'], inTurn(first, answer))
-    expect(ended.code).toBe(code)
-    expect(ended.results).toMatchObject([
-      { ok: false, error: { exit: code, attempts: 2, body }, usage: { totalTokens: 30 } },
-    ])
-  })
+    ['is cut off', events(piece(' and more')), 8, 'Half and more'],
+    ['gets an error body', answering('{"error":{"status":"INTERNAL"}}'), 7, 'Half'],
+  ])(
+    'a line fails with its received text in error.body if its continuation %s',
+    async (_, answer, code, body) => {
+      const first = piece('Half', continued('t1'), used(10, 20))
+      const ended = await runBatch(['x'], ['--retries', '0'], inTurn(first, answer))
+      expect(ended.code).toBe(code)
+      expect(ended.results).toMatchObject([
+        { ok: false, error: { exit: code, attempts: 2, body }, usage: { totalTokens: 30 } },
+      ])
+    },
+  )
 
-  test('half an answer fails if the batch ends during a pause', async () => {
+  test('a line with half an answer fails if the batch ends during a pause', async () => {
     let count = 0
     const exchange: Exchange = (...call) =>
       ++count === 1 ? answering(piece('Half', continued('t1'), used(10, 20)))(...call) : noConnection(...call)
@@ -142,13 +145,13 @@ describe('half an answer of a line is a failure, with its text in error.body, if
 test.each([
   ['only with --retry-unknown', [], 10, 2],
   ['with --retry-unknown', ['--retry-unknown'], 0, 3],
-])('a continuation without an answer is repeated %s', async (_, flags, code, count) => {
+])('a batch repeats a continuation without an answer %s', async (_, flags, code, count) => {
   const exchange = inTurn(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
   const ended = await runBatch(['x'], flags, exchange)
   expect([ended.code, ended.tokens]).toEqual([code, [undefined, 't1', 't1'].slice(0, count)])
 })
 
-test('--resume requests a line with half an answer again, from its start', async () => {
+test('--resume requests a line with half an answer from its start', async () => {
   const { cwd, code } = await runBatch(['x'], [], inTurn(piece('Half', continued('t1')), noAnswer))
   expect(code).toBe(10)
   const argv = ['chat', '--batch', 'in', '--results', 'r', '--resume']
@@ -160,7 +163,7 @@ test('--resume requests a line with half an answer again, from its start', async
 test.each([
   ['and stops the batch', ['x', 'y']],
   ['also of the last line', ['x']],
-])('--max-total-tokens ends an incomplete answer with exit code 15, %s', async (_, prompts) => {
+])('--max-total-tokens ends an incomplete answer with 15 %s', async (_, prompts) => {
   const exchange = inTurn(
     piece('One, ', continued('t1'), used(10, 40)),
     piece('two, ', continued('t2'), used(10, 40)),
@@ -173,7 +176,7 @@ test.each([
   expect(ended.err).toContain('--max-total-tokens is 100')
 })
 
-test('a line cancelled at the deadline keeps its received parts', async () => {
+test('a line that is cancelled at the deadline keeps its received parts', async () => {
   let count = 0
   const exchange: Exchange = (...call) =>
     ++count === 1 ? answering(piece('Half', continued('t1'), used(10, 20)))(...call) : new Promise(() => {})
@@ -184,8 +187,8 @@ test('a line cancelled at the deadline keeps its received parts', async () => {
   ])
 })
 
-describe('a signal between two parts of an answer', () => {
-  /** Runs a batch whose second request is never answered, and sends a signal then. */
+describe('signal between two parts of an answer', () => {
+  /** Runs a batch whose second request is never answered. Sends a signal at that request. */
   async function interrupt(argv: string[], exchange: Exchange) {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'in'), '"x"\n"y"\n')
@@ -229,7 +232,7 @@ describe('a signal between two parts of an answer', () => {
     },
   ]
 
-  test('writes the received parts to the results, and --resume repeats the line', async () => {
+  test('a signal writes the received parts to the results, and --resume repeats the line', async () => {
     const { cwd, err, read } = await interrupt(['chat', '--results', 'r'], half)
     expect(read('r')).toMatchObject(saved)
     expect(err).toMatch(/^parley: interrupted: .*; to resume: the same command with --resume\n$/)
@@ -238,14 +241,14 @@ describe('a signal between two parts of an answer', () => {
     expect([again.code, again.requests.length]).toEqual([0, 2])
   })
 
-  test('without --results it saves the received parts, and names the file', async () => {
+  test('a signal without --results saves the received parts and names the file', async () => {
     const { cwd, err, read } = await interrupt(['chat'], half)
     const name = readdirSync(cwd).find((file) => file.endsWith('.ndjson')) ?? 'no file'
     expect(read(name)).toMatchObject(saved)
     expect(err).toContain(`parley: interrupted: the received data is saved as ${join(cwd, name)}; 0 ok`)
   })
 
-  test('names the saved images and has the text', async () => {
+  test('a signal writes the names of saved images and the text to the results', async () => {
     const parts = [{ text: 'Here.' }, inline(png())]
     const body = JSON.stringify({ candidates: [{ content: { parts }, ...continued('t1') }] })
     const { read } = await interrupt(['image', '-o', 'o/', '--results', 'r'], answering(body))
@@ -254,7 +257,7 @@ describe('a signal between two parts of an answer', () => {
     ])
   })
 
-  test('writes nothing for a line without a received part', async () => {
+  test('a signal writes no result for a line without a received part', async () => {
     const { read } = await interrupt(['chat', '--results', 'r'], answering(piece('One', whole)))
     expect(read('r')).toMatchObject([{ index: 1, ok: true }])
   })

@@ -22,7 +22,10 @@ const retry = { repeat: 'failed', retries: 0, retryUnknown: false, deadline: Inf
 const limited = (retryAfter?: number) =>
   failure('rate-limited', retryAfter === undefined ? {} : { retryAfter })
 
-/** Plays events at a gate of 8 slots: `b` starts a request, `+` and `-` answer, a number refuses. */
+/**
+ * Plays events at a gate of 8 slots: `b` starts a request, `+` and `-` are answers, a number is a refusal
+ * with Retry-After.
+ */
 function play(events: ['b' | '+' | '-' | number | undefined, ticket: number, now: number][]): Gate {
   return events.reduce((gate, [what, ticket, now]) => {
     if (what === 'b') return startLine(gate)
@@ -31,7 +34,7 @@ function play(events: ['b' | '+' | '-' | number | undefined, ticket: number, now
   }, createGate(8))
 }
 
-describe('a gate', () => {
+describe('gate', () => {
   test('a gate starts with all its slots', () => {
     const full = play(Array.from({ length: 8 }, () => ['b', 0, 0]))
     expect(canStart(play([['b', 0, 0]]), 0)).toBe(true)
@@ -39,10 +42,10 @@ describe('a gate', () => {
     expect(canStart(freeSlot(full), 0)).toBe(true)
   })
 
-  test.each<[name: string, events: Parameters<typeof play>[0], expected: [places: number, until: number]]>([
+  test.each<[name: string, events: Parameters<typeof play>[0], expected: [slots: number, until: number]]>([
     ['a refusal halves the slots', [[5, 0, 1000]], [4, 6000]],
     [
-      'further refusals of earlier requests change nothing',
+      'further refusals of requests from before the pause change nothing',
       [
         [5, 0, 1000],
         [2, 0, 1100],
@@ -51,7 +54,7 @@ describe('a gate', () => {
       [4, 6000],
     ],
     [
-      'the longest wait of earlier requests counts',
+      'the longest Retry-After of requests from before the pause counts',
       [
         [5, 0, 1000],
         [9, 0, 2000],
@@ -59,7 +62,7 @@ describe('a gate', () => {
       [4, 11_000],
     ],
     [
-      'also a late refusal',
+      'a late refusal of an earlier request starts a pause without halving',
       [
         [1, 0, 1000],
         [2, 0, 5000],
@@ -93,9 +96,9 @@ describe('a gate', () => {
       ],
       [1, 4000],
     ],
-    ['nothing asked for: half a second', [[undefined, 0, 0]], [4, 500]],
+    ['a refusal without Retry-After pauses for half a second', [[undefined, 0, 0]], [4, 500]],
     [
-      'pauses double',
+      'pauses without Retry-After double',
       [
         [undefined, 0, 0],
         [undefined, 1, 500],
@@ -103,7 +106,7 @@ describe('a gate', () => {
       [2, 1500],
     ],
     [
-      'a success resets the pauses',
+      'a success resets the length of pauses',
       [
         [undefined, 0, 0],
         ['+', 1, 500],
@@ -112,7 +115,7 @@ describe('a gate', () => {
       [2, 1000],
     ],
     [
-      'a failure does not reset the pauses',
+      'a failed answer does not reset the length of pauses',
       [
         [undefined, 0, 0],
         ['-', 1, 500],
@@ -120,13 +123,13 @@ describe('a gate', () => {
       ],
       [2, 1500],
     ],
-    ['a date that has passed: half a second', [[0, 0, 0]], [4, 500]],
-  ])('%s', (_, events, [places, until]) => {
-    const { slots: are, pause } = play(events)
-    expect([are, pause.until]).toEqual([places, until])
+    ['a Retry-After of 0 pauses for half a second', [[0, 0, 0]], [4, 500]],
+  ])('gate: %s', (_, events, [slots, until]) => {
+    const { slots: actual, pause } = play(events)
+    expect([actual, pause.until]).toEqual([slots, until])
   })
 
-  test('without Retry-After pauses grow to 8 s and vary by half', () => {
+  test("a gate's pauses without Retry-After grow to 8 s and vary by half", () => {
     let gate = createGate(8)
     const lengths: number[] = []
     for (let now = 0; lengths.length < 7; now = gate.pause.until) {
@@ -142,7 +145,7 @@ describe('a gate', () => {
     expect(lengths).toEqual([250, 1000, 1000, 4000, 4000, 8000, 4000])
   })
 
-  test('adds a slot after as many answers as there are slots, up to the first number', () => {
+  test('a gate adds a slot after as many answers as there are slots, up to the initial number', () => {
     let gate = play([
       [1, 0, 0],
       [1, 1, 1000],
@@ -152,28 +155,28 @@ describe('a gate', () => {
       gate = recordAnswer(gate, 2, { isOk: true, now: 3000 })
       growth.push(gate.slots)
     }
-    const expected = [2, 3, 4, 5, 6, 7].flatMap((places) => Array<number>(places).fill(places))
+    const expected = [2, 3, 4, 5, 6, 7].flatMap((slots) => Array<number>(slots).fill(slots))
     expect(growth).toEqual([...expected.slice(1), ...Array(35 - expected.length + 1).fill(8)])
   })
 
   test.each([
     ['not after answers to requests before the pause', 2, 0, 9000, 4],
     ['not soon after the pause', 2, 1, 3999, 4],
-    ['but after the duration of the pause', 2, 1, 4000, 5],
-    ['or a minute: not yet', 1000, 1, 1_059_999, 4],
+    ['after the duration of the pause', 2, 1, 4000, 5],
+    ['not before a minute after a longer pause', 1000, 1, 1_059_999, 4],
     ['after a minute at the latest', 1000, 1, 1_060_000, 5],
-  ])('a gate adds slots %s', (_, asked, ticket, now, places) => {
-    expect(play([[asked, 0, 0], ...Array(4).fill(['+', ticket, now])]).slots).toBe(places)
+  ])('a gate adds slots %s', (_, retryAfter, ticket, now, slots) => {
+    expect(play([[retryAfter, 0, 0], ...Array(4).fill(['+', ticket, now])]).slots).toBe(slots)
   })
 })
 
-describe('a gate ends the batch', () => {
+describe('gate that ends a batch', () => {
   const end =
-    (asked: number, refusal: object = {}) =>
+    (retryAfter: number, refusal: object = {}) =>
     () =>
-      recordRefusal(createGate(8), 0, { ...base, now: 0, error: limited(asked), ...refusal })
+      recordRefusal(createGate(8), 0, { ...base, now: 0, error: limited(retryAfter), ...refusal })
 
-  test('ends if Retry-After exceeds an hour or the deadline', () => {
+  test('a gate ends a batch if Retry-After exceeds an hour or the deadline', () => {
     expect(end(3600)).not.toThrow()
     expect(end(3601)).toThrow(
       'it ended with rate-limited; the service asks to wait 3601 s, more than an hour',
@@ -182,10 +185,10 @@ describe('a gate ends the batch', () => {
     expect(end(10, { deadline: 9999 })).toThrow('the service asks to wait 10 s, past the deadline')
   })
 
-  test("the failure has the refusal's details and whether the deadline caused it", () => {
-    const detailsOf = (asked: number, deadline: number) => {
+  test("a gate's failure has the refusal's details and names the deadline as its cause", () => {
+    const detailsOf = (retryAfter: number, deadline: number) => {
       try {
-        end(asked, { deadline })()
+        end(retryAfter, { deadline })()
       } catch (error) {
         return (error as CliError).details
       }
@@ -196,9 +199,9 @@ describe('a gate ends the batch', () => {
   })
 
   test.each(['rate-limited', 'not-sent'] as const)(
-    'ends after 5 minutes of pauses without success: %s',
+    'a gate ends a batch after 5 minutes of pauses without success: %s',
     (kind) => {
-      const suffer = (isAnswered: boolean) => {
+      const pauseRepeatedly = (isAnswered: boolean) => {
         let gate = createGate(8)
         let now = 0
         for (let round = 0; round < 60; round++) {
@@ -213,12 +216,12 @@ describe('a gate ends the batch', () => {
         }
         return now
       }
-      expect(() => suffer(false)).toThrow('no request succeeded in 5 minutes of pauses')
-      expect(suffer(true)).toBe(60 * 20_000)
+      expect(() => pauseRepeatedly(false)).toThrow('no request succeeded in 5 minutes of pauses')
+      expect(pauseRepeatedly(true)).toBe(60 * 20_000)
     },
   )
 
-  test('ends if one pause became that long, but not if a late refusal restarted it', () => {
+  test('a gate ends a batch after one pause of 5 minutes, but not if a late refusal restarted it', () => {
     const prolonged = (by: number) =>
       play([
         [1, 0, 0],
@@ -226,7 +229,7 @@ describe('a gate ends the batch', () => {
       ])
     const further = (gate: Gate) =>
       recordRefusal(gate, 1, { ...base, error: limited(1), now: gate.pause.until })
-    // The pause lasts 300 s, or a millisecond less.
+    // The pause lasts 300 s, or one millisecond less.
     expect(() => further(prolonged(299.5))).toThrow('5 minutes')
     expect(further(prolonged(299.499)).pause.until).toBe(300_999)
     const again = play([
@@ -236,7 +239,7 @@ describe('a gate ends the batch', () => {
     expect(recordRefusal(again, 1, { ...base, error: limited(1), now: 401_000 }).pause.until).toBe(402_000)
   })
 
-  test('does not end after one long pause that many requests ran into', () => {
+  test('a gate does not end a batch during a long pause that many requests caused', () => {
     const many = play([
       [600, 0, 0],
       [600, 0, 10],
@@ -247,7 +250,7 @@ describe('a gate ends the batch', () => {
   })
 })
 
-test('never exceeds the slots, starts nothing in a pause, and always ends', () => {
+test('a gate never exceeds its slots, starts nothing in a pause, and always ends', () => {
   const outcome = fc.record({
     kind: fc.constantFrom('ok', 'failed', 'refused'),
     asked: fc.option(fc.integer({ min: 0, max: 4000 }), { nil: undefined }),
@@ -299,7 +302,7 @@ test('never exceeds the slots, starts nothing in a pause, and always ends', () =
   )
 })
 
-/** Simulates a rate limiter that refills and allows one second's requests at once. */
+/** Simulates a rate limiter that refills and accepts the requests of one second at once. */
 function meet(rate: number, latency: number, concurrency: number, lines: number) {
   let gate = createGate(concurrency)
   let tokens = rate
@@ -347,16 +350,13 @@ test.each([
   [50, 100, 8],
   [50, 300, 16],
   [10, 500, 8],
-])(
-  'at %i requests per second, %i ms each, %i at a time, few are refused and little time is lost',
-  (rate, latency, places) => {
-    const { seconds, refused } = meet(rate, latency, places, rate * 40)
-    expect(refused).toBeLessThan(0.05)
-    expect(seconds).toBeLessThan(80)
-  },
-)
+])('with %i requests/s allowed, %i ms each, %i at a time, few are refused', (rate, latency, slots) => {
+  const { seconds, refused } = meet(rate, latency, slots, rate * 40)
+  expect(refused).toBeLessThan(0.05)
+  expect(seconds).toBeLessThan(80)
+})
 
-describe('the next step of a batch', () => {
+describe('next step of a batch', () => {
   const [first, refused] = [{ index: 1 } as BatchLine, { index: 2 } as BatchLine]
   const pausedTo5000 = recordRefusal(createGate(2), 0, { ...base, error: limited(4), now: 1000 })
   const inFlight = (count: number, gate = createGate(2)) => ({ ...gate, inFlight: count })
@@ -477,13 +477,13 @@ describe('the next step of a batch', () => {
     ],
     ['the deadline passes after the last line', { deadline: 7000, next: 'none' }, 7000, { do: 'end' }],
     ['the deadline is in the future', { deadline: 7000 }, 6999, { do: 'start', line: first }],
-    // Only a read can be pending here; if nothing is, the wait throws.
-    ['nothing is running before the end, with nothing to wait for', { next: 'awaited' }, 0, forOthers],
-  ])('%s', (_, changes, now, expected) => {
+    // Only a read can be pending here. If nothing is pending, the wait throws.
+    ['nothing is running before the end of the input', { next: 'awaited' }, 0, forOthers],
+  ])('next step if %s', (_, changes, now, expected) => {
     expect(decideNextStep(state(changes), now)).toEqual(expected)
   })
 
-  test('a wait with an end is never overdue', () => {
+  test('the next step is never a wait that is overdue', () => {
     for (let now = 0; now < 7000; now += 7) {
       const step = decideNextStep(state({ gate: pausedTo5000, deadline: 6000 }), now)
       if (step.do === 'wait') expect(step.until).toBeGreaterThan(now)
@@ -509,46 +509,46 @@ test.each([
   ['not sent', 'credentials', {}],
   ['not sent', 'usage', {}],
   ['not sent', 'file', {}],
-] as const)('%s: classifies the failure as %s %o', (effect, kind, details) => {
+] as const)('%s is the effect of a failure of kind %s with %o', (effect, kind, details) => {
   expect(classifyFailure(failure(kind, details))).toBe(effect)
 })
 
-describe('an outage', () => {
+describe('outage', () => {
   const broken = (retryAfter?: number) => failure('service', { status: 502, retryAfter })
   const failing = (
     gate: Gate,
     index: number,
     { now = 0, ticket = gate.pause.number, error = broken() } = {},
   ) => recordOutageFailure(gate, ticket, { ...base, error, index, now })
-  /** Lines fail one after the other. */
-  const afterRow = (places: number, ...indexes: number[]) =>
-    indexes.reduce((gate, index) => failing(gate, index), createGate(places))
-  /** One line tests the service after the pause, and fails. */
+  /** Returns a gate after these lines failed one after the other. */
+  const afterRow = (slots: number, ...indexes: number[]) =>
+    indexes.reduce((gate, index) => failing(gate, index), createGate(slots))
+  /** Returns the gate after one line tested the service and failed. */
   const afterTrial = (gate: Gate, index = 1) =>
     failing(freeSlot(startLine(gate)), index, { now: gate.pause.until })
   const isPaused = (gate: Gate) => gate.outage !== undefined
 
-  test.each<[what: string, places: number, row: number[], isOne: boolean]>([
+  test.each<[what: string, slots: number, row: number[], isOne: boolean]>([
     ['as many lines as slots', 8, [1, 2, 3, 4, 5, 6, 7, 8], true],
     ['one line less than slots', 8, [1, 2, 3, 4, 5, 6, 7], false],
     ['four lines in two slots', 2, [1, 2, 3, 4], true],
     ['three lines in two slots', 2, [1, 2, 3], false],
     ['the same lines repeatedly', 4, [1, 2, 3, 3, 2, 1], false],
     ['the fourth line after duplicates', 4, [1, 2, 2, 1, 3, 4], true],
-  ])('an outage starts when %s failed in a row', (_, places, row, isOne) => {
-    expect(isPaused(afterRow(places, ...row))).toBe(isOne)
+  ])('an outage starts after failures of %s in a row', (_, slots, row, isOne) => {
+    expect(isPaused(afterRow(slots, ...row))).toBe(isOne)
   })
 
   test.each([
     ['a success', (gate: Gate) => recordAnswer(gate, 0, { isOk: true, now: 0 })],
     ['a refusal of one request', (gate: Gate) => recordAnswer(gate, 0, { isOk: false, now: 0 })],
     ['a rate limit', (gate: Gate) => recordRefusal(gate, 0, { ...base, error: limited(), now: 0 })],
-  ])('no outage starts if %s came in between', (_, between) => {
+  ])('no outage starts if %s interrupts the failures', (_, between) => {
     const gate = between(afterRow(4, 1, 2, 3))
     expect(isPaused(failing(gate, 4))).toBe(false)
   })
 
-  test('an outage pauses for a second, doubling to 30, then one line tests the service', () => {
+  test('an outage pauses for a second, doubling to 30 s, then one line tests the service', () => {
     let gate = afterRow(4, 1, 2, 3, 4)
     const lengths: number[] = []
     for (let trial = 0; trial < 7; trial++) {
@@ -562,13 +562,13 @@ describe('an outage', () => {
     expect(gate.slots).toBe(4)
   })
 
-  test('an outage pauses for the duration of Retry-After', () => {
+  test('an outage pauses as long as Retry-After says', () => {
     const gate = failing(afterRow(4, 1, 2, 3), 4, { error: broken(20) })
     expect(gate.pause.until).toBe(20_000)
     expect(() => failing(afterRow(4, 1, 2, 3), 4, { error: broken(4000) })).toThrow('more than an hour')
   })
 
-  test('requests started earlier do not extend an outage', () => {
+  test('requests from before an outage do not extend it', () => {
     const gate = afterRow(4, 1, 2, 3, 4)
     expect(failing(gate, 5, { ticket: 0, now: 500 })).toEqual(gate)
   })
@@ -586,7 +586,7 @@ describe('an outage', () => {
     expect(isPaused(failing(gate, 9))).toBe(false)
   })
 
-  test('an outage becomes a pause after a refusal', () => {
+  test('an outage becomes a pause after a 429', () => {
     const gate = recordRefusal(startLine(afterRow(4, 1, 2, 3, 4)), 1, {
       ...base,
       error: limited(7),
@@ -597,15 +597,15 @@ describe('an outage', () => {
 
   test('an outage ends a batch after 5 minutes of pauses with the last failure', () => {
     let gate = afterRow(4, 1, 2, 3, 4)
-    const suffer = () => {
+    const pauseRepeatedly = () => {
       for (let trial = 0; trial < 100; trial++) gate = afterTrial(gate)
     }
-    expect(suffer).toThrow('it ended with service; no request succeeded in 5 minutes of pauses')
+    expect(pauseRepeatedly).toThrow('it ended with service; no request succeeded in 5 minutes of pauses')
     expect(gate.pause.until).toBeGreaterThan(300_000)
     expect(gate.pause.until).toBeLessThan(331_000)
   })
 
-  describe('chooses the line that tests the service in an outage', () => {
+  describe('line that tests the service in an outage', () => {
     const [first, second, fresh] = [{ trialOutage: 1 }, { trialOutage: 0 }, {}]
     const outage = afterRow(4, 1, 2, 3, 4)
     const choose = (waiting: object[], next: object | 'none', gate: Gate = outage) => {
@@ -616,10 +616,10 @@ describe('an outage', () => {
     }
     test.each([
       ['a waiting line', choose([second], fresh), second],
-      ['a new line if all waiting lines have tried', choose([first], fresh), fresh],
-      ['the same line if no other is left', choose([first], 'none'), first],
+      ['a new line, if all waiting lines have tried,', choose([first], fresh), fresh],
+      ['the same line, if no other is left,', choose([first], 'none'), first],
       ['a line that tried in an earlier outage', choose([second], 'none'), second],
-      ['a waiting line after the outage', choose([first], fresh, createGate(4)), first],
-    ])('chooses %s', (_, chosen, line) => expect(chosen).toBe(line))
+      ['a waiting line, after the outage,', choose([first], fresh, createGate(4)), first],
+    ])('%s tests the service in an outage', (_, chosen, line) => expect(chosen).toBe(line))
   })
 })

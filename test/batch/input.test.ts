@@ -21,7 +21,7 @@ const refusal = async (text: string, make?: PrepareLine): Promise<CliError> => {
 
 const work = { call: expect.anything(), spent: new LineUsage(), seconds: 0, failures: 0 }
 
-test('creates a request with the number, id and hash of a line', async () => {
+test('creates a request with the number, id and hash of each line', async () => {
   const jobs = await linesOf('"a"\n\n{"id":"x","prompt":"a"}\n{"prompt":"a","model":"m"}\n"b"\n')
   expect(jobs).toEqual([
     { index: 1, hash: expect.stringMatching(/^[0-9a-f]{32}$/), ...work },
@@ -44,8 +44,8 @@ test('a hash depends only on model and body, and never changes', async () => {
   expect(job).toMatchObject({ hash: 'e22d4eb04d8fbd817bc718ecb30e98ca' })
 })
 
-describe('checks a whole input', () => {
-  test('counts the lines of the input', async () => {
+describe('check of an input', () => {
+  test('a check counts the lines of an input, the finished ones and the total', async () => {
     const ledger = new Ledger()
     for (const { hash } of await linesOf('"a"\n"b"')) ledger.addResult({ hash, isOk: true })
     const input = await check('"a"\n"b"\n\n"c"\n"a"', prepare, ledger)
@@ -57,7 +57,7 @@ describe('checks a whole input', () => {
     expect((await check('')).tally).toMatchObject({ total: 0, skipped: 0, hasLine: false })
   })
 
-  test('reports every invalid line and every duplicate id', async () => {
+  test('a check reports every invalid line and every duplicate id', async () => {
     const lines = ['"ok"', 'hello', '{"id":1,"prompt":"p"}', '{"prompt":7}', '{"id":"1","prompt":"q"}', '"x']
     const error = await refusal(lines.join('\n'))
     expect(error).toMatchObject({ kind: 'usage', message: 'prompts.ndjson: 4 problems' })
@@ -72,13 +72,13 @@ describe('checks a whole input', () => {
     })
   })
 
-  test('puts a single problem into the message, and mentions jq only if it helps', async () => {
+  test('a check puts a single problem into the message, and mentions jq only if it helps', async () => {
     const error = await refusal('"ok"\n{"a":1}\n')
     expect(error.message).toMatch(/^prompts.ndjson: line 2: it must be a prompt in quotes/)
     expect(error.details.consequence).toBeUndefined()
   })
 
-  test('a line without a request is invalid', async () => {
+  test('a check reports a line whose body is invalid', async () => {
     const error = await refusal('"ok"\n{"contents":5}\n', (form) => {
       if ('body' in form) throw usageErrorOfProblems('the body', ['contents: must be a list', 'x: is odd'])
       return prepare(form)
@@ -88,12 +88,12 @@ describe('checks a whole input', () => {
     )
   })
 
-  test('rethrows a failure that the line did not cause', async () => {
+  test('a check rethrows a failure that no line caused', async () => {
     const broken = () => Promise.reject(new TypeError('a bug'))
     await expect(check('"a"', broken)).rejects.toThrow(TypeError)
   })
 
-  test('collects no more problems than it counts', async () => {
+  test('a check stops after 1,000 problems', async () => {
     let made = 0
     async function* endless() {
       yield Buffer.from('"good"\n')
@@ -109,12 +109,12 @@ describe('checks a whole input', () => {
   })
 })
 
-describe('a file that was checked', () => {
-  const most = 40
+describe('second read of a checked file', () => {
+  const lineCount = 40
   const large = (index: number) => `{"id":${index},"prompt":"${index} ${'x'.repeat(100_000)}"}\n`
-  const whole = Array.from({ length: most }, (_, at) => large(at + 1)).join('')
+  const whole = Array.from({ length: lineCount }, (_, at) => large(at + 1)).join('')
 
-  /** Returns the lines of a file that has one text at the check and another one at the second read. */
+  /** Reads the lines of a file that may have another text at the second read. */
   async function readTwice(text: string, again = text, ledger = new Ledger()) {
     let [reads, made] = [0, 0]
     const source = {
@@ -137,7 +137,7 @@ describe('a file that was checked', () => {
 
   test('reads a checked file again, with the same lines, so that memory does not grow', async () => {
     const { lines, failed, reads, made } = await readTwice(whole)
-    expect([failed, reads, made]).toEqual([undefined, 2, 2 * most])
+    expect([failed, reads, made]).toEqual([undefined, 2, 2 * lineCount])
     const once = await linesOf(whole)
     const named = (all: typeof lines) => all.map(({ index, hash }) => [index, hash])
     expect(named(lines)).toEqual(named(once))
@@ -152,31 +152,31 @@ describe('a file that was checked', () => {
   test('does not build again the bodies of finished lines', async () => {
     const ledger = new Ledger()
     for (const { index, hash } of await linesOf(whole))
-      if (index !== most) ledger.addResult({ hash, isOk: true })
+      if (index !== lineCount) ledger.addResult({ hash, isOk: true })
     const { lines, made } = await readTwice(whole, whole, ledger)
-    expect([lines.map(({ index }) => index), made]).toEqual([[most], most + 1])
+    expect([lines.map(({ index }) => index), made]).toEqual([[lineCount], lineCount + 1])
   })
 
   test.each([
     [
       'a line was changed',
-      whole.replace(`{"id":${most},"prompt":"`, `{"id":${most},"prompt":"not `),
+      whole.replace(`{"id":${lineCount},"prompt":"`, `{"id":${lineCount},"prompt":"not `),
       /line 40 was changed/,
     ],
-    ['a line became bad', whole.replace(`{"id":${most},`, '{"id":,'), /line 40 was changed/],
-    ['it was truncated', whole.slice(0, -large(most).length), /it was truncated/],
-  ])('a file that changed since its check exits with 11: %s', async (_, again, why) => {
+    ['a line became invalid', whole.replace(`{"id":${lineCount},`, '{"id":,'), /line 40 was changed/],
+    ['the file was truncated', whole.slice(0, -large(lineCount).length), /it was truncated/],
+  ])('exits with 11 if %s after the check of the file', async (_, again, why) => {
     const { failed } = await readTwice(whole, again)
     expect(failed).toMatchObject({ kind: 'file', message: expect.stringMatching(why) })
   })
 
-  test('a checked file has only the lines of its check, no later ones', async () => {
-    const { lines, failed } = await readTwice(whole, `${whole}${large(most + 1)}`)
-    expect([lines.length, failed]).toEqual([most, undefined])
+  test('a checked file has only the lines of its check, none that were added later', async () => {
+    const { lines, failed } = await readTwice(whole, `${whole}${large(lineCount + 1)}`)
+    expect([lines.length, failed]).toEqual([lineCount, undefined])
   })
 
-  test('a duplicate line keeps its number', async () => {
+  test('a duplicate line keeps its number at the second read', async () => {
     const { lines } = await readTwice(`${whole}"a"\n"a"\n"b"\n"a"\n`)
-    expect(lines.slice(most).map(({ hash }) => hash.slice(32))).toEqual(['', '#2', '', '#3'])
+    expect(lines.slice(lineCount).map(({ hash }) => hash.slice(32))).toEqual(['', '#2', '', '#3'])
   })
 })

@@ -14,7 +14,7 @@ interface Act {
   time: number
 }
 
-/** Answer of a service to one request, and its duration. */
+/** Answer of the service to one request, and its duration. */
 const act: fc.Arbitrary<Act> = fc.record({
   kind: fc.oneof(
     { weight: 12, arbitrary: fc.constant('ok' as const) },
@@ -26,21 +26,26 @@ const act: fc.Arbitrary<Act> = fc.record({
   time: fc.integer({ min: 0, max: 10_000 }),
 })
 
-/** Number of the request at which a run is killed, and the size of the incomplete line then. */
+/** Number of the request at which a run is killed, and the size of the torn line then. */
 const kill = fc.record({ at: fc.integer({ min: 1, max: 40 }), torn: fc.integer({ min: 0, max: 40 }) })
 const tornLine = '{"index":39,"id":"id 39","hash":"0123456789abcdef"'
 
 /** Runs until the end or the kill. */
-async function live(file: TestFile, acts: () => Act, concurrency: number, killAt: number | undefined) {
+async function runUntilKill(
+  file: TestFile,
+  acts: () => Act,
+  concurrency: number,
+  killAt: number | undefined,
+) {
   const timers = createClock()
   let die = () => {}
   const death = new Promise<void>((resolve) => (die = resolve))
-  let asked = 0
+  let requestCount = 0
   let open = 0
   let paid = 0
   const ask: Ask = async (job) => {
     expect(++open).toBeLessThanOrEqual(concurrency)
-    if (++asked === killAt) {
+    if (++requestCount === killAt) {
       file.isGone = true
       die()
     }
@@ -56,7 +61,7 @@ async function live(file: TestFile, acts: () => Act, concurrency: number, killAt
   return { ended, open, paid }
 }
 
-test('after failures and kills every line succeeds exactly once, and none is incomplete', async () => {
+test('after failures and kills, every line of a batch succeeds exactly once', async () => {
   const property = fc.asyncProperty(
     fc.infiniteStream(act),
     fc.array(kill, { maxLength: 6 }),
@@ -70,7 +75,7 @@ test('after failures and kills every line succeeds exactly once, and none is inc
         const before = results().length
         const file: TestFile = { text }
         const killed = kills[round]
-        const life = await live(file, () => stream.next().value, concurrency, killed?.at)
+        const life = await runUntilKill(file, () => stream.next().value, concurrency, killed?.at)
         paid += life.paid
         text = file.text
         if (life.ended) {
@@ -84,7 +89,7 @@ test('after failures and kills every line succeeds exactly once, and none is inc
       const good = results().filter(({ ok }) => ok)
       expect(new Set(good.map(({ id }) => id)).size).toBe(lines)
       expect(good).toHaveLength(lines)
-      // Answers are written at once, so nothing that was paid for is requested again.
+      // Results are written at once, so no paid answer is requested again.
       expect(paid).toBe(lines)
     },
   )

@@ -20,24 +20,24 @@ describe('DigestMap', () => {
 
   test('DigestMap needs at most 32 bytes per entry', () => {
     const map = new DigestMap()
-    let most = 0
+    let maxBytes = 0
     for (let count = 1; count <= 100_000; count++) {
       map.update(`line ${count}`, (none) => none + count)
-      if (count >= 5000 && count % 500 === 0) most = Math.max(most, map.bytes / count)
+      if (count >= 5000 && count % 500 === 0) maxBytes = Math.max(maxBytes, map.bytes / count)
     }
-    expect(most).toBeLessThanOrEqual(32)
+    expect(maxBytes).toBeLessThanOrEqual(32)
     expect(map.get('line 77777')).toBe(77_777)
   })
 })
 
 describe('Ledger', () => {
-  test('numbers the duplicates of a hash', () => {
+  test('Ledger numbers the duplicates of a hash', () => {
     const ledger = new Ledger()
     const hashes = ['a', 'b', 'a', 'a'].map((hash) => ledger.addLine({ hash }).hash)
     expect(hashes).toEqual(['a', 'b', 'a#2', 'a#3'])
   })
 
-  test('the last result of a hash decides whether its line is finished', () => {
+  test('in a Ledger, the last result of a hash decides if its line is finished', () => {
     const ledger = new Ledger()
     ledger.addResult({ hash: 'a', isOk: true })
     ledger.addResult({ hash: 'a#2', isOk: false })
@@ -50,7 +50,7 @@ describe('Ledger', () => {
     expect(done).toEqual([true, false, true, false, false])
   })
 
-  test('refuses an id that is used twice, or that the results have with another request', () => {
+  test('Ledger rejects an id that is used twice, or that the results have with another request', () => {
     const ledger = new Ledger()
     ledger.addResult({ id: 'one', hash: 'a', isOk: true })
     ledger.addResult({ id: 'two', hash: 'b', isOk: false })
@@ -69,14 +69,14 @@ describe('Ledger', () => {
     expect(() => ledger.addLine({ id: 'one', hash: 'e' })).toThrow('its id "one" was used before')
   })
 
-  test('shortens a long id in a message', () => {
+  test('Ledger shortens a long id in its message', () => {
     const ledger = new Ledger()
     const id = 'x'.repeat(101)
     ledger.addLine({ id, hash: 'a' })
     expect(() => ledger.addLine({ id, hash: 'a' })).toThrow(`its id "${'x'.repeat(100)}" was used`)
   })
 
-  test('does not match a result without an id to the id "undefined"', () => {
+  test('Ledger does not match a result without an id to the id "undefined"', () => {
     const ledger = new Ledger()
     ledger.addResult({ hash: 'a', isOk: true })
     expect(ledger.addLine({ id: 'undefined', hash: 'b' })).toEqual({
@@ -86,14 +86,14 @@ describe('Ledger', () => {
     })
   })
 
-  test('distinguishes ids that differ only in a lone surrogate', () => {
+  test('Ledger distinguishes ids that differ only in a lone surrogate', () => {
     const ledger = new Ledger()
     const ids = ['\ud800', '\ud801', '\udc00', '\ufffd', '\ud800\ud800', '\ud83d\ude00', '\u{1f601}']
     for (const id of ids) ledger.addLine({ id, hash: 'a' })
     for (const id of ids) expect(() => ledger.addLine({ id, hash: 'a' })).toThrow('was used before')
   })
 
-  test.each(['__proto__', 'constructor', ''])('accepts any id: %j', (id) => {
+  test.each(['__proto__', 'constructor', ''])('Ledger accepts any id: %j', (id) => {
     const ledger = new Ledger()
     ledger.addResult({ id, hash: 'a', isOk: true })
     expect(ledger.addLine({ id, hash: 'a' }).isDone).toBe(true)

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseLine } from '../../src/batch/line-form.ts'
 
-describe('forms of a line', () => {
+describe('forms of a batch line', () => {
   const body = '{ "contents": [ {"n": 1.10, "big": 12345678901234567890} ], "x":1e400 }'
 
   test.each<[line: string, form: object]>([
@@ -16,7 +16,7 @@ describe('forms of a line', () => {
     [`{"params":${body},"custom_id":"a"}`, { id: 'a', body }],
     [`{"custom_id":"a","body":{"contents":[]},"body":${body}}`, { id: 'a', body }],
     ['{"contents":[],"prompt":"p"}', { body: '{"contents":[],"prompt":"p"}' }],
-  ])('parses %s', (line, form) => expect(parseLine(line)).toEqual(form))
+  ])('parses the batch line %s', (line, form) => expect(parseLine(line)).toEqual(form))
 
   test.each([
     ['{"model":"m","contents":[1.0]}', '{"contents":[1.0]}'],
@@ -24,16 +24,16 @@ describe('forms of a line', () => {
     [' {"contents":[1.0],"model":"m"}', '{"contents":[1.0]}'],
     ['{ "a" : 1 , "model" : "x" , "contents" : [] }', '{ "a" : 1 , "contents" : [] }'],
     ['{"model":"x","contents":[],"mod\\u0065l":"m","z":{"model":1}}', '{"contents":[],"z":{"model":1}}'],
-  ])('removes the model from %s', (line, left) => {
+  ])('removes the model from the batch line %s', (line, left) => {
     expect(parseLine(line)).toEqual({ model: expect.stringMatching(/^[mx]$/), body: left })
   })
 
-  test('shortens an unknown field name in the message', () => {
+  test('shortens an unknown field name of a batch line in the message', () => {
     const read = () => parseLine(JSON.stringify({ prompt: 'p', ['k'.repeat(51)]: 1 }))
     expect(read).toThrow(`it has "${'k'.repeat(50)}", which a line of this form cannot have`)
   })
 
-  test('keeps the source text of a body without its model', () => {
+  test('keeps the source text of a batch line without its model', () => {
     const blank = fc.constantFrom('', ' ', '  ')
     const value = fc.oneof(fc.constantFrom('1.10', '-0', '1e400', '"\\u0041"'), fc.json())
     const field = fc.tuple(fc.constantFrom('a', 'b', 'contents2', 'modelx'), value, blank, blank)
@@ -49,7 +49,7 @@ describe('forms of a line', () => {
   })
 })
 
-describe('invalid lines', () => {
+describe('invalid batch lines', () => {
   test.each([
     ['[1]', /must be a prompt/],
     ['7', /must be a prompt/],
@@ -70,9 +70,9 @@ describe('invalid lines', () => {
     ['{"custom_id":"a","body":{},"request":{}}', /both "body" and "request"/],
     ['{"custom_id":"a","body":"{}"}', /"body" must be an object/],
     ['{"custom_id":"a","body":{},"priority":1}', /it has "priority"/],
-  ])('refuses %s', (line, why) => expect(() => parseLine(line)).toThrow(why))
+  ])('rejects the batch line %s', (line, why) => expect(() => parseLine(line)).toThrow(why))
 
-  test('reports a line that is not JSON or nested too deep', () => {
+  test('rejects a batch line that is not JSON or nested too deep', () => {
     expect(() => parseLine('hello')).toThrow(SyntaxError)
     expect(() => parseLine('['.repeat(2000) + ']'.repeat(2000))).toThrow(SyntaxError)
   })

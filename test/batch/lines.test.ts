@@ -7,19 +7,19 @@ import { gather, streamOf } from './pieces.ts'
 const read = (whole: string | Uint8Array, size?: number) => gather(readLines(streamOf(whole, size)))
 
 test.each([
-  ['nothing', '', []],
-  ['a last line without a line break', '"a"\n"b"', ['1 "a"', '2 "b"']],
-  ['carriage returns', '"a"\r\n"b"\r\n', ['1 "a"', '2 "b"']],
-  ['empty lines, which count', '\n"a"\n\r\n  \t\n"b"\n\n', ['2 "a"', '5 "b"']],
-  ['a byte order mark', '\ufeff"a"\n', ['1 "a"']],
-  ['nothing but a byte order mark', '\ufeff\n"a"', ['2 "a"']],
-  ['blanks around', '  {"a": 1} \t\n', ['1 {"a": 1}']],
-])('reads lines: %s', async (_, text, expected) => {
+  ['an empty text', '', []],
+  ['a text without a final line break', '"a"\n"b"', ['1 "a"', '2 "b"']],
+  ['a text with CR LF', '"a"\r\n"b"\r\n', ['1 "a"', '2 "b"']],
+  ['a text with empty lines, which count', '\n"a"\n\r\n  \t\n"b"\n\n', ['2 "a"', '5 "b"']],
+  ['a text with a byte order mark', '\ufeff"a"\n', ['1 "a"']],
+  ['a text with a byte order mark on its own line', '\ufeff\n"a"', ['2 "a"']],
+  ['a text with blanks around a line', '  {"a": 1} \t\n', ['1 {"a": 1}']],
+])('reads the lines of %s', async (_, text, expected) => {
   const lines = await read(text)
   expect(lines.map((line) => `${line.index} ${'text' in line ? line.text : 'bad'}`)).toEqual(expected)
 })
 
-test('reports lines that are too long or not UTF-8, and reads the lines after them', async () => {
+test('reports lines that are too long or not UTF-8 and reads the lines after them', async () => {
   const bytes = Buffer.concat([
     Buffer.from('"\xff"\n', 'latin1'),
     Buffer.from(`"ok"\n${'x'.repeat(101)}\n"ok"`),

@@ -1,7 +1,7 @@
 import type { BatchLine, BatchSource, LineCall, PrepareLine } from '../../src/batch/input.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
 
-/** Streams a text or bytes in pieces of this size. */
+/** Streams a text or bytes in chunks of this size. */
 export async function* streamOf(whole: string | Uint8Array, size = 65_536): AsyncGenerator<Uint8Array> {
   const bytes = Buffer.from(whole as string)
   for (let start = 0; start < bytes.length; start += size) yield bytes.subarray(start, start + size)
@@ -17,7 +17,7 @@ export type Ask = LineCall['send']
 
 export type TestLine = BatchLine
 
-/** Creates an input that can be read once, as a pipe, or again, as a file. */
+/** Creates an input that can be read once, like a pipe, or again, like a file. */
 export const sourceOf = (
   whole: string | AsyncIterable<Uint8Array>,
   { isRepeatable = false, name = 'prompts.ndjson' } = {},
@@ -28,7 +28,7 @@ export const sourceOf = (
   close() {},
 })
 
-/** Prepares the simplest request, with the content of the line. */
+/** Prepares the simplest request with the content of the line. */
 export const preparing =
   (ask: Ask): PrepareLine =>
   (form) => ({

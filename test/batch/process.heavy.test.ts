@@ -27,7 +27,7 @@ async function interrupt(act: (kill: (signal: NodeJS.Signals) => void, answerAll
   return { ...(await ended), cwd, env, server }
 }
 
-test('the first SIGINT finishes running requests, and the process then dies by it (needs signals)', async () => {
+test('the first SIGINT finishes the running requests of a batch, which then dies by SIGINT (needs signals)', async () => {
   const { signal, err, out, cwd, env, server } = await interrupt((kill, answerAll) => {
     kill('SIGINT')
     setTimeout(answerAll, 200)
@@ -48,21 +48,18 @@ test('the first SIGINT finishes running requests, and the process then dies by i
 test.each([
   ['SIGTERM', 'SIGTERM'],
   ['SIGINT', 'SIGINT'],
-] as const)(
-  'a %s at once kills the process, with complete results (needs signals)',
-  async (first, second) => {
-    const { signal, err, cwd, out } = await interrupt((kill) => {
-      kill(first)
-      if (first === 'SIGINT') setTimeout(() => kill(second), 100)
-    })
-    expect(signal).toBe(first)
-    expect(err).toMatch(/parley: interrupted: 4 ok .*; to resume: the same command with --resume\n$/)
-    expect([out, resultsIn(cwd)]).toEqual(['', [1, 2, 3, 4]])
-    expect(readdirSync(cwd).sort()).toEqual(['in.ndjson', 'r.ndjson'])
-  },
-)
+] as const)('a %s ends a batch at once with complete results (needs signals)', async (first, second) => {
+  const { signal, err, cwd, out } = await interrupt((kill) => {
+    kill(first)
+    if (first === 'SIGINT') setTimeout(() => kill(second), 100)
+  })
+  expect(signal).toBe(first)
+  expect(err).toMatch(/parley: interrupted: 4 ok .*; to resume: the same command with --resume\n$/)
+  expect([out, resultsIn(cwd)]).toEqual(['', [1, 2, 3, 4]])
+  expect(readdirSync(cwd).sort()).toEqual(['in.ndjson', 'r.ndjson'])
+})
 
-test('an interrupt without --results prints that the rest cannot be resumed (needs signals)', async () => {
+test('an interrupted batch without --results says that it cannot be resumed (needs signals)', async () => {
   const { cwd, env } = await prepare(40, (socket, _, count) => {
     if (count <= 4) socket.write(answer)
     else if (count === 5) child.kill('SIGTERM')
@@ -75,7 +72,7 @@ test('an interrupt without --results prints that the rest cannot be resumed (nee
   )
 })
 
-test('a closed stdout stops the batch with 11', async () => {
+test('a closed stdout ends a batch with 11', async () => {
   const { cwd, env, server } = await prepare(2000, (socket) => void setTimeout(() => socket.write(answer), 1))
   const { child, ended } = start(plain, { cwd, env })
   child.stdout?.once('data', () => child.stdout?.destroy())
@@ -87,7 +84,7 @@ test('a closed stdout stops the batch with 11', async () => {
   expect(server.requests.length).toBeLessThan(2000)
 })
 
-test('B15: a stdout that is closed at the start exits with 11 and sends nothing (needs /proc)', async () => {
+test('B15: a batch whose stdout is closed from the start exits with 11 and sends nothing (needs /proc)', async () => {
   const { cwd, env, server } = await prepare(3, (socket) => void socket.write(answer))
   const before = 'exec >&-'
   const closed = await execute(plain, { cwd, env, before })
@@ -100,7 +97,7 @@ test('B15: a stdout that is closed at the start exits with 11 and sends nothing 
   expect((await execute(plain, { cwd, env, before: 'exec >/dev/null' })).code).toBe(0)
 })
 
-test('a full disk exits with 11 (needs /dev/full)', async () => {
+test('a batch whose stdout is on a full disk exits with 11 (needs /dev/full)', async () => {
   const { cwd, env } = await prepare(20, (socket) => void socket.write(answer))
   const before = 'exec >/dev/full'
   const { code, err } = await execute(plain, { cwd, env, before })
@@ -111,19 +108,19 @@ test('a full disk exits with 11 (needs /dev/full)', async () => {
 })
 
 // The kernel writes until the limit and then fails, as on a full disk.
-test('results beyond a file size limit exit with 11; written lines are complete and --resume continues (needs prlimit)', async () => {
+test('results beyond a file size limit exit with 11, and --resume continues after the written ones (needs prlimit)', async () => {
   const { cwd, env, server } = await prepare(40, (socket) => void socket.write(answer))
   const limited = [...argv, '--report', 'report.json']
   const full = await execute(limited, { cwd, env, within: ['prlimit', '--fsize=4096'] })
   expect(full.code).toBe(11)
   expect(full.err).toMatch(/parley: r\.ndjson: .*\n {2}results that could not be written are on stdout/)
-  const kept = resultsIn(cwd)
-  expect(kept.length).toBeGreaterThan(5)
+  const written = resultsIn(cwd)
+  expect(written.length).toBeGreaterThan(5)
   // Rejected results are on stdout and do not count.
   const { counts } = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
-  expect(counts).toMatchObject({ ok: kept.length, failed: 0, notDone: 40 - kept.length })
-  expect(full.err).toContain(`parley: ${kept.length} ok · 0 failed · ${40 - kept.length} not done`)
-  expect([...kept, ...idsIn(full.out)].sort((one, other) => one - other)).toEqual(
+  expect(counts).toMatchObject({ ok: written.length, failed: 0, notDone: 40 - written.length })
+  expect(full.err).toContain(`parley: ${written.length} ok · 0 failed · ${40 - written.length} not done`)
+  expect([...written, ...idsIn(full.out)].sort((one, other) => one - other)).toEqual(
     Array.from({ length: server.requests.length }, (_, at) => at + 1),
   )
   const resumed = await execute([...argv, '--resume'], { cwd, env })
@@ -173,7 +170,7 @@ test('B07: a deleted current folder is not reported as a bug (needs POSIX files)
   }
 })
 
-test('B07: absolute file names and secret commands need no current folder (needs POSIX files)', async () => {
+test('B07: absolute file names and secret commands work without a current folder (needs POSIX files)', async () => {
   const before = 'mkdir gone && cd gone && rmdir ../gone'
   const demo = ['--profile', 'demo', '--no-stdin']
   const folder = temporaryFolder()

@@ -23,19 +23,21 @@ const tally = {
   tokens: 1_234_567,
 }
 
-describe('the progress line', () => {
+describe('progress line of a batch', () => {
   test.each([
     [
-      'in the middle',
+      'in the middle of a batch',
       { ...tally, total: 2000 },
       40,
       '1,384 of 2,000 done · 4 failed · 1 min 5 s left · 9.6/s · 1,234,567 tokens',
     ],
-    ['at its start', { ...none, total: 5 }, 0, '0 of 5 done'],
-    ['if the number of lines is not known', { ...none, ok: 3 }, 60, '3 done · 3.0/min'],
-  ])('shows the progress %s', (_, tally, passed, text) => expect(formatProgress(tally, passed)).toBe(text))
+    ['at the start of a batch', { ...none, total: 5 }, 0, '0 of 5 done'],
+    ['without a total if it is unknown', { ...none, ok: 3 }, 60, '3 done · 3.0/min'],
+  ])('the progress line shows the counts %s', (_, tally, passed, text) =>
+    expect(formatProgress(tally, passed)).toBe(text),
+  )
 
-  test('shows the rest of a pause', () => {
+  test('the progress line shows the rest of a pause', () => {
     expect(formatProgress({ ...none, ok: 3 }, 60, 11.2)).toBe('3 done · paused for 12 s · 3.0/min')
   })
 })
@@ -54,6 +56,6 @@ test.each([
     '380 ok · 4 failed (3 service, 1 refused) · 1,000 already done · at least 1,234,567 tokens in all · 40 s',
   ],
   [{ ...none, ok: 2 }, 0, 7325, '2 ok · 0 failed · 2 h 2 min'],
-])('shows the final counts: %o', (tally, left, seconds, text) =>
+])('formats the final counts %o', (tally, left, seconds, text) =>
   expect(formatSummary(tally, left, seconds)).toBe(text),
 )

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { formatAnswer, formatFailure } from '../../src/batch/result.ts'
 import { LineUsage } from '../../src/content/tokens.ts'
 
-describe('a result line', () => {
+describe('result line', () => {
   const seconds = 1.5
   const rest = { model: 'm', stopReason: 'end_turn' }
   const usage = { inputTokens: 1, totalTokens: 3 }
@@ -30,9 +30,11 @@ describe('a result line', () => {
       { content: { response: '{"big":12345678901234567890,\n"x":[1e400]}\n' }, ...rest },
       '{"index":4,"hash":"h","ok":true,"response":{"big":12345678901234567890,"x":[1e400]},"attempts":2,"seconds":1.5}',
     ],
-  ])('formats an answer as %o', (subject, answer, line) => expect(formatAnswer(subject, answer)).toBe(line))
+  ])('formats an answer as the result line %o', (subject, answer, line) =>
+    expect(formatAnswer(subject, answer)).toBe(line),
+  )
 
-  test('formats a failure', () => {
+  test('formats a failure as a result line', () => {
     const subject = { index: 1, id: 'a', hash: 'h', seconds, spent: new LineUsage() }
     expect(formatFailure(subject, { kind: 'service', exit: 7 })).toBe(
       '{"index":1,"id":"a","hash":"h","ok":false,"error":{"kind":"service","exit":7}}',

@@ -47,8 +47,8 @@ const line = (index: number, { isOk = true, tokens = 10 } = {}) =>
 
 const isDone = (ledger: Ledger, index: number) => ledger.addLine({ hash: `hash ${index}` }).isDone
 
-describe('a results file', () => {
-  test('is created for its owner, and contains each line at once', async () => {
+describe('results file', () => {
+  test('a results file is created with mode 0600 and has each line at once', async () => {
     const path = place()
     const file = await open(path, { isResumed: false })
     file.write(line(1))
@@ -61,14 +61,14 @@ describe('a results file', () => {
     expect(existsSync(`${path}.parley-lock`)).toBe(false)
   })
 
-  test('is removed if it stays empty', async () => {
+  test('a results file that stays empty is removed', async () => {
     const path = place()
     const file = await open(path, { isResumed: false })
     file.close()
     expect(existsSync(path)).toBe(false)
   })
 
-  test('is not overwritten', async () => {
+  test('an existing results file is not overwritten', async () => {
     const path = place()
     writeFileSync(path, `${line(1)}\n`)
     await expect(open(path, { isResumed: false })).rejects.toMatchObject({
@@ -78,14 +78,14 @@ describe('a results file', () => {
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
   })
 
-  test('is not created through a link (needs POSIX files)', async () => {
+  test('a results file is not created through a link (needs POSIX files)', async () => {
     const path = place()
     symlinkSync(`${path}.elsewhere`, path)
     await expect(open(path, { isResumed: false })).rejects.toMatchObject({ kind: 'file' })
     expect(existsSync(`${path}.elsewhere`)).toBe(false)
   })
 
-  test('must be a possible file name', async () => {
+  test('a results file must be a possible file name', async () => {
     const path = place()
     await expect(open(join(path, 'in', 'results.ndjson'))).rejects.toThrow(
       'results.ndjson: no such file or folder',
@@ -95,7 +95,7 @@ describe('a results file', () => {
     await expect(open(devNull)).rejects.toThrow('it is not a regular file')
   })
 
-  test('is written by one run at a time', async () => {
+  test('a results file is written by one run at a time', async () => {
     const path = place()
     const file = await open(path)
     await expect(open(path)).rejects.toMatchObject({
@@ -109,7 +109,7 @@ describe('a results file', () => {
     next.close()
   })
 
-  test('is closed once if a folder replaces it during the wait for its lock (needs files replaced while open)', async () => {
+  test('a results file is closed once if a folder replaces it during the wait for its lock (needs files replaced while open)', async () => {
     const path = place()
     writeFileSync(`${path}.parley-lock`, '')
     const opening = open(path, { deadline: Infinity })
@@ -120,14 +120,14 @@ describe('a results file', () => {
     expect(existsSync(`${path}.parley-lock`)).toBe(false)
   })
 
-  test('stays with a run that locked it first', async () => {
+  test('a results file that another run has locked stays in place', async () => {
     const path = place()
     writeFileSync(`${path}.parley-lock`, '')
     await expect(open(path, { isResumed: false })).rejects.toThrow('locked')
     expect(existsSync(path)).toBe(true)
   })
 
-  test('is not changed after another run took it over (needs files replaced while open)', async () => {
+  test('a results file is not changed after another run took its lock (needs files replaced while open)', async () => {
     const path = place()
     const file = await open(path)
     file.write(line(1))
@@ -140,8 +140,8 @@ describe('a results file', () => {
   })
 })
 
-describe('a resumed results file', () => {
-  test('finished lines are skipped, the last line of a hash counts, and tokens are summed', async () => {
+describe('resumed results file', () => {
+  test('--resume skips finished lines, counts the last line of a hash, and sums the tokens', async () => {
     const path = place()
     const lines = [
       line(1),
@@ -162,7 +162,7 @@ describe('a resumed results file', () => {
   })
 
   test.each(Array.from({ length: 11 }, (_, at) => at * 7))(
-    'removes a line that was cut after %i bytes',
+    '--resume removes a result that was cut after %i bytes',
     async (length) => {
       for (const before of ['', `${line(1)}\n`]) {
         const path = place()
@@ -177,7 +177,7 @@ describe('a resumed results file', () => {
     },
   )
 
-  test('keeps a last line that lacks only its line break', async () => {
+  test('--resume keeps a last result that lacks only its line break', async () => {
     const path = place()
     writeFileSync(path, `${line(1)}\n${line(2)}`)
     const ledger = new Ledger()
@@ -199,10 +199,10 @@ describe('a resumed results file', () => {
 
   test.each([
     ['prompts', '"a"\n"b"\n"c"'],
-    ['words without a line break', 'what I have to say'],
-    ['bytes', Buffer.alloc(1000)],
+    ['plain text without a line break', 'what I have to say'],
+    ['binary data', Buffer.alloc(1000)],
     ['other JSON', '{"index":1}\n{"index":2}\n{"ind'],
-  ])('does not change a file of another kind: %s', async (_, content) => {
+  ])('--resume does not change a file with %s', async (_, content) => {
     const path = place()
     writeFileSync(path, content)
     await expect(open(path)).rejects.toMatchObject({
@@ -213,7 +213,7 @@ describe('a resumed results file', () => {
     expect(existsSync(`${path}.parley-lock`)).toBe(false)
   })
 
-  test('skips other lines among the results', async () => {
+  test('--resume ignores other lines among the results', async () => {
     const strange = [
       'no JSON',
       '[1]',
@@ -238,7 +238,7 @@ describe('a resumed results file', () => {
     expect([1, 2, 3].map((index) => isDone(ledger, index))).toEqual([true, false, true])
   })
 
-  test('reads numeric token counts, else finds them in the response', async () => {
+  test('--resume reads numeric token counts, otherwise those of the response', async () => {
     const odd = [-5, '7', null, true, {}].map((totalTokens, at) =>
       JSON.stringify({ hash: `h${at}`, ok: true, usage: { totalTokens } }),
     )
@@ -251,7 +251,7 @@ describe('a resumed results file', () => {
     expect(tokens).toBe(4)
   })
 
-  test('reads a large results file to its end', async () => {
+  test('--resume reads a results file of 20,000 lines to its end', async () => {
     const path = place()
     const text = 'an answer of some length, as they are. '.repeat(10)
     const results = Array.from({ length: 20_000 }, (_, at) => ({ ...JSON.parse(line(at + 1)), text }))
@@ -264,7 +264,7 @@ describe('a resumed results file', () => {
   })
 })
 
-test('refuses an unwritable file', async () => {
+test('--resume exits with 11 for an unwritable results file', async () => {
   if (process.getuid?.() === 0) return
   const path = place()
   writeFileSync(path, '')

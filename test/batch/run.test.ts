@@ -23,7 +23,7 @@ const sorted = (results: { index: number }[]) => indexes(results).sort((one, oth
 const indexes = (results: { index: number }[]) => results.map(({ index }) => index)
 const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1)
 
-/** Answers after a second, or later for slow lines, and counts running requests. */
+/** Creates a service that answers after a second, or later for slow lines, and counts running requests. */
 function service(timers: ReturnType<typeof createClock>, slow: Record<number, number> = {}) {
   const seen = { asked: [] as number[], open: 0, most: 0 }
   const ask: Ask = async (job) => {
@@ -36,8 +36,8 @@ function service(timers: ReturnType<typeof createClock>, slow: Record<number, nu
   return { ask, seen }
 }
 
-describe('a batch run', () => {
-  test('requests every line once, with limited concurrency, and writes results as they finish', async () => {
+describe('BatchRun', () => {
+  test('BatchRun requests every line once, with limited concurrency, and writes results as they finish', async () => {
     const timers = createClock()
     const { ask, seen } = service(timers, { 1: 2500, 7: 9000 })
     const { out, tally, stop, failure } = await play(linesOf(100), ask, { timers })
@@ -56,14 +56,14 @@ describe('a batch run', () => {
     })
   })
 
-  test('writes results to their file as they finish, and none to stdout', async () => {
+  test('BatchRun writes results to their file, and none to stdout', async () => {
     const timers = createClock()
     const { ask } = service(timers, { 1: 60_000 })
     const { out, file } = await play(linesOf(60), ask, { timers, file: { text: '' } })
     expect([out, indexes(parse(file))]).toEqual([[], [...upTo(60).slice(1), 1]])
   })
 
-  test('ends at once for an empty batch', async () => {
+  test('BatchRun ends at once for an empty batch', async () => {
     const { out, tally, stop } = await play('\n\n', () => Promise.reject(new Error('nothing to ask')))
     expect({ out, tally, stop }).toEqual({
       out: [],
@@ -71,7 +71,7 @@ describe('a batch run', () => {
     })
   })
 
-  test('reports the failure of the line with the lowest number', async () => {
+  test('BatchRun returns the failure of the line with the lowest number', async () => {
     const timers = createClock()
     const ask: Ask = async (job) => {
       await timers.wait(10_000 - job.index * 100)
@@ -100,13 +100,13 @@ describe('a batch run', () => {
     })
   })
 
-  test('prints once that an answer has no token count', async () => {
+  test('BatchRun notes once that an answer has no token count', async () => {
     const { notes, tally } = await play(linesOf(5), async (job) => answerOf(job))
     expect(notes).toEqual([expect.stringMatching(/^line \d: the answer has no token count/)])
     expect(tally).toMatchObject({ ok: 5, tokens: 0 })
   })
 
-  test('continues where an earlier run stopped', async () => {
+  test('BatchRun continues where an earlier run stopped', async () => {
     const asked: number[] = []
     const ask: Ask = async (job) => {
       asked.push(job.index)
@@ -127,7 +127,7 @@ describe('a batch run', () => {
   })
 })
 
-test('counts finished lines of an earlier run from the start if the input was checked', async () => {
+test('BatchRun counts the finished lines of an earlier run from the start if the input was checked', async () => {
   const first = await play(linesOf(4), async (job) => answerOf(job), { file: { text: '' } })
   const world = { file: { text: first.file }, isChecked: true, interrupted: AbortSignal.abort() }
   expect((await play(linesOf(6), async (job) => answerOf(job), world)).tally.skipped).toBe(4)
@@ -138,9 +138,9 @@ test('counts finished lines of an earlier run from the start if the input was ch
   })
 })
 
-describe('a service that refuses temporarily', () => {
+describe('service that refuses temporarily', () => {
   test.each(['rate-limited', 'not-sent'] as const)(
-    'a temporary refusal pauses all lines, and each line is retried: %s',
+    'BatchRun pauses all lines after a temporary refusal and retries each: %s',
     async (kind) => {
       const timers = createClock()
       const start = timers.now()
@@ -161,13 +161,13 @@ describe('a service that refuses temporarily', () => {
     },
   )
 
-  test('a line that must not be retried fails', async () => {
+  test('BatchRun fails a line that must not be retried', async () => {
     const ask: Ask = () => Promise.reject(failure('rate-limited', { isPermanent: true, attempts: 1 }))
     const { tally, stop, failure: first } = await play(linesOf(3), ask)
     expect([tally.failed, stop, first?.error.kind]).toEqual([3, undefined, 'rate-limited'])
   })
 
-  test('a silent pipe does not delay retries', async () => {
+  test('BatchRun retries while it waits for a silent pipe', async () => {
     const timers = createClock()
     let times = 0
     const ask: Ask = async (job) => {
@@ -190,7 +190,7 @@ describe('a service that refuses temporarily', () => {
     ['rate-limited', {}, /5 minutes of pauses/],
     ['not-sent', {}, /5 minutes of pauses/],
     ['rate-limited', { retryAfter: 7200 }, /more than an hour/],
-  ] as const)('an endless refusal ends the batch: %s %o', async (kind, details, why) => {
+  ] as const)('BatchRun ends after endless refusals: %s %o', async (kind, details, why) => {
     const timers = createClock()
     const start = timers.now()
     const ask: Ask = async (job) => {
@@ -206,9 +206,9 @@ describe('a service that refuses temporarily', () => {
   })
 })
 
-describe('B13: an outage during a batch', () => {
+describe('B13: outage during a batch', () => {
   /** Emulates a service that takes 200 ms per request and fails for a while. */
-  async function suffer(
+  async function runThroughOutage(
     fault: (line: TestLine) => CliError,
     {
       from = 5000,
@@ -220,10 +220,10 @@ describe('B13: an outage during a batch', () => {
     const start = timers.now()
     const tried: number[] = []
     let open = 0
-    let most = 0
+    let maxOpen = 0
     const ask: Ask = async (job) => {
       const at = timers.now() - start
-      most = Math.max(most, ++open)
+      maxOpen = Math.max(maxOpen, ++open)
       await timers.wait(200)
       open--
       if (at < from || at >= until) return answerOf(job, 1)
@@ -231,26 +231,32 @@ describe('B13: an outage during a batch', () => {
       throw fault(job)
     }
     const ended = await play(linesOf(1250), ask, { timers, retries: 2, ...world })
-    return { ...ended, tried, most, seconds: (timers.now() - start) / 1000 }
+    return { ...ended, tried, most: maxOpen, seconds: (timers.now() - start) / 1000 }
   }
   const badGateway = (line: TestLine) =>
     failureOf(line, 'service', { status: 502, sent: 'yes', retry: 'later' })
   const reset = (line: TestLine) => failureOf(line, 'unknown', { sent: 'unknown', retry: 'later' })
 
   test.each([8, 4, 16])(
-    'an outage of 30 s with bad gateways fails no line, %i at a time',
+    'B13: an outage of 30 s with bad gateways fails no line, %i at a time',
     async (concurrency) => {
-      const { tally, stop, tried, most, file } = await suffer(badGateway, { concurrency, file: { text: '' } })
+      const {
+        tally,
+        stop,
+        tried,
+        most: maxOpen,
+        file,
+      } = await runThroughOutage(badGateway, { concurrency, file: { text: '' } })
       expect({ ...tally, stop }).toMatchObject({ ok: 1250, failed: 0, stop: undefined })
       expect(new Set(indexes(parse(file))).size).toBe(1250)
-      // One row of failures, some with their own retry, then one test after each pause.
+      // One row of failures, some with a retry of their own, then one test after each pause.
       expect(tried.length).toBeLessThan(2 * Math.max(4, concurrency) + 8)
-      expect(most).toBe(concurrency)
+      expect(maxOpen).toBe(concurrency)
     },
   )
 
-  test('an outage with resets fails running lines and the lines that test the service', async () => {
-    const { tally, stop, tried } = await suffer(reset)
+  test('B13: an outage with resets fails running lines and the lines that test the service', async () => {
+    const { tally, stop, tried } = await runThroughOutage(reset)
     expect(stop).toBeUndefined()
     expect(tally.failures).toEqual({ unknown: tried.length })
     // Seven more requests were running when the eighth failed.
@@ -259,30 +265,30 @@ describe('B13: an outage during a batch', () => {
     expect(tally.ok + tally.failed).toBe(1250)
   })
 
-  test('an outage with resets fails no line with --retry-unknown', async () => {
-    const { tally, stop } = await suffer(reset, { retryUnknown: true })
+  test('B13: an outage with resets fails no line with --retry-unknown', async () => {
+    const { tally, stop } = await runThroughOutage(reset, { retryUnknown: true })
     expect({ ...tally, stop }).toMatchObject({ ok: 1250, failed: 0, stop: undefined })
   })
 
-  test('an outage with a concurrency of one is detected at the fourth line', async () => {
-    const { tally, stop } = await suffer(badGateway, { concurrency: 1 })
+  test('B13: an outage with a concurrency of one is detected at the fourth line', async () => {
+    const { tally, stop } = await runThroughOutage(badGateway, { concurrency: 1 })
     expect({ ...tally, stop }).toMatchObject({ ok: 1247, failed: 3, stop: undefined })
   })
 
-  test('an outage is reported once for each pause', async () => {
-    const { pauses } = await suffer(badGateway)
+  test('B13: an outage is reported once for each pause', async () => {
+    const { pauses } = await runThroughOutage(badGateway)
     expect(pauses.map(({ places }) => places)).toEqual([1, 1, 1, 1, 1])
   })
 
-  test("an endless outage ends the batch after 5 minutes of pauses with the last failure's code", async () => {
-    const { stop, tally, seconds } = await suffer(badGateway, { until: Infinity })
+  test("B13: an endless outage ends the batch after 5 minutes of pauses with the last failure's code", async () => {
+    const { stop, tally, seconds } = await runThroughOutage(badGateway, { until: Infinity })
     expect(stop).toMatchObject({ kind: 'service', message: expect.stringContaining('5 minutes of pauses') })
     expect(tally.ok).toBeGreaterThan(100)
     expect(tally.failed).toBe(1)
     expect(seconds).toBeLessThan(400)
   })
 
-  test('a single failing line does not delay the others', async () => {
+  test('B13: lines that always fail do not delay the others', async () => {
     const timers = createClock()
     const ask: Ask = async (job) => {
       await timers.wait(10)
@@ -296,7 +302,7 @@ describe('B13: an outage during a batch', () => {
   })
 })
 
-test('B01: a pause may end between two readings of a clock that moves at each, and every line is requested', async () => {
+test('B01: BatchRun requests every line, also if the clock moves at each reading', async () => {
   // The first pause is 375 ms long.
   for (let step = 25; step <= 500; step += 25) {
     const clock = createClock()
@@ -308,19 +314,19 @@ test('B01: a pause may end between two readings of a clock that moves at each, a
       return answerOf(job)
     }
     const done = play(linesOf(5), ask, { timers, concurrency: 1 }).then(({ tally }) => tally.ok)
-    expect(await Promise.race([done, manyTurns()]), `a step of ${step} ms`).toBe(5)
+    expect(await Promise.race([done, waitManyTurns()]), `a step of ${step} ms`).toBe(5)
   }
 })
 
 /** Resolves after all pending work that needs no clock. */
-async function manyTurns(): Promise<string> {
+async function waitManyTurns(): Promise<string> {
   for (let count = 0; count < 500; count++) await turn()
   return 'nothing happens any more'
 }
 
-describe('a batch that starts no further request', () => {
-  /** Runs 100 lines, 4 at a time, with a special tenth line. */
-  async function meet(
+describe('batch that starts no further request', () => {
+  /** Runs 100 lines, 4 at a time. The tenth line is special. */
+  async function runWithTenthLine(
     tenth: (timers: ReturnType<typeof createClock>) => Promise<never> | undefined,
     world = {},
   ) {
@@ -336,9 +342,11 @@ describe('a batch that starts no further request', () => {
   }
 
   test.each(['credentials', 'payment', 'file'] as const)(
-    'stops after a failure that all lines would share: %s',
+    'BatchRun stops after a failure that all lines share: %s',
     async (kind) => {
-      const { asked, out, stop, tally } = await meet(() => Promise.reject(failure(kind, { sent: 'yes' })))
+      const { asked, out, stop, tally } = await runWithTenthLine(() =>
+        Promise.reject(failure(kind, { sent: 'yes' })),
+      )
       expect(asked).toEqual(upTo(12))
       expect((stop as CliError).kind).toBe(kind)
       expect(sorted(out)).toEqual(upTo(12))
@@ -346,45 +354,48 @@ describe('a batch that starts no further request', () => {
     },
   )
 
-  test('stops after an error without a name, which is a bug', async () => {
-    const { asked, out, stop } = await meet(() => Promise.reject(new TypeError('a bug')))
+  test('BatchRun stops after an error without a kind, which is a bug', async () => {
+    const { asked, out, stop } = await runWithTenthLine(() => Promise.reject(new TypeError('a bug')))
     expect(asked).toEqual(upTo(12))
     expect(stop).toBeInstanceOf(TypeError)
     // The line with the bug has no result.
     expect(sorted(out)).toEqual([...upTo(9), 11, 12])
   })
 
-  test('stops after a result that cannot be formatted, which is a bug too', async () => {
+  test('BatchRun stops after a result that cannot be formatted, which is a bug', async () => {
     const world = { describe: () => ({ tokens: 1n }) }
-    const { asked, stop } = await meet(() => Promise.reject(failure('service')), world)
+    const { asked, stop } = await runWithTenthLine(() => Promise.reject(failure('service')), world)
     expect(asked).toEqual(upTo(12))
     expect(stop).toBeInstanceOf(TypeError)
   })
 
-  test('stops when the answers reach the token limit', async () => {
-    const { asked, tally, stop } = await meet(() => undefined, { maxTokens: 100 })
+  test('BatchRun stops when the answers reach the token limit', async () => {
+    const { asked, tally, stop } = await runWithTenthLine(() => undefined, { maxTokens: 100 })
     expect((stop as CliError).kind).toBe('stopped')
     expect(tally.tokens).toBeGreaterThanOrEqual(100)
     expect(tally.tokens).toBeLessThanOrEqual(100 + 4 * 10)
     expect(asked.length * 10).toBe(tally.tokens)
   })
 
-  test('stops if an earlier run reached the token limit', async () => {
+  test('BatchRun stops if an earlier run reached the token limit', async () => {
     const earlier = '{"index":1,"hash":"h","ok":true,"usage":{"totalTokens":100}}\n'
-    const { asked, stop } = await meet(() => undefined, { maxTokens: 100, file: { text: earlier } })
+    const { asked, stop } = await runWithTenthLine(() => undefined, {
+      maxTokens: 100,
+      file: { text: earlier },
+    })
     expect([asked, (stop as CliError).kind]).toEqual([[], 'stopped'])
   })
 
-  test('does not stop if the last answer reaches the token limit', async () => {
-    const all = await meet(() => undefined, { maxTokens: 1000, file: { text: '' } })
+  test('BatchRun does not stop if the last answer reaches the token limit', async () => {
+    const all = await runWithTenthLine(() => undefined, { maxTokens: 1000, file: { text: '' } })
     expect([all.tally.ok, all.stop]).toEqual([100, undefined])
-    const again = await meet(() => undefined, { maxTokens: 1000, file: { text: all.file } })
+    const again = await runWithTenthLine(() => undefined, { maxTokens: 1000, file: { text: all.file } })
     expect([again.asked, again.tally.skipped, again.stop]).toEqual([[], 100, undefined])
   })
 
-  test('an interrupt stops the batch after the running requests', async () => {
+  test('an interrupt stops BatchRun after the running requests', async () => {
     const interrupted = new AbortController()
-    const { asked, out, stop, tally } = await meet(
+    const { asked, out, stop, tally } = await runWithTenthLine(
       () => {
         interrupted.abort()
         return undefined
@@ -396,34 +407,34 @@ describe('a batch that starts no further request', () => {
     expect([stop, tally.ok]).toEqual([undefined, 12])
   })
 
-  test('stops at once if it was interrupted, or the deadline passed, before the start', async () => {
-    expect((await meet(() => undefined, { interrupted: AbortSignal.abort() })).asked).toEqual([])
-    const late = await meet(() => undefined, { deadline: 1 })
+  test('BatchRun starts nothing if it was interrupted, or the deadline passed, before', async () => {
+    expect((await runWithTenthLine(() => undefined, { interrupted: AbortSignal.abort() })).asked).toEqual([])
+    const late = await runWithTenthLine(() => undefined, { deadline: 1 })
     expect([late.asked, (late.stop as CliError).kind]).toEqual([[], 'stopped'])
   })
 
-  test('stops when stdout is closed', async () => {
+  test('BatchRun stops when stdout is closed', async () => {
     const gone = { write: () => Promise.reject(new OutputClosed()) }
-    const { asked, stop } = await meet(() => undefined, { stdout: gone })
+    const { asked, stop } = await runWithTenthLine(() => undefined, { stdout: gone })
     expect(stop).toMatchObject({ kind: 'file', message: 'stdout: its reader closed the pipe' })
     expect(asked).toEqual(upTo(4))
   })
 
-  test('stops when results cannot be written; stdout has the rejected ones, which do not count', async () => {
+  test('BatchRun stops when results cannot be written, and prints the rejected ones', async () => {
     let lines = 0
     const full = {
       write() {
         if (++lines > 6) throw failure('file')
       },
     }
-    const { asked, out, stop, tally } = await meet(() => undefined, { results: full })
+    const { asked, out, stop, tally } = await runWithTenthLine(() => undefined, { results: full })
     expect(stop).toMatchObject({ kind: 'file', details: { consequence: /are on stdout/ } })
     expect(asked.length).toBeLessThanOrEqual(11)
     expect(sorted(out)).toEqual(asked.slice(6))
     expect(tally).toMatchObject({ ok: 6, failed: 0 })
   })
 
-  test('stops after an invalid line of a pipe, but requests the lines before it', async () => {
+  test('BatchRun requests the lines of a pipe before an invalid one, then stops', async () => {
     const asked: number[] = []
     const ask: Ask = async (job) => {
       asked.push(job.index)
@@ -439,7 +450,7 @@ describe('a batch that starts no further request', () => {
     expect(indexes(out)).toEqual([1, 2])
   })
 
-  test('stops when the input breaks off', async () => {
+  test('BatchRun stops when its input cannot be read', async () => {
     async function* broken() {
       yield Buffer.from('"a"\n"b"\n')
       throw failure('file')
@@ -449,8 +460,8 @@ describe('a batch that starts no further request', () => {
   })
 })
 
-describe('a batch at the deadline', () => {
-  test('the deadline cancels running requests, which fail', async () => {
+describe('deadline of a batch', () => {
+  test('the deadline cancels running requests of BatchRun, which fail', async () => {
     const timers = createClock()
     const ask: Ask = async (job) => {
       await timers.wait(job.index <= 5 ? 1000 : 1e9)
@@ -466,7 +477,7 @@ describe('a batch at the deadline', () => {
     expect(timers.now()).toBe(deadline)
   })
 
-  test('the deadline ends the wait for a silent pipe', async () => {
+  test('the deadline ends the wait of BatchRun for a silent pipe', async () => {
     const timers = createClock()
     async function* silent() {
       yield Buffer.from('"a"\n')
@@ -479,7 +490,7 @@ describe('a batch at the deadline', () => {
     expect([indexes(out), (stop as CliError).kind]).toEqual([[1], 'stopped'])
   })
 
-  test('the deadline ends a pause', async () => {
+  test('the deadline ends a pause of BatchRun', async () => {
     const timers = createClock()
     const start = timers.now()
     const ask: Ask = () => Promise.reject(failure('rate-limited'))
@@ -488,7 +499,7 @@ describe('a batch at the deadline', () => {
   })
 })
 
-test('a wait without operation or time is reported as a bug, with any deadline', async () => {
+test('BatchRun reports a wait for nothing as a bug, with any deadline', async () => {
   const never = () => Promise.reject(new Error('no slot is free'))
   await expect(play(linesOf(1), never, { concurrency: 0 })).rejects.toThrow(
     'the batch has nothing to wait for',
@@ -497,7 +508,7 @@ test('a wait without operation or time is reported as a bug, with any deadline',
   await expect(play(linesOf(1), never, world)).rejects.toThrow('the batch has nothing to wait for')
 })
 
-test('many concurrent lines at the deadline are not reported as a bug', async () => {
+test('BatchRun with many concurrent lines prints no warning about listeners', async () => {
   const warnings: Error[] = []
   const listen = (warning: Error) => warnings.push(warning)
   process.on('warning', listen)
@@ -512,7 +523,7 @@ test('many concurrent lines at the deadline are not reported as a bug', async ()
   expect([tally.ok, warnings]).toEqual([200, []])
 })
 
-test('a blocked stdout stops new requests', async () => {
+test('BatchRun starts no request while stdout is blocked', async () => {
   const asked: number[] = []
   let open = () => {}
   const isOpen = new Promise<void>((resolve) => (open = resolve))

@@ -24,16 +24,16 @@ const shares = (cwd: string, env: Record<string, string>, how: string) =>
 const share =
   'split -n r/$I/4 in.ndjson | "$NODE" "$PARLEY" chat -q --batch - --results share-$I.ndjson --resume >/dev/null'
 
-test('shares from GNU split cover every line once (needs GNU split)', async () => {
+test('shares from GNU split request every line once (needs GNU split)', async () => {
   const { cwd, env, server } = await prepare(41, (socket) => void socket.write(answer))
   await shares(cwd, env, `for I in 1 2 3 4; do ${share} & done; wait`)
-  // Every share resumes separately and has nothing left to do.
+  // Each share is resumed separately and has nothing left to do.
   await shares(cwd, env, `for I in 1 2 3 4; do ${share}; done; cat share-*.ndjson > all.ndjson`)
   const ids = idsIn(readFileSync(join(cwd, 'all.ndjson'), 'utf8')).sort((one, other) => one - other)
   expect([ids, server.requests.length]).toEqual([Array.from({ length: 41 }, (_, at) => at + 1), 41])
 })
 
-test('shares from GNU parallel cover every line once (needs parallel)', async () => {
+test('shares from GNU parallel request every line once (needs parallel)', async () => {
   const { cwd, env, server } = await prepare(41, (socket) => void socket.write(answer))
   await shares(cwd, env, `parallel -j4 'I={}; ${share}' ::: 1 2 3 4; cat share-*.ndjson > all.ndjson`)
   expect(server.requests.length).toBe(41)

@@ -19,7 +19,7 @@ const parse = (text: string): Result[] =>
 const indexes = (results: Result[]) => results.map(({ index }) => index)
 const inOrder = (results: Result[]) => [...results].sort((one, other) => one.index - other.index)
 
-/** Ten lines; the fourth, the seventh and the tenth are equal. */
+/** Ten lines, of which three are equal: the fourth, the seventh and the tenth. */
 const ten = Array.from({ length: 10 }, (_, at) => `{"prompt":"p ${at % 3 === 0 && at > 0 ? 'same' : at}"}`)
 
 function folderWith(lines: string[]): string {
@@ -32,7 +32,7 @@ const batch = ['chat', '--batch', 'in.ndjson']
 const reportIn = (cwd: string) => JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
 const countsIn = (cwd: string) => reportIn(cwd).counts
 
-/** Fails the lines whose prompt has one of these words. */
+/** Creates an exchange that fails lines whose prompt is one of these. */
 const failing =
   (...words: string[]): Exchange =>
   (request, onSent) => {
@@ -42,7 +42,7 @@ const failing =
   }
 
 describe('--share', () => {
-  test('--share I/N takes every Nth line from the Ith, and all shares together are the whole', async () => {
+  test('--share I/N is every Nth line from the Ith, and all shares together are the whole', async () => {
     const cwd = folderWith(ten)
     const whole = parse((await run(batch, { cwd })).out)
     const shares = []
@@ -61,7 +61,7 @@ describe('--share', () => {
     expect(bare(shares.flat())).toEqual(bare(whole))
   })
 
-  test('a pipe has the same shares, and empty lines are numbered too', async () => {
+  test('--share has the same lines in a pipe, and counts empty lines', async () => {
     const stdin = `${[...ten.slice(0, 3), '', ...ten.slice(3)].join('\n')}\n`
     const cwd = temporaryFolder()
     const argv = ['chat', '--batch', '-', '--share', '2/2', '--report', 'report.json']
@@ -70,13 +70,13 @@ describe('--share', () => {
     expect(countsIn(cwd)).toEqual({ total: 4, ok: 4, failed: 0, skipped: 0, notDone: 0 })
   })
 
-  test('the number of shares may exceed the lines', async () => {
+  test('--share allows more shares than lines', async () => {
     const ended = await run([...batch, '--share', '7/9'], { cwd: folderWith(['"a"', '"b"']) })
     expect(ended).toMatchObject({ code: 0, out: '', requests: [] })
     expect(ended.err).toMatch(/^parley: 0 ok · 0 failed/)
   })
 
-  test('an invalid line stops every share, whichever share it belongs to', async () => {
+  test('an invalid line stops every share, whichever it belongs to', async () => {
     const lines = [...ten.slice(0, 4), 'no', ...ten.slice(5)]
     for (const share of ['1/3', '2/3', '3/3']) {
       const ended = await run([...batch, '--share', share], { cwd: folderWith(lines) })
@@ -93,7 +93,7 @@ describe('--share', () => {
     expect(ended).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('--resume continues a share, and the joined results count for the whole file', async () => {
+  test('--resume continues a share, and the joined results finish the whole file', async () => {
     const cwd = folderWith(ten)
     for (const share of ['1/2', '2/2']) {
       const argv = [...batch, '--share', share, '--results', `${share[0]}.ndjson`, '--resume']
@@ -123,7 +123,7 @@ describe('--share', () => {
     expect([one.code, one.requests, countsIn(cwd).skipped]).toEqual([0, [], 5])
   })
 
-  test('images of a share have the names of the whole file', async () => {
+  test('image --share names files by the lines of the whole file', async () => {
     const cwd = folderWith(ten)
     const argv = ['image', '--batch', 'in.ndjson', '-m', 'm', '-o', 'pics/', '--share', '3/3']
     const ended = await run(argv, { cwd })
@@ -134,7 +134,7 @@ describe('--share', () => {
     ).toEqual(['pics/000003-p-2.png', 'pics/000006-p-5.png', 'pics/000009-p-8.png'])
   })
 
-  test('--dry-run shows only the requests of the share', async () => {
+  test('--share --dry-run shows only the requests of the share', async () => {
     const ended = await run([...batch, '--share', '1/5', '--dry-run'], { cwd: folderWith(ten) })
     expect(ended.out.match(/"p \w+"/g)).toEqual(['"p 0"', '"p 5"'])
   })
@@ -164,10 +164,10 @@ describe('--max-failed', () => {
     ['0', 4, 2],
     ['0%', 4, 2],
   ])(
-    '--max-failed %s with three failures in ten lines: exit %i after %i requests',
-    async (most, code, count) => {
+    '--max-failed %s with 3 failures in 10 lines exits with %i after %i requests',
+    async (maxFailed, code, count) => {
       const cwd = folderWith(ten)
-      const argv = [...batch, '--concurrency', '1', '--max-failed', most, ...report]
+      const argv = [...batch, '--concurrency', '1', '--max-failed', maxFailed, ...report]
       const ended = await run(argv, { cwd, exchange: three })
       expect([ended.code, ended.requests.length, parse(ended.out).length]).toEqual([code, count, count])
       const failed = parse(ended.out).filter(({ ok }) => !ok).length
@@ -187,7 +187,7 @@ describe('--max-failed', () => {
     },
   )
 
-  test('checks a number during a pipe, and a percentage at its end', async () => {
+  test('--max-failed checks a number during a pipe, and a percentage at its end', async () => {
     const argv = ['chat', '--batch', '-', '--concurrency', '1', '--max-failed']
     const stdin = `${ten.join('\n')}\n`
     const number = await run([...argv, '1'], { stdin, exchange: three })
@@ -197,7 +197,7 @@ describe('--max-failed', () => {
     expect((await run([...argv, '30%'], { stdin, exchange: three })).code).toBe(0)
   })
 
-  test('with --resume only failed lines of this run count, and percentages are of all lines', async () => {
+  test('--max-failed with --resume counts failures of this run, and percentages of all lines', async () => {
     const cwd = folderWith(ten)
     const argv = [...batch, '--results', 'r.ndjson', '--resume', '--concurrency', '1']
     const first = await run([...argv, '--max-failed', '20%'], { cwd, exchange: three })
@@ -209,7 +209,7 @@ describe('--max-failed', () => {
     expect([second.code, countsIn(cwd)]).toEqual([0, { total: 10, ok: 2, failed: 2, skipped: 6, notDone: 0 }])
   })
 
-  test('a stop precedes --max-failed', async () => {
+  test('a 402 ends a batch before --max-failed does', async () => {
     const exchange: Exchange = (request, onSent) => {
       const isLast = Buffer.from(request.body ?? []).includes('p 5')
       return (isLast ? answering('{}', { status: 402 }) : three)(request, onSent)
@@ -221,24 +221,24 @@ describe('--max-failed', () => {
     expect(ended.code).toBe(5)
   })
 
-  test.each(['-1', '1.5', '101%', 'x', '%', '5 %', ''])('--max-failed %j exits with 2', async (most) => {
-    const ended = await run([...batch, `--max-failed=${most}`], { cwd: folderWith(ten) })
+  test.each(['-1', '1.5', '101%', 'x', '%', '5 %', ''])('--max-failed %j exits with 2', async (maxFailed) => {
+    const ended = await run([...batch, `--max-failed=${maxFailed}`], { cwd: folderWith(ten) })
     expect(ended).toMatchObject({ code: 2, requests: [] })
     expect(ended.err).toMatch(/--max-failed/)
   })
 })
 
-describe('the counts of a report', () => {
+describe('counts of a batch in its report', () => {
   const report = ['--report', 'report.json']
 
-  test('a stop at the token limit reports the unfinished lines', async () => {
+  test('the report of a batch at its token limit counts the unfinished lines', async () => {
     const cwd = folderWith(ten)
     const argv = [...batch, '--concurrency', '1', '--max-total-tokens', '20', ...report]
     expect((await run(argv, { cwd, exchange: answering(message('hi')) })).code).toBe(15)
     expect(countsIn(cwd)).toEqual({ total: 10, ok: 3, failed: 0, skipped: 0, notDone: 7 })
   })
 
-  test('an incomplete pipe reports unknown numbers as null', async () => {
+  test('the report of an unfinished pipe has null for unknown counts', async () => {
     const cwd = temporaryFolder()
     const argv = ['chat', '--batch', '-', '--concurrency', '1', ...report]
     expect(
@@ -257,7 +257,7 @@ describe('the counts of a report', () => {
     expect(countsIn(cwd)).toEqual({ total: 2, ok: 2, failed: 0, skipped: 0, notDone: 0 })
   })
 
-  test('a missing setting reports no finished line', async () => {
+  test('the report of a batch without a setting counts no finished line', async () => {
     const cwd = folderWith(ten)
     const ended = await run([...batch, ...report], { cwd, env: { PARLEY_ACCESS_TOKEN: '' } })
     expect(ended.code).toBe(3)
@@ -265,7 +265,7 @@ describe('the counts of a report', () => {
   })
 })
 
-test('with --results stdout stays empty', async () => {
+test('--results leaves stdout empty', async () => {
   const cwd = folderWith(ten)
   const ended = await run([...batch, '--results', 'r.ndjson'], { cwd })
   expect([ended.code, ended.out]).toEqual([0, ''])

@@ -25,6 +25,6 @@ test('after Ctrl-C the last message of a batch directly follows its results (nee
     { ...credentials, ...env, NO_COLOR: '1' },
   )
   expect(screen).toContain('"text":"hi"')
-  // Replaces the progress line.
+  // The message replaces the progress line.
   expect(screen).toContain('\r\x1b[2Kparley: interrupted: 2 ok')
 })
