@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer'
+import { SavedFile } from '../content/saved-file.ts'
 import type { Context } from '../context.ts'
-import { CliError, usageError } from '../errors.ts'
+import { asFailure, CliError, OutputClosed, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
-import { type FileOutput, openFileOutput, savingPartOnFailure } from '../io/file-output.ts'
+import { type FileOutput, openFileOutput, type PartSaver, savingPartOnFailure } from '../io/file-output.ts'
 import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/utf8.ts'
@@ -42,14 +43,15 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   if (await caller.preview(endpoint, parts)) return
   if (endpoint.repeat === 'always') context.calls.expectReading()
   const print = createPrinter(context.output, { hasHead, layOut: chooseLayout(context) })
-  const printWhole = file ? createPrinter(file, { hasHead }) : print
+  const saving = createSavingPrinter(context, file ? createPrinter(file, { hasHead }) : print)
+  async function callAndPrint(): Promise<void> {
+    if (options.paginate) await paginate(caller, { endpoint, parts, settings }, file ?? context.output)
+    else await caller.call(endpoint, parts, (answer) => printAnswer(saving, answer, file))
+    await file?.commit()
+    if (file && name) context.summary.files?.push(name)
+  }
   try {
-    await savingPartOnFailure(context, file, async () => {
-      if (options.paginate) await paginate(caller, { endpoint, parts, settings }, file ?? context.output)
-      else await caller.call(endpoint, parts, (answer) => printAnswer(printWhole, answer, file))
-      await file?.commit()
-      if (file && name) context.summary.files?.push(name)
-    })
+    await savingPartOnFailure(context, saving, () => savingPartOnFailure(context, file, callAndPrint))
   } catch (error) {
     // Among the items of pages, the body of a failure would pass for an item.
     if (error instanceof CliError && !options.paginate) await printFailureBody(print, error)
@@ -146,9 +148,13 @@ async function printAnswer(
       start.add(chunk)
       await print.body(chunk)
     }
-  } finally {
-    await print.end()
+  } catch (error) {
+    await print.end().catch((refusal: unknown) => {
+      throw joinFailures(refusal, error)
+    })
+    throw error
   }
+  await print.end()
   const bytes = start.bytes()
   const value = bytes.length < maxErrorBytes && tryParseJson(Buffer.from(bytes).toString())
   if (!isErrorEnvelope(value)) return
@@ -156,6 +162,12 @@ async function printAnswer(
   const failure = readFailureInBody(value)
   throw file && !file.isDirect ? failure.with({ head: answer, rawBody: bytes }) : failure
 }
+
+/** Adds to the failure of the output that the body is incomplete, too. */
+const joinFailures = (refusal: unknown, cut: unknown): unknown =>
+  refusal instanceof CliError && cut instanceof CliError && !cut.details.deadline
+    ? refusal.with({}, `${refusal.message}; ${cut.message}`)
+    : refusal
 
 /** An error body with status 2xx is smaller than this. */
 const maxErrorBytes = 64 * 1024
@@ -177,8 +189,11 @@ async function printFailureBody(print: Printer, { details: { head, rawBody } }: 
 /** Prints an answer while it arrives. */
 interface Printer {
   head(answer: Pick<HttpResponse, 'status' | 'statusText' | 'headers'>): Promise<void>
-  /** Throws a `CliError` of kind `file` for a binary body on a terminal. */
-  body(chunk: Uint8Array): Promise<void>
+  /**
+   * Resolves with true if the output has accepted everything, and with false while the printer collects JSON.
+   * Throws a `CliError` of kind `file` for a binary body on a terminal.
+   */
+  body(chunk: Uint8Array): Promise<boolean>
   /** Ends the last line on a terminal. */
   end(): Promise<void>
 }
@@ -248,12 +263,60 @@ function createPrinter(
         })
       }
       isFirst = false
-      if (!held) return print(chunk)
-      if (held.add(chunk) > maxFormattedBytes) await release()
+      if (!held) await print(chunk)
+      else if (held.add(chunk) > maxFormattedBytes) await release()
+      if (held) return false
+      await output.flush()
+      return true
     },
     async end() {
       await printPage()
       await printer.end()
+    },
+  }
+}
+
+/**
+ * Creates a printer that saves the body in the temporary folder after its output failed. `end` throws that
+ * failure.
+ */
+function createSavingPrinter(context: Context, printer: Printer): Printer & PartSaver {
+  const saved = new SavedFile(context, 'bin')
+  let refusal: CliError | undefined
+  /** Number of bytes that the output has accepted. */
+  let accepted = 0
+  /** Chunks that the output has not accepted yet. */
+  const pending: Uint8Array[] = []
+
+  async function attempt(print: () => Promise<unknown>): Promise<void> {
+    if (refusal) return
+    try {
+      await print()
+    } catch (error) {
+      if (error instanceof OutputClosed) throw error
+      refusal = asFailure(error)
+      for (const chunk of pending.splice(0)) saved.write(chunk)
+    }
+  }
+
+  return {
+    head: (answer) => attempt(() => printer.head(answer)),
+    async body(chunk) {
+      if (refusal) return saved.write(chunk)
+      pending.push(chunk)
+      await attempt(async () => {
+        if (!(await printer.body(chunk))) return
+        for (const { length } of pending.splice(0)) accepted += length
+      })
+      return pending.length === 0
+    },
+    async end() {
+      await attempt(() => printer.end())
+      if (refusal) throw refusal
+    },
+    savePart() {
+      const { part } = saved
+      return part && accepted > 0 ? { ...part, outcome: `from byte ${accepted} on ${part.outcome}` } : part
     },
   }
 }

@@ -1,12 +1,17 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { CliError } from '../../src/errors.ts'
+import type { StdStream } from '../../src/io/output.ts'
+import type { Exchange } from '../../src/wire/exchange.ts'
+import { createPatientClock } from '../harness/clock.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { binary } from '../harness/process.ts'
-import { answering, credentials, run, temporaryFolder } from '../harness/run.ts'
+import { answering, credentials, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, type ScriptedServer, serve } from '../harness/server.ts'
 
 const hash = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).digest('hex')
@@ -259,6 +264,123 @@ describe('output of api', () => {
       await api(['agents', '/v1/x', '-o', 'a'], { cwd, tty: ['stdout'], exchange: answering(odd) })
       expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe(odd)
     })
+  })
+})
+
+describe('saves a body that its destination does not accept', () => {
+  const post = ['gateway', '/v1/m', '--set', 'a=1']
+  const chunks = ['first ', 'second ', 'third']
+
+  /** A stdout that takes this number of writes. Then each write fails, or never ends. */
+  function failingStdout(taken: number, code?: string) {
+    let left = taken
+    const stream = new Writable({
+      write(_chunk, _encoding, done) {
+        if (left-- > 0) done()
+        else if (code !== undefined) done(Object.assign(new Error(), { code }))
+      },
+    })
+    return { isTerminal: false, open: () => stream, writeSync: () => 0 }
+  }
+
+  async function call(words: string[], world: Parameters<typeof run>[1]) {
+    const cwd = temporaryFolder()
+    const ended = await api(words, { cwd, env: { TMPDIR: cwd }, exchange: answering(chunks), ...world })
+    const name = readdirSync(cwd).find((file) => file.startsWith('parley-'))
+    return {
+      ...ended,
+      cwd,
+      path: name && join(cwd, name),
+      saved: name && readFileSync(join(cwd, name), 'utf8'),
+    }
+  }
+
+  test.each<[string, string[], StdStream, string]>([
+    ['a full disk', [], failingStdout(0, 'ENOSPC'), 'no space left on the disk'],
+    ['a broken device', [], failingStdout(0, 'EIO'), 'EIO'],
+    ['a full disk, with --include', ['--include'], failingStdout(0, 'ENOSPC'), 'no space left on the disk'],
+    ['stdout was closed', [], { ...failingStdout(0), isClosed: true }, 'it was closed when parley started'],
+    ['an unread pipe until the deadline', ['--deadline', '5'], failingStdout(0), 'the deadline passed'],
+  ])('saves the whole body if nothing was printed: %s', async (_, flags, stdout, why) => {
+    const {
+      code,
+      err,
+      path = '',
+      saved,
+    } = await call([...post, ...flags], { stdout, timers: createPatientClock() })
+    expect([code, saved]).toEqual([11, 'first second third'])
+    expect(err).toContain(`parley: stdout: ${why}`)
+    expect(err).toContain(`; the received data is saved as ${path}\n`)
+    expect(statSync(path).mode & 0o777).toBe(ownerOnly)
+  })
+
+  test('saves the rest if a part was printed, and names its first byte', async () => {
+    const { code, err, path, saved } = await call([...post, '--errors', 'json'], {
+      stdout: failingStdout(1, 'ENOSPC'),
+    })
+    expect([code, saved]).toEqual([11, 'second third'])
+    expect(JSON.parse(err).error).toMatchObject({
+      message: `stdout: no space left on the disk; the received data from byte 6 on is saved as ${path}`,
+      kept: path,
+      sent: 'yes',
+    })
+  })
+
+  test('reports that the saved body is cut', async () => {
+    const exchange: Exchange = async (...request) => {
+      const response = await answering(chunks)(...request)
+      async function* body() {
+        yield* response.body
+        throw new CliError('response', 'the answer broke off', { isCutOff: true })
+      }
+      return { ...response, body: body() }
+    }
+    const { code, err, path, saved } = await call(post, { exchange, stdout: failingStdout(0, 'ENOSPC') })
+    expect([code, saved]).toEqual([11, 'first second third'])
+    expect(err).toContain(
+      `parley: stdout: no space left on the disk; the answer broke off; the received data is saved as ${path}\n`,
+    )
+  })
+
+  test('a signal names the file', async () => {
+    const cwd = temporaryFolder()
+    let clean: (exit: number) => string = () => ''
+    const said = await new Promise<string>((resolve) => {
+      const exchange: Exchange = async (...request) => {
+        const response = await answering('paid')(...request)
+        async function* body() {
+          yield* response.body
+          resolve(clean(143))
+          await new Promise(() => {})
+        }
+        return { ...response, body: body() }
+      }
+      const stdout = failingStdout(0, 'ENOSPC')
+      const onSignal = (act: typeof clean) => {
+        clean = act
+      }
+      void api(post, { cwd, env: { TMPDIR: cwd }, exchange, stdout, onSignal })
+    })
+    const [name = ''] = readdirSync(cwd)
+    expect(readFileSync(join(cwd, name), 'utf8')).toBe('paid')
+    expect(said).toContain(`parley: interrupted: the received data is saved as ${join(cwd, name)}; `)
+  })
+
+  test('saves a binary body that a terminal does not show', async () => {
+    const { code, err, path, saved } = await call(post, { exchange: answering('a\0b'), tty: ['stdout'] })
+    expect([code, saved]).toEqual([11, 'a\0b'])
+    expect(err).toContain(`redirect stdout, or give -o FILE; the received data is saved as ${path}\n`)
+  })
+
+  test('saves the received JSON that a terminal does not accept', async () => {
+    const stdout = { ...failingStdout(0, 'EIO'), isTerminal: true }
+    const { code, saved } = await call(post, { exchange: answering(['{"a":', '1}']), stdout })
+    expect([code, saved]).toEqual([11, '{"a":1}'])
+  })
+
+  test('saves nothing if the reader of stdout has gone', async () => {
+    const { code, err, saved } = await call(post, { stdout: failingStdout(1, 'EPIPE') })
+    expect([code, err, saved]).toEqual([0, '', undefined])
   })
 })
 

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
+import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
 import { answering, delta, ok, okText, receipt, sseHead, stop } from './answers.ts'
@@ -24,6 +25,9 @@ let hasLeft = false
 
 /** Shell commands that print and remove the saved answer. */
 const takeSavedAnswer = 'cat "$TMPDIR"/parley-*.txt; rm "$TMPDIR"/parley-*.txt'
+
+/** Prints the length of the saved body, and removes it. */
+const takeBody = 'cat "$TMPDIR"/parley-* | wc -c; rm "$TMPDIR"/parley-*'
 
 /** Prints the length of the answer in the saved results, and removes the results. */
 const takeResult = `grep -o '"text":"x*"' "$TMPDIR"/parley-*.ndjson | wc -c; rm "$TMPDIR"/parley-*.ndjson`
@@ -179,6 +183,32 @@ faults('O: output', [
       out: '11\n100010\n',
       reqs: 1,
       err: ['parley: small/r: no space left on the disk; the received data is saved as '],
+    }),
+  ),
+  ...['> small/r', '-o small/r'].map(
+    (target): Row => ({
+      name: `O17: a disk takes a part of a body, ${target}`,
+      shell: `${small(`parley api gateway /v1/m --set a=1 ${target}`)}; echo $?; ${takeBody}`,
+      script: answering(response('x'.repeat(100_000))),
+      code: 0,
+      out: (out) => /^11\n\d+\n$/.test(out.toString()),
+      reqs: 1,
+      err: ['no space left on the disk; '],
+      check({ ending }) {
+        const [, first] = /the received data from byte (\d+) on is saved as /.exec(ending.err) ?? []
+        expect(Number(ending.out.toString().split('\n')[1])).toBe(100_000 - Number(first))
+      },
+    }),
+  ),
+  ...['> /dev/full', '>&-'].map(
+    (target): Row => ({
+      name: `O17: stdout takes no body, ${target}`,
+      shell: `parley api gateway /v1/m --set a=1 ${target}; echo $?; ${takeBody}`,
+      script: answering(response('x'.repeat(100_000))),
+      code: 0,
+      out: '11\n100000\n',
+      reqs: 1,
+      err: ['parley: stdout: ', '; the received data is saved as '],
     }),
   ),
   ...['> /dev/full', '1< /dev/null'].map(

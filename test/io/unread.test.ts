@@ -40,7 +40,6 @@ const deadlineMessage = 'stdout: the deadline passed before all of it was writte
 
 describe('O11: deadline with a stdout that nothing reads', () => {
   test.each<[string, string[], string]>([
-    ['the body of api', ['api', 'gateway', '/v1/models'], long],
     ['the items of api --paginate', ['api', 'agents', '/v1/sessions', '--paginate'], page],
     ['an event list', ['events', 'list', '-s', 's1'], page],
     ['the ids of an event list', ['events', 'list', '-s', 's1', '--ids'], page],
@@ -50,14 +49,15 @@ describe('O11: deadline with a stdout that nothing reads', () => {
   })
 
   test.each<[string, string[], string, type: string, kept: string]>([
-    ['an answer', [], message(long), 'application/json', long],
-    ['a short answer', [], message('hi'), 'application/json', 'hi'],
-    ['an answer with --raw', ['--raw'], message(long), 'application/json', message(long)],
-    ['a streamed answer', ['--stream'], `data: ${chunk}\n\n`, 'text/event-stream', long],
-  ])('O11: exits with 11 at the deadline and saves %s', async (_, flags, body, type, kept) => {
+    ['an answer', ['chat', 'hi'], message(long), 'application/json', long],
+    ['a short answer', ['chat', 'hi'], message('hi'), 'application/json', 'hi'],
+    ['an answer with --raw', ['chat', 'hi', '--raw'], message(long), 'application/json', message(long)],
+    ['a streamed answer', ['chat', 'hi', '--stream'], `data: ${chunk}\n\n`, 'text/event-stream', long],
+    ['the body of api', ['api', 'gateway', '/v1/models'], long, 'text/plain', long],
+  ])('O11: exits with 11 at the deadline and saves %s', async (_, argv, body, type, kept) => {
     const cwd = temporaryFolder()
     const exchange = answering(body, { headers: { 'content-type': type } })
-    const failure = await runUnread(['chat', 'hi', ...flags], { cwd, exchange, env: { TMPDIR: cwd } })
+    const failure = await runUnread(argv, { cwd, exchange, env: { TMPDIR: cwd } })
     expect(failure).toMatchObject({ code: 11, kind: 'file', sent: 'yes', deadline: true })
     expect(failure.message).toBe(`${deadlineMessage}; the received data is saved as ${failure.kept}`)
     expect(readFileSync(failure.kept, 'utf8')).toBe(kept)
