@@ -33,7 +33,7 @@ faultsOnce('V: output for a person', [
     ['', '', true],
   ].map(
     ([env, flag, isColored]): Row => ({
-      name: `V41: obeys the color settings in the spinner: ${env} ${flag}`,
+      name: `V41: obeys the color settings in the spinner: ${env || flag || 'no setting'}`,
       shell: onTerminal(`stty cols 80 rows 24; TERM=xterm ${env} parley chat hi ${flag}`),
       ...answerAfterSpinner(),
       code: 0,
@@ -48,7 +48,7 @@ faultsOnce('V: output for a person', [
   ...['', 'TERM_PROGRAM=iTerm.app', 'KITTY_WINDOW_ID=1'].flatMap((env) =>
     ['', '--preview'].map(
       (flag): Row => ({
-        name: `V42: prints no picture on a terminal that shows only text: ${env} ${flag}`,
+        name: `V42: prints no picture on a terminal that shows only text: ${env || 'no variable'} ${flag}`,
         shell: onTerminal(`TERM=dumb ${env} parley image fox --profile demo ${flag} 2>err`),
         code: 0,
         out: 'fox.png\r\n',
@@ -71,7 +71,7 @@ faultsOnce('V: output for a person', [
   ...['--allow', '--deny', ''].flatMap((verdict): Row[] => [
     ...['</dev/null', '<&-', '--no-stdin'].map(
       (stdin): Row => ({
-        name: `V43: rejects confirm ${verdict} without ids, with ${stdin}`,
+        name: `V43: rejects confirm without ids: ${verdict} ${stdin}`,
         shell: `parley events confirm ${verdict} ${stdin}`,
         code: 2,
         err: [`${noToolUses}\n`],
@@ -90,7 +90,7 @@ faultsOnce('V: output for a person', [
     ] as const
   ).map(
     ([command, variables, token]): Row => ({
-      name: `V44: names the variables that the command of --curl needs: ${command} ${token}`,
+      name: `V44: names the variables that the command of --curl needs: ${command}${token && ' with a token'}`,
       argv: [...command.replaceAll(':', ': ').split(/ (?!x)/), '--curl', '--no-stdin'],
       env: { PARLEY_ACCESS_TOKEN: token, PARLEY_API_KEY: '' },
       code: 0,

@@ -141,7 +141,7 @@ faultsOnce('V: terminal safety', [
     ['CLICOLOR=0', false],
   ].map(
     ([env, isColored]): Row => ({
-      name: `V12: obeys the color settings on a terminal: ${env}`,
+      name: `V12: obeys the color settings on a terminal: ${env || 'no variable'}`,
       shell: onTerminal(`TERM=xterm ${env} parley chat hi >out`),
       script: answering(response(message('ok'))),
       code: 0,
