@@ -26,11 +26,11 @@ let hasLeft = false
 /** Shell commands that print and remove the saved answer. */
 const takeSavedAnswer = 'cat "$TMPDIR"/parley-*.txt; rm "$TMPDIR"/parley-*.txt'
 
-/** Prints the length of the saved body, and removes it. */
-const takeBody = 'cat "$TMPDIR"/parley-* | wc -c; rm "$TMPDIR"/parley-*'
+/** Shell commands that print the length of the saved body, and remove it. */
+const takeSavedBody = 'cat "$TMPDIR"/parley-* | wc -c; rm "$TMPDIR"/parley-*'
 
-/** Prints the length of the answer in the saved results, and removes the results. */
-const takeResult = `grep -o '"text":"x*"' "$TMPDIR"/parley-*.ndjson | wc -c; rm "$TMPDIR"/parley-*.ndjson`
+/** Shell commands that print the length of the answer in the saved results, and remove the results. */
+const takeSavedResult = `grep -o '"text":"x*"' "$TMPDIR"/parley-*.ndjson | wc -c; rm "$TMPDIR"/parley-*.ndjson`
 
 faults('O: output', [
   {
@@ -166,8 +166,8 @@ faults('O: output', [
     err: ['no space left on the disk; the received data is saved as '],
   },
   {
-    name: 'O16: a disk takes a part of a result',
-    shell: `echo '"hi"' > in; ${small('parley chat --batch in > small/r')}; echo $?; rm in; ${takeResult}`,
+    name: 'O16: saves a result of a batch if the disk of stdout accepts only a part of it',
+    shell: `echo '"hi"' > in; ${small('parley chat --batch in > small/r')}; echo $?; rm in; ${takeSavedResult}`,
     script: answering(response(message('x'.repeat(100_000)))),
     code: 0,
     out: '11\n100010\n',
@@ -176,8 +176,8 @@ faults('O: output', [
   },
   ...['> /dev/full', '>&-'].map(
     (stdout): Row => ({
-      name: `O16: results to ${stdout}, without space in the results file`,
-      shell: `echo '"hi"' > in; ${small(`parley chat --batch in --results small/r ${stdout}`)}; echo $?; rm in; ${takeResult}`,
+      name: `O16: saves a result of a batch if its results file is full, with stdout ${stdout}`,
+      shell: `echo '"hi"' > in; ${small(`parley chat --batch in --results small/r ${stdout}`)}; echo $?; rm in; ${takeSavedResult}`,
       script: answering(response(message('x'.repeat(100_000)))),
       code: 0,
       out: '11\n100010\n',
@@ -187,8 +187,8 @@ faults('O: output', [
   ),
   ...['> small/r', '-o small/r'].map(
     (target): Row => ({
-      name: `O17: a disk takes a part of a body, ${target}`,
-      shell: `${small(`parley api gateway /v1/m --set a=1 ${target}`)}; echo $?; ${takeBody}`,
+      name: `O17: saves the rest of the body of api if the disk accepts only a part, with ${target}`,
+      shell: `${small(`parley api gateway /v1/m --set a=1 ${target}`)}; echo $?; ${takeSavedBody}`,
       script: answering(response('x'.repeat(100_000))),
       code: 0,
       out: (out) => /^11\n\d+\n$/.test(out.toString()),
@@ -202,8 +202,8 @@ faults('O: output', [
   ),
   ...['> /dev/full', '>&-'].map(
     (target): Row => ({
-      name: `O17: stdout takes no body, ${target}`,
-      shell: `parley api gateway /v1/m --set a=1 ${target}; echo $?; ${takeBody}`,
+      name: `O17: saves the whole body of api with stdout ${target}`,
+      shell: `parley api gateway /v1/m --set a=1 ${target}; echo $?; ${takeSavedBody}`,
       script: answering(response('x'.repeat(100_000))),
       code: 0,
       out: '11\n100000\n',
@@ -213,8 +213,8 @@ faults('O: output', [
   ),
   ...['> /dev/full', '1< /dev/null'].map(
     (stdout): Row => ({
-      name: `O16: results to ${stdout}`,
-      shell: `echo '"hi"' > in; parley chat --batch in ${stdout}; echo $?; rm in; ${takeResult}`,
+      name: `O16: saves a result of a batch with stdout ${stdout}`,
+      shell: `echo '"hi"' > in; parley chat --batch in ${stdout}; echo $?; rm in; ${takeSavedResult}`,
       script: answering(response(message('x'.repeat(100_000)))),
       code: 0,
       out: '11\n100010\n',
