@@ -22,6 +22,8 @@ export interface LineAnswer {
     | { response: string }
   model?: string | undefined
   stopReason?: string | undefined
+  /** Defects of the answer. */
+  warning?: string | undefined
 }
 
 /** Request of one line. */

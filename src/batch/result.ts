@@ -7,15 +7,15 @@ type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'spent' | 'seconds'>
 
 /** Formats an answer as one line of JSON, without line break. */
 export function formatAnswer(subject: ResultLine, answer: LineAnswer): string {
-  const { content, model, stopReason } = answer
+  const { content, model, stopReason, warning } = answer
   const { seconds, spent } = subject
   const { attempts, answers } = spent
   const usage = usageOf(spent)
   // A single response contains its usage.
   const rest =
     'response' in content
-      ? { usage: answers > 1 ? usage : undefined, attempts, seconds }
-      : { model, stopReason, usage, attempts, seconds }
+      ? { warning, usage: answers > 1 ? usage : undefined, attempts, seconds }
+      : { model, stopReason, warning, usage, attempts, seconds }
   return `${formatSubject(subject)},"ok":true,${formatContent(content)},${JSON.stringify(rest).slice(1)}`
 }
 

@@ -10,8 +10,8 @@ export interface AnswerEnd {
   /** It has no text: then what it has instead. */
   isBlank: boolean
   otherContent?: ReadonlySet<string>
-  /** Some bytes were not UTF-8 and are shown as U+FFFD. */
-  isDamaged: boolean
+  /** Some bytes were invalid text and became U+FFFD. */
+  isDamaged?: boolean
   /** The service did not end the stream. */
   isAssumed?: boolean
 }
@@ -21,21 +21,23 @@ const normalEnds = ['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'STOP
 
 /** Prints on stderr how an answer ended and, by `printUsage`, its usage. */
 export function printEnd(context: Context, end: AnswerEnd, isUsageAsked: boolean | undefined): void {
-  const { note, warn } = context
-  if (end.isDamaged) note('the answer contains \ufffd: some of its bytes may not have been UTF-8')
-  const cut = describeCut(end)
-  if (cut !== undefined) warn(cut)
+  for (const warning of listWarnings(end)) context.warn(warning)
   printUsage(context, end.summary, isUsageAsked)
+}
+
+const damaged = 'some bytes of the answer are not UTF-8, and became \ufffd'
+
+/** Returns the defects of an answer that counts as complete. */
+export function listWarnings(end: Omit<AnswerEnd, 'isBlank'>): string[] {
+  const cut = describeCut(end)
+  return [...(end.isDamaged ? [damaged] : []), ...(cut === undefined ? [] : [cut])]
 }
 
 /** Required quality of an answer: `uncut` means text that was neither cut nor stopped (`--fail-on-cut`). */
 export type AnswerRequirement = 'anything' | 'text' | 'uncut'
 
 /** Returns the missing part of an answer; `undefined` if it meets the requirement. */
-export function findMissingPart(
-  end: Omit<AnswerEnd, 'isDamaged'>,
-  demand: AnswerRequirement,
-): string | undefined {
+export function findMissingPart(end: AnswerEnd, demand: AnswerRequirement): string | undefined {
   if (demand === 'anything') return undefined
   const cut = describeCut(end)
   if (!end.isBlank) return demand === 'uncut' ? cut : undefined
@@ -61,15 +63,14 @@ export function describeCut({
 
 const assumed = 'the service did not end the stream; it is taken as whole after 15 s of silence'
 
-/**
- * Returns a function that warns once, for the first line of a batch whose answer counts as complete although
- * its stream stayed open.
- */
-export function createAssumedWarning({ warn }: Pick<Context, 'warn'>): (line: number) => void {
-  let isTold = false
-  return (line) => {
-    if (!isTold) warn(`line ${line}: ${assumed}`)
-    isTold = true
+/** Returns a function that prints each defect of answers once, for the first such line of a batch. */
+export function createLineWarning({ warn }: Pick<Context, 'warn'>) {
+  const printed = new Set<string>()
+  return (line: number, { isAssumed, isDamaged }: Pick<AnswerEnd, 'isAssumed' | 'isDamaged'>): void => {
+    for (const defect of [...(isDamaged ? [damaged] : []), ...(isAssumed ? [assumed] : [])]) {
+      if (!printed.has(defect)) warn(`line ${line}: ${defect}`)
+      printed.add(defect)
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 import { buildBody, type Part } from '../content/body.ts'
-import { createAssumedWarning } from '../content/footer.ts'
+import { type AnswerEnd, createLineWarning } from '../content/footer.ts'
 import { readFileParts } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerUsage, type LineUsage, readResultTokens } from '../content/tokens.ts'
@@ -50,8 +50,8 @@ export type RequireContinuation = () => void
 export interface LineEvents {
   /** Receives the token counts of an answer. */
   onSummary(summary: AnswerSummary): void
-  /** Called if the service did not end the stream. */
-  onAssumed(): void
+  /** Receives the end of a complete answer. */
+  onEnd(end: Pick<AnswerEnd, 'isAssumed' | 'isDamaged'>): void
 }
 
 /** Prepares to build and send the requests of a batch, and to count their answers. Throws a usage error. */
@@ -78,7 +78,7 @@ export async function createLineSender(
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createCaller(context, settings, true)
   const withFreshSecret = createSecretRenewal(caller.forgetSecrets)
-  const warnAssumed = createAssumedWarning(outer)
+  const warnLine = createLineWarning(outer)
   const { family, retries } = settings.values
   const { retryUnknown = false } = outer.flags
   const requestOf = ({ model, body }: LineRequest) => ({ params: { family, model }, body })
@@ -95,7 +95,7 @@ export async function createLineSender(
     /** Returns callbacks that add the answer's tokens to the line. */
     createEvents: ({ index, spent }: LineContext): LineEvents => ({
       onSummary: (summary) => addAnswerUsage(spent, context.summary, summary),
-      onAssumed: () => warnAssumed(index),
+      onEnd: (end) => warnLine(index, end),
     }),
     /** Returns a function that sends the requests of a line. */
     createSend:

@@ -6,6 +6,8 @@ export interface BodyTextDecoder {
   decode(bytes?: Uint8Array, options?: { stream?: boolean }): string
   /** Returns the declared charset if it is unknown, or if a stream was decoded as UTF-8 instead. Invalid bytes became U+FFFD. */
   ignoredCharset(): string | undefined
+  /** Returns whether bytes were invalid and became U+FFFD. */
+  isDamaged(): boolean
 }
 
 /**
@@ -19,9 +21,22 @@ export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
   let ignored = declared ? undefined : charset
   let pending: Uint8Array = new Uint8Array()
   let hasText = false
+  let isDamaged = false
+  /** The bytes before the next chunk that may belong to an incomplete character. */
+  let last: Uint8Array = new Uint8Array()
+
+  function decodeWith(decoder: CharsetDecoder, bytes: Uint8Array, stream: boolean): string {
+    const text = decoder.decode(bytes, { stream })
+    if (!isDamaged) {
+      if (text.includes('\ufffd')) isDamaged = isReplacement(decoder, last, bytes, stream)
+      last = new Uint8Array(concat(last, bytes.subarray(-maxIncompleteBytes)).subarray(-maxIncompleteBytes))
+    }
+    return text
+  }
+
   return {
     decode(bytes = new Uint8Array(), { stream = false } = {}) {
-      if (chosen) return chosen.decode(bytes, { stream })
+      if (chosen) return decodeWith(chosen, bytes, stream)
       if (!declared) return ''
       const all = pending.length > 0 ? Buffer.concat([pending, bytes]) : bytes
       const choice = choose(all, declared, stream)
@@ -34,10 +49,32 @@ export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
       // Only at the start of a body is U+FEFF a byte order mark.
       chosen = isUtf8 && hasText ? new TextDecoder('utf-8', { ignoreBOM: true }) : choice
       if (isUtf8 && stream) ignored = charset
-      return chosen.decode(all, { stream })
+      return decodeWith(chosen, all, stream)
     },
     ignoredCharset: () => ignored,
+    isDamaged: () => isDamaged,
   }
+}
+
+/** Maximum number of bytes of an incomplete UTF-8 character. */
+const maxIncompleteBytes = 3
+
+const concat = (one: Uint8Array, other: Uint8Array): Uint8Array =>
+  one.length === 0 ? other : Buffer.concat([one, other])
+
+/**
+ * Returns whether a decoder produced U+FFFD because of an invalid byte, not because the text has that character. `last`
+ * precedes `bytes`, and may begin inside a character.
+ */
+function isReplacement(
+  { encoding }: CharsetDecoder,
+  last: Uint8Array,
+  bytes: Uint8Array,
+  isCut: boolean,
+): boolean {
+  if (encoding !== 'utf-8') return true
+  const start = last.findIndex((byte) => byte < 0x80 || byte > 0xbf)
+  return !isUtf8(concat(start < 0 ? new Uint8Array() : last.subarray(start), bytes), isCut)
 }
 
 /** Decodes a whole body. */
@@ -142,7 +179,7 @@ function countAscii(bytes: Uint8Array): number {
 }
 
 /** Returns whether bytes are valid UTF-8. With `isCut`, the last character may be incomplete. */
-function isUtf8(bytes: Uint8Array, isCut = false): boolean {
+export function isUtf8(bytes: Uint8Array, isCut = false): boolean {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   try {
     for (let start = 0; start < bytes.length; start += pieceBytes)

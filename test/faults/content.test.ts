@@ -129,12 +129,22 @@ faultsInside('R: response content', [
     err: ['klingon'],
   },
   {
-    name: 'R19: replaces bytes that are not UTF-8 and prints a note',
+    name: 'R19: replaces bytes that are not UTF-8 and prints a warning',
+    argv: [...chat, '-q'],
     script: json(quoted([0x61, 0xff])),
     code: 0,
     out: 'a\ufffd\n',
     reqs: 1,
-    err: ['may not have been UTF-8'],
+    err: ['parley: some bytes of the answer are not UTF-8, and became \ufffd'],
+  },
+  {
+    name: 'R19: prints no warning for a U+FFFD in the answer itself',
+    argv: [...chat, '-q'],
+    script: json(quoted([...Buffer.from('a\ufffd')])),
+    code: 0,
+    out: 'a\ufffd\n',
+    reqs: 1,
+    err: [/^$/],
   },
   {
     name: 'R19: prints bytes that are not UTF-8 unchanged with --raw',
@@ -143,6 +153,7 @@ faultsInside('R: response content', [
     code: 0,
     out: quoted([0x61, 0xff]),
     reqs: 1,
+    err: [/^$/],
   },
   {
     name: 'R20: replaces half a surrogate pair',

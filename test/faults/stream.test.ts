@@ -142,7 +142,7 @@ faultsInside('E: streams', [
       ]),
     ),
     out: 'so far\ufffd\n',
-    err: ['may not have been UTF-8'],
+    err: ['some bytes of the answer are not UTF-8'],
   },
   {
     ...whole,

@@ -109,7 +109,7 @@ describe('end of an answer on a connection that stays open', () => {
     const text = [event(chunk({ text: 'Hi' }, 'STOP'))]
     expect(await answered(['chat', ...batch], text)).toMatchObject({
       code: 0,
-      out: expect.stringContaining('"text":"Hi"'),
+      out: expect.stringContaining(`"text":"Hi","stopReason":"STOP","warning":"${warning}"`),
       err: expect.stringContaining(`line 1: ${warning}`),
     })
     expect(await answered(['chat', ...batch, '--fail-on-cut'], text)).toMatchObject({
@@ -120,6 +120,7 @@ describe('end of an answer on a connection that stays open', () => {
     expect(one).toMatchObject({ code: 0, out: 'fox.png\n', err: `parley: ${warning}\n` })
     const many = await answered(['image', ...batch], [event(chunk(part, 'STOP'))])
     expect(many).toMatchObject({ code: 0, err: expect.stringContaining(`line 1: ${warning}`) })
+    expect(JSON.parse(many.out)).toMatchObject({ ok: true, warning })
   })
 })
 

@@ -77,6 +77,7 @@ export const forms: Record<'failure' | 'report' | 'line' | 'audit', Fields> = {
     response: z.optional(z.unknown()),
     model: z.optional(text),
     stopReason: z.optional(text),
+    warning: z.optional(text),
     usage: z.optional(anObject),
     attempts: z.optional(whole),
     seconds: z.optional(z.number()),

@@ -64,6 +64,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   const text = new AnswerText()
   const otherContent = new Set<OtherContent>()
   let isAssumed = false
+  let isDamaged = false
   let unread: () => Uint8Array = () => new Uint8Array()
   /**
    * Text that is not printed yet. A part stays here until the next part arrives, so that stdout stays empty
@@ -153,6 +154,8 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
         if (hasOutput || file) await print()
         recordAnswer(context.summary, summary)
         isAssumed ||= end.isAssumed
+        // `--raw` prints the bytes of such a body unchanged.
+        isDamaged ||= decoder.isDamaged() && !(isRaw && decoder.isVerbatim())
         for (const what of decoder.otherContent) otherContent.add(what)
         return { summary, hasContent: decoder.hasContent() }
       } catch (error) {
@@ -166,7 +169,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
 
     /** Ends the text. Throws a `CliError` if the answer lacks required content. */
     async finish(response: ReadableResponse, summary: AnswerSummary): Promise<PrintedAnswer | Mismatch> {
-      const { isBlank, isDamaged } = text
+      const { isBlank } = text
       const whole = returnsText || schema ? text.read() : ''
       const answer = { summary, otherContent, text: whole, isBlank, isDamaged, isAssumed }
       try {
@@ -237,8 +240,6 @@ class AnswerText {
   /** The whole text was received. */
   isWhole = false
   isBlank = true
-  /** A part of it was not UTF-8. */
-  isDamaged = false
   #blocks: { bytes: Buffer; encoding: BufferEncoding }[] = []
   #last = ''
 
@@ -251,7 +252,6 @@ class AnswerText {
       this.#last = ''
     }
     this.isBlank &&= text.trim() === ''
-    this.isDamaged ||= text.includes('\ufffd')
   }
 
   read(): string {

@@ -1,4 +1,4 @@
-import { type AnswerRequirement, describeCut, findMissingPart } from '../../content/footer.ts'
+import { type AnswerRequirement, describeCut, findMissingPart, listWarnings } from '../../content/footer.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
@@ -47,7 +47,7 @@ export async function prepareChatLines(
     requireNext: RequireContinuation,
   ) {
     const earlier = state.mismatches.values()
-    const { onSummary, onAssumed } = caller.createEvents(line)
+    const { onSummary, onEnd } = caller.createEvents(line)
     const send = caller.createSend(request.model, line)
     const askOnce = async (body: Uint8Array, isLast: boolean) => {
       const known = earlier.next()
@@ -55,7 +55,7 @@ export async function prepareChatLines(
       state.parts ??= new ReceivedParts(body)
       const { parts } = state
       const read = (response: HttpResponse) => parts.read(response, { isRaw, onSummary, timers })
-      const finish = () => parts.finish({ demand, schema, isLast, onAssumed })
+      const finish = () => parts.finish({ demand, schema, isLast, onEnd })
       const answer = await parts.answer
         .receive(send, { read, finish }, { requireNext, isRepeated: true })
         .catch((error: unknown) => {
@@ -99,7 +99,7 @@ interface PartReading extends Pick<LineEvents, 'onSummary'> {
   timers: Timers
 }
 
-interface AnswerChecks extends Pick<LineEvents, 'onAssumed'> {
+interface AnswerChecks extends Pick<LineEvents, 'onEnd'> {
   demand: AnswerRequirement
   schema: AnswerSchema | undefined
   /** A mismatch is a failure. */
@@ -117,6 +117,7 @@ class ReceivedParts {
   readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
   readonly #otherContent = new Set<OtherContent>()
   #isAssumed = false
+  #isDamaged = false
   #readUnread = () => ''
 
   constructor(body: Uint8Array) {
@@ -146,6 +147,7 @@ class ReceivedParts {
       })
       decoder.end()
       this.#isAssumed ||= isAssumed
+      this.#isDamaged ||= decoder.isDamaged()
     } catch (error) {
       if (readTokenUsage(summary)) onSummary(summary)
       // An error response is already in the details as `body`.
@@ -161,23 +163,24 @@ class ReceivedParts {
   }
 
   /** Throws a `CliError` with the text if the answer lacks required content. */
-  async finish({ demand, schema, isLast, onAssumed }: AnswerChecks) {
+  async finish({ demand, schema, isLast, onEnd }: AnswerChecks) {
     const text = this.#text
     const { summary } = this.answer
     const end = {
       summary,
       otherContent: this.#otherContent,
       isAssumed: this.#isAssumed,
+      isDamaged: this.#isDamaged,
       isBlank: text.trim() === '',
     }
     const lack = findMissingPart(end, demand)
     // An answer without text may have other content that was paid for.
     if (lack !== undefined)
       throw notUnderstoodError(lack).with({ answer: end.isBlank ? this.#readUnread() : text })
-    if (this.#isAssumed) onAssumed()
+    onEnd(end)
     const checked = await schema?.check(text, describeCut(end))
     const { model, stopReason } = summary
-    const known = { model, stopReason }
+    const known = { model, stopReason, warning: listWarnings(end).join('; ') || undefined }
     if (checked && 'failure' in checked) {
       if (isLast) throw checked.failure
       return { ...known, ...checked }

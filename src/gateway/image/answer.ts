@@ -14,6 +14,8 @@ import type { AnswerPart } from '../long-answer.ts'
 export interface ImageAnswer extends Omit<Findings, 'images'> {
   /** The service did not end the stream. */
   isAssumed: boolean
+  /** Some bytes were invalid text and became U+FFFD. */
+  isDamaged: boolean
   /** Failure of an answer that has images. */
   failure?: CliError
 }
@@ -40,6 +42,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
   const isRaw = context.flags.raw
   let last: ReadPart | undefined
   let isAssumed = false
+  let isDamaged = false
   let saved = 0
 
   async function saveFound(): Promise<void> {
@@ -63,6 +66,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
       const part = await readPart(context, response, finder, reading)
       last = part
       isAssumed ||= part.isAssumed
+      isDamaged ||= part.isDamaged
       const { summary, hasContent } = part
       const failure = part.failure ?? finder.unreadable ?? finder.error ?? (isContinuation && finder.failure)
       // `finish` reports the failure of the first part.
@@ -92,7 +96,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
         const isUnread = failure !== undefined && finder.unreadable !== undefined
         const whole = isUnread ? rescueBody(failure) : failure
         const { links, texts, reasons } = findings
-        return { links, texts, reasons, isAssumed, failure: whole }
+        return { links, texts, reasons, isAssumed, isDamaged, failure: whole }
       } catch (error) {
         throw error instanceof CliError && !isErrorAnswer(error) ? rescueBody(broken ?? error) : error
       }
@@ -146,6 +150,7 @@ interface ReadPart extends AnswerPart {
   bytes: Uint8Array
   failure: CliError | undefined
   isAssumed: boolean
+  isDamaged: boolean
 }
 
 /** Reads one part. With `--raw` it prints the part, except in a batch. */
@@ -183,5 +188,13 @@ export async function readPart(
   }
   finder.tryRead(decoder.end)
   const hasContent = decoder.contentCount() > 0 || images.length + links.length > before
-  return { summary: decoder.summary, hasContent, bytes: decoder.unread(), failure: broken, isAssumed }
+  return {
+    summary: decoder.summary,
+    hasContent,
+    bytes: decoder.unread(),
+    failure: broken,
+    isAssumed,
+    // `--raw` prints the bytes unchanged.
+    isDamaged: !printer && decoder.isDamaged(),
+  }
 }

@@ -78,7 +78,7 @@ export async function runImage(context: Context, given: ImageOptions, words: str
   }
 
   async function finish(): Promise<void> {
-    const { links, isAssumed, failure } = await reading.finish().catch((error: unknown) => {
+    const { links, isAssumed, isDamaged, failure } = await reading.finish().catch((error: unknown) => {
       addPartUsage(context.summary, known)
       throw error
     })
@@ -87,7 +87,7 @@ export async function runImage(context: Context, given: ImageOptions, words: str
       if (destination) await saveAnswer(context, { links, reading, output: options.output })
     } finally {
       printTexts(context, texts.splice(0))
-      const end = { summary: answer.summary, isBlank: false, isDamaged: false, isAssumed }
+      const end = { summary: answer.summary, isBlank: false, isDamaged, isAssumed }
       printEnd(context, end, options.usage)
     }
     if (failure) throw failure

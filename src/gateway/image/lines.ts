@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
+import { listWarnings } from '../../content/footer.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
@@ -95,6 +96,7 @@ function readFolder({ output }: ImageOptions, platform: NodeJS.Platform): string
 
 /** Result of a line. */
 interface ImageLineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
+  warning?: string | undefined
   content: { files: string[]; links: string[] | undefined; text: string | undefined } | { response: string }
 }
 
@@ -107,7 +109,7 @@ interface LineReader extends PartReader<ImageLineAnswer> {
 function openReader(
   context: Context,
   answer: LongAnswer,
-  { destination, onSummary, onAssumed }: LineEvents & { destination: Destination },
+  { destination, onSummary, onEnd }: LineEvents & { destination: Destination },
 ): LineReader {
   const files: string[] = []
   const onSaved = async (path: string) => void files.push(path)
@@ -127,8 +129,8 @@ function openReader(
       return addPlaces(own === undefined ? failure : failure.with({ answer: own }))
     },
     async finish() {
-      const { failure, isAssumed } = await reading.finish()
-      if (isAssumed) onAssumed()
+      const { failure, ...end } = await reading.finish()
+      onEnd(end)
       await reading.saveFound().catch((error: unknown) => {
         throw error instanceof CliError ? addPlaces(error) : error
       })
@@ -140,7 +142,8 @@ function openReader(
         text: text === '' ? undefined : text,
       }
       const { model, stopReason } = answer.summary
-      return { content, model, stopReason }
+      const warning = listWarnings({ ...end, summary: answer.summary }).join('; ') || undefined
+      return { content, model, stopReason, warning }
     },
   }
 }
@@ -152,12 +155,10 @@ const withSavedFiles = (failure: CliError, places: string[]): CliError =>
     : new CliError(failure.kind, `${failure.message}; received: ${places.join(', ')}`, failure.details)
 
 /** Reads an answer for `--raw`, without saving images. Several responses become a list. */
-function openRawReader(
-  context: Context,
-  answer: LongAnswer,
-  { onSummary, onAssumed }: LineEvents,
-): LineReader {
+function openRawReader(context: Context, answer: LongAnswer, { onSummary, onEnd }: LineEvents): LineReader {
   const bodies: string[] = []
+  let isAssumed = false
+  let isDamaged = false
   return {
     addReceived(failure) {
       const { answer: own = bodies.join('\n') } = failure.details
@@ -166,8 +167,9 @@ function openRawReader(
     /** Throws a `CliError` with the received bodies if the answer is incomplete. */
     async read(response) {
       const part = await readPart(context, response, new ImageFinder(), { keepsConnection: true })
-      const { summary, bytes, failure, isAssumed } = part
-      if (isAssumed) onAssumed()
+      const { summary, bytes, failure } = part
+      isAssumed ||= part.isAssumed
+      isDamaged ||= part.isDamaged
       const contentType = response.headers['content-type'] ?? ''
       const text = decodeBodyText(bytes, contentType)
       bodies.push(text)
@@ -184,7 +186,10 @@ function openRawReader(
       return part
     },
     async finish() {
-      return { content: { response: joinResponses(bodies) } }
+      const end = { summary: answer.summary, isAssumed, isDamaged }
+      onEnd(end)
+      const warning = listWarnings(end).join('; ') || undefined
+      return { content: { response: joinResponses(bodies) }, warning }
     },
   }
 }

@@ -1,4 +1,4 @@
-import { type BodyTextDecoder, createBodyTextDecoder, decodeBodyText, toUtf8 } from '../charset.ts'
+import { type BodyTextDecoder, createBodyTextDecoder, decodeBodyText, isUtf8, toUtf8 } from '../charset.ts'
 import { type CollectedBody, collectBody } from '../exchange.ts'
 import { createArraySplitter, createSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
 import { notUnderstoodError } from '../problem/problem.ts'
@@ -52,6 +52,8 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     contentCount: () => reader.contentCount,
     /** Returns true if the answer has text, an image or other content than thoughts. */
     hasContent: () => reader.contentCount > 0 || [...reader.otherContent].some((what) => what !== 'thoughts'),
+    /** Returns whether bytes of the body were invalid text and became U+FFFD. */
+    isDamaged: () => decoder?.isDamaged() ?? false,
     /** Returns true if `--raw` prints the body unchanged, including bytes after the answer's end. */
     isVerbatim: () => decoder?.isVerbatim ?? false,
     /** Throws a `CliError` if the bytes cannot be decoded. */
@@ -119,6 +121,8 @@ interface BodyDecoder {
   isVerbatim: boolean
   /** The body needs no end marker, and the last value is complete. */
   mayEndHere(): boolean
+  /** Some bytes were invalid text and became U+FFFD. */
+  isDamaged(): boolean
   push(bytes: Uint8Array): void
   /** Throws a `CliError` if the answer is incomplete. */
   end(): void
@@ -147,6 +151,7 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
   return {
     isVerbatim: false,
     mayEndHere: decoder.isBetween,
+    isDamaged: reading.text.isDamaged,
     push(bytes) {
       if (!hasEnded(reader)) readAll(decoder.push(bytes))
     },
@@ -227,6 +232,7 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
   const waiting = isStream ? undefined : whole
   /** The only value so far: the whole body, or the first of several. */
   let first: string | undefined
+  let isDamaged = false
 
   function take(values: string[]): void {
     const all = first === undefined || isStream ? values : [first, ...values]
@@ -245,15 +251,19 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
   return {
     isVerbatim: true,
     mayEndHere: () => isStream && !splitter.isInside(),
+    isDamaged: () => isDamaged || text.isDamaged(),
     push(bytes) {
       if (!waiting && !hasEnded(reader)) take(splitter.push(text.decode(bytes, { stream: true })))
     },
     end() {
       if (hasEnded(reader)) return
-      const bytes = waiting && toUtf8(waiting.bytes(), contentType)
+      const received = waiting?.bytes()
+      const bytes = received && toUtf8(received, contentType)
       const last = bytes
         ? new TextDecoder().decode(sink.images?.strings.replaceLongStrings(bytes) ?? bytes)
         : text.decode()
+      // After a conversion, invalid bytes are the only source of U+FFFD.
+      isDamaged = bytes !== undefined && last.includes('\ufffd') && (bytes !== received || !isUtf8(bytes))
       take(splitter.push(last))
       const rest = splitter.rest()
       if (!isStream) return addBody(reading, (first ?? '') + rest)
@@ -275,6 +285,7 @@ function createUnknownDecoder(reading: BodyReading): BodyDecoder {
   return {
     isVerbatim: true,
     mayEndHere: () => false,
+    isDamaged: () => false,
     push(bytes) {
       if (isFull) return
       isFull = body.add(bytes) === maxUnknownBytes

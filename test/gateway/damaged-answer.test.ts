@@ -1,0 +1,116 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { inTurn, piece, whole } from './parts.ts'
+
+const warning = 'some bytes of the answer are not UTF-8, and became \ufffd'
+
+/** Replaces each `#` by a byte that is invalid in UTF-8. */
+const damage = (text: string) =>
+  Buffer.concat(text.split('#').flatMap((part, at) => [Buffer.from(at > 0 ? [0xff] : []), Buffer.from(part)]))
+
+const damaged = () => answering(damage(message('a#b')))
+
+const png =
+  'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAAA1BMVEUuoG6RpKaGAAAADElEQVR42mNgGNwAAACgAAGO+7G0AAAAAElFTkSuQmCC'
+const picture = JSON.stringify({
+  candidates: [
+    {
+      content: { parts: [{ text: 'Here #' }, { inlineData: { mimeType: 'image/png', data: png } }] },
+      finishReason: 'STOP',
+    },
+  ],
+})
+
+describe('an answer with bytes that are not UTF-8 is a warning', () => {
+  test('also with --quiet', async () => {
+    const ended = await run(['chat', 'x', '-q'], { exchange: damaged() })
+    expect(ended).toMatchObject({ code: 0, out: 'a\ufffdb\n', err: `parley: ${warning}\n` })
+  })
+
+  test('as one JSON line with --errors json', async () => {
+    const ended = await run(['chat', 'x', '--errors', 'json'], { exchange: damaged() })
+    expect([ended.code, JSON.parse(ended.err)]).toEqual([0, { warning }])
+  })
+
+  test('in a stream whose chunks split characters', async () => {
+    const events = damage(`data: ${piece('é\ufffd#🦊', whole)}\n\n`)
+    const chunks = Array.from(events, (byte) => Uint8Array.of(byte))
+    const headers = { 'content-type': 'text/event-stream' }
+    const ended = await run(['chat', 'x', '--stream', '-q'], { exchange: answering(chunks, { headers }) })
+    expect(ended).toMatchObject({ code: 0, out: 'é\ufffd\ufffd🦊\n', err: `parley: ${warning}\n` })
+  })
+
+  test('in the first part of a continued answer', async () => {
+    const first = damage(piece('a#', { finishReason: 'CONTINUATION', continuationToken: 't' }))
+    const exchange = inTurn(answering(first), piece('b', whole))
+    const ended = await run(['chat', 'x', '-q'], { exchange })
+    expect(ended).toMatchObject({ code: 0, out: 'a\ufffdb\n', err: `parley: ${warning}\n` })
+  })
+
+  test('of an image', async () => {
+    const world = { cwd: temporaryFolder(), exchange: answering(damage(picture)) }
+    const ended = await run(['image', 'fox', '-m', 'm', '-q'], world)
+    expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: `parley: ${warning}\n` })
+  })
+
+  test.each([
+    ['U+FFFD in its text', message('a\ufffdb'), 'a\ufffdb\n'],
+    ['an escaped U+FFFD', '{"content":[{"type":"text","text":"a\\ufffdb"}]}', 'a\ufffdb\n'],
+  ])('but an answer with %s is not', async (_, body, out) => {
+    expect(await run(['chat', 'x'], { exchange: answering(body) })).toMatchObject({ code: 0, out, err: '' })
+  })
+
+  test('but --raw, which prints the bytes unchanged, has no warning', async () => {
+    const chat = await run(['chat', 'x', '--raw'], { exchange: damaged() })
+    expect([chat.err, Buffer.from(chat.outBytes)]).toEqual(['', damage(message('a#b'))])
+    const image = await run(['image', 'x', '-m', 'm', '--raw'], { exchange: answering(damage(picture)) })
+    expect([image.err, Buffer.from(image.outBytes)]).toEqual(['| Here \ufffd\n', damage(picture)])
+  })
+})
+
+describe('the result of a batch line has the warnings of its answer', () => {
+  async function runBatch(argv: string[], ...bodies: (string | Uint8Array)[]) {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'in'), bodies.map((_, at) => `"${at}"\n`).join(''))
+    const exchange = inTurn(...bodies.map((body) => answering(body)))
+    const ended = await run([...argv, '--batch', 'in', '--concurrency', '1', '-q'], { cwd, exchange })
+    const results = ended.out
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line))
+    return { ...ended, results }
+  }
+
+  test('for bytes that are not UTF-8, with one line on stderr', async () => {
+    const bodies = [message('fine'), damage(message('a#')), damage(message('b#'))]
+    const { code, err, results } = await runBatch(['chat'], ...bodies)
+    expect([code, err]).toEqual([0, `parley: line 2: ${warning}\n`])
+    expect(results.map((result) => [result.ok, result.text, result.warning])).toEqual([
+      [true, 'fine', undefined],
+      [true, 'a\ufffd', warning],
+      [true, 'b\ufffd', warning],
+    ])
+  })
+
+  test('with --raw, whose response is no longer exact', async () => {
+    const { err, results } = await runBatch(['chat', '--raw'], damage(message('a#')))
+    expect([err, results]).toMatchObject([`parley: line 1: ${warning}\n`, [{ ok: true, warning }]])
+  })
+
+  test.each([[['-o', './']], [['--raw']]])('of images, with %j', async (flags) => {
+    const { err, results } = await runBatch(['image', '-m', 'm', ...flags], damage(picture))
+    expect([err, results]).toMatchObject([`parley: line 1: ${warning}\n`, [{ ok: true, warning }]])
+  })
+
+  test('for a cut or filtered answer', async () => {
+    const ends = ['MAX_TOKENS', 'SAFETY', 'STOP'].map((finishReason) => piece('Half', { finishReason }))
+    const { results } = await runBatch(['chat'], ...ends)
+    expect(results.map((result) => [result.stopReason, result.warning])).toEqual([
+      ['MAX_TOKENS', 'the answer was cut at the output limit (--max-output-tokens)'],
+      ['SAFETY', 'the answer was stopped: SAFETY'],
+      ['STOP', undefined],
+    ])
+  })
+})
