@@ -61,14 +61,14 @@ export function time({ command, env }: Job): Promise<number> {
     env: { ...environment, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
-  let said = ''
+  let stderr = ''
   child.stderr.on('data', (chunk) => {
-    said += chunk
+    stderr += chunk
   })
   return new Promise((resolve, reject) => {
     child.on('close', (code) => {
       if (code === 0) resolve(performance.now() - start)
-      else reject(new Error(`${command}: exit ${code}: ${said}`))
+      else reject(new Error(`${command}: exit ${code}: ${stderr}`))
     })
   })
 }

@@ -50,13 +50,13 @@ export async function explainRun(node: string, argv: string, env: NonNullable<Jo
 function addUp({ nodes, samples, timeDeltas }: Profile, sums: Map<string, number>): void {
   const frames = new Map(nodes.map((node) => [node.id, node]))
   const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id])))
-  const fileOf = (id: number) => frames.get(id)?.callFrame.url.split('/').at(-1) ?? ''
-  const partOf = (sample: number): string => {
+  const findFile = (id: number) => frames.get(id)?.callFrame.url.split('/').at(-1) ?? ''
+  const findPart = (sample: number): string => {
     for (let id: number | undefined = sample; id !== undefined; id = parents.get(id)) {
       const { functionName = '' } = frames.get(id)?.callFrame ?? {}
       if (functionName === '(garbage collector)') return 'garbage'
       if (functionName === '(idle)') return 'idle'
-      const file = fileOf(id)
+      const file = findFile(id)
       if (Object.hasOwn(parts, file)) return file
       if (/^(wrapSafe|Module\.|loadSource|require$)/.test(functionName) && hasParley(parents.get(id)))
         return 'loading'
@@ -64,10 +64,10 @@ function addUp({ nodes, samples, timeDeltas }: Profile, sums: Map<string, number
     return 'start'
   }
   const hasParley = (id: number | undefined): boolean =>
-    id !== undefined && (Object.hasOwn(parts, fileOf(id)) || hasParley(parents.get(id)))
+    id !== undefined && (Object.hasOwn(parts, findFile(id)) || hasParley(parents.get(id)))
 
   for (const [index, sample] of samples.entries()) {
-    const part = parts[partOf(sample)] as string
+    const part = parts[findPart(sample)] as string
     sums.set(part, (sums.get(part) ?? 0) + (timeDeltas[index] as number))
   }
 }

@@ -40,12 +40,12 @@ export function createSession(): string[] {
     `{"id":"u${i}","type":"agent.tool_use","processed_at":"2026-11-22T10:00:00Z","name":"bash","input":{"command":"ls ${i}"},"evaluated_permission":"allow"}`,
     `{"id":"r${i}","type":"agent.tool_result","processed_at":"2026-11-22T10:00:00Z","tool_use_id":"u${i}","content":[{"type":"text","text":"done"}]}`,
   ]
-  const rest = `{"id":"rest","type":"session.status_idle","processed_at":"2026-11-22T10:00:01Z","stop_reason":{"type":"end_turn"}}`
-  return [...Array.from({ length: 50_000 }, pair).flat(), rest]
+  const idle = `{"id":"rest","type":"session.status_idle","processed_at":"2026-11-22T10:00:01Z","stop_reason":{"type":"end_turn"}}`
+  return [...Array.from({ length: 50_000 }, pair).flat(), idle]
 }
 
 /** Returns a page of 1,000 events, the oldest or the newest first, as the query requires. */
-function pageOf(oldestFirst: readonly string[], url: string): string {
+function createPage(oldestFirst: readonly string[], url: string): string {
   const { searchParams: query } = new URL(url, 'http://x')
   const at = Number(query.get('page') ?? 0)
   const session = query.get('order') === 'desc' ? oldestFirst.toReversed() : oldestFirst
@@ -78,7 +78,7 @@ export async function startServer(): Promise<{ url: string; imageSize: number; c
       const body = url.includes('/image/')
         ? image
         : isLong
-          ? pageOf(session, url)
+          ? createPage(session, url)
           : url.includes('/sessions/')
             ? '{"data":[]}'
             : answer

@@ -21,7 +21,7 @@ export function replaceTable(
   { columns, about }: { columns: { node: string; rows: Measured[] }[]; about: string },
 ): string {
   const rows = (columns[0]?.rows ?? []).filter(({ most }) => most !== '')
-  const cellOf = (measured: Measured[], { work, against }: Measured) => {
+  const createCell = (measured: Measured[], { work, against }: Measured) => {
     const found = measured.find((each) => each.work === work && each.against === against)
     return found?.isOver ? `**${found.brief}**` : (found?.brief ?? '')
   }
@@ -30,7 +30,7 @@ export function replaceTable(
     `|---|---|---|${'---|'.repeat(columns.length)}`,
     ...rows.map(
       (row) =>
-        `| ${row.work} | ${row.against} | ${row.most} | ${columns.map((each) => cellOf(each.rows, row)).join(' | ')} |`,
+        `| ${row.work} | ${row.against} | ${row.most} | ${columns.map((each) => createCell(each.rows, row)).join(' | ')} |`,
     ),
   ]
   const table = /^\| work \| against \| at most .*\n(\|.*\n)+/m

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
-import { type FormName, forms, requireForms, schemaOf } from '../harness/formats.ts'
+import { createFormSchema, type FormName, forms, requireForms } from '../harness/formats.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 import { blocksOf } from './pages.ts'
 
@@ -29,8 +29,10 @@ test('help formats names every field and no other', async () => {
 })
 
 test('the schema of a format rejects unknown fields', () => {
-  expect(schemaOf('line').safeParse({ index: 1, hash: 'a', ok: true, text: 'x' }).success).toBe(true)
-  expect(schemaOf('line').safeParse({ index: 1, hash: 'a', ok: true, texts: 'x' }).success).toBe(false)
+  expect(createFormSchema('line').safeParse({ index: 1, hash: 'a', ok: true, text: 'x' }).success).toBe(true)
+  expect(createFormSchema('line').safeParse({ index: 1, hash: 'a', ok: true, texts: 'x' }).success).toBe(
+    false,
+  )
 })
 
 test.each<[string, string[], object]>([

@@ -106,10 +106,10 @@ export const forms: Record<'failure' | 'report' | 'line' | 'audit', Fields> = {
 export type FormName = keyof typeof forms
 
 /** Checks that a value has exactly the fields of a form. */
-export const schemaOf = (name: FormName) => z.strictObject(forms[name])
+export const createFormSchema = (name: FormName) => z.strictObject(forms[name])
 
 /** Returns the objects in lines of text. Other lines are prompts, or were torn by a test. */
-const linesOf = (text: string): object[] =>
+const parseLines = (text: string): object[] =>
   text.split('\n').flatMap((line) => {
     const value = tryParseJson(line)
     return isObject(value) ? [value] : []
@@ -131,24 +131,24 @@ export function requireForms(
 ): void {
   if (argv.includes('--')) return
   const check = (form: FormName, value: unknown) => {
-    const parsed = schemaOf(form).safeParse(value)
+    const parsed = createFormSchema(form).safeParse(value)
     if (!parsed.success)
       throw new Error(
         `${form} of ${argv.join(' ')}: ${JSON.stringify(parsed.error.issues)} in ${JSON.stringify(value)}`,
       )
   }
   if (lastValue(argv, '--errors') === 'json' && code !== 0)
-    for (const line of linesOf(err)) if ('error' in line) check('failure', line.error)
+    for (const line of parseLines(err)) if ('error' in line) check('failure', line.error)
   const report = lastValue(argv, '--report')
   if (report && code !== 2 && code !== 11 && isFile(resolve(cwd, report)))
     check('report', JSON.parse(readFileSync(resolve(cwd, report), 'utf8')))
   const isBatch = lastValue(argv, '--batch') !== undefined && !argv.includes('--dry-run')
   if (isBatch && !argv.includes('--help'))
-    for (const line of linesOf(out)) {
+    for (const line of parseLines(out)) {
       check('line', line)
       if ('error' in line) check('failure', line.error)
     }
   const audit = lastValue(argv, '--audit')
   if (audit && code !== 2 && code !== 11 && isFile(resolve(cwd, audit)))
-    for (const line of linesOf(readFileSync(resolve(cwd, audit), 'utf8'))) check('audit', line)
+    for (const line of parseLines(readFileSync(resolve(cwd, audit), 'utf8'))) check('audit', line)
 }

@@ -96,7 +96,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     uid: world.uid ?? process.getuid?.(),
     stdin: {
       kind: world.stdinKind ?? (world.stdin === undefined ? 'terminal' : 'pipe'),
-      open: () => Readable.from(pieces(world.stdin ?? linesOf(world.typed ?? ''))),
+      open: () => Readable.from(pieces(world.stdin ?? typeLines(world.typed ?? ''))),
     },
     stdout: world.stdout ?? { ...stdout.end, columns: world.columns },
     stderr: world.stderr ?? { ...stderr.end, columns: world.columns },
@@ -120,7 +120,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
 }
 
 /** Yields typed text line by line, as a terminal delivers it. */
-const linesOf = (typed: NonNullable<World['typed']>) =>
+const typeLines = (typed: NonNullable<World['typed']>) =>
   typeof typed === 'string' ? typed.split(/(?<=[\r\n])/) : typed
 
 async function* pieces(stdin: NonNullable<World['stdin'] | World['typed']>): AsyncGenerator<Uint8Array> {

@@ -145,7 +145,7 @@ interface RecordedRequest {
 }
 
 /** More requests mean that the program never ends. */
-const mostRequests = 2000
+const maxRequests = 2000
 
 /** Latency of each request, in milliseconds. */
 const latency = 10
@@ -215,9 +215,9 @@ export function createSessionService(script: SessionScript) {
   }
 
   /** Returns the rule for a request and starts its effects. */
-  function begin<R extends Rule>(rules: readonly R[] = [], nthOf: (rule: R) => number): Partial<R> {
+  function begin<R extends Rule>(rules: readonly R[] = [], getNumber: (rule: R) => number): Partial<R> {
     const rule = rules.find((each) => {
-      const nth = nthOf(each)
+      const nth = getNumber(each)
       return nth > 0 && (each.nth ?? nth) === nth && (each.when?.() ?? true)
     })
     rule?.act?.()
@@ -279,7 +279,7 @@ export function createSessionService(script: SessionScript) {
     const nth = count('stream')
     const rule = begin<StreamRule>(script.streams, () => nth)
     if (rule.fault) return fail(rule.fault)
-    const { cutAfter = Infinity, cut = 'end', frame = frameOf, replay = 0 } = rule
+    const { cutAfter = Infinity, cut = 'end', frame = createFrame, replay = 0 } = rule
     const queue = history.slice(replay === 'all' ? 0 : Math.max(0, history.length - replay))
     let isClosed = false
     let wake = () => {}
@@ -351,7 +351,7 @@ export function createSessionService(script: SessionScript) {
             : 'session'
     requests.push({ kind, at: timers.now() - start, query, events: posted })
     if (kind === 'post') posts.push(posted)
-    if (requests.length > mostRequests) throw new Error('the program queries the service without end')
+    if (requests.length > maxRequests) throw new Error('the program queries the service without end')
     onSent?.()
     await timers.wait(latency)
     if (kind === 'post') return takePost(posted)
@@ -398,7 +398,7 @@ export function createSessionService(script: SessionScript) {
 const isFault = (value: object | Fault): value is Fault =>
   typeof value === 'string' || typeof (value as { status?: unknown }).status === 'number'
 
-const frameOf = (event: Event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+const createFrame = (event: Event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
 
 function readPosted({ body }: HttpRequest): Event[] {
   const text = Buffer.from(body ?? []).toString()

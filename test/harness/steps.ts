@@ -24,34 +24,34 @@ post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
 /** Returns how often the blocks of the program's code ran since the last call. */
 function takeSteps(): number {
   const { result } = post<Profiler.TakePreciseCoverageReturnType>('Profiler.takePreciseCoverage')
-  const own = result.filter(({ url }) => url.includes('/src/'))
-  const ranges = own.flatMap(({ functions }) => functions.flatMap(({ ranges }) => ranges))
+  const sources = result.filter(({ url }) => url.includes('/src/'))
+  const ranges = sources.flatMap(({ functions }) => functions.flatMap(({ ranges }) => ranges))
   return ranges.reduce((sum, { count }) => sum + count, 0)
 }
 
 /** Number of searched characters and bytes. */
-let looked = 0
+let searched = 0
 
 type Native = (this: unknown, ...values: unknown[]) => unknown
 
 /** Returns the amount of text that a call searches, from its arguments and its result. */
 type SizeOf = (self: unknown, values: unknown[]) => (result: unknown) => number
 
-function watch(owner: object, name: string, sizeOf: SizeOf): () => void {
+function watch(owner: object, name: string, measure: SizeOf): () => void {
   const native = Reflect.get(owner, name) as Native
   Reflect.set(owner, name, function (this: unknown, ...values: unknown[]) {
-    const toSize = sizeOf(this, values)
+    const toSize = measure(this, values)
     const result = native.apply(this, values)
-    looked += toSize(result)
+    searched += toSize(result)
     return result
   } satisfies Native)
   return () => void Reflect.set(owner, name, native)
 }
 
 const lengthOf = (value: unknown) => (value as { length?: number } | undefined)?.length ?? 0
-const own: SizeOf = (self) => () => lengthOf(self)
-const given: SizeOf = (_, values) => () => lengthOf(values[0])
-const gave: SizeOf = () => lengthOf
+const byTarget: SizeOf = (self) => () => lengthOf(self)
+const byArgument: SizeOf = (_, values) => () => lengthOf(values[0])
+const byResult: SizeOf = () => lengthOf
 
 const upToFound: SizeOf = (self, values) => (result) => {
   const at = result as number
@@ -72,29 +72,29 @@ const natives: [owner: object, names: string[], SizeOf][] = [
   [
     String.prototype,
     ['includes', 'lastIndexOf', 'split', 'replaceAll', 'normalize', 'trim', 'toWellFormed', 'isWellFormed'],
-    own,
+    byTarget,
   ],
-  [Array.prototype, ['slice', 'concat', 'splice', 'unshift', 'indexOf', 'includes', 'join'], own],
+  [Array.prototype, ['slice', 'concat', 'splice', 'unshift', 'indexOf', 'includes', 'join'], byTarget],
   [String.prototype, ['indexOf'], upToFound],
   [Buffer.prototype, ['indexOf'], upToFound],
   [RegExp.prototype, ['exec'], upToMatch],
-  [JSON, ['parse'], given],
-  [JSON, ['stringify'], gave],
-  [Buffer, ['concat'], gave],
-  [Buffer.prototype, ['toString'], gave],
-  [TextDecoder.prototype, ['decode'], gave],
+  [JSON, ['parse'], byArgument],
+  [JSON, ['stringify'], byResult],
+  [Buffer, ['concat'], byResult],
+  [Buffer.prototype, ['toString'], byResult],
+  [TextDecoder.prototype, ['decode'], byResult],
 ]
 
-async function countOf(work: () => unknown) {
+async function countWork(work: () => unknown) {
   takeSteps()
-  looked = 0
-  const stops = natives.flatMap(([owner, names, sizeOf]) => names.map((name) => watch(owner, name, sizeOf)))
+  searched = 0
+  const stops = natives.flatMap(([owner, names, measure]) => names.map((name) => watch(owner, name, measure)))
   try {
     await work()
   } finally {
     for (const stop of stops) stop()
   }
-  return { looked, steps: takeSteps() }
+  return { searched, steps: takeSteps() }
 }
 
 /**
@@ -111,10 +111,10 @@ const times = 4
 export async function growsWithItsText(read: (size: number) => unknown): Promise<void> {
   // Excludes work that is done only once.
   await read(64)
-  const before = await countOf(() => read(small))
-  const after = await countOf(() => read(small * times))
-  expect(before.steps, 'steps, if the program was loaded after what counts them').toBeGreaterThan(0)
-  const most = (count: number) => count * times * 2 + small
-  expect(after.steps, 'steps').toBeLessThan(most(before.steps))
-  expect(after.looked, 'characters looked at').toBeLessThan(most(before.looked))
+  const before = await countWork(() => read(small))
+  const after = await countWork(() => read(small * times))
+  expect(before.steps, 'steps, if the program was loaded after its counters').toBeGreaterThan(0)
+  const limit = (count: number) => count * times * 2 + small
+  expect(after.steps, 'steps').toBeLessThan(limit(before.steps))
+  expect(after.searched, 'searched characters').toBeLessThan(limit(before.searched))
 }

@@ -15,7 +15,7 @@ const tooLate = {
 /** Creates a reconnect policy with a deadline, and records waits and notes. Only waits advance its clock. */
 function patientUntil(deadline: number, hasNewSecrets = false) {
   const waited: number[] = []
-  const told: string[] = []
+  const notes: string[] = []
   let now = start
   const wait = async (milliseconds: number) => {
     waited.push(milliseconds)
@@ -26,21 +26,24 @@ function patientUntil(deadline: number, hasNewSecrets = false) {
   }
   const timers = { now: () => now, wallTime: () => now, wait, random: () => 1 }
   const patient = {
-    context: { timers, note: (line: string) => void told.push(line) },
+    context: { timers, note: (line: string) => void notes.push(line) },
     caller: { deadline, forgetSecrets: () => hasNewSecrets },
   }
-  return { patient, patience: new Patience(patient, 'always'), pass, waited, told }
+  return { patient, patience: new Patience(patient, 'always'), pass, waited, notes }
 }
 
 /** Passes a failure to the policy several times, the last time at `now`. */
-function endure(error: CliError, { times = 1, now = 0, repeat = 'always' as 'always' | 'not-taken' } = {}) {
+function passFailures(
+  error: CliError,
+  { times = 1, now = 0, repeat = 'always' as 'always' | 'not-taken' } = {},
+) {
   const { patient, pass } = patientUntil(Infinity, true)
   const patience = new Patience(patient, repeat)
   pass(now)
   for (let i = 0; i < times; i++) patience.endure(error)
 }
 
-test.each<[string, CliError, Parameters<typeof endure>[1], boolean]>([
+test.each<[string, CliError, Parameters<typeof passFailures>[1], boolean]>([
   ['a service that cannot be reached', failure('not-sent'), { now: 5 * minutes - 1 }, true],
   ['no connection for five minutes', failure('not-sent'), { now: 5 * minutes }, false],
   ['an unknown name, as the network may be back', failure('not-sent', { isPermanent: true }), {}, true],
@@ -74,7 +77,7 @@ test.each<[string, CliError, Parameters<typeof endure>[1], boolean]>([
   ['a 403', failure('credentials', { status: 403 }), {}, false],
   ['a 404', failure('refused', { status: 404 }), {}, false],
 ])('waits for a service with %s', (_, error, circumstances, isLeft) => {
-  const check = expect(() => endure(error, circumstances))
+  const check = expect(() => passFailures(error, circumstances))
   if (isLeft) check.not.toThrow()
   else check.toThrow(error)
 })
@@ -95,9 +98,9 @@ test.each<[string, CliError]>([
   ['an invalid response', failure('response')],
   ['a 401, if there are new secrets', failure('credentials', { status: 401 })],
 ])('reports %s', (_, error) => {
-  const { patience, told } = patientUntil(start + 1, true)
+  const { patience, notes } = patientUntil(start + 1, true)
   patience.endure(error)
-  expect(told).toEqual(['x; trying again'])
+  expect(notes).toEqual(['x; trying again'])
 })
 
 test('counts each kind of failure separately; waits and responses restore nothing', async () => {
@@ -114,9 +117,9 @@ test('counts each kind of failure separately; waits and responses restore nothin
 })
 
 test("prints the service's message of a failure on one line", () => {
-  const { patience, told } = patientUntil(Infinity)
+  const { patience, notes } = patientUntil(Infinity)
   patience.endure(failure('service', { status: 503, serviceMessage: 'a\nb\u001b' }))
-  expect(told).toEqual(['x: a b^[; trying again'])
+  expect(notes).toEqual(['x: a b^[; trying again'])
 })
 
 test.each<[string, unknown]>([
@@ -126,9 +129,9 @@ test.each<[string, unknown]>([
   ['a refusal just before the deadline', failure('refused', { deadline: true })],
   ['a permanent failure', failure('refused', { isPermanent: true })],
 ])('rethrows %s unchanged', (_, error) => {
-  const { patience, told } = patientUntil(start + 1)
+  const { patience, notes } = patientUntil(start + 1)
   expect(() => patience.endure(error)).toThrow(error as Error)
-  expect(told).toEqual([])
+  expect(notes).toEqual([])
 })
 
 test('after the deadline, fails with the deadline unless there is a bug', () => {
@@ -140,9 +143,9 @@ test('after the deadline, fails with the deadline unless there is a bug', () => 
     [start + 1, cut],
     [Infinity, cut],
   ] as const) {
-    const { patience, told } = patientUntil(deadline)
+    const { patience, notes } = patientUntil(deadline)
     expect(() => patience.endure(error)).toThrow(expect.objectContaining(tooLate))
-    expect(told).toEqual([])
+    expect(notes).toEqual([])
   }
   const { patience } = patientUntil(start)
   expect(() => patience.endure(new TypeError('a bug'))).toThrow('a bug')

@@ -20,7 +20,7 @@ async function list(events: object[], columns: number) {
 }
 
 /** Returns the terminal columns of the few characters used here. */
-const columnsOf = (line: string) =>
+const countColumns = (line: string) =>
   [...line.replaceAll(/[\u0301\u200d]/g, '')].reduce(
     (sum, char) => sum + (/[日本語🦊]/u.test(char) ? 2 : 1),
     0,
@@ -242,8 +242,8 @@ describe('a table of events', () => {
         columns,
       )
       for (const row of [0, 1, 2].map((index) => rows[index] ?? '')) {
-        expect(columnsOf(row)).toBeLessThanOrEqual(columns)
-        expect(columnsOf(row)).toBeGreaterThan(columns - 3)
+        expect(countColumns(row)).toBeLessThanOrEqual(columns)
+        expect(countColumns(row)).toBeGreaterThan(columns - 3)
       }
       expect(rows[1]).toMatch(/e\u0301…$/)
       expect(rows[3]?.replaceAll(family, '')).toMatch(/^[^\u200d]*56 {2}…$/)
@@ -287,7 +287,7 @@ describe('a table of events', () => {
 
   test('V53: a table aligns columns below wide characters', async () => {
     const { rows } = await list([saying('a', { type: '日本' }), saying('b', { type: 'plain' })], 80)
-    expect(columnsOf(rows[0] ?? '')).toBe(columnsOf(rows[1] ?? ''))
+    expect(countColumns(rows[0] ?? '')).toBe(countColumns(rows[1] ?? ''))
   })
 
   test('V54: a table shows the day if it changes', async () => {

@@ -190,7 +190,7 @@ function judgeAnswers(
   { taken }: AgentService,
   audit: { toolUse: string; event: string; decision?: string }[],
 ): string[] {
-  const linesOf = (id: string, event: string) =>
+  const findLines = (id: string, event: string) =>
     audit.filter((line) => line.toolUse === id && line.event === event)
   return [...taken].flatMap(([id, answers]) => {
     const { is } = kinds[id.split('_')[0] as Kind]
@@ -200,9 +200,11 @@ function judgeAnswers(
     return [
       ...(answers.length === 1 ? [] : [`twice: ${id}`]),
       ...(given === is ? [] : [`${given} for ${id}`]),
-      ...(linesOf(id, 'decision').at(-1)?.decision === decision ? [] : [`no decision on ${id} in the audit`]),
-      ...(linesOf(id, 'sent').length > 0 ? [] : [`${id} is not in the audit`]),
-      ...(is === 'result' && linesOf(id, 'start').length !== 1
+      ...(findLines(id, 'decision').at(-1)?.decision === decision
+        ? []
+        : [`no decision on ${id} in the audit`]),
+      ...(findLines(id, 'sent').length > 0 ? [] : [`${id} is not in the audit`]),
+      ...(is === 'result' && findLines(id, 'start').length !== 1
         ? [`the command for ${id} was not started once`]
         : []),
     ]

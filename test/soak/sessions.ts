@@ -3,8 +3,8 @@ import { listen } from '../../src/emulator/listen.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { hurried, run } from '../harness/run.ts'
-import { afterSent, fromNow, idsOf, judge } from '../sessions/follow/judge.ts'
-import { type Scenario, said, sending, working } from '../sessions/follow/session-scripts.ts'
+import { afterSent, findMistakes, fromNow, readIds } from '../sessions/follow/judge.ts'
+import { type Scenario, sending, taskText, working } from '../sessions/follow/session-scripts.ts'
 import { createSessionService, type SessionService } from '../sessions/follow/session-service.ts'
 
 const limits = { lag: 2, late: 2, mute: true, keepsAlive: false }
@@ -45,7 +45,7 @@ export async function serveSessions(count: number, seed: number, random: () => n
     const isRaw = random() < 0.5
     const hasHistory = !scenario.isSent && random() < 0.5
     const words = scenario.isSent
-      ? ['send', said, '--follow']
+      ? ['send', taskText, '--follow']
       : ['follow', ...(hasHistory ? ['--history'] : [])]
     const argv = ['events', ...words, '-s', `s${index}`, '--timeout', '10m', ...(isRaw ? ['--raw'] : [])]
     const env = { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}` }
@@ -56,7 +56,7 @@ export async function serveSessions(count: number, seed: number, random: () => n
     const wrong = [
       ...(code === scenario.code ? [] : [`exit ${code} for ${scenario.code}`]),
       ...(service.posts === Number(scenario.isSent) ? [] : [`${service.posts} POSTs`]),
-      ...judge(idsOf(out, isRaw, service.ledger), expected, service, scenario.lag),
+      ...findMistakes(readIds(out, isRaw, service.ledger), expected, service, scenario.lag),
     ]
     return wrong.length === 0
       ? []

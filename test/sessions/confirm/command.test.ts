@@ -21,13 +21,13 @@ const usesTool = (id: string): Event => ({
 describe('events confirm', () => {
   const confirm = (argv: string[], more: Parameters<typeof run>[1] = {}) =>
     run(['events', 'confirm', ...argv], { ...world, ...more })
-  const eventsOf = (ended: Awaited<ReturnType<typeof run>>) =>
+  const parseEvents = (ended: Awaited<ReturnType<typeof run>>) =>
     JSON.parse(ended.requests.at(-1)?.text ?? '{}').events
 
   test('sends the replies to all given ids in one request, each once', async () => {
     const ended = await confirm(['toolu_1', 'toolu_2', 'toolu_1', '--deny', '--message', 'no'])
     expect(ended).toMatchObject({ code: 0, requests: [{}] })
-    expect(eventsOf(ended)).toEqual([
+    expect(parseEvents(ended)).toEqual([
       { type: 'user.tool_confirmation', tool_use_id: 'toolu_1', result: 'deny', deny_message: 'no' },
       { type: 'user.tool_confirmation', tool_use_id: 'toolu_2', result: 'deny', deny_message: 'no' },
     ])
@@ -50,13 +50,13 @@ describe('events confirm', () => {
   ])('replies to the waiting tool uses of %s', async (_, stdin, ids) => {
     const ended = await confirm(['--allow'], { stdin })
     expect(ended.code).toBe(0)
-    expect(eventsOf(ended).map((event: { tool_use_id: string }) => event.tool_use_id)).toEqual(ids)
+    expect(parseEvents(ended).map((event: { tool_use_id: string }) => event.tool_use_id)).toEqual(ids)
     if (ids.length === 3) expect(ended.err).toContain('t3 is an agent.custom_tool_use')
   })
 
   test('sends given confirmations unchanged', async () => {
     const given = { type: 'user.tool_confirmation', tool_use_id: 't9', result: 'allow' }
-    expect(eventsOf(await confirm([], { stdin: JSON.stringify(given) }))).toEqual([given])
+    expect(parseEvents(await confirm([], { stdin: JSON.stringify(given) }))).toEqual([given])
   })
 
   test('--pending reads the waiting tool uses from the service, and --follow follows the turn', async () => {
@@ -79,14 +79,14 @@ describe('events confirm', () => {
       typed: 'what\ny\nn\n',
       env: { ...world.env, NO_COLOR: '1' },
     })
-    const id = eventsOf(ended)[0].tool_use_id
+    const id = parseEvents(ended)[0].tool_use_id
     const shown = `  | id: ${id}\n  | tool: bash\n  | {\n  |   "command": "ls -l"\n  | }\n`
     const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking\n'
     const question = `  allow bash (${id})? [y/n/s/q] `
     expect(ended.err).toContain(
       `parley: tool use 1 of 2:\n${shown}${legend}${question}\n${legend}${question}\nparley: tool use 2 of 2:\n`,
     )
-    expect(eventsOf(ended)).toMatchObject([{ result: 'allow' }, { result: 'deny' }])
+    expect(parseEvents(ended)).toMatchObject([{ result: 'allow' }, { result: 'deny' }])
   })
 
   describe('prompts of events confirm', () => {

@@ -395,7 +395,7 @@ test("Q13: another client's reply withdraws the open prompt and an unsent reply"
 })
 
 /** A person who never types. */
-async function* silence(): AsyncGenerator<string> {
+async function* typeNothing(): AsyncGenerator<string> {
   await new Promise(() => {})
 }
 
@@ -410,7 +410,7 @@ test.each([
   const { err } = await run(['events', ...argv, '-s', 's1', '--deadline', '9'], {
     exchange,
     timers,
-    typed: silence(),
+    typed: typeNothing(),
     env: { NO_COLOR: '1' },
     tty: ['stdout', 'stderr'],
   })

@@ -36,8 +36,7 @@ const frame = (event: Event) => `event: ${event.type}\ndata: ${JSON.stringify(ev
 
 /**
  * Serves a session over a socket. `listed` has the events of each list, or the status of its failure.
- * `streams` has the
- * events of each stream, and how the stream ends.
+ * `streams` has the events of each stream, and how the stream ends.
  */
 async function serveSession(
   listed: (Event[] | number)[],
@@ -92,10 +91,10 @@ describe('events follow', () => {
     ['retries that ran out', [idle('b', { type: 'retries_exhausted' })], 13, 'retries_exhausted'],
     ['a termination', [done('a'), { id: 'c', type: 'session.status_terminated' }], 13, 'terminated'],
     ['a deletion', [{ id: 'c', type: 'session.deleted' }], 13, 'deleted'],
-  ])('exits at once if the session is idle: %s', async (_, events, code, said) => {
+  ])('exits at once if the session is idle: %s', async (_, events, code, message) => {
     const ended = await over(await serveSession([events], [[[], 'stay']]), 'follow')
     expect(ended).toMatchObject({ code, out: '' })
-    expect(ended.err).toContain(said)
+    expect(ended.err).toContain(message)
   })
 
   test('ignores an idle event that a user event follows, and answered ids', async () => {
@@ -374,7 +373,7 @@ describe('events follow with failures', () => {
     ['15 for a run without a task', '', ['run'], { exit: 15, resume: expect.arrayContaining(['run']) }],
     ['9 for a run whose task was not sent', '', ['run', 'x'], { exit: 9, sent: 'no', safeToRetry: true }],
     ['9 for an event that was not sent', '/stream', ['send', 'x', '--follow'], { exit: 9, sent: 'no' }],
-  ])('Y215: a deadline before the session is shown exits with %s', async (_, silent, argv, told) => {
+  ])('Y215: a deadline before the session is shown exits with %s', async (_, silent, argv, expected) => {
     server = await serve((socket, request) => {
       const [path = ''] = request.split('?')
       if (path.includes('/stream') === (silent !== '')) return
@@ -388,9 +387,9 @@ describe('events follow with failures', () => {
     })
     const { error } = JSON.parse(ended.err)
     expect({ code: ended.code, error }).toMatchObject({
-      code: told.exit,
+      code: expected.exit,
       error: {
-        ...told,
+        ...expected,
         retry: 'later',
         deadline: true,
         message: expect.stringContaining('the deadline passed'),

@@ -23,8 +23,8 @@ const histories = fc.array(fc.constantFrom(...kinds), { minLength: 1, maxLength:
 )
 
 /**
- * How the events become known: a stream delivers the next events, or loses them by a cut, or a list shows the
- * first ones.
+ * Steps in which the events become known: a stream delivers the next events, or loses them by a cut, or a
+ * list shows the first ones.
  */
 const steps = fc.array(
   fc.record({

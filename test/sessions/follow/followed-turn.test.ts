@@ -5,8 +5,7 @@ import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
 /**
  * The types of events by the first letter of their id: `t` is a task, `a` an agent's message, `b` one in a
- * thread, `i` an
- * interrupt, `j` one of a thread.
+ * thread, `i` an interrupt, `j` one of a thread.
  */
 const types: Record<string, string> = {
   t: 'user.message',

@@ -9,8 +9,8 @@ import { type Exchange, readBody } from '../../../src/wire/exchange.ts'
 import { createClock } from '../../harness/clock.ts'
 import { often } from '../../harness/often.ts'
 import { run } from '../../harness/run.ts'
-import { afterSent, answerOf, fromNow, idsOf, judge } from './judge.ts'
-import { type Limits, said, sending, sendingTwice, working } from './session-scripts.ts'
+import { afterSent, findAnswer, findMistakes, fromNow, readIds } from './judge.ts'
+import { type Limits, sending, sendingTwice, taskText, working } from './session-scripts.ts'
 import {
   createSessionService,
   type Event,
@@ -53,7 +53,7 @@ async function followByList(exchange: Exchange, timers: Timers, isSent: boolean)
   }
 
   const old = new Set((await list()).map(({ id }) => id))
-  const content = [{ type: 'text', text: said }]
+  const content = [{ type: 'text', text: taskText }]
   let sent: string | undefined
   if (isSent) {
     const body = Buffer.from(JSON.stringify({ events: [{ type: 'user.message', content }] }))
@@ -100,7 +100,7 @@ describe.each(worlds)('a service where %s', (_, limits) => {
       const service = createSessionService(scenario, clock)
       const printed = await followByList(service.exchange, clock, scenario.isSent)
       const expected = scenario.isSent ? afterSent(scenario) : fromNow(scenario, service, false)
-      expect(judge(printed, expected, service, scenario.lag)).toEqual([])
+      expect(findMistakes(printed, expected, service, scenario.lag)).toEqual([])
     })
     await assert(property)
   })
@@ -109,11 +109,15 @@ describe.each(worlds)('a service where %s', (_, limits) => {
     const property = fc.asyncProperty(sending(limits), fc.boolean(), async (scenario, isRaw) => {
       const clock = createClock()
       const service = createSessionService(scenario, clock)
-      const argv = ['events', 'send', said, '--follow', ...(isRaw ? ['--raw'] : [])]
+      const argv = ['events', 'send', taskText, '--follow', ...(isRaw ? ['--raw'] : [])]
       const { code, out, err } = await run(argv, world(service, clock))
-      const printed = idsOf(out, isRaw, service.ledger)
+      const printed = readIds(out, isRaw, service.ledger)
       expect(
-        { posts: service.posts, code, wrong: judge(printed, afterSent(scenario), service, scenario.lag) },
+        {
+          posts: service.posts,
+          code,
+          wrong: findMistakes(printed, afterSent(scenario), service, scenario.lag),
+        },
         err,
       ).toEqual({ posts: 1, code: scenario.code, wrong: [] })
     })
@@ -130,10 +134,10 @@ describe.each(worlds)('a service where %s', (_, limits) => {
         const service = createSessionService(scenario, clock)
         const argv = ['events', 'follow', ...(isRaw ? ['--raw'] : []), ...(hasHistory ? ['--history'] : [])]
         const { code, out, err } = await run(argv, world(service, clock))
-        const printed = idsOf(out, isRaw, service.ledger)
+        const printed = readIds(out, isRaw, service.ledger)
         const expected = fromNow(scenario, service, hasHistory)
         expect(
-          { posts: service.posts, code, wrong: judge(printed, expected, service, scenario.lag) },
+          { posts: service.posts, code, wrong: findMistakes(printed, expected, service, scenario.lag) },
           err,
         ).toEqual({
           posts: 0,
@@ -149,9 +153,9 @@ describe.each(worlds)('a service where %s', (_, limits) => {
     const property = fc.asyncProperty(fc.oneof(sending(limits), working(limits)), async (scenario) => {
       const clock = createClock()
       const service = createSessionService(scenario, clock)
-      const argv = ['events', 'run', '--last', ...(scenario.isSent ? [said] : [])]
+      const argv = ['events', 'run', '--last', ...(scenario.isSent ? [taskText] : [])]
       const { code, out, err } = await run(argv, world(service, clock))
-      const answer = scenario.code === 0 ? (answerOf(scenario) ?? '') : ''
+      const answer = scenario.code === 0 ? (findAnswer(scenario) ?? '') : ''
       expect({ posts: service.posts, code, out: out.trim() }, err).toEqual({
         posts: scenario.isSent ? 1 : 0,
         code: scenario.code === 0 && answer === '' ? 8 : scenario.code,
@@ -167,11 +171,11 @@ describe.each(worlds)('a service where %s', (_, limits) => {
       const service = createSessionService(scenario, clock)
       const follower = await openFollower({
         context: { timers: clock, note() {}, host: { stderr: { isTerminal: true } } } as unknown as Context,
-        caller: callerOf(service),
+        caller: createCaller(service),
         parts: { params: { session: 's' }, headers: {}, look: '' },
       })
       const answers: (string | undefined)[] = []
-      for (const text of [said, 'and now']) {
+      for (const text of [taskText, 'and now']) {
         const body = Buffer.from(
           JSON.stringify({ events: [{ type: 'user.message', content: [{ type: 'text', text }] }] }),
         )
@@ -184,7 +188,7 @@ describe.each(worlds)('a service where %s', (_, limits) => {
       }
       follower.close()
       const next = { ...scenario, turn: scenario.nextTurn ?? [] }
-      expect(answers).toEqual([answerOf(scenario), answerOf(next)])
+      expect(answers).toEqual([findAnswer(scenario), findAnswer(next)])
     })
     await assert(property)
   })
@@ -204,7 +208,7 @@ async function exchangeText(
 }
 
 /** Reads from a session without a network. */
-const callerOf = ({ exchange }: SessionService) =>
+const createCaller = ({ exchange }: SessionService) =>
   ({
     deadline: Infinity,
     call: async (_, { query }, read) => {
@@ -232,7 +236,7 @@ test('send --follow of an interrupt ends if nothing follows the interrupt', asyn
     const service = createSessionService({ ...scenario, runsFirst: false, turn: [] }, clock)
     const argv = ['events', 'send', '--interrupt', '--follow', ...(isRaw ? ['--raw'] : [])]
     const { code, out, err } = await run(argv, world(service, clock))
-    const printed = idsOf(out, isRaw, service.ledger).filter((id) => id !== sentId)
+    const printed = readIds(out, isRaw, service.ledger).filter((id) => id !== sentId)
     expect({ posts: service.posts, code, printed }, err).toEqual({ posts: 1, code: 0, printed: [] })
     expect(clock.now() - start, 'milliseconds').toBeLessThan(300_000)
   })
@@ -254,7 +258,7 @@ test('list prints the requested events although the service ignores the query', 
     const { code, out, err } = await run(argv, world(service, clock))
     const wanted = scenario.history.filter((event) => type === undefined || event.type === type)
     const expected = wanted.slice(limit === undefined ? 0 : -limit).map(({ id }) => id)
-    expect({ code, ids: idsOf(out, isRaw, service.ledger) }, err).toEqual({ code: 0, ids: expected })
+    expect({ code, ids: readIds(out, isRaw, service.ledger) }, err).toEqual({ code: 0, ids: expected })
   })
   await assert(property)
 })

@@ -12,7 +12,7 @@ const idle = (more: object = {}): SessionEvent => ({ type: 'session.status_idle'
 const waits = (ids: string[]) => idle({ stop_reason: { type: 'requires_action', event_ids: ids } })
 const evaluates = (result: string): SessionEvent => ({ type: 'span.outcome_evaluation_end', result })
 
-/** Any event that changes the state. These histories are longer and odder than those of a service. */
+/** Any event that changes the state. These histories are longer and odder than the histories of a service. */
 const anyEvent: fc.Arbitrary<SessionEvent> = fc.oneof(
   fc.constantFrom<SessionEvent>(
     { type: 'session.status_running' },
@@ -64,9 +64,8 @@ const histories = fc
 
 /**
  * Splits a history into lists and streams: first a list, then steps. A stream delivers the next events, and
- * may omit or
- * repeat each of them, or is cut and delivers some again. A list shows the history up to a point, which never
- * moves back, and may omit events.
+ * may omit or repeat each of them, or is cut and delivers some again. A list shows the history up to a point,
+ * which never moves back, and may omit events.
  */
 const deliveries = fc.record({
   first: fc.nat(10),

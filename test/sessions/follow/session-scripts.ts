@@ -92,7 +92,7 @@ function toTurn(name: string, list: readonly Doing[], { open, last }: Ending): E
   ]
 }
 
-export const said = 'go on'
+export const taskText = 'go on'
 const message = (id: string, text: string): Event => ({
   id,
   type: 'user.message',
@@ -111,7 +111,7 @@ const past = fc
   )
   .map((turns) =>
     turns.flatMap(({ list, isSame, after }, i) => [
-      message(`h${i}m`, isSame ? said : 'something else'),
+      message(`h${i}m`, isSame ? taskText : 'something else'),
       ...toTurn(`h${i}`, list, { open: 0, code: 0, last: () => idle({ stop_reason: { type: 'end_turn' } }) }),
       ...(after ? [{ id: `h${i}x`, type: after }] : []),
     ]),
@@ -157,20 +157,20 @@ const behaviour = ({ lag, late, mute, keepsAlive }: Limits) => ({
 
 /**
  * A session that gets a message. Cases that no client can distinguish are excluded: if streams omit the
- * message, the first
- * list is complete; if the receipt has no id, the events that the first list omits have no equal message.
+ * message, the first list is complete; if the receipt has no id, the events that the first list omits have no
+ * equal message.
  */
 export const sending = (limits: Limits): fc.Arbitrary<Scenario> =>
   fc.record(behaviour(limits)).map(({ past: history, list, ending, afters, listing, ...rest }) => {
     const isNamed = rest.receipt === 'whole' || rest.receipt === 'ids'
-    const twins = history.map((event) => JSON.stringify(event).includes(said)).lastIndexOf(true)
-    const mostLate = !rest.echoes ? 0 : isNamed ? history.length : history.length - 1 - twins
+    const lastEqual = history.map((event) => JSON.stringify(event).includes(taskText)).lastIndexOf(true)
+    const maxLate = !rest.echoes ? 0 : isNamed ? history.length : history.length - 1 - lastEqual
     const turn = toTurn('t', list, ending).slice(rest.runsFirst ? 1 : 0)
     return {
       ...rest,
       history,
       isSent: true,
-      late: Math.min(rest.late, mostLate),
+      late: Math.min(rest.late, maxLate),
       turn: turn.map((event, i) => ({ event, after: afters[i] ?? 0 })),
       list: listing,
       code: ending.code,
@@ -187,8 +187,7 @@ export const sendingTwice = (limits: Limits): fc.Arbitrary<Scenario> =>
 
 /**
  * A session that works or is idle when it is followed. The first list shows at least the agent's task,
- * because without it
- * no client can detect that the agent works.
+ * because without it no client can detect that the agent works.
  */
 export const working = (limits: Limits): fc.Arbitrary<Scenario> =>
   fc

@@ -52,15 +52,15 @@ export interface SessionService {
   /** All events in order. */
   readonly ledger: readonly Event[]
   /** A growing number for each id: the order in which events were first delivered. */
-  readonly told: ReadonlyMap<string, number>
+  readonly delivered: ReadonlyMap<string, number>
   /** The ids in the first list. */
   readonly shownFirst: ReadonlySet<string>
   readonly posts: number
 }
 
-const silence = 600_000
-const mostCalls = 200
-const mostHours = 12
+const silenceMs = 600_000
+const maxCalls = 200
+const maxHours = 12
 
 /** Creates a session service in memory that behaves as badly as a correct service may. */
 export function createSessionService(
@@ -69,7 +69,7 @@ export function createSessionService(
 ): SessionService {
   const start = clock.now()
   const ledger: { event: Event; at: number }[] = script.history.map((event) => ({ event, at: 0 }))
-  const told = new Map<string, number>()
+  const delivered = new Map<string, number>()
   const shownFirst = new Set<string>()
   const seen: number[] = []
   let opened = 0
@@ -94,7 +94,7 @@ export function createSessionService(
   }
 
   function deliver(event: Event): Event {
-    if (!told.has(event.id)) told.set(event.id, told.size)
+    if (!delivered.has(event.id)) delivered.set(event.id, delivered.size)
     return event
   }
 
@@ -196,19 +196,19 @@ export function createSessionService(
           next++
           quietSince = clock.now()
           if (!script.echoes && coming.event.type.startsWith('user.')) continue
-          const text = framesOf(deliver(coming.event), stream).join('')
+          const text = createFrames(deliver(coming.event), stream).join('')
           yield Buffer.from(stream.twice.includes(frames) ? text + text : text)
           frames++
           continue
         }
         const until = Math.min(
           coming?.at ?? Infinity,
-          script.keepsAlive ? clock.now() + 15_000 : quietSince + silence,
+          script.keepsAlive ? clock.now() + 15_000 : quietSince + silenceMs,
         )
         await Promise.race([clock.wait(until - clock.now()), closed])
-        if (clock.now() - start > mostHours * 3_600_000) throw new Error('the stream is read endlessly')
+        if (clock.now() - start > maxHours * 3_600_000) throw new Error('the stream is read endlessly')
         if (script.keepsAlive) yield Buffer.from(':keepalive\n\n')
-        else if (clock.now() - quietSince >= silence) {
+        else if (clock.now() - quietSince >= silenceMs) {
           throw new CliError('response', 'no byte arrived for 600 s', { sent: 'yes' })
         }
       }
@@ -219,7 +219,7 @@ export function createSessionService(
 
   async function exchange(request: HttpRequest): Promise<HttpResponse> {
     const { pathname, searchParams } = new URL(request.url)
-    if (!/(^|&)(page|after_id)=/.test(searchParams.toString()) && ++calls > mostCalls) {
+    if (!/(^|&)(page|after_id)=/.test(searchParams.toString()) && ++calls > maxCalls) {
       throw new Error('the service is queried endlessly')
     }
     await clock.wait(10)
@@ -232,7 +232,7 @@ export function createSessionService(
     get ledger() {
       return ledger.map(({ event }) => event)
     },
-    told,
+    delivered: delivered,
     shownFirst,
     get posts() {
       return posts
@@ -246,7 +246,7 @@ export const receiptId = 'receipt_1'
 /** Id of a sent message. */
 export const sentId = 'sent_1'
 
-function framesOf(event: Event, { name, hasComments, hasPieces }: StreamScript): string[] {
+function createFrames(event: Event, { name, hasComments, hasPieces }: StreamScript): string[] {
   const frame = (value: { type: string }) => {
     const line = name === 'none' ? '' : `event: ${name === 'message' ? name : value.type}\n`
     return `${hasComments ? ':keepalive\n\n' : ''}${line}data: ${JSON.stringify(value)}\n\n`

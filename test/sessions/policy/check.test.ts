@@ -26,7 +26,7 @@ const bash = (id: string, command: string, more: object = {}): Event => ({
   input: { command },
   ...more,
 })
-const rest = (...ids: string[]): Event => ({
+const createIdle = (...ids: string[]): Event => ({
   type: 'session.status_idle',
   stop_reason: ids.length > 0 ? { type: 'requires_action', event_ids: ids } : { type: 'end_turn' },
 })
@@ -45,7 +45,7 @@ const session: Event[] = [
   { type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: [] },
   bash('t5', 'x', { evaluated_permission: 'deny' }),
   bash('t6', 'y', { evaluated_permission: 'ask' }),
-  rest('m1'),
+  createIdle('m1'),
   {
     id: 'm1',
     type: 'agent.mcp_tool_use',
@@ -53,7 +53,7 @@ const session: Event[] = [
     name: 'create_issue',
     input: { n: 1, title: 'a\tb' },
   },
-  rest('m1'),
+  createIdle('m1'),
 ]
 const lines = (events: object[]) => events.map((event) => `${JSON.stringify(event)}\n`).join('')
 
@@ -153,7 +153,7 @@ describe('policy check of recorded events', () => {
     expect(err).toBe(
       'parley: rules[0] (read_*) matched nothing\nparley: rules[2] (bash) matched nothing\nparley: rules[3] (create_issue) matched nothing\n',
     )
-    const ended = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': lines([rest()]) } })
+    const ended = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': lines([createIdle()]) } })
     expect(ended).toMatchObject({ code: 0, out: '', err: 'parley: no tool use\n' })
     const [empty, none] = ['no events: e.ndjson is empty', 'no event to check the policy on']
     for (const [nothing, said] of [

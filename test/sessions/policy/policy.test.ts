@@ -29,7 +29,7 @@ async function isAllowed(rule: object, about: ToolCall): Promise<boolean> {
 }
 
 /** Returns the call as an example that the rule must match or miss. */
-const exampleOf = ({ name, input, server }: ToolCall, isMatch: boolean) => ({
+const createExample = ({ name, input, server }: ToolCall, isMatch: boolean) => ({
   examples: { [isMatch ? 'match' : 'miss']: [{ name, input, server }] },
 })
 
@@ -61,7 +61,7 @@ describe('allow rules that match', () => {
       call('x', {}, { isMcp: true, server: 'github' }),
     ],
   ])('an allow rule matches %s', async (_, rule, about) => {
-    expect(await isAllowed({ ...rule, ...exampleOf(about, true) }, about)).toBe(true)
+    expect(await isAllowed({ ...rule, ...createExample(about, true) }, about)).toBe(true)
   })
 })
 
@@ -131,7 +131,7 @@ describe('allow rules that do not match', () => {
   ])('an allow rule does not match %s', async (_, rule, about) => {
     // An example is never unclear, and belongs to an MCP tool only if it has a server.
     const isExample = !about.isUnclear && about.isMcp === (about.server !== undefined)
-    expect(await isAllowed(isExample ? { ...rule, ...exampleOf(about, false) } : rule, about)).toBe(false)
+    expect(await isAllowed(isExample ? { ...rule, ...createExample(about, false) } : rule, about)).toBe(false)
   })
 })
 
@@ -279,7 +279,7 @@ test.each(['any', 'narrow'] as const)(
 test('searches a text for the stops of stars once per part', () => {
   const matches = createMatcher('**a;*b*x', 'narrow')
   const { exec } = RegExp.prototype
-  const readOf = (size: number) => {
+  const countRead = (size: number) => {
     let read = 0
     RegExp.prototype.exec = function (text) {
       const { lastIndex } = this
@@ -294,7 +294,7 @@ test('searches a text for the stops of stars once per part', () => {
     }
     return read
   }
-  expect(readOf(4000)).toBeLessThan(readOf(1000) * 5)
+  expect(countRead(4000)).toBeLessThan(countRead(1000) * 5)
 })
 
 const letters = fc.string({ unit: fc.constantFrom('a', 'b', ';', '\n'), maxLength: 8 })

@@ -11,7 +11,7 @@ export const getLockPath = (audit: string) =>
 export type Event = { id?: string; type: string } & Record<string, unknown>
 
 /**
- * How a posted request ends. A reset may happen before the service accepts the request (`loses`) or after it
+ * Fate of a posted request. A reset may happen before the service accepts the request (`loses`) or after it
  * (`resets`).
  */
 export type Fate =

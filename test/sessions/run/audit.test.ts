@@ -177,24 +177,24 @@ test.each<[title: string, lines: string[], task: object | undefined]>([
     [task('sent', { known }), task('start')],
     { hash: 'h1', is: 'posting', known },
   ],
-])('the audit file after %s has the state of the task', async (_, lines, told) => {
-  expect(await afterLines(lines, (audit) => audit.task)).toEqual(told)
+])('the audit file after %s has the state of the task', async (_, lines, state) => {
+  expect(await afterLines(lines, (audit) => audit.task)).toEqual(state)
 })
 
-const begun = line({ event: 'interrupt' })
+const interruptLine = line({ event: 'interrupt' })
 
 test.each<[title: string, lines: string[], mayHaveArrived: boolean]>([
   ['no line', [], false],
   ['only a reply', [use('sent')], false],
-  ['an interrupt', [begun], true],
+  ['an interrupt', [interruptLine], true],
   ['an interrupt of an earlier version', [line({ event: 'interrupt', rest: 'r1' })], true],
-  ['two interrupts', [begun, begun], true],
-  ['a refused interrupt', [begun, line({ event: 'refused' })], false],
-  ['an accepted interrupt', [begun, line({ event: 'accepted' })], true],
-  ['an interrupt and a refused reply', [begun, use('refused')], true],
-  ['an interrupt and a refused task', [begun, task('refused')], true],
-  ['an interrupt and a later task', [begun, task('sent')], false],
-  ['an interrupt and a later task of unknown delivery', [begun, task('unknown')], true],
+  ['two interrupts', [interruptLine, interruptLine], true],
+  ['a refused interrupt', [interruptLine, line({ event: 'refused' })], false],
+  ['an accepted interrupt', [interruptLine, line({ event: 'accepted' })], true],
+  ['an interrupt and a refused reply', [interruptLine, use('refused')], true],
+  ['an interrupt and a refused task', [interruptLine, task('refused')], true],
+  ['an interrupt and a later task', [interruptLine, task('sent')], false],
+  ['an interrupt and a later task of unknown delivery', [interruptLine, task('unknown')], true],
 ])(
   'the audit file after %s shows whether an interrupt may have arrived',
   async (_, lines, mayHaveArrived) => {
@@ -261,12 +261,12 @@ test.each([
 })
 
 test('restricts the audit file to its owner, also an existing file (needs POSIX files)', async () => {
-  const modeOf = async (cwd: string) => {
+  const readMode = async (cwd: string) => {
     const { audit, path } = await open(undefined, cwd)
     audit.close()
     return statSync(path).mode & 0o777
   }
-  expect(await modeOf(temporaryFolder())).toBe(ownerOnly)
+  expect(await readMode(temporaryFolder())).toBe(ownerOnly)
   for (const [mode, left] of [
     [0o644, 0o600],
     [0o601, 0o600],
@@ -275,7 +275,7 @@ test('restricts the audit file to its owner, also an existing file (needs POSIX 
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'a.ndjson'), '')
     chmodSync(join(cwd, 'a.ndjson'), mode)
-    expect(await modeOf(cwd)).toBe(left)
+    expect(await readMode(cwd)).toBe(left)
   }
 })
 
@@ -338,7 +338,7 @@ test('releases its locks after a failure', async () => {
   again.audit.close()
 })
 
-const entriesOf = async (text: string) => {
+const readEvents = async (text: string) => {
   const chunks = (async function* () {
     yield Buffer.from(text)
   })()
@@ -358,7 +358,7 @@ test.each<[text: string, events: string]>([
   ['{\n', ''],
   ['{"time":"9\n', ''],
 ])('reads %j as an audit file with the events %s', async (text, events) => {
-  expect(await entriesOf(text)).toBe(events)
+  expect(await readEvents(text)).toBe(events)
 })
 
 test.each([
@@ -381,7 +381,7 @@ test.each([
   'x{"time":"',
   '{"when":"',
 ])('rejects %j as an audit file', async (text) => {
-  await expect(entriesOf(text)).rejects.toMatchObject({
+  await expect(readEvents(text)).rejects.toMatchObject({
     kind: 'file',
     message: 'x: it holds something else',
   })
@@ -390,5 +390,5 @@ test.each([
 test('accepts every event of an audit file', async () => {
   const all = 'decision start end sent accepted refused unknown answered-elsewhere not-asked interrupt done'
   const text = all.split(' ').map((event) => `${line({ event })}\n`)
-  expect(await entriesOf(text.join(''))).toBe(all)
+  expect(await readEvents(text.join(''))).toBe(all)
 })

@@ -16,11 +16,11 @@ const usage = (tokens: number, cents?: number) => ({
   ...(cents === undefined ? {} : { list_cost: { amount: String(cents), currency: 'USD' } }),
 })
 const request = (tokens: number): Event => ({ type: 'span.model_request_end', model_usage: usage(tokens) })
-const told = (tokens: number, cents?: number): Event => ({
+const createUsageEvent = (tokens: number, cents?: number): Event => ({
   type: 'session.usage',
   usage: usage(tokens, cents),
 })
-const rest: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+const idle: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 const running: Event = { type: 'session.status_running' }
 const says: Event = { type: 'agent.message', content: [{ type: 'text', text: 'so far' }] }
 
@@ -37,7 +37,7 @@ interface Script {
   /** Number of times that the task is refused for 45 s. */
   refusals?: number
   /** Returns the session resource for the nth query. */
-  asked?(count: number): object | 'hangs'
+  getSession?(count: number): object | 'hangs'
   onInterrupt?(): void
   /** Called when a follower connects. */
   onStream?(add: (...events: Event[]) => void): void
@@ -50,9 +50,9 @@ function service({
   history = [],
   work,
   isQueued = false,
-  end = [rest],
+  end = [idle],
   fate = () => 'takes',
-  asked,
+  getSession,
   onInterrupt,
   onStream,
   refusals = 0,
@@ -104,7 +104,7 @@ function service({
     }
     if (method === 'GET' && url.includes('/events')) return reply(200, { data: events })
     if (method === 'GET') {
-      const answer = asked?.(++counts.asked)
+      const answer = getSession?.(++counts.asked)
       if (answer === 'hangs') return hang(signal)
       return answer ? reply(200, answer) : reply(404, {})
     }
@@ -141,7 +141,7 @@ async function ran(script: Script, flags: string[], world: object = {}) {
 describe('a run that reaches a limit', () => {
   test('a run over --max-total-tokens interrupts the session once, prints the later events, and exits with 15', async () => {
     const { code, out, err, report, counts } = await ran(
-      { work: [says, request(50), request(60)], end: [{ ...says, content: 'a late word' }, rest] },
+      { work: [says, request(50), request(60)], end: [{ ...says, content: 'a late word' }, idle] },
       ['--max-total-tokens', '100'],
     )
     expect(code).toBe(15)
@@ -193,7 +193,7 @@ describe('a run that reaches a limit', () => {
 
   test('warns that --max-total-tokens cannot be kept if the usage is unreadable', async () => {
     const usage = { input_tokens: 1, output_tokens: 1e300 }
-    const { code, err, report } = await ran({ work: [says, { type: 'session.usage', usage }, rest] }, [
+    const { code, err, report } = await ran({ work: [says, { type: 'session.usage', usage }, idle] }, [
       '--max-total-tokens',
       '100',
     ])
@@ -250,14 +250,14 @@ describe('a run that reaches a limit', () => {
     return { ...ended, counts, sentAt }
   }
 
-  const r0: Event = { ...rest, id: 'r0' }
-  const asks: Event = { type: 'user.message' }
+  const r0: Event = { ...idle, id: 'r0' }
+  const userMessage: Event = { type: 'user.message' }
   const interrupt: Event = { type: 'user.interrupt' }
-  const waits = { ...rest, stop_reason: { type: 'requires_action', event_ids: ['t1'] } }
+  const waits = { ...idle, stop_reason: { type: 'requires_action', event_ids: ['t1'] } }
 
   test.each<[string, Event[]]>([
-    ['lists omit the events of clients', [running, r0, running, says, rest]],
-    ['the list shows the interrupt', [asks, running, r0, asks, running, says, interrupt, rest]],
+    ['lists omit the events of clients', [running, r0, running, says, idle]],
+    ['the list shows the interrupt', [userMessage, running, r0, userMessage, running, says, interrupt, idle]],
   ])(
     'exits with 15 and "retry": "never", without an answer, if an earlier run has interrupted the turn: %s',
     async (_, history) => {
@@ -272,7 +272,7 @@ describe('a run that reaches a limit', () => {
   test.each<[string, Event[]]>([
     [
       'the list shows the events of clients, and no interrupt',
-      [asks, running, r0, asks, running, says, rest],
+      [userMessage, running, r0, userMessage, running, says, idle],
     ],
   ])('prints the answer although an earlier run started to interrupt the turn, if %s', async (_, history) => {
     const { code, out } = await afterInterrupt(history, { flags: ['--last'] })
@@ -297,17 +297,17 @@ describe('a run that reaches a limit', () => {
   })
 
   test('the interrupt of an earlier run is not sent again if the list shows it', async () => {
-    const history = [asks, running, r0, asks, running, interrupt]
+    const history = [userMessage, running, r0, userMessage, running, interrupt]
     const { code, counts } = await afterInterrupt(history, { since: [request(200)], ago: 40_000 })
     expect([code, counts.interrupts]).toEqual([15, 0])
   })
 
   test('--max-total-tokens does not count the usage from before the run', async () => {
-    const history = [asks, running, request(200), says]
+    const history = [userMessage, running, request(200), says]
     const { exchange, counts } = service({
       history,
       work: [],
-      onStream: (add) => add(request(50), { ...says, content: 'the end' }, rest),
+      onStream: (add) => add(request(50), { ...says, content: 'the end' }, idle),
     })
     const argv = ['events', 'run', '-s', 's', '--no-stdin', '--max-total-tokens', '100', '--last']
     const { code, out, err } = await run(argv, { exchange })
@@ -366,7 +366,7 @@ describe('a run that reaches a limit', () => {
   }
 
   test('does not repeat a delayed interrupt if the turn ends by itself, and prints the answer', async () => {
-    const { code, out, err, counts, waits, journal } = await limited([rest], { flags: ['--last'] })
+    const { code, out, err, counts, waits, journal } = await limited([idle], { flags: ['--last'] })
     expect({ code, out, waits, interrupts: counts.interrupts }).toEqual({
       code: 0,
       out: 'so far\n',
@@ -379,7 +379,7 @@ describe('a run that reaches a limit', () => {
   })
 
   test('interrupts again if the session becomes idle and works again while the interrupt is delayed', async () => {
-    const then = [rest, running, request(50)]
+    const then = [idle, running, request(50)]
     const { code, counts, waits, journal } = await limited(then, { isQueued: true })
     expect({ code, waits, interrupts: counts.interrupts }).toEqual({ code: 15, waits: 1, interrupts: 2 })
     expect(journal).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'interrupt'])
@@ -424,9 +424,9 @@ describe('a run that reaches a limit', () => {
     const file = join(cwd, 'a.ndjson')
     const line = { time: new Date(0).toISOString(), session: 's', toolUse: null, event: 'interrupt' }
     writeFileSync(file, `${JSON.stringify(line)}\n`)
-    const before = [{ type: 'user.message' }, running, told(1), { type: 'user.interrupt' }, rest]
-    const history = [...before, { type: 'user.message' }, running, told(300)]
-    const { exchange, counts } = service({ history, work: [], onStream: (add) => add(told(450)) })
+    const before = [{ type: 'user.message' }, running, createUsageEvent(1), { type: 'user.interrupt' }, idle]
+    const history = [...before, { type: 'user.message' }, running, createUsageEvent(300)]
+    const { exchange, counts } = service({ history, work: [], onStream: (add) => add(createUsageEvent(450)) })
     const argv = ['events', 'run', '-s', 's', '--no-stdin', '--max-total-tokens', '100', '--audit', file]
     const { code } = await run(argv, { cwd, exchange })
     expect([code, counts.interrupts]).toEqual([15, 1])
@@ -443,7 +443,7 @@ describe('a run that reaches a limit', () => {
   })
 
   test('keeps the answer and exit code, with a warning, if the turn over the limit ends by itself', async () => {
-    const { code, out, err, counts } = await ran({ work: [says, told(200), rest] }, [
+    const { code, out, err, counts } = await ran({ work: [says, createUsageEvent(200), idle] }, [
       '--max-total-tokens',
       '100',
       '--last',
@@ -457,7 +457,7 @@ describe('a run that reaches a limit', () => {
   })
 
   test('does not report a turn as ended by itself if an earlier run has interrupted it, and does not repeat the limit', async () => {
-    const history = [{ type: 'user.message' }, running, request(200), says, { type: 'user.interrupt' }, rest]
+    const history = [{ type: 'user.message' }, running, request(200), says, { type: 'user.interrupt' }, idle]
     const { exchange } = service({ history, work: [] })
     const argv = ['events', 'run', '-s', 's', '--no-stdin', '--max-total-tokens', '100', '--errors', 'json']
     const { code, err } = await run(argv, { exchange })
@@ -469,7 +469,7 @@ describe('a run that reaches a limit', () => {
   })
 
   test('interrupts a session over its limit that works again after an idle event', async () => {
-    const work = [told(200), rest, running, request(50), told(300)]
+    const work = [createUsageEvent(200), idle, running, request(50), createUsageEvent(300)]
     const { code, err, counts } = await ran({ isQueued: true, work }, ['--max-total-tokens', '100'])
     expect(code).toBe(15)
     expect(counts.interrupts).toBe(1)
@@ -482,7 +482,7 @@ describe('a run that reaches a limit', () => {
     const cwd = temporaryFolder()
     const ids = ['c1', 'c2', 'c3']
     const uses = ids.map((id) => ({ type: 'agent.custom_tool_use', id, name: 'x', input: {} }))
-    const waits = { ...rest, stop_reason: { type: 'requires_action', event_ids: ids } }
+    const waits = { ...idle, stop_reason: { type: 'requires_action', event_ids: ids } }
     const isBegun = () => existsSync(join(cwd, 'c2'))
     const asked = () => ({ usage: usage(1, isBegun() ? 900 : 1) })
     const onInterrupt = () => writeFileSync(join(cwd, 'interrupted'), '')
@@ -494,14 +494,18 @@ describe('a run that reaches a limit', () => {
     ].join('; ')
     const file = join(cwd, 'a.ndjson')
     const flags = ['--max-cost', '1', '--audit', file, '--tool', `x=${command}`]
-    const { code, counts, events } = await ran({ work: [...uses, waits], asked, onInterrupt }, flags)
+    const { code, counts, events } = await ran(
+      { work: [...uses, waits], getSession: asked, onInterrupt },
+      flags,
+    )
     expect([code, counts.interrupts]).toEqual([15, 1])
     const results = events.filter(({ type }) => type === 'user.custom_tool_result')
     expect(results.map(({ custom_tool_use_id: id }) => id)).toEqual(['c1'])
     const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
     const entries = lines.map((line) => JSON.parse(line))
-    const stepsOf = (id: string) => entries.filter(({ toolUse }) => toolUse === id).map(({ event }) => event)
-    expect([stepsOf('c2'), stepsOf('c3')]).toEqual([['decision', 'start', 'end'], ['decision']])
+    const findSteps = (id: string) =>
+      entries.filter(({ toolUse }) => toolUse === id).map(({ event }) => event)
+    expect([findSteps('c2'), findSteps('c3')]).toEqual([['decision', 'start', 'end'], ['decision']])
   })
 
   test.each([
@@ -511,7 +515,7 @@ describe('a run that reaches a limit', () => {
     const cwd = temporaryFolder()
     const file = join(cwd, 'a.ndjson')
     const uses = ['c1', 'c2'].map((id) => ({ type: 'agent.custom_tool_use', id, name: 'x', input: {} }))
-    const waits = { ...rest, stop_reason: { type: 'requires_action', event_ids: ['c1', 'c2'] } }
+    const waits = { ...idle, stop_reason: { type: 'requires_action', event_ids: ['c1', 'c2'] } }
     let isPosted = false
     let reach = () => {}
     const isReached = new Promise<void>((resolve) => {
@@ -522,7 +526,7 @@ describe('a run that reaches a limit', () => {
       if (isPosted) setImmediate(() => setImmediate(reach))
       return { usage: usage(1, isPosted ? 900 : 1) }
     }
-    const served = service({ work: [...uses, waits], asked })
+    const served = service({ work: [...uses, waits], getSession: asked })
     const sent: string[] = []
     const exchange: Exchange = async (request) => {
       const text = Buffer.from(request.body ?? []).toString()
@@ -587,18 +591,18 @@ describe('a run that reaches a limit', () => {
     let add: (...events: Event[]) => void = () => {}
     let isStill = false
     let clean: (exit: number) => string = () => ''
-    let said = ''
-    const say = () => {
-      said ||= clean(143)
+    let printed = ''
+    const signal = () => {
+      printed ||= clean(143)
     }
     const whenShown = (text: string) => {
-      if (moment === 'after the interrupt' && text.includes('late')) say()
+      if (moment === 'after the interrupt' && text.includes('late')) signal()
       if (moment !== 'before the interrupt' || !text.includes('session.usage')) return
       // The run checks the limit next. Time stops here.
       isStill = true
       setImmediate(() => {
-        say()
-        add(rest)
+        signal()
+        add(idle)
       })
     }
     const shown = new Writable({
@@ -608,11 +612,11 @@ describe('a run that reaches a limit', () => {
       },
     })
     const script: Script = {
-      work: [told(200)],
-      end: [{ ...says, content: 'late' }, rest],
+      work: [createUsageEvent(200)],
+      end: [{ ...says, content: 'late' }, idle],
       onInterrupt() {
         isStill = true
-        if (moment === 'during the interrupt') say()
+        if (moment === 'during the interrupt') signal()
       },
       onStream: (adds) => {
         add = adds
@@ -622,7 +626,7 @@ describe('a run that reaches a limit', () => {
       timers: {
         ...clock,
         wait: (time: number, signal?: AbortSignal) =>
-          isStill && said === ''
+          isStill && printed === ''
             ? new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
             : clock.wait(time, signal),
       },
@@ -631,7 +635,7 @@ describe('a run that reaches a limit', () => {
         clean = act
       },
     })
-    const { message, resume, retry } = JSON.parse(said).error
+    const { message, resume, retry } = JSON.parse(printed).error
     expect(report).toMatchObject({ kind: 'signal', retry, resume: resume ?? null })
     return { message, resume, retry }
   }
@@ -658,7 +662,10 @@ describe('a run that reaches a limit', () => {
 describe('--max-cost', () => {
   test("--max-cost queries the session's cost while the session works, and interrupts", async () => {
     const asked = (count: number) => ({ usage: usage(10, count * 100) })
-    const { code, err, report, counts } = await ran({ work: [says, running], asked }, ['--max-cost', '2.5'])
+    const { code, err, report, counts } = await ran({ work: [says, running], getSession: asked }, [
+      '--max-cost',
+      '2.5',
+    ])
     expect(code).toBe(15)
     expect(err).toContain('the run cost $3.00, and --max-cost is 2.5')
     expect(counts).toMatchObject({ interrupts: 1, asked: 3 })
@@ -670,18 +677,18 @@ describe('--max-cost', () => {
 
   test('--max-cost does not count the work of another client before the task is sent', async () => {
     const asked = (count: number) => ({ usage: usage(10, count === 1 ? 100 : 900) })
-    const script = { history: [running], work: [says, rest], asked, refusals: 1 }
+    const script = { history: [running], work: [says, idle], asked, refusals: 1 }
     const { counts, events } = await ran(script, ['--max-cost', '1'], { timers: createClock() })
     expect(counts).toMatchObject({ tasks: 2, interrupts: 0 })
     expect(events.map(({ type }) => type)).toContain('user.message')
   })
 
   test('--max-cost rounds down to cents, and prints once what it leaves out', async () => {
-    const work = [says, told(1, 150), told(2, 198), rest]
+    const work = [says, createUsageEvent(1, 150), createUsageEvent(2, 198), idle]
     const { code, err } = await ran({ work }, ['--max-cost', '1.999'])
     expect(code).toBe(0)
     expect(err.match(/--max-cost 1.999 counts as \$1.99/g)).toHaveLength(1)
-    expect((await ran({ work: [told(1, 199), rest] }, ['--max-cost', '1.999'])).err).toContain(
+    expect((await ran({ work: [createUsageEvent(1, 199), idle] }, ['--max-cost', '1.999'])).err).toContain(
       'the run cost $1.99, and --max-cost is 1.999',
     )
   })
@@ -696,8 +703,8 @@ describe('--max-cost', () => {
 
   test('warns once, also with --quiet, if --max-cost cannot be kept', async () => {
     for (const work of [
-      [says, rest],
-      [says, told(5), rest],
+      [says, idle],
+      [says, createUsageEvent(5), idle],
     ]) {
       const { code, err } = await ran({ work }, ['--max-cost', '1', '-q'])
       expect(code).toBe(0)
@@ -708,8 +715,8 @@ describe('--max-cost', () => {
 
 describe('the usage and cost of a run', () => {
   test('the report has the usage and cost of the run and of the session', async () => {
-    const past = [{ type: 'user.message' }, running, told(1000, 250), rest]
-    const { code, report } = await ran({ history: past, work: [says, told(1500, 437), rest] }, [])
+    const past = [{ type: 'user.message' }, running, createUsageEvent(1000, 250), idle]
+    const { code, report } = await ran({ history: past, work: [says, createUsageEvent(1500, 437), idle] }, [])
     expect(code).toBe(0)
     expect(report).toMatchObject({
       usage: { inputTokens: 500, outputTokens: null, totalTokens: 500 },
@@ -720,18 +727,18 @@ describe('the usage and cost of a run', () => {
   })
 
   test("the report's usage comes from the session resource if no event has it, and is null if neither has it", async () => {
-    const past = [{ type: 'user.message' }, running, says, rest]
+    const past = [{ type: 'user.message' }, running, says, idle]
     const asked = (count: number) => ({ usage: usage(count * 100, count * 10) })
-    const known = await ran({ history: past, work: [says, rest], asked }, [])
+    const known = await ran({ history: past, work: [says, idle], getSession: asked }, [])
     expect(known.counts.asked).toBe(2)
     expect(known.report).toMatchObject({ usage: { totalTokens: 100 }, cost: { amount: '10' } })
-    const unknown = await ran({ history: past, work: [says, rest] }, [])
+    const unknown = await ran({ history: past, work: [says, idle] }, [])
     expect(unknown.code).toBe(0)
     expect(unknown.report).toMatchObject({ usage: { totalTokens: null }, cost: null, sessionUsage: null })
   })
 
   test('queries the usage once, and gives up without a message if no response arrives', async () => {
-    const { code, err, counts } = await ran({ work: [says, rest], asked: () => 'hangs' }, ['--last'])
+    const { code, err, counts } = await ran({ work: [says, idle], getSession: () => 'hangs' }, ['--last'])
     expect(code).toBe(0)
     expect(err).not.toContain('trying again')
     expect(counts).toMatchObject({ asked: 1, givenUp: 1 })
@@ -740,29 +747,29 @@ describe('the usage and cost of a run', () => {
   test.each<[string, Event[], Event[], object | undefined, Value]>([
     [
       'zero if the session had finished',
-      [request(9), told(150, 17), rest],
+      [request(9), createUsageEvent(150, 17), idle],
       [],
       usage(150, 17),
       { totalTokens: 0, cost: '0' },
     ],
     [
       'the usage since its start if a turn had begun',
-      [request(9), told(150, 17), says],
-      [told(180, 20), rest],
+      [request(9), createUsageEvent(150, 17), says],
+      [createUsageEvent(180, 20), idle],
       usage(160, 18),
       { totalTokens: 20, cost: '2' },
     ],
     [
       'unknown if a turn had begun and the service sends no usage',
-      [told(150, 17), says],
-      [told(180, 20), rest],
+      [createUsageEvent(150, 17), says],
+      [createUsageEvent(180, 20), idle],
       undefined,
       { totalTokens: null, cost: undefined },
     ],
     [
       'the sum of the requests since its start',
       [request(9), says],
-      [request(30), rest],
+      [request(30), idle],
       undefined,
       { totalTokens: 30, cost: undefined },
     ],
@@ -773,7 +780,7 @@ describe('the usage and cost of a run', () => {
       const { exchange } = service({
         history,
         work: [],
-        asked: (count) => ({ usage: count <= 2 ? session : undefined }),
+        getSession: (count) => ({ usage: count <= 2 ? session : undefined }),
         onStream: (add) => add(...since),
       })
       const cwd = temporaryFolder()
@@ -790,13 +797,15 @@ describe('the usage and cost of a run', () => {
       tty: ['stderr'],
     })
     expect(err).toMatch(/— \d+ tokens in · \d+ out · \$\d+\.\d\d/)
-    const { err: other } = await ran({ work: [says, told(12_282, 187), rest] }, [], { tty: ['stderr'] })
+    const { err: other } = await ran({ work: [says, createUsageEvent(12_282, 187), idle] }, [], {
+      tty: ['stderr'],
+    })
     expect(other).toContain('— 12,282 tokens in · $1.87')
   })
 
   test('does not query the usage if neither a report nor a terminal shows it', async () => {
     const { requests } = await run(['events', 'run', 'hello', '-s', 's', '--no-stdin'], {
-      exchange: service({ work: [says, rest] }).exchange,
+      exchange: service({ work: [says, idle] }).exchange,
     })
     expect(requests.filter(({ url }) => url.endsWith('/sessions/s'))).toEqual([])
   })
@@ -831,7 +840,7 @@ describe('a session that has used up its own budget', () => {
 })
 
 test('the lines of usage events show tokens and cost', async () => {
-  const { out } = await ran({ work: [request(5), told(12_282, 187), rest] }, [])
+  const { out } = await ran({ work: [request(5), createUsageEvent(12_282, 187), idle] }, [])
   expect(out).toMatch(/\tspan\.model_request_end\t\t5 tokens in\n/)
   expect(out).toMatch(/\tsession\.usage\t\t12,282 tokens in · \$1\.87\n/)
 })

@@ -9,7 +9,7 @@ const usage = (input: number, output: number, cents?: unknown, more: Value = {})
   ...(cents === undefined ? {} : { list_cost: { amount: cents, currency: 'USD' } }),
   ...more,
 })
-const told = (input: number, output: number, cents?: unknown, more?: Value) => ({
+const createUsageEvent = (input: number, output: number, cents?: unknown, more?: Value) => ({
   type: 'session.usage',
   usage: usage(input, output, cents, more),
 })
@@ -30,19 +30,19 @@ interface Row {
 
 const rows: Record<string, Row> = {
   'counts all usage of a new session': {
-    now: [says, told(10, 5, '187')],
+    now: [says, createUsageEvent(10, 5, '187')],
     run: { tokens: { inputTokens: 10, outputTokens: 5, totalTokens: 15 }, cost: usd(187) },
     session: { tokens: { inputTokens: 10, outputTokens: 5, totalTokens: 15 }, cost: usd(187) },
   },
   'counts in an older session the difference to the last usage before the task': {
-    past: [task, says, told(10, 5, '100'), task, says, told(30, 9, '150')],
-    now: [says, told(40, 10, '187')],
+    past: [task, says, createUsageEvent(10, 5, '100'), task, says, createUsageEvent(30, 9, '150')],
+    now: [says, createUsageEvent(40, 10, '187')],
     run: { tokens: { inputTokens: 10, outputTokens: 1, totalTokens: 11 }, cost: usd(37) },
     session: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(187) },
   },
   'is unknown in an older session without usage events, although its requests have usage': {
     past: [task, says],
-    now: [request(3, 4), told(40, 10, '187')],
+    now: [request(3, 4), createUsageEvent(40, 10, '187')],
     run: {},
     session: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(187) },
   },
@@ -60,11 +60,14 @@ const rows: Record<string, Row> = {
     run: { tokens: { inputTokens: 9, outputTokens: null, totalTokens: null } },
   },
   'a cache count with an unreadable part is unknown': {
-    now: [told(10, 5, undefined, { cache_creation: { a: 1, b: '2' } })],
+    now: [createUsageEvent(10, 5, undefined, { cache_creation: { a: 1, b: '2' } })],
     run: { tokens: { inputTokens: 10, outputTokens: 5, cacheCreationInputTokens: null, totalTokens: null } },
   },
   'a later readable count replaces an unreadable one': {
-    now: [{ type: 'session.usage', usage: { input_tokens: 10, output_tokens: '5' } }, told(20, 6)],
+    now: [
+      { type: 'session.usage', usage: { input_tokens: 10, output_tokens: '5' } },
+      createUsageEvent(20, 6),
+    ],
     run: { tokens: { inputTokens: 20, outputTokens: 6, totalTokens: 26 } },
   },
   'counts a session as new if it has not worked yet': {
@@ -74,12 +77,12 @@ const rows: Record<string, Row> = {
       { type: 'x.session.status_running' },
       { type: 'session.status_running_soon' },
     ],
-    now: [told(40, 10)],
+    now: [createUsageEvent(40, 10)],
     run: { tokens: { totalTokens: 50 } },
   },
   'does not count a session as new once it has started to work': {
     past: [task, { type: 'session.status_running' }],
-    now: [told(40, 10)],
+    now: [createUsageEvent(40, 10)],
     run: {},
   },
   'ignores the usage field of other events': {
@@ -91,7 +94,7 @@ const rows: Record<string, Row> = {
     run: { tokens: undefined, cost: usd(7) },
   },
   'a part that the last usage omits is unknown': {
-    past: [task, told(7, 9, '5')],
+    past: [task, createUsageEvent(7, 9, '5')],
     now: [{ type: 'session.usage', usage: { input_tokens: 9 } }],
     run: { tokens: { inputTokens: 2, totalTokens: 2 }, cost: undefined },
   },
@@ -108,23 +111,23 @@ const rows: Record<string, Row> = {
     run: { tokens: { totalTokens: 4 }, cost: undefined },
   },
   'a part that did not grow is zero': {
-    past: [task, told(10, 5, '7')],
-    now: [told(10, 9, '7')],
+    past: [task, createUsageEvent(10, 5, '7')],
+    now: [createUsageEvent(10, 9, '7')],
     run: { tokens: { inputTokens: 0, outputTokens: 4, totalTokens: 4 }, cost: usd(0) },
   },
   'a part that became less is unknown': {
-    past: [task, told(10, 5, '7')],
-    now: [told(5, 9, '6')],
+    past: [task, createUsageEvent(10, 5, '7')],
+    now: [createUsageEvent(5, 9, '6')],
     run: { tokens: { outputTokens: 4, totalTokens: 4 }, cost: undefined },
     session: { tokens: { inputTokens: 5, outputTokens: 9, totalTokens: 14 }, cost: usd(6) },
   },
   'a cost is unknown if the usage before the run had none': {
-    past: [task, told(10, 5)],
-    now: [told(11, 6, '7')],
+    past: [task, createUsageEvent(10, 5)],
+    now: [createUsageEvent(11, 6, '7')],
     run: { tokens: { totalTokens: 2 }, cost: undefined },
   },
   'a later usage with the same tokens updates the cost': {
-    now: [told(40, 10, '187'), told(40, 10, '190')],
+    now: [createUsageEvent(40, 10, '187'), createUsageEvent(40, 10, '190')],
     run: { tokens: { totalTokens: 50 }, cost: usd(190) },
   },
   'adds the usage of requests if no usage event arrives': {
@@ -147,16 +150,16 @@ const rows: Record<string, Row> = {
     run: { tokens: { totalTokens: 11 } },
   },
   'a request without usage does not matter after a usage event of the session': {
-    now: [{ type: 'span.model_request_end' }, told(10, 5, '187')],
+    now: [{ type: 'span.model_request_end' }, createUsageEvent(10, 5, '187')],
     run: { tokens: { totalTokens: 15 }, cost: usd(187) },
   },
   'requests do not count after a usage event of the session': {
-    now: [request(3, 4), told(40, 10, '1'), request(5, 6)],
+    now: [request(3, 4), createUsageEvent(40, 10, '1'), request(5, 6)],
     run: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(1) },
   },
   'counts cache tokens under both field names': {
     now: [
-      told(1, 2, undefined, {
+      createUsageEvent(1, 2, undefined, {
         cache_read_input_tokens: 100,
         cache_creation: { ephemeral_5m_input_tokens: 20, ephemeral_1h_input_tokens: 3 },
       }),
@@ -173,21 +176,24 @@ const rows: Record<string, Row> = {
   },
   'a part that only one of two usage events has is unknown': {
     past: [task, { type: 'session.usage', usage: { input_tokens: 5 } }],
-    now: [told(7, 9)],
+    now: [createUsageEvent(7, 9)],
     run: { tokens: { inputTokens: 2, totalTokens: 2 }, cost: undefined },
   },
-  'half a cent is not an amount': { now: [told(1, 2, '0.5')], run: { cost: undefined } },
-  'an amount that is not a string is unknown': { now: [told(1, 2, 187)], run: { cost: undefined } },
+  'half a cent is not an amount': { now: [createUsageEvent(1, 2, '0.5')], run: { cost: undefined } },
+  'an amount that is not a string is unknown': {
+    now: [createUsageEvent(1, 2, 187)],
+    run: { cost: undefined },
+  },
   'an amount beyond the safe integers of JavaScript is exact': {
-    past: [task, told(1, 1, '90071992547409929007')],
-    now: [told(1, 2, '90071992547409929008')],
+    past: [task, createUsageEvent(1, 1, '90071992547409929007')],
+    now: [createUsageEvent(1, 2, '90071992547409929008')],
     run: { cost: usd(1) },
   },
   'a second currency makes the cost permanently unknown': {
-    past: [task, told(1, 1, '5')],
+    past: [task, createUsageEvent(1, 1, '5')],
     now: [
       { type: 'session.usage', usage: { input_tokens: 2, list_cost: { amount: '9', currency: 'EUR' } } },
-      told(3, 3, '12'),
+      createUsageEvent(3, 3, '12'),
     ],
     run: { tokens: { inputTokens: 2 }, cost: undefined },
     session: { cost: undefined },
@@ -203,12 +209,12 @@ const rows: Record<string, Row> = {
     run: { cost: undefined },
   },
   'ignores a usage event that is older than the usage before the run': {
-    past: [task, says, told(40, 10, '187')],
-    now: [told(30, 10, '150')],
+    past: [task, says, createUsageEvent(40, 10, '187')],
+    now: [createUsageEvent(30, 10, '150')],
     run: {},
   },
   'ignores a usage event with lower counts than an earlier one': {
-    now: [told(40, 10, '187'), told(30, 10, '150')],
+    now: [createUsageEvent(40, 10, '187'), createUsageEvent(30, 10, '150')],
     run: { tokens: { inputTokens: 40 }, cost: usd(187) },
   },
   'usage is unknown without any usage': { now: [says, { type: 'session.usage' }], run: {}, session: {} },
@@ -253,17 +259,27 @@ describe('usage of a run', () => {
 describe('usage of a run without a task', () => {
   test.each<[past: string, events: object[], asked: object | undefined, total: number | undefined]>([
     ['all usage of a session that has not worked', [], undefined, 50],
-    ['the difference to a usage that is the last event', [task, says, told(10, 5)], undefined, 35],
+    [
+      'the difference to a usage that is the last event',
+      [task, says, createUsageEvent(10, 5)],
+      undefined,
+      35,
+    ],
     [
       'nothing in a started turn if the service returns no usage',
-      [task, told(10, 5), says],
+      [task, createUsageEvent(10, 5), says],
       undefined,
       undefined,
     ],
-    ['the difference to the usage that the service returns', [task, told(10, 5), says], usage(20, 5), 25],
+    [
+      'the difference to the usage that the service returns',
+      [task, createUsageEvent(10, 5), says],
+      usage(20, 5),
+      25,
+    ],
     [
       'nothing if the service returns less usage than before',
-      [task, told(10, 5), says],
+      [task, createUsageEvent(10, 5), says],
       usage(9, 5),
       undefined,
     ],
@@ -272,7 +288,7 @@ describe('usage of a run without a task', () => {
     for (const event of past) budget.add(event as never)
     budget.begin(false)
     if (budget.lacksBase) budget.addBase(asked && readUsage(asked as never))
-    budget.add(told(40, 10) as never)
+    budget.add(createUsageEvent(40, 10) as never)
     expect(budget.run.tokens?.totalTokens).toBe(total)
   })
 
@@ -294,7 +310,11 @@ describe('minimum usage of a run', () => {
     ['the sum of its requests', [request(1, 2), request(5, 6)], 14],
     ['the readable counts of its requests', [request(1, 2), { ...isRequest, model_usage: unreadable }], 6],
     ['the sum of the other requests if one has no usage', [isRequest, request(3, 4)], 7],
-    ['the usage of the session', [request(1, 2), told(10, 5, undefined, { cache_read_input_tokens: 4 })], 19],
+    [
+      'the usage of the session',
+      [request(1, 2), createUsageEvent(10, 5, undefined, { cache_read_input_tokens: 4 })],
+      19,
+    ],
     ['the readable counts of the session', [{ type: 'session.usage', usage: unreadable }], 3],
   ])('the minimum is %s', (_, now, tokens) => {
     const isOver = (maxTotalTokens: number) => {
@@ -307,18 +327,22 @@ describe('minimum usage of a run', () => {
 })
 
 describe('limits of a run', () => {
-  const budgetOf = (flags: LimitFlags, now: object[]) => {
+  const createBudget = (flags: LimitFlags, now: object[]) => {
     const budget = new Budget(flags)
     for (const event of now) budget.add(event as never)
     return budget
   }
 
   test.each<[flags: LimitFlags, now: object[], why: string | undefined]>([
-    [{}, [told(9, 9, '900')], undefined],
+    [{}, [createUsageEvent(9, 9, '900')], undefined],
     [{ maxTotalTokens: 18 }, [], undefined],
-    [{ maxTotalTokens: 19 }, [told(9, 9)], undefined],
+    [{ maxTotalTokens: 19 }, [createUsageEvent(9, 9)], undefined],
     [{ maxTotalTokens: 3 }, [request(1, 2)], 'the run took 3 tokens, and --max-total-tokens is 3'],
-    [{ maxTotalTokens: 18 }, [told(9, 9)], 'the run took 18 tokens, and --max-total-tokens is 18'],
+    [
+      { maxTotalTokens: 18 },
+      [createUsageEvent(9, 9)],
+      'the run took 18 tokens, and --max-total-tokens is 18',
+    ],
     [
       { maxTotalTokens: 3 },
       [request(1, 2), { type: 'span.model_request_end' }],
@@ -329,12 +353,12 @@ describe('limits of a run', () => {
       [{ type: 'session.usage', usage: { input_tokens: 3, output_tokens: -1 } }],
       'the run took at least 3 tokens, and --max-total-tokens is 3',
     ],
-    [{ maxCost: '1.5' }, [told(9, 9)], undefined],
-    [{ maxCost: '1.5' }, [told(9, 9, '149')], undefined],
-    [{ maxCost: '1.5' }, [told(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.5'],
-    [{ maxCost: '1.509' }, [told(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.509'],
+    [{ maxCost: '1.5' }, [createUsageEvent(9, 9)], undefined],
+    [{ maxCost: '1.5' }, [createUsageEvent(9, 9, '149')], undefined],
+    [{ maxCost: '1.5' }, [createUsageEvent(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.5'],
+    [{ maxCost: '1.509' }, [createUsageEvent(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.509'],
   ])('limits %j, after %j: exceeded because %s', (flags, now, why) => {
-    expect(budgetOf(flags, now).exceeded()).toBe(why)
+    expect(createBudget(flags, now).exceeded()).toBe(why)
   })
 
   test.each<[flags: LimitFlags, now: object[], lack: string | undefined]>([
@@ -347,7 +371,7 @@ describe('limits of a run', () => {
     ],
     [
       { maxTotalTokens: 1, maxCost: '1' },
-      [says, told(9, 9)],
+      [says, createUsageEvent(9, 9)],
       '--max-cost cannot be kept: the service does not tell what the run uses',
     ],
     [
@@ -355,24 +379,24 @@ describe('limits of a run', () => {
       [says],
       '--max-total-tokens and --max-cost cannot be kept: the service does not tell what the run uses',
     ],
-    [{ maxTotalTokens: 1, maxCost: '1' }, [says, told(9, 9, '1')], undefined],
+    [{ maxTotalTokens: 1, maxCost: '1' }, [says, createUsageEvent(9, 9, '1')], undefined],
   ])('limits %j, after %j: cannot be kept because %s', (flags, now, lack) => {
-    expect(budgetOf(flags, now).lack).toBe(lack)
+    expect(createBudget(flags, now).lack).toBe(lack)
   })
 
   test('work before the run does not show whether a limit can be kept', () => {
-    const budget = budgetOf({ maxTotalTokens: 1 }, [says])
+    const budget = createBudget({ maxTotalTokens: 1 }, [says])
     budget.begin(true)
     expect(budget.lack).toBe(undefined)
   })
 
   test.each<[flags: LimitFlags, now: object[], rounding: string | undefined]>([
-    [{ maxCost: '1.509' }, [told(9, 9, '1')], '--max-cost 1.509 counts as $1.50'],
-    [{ maxCost: '1.50' }, [told(9, 9, '1')], undefined],
-    [{ maxCost: '1.509' }, [told(9, 9)], undefined],
-    [{}, [told(9, 9, '1')], undefined],
+    [{ maxCost: '1.509' }, [createUsageEvent(9, 9, '1')], '--max-cost 1.509 counts as $1.50'],
+    [{ maxCost: '1.50' }, [createUsageEvent(9, 9, '1')], undefined],
+    [{ maxCost: '1.509' }, [createUsageEvent(9, 9)], undefined],
+    [{}, [createUsageEvent(9, 9, '1')], undefined],
   ])('limits %j, after %j: rounded to %s', (flags, now, rounding) => {
-    expect(budgetOf(flags, now).rounding).toBe(rounding)
+    expect(createBudget(flags, now).rounding).toBe(rounding)
   })
 
   test.each<[LimitFlags, boolean]>([

@@ -16,8 +16,8 @@ const bash = (id: string, more: object = {}): Event => ({
 })
 const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
 const says = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
-const asks = (text: string): Event => ({ type: 'user.message', content: [{ type: 'text', text }] })
-const rest: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+const createTask = (text: string): Event => ({ type: 'user.message', content: [{ type: 'text', text }] })
+const idle: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
 const waitsIn = ({ events }: AgentService) => events.some(({ type }) => type === 'session.status_idle')
 const soon = () => new Promise((resolve) => setTimeout(resolve, 1))
@@ -56,9 +56,9 @@ async function* silence(service: AgentService, act: () => void) {
 
 test('withdraws a prompt when the stream shows another input for its id, and reports it once', async () => {
   const { service, timers, start } = open({ rounds: [[bash('t1')]] })
-  let began = 0
+  let startMs = 0
   const act = () => {
-    began = timers.now()
+    startMs = timers.now()
     service.add(bash('t1', { input: { command: 'rm -rf x' } }))
   }
   const { code, err } = await start(['go'], {
@@ -67,7 +67,7 @@ test('withdraws a prompt when the stream shows another input for its id, and rep
     tty: ['stdout', 'stderr'],
   })
   expect({ code, posts: service.posts }, err).toEqual({ code: 12, posts: 0 })
-  expect(timers.now() - began).toBeLessThan(20_000)
+  expect(timers.now() - startMs).toBeLessThan(20_000)
   expect(err.match(/t1 is not answered[^\n]*/g)).toEqual([
     't1 is not answered: it was shown with another input',
   ])
@@ -164,7 +164,7 @@ test('a resumed task ends where another client sends a task', async () => {
   expect((await start(line)).out).toBe('mine\n')
   const text = readFileSync(join(cwd, 'a.ndjson'), 'utf8')
   writeFileSync(join(cwd, 'a.ndjson'), text.slice(0, text.indexOf('\n', text.indexOf('"accepted"')) + 1))
-  for (const event of [asks('another'), says('theirs'), rest]) service.add(event)
+  for (const event of [createTask('another'), says('theirs'), idle]) service.add(event)
   const { code, out, err } = await start(line)
   expect({ code, out, tasks: service.tasks }, err).toEqual({ code: 0, out: 'mine\n', tasks: 1 })
   expect(err).toContain('another client sent a user.message')
@@ -177,7 +177,7 @@ test('a resumed task stays denied although another client sends a task later', a
   expect((await start(line)).code).toBe(14)
   const text = readFileSync(join(cwd, 'a.ndjson'), 'utf8')
   writeFileSync(join(cwd, 'a.ndjson'), text.slice(0, text.indexOf('\n', text.indexOf('"accepted"')) + 1))
-  for (const event of [asks('another'), says('theirs'), rest]) service.add(event)
+  for (const event of [createTask('another'), says('theirs'), idle]) service.add(event)
   const { code, err } = await start(line)
   expect({ code, tasks: service.tasks }, err).toEqual({ code: 14, tasks: 1 })
 })

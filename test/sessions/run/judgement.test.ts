@@ -65,7 +65,7 @@ describe('reading a tool use from the source text of its event', () => {
   })
 })
 
-const rulesOf = (rules: Rule[], fallback: Decision = 'ask') => ({
+const createRules = (rules: Rule[], fallback: Decision = 'ask') => ({
   policy: { rules, fallback: { decision: fallback, reason: 'who knows' } },
   tools: new Map([['x', 'echo']]),
 })
@@ -107,7 +107,7 @@ test.each<[what: string, use: Use, rules: Rule[], expected: object]>([
     { decision: 'ask', by: 'default', reason: 'who knows' },
   ],
 ])('decides by %s', async (_, use, rules, expected) => {
-  expect(await judge(use, rulesOf(rules))).toEqual({ use, ...expected })
+  expect(await judge(use, createRules(rules))).toEqual({ use, ...expected })
 })
 
 test.each<[type: string, name: string, permission: string | undefined, executor: string]>([

@@ -103,9 +103,9 @@ test(
         const written = existsSync(join(cwd, 'a.json')) ? readFileSync(join(cwd, 'a.json'), 'utf8') : ''
         expect(['', '{"verdict": 1.0}\n']).toContain(written)
       }
-      const said = service.events.filter(({ type }) => type === 'user.message')
+      const tasks = service.events.filter(({ type }) => type === 'user.message')
       // The delivery of a task may stay unknown.
-      expect(ended.code === 10 ? [0, 1] : [1], ended.err).toContain(said.length)
+      expect(ended.code === 10 ? [0, 1] : [1], ended.err).toContain(tasks.length)
       expect(countReplies(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
       // The kill may precede the command's first action.
       if (existsSync(join(cwd, 'runs'))) expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('c1\n')

@@ -6,7 +6,7 @@ import { execute, start } from '../../harness/process.ts'
 import { type } from '../../harness/typing.ts'
 import { argv, countReplies, custom, removeLocks, serve, use } from './served-agent.ts'
 
-const stateOf = (pid: string) =>
+const readState = (pid: string) =>
   spawnSync('ps', ['-o', 'stat=', '-p', pid], { encoding: 'utf8' }).stdout.trim()
 
 test('Y64: does not send a reply again if the earlier run was killed while it sent the reply', async () => {
@@ -62,7 +62,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
     )
     expect(service.posts).toBe(0)
     // A killed process may stay a zombie until its parent waits for it.
-    const isAlive = (pid: string) => /^[^Z\s]/.test(stateOf(pid))
+    const isAlive = (pid: string) => /^[^Z\s]/.test(readState(pid))
     await expect.poll(() => pids().filter(isAlive)).toEqual([])
   },
 )

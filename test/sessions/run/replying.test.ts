@@ -42,7 +42,7 @@ const lines = {
 } satisfies Record<string, JournalLine>
 
 /** Returns the name of a reply's state, and the first letters of its command's result. */
-const nameOf = (reply: Reply) =>
+const describeReply = (reply: Reply) =>
   'result' in reply && reply.result ? `${reply.is}+${reply.result.text.slice(0, 3)}` : reply.is
 
 describe('states of a reply after a line of the journal', () => {
@@ -122,7 +122,7 @@ describe('states of a reply after a line of the journal', () => {
     ],
   ])('the line %s changes each state', (line, after) => {
     expect(
-      Object.fromEntries(names.map((name) => [name, nameOf(stepReply(states[name], lines[line]))])),
+      Object.fromEntries(names.map((name) => [name, describeReply(stepReply(states[name], lines[line]))])),
     ).toEqual(after)
   })
 })
@@ -277,7 +277,7 @@ describe('a list that settles a reply in doubt', () => {
       'in-doubt',
     ],
   ])('a list that %s', (_, more, list, now, after) => {
-    expect(nameOf(settleByList({ ...doubt, ...more }, shown(list), now))).toBe(after)
+    expect(describeReply(settleByList({ ...doubt, ...more }, shown(list), now))).toBe(after)
   })
 
   test('a list does not prove that an idle event is newer than a reply whose sending time is unknown', () => {

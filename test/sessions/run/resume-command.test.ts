@@ -227,10 +227,10 @@ describe('Y230: an interrupted run reports whether the same command resumes it',
   async function signal(when: 'at work' | 'at the end', words: string[], rounds: Event[][]) {
     const { exchange } = createAgentService({ rounds, timers: clock })
     let clean: (exit: number) => string = () => ''
-    let said = ''
+    let printed = ''
     const shown = new Writable({
       write(_chunk, _encoding, done) {
-        if (when === 'at work') said ||= clean(143)
+        if (when === 'at work') printed ||= clean(143)
         done()
       },
     })
@@ -242,7 +242,7 @@ describe('Y230: an interrupted run reports whether the same command resumes it',
         clean = act
       },
     })
-    const { retry, safeToRetry } = JSON.parse(said || clean(143)).error
+    const { retry, safeToRetry } = JSON.parse(printed || clean(143)).error
     expect(safeToRetry).toBe(retry === 'later')
     return [retry, code]
   }

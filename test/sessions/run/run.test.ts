@@ -78,7 +78,12 @@ interface Options {
 }
 
 /** Runs events run with a policy and an audit file. */
-async function go({ policy = rules, words = ['do it'], cwd = temporaryFolder(), world = {} }: Options = {}) {
+async function runWithPolicy({
+  policy = rules,
+  words = ['do it'],
+  cwd = temporaryFolder(),
+  world = {},
+}: Options = {}) {
   writeFileSync(join(cwd, 'p.json'), JSON.stringify(policy))
   const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson', ...words]
   const ended = await run(argv, { cwd, timers: clock, stdin: '', ...world })
@@ -104,7 +109,7 @@ const answersIn = (requests: { method: string; text: string }[]) =>
 
 test('events run sends the task once, replies to tool uses by the policy, and ends with the turn', async () => {
   const task = 'use bash {"command":"git status"}\nthen use mcp github create_issue {"title":"Fix it"}'
-  const { code, out, requests, audit, cwd } = await go({
+  const { code, out, requests, audit, cwd } = await runWithPolicy({
     words: [task],
     world: { exchange: createEmulator({}) },
   })
@@ -133,7 +138,10 @@ test('events run sends the task once, replies to tool uses by the policy, and en
 
 test('sends the reason of each denial, follows the turn to its end, and exits with 14', async () => {
   const task = 'use bash {"command":"rm -rf x"}\nuse bash {"command":"git status"}\nuse other {}'
-  const { code, err, requests, audit } = await go({ words: [task], world: { exchange: createEmulator({}) } })
+  const { code, err, requests, audit } = await runWithPolicy({
+    words: [task],
+    world: { exchange: createEmulator({}) },
+  })
   expect(code).toBe(14)
   expect(answersIn(requests).map(({ tool_use_id: _, ...answer }) => answer)).toEqual([
     { type: 'user.tool_confirmation', result: 'deny', deny_message: 'no deleting' },
@@ -154,7 +162,7 @@ test('sends the reason of each denial, follows the turn to its end, and exits wi
 test('leaves a tool use open if it cannot prompt, exits with 12 and prints the confirm command', async () => {
   const service = createAgentService({ rounds: [[bash('t1', 'ls'), bash('t2', 'git status')]] })
   const policy = { rules: [rules.rules[0]] }
-  const { code, err, audit } = await go({ policy, world: { exchange: service.exchange } })
+  const { code, err, audit } = await runWithPolicy({ policy, world: { exchange: service.exchange } })
   expect(code).toBe(12)
   expect(err).toContain('answer with: parley events confirm -s s1 t1 --allow')
   expect([...service.taken.keys()]).toEqual(['t2'])
@@ -170,7 +178,7 @@ test('prompts a person on a terminal, and prints each decision with its rule', a
   const service = createAgentService({
     rounds: [[bash('t1', 'ls'), bash('t2', 'git status')], [bash('t3', 'pwd')]],
   })
-  const { code, out, err } = await go({
+  const { code, out, err } = await runWithPolicy({
     policy: { rules: [rules.rules[0]] },
     world: {
       exchange: service.exchange,
@@ -197,7 +205,7 @@ test('prints the id, the exit code and the first stderr line of a failed --tool 
   for (const tty of [[], ['stderr' as const]]) {
     const service = createAgentService({ rounds: [[custom('c1', 'deploy')]] })
     const world = { exchange: service.exchange, tty, env: { NO_COLOR: '1' }, columns: 200 }
-    const { code, err } = await go({ words: ['do it', '--tool', tool], world })
+    const { code, err } = await runWithPolicy({ words: ['do it', '--tool', tool], world })
     expect(code).toBe(0)
     expect(err).toContain(
       'parley: the tool use c1 failed (deploy): the command failed with exit code 127: no such host\n',
@@ -215,18 +223,28 @@ test('the resume command keeps --no-stdin, and without it prompts again on a ter
     tty: ['stderr'],
     env: { NO_COLOR: '1' },
   } as never
-  const goOnWith = (flags: string) =>
+  const resumeCommand = (flags: string) =>
     `to resume:\n  parley events run -s s1${flags} --policy p.json --audit audit.ndjson\n`
-  const left = await go({ policy: askAll, cwd, world: { ...(world as object), typed: 's\n' } })
+  const left = await runWithPolicy({ policy: askAll, cwd, world: { ...(world as object), typed: 's\n' } })
   expect(left.code).toBe(12)
-  expect(left.err).toContain(goOnWith(''))
-  const ended = await go({ policy: askAll, cwd, words: [], world: { ...(world as object), typed: '' } })
+  expect(left.err).toContain(resumeCommand(''))
+  const ended = await runWithPolicy({
+    policy: askAll,
+    cwd,
+    words: [],
+    world: { ...(world as object), typed: '' },
+  })
   expect(ended.err).toContain('allow bash (t1)? [y/n/s/q] ')
-  expect(ended.err).toContain(goOnWith(''))
-  const unasked = await go({ policy: askAll, cwd, words: ['--no-stdin'], world })
+  expect(ended.err).toContain(resumeCommand(''))
+  const unasked = await runWithPolicy({ policy: askAll, cwd, words: ['--no-stdin'], world })
   expect(unasked.code).toBe(12)
-  expect(unasked.err).toContain(goOnWith(' --no-stdin'))
-  const allowed = await go({ policy: askAll, cwd, words: [], world: { ...(world as object), typed: 'y\n' } })
+  expect(unasked.err).toContain(resumeCommand(' --no-stdin'))
+  const allowed = await runWithPolicy({
+    policy: askAll,
+    cwd,
+    words: [],
+    world: { ...(world as object), typed: 'y\n' },
+  })
   expect({ code: allowed.code, answered: [...service.taken.keys()] }).toEqual({ code: 0, answered: ['t1'] })
 })
 
@@ -238,7 +256,7 @@ test.each([
   'leaves a tool use open if a person skips it or quits, and exits with 12: keys %j',
   async (typed, answered) => {
     const service = createAgentService({ rounds: [[bash('t1', 'ls'), bash('t2', 'pwd')]] })
-    const { code, err } = await go({
+    const { code, err } = await runWithPolicy({
       policy: askAll,
       world: { exchange: service.exchange, stdin: undefined, typed, tty: ['stderr'], env: { NO_COLOR: '1' } },
     })
@@ -253,7 +271,11 @@ test.each([
   ['self-hosted', bash('c1', 'ls', { evaluated_permission: 'allow' }), '--tool-result c1=TEXT'],
 ])('V62: prints an events send command, not events confirm, for a %s tool use', async (_, use, flag) => {
   const service = createAgentService({ history: [use, waits('c1')], rounds: [] })
-  const { code, err } = await go({ policy: allowAll, words: [], world: { exchange: service.exchange } })
+  const { code, err } = await runWithPolicy({
+    policy: allowAll,
+    words: [],
+    world: { exchange: service.exchange },
+  })
   expect(code).toBe(12)
   expect(err).toContain(`\n  give a result with: parley events send -s s1 ${flag}\n`)
   const followed = await run(['events', 'follow', '-s', 's1'], { exchange: service.exchange })
@@ -282,7 +304,7 @@ test('V63: events run does not suggest --stay; events follow does', async () => 
 
 test('without a task, replies to the tool uses for which the session waits', async () => {
   const service = createAgentService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
-  const { code, requests } = await go({ words: [], world: { exchange: service.exchange } })
+  const { code, requests } = await runWithPolicy({ words: [], world: { exchange: service.exchange } })
   expect(code).toBe(0)
   expect(service.tasks).toBe(0)
   expect(answersIn(requests)).toHaveLength(1)
@@ -291,7 +313,7 @@ test('without a task, replies to the tool uses for which the session waits', asy
 test('reads events from stdin if the command line has no task', async () => {
   const service = createAgentService({ rounds: [] })
   const stdin = '{"type":"user.message","content":[{"type":"text","text":"hi"}]}'
-  expect((await go({ words: [], world: { exchange: service.exchange, stdin } })).code).toBe(0)
+  expect((await runWithPolicy({ words: [], world: { exchange: service.exchange, stdin } })).code).toBe(0)
   expect(service.tasks).toBe(1)
 })
 
@@ -299,7 +321,7 @@ describe('--tool commands', () => {
   test('a --tool command gets its input on stdin, and no PARLEY_ variable of the user (needs sh)', async () => {
     const service = createAgentService({ rounds: [[custom('c1', 'deploy', { env: 'test' })]] })
     const command = 'cat; env | grep ^PARLEY_ | sort'
-    const { code, audit } = await go({
+    const { code, audit } = await runWithPolicy({
       words: ['do it', '--tool', `deploy=${command}`],
       world: { exchange: service.exchange, env: { PARLEY_THING: 'canary', OTHER: 'x' } },
     })
@@ -328,7 +350,7 @@ describe('--tool commands', () => {
     ['is killed', 'kill -9 $$', 'the command was ended by SIGKILL'],
   ])('Y60: sends the agent an error result if a --tool command %s (needs sh)', async (_, command, text) => {
     const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
-    const { code } = await go({
+    const { code } = await runWithPolicy({
       words: ['do it', '--tool', `x=${command}`, '--tool-timeout', '20s'],
       // A command that ends by itself has as much time as it needs.
       world: { exchange: service.exchange, timers: command.startsWith('sleep') ? withShort(20_000) : clock },
@@ -340,7 +362,7 @@ describe('--tool commands', () => {
   test('does not run a --tool command if the policy denies the tool, and sends the reason', async () => {
     const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
     const policy = { rules: [{ tool: 'x', decision: 'deny', reason: 'never' }] }
-    const { code, audit } = await go({
+    const { code, audit } = await runWithPolicy({
       policy,
       words: ['do it', '--tool', 'x=touch made'],
       world: { exchange: service.exchange },
@@ -354,7 +376,7 @@ describe('--tool commands', () => {
     const self = { evaluated_permission: undefined }
     const mcp: Event = { id: 'm1', type: 'agent.mcp_tool_use', name: 'bash', input: {}, mcp_server_name: 'm' }
     const service = createAgentService({ rounds: [[bash('t1', 'a', self), bash('t2', 'b'), mcp]] })
-    const { code } = await go({
+    const { code } = await runWithPolicy({
       policy: askAll,
       words: ['do it', '--tool', 'bash=echo hi'],
       world: { exchange: service.exchange },
@@ -367,7 +389,7 @@ describe('--tool commands', () => {
 
   test('leaves an allowed custom tool use open if it has no command, and exits with 12', async () => {
     const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
-    expect((await go({ policy: allowAll, world: { exchange: service.exchange } })).code).toBe(12)
+    expect((await runWithPolicy({ policy: allowAll, world: { exchange: service.exchange } })).code).toBe(12)
     expect(service.taken.size).toBe(0)
   })
 })
@@ -385,7 +407,10 @@ test('Y61: warns, writes an audit line and exits with 14 if the service ran a de
       ],
     ],
   })
-  const { code, err, audit } = await go({ words: ['do it', '-q'], world: { exchange: service.exchange } })
+  const { code, err, audit } = await runWithPolicy({
+    words: ['do it', '-q'],
+    world: { exchange: service.exchange },
+  })
   expect(code).toBe(14)
   expect(err).toContain(
     'the policy denies a tool use that the service ran without asking: bash {"command":"rm -rf x"} t1',
@@ -401,7 +426,7 @@ test('Y91: warns and exits with 14 if a denied tool use has a result although no
   const service = createAgentService({
     rounds: [[bash('t1', 'rm x'), { type: 'agent.tool_result', tool_use_id: 't1', content: 'gone' }]],
   })
-  const { code, err, audit } = await go({ world: { exchange: service.exchange } })
+  const { code, err, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
   expect(code).toBe(14)
   expect(err).toContain(`${warning}bash {"command":"rm x"} t1`)
   expect(audit.map(({ event, toolUse }) => [event, toolUse])).toEqual([['not-asked', 't1']])
@@ -417,8 +442,8 @@ test('Y91: needs fewer than 20 lists to check 40 results that nobody confirmed',
       ]),
     ],
   })
-  const { code, audit, requests } = await go({ world: { exchange: service.exchange } })
-  expect({ code, told: audit.map(({ toolUse }) => toolUse) }).toEqual({ code: 14, told: ids })
+  const { code, audit, requests } = await runWithPolicy({ world: { exchange: service.exchange } })
+  expect({ code, notes: audit.map(({ toolUse }) => toolUse) }).toEqual({ code: 14, notes: ids })
   const lists = requests.filter(({ method, url }) => method === 'GET' && !url.includes('/stream'))
   expect(lists.length).toBeLessThan(ids.length / 2)
 })
@@ -436,7 +461,7 @@ test.each([true, false])(
       ],
       echoes,
     })
-    const { code, err, audit } = await go({ world: { exchange: service.exchange } })
+    const { code, err, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
     expect({ code, audit }).toEqual({ code: 0, audit: [] })
     expect(err).not.toContain(warning)
   },
@@ -450,11 +475,11 @@ test.each([true, false])(
     const end = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
     const history = [{ type: 'user.message' }, ran, ...(hasResult ? [result] : []), end]
     const service = createAgentService({ history, rounds: [] })
-    const { code, err, audit } = await go({ words: [], world: { exchange: service.exchange } })
-    expect({ code, told: audit.map(({ event }) => event) }).toEqual({ code: 14, told: ['not-asked'] })
+    const { code, err, audit } = await runWithPolicy({ words: [], world: { exchange: service.exchange } })
+    expect({ code, notes: audit.map(({ event }) => event) }).toEqual({ code: 14, notes: ['not-asked'] })
     expect(err).toContain(`${warning}bash {"command":"rm x"} t1`)
     const later = createAgentService({ history: [...history, { type: 'user.message' }, end], rounds: [] })
-    expect((await go({ words: [], world: { exchange: later.exchange } })).code).toBe(0)
+    expect((await runWithPolicy({ words: [], world: { exchange: later.exchange } })).code).toBe(0)
   },
 )
 
@@ -467,7 +492,7 @@ test('Y92: denies a tool use without a warning if the next idle event still list
     },
   }
   const service = createAgentService(script)
-  const { code, err } = await go({ world: { exchange: service.exchange } })
+  const { code, err } = await runWithPolicy({ world: { exchange: service.exchange } })
   expect(code).toBe(14)
   expect(err).not.toContain(warning)
   expect(service.taken.get('t1')).toMatchObject([{ is_error: true, content: [{ text: 'no deleting' }] }])
@@ -488,7 +513,7 @@ describe('Y90: an id with two inputs', () => {
         [bash('t2', 'git status')],
       ],
     })
-    const { code, cwd } = await go({
+    const { code, cwd } = await runWithPolicy({
       policy,
       words: ['do it', ...words],
       world: { exchange: service.exchange },
@@ -502,13 +527,17 @@ describe('Y90: an id with two inputs', () => {
 
   test('never allows an id with two inputs from before the run', async () => {
     const taken = createAgentService({ history: [...twice(), waits('t1')], rounds: [] })
-    const { code } = await go({ policy: allowBash, words: [], world: { exchange: taken.exchange } })
+    const { code } = await runWithPolicy({
+      policy: allowBash,
+      words: [],
+      world: { exchange: taken.exchange },
+    })
     expect({ code, posts: taken.posts }).toEqual({ code: 12, posts: 0 })
   })
 
   test('denies an id with two inputs if a rule denies one of them', async () => {
     const service = createAgentService({ rounds: [twice()] })
-    expect((await go({ world: { exchange: service.exchange } })).code).toBe(14)
+    expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(14)
     expect(service.taken.get('t1')).toMatchObject([{ result: 'deny' }])
   })
 
@@ -518,7 +547,7 @@ describe('Y90: an id with two inputs', () => {
         [bash('t1', 'ls', { input: { a: 1, b: [2] } }), bash('t1', 'ls', { input: { b: [2], a: 1 } })],
       ],
     })
-    expect((await go({ policy: allowBash, world: { exchange: service.exchange } })).code).toBe(0)
+    expect((await runWithPolicy({ policy: allowBash, world: { exchange: service.exchange } })).code).toBe(0)
     expect(service.taken.get('t1')).toMatchObject([{ result: 'allow' }])
   })
 
@@ -530,7 +559,7 @@ describe('Y90: an id with two inputs', () => {
       typed: 'y\n',
       tty: ['stdout', 'stderr'],
     } as never
-    const { code, err } = await go({ policy: askAll, world })
+    const { code, err } = await runWithPolicy({ policy: askAll, world })
     expect({ code, posts: service.posts }).toEqual({ code: 12, posts: 0 })
     expect(err).toContain('t1 is not answered: the service showed it with two inputs')
   })
@@ -547,7 +576,7 @@ describe('a reply whose delivery is unknown', () => {
     'Y50: exits with 0 and sends no second reply if the reply arrived although the service %s',
     async (fate) => {
       const service = begin(fate)
-      const { code, audit } = await go({ world: { exchange: service.exchange } })
+      const { code, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
       expect({ code, posts: service.posts }).toEqual({ code: 0, posts: 1 })
       expect(audit.at(-1)).toMatchObject({ toolUse: 't1', event: 'accepted' })
     },
@@ -557,7 +586,7 @@ describe('a reply whose delivery is unknown', () => {
     'Y51: exits with 10, names the id and sends no second reply if the service %s and no list shows the reply',
     async (fate) => {
       const service = begin(fate)
-      const { code, err, audit } = await go({ world: { exchange: service.exchange } })
+      const { code, err, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
       expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
       expect(err).toContain('it is not known whether the answer to t1 arrived')
       expect(audit.map(({ event }) => event)).toEqual(['decision', 'sent', 'unknown'])
@@ -568,14 +597,14 @@ describe('a reply whose delivery is unknown', () => {
     'settles a reply by the list, not by an error in a 200, and sends no second one: %s',
     async (error) => {
       const taken = begin({ status: 200, error, isTaken: true })
-      const ended = await go({ world: { exchange: taken.exchange } })
+      const ended = await runWithPolicy({ world: { exchange: taken.exchange } })
       expect({ code: ended.code, posts: taken.posts }).toEqual({ code: 0, posts: 1 })
       expect(ended.audit.map(({ event }) => event)).toEqual(['decision', 'sent', 'unknown', 'accepted'])
 
       const service = begin({ status: 200, error })
-      const { code, err, cwd } = await go({ world: { exchange: service.exchange } })
+      const { code, err, cwd } = await runWithPolicy({ world: { exchange: service.exchange } })
       expect(err).toContain('it is not known whether the answer to t1 arrived')
-      const next = await go({ words: [], cwd, world: { exchange: service.exchange } })
+      const next = await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })
       expect({ codes: [code, next.code], posts: service.posts }).toEqual({ codes: [10, 10], posts: 1 })
     },
   )
@@ -583,9 +612,9 @@ describe('a reply whose delivery is unknown', () => {
   test('does not send a task again after an error in a 200; the same command exits with 10', async () => {
     const script = { rounds: [], taskFate: (): Fate => ({ status: 200, error: 'rate_limit_error' }) }
     const service = createAgentService(script)
-    const { code, err, cwd } = await go({ world: { exchange: service.exchange } })
+    const { code, err, cwd } = await runWithPolicy({ world: { exchange: service.exchange } })
     expect(err).toContain('the task may have been accepted')
-    const next = await go({ cwd, world: { exchange: service.exchange } })
+    const next = await runWithPolicy({ cwd, world: { exchange: service.exchange } })
     expect({ codes: [code, next.code], tasks: service.tasks }).toEqual({ codes: [6, 10], tasks: 1 })
   })
 
@@ -598,7 +627,7 @@ describe('a reply whose delivery is unknown', () => {
         return undefined
       },
     })
-    const { code, audit } = await go({ world: { exchange: service.exchange } })
+    const { code, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
     expect({ code, posts: service.posts }).toEqual({ code: 0, posts: 2 })
     expect(service.taken.get('t1')).toHaveLength(1)
     expect(audit.map(({ event }) => event)).toEqual([
@@ -624,7 +653,7 @@ describe('a reply whose delivery is unknown', () => {
     })
     const cwd = temporaryFolder()
     const words = ['do it', '--tool', 'x=until [ -e go ]; do sleep 0.01; done', '--tool-timeout', '1h']
-    const running = go({ words, cwd, world: { exchange: service.exchange, timers: hurried(4) } })
+    const running = runWithPolicy({ words, cwd, world: { exchange: service.exchange, timers: hurried(4) } })
     // The session becomes idle again, waiting only for the command, before the command ends.
     while (service.events.filter(({ type }) => type === 'session.status_idle').length < 2)
       await new Promise((resolve) => setTimeout(resolve, 1))
@@ -642,7 +671,7 @@ describe('a reply whose delivery is unknown', () => {
       rounds: [[bash('t1', 'git status')]],
       fate: () => fates.shift() ?? 'takes',
     })
-    expect((await go({ world: { exchange: service.exchange } })).code).toBe(0)
+    expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(0)
     expect(service.taken.get('t1')).toHaveLength(1)
   })
 
@@ -662,7 +691,7 @@ describe('a reply whose delivery is unknown', () => {
     async (status, exit, headers = {}) => {
       let fate: Fate = { status, headers }
       const service = createAgentService({ rounds: [[bash('t1', 'git status')]], fate: () => fate })
-      const { code, err, audit, cwd } = await go({ world: { exchange: service.exchange } })
+      const { code, err, audit, cwd } = await runWithPolicy({ world: { exchange: service.exchange } })
       expect(code).toBe(exit)
       expect(err).toContain('the reply to t1 was refused: ')
       expect(err).toContain(
@@ -674,7 +703,7 @@ describe('a reply whose delivery is unknown', () => {
         reason: expect.stringContaining(`${status}`),
       })
       fate = 'takes'
-      expect((await go({ words: [], cwd, world: { exchange: service.exchange } })).code).toBe(0)
+      expect((await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })).code).toBe(0)
       expect(service.taken.get('t1')).toHaveLength(1)
       expect(
         readAudit(cwd)
@@ -711,7 +740,7 @@ describe('a reply whose delivery is unknown', () => {
   test('Y93: exits with 6 after one request if a 429 has x-should-retry: false', async () => {
     const fate: Fate = { status: 429, headers: { 'retry-after': '0', 'x-should-retry': 'false' } }
     const service = createAgentService({ rounds: [[bash('t1', 'git status')]], fate: () => fate })
-    expect((await go({ world: { exchange: service.exchange } })).code).toBe(6)
+    expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(6)
     expect(service.posts).toBe(1)
   })
 
@@ -720,9 +749,9 @@ describe('a reply whose delivery is unknown', () => {
     const service = createAgentService({ rounds: [[custom('c1', 'x')]], fate: () => fate })
     const cwd = temporaryFolder()
     const words = ['--tool', 'x=echo ran >> runs; echo out; exit 3']
-    expect((await go({ words: ['do it', ...words], cwd, world: { exchange: service.exchange } })).code).toBe(
-      4,
-    )
+    expect(
+      (await runWithPolicy({ words: ['do it', ...words], cwd, world: { exchange: service.exchange } })).code,
+    ).toBe(4)
     expect(readAudit(cwd).map(({ event }) => event)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
     expect(readAudit(cwd)[2].result).toEqual({
       type: 'user.custom_tool_result',
@@ -731,7 +760,7 @@ describe('a reply whose delivery is unknown', () => {
       is_error: true,
     })
     fate = 'takes'
-    expect((await go({ words, cwd, world: { exchange: service.exchange } })).code).toBe(0)
+    expect((await runWithPolicy({ words, cwd, world: { exchange: service.exchange } })).code).toBe(0)
     expect(service.taken.get('c1')).toEqual([readAudit(cwd)[2].result])
     expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('ran\n')
   })
@@ -745,7 +774,7 @@ describe('a reply whose delivery is unknown', () => {
           service.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' })
       },
     })
-    expect((await go({ world: { exchange: service.exchange } })).code).toBe(0)
+    expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(0)
     expect([...service.taken.values()].map((answers) => answers.length)).toEqual([1, 1])
   })
 })
@@ -753,7 +782,7 @@ describe('a reply whose delivery is unknown', () => {
 describe('the audit file as a journal', () => {
   const line = (event: string, toolUse = 't1', session = 's1') =>
     `${JSON.stringify({ time: '', session, toolUse, name: 'bash', event })}\n`
-  const begun = (text: string) => {
+  const createFolder = (text: string) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'audit.ndjson'), text)
     return cwd
@@ -772,17 +801,17 @@ describe('the audit file as a journal', () => {
       evaluated_permission: 'ask',
     }
     const service = createAgentService({ rounds: [[mcp], [custom('c1', 'x')]] })
-    const { code, audit } = await go({
+    const { code, audit } = await runWithPolicy({
       policy: allowAll,
       words: ['do it', '--tool', 'x=true'],
       world: { exchange: service.exchange },
     })
     expect(code).toBe(0)
-    const linesOf = (type: string, server: string | undefined, events: string[]) =>
+    const createLines = (type: string, server: string | undefined, events: string[]) =>
       events.map((event) => [type, server, event])
     expect(audit.map(({ type, server, event }) => [type, server, event])).toEqual([
-      ...linesOf('agent.mcp_tool_use', 'github', ['decision', 'sent', 'accepted']),
-      ...linesOf('agent.custom_tool_use', undefined, ['decision', 'start', 'end', 'sent', 'accepted']),
+      ...createLines('agent.mcp_tool_use', 'github', ['decision', 'sent', 'accepted']),
+      ...createLines('agent.custom_tool_use', undefined, ['decision', 'start', 'end', 'sent', 'accepted']),
     ])
     expect(Object.keys(audit[0])).toEqual(
       'time session toolUse type server name input event decision by'.split(' '),
@@ -791,16 +820,16 @@ describe('the audit file as a journal', () => {
 
   test('Y130: accepts interrupt lines, and lines of an earlier version without a type, in an audit file', async () => {
     const interrupt = `${JSON.stringify({ time: '', session: 's1', toolUse: null, event: 'interrupt' })}\n`
-    const cwd = begun(line('decision') + interrupt)
+    const cwd = createFolder(line('decision') + interrupt)
     const service = waiting()
-    expect((await go({ words: [], cwd, world: { exchange: service.exchange } })).code).toBe(0)
+    expect((await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })).code).toBe(0)
     expect(service.posts).toBe(1)
   })
 
   test('Y56: exits with 10 and sends no reply if an earlier run started to send it', async () => {
     const service = waiting()
-    const cwd = begun(line('decision') + line('sent'))
-    const { code, err } = await go({ words: [], cwd, world: { exchange: service.exchange } })
+    const cwd = createFolder(line('decision') + line('sent'))
+    const { code, err } = await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })
     expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 0 })
     expect(err).toContain('t1 arrived: an earlier run began to answer')
   })
@@ -810,8 +839,8 @@ describe('the audit file as a journal', () => {
       history: [bash('t1', 'git status'), bash('t2', 'git status'), waits('t1', 't2')],
       rounds: [],
     })
-    const cwd = begun(line('sent'))
-    expect((await go({ words: [], cwd, world: { exchange: service.exchange } })).code).toBe(0)
+    const cwd = createFolder(line('sent'))
+    expect((await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })).code).toBe(0)
     expect([...service.taken].map(([id, answers]) => [id, answers.length])).toEqual([
       ['t2', 1],
       ['t1', 1],
@@ -820,8 +849,8 @@ describe('the audit file as a journal', () => {
 
   test('Y96: sends a reply of an earlier run again if the idle event is an hour newer by the clock', async () => {
     const service = waiting()
-    const cwd = begun(sentAt(clock.now() - 3_600_000))
-    const { code } = await go({ words: [], cwd, world: { exchange: service.exchange } })
+    const cwd = createFolder(sentAt(clock.now() - 3_600_000))
+    const { code } = await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })
     expect({ code, answers: service.taken.get('t1')?.length }).toEqual({ code: 0, answers: 1 })
   })
 
@@ -831,7 +860,11 @@ describe('the audit file as a journal', () => {
     ['it was sent after the idle event', () => sentAt(clock.now() + 3_600_000)],
   ])('Y96: exits with 10 and does not repeat the reply of an earlier run if %s', async (_, text) => {
     const service = waiting()
-    const { code } = await go({ words: [], cwd: begun(text()), world: { exchange: service.exchange } })
+    const { code } = await runWithPolicy({
+      words: [],
+      cwd: createFolder(text()),
+      world: { exchange: service.exchange },
+    })
     expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 0 })
   })
 
@@ -847,12 +880,12 @@ describe('the audit file as a journal', () => {
     ]
     const timers = realTimers
     const world = { exchange: service.exchange, timers }
-    const first = go({ words: ['do it', ...tool], cwd, world })
+    const first = runWithPolicy({ words: ['do it', ...tool], cwd, world })
     while (!existsSync(join(cwd, 'runs'))) await new Promise((resolve) => setTimeout(resolve, 1))
-    const late = await go({ words: [...tool, '--deadline', '1'], cwd, world })
+    const late = await runWithPolicy({ words: [...tool, '--deadline', '1'], cwd, world })
     expect({ code: late.code, requests: late.requests }).toEqual({ code: 11, requests: [] })
     expect(late.err).toContain('another parley has locked it')
-    const second = go({ words: tool, cwd, world })
+    const second = runWithPolicy({ words: tool, cwd, world })
     // A run of another session does not wait.
     const argv = ['events', 'run', '-s', 's2', '--policy', 'p.json', '--audit', 'audit.ndjson']
     const other = createService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
@@ -876,8 +909,8 @@ describe('the audit file as a journal', () => {
   test.each([['{"rules":[],"default":{"decision":"allow"}}'], ['{\n  "rules": []\n}\n'], ['text\n']])(
     'Y97: exits with 11 and does not change a file that is not an audit file: %j',
     async (text) => {
-      const cwd = begun(text)
-      const { code, err, requests } = await go({ cwd })
+      const cwd = createFolder(text)
+      const { code, err, requests } = await runWithPolicy({ cwd })
       expect({ code, requests }).toEqual({ code: 11, requests: [] })
       expect(err).toContain('the audit file audit.ndjson: it holds something else')
       expect(readFileSync(join(cwd, 'audit.ndjson'), 'utf8')).toBe(text)
@@ -885,7 +918,7 @@ describe('the audit file as a journal', () => {
   )
 
   const slog = '{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"x"}'
-  const foreign = [
+  const foreignFiles = [
     `${slog}\n`,
     slog,
     slog.slice(0, 45),
@@ -897,15 +930,15 @@ describe('the audit file as a journal', () => {
     '\n\n',
   ]
 
-  test.each(foreign)(
+  test.each(foreignFiles)(
     'Y98: exits with 11 and keeps the content and mode of a file with foreign lines: %j',
     async (text) => {
-      const cwd = begun(text)
+      const cwd = createFolder(text)
       const file = join(cwd, 'audit.ndjson')
       chmodSync(file, 0o644)
       const { mode } = statSync(file)
       const service = waiting()
-      const { code, err } = await go({ cwd, words: [], world: { exchange: service.exchange } })
+      const { code, err } = await runWithPolicy({ cwd, words: [], world: { exchange: service.exchange } })
       expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
       expect(err).toContain('the audit file audit.ndjson: it holds something else')
       expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
@@ -919,7 +952,7 @@ describe('the audit file as a journal', () => {
       const torn = sentAt(clock.now()).slice(0, length)
       // Two runs of other sessions may each have ended the torn line.
       for (const text of [torn, `${line('sent', 't9')}${torn}`, `${torn}\n\n${line('sent', 't9')}`]) {
-        const cwd = begun(text)
+        const cwd = createFolder(text)
         writeFileSync(join(cwd, 'p.json'), JSON.stringify(rules))
         const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson']
         const first = await run(argv, { cwd, exchange: waiting().exchange, timers: clock })
@@ -934,7 +967,7 @@ describe('the audit file as a journal', () => {
 
   test('Y57: ignores an audit line of another session or a torn one, and ends the torn line', async () => {
     const torn = sentAt(0).slice(0, -10)
-    const cwd = begun(line('sent', 't1', 'other') + torn)
+    const cwd = createFolder(line('sent', 't1', 'other') + torn)
     const service = waiting()
     const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson']
     writeFileSync(join(cwd, 'p.json'), JSON.stringify(rules))
@@ -946,12 +979,12 @@ describe('the audit file as a journal', () => {
 
   test('Y58: does not run a command again that an earlier run started, and replies that its effect is unknown', async () => {
     const service = createAgentService({ history: [custom('c1', 'x'), waits('c1')], rounds: [] })
-    const cwd = begun(line('start', 'c1'))
+    const cwd = createFolder(line('start', 'c1'))
     const {
       code,
       err,
       cwd: folder,
-    } = await go({
+    } = await runWithPolicy({
       words: ['--tool', 'x=touch made', '-q', '--report', 'r.json'],
       cwd,
       world: { exchange: service.exchange },
@@ -970,9 +1003,9 @@ describe('the audit file as a journal', () => {
 
   test('Y58: prints on a terminal that the command of an earlier run failed', async () => {
     const service = createAgentService({ history: [custom('c1', 'x'), waits('c1')], rounds: [] })
-    const { err } = await go({
+    const { err } = await runWithPolicy({
       words: ['--tool', 'x=false'],
-      cwd: begun(line('start', 'c1')),
+      cwd: createFolder(line('start', 'c1')),
       world: { exchange: service.exchange, tty: ['stderr'] },
     })
     expect(err).toContain('the tool use c1 failed (x): an earlier run ended while its command ran')
@@ -995,7 +1028,7 @@ describe('the audit file as a journal', () => {
 
 test('Y62: leaves a tool use open if its id has a colon or a dot, and prints why and the confirm command', async () => {
   const service = createAgentService({ rounds: [[bash('call:1.x', 'git status'), bash('t2', 'git status')]] })
-  const { code, err } = await go({ world: { exchange: service.exchange } })
+  const { code, err } = await runWithPolicy({ world: { exchange: service.exchange } })
   expect(code).toBe(12)
   expect([...service.taken.keys()]).toEqual(['t2'])
   const why = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
@@ -1008,7 +1041,7 @@ test('Y62: leaves a tool use open if its id has a colon or a dot, and prints why
 
 test('exits with 15 and a resume command if the deadline passes while the session works', async () => {
   const service = createAgentService({ rounds: [], end: { type: 'session.status_running' } })
-  const { code, err } = await go({
+  const { code, err } = await runWithPolicy({
     words: ['do it', '--deadline', '60'],
     world: { exchange: service.exchange },
   })
@@ -1032,7 +1065,7 @@ test('Y63: stops a --tool command at the deadline, exits with 15 and sends no re
     },
   }
   const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
-  const { code, audit } = await go({
+  const { code, audit } = await runWithPolicy({
     words: ['do it', '--deadline', '100', '--tool', 'x=touch begun; sleep 1000'],
     cwd,
     world: { exchange: service.exchange, timers },
@@ -1044,7 +1077,7 @@ test('Y63: stops a --tool command at the deadline, exits with 15 and sends no re
 test('Y216: exits with 15 and does not repeat a reply if Retry-After passes the deadline', async () => {
   const fate = () => ({ status: 429, headers: { 'retry-after': '60' } })
   const service = createAgentService({ rounds: [[bash('t1', 'git status')]], fate })
-  const { code, audit } = await go({
+  const { code, audit } = await runWithPolicy({
     words: ['do it', '--deadline', '30'],
     world: { exchange: service.exchange },
   })
@@ -1053,7 +1086,7 @@ test('Y216: exits with 15 and does not repeat a reply if Retry-After passes the 
 })
 
 test('after a deadline or an open tool use, --errors json and --report contain "retry": "later" and whether the task was sent', async () => {
-  const toldBy = ({ err, cwd }: Awaited<ReturnType<typeof go>>) => {
+  const readFailure = ({ err, cwd }: Awaited<ReturnType<typeof runWithPolicy>>) => {
     const { exit, sent, retry } = JSON.parse(err.split('\n').findLast((line) => line !== '') ?? '').error
     const report = JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))
     expect(report).toMatchObject({ exit, sent })
@@ -1062,20 +1095,24 @@ test('after a deadline or an open tool use, --errors json and --report contain "
   const more = ['--errors', 'json', '--report', 'r.json']
   const working = createAgentService({ rounds: [], end: { type: 'session.status_running' } })
   const late = { words: ['do it', '--deadline', '60', ...more], world: { exchange: working.exchange } }
-  expect(toldBy(await go(late))).toEqual({ exit: 15, sent: 'yes', retry: 'later' })
+  expect(readFailure(await runWithPolicy(late))).toEqual({ exit: 15, sent: 'yes', retry: 'later' })
 
   const waiting = createAgentService({ rounds: [[bash('t1', 'ls')]] })
   const world = { exchange: waiting.exchange }
   const asking = { policy: askAll, words: ['do it', ...more], world, cwd: temporaryFolder() }
-  expect(toldBy(await go(asking))).toEqual({ exit: 12, sent: 'yes', retry: 'later' })
-  expect(toldBy(await go(asking))).toEqual({ exit: 12, sent: 'no', retry: 'later' })
-  expect(toldBy(await go({ ...asking, words: more }))).toEqual({ exit: 12, sent: 'no', retry: 'later' })
+  expect(readFailure(await runWithPolicy(asking))).toEqual({ exit: 12, sent: 'yes', retry: 'later' })
+  expect(readFailure(await runWithPolicy(asking))).toEqual({ exit: 12, sent: 'no', retry: 'later' })
+  expect(readFailure(await runWithPolicy({ ...asking, words: more }))).toEqual({
+    exit: 12,
+    sent: 'no',
+    retry: 'later',
+  })
 })
 
 test('a later run exits with 14 for a denial since the task, and with 0 for an allowed tool use', async () => {
   const service = createAgentService({ rounds: [[bash('t1', 'rm -rf x')]] })
   const cwd = temporaryFolder()
-  expect((await go({ cwd, world: { exchange: service.exchange } })).code).toBe(14)
+  expect((await runWithPolicy({ cwd, world: { exchange: service.exchange } })).code).toBe(14)
   // Without an audit file and a task, the run reads the denials from the session's events.
   const argv = ['events', 'run', '-s', 's1', '--no-stdin']
   const later = await run(argv, { cwd, timers: clock, exchange: service.exchange })
@@ -1084,7 +1121,7 @@ test('a later run exits with 14 for a denial since the task, and with 0 for an a
     err: expect.stringContaining('deny t1 (not by this run)'),
   })
   const byPerson = createAgentService({ rounds: [[bash('t1', 'ls')]] })
-  expect((await go({ policy: askAll, world: { exchange: byPerson.exchange } })).code).toBe(12)
+  expect((await runWithPolicy({ policy: askAll, world: { exchange: byPerson.exchange } })).code).toBe(12)
   byPerson.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' })
   expect((await run(argv, { timers: clock, exchange: byPerson.exchange })).code).toBe(0)
 })
@@ -1092,8 +1129,8 @@ test('a later run exits with 14 for a denial since the task, and with 0 for an a
 test('a later run exits with 14 for a denied custom tool use in the audit file', async () => {
   const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
   const cwd = temporaryFolder()
-  expect((await go({ cwd, world: { exchange: service.exchange } })).code).toBe(14)
-  const later = await go({ cwd, words: [], world: { exchange: service.exchange } })
+  expect((await runWithPolicy({ cwd, world: { exchange: service.exchange } })).code).toBe(14)
+  const later = await runWithPolicy({ cwd, words: [], world: { exchange: service.exchange } })
   expect({ code: later.code, err: later.err }).toMatchObject({
     code: 14,
     err: expect.stringContaining('deny x c1 (default: not in CI)'),
@@ -1127,7 +1164,7 @@ test('exits with 4 and a resume command if the followed session is gone', async 
     const gone = '{"type":"error","error":{"type":"not_found_error","message":"no session"}}'
     return answering(gone, { status: 404 })(request)
   }
-  const { code, err } = await go({ world: { exchange } })
+  const { code, err } = await runWithPolicy({ world: { exchange } })
   expect(code).toBe(4)
   expect(err).toContain('the session could not be followed: ')
   expect(err).toContain('to resume:\n  parley events run -s s1')
@@ -1135,7 +1172,7 @@ test('exits with 4 and a resume command if the followed session is gone', async 
 
 test('exits with 13 if the session is terminated', async () => {
   const service = createAgentService({ rounds: [], end: { type: 'session.status_terminated' } })
-  expect((await go({ world: { exchange: service.exchange } })).code).toBe(13)
+  expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(13)
 })
 
 test.each([
@@ -1152,11 +1189,11 @@ test.each([
 })
 
 test('--dry-run checks the policy, prints the first request and writes no audit file', async () => {
-  const { code, out, requests, cwd } = await go({ words: ['do it', '--dry-run'] })
+  const { code, out, requests, cwd } = await runWithPolicy({ words: ['do it', '--dry-run'] })
   expect({ code, requests }).toEqual({ code: 0, requests: [] })
   expect(JSON.parse(out).body.events[0].content[0].text).toBe('do it')
   expect(existsSync(join(cwd, 'audit.ndjson'))).toBe(false)
-  expect((await go({ words: ['--dry-run'] })).code).toBe(2)
+  expect((await runWithPolicy({ words: ['--dry-run'] })).code).toBe(2)
 })
 
 describe('Y232: a service that sends no idle event after a plain turn', () => {
@@ -1166,10 +1203,10 @@ describe('Y232: a service that sends no idle event after a plain turn', () => {
   async function quiet(words: string[], answers: string[], more: Partial<AgentScript> = {}) {
     const end = { type: 'span.model_request_end' }
     const service = createAgentService({ rounds: [[says('the answer')]], end, ...more })
-    let asked = 0
+    let queries = 0
     const exchange: Exchange = (request) => {
       if (!request.url.endsWith('/sessions/s1')) return service.exchange(request)
-      const answer = answers[Math.min(asked++, answers.length - 1)] ?? ''
+      const answer = answers[Math.min(queries++, answers.length - 1)] ?? ''
       return answering(answer, { status: answer === '' ? 404 : 200 })(request)
     }
     const { code, out } = await run(['events', ...words, '-s', 's1'], {
@@ -1177,7 +1214,7 @@ describe('Y232: a service that sends no idle event after a plain turn', () => {
       stdin: '',
       exchange,
     })
-    return { code, out, asked }
+    return { code, out, asked: queries }
   }
 
   test.each([

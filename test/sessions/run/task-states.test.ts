@@ -10,10 +10,13 @@ import {
 } from '../../../src/sessions/running/task.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
-const said = (text: string): SessionEvent => ({ type: 'user.message', content: [{ type: 'text', text }] })
+const createMessage = (text: string): SessionEvent => ({
+  type: 'user.message',
+  content: [{ type: 'text', text }],
+})
 
 /** Lists events with one event per page. */
-async function* listOf(events: readonly SessionEvent[]) {
+async function* createList(events: readonly SessionEvent[]) {
   for (const event of events) yield [{ event, text: JSON.stringify(event) }]
 }
 
@@ -39,13 +42,13 @@ describe('states of a task', () => {
 })
 
 describe('search for a task in a list', () => {
-  const task = said('go')
+  const task = createMessage('go')
   const [old, other] = [
-    { ...said('before'), id: 'e1' },
-    { ...said('other'), id: 'e2' },
+    { ...createMessage('before'), id: 'e1' },
+    { ...createMessage('other'), id: 'e2' },
   ]
   // Lists that omit the events of clients.
-  const [said1, said2] = [
+  const [says1, says2] = [
     { type: 'agent.message', id: 'e1' },
     { type: 'agent.message', id: 'e2' },
   ]
@@ -59,18 +62,18 @@ describe('search for a task in a list', () => {
     ['posting', undefined, 0, [other], false],
     ['accepted', 'e1', 0, [old], false],
     ['accepted', 'e1', 0, [old, other], false],
-    ['accepted', 'e1', 0, [said1, said2], true],
+    ['accepted', 'e1', 0, [says1, says2], true],
     ['accepted', 'e1', 0, [other], false],
     ['accepted', 'e1', 0, [other, other], false],
     ['accepted', undefined, 0, [], false],
     ['accepted', undefined, 0, [other], false],
-    ['accepted', undefined, 0, [said2], true],
+    ['accepted', undefined, 0, [says2], true],
   ])(
     'a task in state %s, after event %s, with %i equal tasks before it, in the list %j',
     async (is, last, alike, events, isShown) => {
       const known = { alike, last, marks: getFingerprints([task]) }
       for (const given of [[task], undefined]) {
-        const found = await findTask(listOf(events), { hash: 'a', is, known }, given)
+        const found = await findTask(createList(events), { hash: 'a', is, known }, given)
         expect(found !== undefined).toBe(isShown)
       }
     },
@@ -80,21 +83,29 @@ describe('search for a task in a list', () => {
 test("the hash of a task depends on its bytes, and an event's fingerprint on its content", () => {
   expect(hashTask(Buffer.from('go'))).toMatch(/^[0-9a-f]{32}$/)
   expect(hashTask(Buffer.from('go'))).not.toBe(hashTask(Buffer.from('go ')))
-  const [first, ...others] = getFingerprints([said('a'), { ...said('a'), id: 'e1' }, said('b')])
+  const [first, ...others] = getFingerprints([
+    createMessage('a'),
+    { ...createMessage('a'), id: 'e1' },
+    createMessage('b'),
+  ])
   expect(first).toMatch(/^user\.message [0-9a-f]{32}$/)
   expect(others).toHaveLength(1)
 })
 
 test("counts the listed events that equal the task's events, and records the last id", async () => {
-  const task = [said('a'), said('b')]
+  const task = [createMessage('a'), createMessage('b')]
   const counter = new TaskCounter(getFingerprints(task))
   const none = { alike: 0, last: undefined, marks: getFingerprints(task) }
   expect(counter.known).toEqual(none)
   const item = (event: SessionEvent) => ({ event, text: '' })
-  for (const event of [said('a'), said('c'), { ...said('b'), type: 'system.message' }])
+  for (const event of [
+    createMessage('a'),
+    createMessage('c'),
+    { ...createMessage('b'), type: 'system.message' },
+  ])
     counter.add(item(event))
   expect(counter.known).toEqual({ ...none, alike: 1 })
-  counter.add(item({ ...said('b'), id: 'e1' }))
+  counter.add(item({ ...createMessage('b'), id: 'e1' }))
   expect(counter.known).toEqual({ ...none, alike: 2, last: 'e1' })
 })
 
@@ -103,7 +114,7 @@ test('a task of an earlier version has no fingerprints, so no event equals it', 
     ['posting', false],
     ['accepted', true],
   ] as const) {
-    const list = listOf(['e1', 'e2'].map((id) => ({ ...said('go'), id })))
+    const list = createList(['e1', 'e2'].map((id) => ({ ...createMessage('go'), id })))
     const found = await findTask(list, { hash: 'a', is, known: { alike: 0, last: 'e1' } }, undefined)
     expect(found !== undefined).toBe(isShown)
   }

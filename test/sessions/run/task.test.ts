@@ -21,9 +21,9 @@ const use = (id: string): Event => ({
   evaluated_permission: 'ask',
 })
 const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
-const said = (text: string): Event => ({ type: 'user.message', content: [{ type: 'text', text }] })
+const createTask = (text: string): Event => ({ type: 'user.message', content: [{ type: 'text', text }] })
 const answer = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
-const rest: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+const idle: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
 const notice =
   'the audit says that an earlier run sent this task: it is not sent again, the session is taken up'
@@ -155,21 +155,21 @@ describe('Y134: the same command again', () => {
     async (_, more) => {
       const { service, again, cwd } = open({ rounds: [], end: { type: 'session.status_running' } })
       writeFileSync(join(cwd, 'number.json'), '{"type":"number"}')
-      const goOn = async (words: string[]) => {
+      const runTask = async (words: string[]) => {
         const { code, err } = await again({}, [...words, ...more, '--deadline', '60'])
         return { code, words: /^ {2}parley events run ('.*?') -s/m.exec(err)?.[1] }
       }
-      expect(await goOn(['Go on'])).toEqual({ code: 15, words: undefined })
+      expect(await runTask(['Go on'])).toEqual({ code: 15, words: undefined })
       service.add({ type: 'user.interrupt' })
-      service.add(rest)
+      service.add(idle)
       const isTold = { code: 15, words: "'Go on, please'" }
-      expect([await goOn(['Go on']), await goOn([])]).toEqual([isTold, isTold])
+      expect([await runTask(['Go on']), await runTask([])]).toEqual([isTold, isTold])
       expect(service.tasks).toBe(1)
-      expect(await goOn(['Go on, please'])).toEqual({ code: 15, words: undefined })
+      expect(await runTask(['Go on, please'])).toEqual({ code: 15, words: undefined })
       expect(service.tasks).toBe(2)
       service.add({ type: 'user.interrupt' })
-      service.add(rest)
-      expect(await goOn(['Go on, please'])).toEqual({ code: 15, words: "'Go on'" })
+      service.add(idle)
+      expect(await runTask(['Go on, please'])).toEqual({ code: 15, words: "'Go on'" })
     },
   )
 
@@ -222,7 +222,7 @@ describe('Y135: a task whose delivery is unknown', () => {
   })
 
   test('exits with 10 and does not repeat a task of unknown delivery if no list shows it', async () => {
-    const { service, again, journal } = open({ history: [said('go'), rest], rounds: [] })
+    const { service, again, journal } = open({ history: [createTask('go'), idle], rounds: [] })
     for (const _ of [1, 2, 3]) expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const { code, requests } = await again()
     expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
@@ -231,7 +231,7 @@ describe('Y135: a task whose delivery is unknown', () => {
 
   test('Y223: without a task, exits with 10 until the list shows the unknown task, and does not print the answer before it', async () => {
     const spoken = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
-    const history = [said('night 1'), spoken('one'), rest]
+    const history = [createTask('night 1'), spoken('one'), idle]
     for (const arrives of [false, true]) {
       const { service, again, journal } = open({ history, rounds: [[spoken('two')]], lag: 100 }, [
         'night 2',
@@ -269,7 +269,7 @@ describe('Y135: a task whose delivery is unknown', () => {
     const { service, again, journal } = open({ rounds: [] })
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     service.add({ type: 'agent.message', content: [] })
-    service.add(rest)
+    service.add(idle)
     const { code, err, requests } = await again()
     expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
     expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived')
@@ -282,7 +282,7 @@ describe('Y135: a task whose delivery is unknown', () => {
   })
 
   test('exits with 10 if the list shows a message with other text, since the service may have changed it', async () => {
-    const { service, again, journal } = open({ history: [said('old'), rest], rounds: [] }, ['  go  '])
+    const { service, again, journal } = open({ history: [createTask('old'), idle], rounds: [] }, ['  go  '])
     const trimming: Exchange = (request, onSent) =>
       breaking(service, true)(
         request.body
@@ -298,7 +298,7 @@ describe('Y135: a task whose delivery is unknown', () => {
   })
 
   test('exits with 10 while the session works, since the task may be queued', async () => {
-    const { service, again } = open({ history: [said('other')], rounds: [] })
+    const { service, again } = open({ history: [createTask('other')], rounds: [] })
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const { code, requests } = await again()
     expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
@@ -320,7 +320,7 @@ describe('Y138: an accepted task that the list does not show yet', () => {
   test("exits with 10 with and without the task's words, and does not print an older answer", async () => {
     let shown: number | undefined
     const { service, cwd, again, journal, timers } = open(
-      { history: [said('old'), spoken('old'), rest], rounds: [[spoken('new')]], onList: () => shown },
+      { history: [createTask('old'), spoken('old'), idle], rounds: [[spoken('new')]], onList: () => shown },
       ['go', '--last'],
     )
     expect((await again()).out).toBe('new\n')
@@ -347,8 +347,8 @@ describe('Y138: an accepted task that the list does not show yet', () => {
     }
     expect(taskLines(journal())).toEqual(['sent', 'accepted'])
     // The printed commands resume with and without the audit file.
-    const told = await again({}, ['--no-stdin', '--last', '--errors', 'json'])
-    const { resume } = JSON.parse(told.err).error as { resume: string[] }
+    const failed = await again({}, ['--no-stdin', '--last', '--errors', 'json'])
+    const { resume } = JSON.parse(failed.err).error as { resume: string[] }
     const paste = async (words: string[]) => {
       const { code, out } = await run(words, { cwd, timers, stdinKind: 'none', exchange: service.exchange })
       return { code, out, tasks: service.tasks, journal: taskLines(journal()) }
@@ -363,7 +363,7 @@ describe('Y138: an accepted task that the list does not show yet', () => {
   })
 
   test("resumes an accepted task by the newer events if the list omits clients' events", async () => {
-    const { service, cwd, again } = open({ history: [spoken('old'), rest], rounds: [[spoken('new')]] }, [
+    const { service, cwd, again } = open({ history: [spoken('old'), idle], rounds: [[spoken('new')]] }, [
       'go',
       '--last',
     ])
@@ -400,7 +400,7 @@ function dieAt(
     isDead ||= isPoint && left-- === 0
     if (isDead) throw new Death()
   }
-  const sizeOf = () => statSync(join(cwd, 'a.ndjson'), { throwIfNoEntry: false })?.size ?? 0
+  const readSize = () => statSync(join(cwd, 'a.ndjson'), { throwIfNoEntry: false })?.size ?? 0
   const exchange: Exchange = async (request, onSent) => {
     live(true)
     const response: HttpResponse = await service.exchange(request, onSent)
@@ -408,8 +408,8 @@ function dieAt(
     return response
   }
   const now = () => {
-    const grown = sizeOf() > size
-    size = sizeOf()
+    const grown = readSize() > size
+    size = readSize()
     // A run that released its lock only prints why it ended.
     if (!isDead || existsSync(join(cwd, getLockPath('a.ndjson')))) live(grown)
     return timers.now()

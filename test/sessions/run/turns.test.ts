@@ -53,20 +53,20 @@ describe('a task that is queued behind the turn of another client', () => {
   test.each([6_000, 20_000, 120_000])(
     'waits for a queued task that starts %i ms after the turn of another client',
     async (after) => {
-      const begun = createSignal()
+      const processed = createSignal()
       const [first = running, ...others] = ours
       const service = createService({
         history,
         posts: [
           {
-            posted: { processed: begun },
+            posted: { processed: processed },
             next: [shown(theirs[0] as Event, { after: 1_000 }), endTurn, shown(first, { after }), ...others],
           },
         ],
         lists: [
           {
             act: () => {
-              if (service.events.filter(({ type }) => type === running.type).length > 1) begun.give()
+              if (service.events.filter(({ type }) => type === running.type).length > 1) processed.give()
             },
           },
         ],

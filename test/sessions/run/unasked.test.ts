@@ -22,11 +22,14 @@ class Counted extends Map<string, Judgement> {
 }
 
 const rules = { policy: { rules: [], fallback: { decision: 'deny' } }, tools: new Map() } as const
-const itemOf = (event: { type: string } & Record<string, unknown>) => ({ event, text: JSON.stringify(event) })
+const createItem = (event: { type: string } & Record<string, unknown>) => ({
+  event,
+  text: JSON.stringify(event),
+})
 const use = (id: string, permission: string) =>
-  itemOf({ id, type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: permission })
-const rest = (ids: string[]) =>
-  itemOf({ type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ids } })
+  createItem({ id, type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: permission })
+const createIdle = (ids: string[]) =>
+  createItem({ type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ids } })
 /** Returns the judgements that the events lead to, in order. */
 async function findEach(denied: NotRun, items: readonly EventItem[]): Promise<Judgement[]> {
   const judgements: Judgement[] = []
@@ -34,18 +37,18 @@ async function findEach(denied: NotRun, items: readonly EventItem[]): Promise<Ju
   return judgements
 }
 
-const result = (id: string) => itemOf({ type: 'agent.tool_result', tool_use_id: id })
+const result = (id: string) => createItem({ type: 'agent.tool_result', tool_use_id: id })
 
 test('finds a denied tool use that ran by its result, or by an idle event if the service allowed it', async () => {
   const denied = { allowed: new Counted(), others: new Counted() }
-  const found = async (item: ReturnType<typeof itemOf>) =>
+  const found = async (item: ReturnType<typeof createItem>) =>
     (await findUnapprovedToolUses(denied, item, rules)).map(({ use }) => use.id)
   for (const id of ['a1', 'a2', 'a3']) expect(await found(use(id, 'allow'))).toEqual([])
   for (const id of ['b1', 'b2']) expect(await found(use(id, 'ask'))).toEqual([])
   expect(await found(result('a2'))).toEqual(['a2'])
   expect(await found(result('b2'))).toEqual(['b2'])
   expect(await found(result('b2'))).toEqual([])
-  expect(await found(rest(['a3', 'b1']))).toEqual(['a1'])
+  expect(await found(createIdle(['a3', 'b1']))).toEqual(['a1'])
   expect([[...denied.allowed.keys()], [...denied.others.keys()]]).toEqual([['a3'], ['b1']])
 })
 
@@ -54,24 +57,24 @@ test('does not iterate over all denied tool uses for each event', async () => {
   for (let n = 0; n < 100; n++)
     await findUnapprovedToolUses(denied, use(`u${n}`, n % 2 ? 'allow' : 'ask'), rules)
   for (let n = 0; n < 100; n++) {
-    await findUnapprovedToolUses(denied, itemOf({ type: 'agent.message' }), rules)
+    await findUnapprovedToolUses(denied, createItem({ type: 'agent.message' }), rules)
     await findUnapprovedToolUses(denied, result(`u${n}`), rules)
   }
   expect([denied.allowed.size, denied.others.size]).toEqual([0, 0])
   expect([denied.allowed.walked, denied.others.walked]).toEqual([0, 0])
 })
 
-const mcpUse = itemOf({ id: 'u1', type: 'agent.mcp_tool_use', name: 'x', evaluated_permission: 'ask' })
-const as = (type: string, item = result('u1')) => itemOf({ ...item.event, type })
-const silent = itemOf({ type: 'session.status_idle', stop_reason: { type: 'requires_action' } })
-const ended = itemOf({ type: 'session.status_idle', stop_reason: { type: 'end_turn' } })
-const gone = itemOf({ type: 'session.status_terminated' })
+const mcpUse = createItem({ id: 'u1', type: 'agent.mcp_tool_use', name: 'x', evaluated_permission: 'ask' })
+const as = (type: string, item = result('u1')) => createItem({ ...item.event, type })
+const silent = createItem({ type: 'session.status_idle', stop_reason: { type: 'requires_action' } })
+const ended = createItem({ type: 'session.status_idle', stop_reason: { type: 'end_turn' } })
+const gone = createItem({ type: 'session.status_terminated' })
 
 test.each<[what: string, items: EventItem[], found: boolean]>([
   ['its result arrives', [use('u1', 'ask'), result('u1')], true],
   [
     'the result of an MCP tool arrives',
-    [mcpUse, itemOf({ type: 'agent.mcp_tool_result', mcp_tool_use_id: 'u1' })],
+    [mcpUse, createItem({ type: 'agent.mcp_tool_result', mcp_tool_use_id: 'u1' })],
     true,
   ],
   ['the result of another tool use arrives', [use('u1', 'ask'), result('u2')], false],
@@ -97,14 +100,14 @@ test.each<[what: string, items: EventItem[], found: boolean]>([
 test('finds a denied tool use without an id that ran', async () => {
   const { id: _, ...event } = use('u1', 'allow').event as { id: string; type: string }
   const denied = { allowed: new Map(), others: new Map() }
-  const judgements = await findEach(denied, [itemOf(event), ended])
+  const judgements = await findEach(denied, [createItem(event), ended])
   expect(judgements.map(({ use }) => use.id)).toEqual([''])
 })
 
 test('Y91: no other event shows that a tool use without an id ran', async () => {
   const { id: _, ...event } = use('u1', 'ask').event as { id: string; type: string }
   const denied = { allowed: new Map(), others: new Map() }
-  expect(await findEach(denied, [itemOf(event), itemOf({ type: 'agent.message' })])).toEqual([])
+  expect(await findEach(denied, [createItem(event), createItem({ type: 'agent.message' })])).toEqual([])
 })
 
 test('does not search for a tool use that the policy allows', async () => {

@@ -14,7 +14,7 @@ const says = (text: string, more: object = {}): Event => ({
   content: [{ type: 'text', text }],
   ...more,
 })
-const asks = (id: string): Event => ({
+const usesTool = (id: string): Event => ({
   id,
   type: 'agent.tool_use',
   name: 'bash',
@@ -22,7 +22,7 @@ const asks = (id: string): Event => ({
   evaluated_permission: 'ask',
 })
 const task = (text: string): Event => ({ type: 'user.message', content: [{ type: 'text', text }] })
-const rest: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+const idle: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
 interface World extends AgentScript {
   policy?: 'allow' | 'deny' | 'ask'
@@ -31,7 +31,10 @@ interface World extends AgentScript {
 }
 
 /** Runs events run with a policy that decides every tool use in the same way. */
-async function go(words: string[], { policy = 'allow', cwd = temporaryFolder(), more, ...script }: World) {
+async function runAll(
+  words: string[],
+  { policy = 'allow', cwd = temporaryFolder(), more, ...script }: World,
+) {
   writeFileSync(join(cwd, 'p.json'), JSON.stringify({ rules: [], default: { decision: policy } }))
   writeFileSync(join(cwd, 's.json'), '{"type":"object","required":["verdict"]}')
   const service = createAgentService(script)
@@ -47,10 +50,10 @@ async function go(words: string[], { policy = 'allow', cwd = temporaryFolder(), 
 
 describe('--last prints only the answer', () => {
   test('Y120: --last prints the last message since the task, across idle events for tool uses, and no message of a thread', async () => {
-    const { code, out, err } = await go(['do it', '--last'], {
-      history: [task('before'), says('old'), rest],
+    const { code, out, err } = await runAll(['do it', '--last'], {
+      history: [task('before'), says('old'), idle],
       rounds: [
-        [says('first'), asks('t1')],
+        [says('first'), usesTool('t1')],
         [says('the answer'), says('of a thread', { session_thread_id: 'th1' })],
       ],
     })
@@ -59,19 +62,19 @@ describe('--last prints only the answer', () => {
 
   test('Y121: --last joins the text blocks of a message, and ends it with one newline', async () => {
     const content = [{ type: 'text', text: 'a' }, { type: 'image' }, { type: 'text', text: 'b\n\n' }]
-    const { out } = await go(['do it', '--last'], { rounds: [[says('x', { content })]] })
+    const { out } = await runAll(['do it', '--last'], { rounds: [[says('x', { content })]] })
     expect(out).toBe('ab\n')
   })
 
   test('Y122: exits with 8 if no message follows the task, but with 0 if only the transcript is printed', async () => {
-    const script = { history: [task('before'), says('old'), rest], rounds: [] }
+    const script = { history: [task('before'), says('old'), idle], rounds: [] }
     for (const flags of [['--last'], ['-o', 'a.txt'], ['--schema', 's.json']]) {
-      const { code, err, read } = await go(['do it', ...flags], script)
+      const { code, err, read } = await runAll(['do it', ...flags], script)
       expect({ code, file: read('a.txt') }).toEqual({ code: 8, file: undefined })
       expect(err).toContain('parley: the agent gave no answer\n')
     }
-    expect((await go(['do it'], script)).code).toBe(0)
-    const { code, err } = await go(['do it', '--last', '--fail-on-cut'], script)
+    expect((await runAll(['do it'], script)).code).toBe(0)
+    const { code, err } = await runAll(['do it', '--last', '--fail-on-cut'], script)
     expect({ code, err }).toMatchObject({
       code: 2,
       err: expect.stringContaining('a run without an answer is exit 8'),
@@ -80,28 +83,28 @@ describe('--last prints only the answer', () => {
 
   test('Y123: exits with 8 if the last message has no text, and does not print the message before it', async () => {
     const rounds = [[says('before'), { type: 'agent.message', content: [{ type: 'image' }] }]]
-    const { code, out, err } = await go(['do it', '--last'], { rounds })
+    const { code, out, err } = await runAll(['do it', '--last'], { rounds })
     expect({ code, out }).toEqual({ code: 8, out: '' })
     expect(err).toContain('parley: the answer has no text\n')
   })
 
   test('Y124: --last prints the answer after a denial (14), but not if the run exits with 12, 13 or 15', async () => {
-    const rounds = [[says('first'), asks('t1')], [says('done without')]]
-    const denied = await go(['do it', '--last'], { rounds, policy: 'deny' })
+    const rounds = [[says('first'), usesTool('t1')], [says('done without')]]
+    const denied = await runAll(['do it', '--last'], { rounds, policy: 'deny' })
     expect({ code: denied.code, out: denied.out }).toEqual({ code: 14, out: 'done without\n' })
-    const open = await go(['do it', '--last'], { rounds, policy: 'ask' })
+    const open = await runAll(['do it', '--last'], { rounds, policy: 'ask' })
     expect({ code: open.code, out: open.out }).toEqual({ code: 12, out: '' })
-    const stuck = await go(['do it', '--last'], {
+    const stuck = await runAll(['do it', '--last'], {
       rounds: [[says('half')]],
       end: { type: 'session.status_idle', stop_reason: { type: 'retries_exhausted' } },
     })
     expect({ code: stuck.code, out: stuck.out }).toEqual({ code: 13, out: '' })
-    const ended = await go(['do it', '--last'], {
+    const ended = await runAll(['do it', '--last'], {
       rounds: [[says('half')]],
       end: { type: 'session.status_terminated' },
     })
     expect({ code: ended.code, out: ended.out }).toEqual({ code: 13, out: '' })
-    const late = await go(['do it', '--last', '--deadline', '30s'], {
+    const late = await runAll(['do it', '--last', '--deadline', '30s'], {
       rounds: [[says('half')]],
       end: { type: 'session.status_running' },
     })
@@ -109,18 +112,18 @@ describe('--last prints only the answer', () => {
   })
 
   test("Y125: without a task, --last prints the answer to the session's last task", async () => {
-    const history = [task('one'), says('of one'), rest, task('two'), says('of two'), rest]
-    const { code, out, service } = await go(['--last'], { history, rounds: [] })
+    const history = [task('one'), says('of one'), idle, task('two'), says('of two'), idle]
+    const { code, out, service } = await runAll(['--last'], { history, rounds: [] })
     expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: 'of two\n', tasks: 0 })
     const outcome = { type: 'user.define_outcome', description: 'x' }
-    const said = await go(['--last'], { history: [...history, outcome, rest], rounds: [] })
-    expect({ code: said.code, out: said.out }).toEqual({ code: 8, out: '' })
+    const printed = await runAll(['--last'], { history: [...history, outcome, idle], rounds: [] })
+    expect({ code: printed.code, out: printed.out }).toEqual({ code: 8, out: '' })
   })
 
   test('Y126: exits with 15 and a resume command if an interrupt ended the turn and nothing was sent since', async () => {
-    const history = [task('one'), says('half'), { type: 'user.interrupt' }, rest]
+    const history = [task('one'), says('half'), { type: 'user.interrupt' }, idle]
     for (const words of [['--last'], []]) {
-      const { code, out, err, cwd } = await go([...words, '--report', 'r.json'], { history, rounds: [] })
+      const { code, out, err, cwd } = await runAll([...words, '--report', 'r.json'], { history, rounds: [] })
       expect({ code, out }).toEqual({ code: 15, out: '' })
       expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
       expect(err).toMatch(/^ {2}parley events run 'Go on' -s s1 --no-stdin --policy p.json/m)
@@ -141,8 +144,8 @@ describe('--last prints only the answer', () => {
         ],
       })
     }
-    const gone = await go(['--last'], {
-      history: [...history, task('two'), says('of two'), rest],
+    const gone = await runAll(['--last'], {
+      history: [...history, task('two'), says('of two'), idle],
       rounds: [],
     })
     expect({ code: gone.code, out: gone.out }).toEqual({ code: 0, out: 'of two\n' })
@@ -152,18 +155,18 @@ describe('--last prints only the answer', () => {
     const thread = { session_thread_id: 'th1' }
     const stop = { type: 'requires_action', event_ids: ['t1'] }
     const waits: Event = { type: 'session.status_idle', stop_reason: stop }
-    const past = [task('one'), says('half'), { ...asks('t1'), ...thread }, waits]
+    const past = [task('one'), says('half'), { ...usesTool('t1'), ...thread }, waits]
     const interrupted = [...past, { type: 'user.interrupt', ...thread }]
     for (const words of [['--last'], ['-o', 'a.txt'], []]) {
-      const { code, out, err, read } = await go(words, { history: interrupted, rounds: [] })
+      const { code, out, err, read } = await runAll(words, { history: interrupted, rounds: [] })
       expect({ code, out, file: read('a.txt') }, err).toEqual({ code: 15, out: '', file: undefined })
       expect(err).toContain(
         'parley: s1 rests for a tool use that was interrupted, and nothing was sent since',
       )
       expect(err).toMatch(/^ {2}parley events run 'Go on' -s s1 /m)
     }
-    const history = [...interrupted, says('whole'), rest]
-    const { code, out } = await go(['--last'], { history, rounds: [] })
+    const history = [...interrupted, says('whole'), idle]
+    const { code, out } = await runAll(['--last'], { history, rounds: [] })
     expect({ code, out }).toEqual({ code: 0, out: 'whole\n' })
   })
 
@@ -173,7 +176,7 @@ describe('--last prints only the answer', () => {
       rounds: [],
       echoes: false,
       onList(count) {
-        if (count === 1) setTimeout(() => [{ type: 'user.interrupt' }, rest].forEach(service.add), 5)
+        if (count === 1) setTimeout(() => [{ type: 'user.interrupt' }, idle].forEach(service.add), 5)
         return undefined
       },
     })
@@ -189,13 +192,13 @@ describe('--last prints only the answer', () => {
   ])(
     "Y126: another client interrupts the turn of the run's task, and streams %s the interrupt",
     (_, echoes) => {
-      const rounds = [[says('half'), used, { type: 'user.interrupt' }, rest]]
+      const rounds = [[says('half'), used, { type: 'user.interrupt' }, idle]]
 
       test.each([
         ['prints no answer', []],
         ['does not report the end as the turn’s own at a limit', ['--max-total-tokens', '100']],
       ])('exits with 15 and a resume command, and %s', async (_, flags) => {
-        const { code, out, err } = await go(['do it', '--last', ...flags], { rounds, echoes })
+        const { code, out, err } = await runAll(['do it', '--last', ...flags], { rounds, echoes })
         expect({ code, out }).toEqual({ code: 15, out: '' })
         expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
         expect(err).toMatch(
@@ -208,7 +211,7 @@ describe('--last prints only the answer', () => {
         const cwd = temporaryFolder()
         const service = createAgentService({ rounds, echoes })
         for (const note of ['', 'it is not sent again, the session is taken up\n']) {
-          const { code, err } = await go(['do it', '--audit', 'a.ndjson'], {
+          const { code, err } = await runAll(['do it', '--audit', 'a.ndjson'], {
             cwd,
             rounds: [],
             more: { exchange: service.exchange },
@@ -220,8 +223,8 @@ describe('--last prints only the answer', () => {
       })
 
       test('reads the list once after the task if the turn is not interrupted', async () => {
-        const { code, out, requests } = await go(['do it', '--last'], {
-          rounds: [[says('all'), rest]],
+        const { code, out, requests } = await runAll(['do it', '--last'], {
+          rounds: [[says('all'), idle]],
           echoes,
         })
         expect({ code, out }).toEqual({ code: 0, out: 'all\n' })
@@ -234,7 +237,7 @@ describe('--last prints only the answer', () => {
   )
 
   test('Y126: --interrupt without a task exits with 15, and the same command interrupts again', async () => {
-    const service = createAgentService({ history: [task('one'), says('of one'), rest], rounds: [] })
+    const service = createAgentService({ history: [task('one'), says('of one'), idle], rounds: [] })
     const cwd = temporaryFolder()
     const argv = ['events', 'run', '-s', 's1', '--interrupt', '--last', '--audit', 'a.ndjson']
     for (const posts of [1, 2]) {
@@ -242,7 +245,7 @@ describe('--last prints only the answer', () => {
       expect({ code, out, posts: service.posts }).toEqual({ code: 15, out: '', posts })
       expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
     }
-    const thread = createAgentService({ history: [task('one'), says('of one'), rest], rounds: [] })
+    const thread = createAgentService({ history: [task('one'), says('of one'), idle], rounds: [] })
     const words = ['events', 'run', '-s', 's1', '--interrupt-thread', 'th1', '--last']
     const { code, out } = await run(words, { cwd, timers, exchange: thread.exchange })
     expect({ code, out, posts: thread.posts }).toEqual({ code: 0, out: 'of one\n', posts: 1 })
@@ -254,8 +257,8 @@ describe('--last prints only the answer', () => {
       const theirs = task('something else')
 
       test("--last prints the answer from before the other client's message", async () => {
-        const { code, out, err } = await go(['do it', '--last'], {
-          rounds: [[says('ours'), theirs, says('theirs'), rest]],
+        const { code, out, err } = await runAll(['do it', '--last'], {
+          rounds: [[says('ours'), theirs, says('theirs'), idle]],
           echoes,
         })
         expect({ code, out }).toEqual({ code: 0, out: 'ours\n' })
@@ -263,8 +266,8 @@ describe('--last prints only the answer', () => {
       })
 
       test("exits with 8 and names the other client's message if no answer came before it", async () => {
-        const { code, out, err } = await go(['do it', '--last'], {
-          rounds: [[theirs, says('theirs'), rest]],
+        const { code, out, err } = await runAll(['do it', '--last'], {
+          rounds: [[theirs, says('theirs'), idle]],
           echoes,
         })
         expect({ code, out }).toEqual({ code: 8, out: '' })
@@ -274,8 +277,8 @@ describe('--last prints only the answer', () => {
       })
 
       test("exits with 15 if the session was interrupted before the other client's message", async () => {
-        const rounds = [[says('half'), { type: 'user.interrupt' }, theirs, says('theirs'), rest]]
-        const { code, out, err } = await go(['do it', '--last'], { rounds, echoes })
+        const rounds = [[says('half'), { type: 'user.interrupt' }, theirs, says('theirs'), idle]]
+        const { code, out, err } = await runAll(['do it', '--last'], { rounds, echoes })
         expect({ code, out }).toEqual({ code: 15, out: '' })
         expect(err).toMatch(/s1 was interrupted: another client sent a user.message \(e\d\) after the task\n/)
         expect(err).not.toContain('nothing was sent since')
@@ -284,7 +287,7 @@ describe('--last prints only the answer', () => {
   )
 
   test('Y127: --last on a terminal prints the other events on stderr, one line each', async () => {
-    const { out, err } = await go(['do it', '--last'], {
+    const { out, err } = await runAll(['do it', '--last'], {
       rounds: [[says('a\nb'), says('the answer')]],
       more: { tty: ['stdout', 'stderr'] },
     })
@@ -296,7 +299,7 @@ describe('--last prints only the answer', () => {
 describe('-o writes the answer to a file', () => {
   test('Y128: -o writes the whole answer, in addition to the transcript on stdout, or alone with --last', async () => {
     const rounds = [[says('first'), says('the answer')]]
-    const both = await go(['do it', '-o', 'a.txt', '--report', 'r.json'], { rounds })
+    const both = await runAll(['do it', '-o', 'a.txt', '--report', 'r.json'], { rounds })
     expect(both.out).toContain('\nfirst\nthe answer\n')
     expect(both.read('a.txt')).toBe('the answer\n')
     expect(JSON.parse(both.read('r.json') ?? '')).toMatchObject({
@@ -306,9 +309,9 @@ describe('-o writes the answer to a file', () => {
       files: ['a.txt'],
       resume: null,
     })
-    const alone = await go(['do it', '-o', 'a.txt', '--last'], { rounds })
+    const alone = await runAll(['do it', '-o', 'a.txt', '--last'], { rounds })
     expect({ out: alone.out, file: alone.read('a.txt') }).toEqual({ out: '', file: 'the answer\n' })
-    const raw = await go(['do it', '-o', 'a.txt', '--raw'], { rounds })
+    const raw = await runAll(['do it', '-o', 'a.txt', '--raw'], { rounds })
     expect(raw.out).toContain('{"id":"e3","processed_at"')
     expect(raw.read('a.txt')).toBe('the answer\n')
   })
@@ -316,15 +319,15 @@ describe('-o writes the answer to a file', () => {
   test('Y129: if a run does not finish, -o keeps the old file and saves the received text as FILE.part', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'a.txt'), 'old')
-    const open = await go(['do it', '-o', 'a.txt', '--last'], {
-      rounds: [[says('half'), asks('t1')]],
+    const open = await runAll(['do it', '-o', 'a.txt', '--last'], {
+      rounds: [[says('half'), usesTool('t1')]],
       policy: 'ask',
       cwd,
     })
     expect(open.code).toBe(12)
     expect(open.err).toContain('the received data is saved as a.txt.part')
     expect([open.read('a.txt'), open.read('a.txt.part')]).toEqual(['old', 'half'])
-    const late = await go(['do it', '-o', 'c.txt', '--deadline', '30s'], {
+    const late = await runAll(['do it', '-o', 'c.txt', '--deadline', '30s'], {
       rounds: [[says('so far')]],
       end: { type: 'session.status_running' },
       cwd,
@@ -333,15 +336,15 @@ describe('-o writes the answer to a file', () => {
     expect(late.err).toMatch(
       /to resume:\n {2}parley events run -s s1 --no-stdin --policy p\.json --output c\.txt --deadline 30s --after \w+\n/,
     )
-    const silent = await go(['do it', '-o', 'b.txt'], { rounds: [[asks('t1')]], policy: 'ask', cwd })
+    const silent = await runAll(['do it', '-o', 'b.txt'], { rounds: [[usesTool('t1')]], policy: 'ask', cwd })
     expect(silent.code).toBe(12)
     expect(readdirSync(cwd).filter((name) => /^[ab]/.test(name))).toEqual(['a.txt', 'a.txt.part'])
   })
 
   test('Y150: exits with 11 or 2 before anything is sent if -o cannot be written', async () => {
-    const { code, requests } = await go(['do it', '-o', 'none/a.txt'], { rounds: [] })
+    const { code, requests } = await runAll(['do it', '-o', 'none/a.txt'], { rounds: [] })
     expect({ code, requests: requests.length }).toEqual({ code: 11, requests: 0 })
-    const same = await go(['do it', '-o', 'p.json'], { rounds: [] })
+    const same = await runAll(['do it', '-o', 'p.json'], { rounds: [] })
     expect({ code: same.code, err: same.err }).toMatchObject({ code: 2 })
     expect(same.err).toContain('--policy and -o are the same file')
   })
@@ -351,8 +354,8 @@ const fits = '```json\n{"verdict": 1.0}\n```'
 
 describe('--schema', () => {
   test('Y151: --schema checks the answer alone, and prints its JSON as the agent wrote it', async () => {
-    const { code, out, tasks, err } = await go(['do it', '--schema', 's.json'], {
-      rounds: [[says('I begin'), asks('t1')], [says(fits)]],
+    const { code, out, tasks, err } = await runAll(['do it', '--schema', 's.json'], {
+      rounds: [[says('I begin'), usesTool('t1')], [says(fits)]],
     })
     expect({ code, out, err }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', err: '' })
     expect(tasks).toEqual([
@@ -364,24 +367,26 @@ describe('--schema', () => {
   })
 
   test('Y152: exits with 8, also after a denial, if the answer does not match --schema or is missing', async () => {
-    const { code, out, err } = await go(['do it', '--schema', 's.json'], {
-      rounds: [[says(fits), asks('t1')], [says('{}')]],
+    const { code, out, err } = await runAll(['do it', '--schema', 's.json'], {
+      rounds: [[says(fits), usesTool('t1')], [says('{}')]],
       policy: 'deny',
     })
     expect({ code, out }).toEqual({ code: 8, out: '' })
     expect(err).toContain(
       "the answer does not fit s.json: $: required: must have required property 'verdict'",
     )
-    const kept = /; the received data is saved as (\S+\.txt)\n/.exec(err)?.[1] ?? ''
-    expect(readFileSync(kept, 'utf8')).toBe('{}')
+    const savedPath = /; the received data is saved as (\S+\.txt)\n/.exec(err)?.[1] ?? ''
+    expect(readFileSync(savedPath, 'utf8')).toBe('{}')
     expect(err).toContain('the answer begins: {}')
-    const none = await go(['do it', '--schema', 's.json'], { rounds: [] })
+    const none = await runAll(['do it', '--schema', 's.json'], { rounds: [] })
     expect({ code: none.code, out: none.out }).toEqual({ code: 8, out: '' })
     expect(none.err).toContain('the agent gave no answer')
-    const raw = await go(['do it', '--schema', 's.json', '-o', 'a.json', '--raw'], { rounds: [[says(fits)]] })
+    const raw = await runAll(['do it', '--schema', 's.json', '-o', 'a.json', '--raw'], {
+      rounds: [[says(fits)]],
+    })
     expect([raw.code, raw.read('a.json')]).toEqual([0, '{"verdict": 1.0}\n'])
     expect(raw.out).toContain('"type":"session.status_idle"')
-    const file = await go(['do it', '--schema', 's.json', '-o', 'a.json'], { rounds: [[says('{}')]] })
+    const file = await runAll(['do it', '--schema', 's.json', '-o', 'a.json'], { rounds: [[says('{}')]] })
     expect([file.code, file.out, file.read('a.json'), file.read('a.json.part')]).toEqual([
       8,
       '',
@@ -391,17 +396,17 @@ describe('--schema', () => {
   })
 
   test('Y154: --schema without a task checks the last answer, and adds no text', async () => {
-    const history = [task('one'), says(fits), rest]
-    const { code, out, service } = await go(['--schema', 's.json'], { history, rounds: [] })
+    const history = [task('one'), says(fits), idle]
+    const { code, out, service } = await runAll(['--schema', 's.json'], { history, rounds: [] })
     expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', tasks: 0 })
-    const bad = await go(['--schema', 's.json'], { history: [task('one'), says('x'), rest], rounds: [] })
+    const bad = await runAll(['--schema', 's.json'], { history: [task('one'), says('x'), idle], rounds: [] })
     expect({ code: bad.code, tasks: bad.service.tasks }).toEqual({ code: 8, tasks: 0 })
   })
 
   test('Y155: --schema adds a text block to the last message of a body, and keeps the rest as written', async () => {
     const stdin =
       '{"events": [{"type":"user.message","content":[{"type":"text","text":"a", "n": 1.0}]}], "x": 2.50}'
-    const { requests } = await go(['--schema', 's.json'], {
+    const { requests } = await runAll(['--schema', 's.json'], {
       rounds: [[says(fits)]],
       more: { stdin, stdinKind: 'pipe' },
     })
@@ -413,8 +418,8 @@ describe('--schema', () => {
     expect(sent.replaceAll(' ', '')).toBe(
       stdin.replace('1.0}', `1.0},${JSON.stringify(block)}`).replaceAll(' ', ''),
     )
-    const told = await go(['--outcome', 'o', '--schema', 's.json'], { rounds: [[says(fits)]] })
-    expect({ code: told.code, err: told.err }).toEqual({
+    const outcome = await runAll(['--outcome', 'o', '--schema', 's.json'], { rounds: [[says(fits)]] })
+    expect({ code: outcome.code, err: outcome.err }).toEqual({
       code: 0,
       err: 'parley: the agent does not get the schema: the task has no message to add it to\n',
     })
@@ -423,9 +428,9 @@ describe('--schema', () => {
   test('Y156: exits with 2 and sends nothing if the --schema file is not a schema', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'bad.json'), '{"type":5}')
-    const { code, requests } = await go(['do it', '--schema', 'bad.json'], { rounds: [], cwd })
+    const { code, requests } = await runAll(['do it', '--schema', 'bad.json'], { rounds: [], cwd })
     expect({ code, requests: requests.length }).toEqual({ code: 2, requests: 0 })
-    const retries = await go(['do it', '--schema', 's.json', '--schema-retries', '1'], { rounds: [] })
+    const retries = await runAll(['do it', '--schema', 's.json', '--schema-retries', '1'], { rounds: [] })
     expect({ code: retries.code, requests: retries.requests.length }).toEqual({ code: 2, requests: 0 })
     expect(retries.err).toContain('run once more with a message that names the misfits')
   })
@@ -439,7 +444,7 @@ test('G30: saves the answer if a signal arrives during its check', async () => {
   let said = ''
   let checks = 0
   let skipped = 0
-  const ended = await go(['do it', '--schema', 'slow.json'], {
+  const ended = await runAll(['do it', '--schema', 'slow.json'], {
     cwd,
     rounds: [[says(text)]],
     more: {
@@ -474,8 +479,8 @@ test('Y161: the same command sends the task again after an answer that did not m
   writeFileSync(join(cwd, 's.json'), '{"required":["verdict"],"type":"object"}')
   const service = createAgentService({
     rounds: [
-      [says('no'), rest],
-      [says('{"verdict":1}'), rest],
+      [says('no'), idle],
+      [says('{"verdict":1}'), idle],
     ],
   })
   const argv = ['events', 'run', 'do it', '-s', 's1', '--audit', 'a.ndjson', '--schema', 's.json']
@@ -493,7 +498,7 @@ test.each([
   [['--raw', '--ids'], '--raw and --ids exclude each other'],
   [['--schema', 's.json', '--raw'], '--schema prints the answer: with --raw it needs -o FILE'],
 ])('Y157: exits with 2 and sends nothing for %j', async (words, why) => {
-  const { code, err, requests } = await go(['do it', ...words], { rounds: [] })
+  const { code, err, requests } = await runAll(['do it', ...words], { rounds: [] })
   expect({ code, requests: requests.length }).toEqual({ code: 2, requests: 0 })
   expect(err).toContain(why)
 })
@@ -505,7 +510,7 @@ test.each([
   const details = { category: 'cyber', explanation: 'not\u001b[31m this' }
   const idle = { type: 'session.status_idle', stop_reason: { type: 'refusal', stop_details: details } }
   const end = 'stop_reason' in more ? { ...idle, ...more, stop_details: details } : idle
-  const { code, out, err, cwd } = await go(['do it', '--last'], {
+  const { code, out, err, cwd } = await runAll(['do it', '--last'], {
     rounds: [[says('half')]],
     end,
   })
@@ -525,7 +530,7 @@ test.each([
 test('Y158: exits with 13 for a refusal without details, or with details of another form', async () => {
   for (const stop_details of [undefined, null, 'text', { category: 5, explanation: null }]) {
     const end = { type: 'session.status_idle', stop_reason: { type: 'refusal' }, stop_details }
-    const { code, err } = await go(['do it'], { rounds: [], end })
+    const { code, err } = await runAll(['do it'], { rounds: [], end })
     expect({ code, err }).toEqual({ code: 13, err: 'parley: s1 stopped: refusal\n' })
   }
 })

@@ -15,7 +15,7 @@ interface Response {
 
 const reset = new CliError('response', 'the connection was reset')
 
-async function* bodyOf({ body, cut }: Response) {
+async function* streamBody({ body, cut }: Response) {
   if (body !== '') yield Buffer.from(body)
   if (cut) throw cut
 }
@@ -23,7 +23,7 @@ async function* bodyOf({ body, cut }: Response) {
 function responding(response: Response): Exchange {
   const headers: Record<string, string> = {}
   if (response.type !== undefined) headers['content-type'] = response.type
-  return async () => ({ status: 202, statusText: '', headers, body: bodyOf(response), close() {} })
+  return async () => ({ status: 202, statusText: '', headers, body: streamBody(response), close() {} })
 }
 
 const send = (response: Response, ...more: string[]) =>

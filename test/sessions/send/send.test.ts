@@ -8,8 +8,8 @@ const send = (argv: string[], world: Parameters<typeof run>[1] = {}) =>
   run(['events', 'send', '-s', 'sesn_1', ...argv], world)
 
 /** Returns the sent body as text. */
-const bodyOf = (ended: Awaited<ReturnType<typeof run>>) => ended.requests[0]?.text ?? ''
-const eventsOf = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(bodyOf(ended)).events
+const getBody = (ended: Awaited<ReturnType<typeof run>>) => ended.requests[0]?.text ?? ''
+const parseEvents = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(getBody(ended)).events
 
 const text = (text: string) => [{ type: 'text', text }]
 
@@ -67,7 +67,7 @@ describe('the request of events send', () => {
     ]
     const ended = await send(argv, { cwd })
     expect(ended.code).toBe(0)
-    expect(eventsOf(ended)).toEqual([
+    expect(parseEvents(ended)).toEqual([
       { type: 'user.tool_result', tool_use_id: 'toolu_2', content: text('no=way'), is_error: true },
       { type: 'user.message', content: text('@literal') },
       { type: 'user.interrupt', session_thread_id: 't1' },
@@ -84,7 +84,7 @@ describe('the request of events send', () => {
       { type: 'user.message', content: text('the words') },
       { type: 'system.message', content: text('be brief') },
     ])
-    expect(bodyOf(ended)).toContain('"n": 1.0}')
+    expect(getBody(ended)).toContain('"n": 1.0}')
   })
 
   test.each([
@@ -107,20 +107,20 @@ describe('the request of events send', () => {
   ])('keeps the source text of %s from stdin', async (_, stdin, sent) => {
     const ended = await send([], { stdin })
     expect(ended.code).toBe(0)
-    expect(bodyOf(ended)).toBe(sent ?? stdin)
+    expect(getBody(ended)).toBe(sent ?? stdin)
   })
 
   test('sends the events of -i first, then flags and words', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'e.json'), '{"events":[{"type":"user.interrupt","x":1.10}],"more":1.0}')
     const ended = await send(['hello', '-i', 'e.json', '--system', 's'], { cwd, stdin: 'not read' })
-    expect(eventsOf(ended).map(({ type }: { type: string }) => type)).toEqual([
+    expect(parseEvents(ended).map(({ type }: { type: string }) => type)).toEqual([
       'user.interrupt',
       'user.message',
       'system.message',
     ])
-    expect(bodyOf(ended)).toContain('"x":1.10')
-    expect(bodyOf(ended)).toContain('"more":1.0')
+    expect(getBody(ended)).toContain('"x":1.10')
+    expect(getBody(ended)).toContain('"more":1.0')
   })
 
   test('sends each beta once, and vendor word, version and workspace from the settings', async () => {
@@ -181,7 +181,7 @@ describe('checks of events by the specification', () => {
   ])('accepts %s', async (_, events) => {
     const ended = await send([], { stdin: JSON.stringify(events) })
     expect(ended).toMatchObject({ code: 0 })
-    expect(eventsOf(ended)).toEqual(events)
+    expect(parseEvents(ended)).toEqual(events)
   })
 
   test.each<[string, unknown, string]>([
@@ -307,7 +307,7 @@ describe('checks of events by the specification', () => {
 
   test('--no-validate sends any JSON unchanged', async () => {
     const ended = await send(['--no-validate'], { stdin: '[{"type":"user.future"}]' })
-    expect(bodyOf(ended)).toBe('{"events":[{"type":"user.future"}]}')
+    expect(getBody(ended)).toBe('{"events":[{"type":"user.future"}]}')
     expect(await send(['--no-validate'], { stdin: '[{' })).toMatchObject({ code: 2, requests: [] })
   })
 
@@ -471,7 +471,7 @@ describe('checks of events by the specification', () => {
     const ended = await send(['--ids'], { stdin: lines.join('\n') })
     expect(ended.code).toBe(0)
     expect(ended.out.trim().split('\n')).toHaveLength(10_000)
-    expect(eventsOf(ended)[9_998].content[0].text).toBe('9998')
+    expect(parseEvents(ended)[9_998].content[0].text).toBe('9998')
 
     const wrong = lines.with(9_998, '{"type":"user.message","content":[{"type":"text"}]}')
     const refused = await send([], { stdin: wrong.join('\n') })
