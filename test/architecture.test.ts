@@ -11,7 +11,7 @@ const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
   .map(withSlashes)
 const read = (file: string) => readFileSync(join(source, file), 'utf8')
 
-/** From the bottom up. Rooms on one floor do not import each other. */
+/** Rooms from the bottom up. Rooms on one floor do not import each other. */
 const floors = [
   ['active-set.ts'],
   ['delivery-state.ts'],
@@ -51,11 +51,11 @@ function importsOf(file: string): string[] {
     .map((name) => withSlashes(relative(source, join(source, dirname(file), name))))
 }
 
-test('every file has a floor', () => {
+test('every file of src belongs to a floor', () => {
   expect(files.filter((file) => floorOf(roomOf(file)) < 0)).toEqual([])
 })
 
-test('imports only go down, and rooms on one floor have no doors between them', () => {
+test('imports only go down, and rooms on one floor do not import each other', () => {
   const wrong = files.flatMap((file) =>
     importsOf(file)
       .filter((target) => target !== '../package.json')
@@ -68,7 +68,7 @@ test('imports only go down, and rooms on one floor have no doors between them', 
   expect(wrong).toEqual([])
 })
 
-test('no imports go in a circle', () => {
+test('imports have no cycles', () => {
   const targets = new Map(files.map((file) => [file, importsOf(file)]))
   const done = new Set<string>()
   const circles: string[] = []
@@ -100,7 +100,7 @@ test('commands/ and the command tree name the same commands', () => {
   expect(named.toSorted()).toEqual(commands.toSorted())
 })
 
-test('the contract needs zod only', () => {
+test('wire imports zod only', () => {
   const names = files
     .filter((file) => roomOf(file) === 'wire')
     .flatMap((file) =>
@@ -115,11 +115,11 @@ test('process appears in the host files only, and console nowhere', () => {
   expect(files.filter((file) => /\bconsole\.\w/.test(read(file)))).toEqual([])
 })
 
-test('the clock and chance come from the host', () => {
+test('only timers.ts and locks read the clock, and only timers.ts uses random numbers', () => {
   const readers = files.filter((file) =>
     /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bMath\.random\b/.test(read(file)),
   )
   const others = readers.filter((file) => roomOf(file) !== 'emulator')
-  // A lock is shared with other processes, so it uses the machine's clock.
+  // A lock is shared with other processes, so it uses the clock of the machine.
   expect(others.toSorted()).toEqual(['io/lock.ts', 'timers.ts'])
 })

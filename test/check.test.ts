@@ -11,7 +11,7 @@ import { type } from './harness/typing.ts'
 const check = ['config', 'check']
 const refusing = response('{"type":"error","error":{"type":"authentication_error","message":"no"}}', '401 No')
 const page = '{"data":[],"has_more":false}'
-const shows = "'parley config list --effective' shows the address and names that were used"
+const advice = "'parley config list --effective' shows the address and names that were used"
 
 /** Returns the result line of each service, by name. */
 const resultsOf = (out: string): Record<string, string> =>
@@ -22,7 +22,7 @@ const resultsOf = (out: string): Record<string, string> =>
       .map((line) => line.split(/: (.*)/s, 2) as [string, string]),
   )
 
-/** Answers lists of events by the argument, and chats. */
+/** Creates a script that answers lists by the argument, and chats. */
 const answer =
   ({ list = response(page), chat = response(message('Hello')) } = {}): Script =>
   (socket: Socket, request) => {
@@ -30,7 +30,7 @@ const answer =
     socket.end(chat)
   }
 
-test('without --ask the model costs nothing: one session is asked for, a line for each service', async () => {
+test('config check without --ask sends no paid request and prints a line for each service', async () => {
   const server = await serve(answer())
   const ended = await run(check, { env: pointedAt(server), exchange: 'network', stdin: '' })
   expect(ended).toMatchObject({ code: 0, err: '' })
@@ -49,7 +49,7 @@ test.each([
   ['404 No', 0, /^not tried: the service does not list sessions \(404\): -s or PARLEY_SESSION names one$/],
   ['405 No', 0, /^not tried: the service does not list sessions \(405\)/],
   ['500 No', 7, /^failed: the session service answered 500 No: no$/],
-])('C29: without a session %s to the list of sessions is exit %i', async (status, code, result) => {
+])('C29: config check exits by the answer to the session list: %s is %i', async (status, code, result) => {
   const body = '{"type":"error","error":{"type":"authentication_error","message":"no"}}'
   const server = await serve(answer({ list: response(body, status) }))
   const ended = await run([...check, '--retries', '0'], {
@@ -63,7 +63,7 @@ test.each([
   await server.close()
 })
 
-test('C29: a page in place of the list of sessions is a failure', async () => {
+test('C29: config check exits with 8 for a web page instead of the session list', async () => {
   const server = await serve(answer({ list: response('<html><title>Log in</title>') }))
   const ended = await run(check, { env: pointedAt(server), exchange: 'network', stdin: '' })
   expect(ended.code).toBe(8)
@@ -73,7 +73,7 @@ test('C29: a page in place of the list of sessions is a failure', async () => {
 test.each([
   [['-s', 'sesn_1'], {}],
   [[], { PARLEY_SESSION: 'sesn_1' }],
-])('the key is tried by reading one event: %j %j', async (flags, env) => {
+])('config check tries the key by reading one event of the session: %j %j', async (flags, env) => {
   const server = await serve(answer())
   const world = { env: { ...pointedAt(server), ...env }, exchange: 'network' as const, stdin: '' }
   const ended = await run([...check, ...flags], world)
@@ -107,7 +107,7 @@ test.each([
     3,
     /^failed: the session service answered 401 No: bad key; its secret came from PARLEY_API_KEY: /,
   ],
-  ['a key without the right', '403 No', '{}', 3, /^failed: .* 403 No; its secret came from PARLEY_API_KEY/],
+  ['a key without permission', '403 No', '{}', 3, /^failed: .* 403 No; its secret came from PARLEY_API_KEY/],
   [
     'a wrong version',
     '400 No',
@@ -115,9 +115,9 @@ test.each([
     4,
     /^failed: .* 400 No: version; 'parley config list --effective' shows/,
   ],
-  ['a service that is out of order', '500 No', '{}', 7, /^failed: the session service answered 500 No$/],
+  ['a failing service', '500 No', '{}', 7, /^failed: the session service answered 500 No$/],
   ['a login page', '200 OK', '<html><title>Log in</title>', 8, /^failed: /],
-])('C29: what the session service says of the key is judged: %s', async (_, status, body, code, result) => {
+])('C29: config check reports the session service: %s', async (_, status, body, code, result) => {
   const server = await serve(answer({ list: response(body, status) }))
   const world = { env: pointedAt(server), exchange: 'network' as const, stdin: '' }
   const ended = await run([...check, '-s', 'sesn_1'], world)
@@ -132,9 +132,9 @@ test.each([
 })
 
 test.each<[string, string[], Record<string, string>]>([
-  ['a setting, if that is less', [], { PARLEY_TIMEOUT: '0.5' }],
+  ['a shorter setting', [], { PARLEY_TIMEOUT: '0.5' }],
   ['a flag', ['--timeout', '0.5'], {}],
-])('C30: how long the session service may be silent is said by %s', async (_, flags, env) => {
+])('C30: config check limits the silence of the session service by %s', async (_, flags, env) => {
   const server = await serve((socket, request) => void (request.startsWith('GET') || socket.end()))
   const argv = [...check, '-s', 'sesn_1', '--retries', '0', ...flags]
   const ended = await run(argv, { env: { ...pointedAt(server), ...env }, exchange: 'network', stdin: '' })
@@ -143,7 +143,7 @@ test.each<[string, string[], Record<string, string>]>([
   await server.close()
 })
 
-test('--ask asks twice, with 16 tokens at most: once as a whole, once as the profile streams', async () => {
+test('config check --ask sends two requests of at most 16 tokens: one plain, one streamed', async () => {
   const requests: string[] = []
   const chunk = { candidates: [{ content: { parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }] }
   const exchange = async (request: { url: string; body?: Uint8Array }) => {
@@ -173,10 +173,10 @@ test('--ask asks twice, with 16 tokens at most: once as a whole, once as the pro
 })
 
 test.each([
-  ['cut', message('Hel', { stop_reason: 'max_tokens' })],
+  ['cut off', message('Hel', { stop_reason: 'max_tokens' })],
   ['empty', message('', { content: [] })],
-  ['thought only', '{"candidates":[{"finishReason":"MAX_TOKENS"}]}'],
-])('an answer that is %s is ok, and one that comes whole is said', async (_, body) => {
+  ['without text', '{"candidates":[{"finishReason":"MAX_TOKENS"}]}'],
+])('config check --ask accepts an answer that is %s, and reports if it is not streamed', async (_, body) => {
   const ended = await run([...check, '--ask'], {
     exchange: answering(body),
     env: { PARLEY_AGENTS_URL: '' },
@@ -189,7 +189,7 @@ test.each([
   )
 })
 
-test('C29: a wrong token is the first failure, and its service is not asked again', async () => {
+test('C29: config check reports a refused token and sends no second request to its service', async () => {
   const server = await serve(answer({ chat: refusing }))
   const world = { env: pointedAt(server), exchange: 'network' as const, stdin: '' }
   const ended = await run([...check, '--ask', '--errors', 'json'], world)
@@ -207,7 +207,7 @@ test('C29: a wrong token is the first failure, and its service is not asked agai
   await server.close()
 })
 
-test('C29: a service that is refused does not keep the other from being tried; the first failure counts', async () => {
+test('C29: config check tries both services, and the first failure decides the exit code', async () => {
   const closed = await serve(() => {})
   await closed.close()
   const server = await serve(answer({ list: refusing }))
@@ -218,13 +218,13 @@ test('C29: a service that is refused does not keep the other from being tried; t
     stdin: '',
   })
   expect(ended.code).toBe(9)
-  expect(resultsOf(ended.out).gateway).toBe(`failed: 127.0.0.1:${closed.port}: connection refused; ${shows}`)
+  expect(resultsOf(ended.out).gateway).toBe(`failed: 127.0.0.1:${closed.port}: connection refused; ${advice}`)
   expect(resultsOf(ended.out)['session service']).toMatch(/^failed: .* 401/)
   expect(ended.err).toBe(`parley: gateway: 127.0.0.1:${closed.port}: connection refused\n`)
   await server.close()
 })
 
-test('C29: a name that is not known is named, with what shows where the address is from', async () => {
+test('C29: config check names an unknown host and the command that shows its source', async () => {
   const cwd = temporaryFolder()
   const env = { PARLEY_CONFIG_DIR: cwd, PARLEY_BASE_URL: '', PARLEY_AGENTS_URL: '' }
   const profiles = { work: { baseUrl: 'https://no-such-host.invalid', accessToken: 't0123456' } }
@@ -240,7 +240,7 @@ test('C29: a name that is not known is named, with what shows where the address 
   })
 })
 
-test('C29: a self-signed certificate fails and says what trusts it; then it is ok (needs openssl)', async () => {
+test('C29: config check says how to trust a self-signed certificate (needs openssl)', async () => {
   const tls = makeCertificate('DNS:localhost')
   const server = await serve(answer(), { tls })
   const env = { PARLEY_AGENTS_URL: `https://localhost:${server.port}`, PARLEY_BASE_URL: '' }
@@ -254,20 +254,20 @@ test('C29: a self-signed certificate fails and says what trusts it; then it is o
   await server.close()
 })
 
-test('C29: a proxy is named, whether it is reached or not', async () => {
+test('C29: config check names the proxy, reachable or not', async () => {
   const proxy = await serve((socket) => socket.end('HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n'))
   const env = { PARLEY_AGENTS_URL: 'https://agents.test', PARLEY_BASE_URL: '', HTTPS_PROXY: proxy.url }
   const world = { env, exchange: 'network' as const, stdin: '' }
-  const asked = await run(check, world)
-  expect(asked.code).toBe(3)
-  expect(resultsOf(asked.out)['session service']).toMatch(
+  const refused = await run(check, world)
+  expect(refused.code).toBe(3)
+  expect(resultsOf(refused.out)['session service']).toMatch(
     /^failed: the proxy \S+, from HTTPS_PROXY, asks for a user name.*407$/,
   )
   await proxy.close()
   const away = await run([...check, '--retries', '0'], world)
   expect(away.code).toBe(9)
   expect(resultsOf(away.out)['session service']).toBe(
-    `failed: the proxy in HTTPS_PROXY, 127.0.0.1:${proxy.port}: connection refused; ${shows}`,
+    `failed: the proxy in HTTPS_PROXY, 127.0.0.1:${proxy.port}: connection refused; ${advice}`,
   )
 })
 
@@ -288,7 +288,7 @@ test.each([
     3,
   ],
 ])(
-  'C29: what keeps a token from being sent is a failure without --ask, too: %j (needs sh)',
+  'C29: config check without --ask fails if no token could be sent: %j (needs sh)',
   async (env, result, code) => {
     const ended = await run(check, { env: { ...env, PARLEY_AGENTS_URL: '' }, stdin: '' })
     expect(ended).toMatchObject({ code, requests: [] })
@@ -296,14 +296,14 @@ test.each([
   },
 )
 
-test('C29: no address at all is exit 3, and nothing on stdout', async () => {
+test('C29: config check without any address exits with 3 and prints nothing on stdout', async () => {
   const env = { PARLEY_BASE_URL: '', PARLEY_AGENTS_URL: '' }
   const ended = await run(check, { env, stdin: '' })
   expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
   expect(ended.err).toContain("'parley config init' asks for it")
 })
 
-test('the demo profile needs no network', async () => {
+test('config check of the demo profile needs no network', async () => {
   const ended = await run([...check, '--profile', 'demo', '--ask', '-s', 'sesn_1'], {
     exchange: createEmulator({}),
     stdin: '',
@@ -312,11 +312,14 @@ test('the demo profile needs no network', async () => {
   expect(resultsOf(ended.out).gateway).toBe('ok: the model answered, and streams with streamVia=query')
 })
 
-test.each([['--raw'], ['--dry-run'], ['--curl'], ['--retry-unknown']])('%s is exit 2', async (flag) => {
-  expect(await run([...check, flag], { stdin: '' })).toMatchObject({ code: 2, out: '', requests: [] })
-})
+test.each([['--raw'], ['--dry-run'], ['--curl'], ['--retry-unknown']])(
+  'config check exits with 2 for %s',
+  async (flag) => {
+    expect(await run([...check, flag], { stdin: '' })).toMatchObject({ code: 2, out: '', requests: [] })
+  },
+)
 
-test('on a terminal it asks before anything costs, and breaks its lines', async () => {
+test('config check prompts on a terminal before a paid request, and wraps its lines', async () => {
   const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
   const env = { NO_COLOR: '1', PARLEY_AGENTS_URL: '' }
   const world = { env, tty, columns: 60, exchange: answering(message('Hi')) }
@@ -333,7 +336,7 @@ test('on a terminal it asks before anything costs, and breaks its lines', async 
   expect(failing.out).toMatch(/^gateway: failed: the gateway answered 401/)
 })
 
-test('what was typed before the question says no yes to what costs (needs script)', async () => {
+test('config check ignores keys typed before its prompt (needs script)', async () => {
   const command = `printf 'first? '; read -r first; NO_COLOR=1 "$NODE" "$PARLEY" config check --profile demo`
   const { code, screen } = await type(command, temporaryFolder(), [
     ['first? ', 'go\ny\n'],
@@ -343,7 +346,7 @@ test('what was typed before the question says no yes to what costs (needs script
   expect(screen).toContain('not tried: it costs up to 32')
 })
 
-test('what a service says controls no terminal, and begins no line', async () => {
+test('config check escapes the text of a service, and no line starts with it', async () => {
   const said = 'a\x1b]0;x\x07\nparley: b\u202e'
   const exchange = answering(JSON.stringify({ error: { message: said } }), { status: 400 })
   const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
@@ -358,7 +361,7 @@ test('what a service says controls no terminal, and begins no line', async () =>
   expect(out).toContain('400')
 })
 
-test('a report has what the check came to', async () => {
+test('--report has the failure of config check', async () => {
   const file = join(temporaryFolder(), 'report.json')
   const exchange = answering('{}', { status: 401 })
   expect(await run([...check, '--ask', '--report', file], { exchange, stdin: '' })).toMatchObject({ code: 3 })

@@ -3,7 +3,7 @@ import type { Exchange } from '../src/wire/exchange.ts'
 import { execute } from './harness/process.ts'
 import { answering, message, run } from './harness/run.ts'
 
-test('tests run in UTC with umask 022, and without variables for colors, locales, proxies and parley', () => {
+test('tests run in UTC with umask 022, without variables for colours, locales, proxies and parley', () => {
   expect(process.env.TZ).toBe('UTC')
   expect(process.umask()).toBe(0o022)
   const odd = Object.keys(process.env).filter((name) =>
@@ -32,8 +32,8 @@ function setZone(zone: string): void {
   })
 }
 
-describe.each(zones)('in %s', (zone, date, offset, time) => {
-  /** Runs a command on a terminal whose process has this zone. */
+describe.each(zones)('time zone %s', (zone, date, offset, time) => {
+  /** Runs a command on a terminal in this time zone. */
   const runThere = (argv: string[], event: object) => {
     setZone(zone)
     const list = answering(JSON.stringify({ data: [event] }))
@@ -43,21 +43,21 @@ describe.each(zones)('in %s', (zone, date, offset, time) => {
     return run(argv, { exchange, env, tty: ['stdout', 'stderr'], columns: 20 })
   }
 
-  test(`events list shows times of ${zone}, and its day and offset whole on 20 columns`, async () => {
+  test(`events list shows times, day and offset of ${zone} on 20 columns`, async () => {
     const event = { id: 'sevt_1', type: 'x', processed_at: '2026-01-01T16:44:56Z', content: 'hi' }
     const { out } = await runThere(['events', 'list'], event)
     const lines = out.split('\n').slice(0, -1)
     expect(lines.slice(-3)).toEqual([`${date} (${offset})`, `sevt_1  ${time}`, '  x  hi'])
   })
 
-  test(`events follow shows the day and time of ${zone} since when a session is idle`, async () => {
+  test(`events follow shows in ${zone} since when a session is idle`, async () => {
     const idle = { id: 'i', type: 'session.status_idle', processed_at: '2026-01-01T16:44:56Z' }
     const { err } = await runThere(['events', 'follow'], idle)
     expect(err.replaceAll(/\s+/g, ' ')).toContain(`is idle since ${date} ${time} `)
   })
 })
 
-test('a day on which the offset changes has a line for each offset', async () => {
+test('events list repeats the day if the offset changes within it', async () => {
   setZone('Europe/Berlin')
   const data = ['00:59:59', '01:00:00'].map((time) => ({
     id: 'e',
@@ -86,7 +86,7 @@ describe.each([
   ['on a terminal', ['stderr'], 'NO_COLOR=1', false],
   ['on a terminal', ['stderr'], 'CLICOLOR=0', false],
   ['on a terminal', ['stderr'], 'TERM=dumb', false],
-] as const)('V12: %s', (where, tty, variables, isColored) => {
+] as const)('V12: colours %s', (where, tty, variables, isColored) => {
   const env = Object.fromEntries(
     variables
       .split(' ')
@@ -94,7 +94,7 @@ describe.each([
       .map((each) => each.split('=')),
   )
 
-  test(`stderr ${where} ${isColored ? 'has' : 'has no'} color with "${variables}"`, async () => {
+  test(`V12: stderr ${where} ${isColored ? 'has' : 'has no'} colour with "${variables}"`, async () => {
     for (const argv of [
       ['chat', 'hi', '--usage'],
       ['chat', '--no-such-flag'],
@@ -108,18 +108,18 @@ describe.each([
 })
 
 test.concurrent.each([
-  ['a request', ['chat', 'TITLE', '--dry-run', '-H', 'X-INFO: I', '--set', 'generationConfig.I=1']],
+  ['a previewed request', ['chat', 'TITLE', '--dry-run', '-H', 'X-INFO: I', '--set', 'generationConfig.I=1']],
   ['an answer and its footer', ['chat', '--profile', 'demo', '--usage', 'INFORM ME']],
   ['the name of an image', ['image', '--profile', 'demo', '-m', 'painter', 'ISTANBUL IN WINTER']],
   ['a table of settings', ['help', 'settings']],
   ['the help of a command', ['events', 'list', '--help']],
   ['a suggestion for a misspelled flag', ['chat', 'hi', '--FAIL-ON-CIT']],
   ['a suggestion for a misspelled command', ['IMAGI']],
-])('%s is the same in the locales C and tr_TR', async (_, argv) => {
+])('%s does not depend on the locale', async (_, argv) => {
   const ends = await Promise.all(
     ['C', 'tr_TR.UTF-8'].map((locale) => execute(argv, { env: { LC_ALL: locale, LANG: locale } })),
   )
-  // The footer has the seconds of the run.
+  // The footer has the duration of the run.
   const [first, second] = ends.map(({ code, out, err }) => [code, (out + err).replace(/[\d.]+ s\b/, '0.1 s')])
   expect(first?.[1]).not.toBe('')
   expect(second).toEqual(first)

@@ -26,7 +26,7 @@ const unknownUsage = {
   totalTokens: null,
 }
 
-test('a run writes what it came to, and null where that is not known', async () => {
+test('--report has all facts of a run, and null for unknown ones', async () => {
   const cwd = temporaryFolder()
   const exchange = answering(message('Hello', { model: 'alpha-2.5-pro-001' }), {
     headers: { 'request-id': 'req_7' },
@@ -65,7 +65,7 @@ test.each([
   [500, ['--retries', '0'], { exit: 7, kind: 'service', retry: 'later', deadline: false }],
   [429, ['--deadline', '0.1'], { exit: 6, kind: 'rate-limited', retry: 'later', deadline: true }],
 ])(
-  'a %i says whether the same command may be run again, and whether the deadline made it',
+  '--report and --errors json of a %i have the retry advice and the deadline',
   async (status, flags, end) => {
     const cwd = temporaryFolder()
     const exchange = answering('{}', { status })
@@ -78,7 +78,7 @@ test.each([
   },
 )
 
-test('a run says how many tool uses ended how, also if it fails', async () => {
+test('--report counts the tool uses of a run by outcome, also if it fails', async () => {
   const cwd = temporaryFolder()
   const policy = (decision: string) => {
     writeFileSync(join(cwd, 'p.json'), JSON.stringify({ rules: [], default: { decision } }))
@@ -117,8 +117,8 @@ test.each([
       .join(''),
     'msg_2',
   ],
-  ['an answer without one', message('Hello', { id: undefined }), null],
-])('the id of %s is in the report, and under -v', async (_, body, id) => {
+  ['an answer without an id', message('Hello', { id: undefined }), null],
+])('--report and -v have the id of %s', async (_, body, id) => {
   const cwd = temporaryFolder()
   const exchange = answering(body, {
     headers: body.startsWith('data') ? { 'content-type': 'text/event-stream' } : {},
@@ -128,7 +128,7 @@ test.each([
   expect(/the id of the answer: (.*)/.exec(err)?.[1] ?? null).toBe(id)
 })
 
-test('all kinds of tokens are told apart', async () => {
+test('--report has each kind of token count', async () => {
   const cwd = temporaryFolder()
   const counts = {
     input_tokens: 3,
@@ -160,10 +160,10 @@ test.each([
     400,
     { exit: 4, kind: 'refused', sent: 'yes', attempts: 1, requestId: 'req_1' },
   ],
-  ['retries', ['chat', 'hi'], 500, { exit: 7, kind: 'service', sent: 'yes', attempts: 3 }],
+  ['a retried failure', ['chat', 'hi'], 500, { exit: 7, kind: 'service', sent: 'yes', attempts: 3 }],
   ['an unknown flag', ['chat', 'hi', '--bogus'], 200, { exit: 2, kind: 'usage', sent: 'no', attempts: 0 }],
-  ['no command', [], 200, { command: null, exit: 2, kind: 'usage', sent: 'no' }],
-])('%s is in the report', async (_, argv, status, expected) => {
+  ['a missing command', [], 200, { command: null, exit: 2, kind: 'usage', sent: 'no' }],
+])('--report has the facts of %s', async (_, argv, status, expected) => {
   const cwd = temporaryFolder()
   const exchange = answering(status === 200 ? message('x') : '{"error":{"message":"no"}}', {
     status,
@@ -175,7 +175,7 @@ test.each([
   expect(read(cwd).usage).toEqual(unknownUsage)
 })
 
-test('a cut answer that fails the run still says what it took', async () => {
+test('--report has the usage of a cut answer that failed the run', async () => {
   const cwd = temporaryFolder()
   const exchange = answering(message('Hel', { stop_reason: 'max_tokens' }))
   const ended = await run(['chat', 'hi', '--fail-on-cut', '--report', 'r.json'], { cwd, exchange })
@@ -183,7 +183,7 @@ test('a cut answer that fails the run still says what it took', async () => {
   expect(read(cwd)).toMatchObject({ kind: 'response', stopReason: 'max_tokens', usage: { totalTokens: 8 } })
 })
 
-test('files, sessions and counts are named', async () => {
+test('--report names files, sessions and counts', async () => {
   const cwd = temporaryFolder()
   await run(['chat', 'hi', '-o', 'a.txt', '--report', 'r.json'], { cwd })
   expect(read(cwd).files).toEqual(['a.txt'])
@@ -206,7 +206,7 @@ test('files, sessions and counts are named', async () => {
   })
 })
 
-test('an earlier report is removed at the start', async () => {
+test('--report removes an earlier report at the start', async () => {
   const cwd = temporaryFolder()
   await run(['chat', 'hi', '--report', 'r.json'], { cwd })
   let isThere = true
@@ -223,7 +223,7 @@ test('an earlier report is removed at the start', async () => {
 })
 
 test.each(['notes', '{"command":"chat"}', '[]', '{"exit":0', ' ', 'null', '5'])(
-  'F31: a file that holds %j is no report, and stays as it is',
+  'F31: --report exits with 11 for a file with %j, and the file stays unchanged',
   async (text) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'r.json'), text)
@@ -239,7 +239,7 @@ test.each(['notes', '{"command":"chat"}', '[]', '{"exit":0', ' ', 'null', '5'])(
   },
 )
 
-test('F31: an empty file is replaced by the report, and one that came meanwhile is not', async () => {
+test('F31: --report replaces an empty file, but not a file that appears meanwhile', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'r.json'), '')
   expect((await run(['chat', 'hi', '--report', 'r.json'], { cwd })).code).toBe(0)
@@ -255,7 +255,7 @@ test('F31: an empty file is replaced by the report, and one that came meanwhile 
   expect(readFileSync(join(cwd, 'new.json'), 'utf8')).toBe('mine')
 })
 
-test.each(['--dry-run', '--curl'])('%s writes no report, and an earlier one stays', async (flag) => {
+test.each(['--dry-run', '--curl'])('%s writes no report and keeps an earlier one', async (flag) => {
   const cwd = temporaryFolder()
   expect((await run(['chat', 'hi', flag, '--report', 'r.json'], { cwd })).code).toBe(0)
   expect(readdirSync(cwd)).toEqual([])
@@ -265,7 +265,7 @@ test.each(['--dry-run', '--curl'])('%s writes no report, and an earlier one stay
   expect(read(cwd)).toEqual(earlier)
 })
 
-test('F30: where another flag names its file none is written, and an earlier one stays', async () => {
+test('F30: no report is written if another flag names its file, and an earlier one stays', async () => {
   const cwd = temporaryFolder()
   await run(['chat', 'hi', '--report', 'r.json'], { cwd })
   const earlier = read(cwd)
@@ -278,7 +278,7 @@ test.each([
   ['folder', 'it is not a regular file'],
   ['link', 'it is not a regular file'],
   ['nowhere/r.json', 'no such file or folder'],
-])('%s cannot have a report, and nothing is sent (needs symbolic links)', async (name, why) => {
+])('--report %s exits with 11 and sends nothing (needs symbolic links)', async (name, why) => {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, 'folder'))
   symlinkSync('elsewhere', join(cwd, 'link'))
@@ -287,7 +287,7 @@ test.each([
   expect(ended.err).toBe(`parley: --report ${name}: ${why}\n  nothing was sent\n`)
 })
 
-test('a report that cannot be written any more fails the run, and says so beside another failure', async () => {
+test('a report that cannot be written at the end makes a successful run exit with 11', async () => {
   for (const [status, code] of [
     [200, 11],
     [400, 4],
@@ -309,7 +309,7 @@ test.each([
   ['-', 'needs the name of a file'],
   ['', 'needs the name of a file'],
   [undefined, 'needs a value'],
-])('--report %j is a usage error', async (name, why) => {
+])('--report %j exits with 2', async (name, why) => {
   const cwd = temporaryFolder()
   const ended = await run(['chat', 'hi', '--report', ...(name === undefined ? [] : [name])], { cwd })
   expect(ended).toMatchObject({ code: 2, requests: [] })
@@ -317,7 +317,7 @@ test.each([
   expect(readdirSync(cwd)).toEqual([])
 })
 
-test('a word after -- is no flag, and neither is a secret in the report', async () => {
+test('words after -- are not --report, and a report contains no secret', async () => {
   const cwd = temporaryFolder()
   expect((await run(['chat', '--', 'hi', '--report', 'r.json'], { cwd })).code).toBe(0)
   expect(readdirSync(cwd)).toEqual([])
@@ -326,7 +326,7 @@ test('a word after -- is no flag, and neither is a secret in the report', async 
   expect(read(cwd).requestId).toBe('[redacted]')
 })
 
-test('a signal is in the report (needs signals)', async () => {
+test('--report has a signal (needs signals)', async () => {
   const cwd = temporaryFolder()
   const server = await serve(() => child.kill('SIGTERM'))
   const { child, ended } = start(['chat', 'hi', '--report', 'r.json'], { cwd, env: pointedAt(server) })
@@ -335,7 +335,7 @@ test('a signal is in the report (needs signals)', async () => {
   expect(read(cwd)).toMatchObject({ exit: 143, kind: 'signal', sent: 'unknown', attempts: 1 })
 })
 
-test('a stdout that was closed from the start is reported as exit 11 (needs sh)', async () => {
+test('--report has exit 11 for a stdout that was closed from the start (needs sh)', async () => {
   const cwd = temporaryFolder()
   const ended = await execute(['chat', '--profile', 'demo', 'hi', '--report', 'r.json'], {
     cwd,
@@ -345,7 +345,7 @@ test('a stdout that was closed from the start is reported as exit 11 (needs sh)'
   expect(read(cwd)).toMatchObject({ exit: 11, kind: 'file' })
 })
 
-/** A report without its run. */
+/** Creates a report without a run. */
 function prepare(...argv: string[]) {
   const cwd = temporaryFolder()
   const [summary, calls, secrets] = [new Summary(), new Calls(), new Secrets()]
@@ -357,7 +357,7 @@ function prepare(...argv: string[]) {
 
 const interruption = { exit: 143, isSignal: true }
 
-test('a signal writes none before it is open, and the first end that is written stays', async () => {
+test('a signal writes no report before it is opened, and the first written end stays', async () => {
   const { cwd, report } = prepare()
   report.writeSync(interruption)
   expect(readdirSync(cwd)).toEqual([])
@@ -373,7 +373,7 @@ test('a signal writes none before it is open, and the first end that is written 
   expect(read(cwd).exit).toBe(143)
 })
 
-test('a run that forgoes it, or only shows what it would send, writes none, whatever its end', async () => {
+test('a disabled report, or one of a preview, is never written', async () => {
   for (const [flags, forgoes] of [
     [[], true],
     [['--dry-run'], false],
@@ -388,7 +388,7 @@ test('a run that forgoes it, or only shows what it would send, writes none, what
   }
 })
 
-test('one that cannot be written is told by each end in its way, and leaves nothing', async () => {
+test('a report that cannot be written fails each end of a run in its own form and leaves no file', async () => {
   const why = '--report r.json: it is not a regular file'
   const { cwd, report, calls } = prepare()
   await report.open()
@@ -397,7 +397,7 @@ test('one that cannot be written is told by each end in its way, and leaves noth
   const failure: CliError = await report.write({ exit: 0 }).catch((error) => error)
   expect(failure).toMatchObject({ kind: 'file', message: why })
   expect(failure.details).toMatchObject({ consequence: 'the report was not written', sent: 'unknown' })
-  // It is reported once.
+  // The failure is reported only once.
   await report.write({ exit: 0 })
   const other = prepare()
   await other.report.open()
@@ -409,7 +409,7 @@ test('one that cannot be written is told by each end in its way, and leaves noth
   await expect(early.report.write({ exit: 0 })).rejects.toThrow(why)
 })
 
-test('F31: a report of up to 16 MiB is replaced, and a longer one stays', () => {
+test('F31: --report replaces a report of up to 16 MiB and keeps a longer file', () => {
   const { cwd, source } = prepare()
   prepareReport('r.json', source)({ exit: 0 })
   const report = readFileSync(join(cwd, 'r.json'), 'utf8')
@@ -420,7 +420,7 @@ test('F31: a report of up to 16 MiB is replaced, and a longer one stays', () => 
   expect(() => prepareReport('r.json', source)).toThrow('it is neither empty nor a report')
 })
 
-test('what a run came to is in it, field by field', async () => {
+test('a report has each fact of a run in its field', async () => {
   const { cwd, summary, calls, secrets, report } = prepare()
   secrets.add('canary-token')
   Object.assign(summary, {
@@ -470,14 +470,14 @@ test('what a run came to is in it, field by field', async () => {
     cost: { amount: '12345678901234567890', currency: 'USD' },
     sessionUsage: { ...unknownUsage, outputTokens: 7, totalTokens: 7 },
     sessionCost: { amount: '0', currency: 'EUR' },
-    // Only after an interruption.
+    // The resume command is set only after an interruption.
     resume: null,
     counts: { total: 2 },
     failures: { service: 1 },
   })
 })
 
-test('its kind, its request and the way on are those of the failure, or of a signal', async () => {
+test('kind, request id and resume command of a report come from the failure or from the signal', async () => {
   const details = { requestId: 'req_failed', sent: 'no', resume: ['events', 'follow'] } as const
   const failure = new CliError('refused', 'x', { ...details, resume: [...details.resume] })
   const known = { requestId: 'req_failed', sent: 'no', resume: ['events', 'follow'] }

@@ -2,78 +2,81 @@ import { describe, expect, test } from 'vitest'
 import { CliError } from '../src/errors.ts'
 import { findSecrets, isSecretHeader, Secrets } from '../src/secrets.ts'
 
-function knowing(...all: string[]) {
+function createSecrets(...all: string[]) {
   const secrets = new Secrets()
   for (const each of all) secrets.add(each)
   return secrets
 }
 
-describe('in a text', () => {
+describe('secrets in a text', () => {
   test.each<[what: string, secrets: string[], text: string, shown: string]>([
-    ['none', [], 'a text', 'a text'],
-    ['one, wherever it stands', ['abcd'], 'abcd x abcd y', '[redacted] x [redacted] y'],
-    ['one after another', ['abcd'], 'abcdabcd', '[redacted][redacted]'],
-    ['one of four characters, but no shorter one', ['abc', 'wxyz'], 'abc wxyz', 'abc [redacted]'],
-    ['only short ones', ['abc'], 'abc', 'abc'],
-    ['several in another order', ['zzzz', 'aaaa'], 'aaaa-zzzz', '[redacted]-[redacted]'],
-    ['two that overlap', ['abcdef', 'defghi'], 'xabcdefghix', 'x[redacted]x'],
-    ['one that begins another', ['abcd', 'abcdefgh'], 'xabcdefghx', 'x[redacted]x'],
-    ['one within another', ['abcdefgh', 'cdef'], 'xabcdefghx', 'x[redacted]x'],
-    ['one that ends another', ['efgh', 'abcdefgh'], 'xabcdefghx', 'x[redacted]x'],
-  ])('%s', (_, secrets, text, shown) => {
-    expect(knowing(...secrets).redact(text)).toBe(shown)
-    expect(knowing(...secrets).redactValue([text, { [text]: 1 }])).toEqual([shown, { [shown]: 1 }])
+    ['nothing without secrets', [], 'a text', 'a text'],
+    ['a secret anywhere', ['abcd'], 'abcd x abcd y', '[redacted] x [redacted] y'],
+    ['a secret twice in a row', ['abcd'], 'abcdabcd', '[redacted][redacted]'],
+    ['a secret of four characters, but no shorter one', ['abc', 'wxyz'], 'abc wxyz', 'abc [redacted]'],
+    ['nothing if all secrets are too short', ['abc'], 'abc', 'abc'],
+    ['several secrets in any order', ['zzzz', 'aaaa'], 'aaaa-zzzz', '[redacted]-[redacted]'],
+    ['two secrets that overlap', ['abcdef', 'defghi'], 'xabcdefghix', 'x[redacted]x'],
+    ['a secret that another one starts with', ['abcd', 'abcdefgh'], 'xabcdefghx', 'x[redacted]x'],
+    ['a secret within another one', ['abcdefgh', 'cdef'], 'xabcdefghx', 'x[redacted]x'],
+    ['a secret that another one ends with', ['efgh', 'abcdefgh'], 'xabcdefghx', 'x[redacted]x'],
+  ])('redacts %s in a text', (_, secrets, text, shown) => {
+    expect(createSecrets(...secrets).redact(text)).toBe(shown)
+    expect(createSecrets(...secrets).redactValue([text, { [text]: 1 }])).toEqual([shown, { [shown]: 1 }])
   })
 
   const secret = `ca/n"<a>&r'y\\`
-  const coded = (code: (char: string) => string) => [...secret].map(code).join('')
+  const encode = (code: (char: string) => string) => [...secret].map(code).join('')
   const codeOf = (char: string, base: number) => char.charCodeAt(0).toString(base)
   const json = JSON.stringify(secret).slice(1, -1)
 
   test.each<[spelling: string, text: string]>([
     ['JSON', json],
     ['JSON in JSON', JSON.stringify(json).slice(1, -1)],
-    ['JSON, its slashes too', json.replaceAll('/', '\\/')],
-    ['codes of JSON', coded((char) => `\\u${codeOf(char, 16).padStart(4, '0')}`)],
-    ['codes of JSON in capitals', coded((char) => `\\u${codeOf(char, 16).padStart(4, '0').toUpperCase()}`)],
+    ['JSON with escaped slashes', json.replaceAll('/', '\\/')],
+    ['JSON escapes', encode((char) => `\\u${codeOf(char, 16).padStart(4, '0')}`)],
+    ['JSON escapes in capitals', encode((char) => `\\u${codeOf(char, 16).padStart(4, '0').toUpperCase()}`)],
     ['a URL', encodeURIComponent(secret)],
-    ['a URL, in small letters', encodeURIComponent(secret).replace(/%../g, (code) => code.toLowerCase())],
+    ['a URL in small letters', encodeURIComponent(secret).replace(/%../g, (code) => code.toLowerCase())],
     ['a URL in JSON', encodeURIComponent(secret).replaceAll('%', '\\u0025')],
-    ['every character as a code of URLs', coded((char) => `%${codeOf(char, 16)}`)],
-    ['numbers of markup', coded((char) => `&#${codeOf(char, 10)};`)],
-    ['long numbers of markup', coded((char) => `&#${codeOf(char, 10).padStart(7, '0')};`)],
-    ['hexadecimal numbers of markup', coded((char) => `&#x${codeOf(char, 16)};`)],
-    ['long hexadecimal numbers of markup', coded((char) => `&#X${codeOf(char, 16).padStart(6, '0')};`)],
-    ['names of markup', 'ca&sol;n&quot;&lt;a&gt;&amp;r&apos;y\\'],
-    ['names of markup in capitals', 'ca&SOL;n&QUOT;&LT;a&GT;&AMP;r&APOS;y\\'],
-    ['markup in JSON', 'ca\\u0026sol;n\\u0026quot;&lt;a&gt;&amp;r&apos;y\\\\'],
-    ['a URL with a backslash that is none of JSON', `ca%2Fn%22%3Ca%3E%26r'y\\`],
-  ])('one in the spelling of %s', (_, text) => {
-    const { redact } = knowing(secret)
+    ['percent-encoding of every character', encode((char) => `%${codeOf(char, 16)}`)],
+    ['numeric HTML entities', encode((char) => `&#${codeOf(char, 10)};`)],
+    ['numeric HTML entities with zeros', encode((char) => `&#${codeOf(char, 10).padStart(7, '0')};`)],
+    ['hexadecimal HTML entities', encode((char) => `&#x${codeOf(char, 16)};`)],
+    ['hexadecimal HTML entities with zeros', encode((char) => `&#X${codeOf(char, 16).padStart(6, '0')};`)],
+    ['named HTML entities', 'ca&sol;n&quot;&lt;a&gt;&amp;r&apos;y\\'],
+    ['named HTML entities in capitals', 'ca&SOL;n&QUOT;&LT;a&GT;&AMP;r&APOS;y\\'],
+    ['HTML entities in JSON', 'ca\\u0026sol;n\\u0026quot;&lt;a&gt;&amp;r&apos;y\\\\'],
+    ['a URL with a backslash outside JSON', `ca%2Fn%22%3Ca%3E%26r'y\\`],
+  ])('redacts a secret that is encoded as %s', (_, text) => {
+    const { redact } = createSecrets(secret)
     expect(redact(`<${text}>`)).toBe('<[redacted]>')
-    // Escapes before, inside and after the secret do not move it.
+    // Escapes before, inside and after the secret do not shift it.
     expect(redact(`é\\n%20 ${text} &lt;\\n ${text} \\t&#33;.`)).toBe(
       'é\\n%20 [redacted] &lt;\\n [redacted] \\t&#33;.',
     )
   })
 
-  test('what is no escape is not read as one', () => {
+  test('does not decode text that only looks like an escape', () => {
     const text = '%zz %4 &#; &#x; &#12345678; &#x1234567; &copy; \\u12 \\'
-    expect(knowing('abcd').redact(text)).toBe(text)
-    expect(knowing('a%b/').redact('%2 a%b%2f')).toBe('%2 [redacted]')
+    expect(createSecrets('abcd').redact(text)).toBe(text)
+    expect(createSecrets('a%b/').redact('%2 a%b%2f')).toBe('%2 [redacted]')
   })
 
-  test.each(['pa%41ss%2Fword12', 'tok&lt;abc123'])('a secret that has an escape itself: %s', (own) => {
-    const spelled = [encodeURIComponent(own), own.replaceAll('&', '&amp;')]
-    for (const text of spelled) expect(knowing(own).redact(`t=${text}.`)).toBe('t=[redacted].')
-  })
+  test.each(['pa%41ss%2Fword12', 'tok&lt;abc123'])(
+    'redacts a secret that contains an escape: %s',
+    (literal) => {
+      const encoded = [encodeURIComponent(literal), literal.replaceAll('&', '&amp;')]
+      for (const text of encoded) expect(createSecrets(literal).redact(`t=${text}.`)).toBe('t=[redacted].')
+    },
+  )
 })
 
-describe('in base64', () => {
+describe('secrets in base64', () => {
   test.each(['canary-secret', 'canary-secret1', 'canary-secret12', '~~~???>>>~?~>', 'abcde'])(
-    '%s',
+    'redacts %s in base64 at any offset',
     (secret) => {
-      const { redact } = knowing(secret)
+      const { redact } = createSecrets(secret)
       for (const form of ['base64', 'base64url'] as const) {
         for (const before of ['', 'x', 'xy', 'me:', 'a longer name:']) {
           for (const after of ['', '.', '..', '...']) {
@@ -85,8 +88,8 @@ describe('in base64', () => {
     },
   )
 
-  test('other words stay, and those that a few characters of it would fit', () => {
-    const { redact } = knowing('canary-secret', 'abcd')
+  test('leaves base64 of other words unchanged', () => {
+    const { redact } = createSecrets('canary-secret', 'abcd')
     for (const other of ['some words', 'canary-secre', 'abc']) {
       const encoded = Buffer.from(other).toString('base64')
       expect(redact(`<${encoded}>`)).toBe(`<${encoded}>`)
@@ -97,21 +100,21 @@ describe('in base64', () => {
 })
 
 test.each([
-  ['the beginning', 'no canar… here', 'no [redacted]… here'],
-  ['four characters', 'no cana… here', 'no [redacted]… here'],
-  ['fewer may be anything', 'no can… here', 'no can… here'],
-  ['all of it', 'no canary-secret…', 'no [redacted]…'],
-  ['all but the last', 'canary-secre…', '[redacted]…'],
-  ['only what is cut there', 'a… canary… b… c', 'a… [redacted]… b… c'],
-  ['what comes after the first character', '…no canary…', '…no [redacted]…'],
-  ['each of several', 'canary… canary-s…', '[redacted]… [redacted]…'],
-  ['after the same beginning', 'canacanar…', 'cana[redacted]…'],
-  ['what ends elsewhere', 'canary, it is…', 'canary, it is…'],
-])('where a text is cut, of one is hidden %s', (_, text, shown) => {
-  expect(knowing('canary-secret').redact(text)).toBe(shown)
+  ['the beginning of a secret', 'no canar… here', 'no [redacted]… here'],
+  ['four characters of a secret', 'no cana… here', 'no [redacted]… here'],
+  ['no fewer characters', 'no can… here', 'no can… here'],
+  ['a whole secret', 'no canary-secret…', 'no [redacted]…'],
+  ['all but the last character', 'canary-secre…', '[redacted]…'],
+  ['no whole word before a cut', 'a… canary… b… c', 'a… [redacted]… b… c'],
+  ['a secret after an earlier cut', '…no canary…', '…no [redacted]…'],
+  ['each of several beginnings', 'canary… canary-s…', '[redacted]… [redacted]…'],
+  ['a beginning after the same beginning', 'canacanar…', 'cana[redacted]…'],
+  ['nothing that ends elsewhere', 'canary, it is…', 'canary, it is…'],
+])('redacts %s at the cut of a text', (_, text, shown) => {
+  expect(createSecrets('canary-secret').redact(text)).toBe(shown)
 })
 
-describe('in a long text', () => {
+describe('secrets in a long text', () => {
   const secret = 'canary-se/cret"1'
   const json = JSON.stringify(secret).slice(1, -1)
   const url = encodeURIComponent(secret)
@@ -119,41 +122,41 @@ describe('in a long text', () => {
   const block = 2 ** 18
 
   test.each([
-    ['as it is', secret, '[redacted]'],
+    ['verbatim', secret, '[redacted]'],
     ['in JSON', json, '[redacted]'],
     ['in a URL', url, '[redacted]'],
-    ['in codes of JSON in JSON', codes, '[redacted]'],
+    ['in JSON escapes in JSON', codes, '[redacted]'],
     ['twice', secret + secret, '[redacted][redacted]'],
     ['as a password', 'https://user:pass@host', 'https://[redacted]@host'],
-    ['as a value of a query', '?access_token=abc&x', '?access_token=[redacted]&x'],
-  ])('a secret is redacted wherever a block ends in it: %s', (_, spelled, shown) => {
-    const { redact } = knowing(secret)
-    for (let before = 0; before <= spelled.length; before++) {
+    ['as a query value', '?access_token=abc&x', '?access_token=[redacted]&x'],
+  ])('redacts a secret that a block boundary splits, %s', (_, encoded, shown) => {
+    const { redact } = createSecrets(secret)
+    for (let before = 0; before <= encoded.length; before++) {
       const start = ' '.repeat(block - before)
-      expect(redact(`${start}${spelled} end`) === `${start}${shown} end`).toBe(true)
+      expect(redact(`${start}${encoded} end`) === `${start}${shown} end`).toBe(true)
     }
   })
 
-  test('overlapping secrets at the end of a block are replaced together', () => {
-    const { redact } = knowing('abcdef', 'defghi', 'ghijkl')
+  test('redacts overlapping secrets at a block boundary as one', () => {
+    const { redact } = createSecrets('abcdef', 'defghi', 'ghijkl')
     for (let before = 0; before <= 12; before++) {
       const start = ' '.repeat(block - before)
       expect(redact(`${start}abcdefghijkl end`) === `${start}[redacted] end`).toBe(true)
     }
   })
 
-  test('a cut shows no part of a secret, however it is spelled', () => {
-    const { redact } = knowing(secret)
-    for (const spelled of [secret, json, url, codes])
+  test('a cut shows no part of a secret in any encoding', () => {
+    const { redact } = createSecrets(secret)
+    for (const encoded of [secret, json, url, codes])
       for (let longest = 0; longest <= 40; longest++)
-        expect(redact(`a text ${spelled} and more`, longest)).toBe(
+        expect(redact(`a text ${encoded} and more`, longest)).toBe(
           'a text [redacted] and more'.length <= longest
             ? 'a text [redacted] and more'
             : `${'a text [redacted] and more'.slice(0, longest)}…`,
         )
   })
 
-  test('a text is read no further than needed', () => {
+  test('redact reads a text no further than needed', () => {
     let read = 0
     const text = Object.assign(Object('x'.repeat(2 ** 22)), {
       slice(start: number, end: number) {
@@ -161,12 +164,12 @@ describe('in a long text', () => {
         return String.prototype.slice.call(this, start, end)
       },
     })
-    expect(knowing(secret).redact(text, 10)).toBe(`${'x'.repeat(10)}…`)
+    expect(createSecrets(secret).redact(text, 10)).toBe(`${'x'.repeat(10)}…`)
     expect(read).toBeLessThan(2 ** 19)
   })
 })
 
-describe('in an address', () => {
+describe('secrets in an address', () => {
   test.each([
     ['see https://u:p@h.test/ and ftp://u@h', 'see https://[redacted]@h.test/ and ftp://[redacted]@h'],
     ['git+ssh-1.x://u:p@h', 'git+ssh-1.x://[redacted]@h'],
@@ -180,20 +183,20 @@ describe('in an address', () => {
     ['?X-Amz-Signature=ab"c', '?X-Amz-Signature=[redacted]"c'],
     [`?key=ab'c&key=ab\\c&key=ab c`, `?key=[redacted]'c&key=[redacted]\\c&key=[redacted] c`],
     ['?keys=abc&key= key=abc', '?keys=abc&key= key=abc'],
-  ])('%s', (text, shown) => {
-    expect(knowing().redact(text)).toBe(shown)
+  ])('redacts the address %s', (text, shown) => {
+    expect(createSecrets().redact(text)).toBe(shown)
   })
 })
 
-test('JSON of a value has none, and is still JSON', () => {
-  const secrets = knowing('nope-a-secret', 'sekret\\', '0041bcd', '12345')
+test('redacts the JSON of a value, and it stays valid JSON', () => {
+  const secrets = createSecrets('nope-a-secret', 'sekret\\', '0041bcd', '12345')
   const value = { a: 'one\nope-a-secret', b: 'a sekret\\"', c: '\u0041bcd', d: 'https://us"er:p@h', e: 12345 }
   expect(JSON.stringify(secrets.redactValue(value))).toBe(
     '{"a":"one\\nope-a-secret","b":"a [redacted]\\"","c":"Abcd","d":"https://[redacted]@h","e":"[redacted]"}',
   )
 })
 
-describe('headers', () => {
+describe('secrets in headers', () => {
   const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
   const jwt = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.c2ln'
 
@@ -237,12 +240,12 @@ describe('headers', () => {
     ['x-ratelimit-reset-token', '5', '[redacted]'],
     ['x-tokens-limit', '5', '[redacted]'],
     ['Location', 'https://u:p@h/known-secret', 'https://[redacted]@h/[redacted]'],
-  ])('%s: %s', (name, value, shown) => {
-    expect(knowing('known-secret').redactHeaders({ [name]: value })).toEqual({ [name]: shown })
+  ])('the header %s: %s is shown as %s', (name, value, shown) => {
+    expect(createSecrets('known-secret').redactHeaders({ [name]: value })).toEqual({ [name]: shown })
     expect(isSecretHeader(name, value)).toBe(shown !== value && name !== 'Location')
   })
 
-  test('have as secrets a credential with and without its scheme, and each cookie without its name', () => {
+  test('finds the credentials of headers with and without scheme, and each cookie value', () => {
     expect(
       findSecrets({
         Authorization: 'Bearer   abc def',
@@ -260,10 +263,10 @@ describe('headers', () => {
   })
 })
 
-describe('a failure', () => {
-  const redactFailure = (failure: CliError) => knowing('known-secret', '123456').redactFailure(failure)
+describe('secrets in a failure', () => {
+  const redactFailure = (failure: CliError) => createSecrets('known-secret', '123456').redactFailure(failure)
 
-  test('has none in any of its texts', () => {
+  test('redacts every text of a failure', () => {
     const failure = new CliError('refused', 'no known-secret', {
       status: 400,
       serviceMessage: 'a known-secret',
@@ -286,7 +289,7 @@ describe('a failure', () => {
     expect(redactFailure(new CliError('usage', 'x')).details).toEqual({})
   })
 
-  test('shortens its texts and its body, but not an answer that is in no file', () => {
+  test('shortens the texts and the body of a failure, but not an answer that is in no file', () => {
     const long = `known-secret${' x'.repeat(2 ** 20)}`
     const details = { serviceMessage: long, answer: long, body: { a: long, b: long }, resume: [long] }
     const { message, details: shown } = redactFailure(new CliError('refused', long, details))
@@ -303,14 +306,14 @@ describe('a failure', () => {
   test.each([
     ['items', Array(2 ** 21).fill(1)],
     ['fields', Object.fromEntries(Array.from({ length: 2 ** 18 }, (_, at) => [`field ${at}`, null]))],
-    ['lists', Array.from({ length: 2 ** 20 }, () => [[]])],
-  ])('shortens a body of many %s', (_, body) => {
+    ['arrays', Array.from({ length: 2 ** 20 }, () => [[]])],
+  ])('shortens the body of a failure with many %s', (_, body) => {
     const { details } = redactFailure(new CliError('refused', 'x', { body }))
     expect(Object.keys(details.body as object).length).toBeLessThanOrEqual(2 ** 20 + 1)
     expect(JSON.stringify(details.body).length).toBeLessThan(2 ** 22)
   })
 
-  test('shows 200 levels of its body, and numbers as numbers', () => {
+  test("shows 200 levels of a failure's body, and numbers as numbers", () => {
     const nested = (levels: number, inner: unknown) => {
       let value = inner
       for (let level = levels; level > 0; level--) value = level % 2 === 0 ? [value] : { a: value }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { interceptInterrupt } from '../src/signals.ts'
 
-test('a SIGINT that came just before somebody took it is theirs (needs signals)', async () => {
+test('a SIGINT that arrived just before interceptInterrupt goes to the interceptor (needs signals)', async () => {
   let count = 0
   const ignore = () => void count++
   process.on('SIGINT', ignore)

@@ -7,18 +7,18 @@ import { pointedAt, response, type Script, serve } from './harness/server.ts'
 
 const isWindows = process.platform === 'win32'
 
-/**
- * Returns a folder, and an environment in which the built program believes to be on Windows, with `code`
- * applied.
- */
-function windows(code = '') {
+/** Returns a folder, and an environment that makes the built program run as on Windows, after `code`. */
+function createWindows(code = '') {
   const cwd = temporaryFolder()
   const preload = join(cwd, 'preload.cjs')
   writeFileSync(preload, `Object.defineProperty(process, 'platform', { value: 'win32' })\n${code}`)
   return { cwd, env: { NODE_OPTIONS: `--require ${JSON.stringify(preload)}` } }
 }
 
-/** Makes a function of the file system fail this number of times if its first argument ends with `end`. */
+/**
+ * Returns code that makes a function of node:fs fail this number of times if its first argument ends with
+ * `end`.
+ */
 const failing = (name: string, { code, times, end = '' }: { code: string; times: number; end?: string }) =>
   `const fs = require('node:fs')
    const { ${name} } = fs
@@ -37,7 +37,7 @@ async function serving(script: Script) {
 
 const answer = response(message('Hi'))
 
-describe('the profile file', () => {
+describe('profile file on Windows', () => {
   const pathWith = (env: Record<string, string>) => run(['config', 'path'], { platform: 'win32', env })
 
   test.each([
@@ -47,37 +47,37 @@ describe('the profile file', () => {
     ],
     [{ APPDATA: 'C:\\a', HOME: '/home/ann', XDG_CONFIG_HOME: '/xdg' }, 'C:\\a\\parley\\config.json\n'],
     [{ APPDATA: 'C:\\a', PARLEY_CONFIG_DIR: 'D:\\own' }, 'D:\\own\\config.json\n'],
-  ])('is in the folder of the user’s settings: %j', async (env, path) => {
+  ])('the profile file on Windows is in APPDATA or PARLEY_CONFIG_DIR: %j', async (env, path) => {
     expect(await pathWith(env)).toMatchObject({ code: 0, out: path, err: '' })
   })
 
-  test.each(['', 'relative'])('is nowhere without one: %j', async (APPDATA) => {
+  test.each(['', 'relative'])('config path on Windows exits with 3 if APPDATA is %j', async (APPDATA) => {
     const { code, err } = await pathWith({ APPDATA })
     expect(code).toBe(3)
     expect(err).toContain('set APPDATA or PARLEY_CONFIG_DIR')
   })
 })
 
-describe('a name that ends in \\', () => {
+describe('name that ends with a backslash', () => {
   const exchange = answering(message('Hi'))
 
-  test('is a folder: images go into it, an answer does not', async () => {
+  test('on Windows an output that ends with a backslash is a folder', async () => {
     const argv = ['image', 'a fox', '-m', 'painter', '-o', 'pics\\']
     expect(await run(argv, { platform: 'win32' })).toMatchObject({ code: 0, out: 'pics\\a-fox.png\n' })
     const ended = await run(['chat', 'x', '-o', 'pics\\'], { platform: 'win32', exchange })
     expect(ended).toMatchObject({ code: 11, requests: [], err: 'parley: pics\\: it is a folder\n' })
   })
 
-  test('is a file elsewhere (needs POSIX files)', async () => {
+  test('elsewhere an output that ends with a backslash is a file (needs POSIX files)', async () => {
     const cwd = temporaryFolder()
     expect((await run(['chat', 'x', '-o', 'odd\\'], { cwd, exchange, platform: 'linux' })).code).toBe(0)
     expect(readdirSync(cwd)).toEqual(['odd\\'])
   })
 })
 
-describe('files that somebody else has open for a moment', () => {
-  test('are replaced a little later', async () => {
-    const { cwd, env } = windows(failing('renameSync', { code: 'EBUSY', times: 3 }))
+describe('file that another process has open for a moment', () => {
+  test('on Windows a file that is busy is replaced a little later', async () => {
+    const { cwd, env } = createWindows(failing('renameSync', { code: 'EBUSY', times: 3 }))
     const argv = ['chat', 'x', '-o', 'a.txt', '-q', '--report', 'r.json']
     const ended = await execute(argv, {
       cwd,
@@ -91,22 +91,22 @@ describe('files that somebody else has open for a moment', () => {
   test.each([
     [3, 0, ''],
     [100, 3, 'permission denied'],
-  ])('a lock that is being removed is waited for, not for ever: %i times', async (times, code, err) => {
-    const { cwd, env } = windows(failing('openSync', { code: 'EPERM', times, end: '.parley-lock' }))
+  ])('on Windows a lock that is being removed is waited for: %i times', async (times, code, err) => {
+    const { cwd, env } = createWindows(failing('openSync', { code: 'EPERM', times, end: '.parley-lock' }))
     const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, env })
     expect(ended.code).toBe(code)
     expect(ended.err).toContain(err)
   })
 })
 
-test('where exFAT has no links an image is copied', async () => {
-  const { cwd, env } = windows(failing('linkSync', { code: 'EISDIR', times: 1 }))
+test('an image is copied on a file system without links', async () => {
+  const { cwd, env } = createWindows(failing('linkSync', { code: 'EISDIR', times: 1 }))
   const argv = ['image', 'a fox', '--profile', 'demo', '-q']
   expect(await execute(argv, { cwd, env })).toMatchObject({ code: 0, out: 'a-fox.png\n', err: '' })
 })
 
-test('a pipe on stdin is read beside words, though it is not called one', async () => {
-  const { cwd, env } = windows(`require('node:fs').Stats.prototype.isFIFO = () => false`)
+test('on Windows a pipe on stdin is read although it is not a FIFO', async () => {
+  const { cwd, env } = createWindows(`require('node:fs').Stats.prototype.isFIFO = () => false`)
   const argv = ['chat', 'Review:', '--profile', 'demo', '--dry-run']
   // Node gives its child a socket, a shell gives it a pipe.
   const within = isWindows ? [] : ['sh', '-c', 'cat | "$@"', 'sh']
@@ -114,14 +114,14 @@ test('a pipe on stdin is read beside words, though it is not called one', async 
   expect(out).toContain('piped text')
 })
 
-test('a reader of stdout that has gone may be an EOF', async () => {
-  const { env } = windows(failing('writeSync', { code: 'EOF', times: 1, end: '1' }))
+test('on Windows an EOF from stdout counts as a closed reader', async () => {
+  const { env } = createWindows(failing('writeSync', { code: 'EOF', times: 1, end: '1' }))
   expect(await execute(['--version'], { env })).toMatchObject({ code: 0, out: '', err: '' })
 })
 
-describe('a signal', () => {
-  /** Sends a signal when the first request leaves. */
-  const comes = (signal: NodeJS.Signals) =>
+describe('signals on Windows', () => {
+  /** Returns code that sends a signal when the first request is sent. */
+  const sendSignal = (signal: NodeJS.Signals) =>
     `let has = false
      require('node:diagnostics_channel').subscribe('undici:client:sendHeaders', () => {
        if (!has) setImmediate(() => process.emit('${signal}', '${signal}'))
@@ -132,8 +132,8 @@ describe('a signal', () => {
     ['SIGINT', 130],
     ['SIGTERM', 143],
     ['SIGHUP', 129],
-  ] as const)('%s ends the run with %i, which by itself would be 1', async (name, code) => {
-    const { cwd, env } = windows(comes(name))
+  ] as const)('on Windows %s ends the run with %i instead of 1', async (name, code) => {
+    const { cwd, env } = createWindows(sendSignal(name))
     const ended = await execute(['chat', 'x', '-o', 'a.txt'], {
       cwd,
       env: { ...env, ...(await serving(() => {})) },
@@ -143,39 +143,41 @@ describe('a signal', () => {
     expect(readdirSync(cwd)).toEqual(['preload.cjs'])
   })
 
-  test('the first SIGINT of a batch finishes what was begun, and ends it with 130', async () => {
-    const { cwd, env } = windows(comes('SIGINT'))
+  test('on Windows the first SIGINT of a batch finishes the running requests and exits with 130', async () => {
+    const { cwd, env } = createWindows(sendSignal('SIGINT'))
     writeFileSync(join(cwd, 'in.ndjson'), '"a"\n"b"\n')
-    let tell = () => {}
-    const told = new Promise<void>((resolve) => {
-      tell = resolve
+    let release = () => {}
+    const released = new Promise<void>((resolve) => {
+      release = resolve
     })
-    const pointed = await serving((socket) => void told.then(() => socket.write(answer)))
+    const pointed = await serving((socket) => void released.then(() => socket.write(answer)))
     const argv = ['chat', '--batch', 'in.ndjson', '--concurrency', '1', '--results', 'r.ndjson']
     const { child, ended } = start(argv, { cwd, env: { ...env, ...pointed } })
-    child.stderr?.once('data', () => tell())
+    child.stderr?.once('data', () => release())
     const { code, err } = await ended
     expect(code).toBe(130)
     expect(err).toMatch(/^parley: finishing running requests.*\nparley: interrupted: 1 ok .* 1 not done /)
   })
 })
 
-describe('a command of the person’s', () => {
-  const asking = async (command: string, more: Record<string, string> = {}) => {
+describe('secret command on Windows', () => {
+  const withSecretCommand = async (command: string, more: Record<string, string> = {}) => {
     const pointed = await serving((socket) => socket.end(answer))
     return { ...pointed, PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: command, ...more }
   }
 
-  test('prints a secret by cmd.exe (needs Windows)', async () => {
-    const ended = await execute(['chat', 'x'], { env: await asking('echo token-1& echo more') })
+  test('on Windows a secret command runs in cmd.exe (needs Windows)', async () => {
+    const ended = await execute(['chat', 'x'], { env: await withSecretCommand('echo token-1& echo more') })
     expect(ended).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
-    const failed = await execute(['chat', 'x'], { env: await asking('echo no such item 1>&2& exit 5') })
+    const failed = await execute(['chat', 'x'], {
+      env: await withSecretCommand('echo no such item 1>&2& exit 5'),
+    })
     expect(failed).toMatchObject({ code: 3, out: '' })
     expect(failed.err).toContain('failed with exit code 5: no such item')
   })
 
-  test('gets no secret, in whatever case it is spelled (needs Windows)', async () => {
-    const env = await asking('echo [%PARLEY_API_KEY%][%OWN%] 1>&2& exit 1', {
+  test('on Windows a secret command gets no secret, whatever the case of its name (needs Windows)', async () => {
+    const env = await withSecretCommand('echo [%PARLEY_API_KEY%][%OWN%] 1>&2& exit 1', {
       OWN: 'kept',
       PARLEY_API_KEY: '',
     })
@@ -184,7 +186,7 @@ describe('a command of the person’s', () => {
     expect(ended.err).not.toContain('canary')
   })
 
-  test('ends with all that it has started (needs taskkill)', async () => {
+  test('on Windows the end of a secret command ends all its processes (needs taskkill)', async () => {
     const cwd = temporaryFolder()
     const family = join(cwd, 'family.cjs')
     writeFileSync(
@@ -193,7 +195,7 @@ describe('a command of the person’s', () => {
        if (!process.argv[2]) require('node:child_process').spawn(process.execPath, [__filename, 'child'], { stdio: 'inherit' })
        setInterval(() => {}, 1000)`,
     )
-    const env = await asking(`"${process.execPath}" "${family}"`)
+    const env = await withSecretCommand(`"${process.execPath}" "${family}"`)
     const ended = await execute(['chat', 'x', '--deadline', '5'], { cwd, env })
     expect(ended).toMatchObject({ code: 3, out: '' })
     const pids = readFileSync(join(cwd, 'pids'), 'utf8').trim().split('\n').map(Number)

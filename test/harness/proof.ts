@@ -5,7 +5,7 @@ import { isInShare, notInShare } from './share.ts'
 const either: [titles: RegExp, why: string][] = [
   [/^R8[56]: |^R91: |^I40: /, 'they test the decoder itself'],
   [
-    /^--no-stream overrides|^requests a stream with|^--download is refused|^reads a header from stdin/,
+    /^--no-stream overrides|^--stream-via |^--download exits|^reads a header from stdin/,
     'they test the request',
   ],
   [

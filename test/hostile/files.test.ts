@@ -25,7 +25,7 @@ const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString
 
 const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
 
-describe('an audit that somebody meddles with while a command runs stops the run (needs sh)', () => {
+describe('audit that changes while a command runs (needs sh)', () => {
   test.each([
     ['removed', 'rm a.ndjson'],
     ['removed', 'mv a.ndjson b.ndjson'],
@@ -33,7 +33,7 @@ describe('an audit that somebody meddles with while a command runs stops the run
     ['replaced', 'mv a.ndjson b.ndjson; ln -s b.ndjson a.ndjson'],
     ['made shorter', ': > a.ndjson'],
     ['made shorter', 'head -n 1 a.ndjson > b; cat b > a.ndjson'],
-  ])('it is %s: %s', async (what, command) => {
+  ])('a run stops with 11 if its audit is %s: %s', async (what, command) => {
     const cwd = temporaryFolder()
     const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
     const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'a.ndjson']
@@ -44,7 +44,7 @@ describe('an audit that somebody meddles with while a command runs stops the run
     expect([service.posts, readFileSync(join(cwd, 'runs'), 'utf8')]).toEqual([0, 'ran\n'])
   })
 
-  test('what another run of the same audit adds is no meddling', async () => {
+  test('a run accepts lines that another run of the same audit appends', async () => {
     const cwd = temporaryFolder()
     const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
     const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'a.ndjson']
@@ -54,11 +54,11 @@ describe('an audit that somebody meddles with while a command runs stops the run
   })
 })
 
-/** The lock of each kind of run, in a folder with a batch of three lines. */
+/** Lock of each kind of run, in a folder with a batch of three lines. */
 const locking: Record<string, { argv: string[]; lock: string }> = {
   'a thread': { argv: ['chat', 'hi', '--thread', 'notes'], lock: 'notes.parley-lock' },
   results: { argv: ['chat', '--batch', 'in', '--results', 'notes'], lock: 'notes.parley-lock' },
-  'results that are resumed': {
+  'resumed results': {
     argv: ['chat', '--batch', 'in', '--results', 'notes', '--resume'],
     lock: 'notes.parley-lock',
   },
@@ -74,14 +74,14 @@ function withBatch(): string {
   return cwd
 }
 
-/** The clock of locks advances with each reading, so a waiter has soon waited long. */
-function hurryLocks(): void {
+/** Makes the clock of locks advance with each reading, so a waiter soon reaches its limit. */
+function speedUpLocks(): void {
   let now = 0
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 300))
   onTestFinished(() => clock.mockRestore())
 }
 
-const others: [what: string, make: (path: string) => void, look: (path: string) => unknown][] = [
+const obstacles: [what: string, make: (path: string) => void, inspect: (path: string) => unknown][] = [
   [
     'a folder with files',
     (path) => {
@@ -91,11 +91,7 @@ const others: [what: string, make: (path: string) => void, look: (path: string) 
     (path) => readdirSync(path),
   ],
   ['an empty folder', (path) => mkdirSync(path), (path) => lstatSync(path).isDirectory()],
-  [
-    'a file that holds something',
-    (path) => writeFileSync(path, 'mine'),
-    (path) => readFileSync(path, 'utf8'),
-  ],
+  ['a file with content', (path) => writeFileSync(path, 'mine'), (path) => readFileSync(path, 'utf8')],
   ['a link to nothing (needs symbolic links)', (path) => symlinkSync('none', path), readlinkSync],
   [
     'a link to an empty file (needs symbolic links)',
@@ -108,39 +104,39 @@ const others: [what: string, make: (path: string) => void, look: (path: string) 
   ['a FIFO (needs FIFOs)', (path) => execFileSync('mkfifo', [path]), (path) => lstatSync(path).isFIFO()],
 ]
 
-describe.each(Object.entries(locking))('where the lock of %s is to be made', (_, { argv, lock }) => {
-  test.each(others)('%s stays as it is: 11, and nothing is sent', async (_, make, look) => {
+describe.each(Object.entries(locking))('lock of %s', (_, { argv, lock }) => {
+  test.each(obstacles)('sends nothing if %s is in the place of the lock', async (_, make, inspect) => {
     const cwd = withBatch()
     make(join(cwd, lock))
-    const before = look(join(cwd, lock))
-    hurryLocks()
+    const before = inspect(join(cwd, lock))
+    speedUpLocks()
     const { code, err, requests } = await run(argv, { cwd })
     expect([code, requests]).toEqual([11, []])
     expect(err).toContain(`${lock} is not a lock, and is left alone`)
-    expect(look(join(cwd, lock))).toEqual(before)
+    expect(inspect(join(cwd, lock))).toEqual(before)
     expect(readdirSync(cwd).filter((name) => name.startsWith(`${lock}.`))).toEqual([])
   })
 
-  test('other names are nobody’s lock', async () => {
+  test('a run ignores other names next to its lock', async () => {
     const cwd = withBatch()
     mkdirSync(join(cwd, 'notes.lock'))
     writeFileSync(join(cwd, 'notes.lock/mine'), '')
-    hurryLocks()
+    speedUpLocks()
     expect((await run(argv, { cwd })).code).toBe(0)
     expect(readdirSync(join(cwd, 'notes.lock'))).toEqual(['mine'])
   })
 
-  test('a holder that shows life is waited for, one that shows none is followed', async () => {
+  test('a run waits for a lock that is updated, and takes one that is not', async () => {
     const cwd = withBatch()
     const path = join(cwd, lock)
     writeFileSync(path, '')
-    hurryLocks()
+    speedUpLocks()
     let beats = 0
     const beating = setInterval(() => utimesSync(path, ++beats, beats), 1)
     onTestFinished(() => clearInterval(beating))
     const running = run(argv, { cwd })
-    // A holder's heartbeat is visible at each check. A hundred checks would be more than enough for an
-    // abandoned lock.
+    // The holder's update is visible at each check. A hundred checks would be enough to take an abandoned
+    // lock.
     while (beats < 300) await new Promise((resolve) => setTimeout(resolve, 5))
     expect(existsSync(path)).toBe(true)
     clearInterval(beating)
@@ -151,13 +147,13 @@ describe.each(Object.entries(locking))('where the lock of %s is to be made', (_,
   })
 })
 
-describe('a run whose lock another one has taken meanwhile sends nothing more (needs files replaced while open)', () => {
+describe('lock that another run takes (needs files replaced while open)', () => {
   const takeOver = (path: string) => {
     writeFileSync(`${path}.new`, '')
     renameSync(`${path}.new`, path)
   }
 
-  test('a batch', async () => {
+  test('a batch exits with 11 and sends nothing more if another run takes its lock', async () => {
     const cwd = withBatch()
     const path = join(cwd, 'notes.parley-lock')
     const exchange: Exchange = async (request) => {
@@ -174,7 +170,7 @@ describe('a run whose lock another one has taken meanwhile sends nothing more (n
   test.each([
     ['all its requests wait for a rate limit', { status: 429, headers: { 'retry-after': '1' } }],
     ['a request waits for its next attempt', { status: 500 }],
-  ])('a batch that loses its results file while %s', async (_, failure) => {
+  ])('a batch exits with 11 and sends nothing more if it loses its lock while %s', async (_, failure) => {
     const cwd = withBatch()
     const path = join(cwd, 'notes.parley-lock')
     let count = 0
@@ -189,7 +185,7 @@ describe('a run whose lock another one has taken meanwhile sends nothing more (n
     expect(existsSync(path)).toBe(true)
   })
 
-  test('a batch whose answer does not fit its schema, before the next request of the same line', async () => {
+  test('a batch repeats no request for its schema after it lost its lock', async () => {
     const cwd = withBatch()
     writeFileSync(join(cwd, 'schema.json'), '{"type":"object"}')
     const exchange: Exchange = async (request) => {
@@ -202,7 +198,7 @@ describe('a run whose lock another one has taken meanwhile sends nothing more (n
     expect([code, requests.length]).toEqual([11, 1])
   })
 
-  test('a run with an audit (needs sh)', async () => {
+  test('a run exits with 11 and answers nothing more if another run takes the lock of its audit (needs sh)', async () => {
     const cwd = temporaryFolder()
     const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
     const path = getLockPath('a.ndjson')
@@ -213,7 +209,7 @@ describe('a run whose lock another one has taken meanwhile sends nothing more (n
     expect(existsSync(join(cwd, path))).toBe(true)
   })
 
-  test('a chat with a thread, whose request is tried again', async () => {
+  test('a chat with --thread does not retry after it lost its lock', async () => {
     const cwd = temporaryFolder()
     const path = join(cwd, 'notes.parley-lock')
     const exchange: Exchange = async (request) => {
@@ -225,7 +221,7 @@ describe('a run whose lock another one has taken meanwhile sends nothing more (n
     expect(existsSync(path)).toBe(true)
   })
 
-  test('a chat with a thread, into whose lock somebody has written', async () => {
+  test('a chat with --thread exits with 11 if its lock is not empty, and keeps the content', async () => {
     const cwd = temporaryFolder()
     const path = join(cwd, 'notes.parley-lock')
     const exchange: Exchange = async (request) => {
@@ -238,7 +234,7 @@ describe('a run whose lock another one has taken meanwhile sends nothing more (n
   })
 })
 
-describe('a profile that others can write runs no command of theirs (needs POSIX files and sh)', () => {
+describe('profile that others can write (needs POSIX files and sh)', () => {
   const profile = JSON.stringify({
     profiles: { default: { baseUrl: 'https://a.test', accessTokenCommand: 'touch ran; echo secret' } },
   })
@@ -260,7 +256,7 @@ describe('a profile that others can write runs no command of theirs (needs POSIX
     expect(err).toContain(`is not run: others can write ${place}; look whether`)
   }
 
-  test.each([0o666, 0o664, 0o602])('the file has the mode %o', async (mode) => {
+  test.each([0o666, 0o664, 0o602])('a secret command is not run from a file of mode %o', async (mode) => {
     const { cwd, path } = home(mode)
     await expectNoRun(cwd, path)
   })
@@ -271,11 +267,11 @@ describe('a profile that others can write runs no command of theirs (needs POSIX
     ['config', 'list'],
     ['config', 'set', 'timeout', '5'],
     ['config', 'use', 'default'],
-  ])('nor after another command has seen it: %s %s', async (...argv) => {
+  ])('a secret command is not run after %s %s restricted the file', async (...argv) => {
     const { cwd, folder, path } = home(0o666)
     await run(argv, { cwd, env: bare })
     expect(readFileSync(path, 'utf8')).toBe(profile)
-    // Nobody reads the secrets that may be next to the command.
+    // Reading is restricted too, because secrets may be next to the command.
     expect(modeOf(path)).toBe('622')
     await expectNoRun(cwd, path)
     chmodSync(path, 0o600)
@@ -284,7 +280,7 @@ describe('a profile that others can write runs no command of theirs (needs POSIX
     await expectNoRun(cwd, folder)
   })
 
-  test('a command whose name is escaped is one, and a file without any is closed', async () => {
+  test('an escaped key of a secret command counts, and a file without commands becomes 0600', async () => {
     const { cwd, path } = home(0o666)
     writeFileSync(path, profile.replace('Command', '\\u0043ommand'))
     await expectNoRun(cwd, path)
@@ -294,40 +290,40 @@ describe('a profile that others can write runs no command of theirs (needs POSIX
     expect(modeOf(path)).toBe('600')
   })
 
-  test('what may not be written says how it may be', async () => {
+  test('config set exits with 3 for a profile that others can write, and says what to check', async () => {
     const { cwd, path } = home(0o666)
     const { code, err } = await run(['config', 'set', 'timeout', '5'], { cwd, env: bare })
     expect([code, readFileSync(path, 'utf8')]).toEqual([3, profile])
     expect(err).toContain(`${path}: others can write it; look whether its commands are your own`)
   })
 
-  test('its folder', async () => {
+  test('a secret command is not run if others can write the profile folder', async () => {
     const { cwd, folder } = home()
     chmodSync(folder, 0o777)
     await expectNoRun(cwd, folder)
   })
 
-  test('a folder that the environment names', async () => {
+  test('a secret command is not run if others can write PARLEY_CONFIG_DIR', async () => {
     const { cwd, folder } = home()
     chmodSync(folder, 0o775)
     await expectNoRun(cwd, folder, { PARLEY_CONFIG_DIR: folder })
   })
 
   test.each([
-    ['the file behind a link', (target: string) => chmodSync(join(target, 'real.json'), 0o666), 'real.json'],
-    ['the folder of that file', (target: string) => chmodSync(target, 0o777), ''],
-  ])('%s', async (_, open, place) => {
+    ['the target of a link', (target: string) => chmodSync(join(target, 'real.json'), 0o666), 'real.json'],
+    ['the folder of the target', (target: string) => chmodSync(target, 0o777), ''],
+  ])('a secret command is not run if others can write %s', async (_, allowWriting, place) => {
     const { cwd, path } = home()
     const target = join(cwd, 'target')
     mkdirSync(target, { mode: 0o700 })
     renameSync(path, join(target, 'real.json'))
     symlinkSync(join(target, 'real.json'), path)
-    open(target)
-    // The link is as open as its target.
+    allowWriting(target)
+    // The message names the link if others can write its target.
     await expectNoRun(cwd, place === '' ? target : path)
   })
 
-  test('the folder of a link on the way', async () => {
+  test('a secret command is not run if others can write the folder of an intermediate link', async () => {
     const { cwd, path } = home()
     const shared = join(cwd, 'shared')
     mkdirSync(shared)
@@ -338,7 +334,7 @@ describe('a profile that others can write runs no command of theirs (needs POSIX
     await expectNoRun(cwd, shared)
   })
 
-  test('the file is root’s (needs root and another user)', async () => {
+  test('a secret command is not run if others can write a file of root (needs root and another user)', async () => {
     const cwd = processHome()
     const path = join(cwd, 'config.json')
     writeFileSync(path, profile)
@@ -349,7 +345,7 @@ describe('a profile that others can write runs no command of theirs (needs POSIX
     expect(err).toContain(`is not run: others can write ${path}`)
   })
 
-  test('its commands run again when only its owner can write it, and a mounted secret’s always', async () => {
+  test('a secret command is run if only its owner can write the file, or if it is mounted', async () => {
     const { cwd } = home(0o644)
     const answer = { cwd, env: bare, exchange: answering(message('ok')) }
     expect((await run(['chat', 'hi'], answer)).code).toBe(0)
@@ -364,7 +360,7 @@ describe('a profile that others can write runs no command of theirs (needs POSIX
   })
 })
 
-/** Every request flag that writes a whole file, with the other arguments of its command. */
+/** Flags that write a whole file, each with the other arguments of its command. */
 const writing: Record<string, string[]> = {
   'chat -o': ['chat', 'hi', '-o'],
   'chat --thread': ['chat', 'hi', '--thread'],
@@ -376,14 +372,14 @@ const writing: Record<string, string[]> = {
   'events run --audit': ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit'],
 }
 
-describe.each(Object.entries(writing))('%s writes through no link (needs symbolic links)', (_, argv) => {
+describe.each(Object.entries(writing))('%s and symbolic links (needs symbolic links)', (_, argv) => {
   test.each([
     ['to a file', 'victim'],
     ['to nothing', 'nowhere'],
     ['to itself', 'out'],
     ['to a link', 'second'],
     ['to a folder', 'folder'],
-  ])('that leads %s', async (__, target) => {
+  ])('exits with 11 for an output that is a link %s', async (__, target) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'in'), '"a"\n')
     writeFileSync(join(cwd, 'victim'), '')
@@ -399,7 +395,7 @@ describe.each(Object.entries(writing))('%s writes through no link (needs symboli
   })
 })
 
-test('a folder may be a link: what is written is a file in it (needs symbolic links)', async () => {
+test('an output may be in a linked folder (needs symbolic links)', async () => {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, 'real'))
   symlinkSync('real', join(cwd, 'linked'))
@@ -409,7 +405,7 @@ test('a folder may be a link: what is written is a file in it (needs symbolic li
 })
 
 test.each(['chat -o', 'chat --thread', 'image -o --force', 'api -o', 'events run -o'])(
-  '%s: what only another user can replace is refused before anything is sent (needs POSIX files)',
+  '%s exits with 11 before sending for a file that only another user can replace (needs POSIX files)',
   async (kind) => {
     const cwd = temporaryFolder()
     chmodSync(cwd, 0o1777)
@@ -424,7 +420,7 @@ test.each(['chat -o', 'chat --thread', 'image -o --force', 'api -o', 'events run
   },
 )
 
-describe('the rights of a file that is replaced (needs POSIX files)', () => {
+describe('mode of a replaced file (needs POSIX files)', () => {
   const modeAfter = async (argv: string[], mode: number, owner?: number) => {
     const cwd = temporaryFolder()
     const path = join(cwd, 'out')
@@ -442,14 +438,17 @@ describe('the rights of a file that is replaced (needs POSIX files)', () => {
   })
   const kinds = ['chat -o', 'chat --thread', 'image -o --force', 'api -o']
 
-  test.each(kinds)('%s: one of the own keeps its mode, but never lends rights', async (kind) => {
+  test.each(kinds)('%s keeps the mode of a replaced file without its special bits', async (kind) => {
     expect(await modeAfter(writing[kind] ?? [], 0o6755)).toBe(0o755)
     expect(await modeAfter(writing[kind] ?? [], 0o1600)).toBe(0o600)
   })
 
   const isRoot = process.getuid?.() === 0
-  test.skipIf(!isRoot).each(kinds)('%s: one of another user is new (needs root)', async (kind) => {
-    const fresh = kind === 'chat --thread' ? 0o600 : 0o666 & ~process.umask()
-    expect(await modeAfter(writing[kind] ?? [], 0o4777, 65534)).toBe(fresh)
-  })
+  test.skipIf(!isRoot).each(kinds)(
+    '%s gives a file of another user the default mode (needs root)',
+    async (kind) => {
+      const fresh = kind === 'chat --thread' ? 0o600 : 0o666 & ~process.umask()
+      expect(await modeAfter(writing[kind] ?? [], 0o4777, 65534)).toBe(fresh)
+    },
+  )
 })

@@ -6,7 +6,7 @@ import { createPatientClock } from '../harness/clock.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 import { type AgentService, createAgentService, type Event } from '../sessions/run/agent-service.ts'
 
-/** The run, another client and the service use this clock. */
+/** Clock of the run, the other client and the service. */
 const clock = createPatientClock()
 
 const custom = (id: string, input: object = {}): Event => ({
@@ -23,8 +23,8 @@ const bash = (id: string): Event => ({
   evaluated_permission: 'ask',
 })
 
-/** Actions of the other client, and the tool uses that nobody may answer or execute afterwards. */
-const acts: [what: string, ids: string[], act: (service: AgentService) => void][] = [
+/** Actions of the other client, and the tool uses that must not be answered or run afterwards. */
+const actions: [what: string, ids: string[], act: (service: AgentService) => void][] = [
   [
     'gives a result',
     ['c2'],
@@ -43,25 +43,25 @@ const acts: [what: string, ids: string[], act: (service: AgentService) => void][
 interface Outcome {
   code: number
   err: string
-  /** Posted replies and started commands for tool uses that no longer waited. */
+  /** Replies and commands for tool uses that no longer waited. */
   wrong: string[]
   audit: { toolUse: string | null; event: string; reason?: string }[]
-  /** Number of answers to the run. */
+  /** Number of responses that the run has received. */
   answers: number
 }
 
 interface World {
   ids: string[]
   act(service: AgentService): void
-  /** Number of answers after which the other client acts, or when the first command runs. */
+  /** Number of responses after which the other client acts, or `in a command` for the first command. */
   when: number | 'in a command'
-  /** Streams show events of clients. */
+  /** True if streams show events of clients. */
   echoes: boolean
 }
 
-/** Runs parley with three waiting tool uses next to another client that acts once. */
+/** Runs parley with three waiting tool uses while another client acts once. */
 async function runBeside({ ids, act, when, echoes }: World): Promise<Outcome> {
-  // If a stream omits the other client, a list shows it after a second.
+  // If a stream omits the other client's event, a list shows it after a second.
   let passed = 0
   const timers = { ...clock, now: () => clock.now() + passed, wallTime: () => clock.wallTime() + passed }
   const service = createAgentService({
@@ -70,7 +70,7 @@ async function runBeside({ ids, act, when, echoes }: World): Promise<Outcome> {
     timers,
   })
   const cwd = temporaryFolder()
-  const begun = () =>
+  const startedCommands = () =>
     existsSync(join(cwd, 'runs')) ? readFileSync(join(cwd, 'runs'), 'utf8').trim().split('\n') : []
   const wrong: string[] = []
   let known: string[] | undefined
@@ -79,7 +79,7 @@ async function runBeside({ ids, act, when, echoes }: World): Promise<Outcome> {
       (event) => event.stop_reason && 'event_ids' in Object(event.stop_reason),
     )
     if (known || !isAsked) return
-    known = begun()
+    known = startedCommands()
     if (!echoes) passed = 2_000
     act(service)
     writeFileSync(join(cwd, 'acted'), '')
@@ -98,19 +98,19 @@ async function runBeside({ ids, act, when, echoes }: World): Promise<Outcome> {
   const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--policy', 'p.json', '--tool', tool]
   const ended = run([...argv, '--audit', 'a.ndjson', '--deadline', '10m'], { cwd, timers, exchange })
   if (when === 'in a command') {
-    while (begun().length === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+    while (startedCommands().length === 0) await new Promise((resolve) => setTimeout(resolve, 1))
     actOnce()
   }
   const { code, err } = await ended
-  const late = begun().slice(known?.length ?? Infinity)
+  const late = startedCommands().slice(known?.length ?? Infinity)
   wrong.push(...late.filter((id) => ids.includes(id)).map((id) => `${id} was carried out`))
   const lines = readFileSync(join(cwd, 'a.ndjson'), 'utf8').trimEnd().split('\n')
   return { code, err, wrong, audit: lines.map((line) => JSON.parse(line)), answers }
 }
 
-describe.each(acts)('a colleague %s', (_, ids, act) => {
-  describe.each([true, false])('streams bring what clients do: %s', (echoes) => {
-    test('at every point between two acts of a run: nothing is done that nobody asks for (needs sh)', async () => {
+describe.each(actions)('another client %s', (_, ids, act) => {
+  describe.each([true, false])('streams show events of clients: %s', (echoes) => {
+    test('a run answers and runs no tool use that another client has ended, at any point (needs sh)', async () => {
       for (let when = 1, answers = 1; when <= answers; when++) {
         const ended = await runBeside({ ids, act, when, echoes })
         expect({ when, wrong: ended.wrong }, ended.err).toEqual({ when, wrong: [] })
@@ -118,11 +118,11 @@ describe.each(acts)('a colleague %s', (_, ids, act) => {
       }
     })
 
-    test('while a command runs: what it ends is left alone, and the audit says why (needs sh)', async () => {
+    test('a run leaves tool uses alone that another client ends during a command, and the audit says so (needs sh)', async () => {
       const { wrong, audit, err } = await runBeside({ ids, act, when: 'in a command', echoes })
       expect(wrong, err).toEqual([])
       const left = audit.filter(({ event }) => event === 'answered-elsewhere')
-      // The answer to the first request was given here.
+      // This run answered the first tool use itself.
       if (!ids.includes('t1') || ids.length > 1) expect(left.map(({ toolUse }) => toolUse)).toContain('c2')
       for (const { toolUse, reason } of left)
         expect(err).toMatch(

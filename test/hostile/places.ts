@@ -6,7 +6,7 @@ import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
 type World = NonNullable<Parameters<typeof run>[1]>
 
-/** A place where text reaches a parser: the command that reads it, and the world that contains it. */
+/** Place where a text reaches a parser: the command that reads it, and the world with the text. */
 export type Place = (text: Buffer) => { argv: string[]; world: World }
 
 const send = ['events', 'send', '-s', 'sesn_1']
@@ -17,7 +17,7 @@ const confirm = ['events', 'confirm', '-s', 'sesn_1', '--allow']
 /** Folder of runs that write nothing. */
 const cwd = temporaryFolder()
 
-/** An answer that suits every request. */
+/** Answer that suits every request. */
 const anything = answering('{"content":[],"data":[]}')
 
 const answered =
@@ -52,24 +52,24 @@ const json = (text: Buffer) => JSON.stringify(text.toString())
 const eventStream = { headers: { 'content-type': 'text/event-stream' } }
 const html = { status: 500, headers: { 'content-type': 'text/html' } }
 
-/** Places that read a text on its own. */
+/** Places that read a text as a whole. */
 export const wholes: Record<string, Place> = {
   'a chat answer': answered(['chat', 'hi'], asIs),
   'a stream': answered(['chat', 'hi'], asIs, eventStream),
   'the data of a stream': answered(['chat', 'hi'], (text) => `data: ${text}\n\n`, eventStream),
   'an array stream': answered(['chat', 'hi'], (text) => `[${text}`),
   'an image answer': answered(image, asIs),
-  'a list of events': answered(list, asIs),
-  'a receipt': answered([...send, 'hi'], asIs),
+  'an event list': answered(list, asIs),
+  'the response to events': answered([...send, 'hi'], asIs),
   'a refusal': answered(['chat', 'hi', '--retries', '0'], asIs, html),
-  'a refusal, told as JSON': answered(['chat', 'hi', '--errors', 'json'], asIs, { status: 400 }),
+  'a refusal with --errors json': answered(['chat', 'hi', '--errors', 'json'], asIs, { status: 400 }),
   'a refusal of events': answered([...send, 'hi'], asIs, { status: 400 }),
   'stdin of chat': piped(['chat']),
   'stdin of chat -i': piped(['chat', '-i', '-']),
-  'stdin beside words': piped([...send, 'hi']),
+  'stdin of send with words': piped([...send, 'hi']),
   'stdin of image': piped(['image', '-m', 'painter', '--raw']),
   'stdin of send': piped(send),
-  'stdin of send, with a flag': piped([...send, '-i', '-', '--interrupt']),
+  'stdin of send with a flag': piped([...send, '-i', '-', '--interrupt']),
   'stdin of confirm': piped(confirm),
   '--event': (text) => ({ argv: [...send, '--event', text.toString()], world: { exchange: anything } }),
   '--set': (text) => ({ argv: ['chat', 'hi', '--set', `a=${text}`], world: { exchange: anything } }),
@@ -83,7 +83,7 @@ export const wholes: Record<string, Place> = {
   'the profile file': inFile(['chat', 'hi'], 'config.json', 'config'),
 }
 
-/** Places that read a text inside of another text. */
+/** Places that read a text inside another text. */
 export const parts: Record<string, Place> = {
   "an answer's text": answered(['chat', 'hi'], (text) => message(text.toString())),
   "an answer's reason": answered(['chat', 'hi'], (text) => message('a', { stop_reason: text.toString() })),
@@ -163,7 +163,7 @@ export const odd = [
   `{"data":[{"type":"agent.tool_use","id":"t","name":"n","input":${nested(5000)}}]}`,
 ]
 
-/** Lists of 130,000 elements. */
+/** Arrays of 130,000 elements. */
 export const long = ['data', 'events', 'contents', 'error', 'content', 'candidates'].flatMap((name) =>
   ['5', '{}'].map((element) => `{"${name}":[${`${element},`.repeat(130_000)}${element}]}`),
 )

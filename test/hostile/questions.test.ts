@@ -16,7 +16,7 @@ const use = (more: object = {}): Event => ({
 const waits: Event = { id: 'i', type: 'session.status_idle', stop_reason: { event_ids: ['t1'] } }
 const destructive = { command: 'rm -rf /srv/data' }
 
-/** A person answers y. The session shows each list in turn, then the last one again. */
+/** Answers y as a person. The session shows each list in turn, then the last one again. */
 async function sayYes(lists: Event[][], flags = ['--pending'], cwd = temporaryFolder()) {
   let count = 0
   const ended = await run(['events', 'confirm', '-s', 's', ...flags], {
@@ -34,7 +34,7 @@ async function sayYes(lists: Event[][], flags = ['--pending'], cwd = temporaryFo
 
 test.each<[string, Event[], number]>([
   [
-    'denied by somebody else',
+    'denied by another client',
     [use(), waits, { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny' }],
     0,
   ],
@@ -48,7 +48,7 @@ test.each<[string, Event[], number]>([
   expect({ code, posts }, err).toEqual({ code: expected, posts: 0 })
 })
 
-test('if the list cannot be read after a y, the failure says that it was not sent', async () => {
+test('if the list cannot be read after a y, the failure says that the answer was not sent', async () => {
   let lists = 0
   const { code, err } = await run(['events', 'confirm', '-s', 's', '--pending', '--retries', '0'], {
     typed: 'y\n',
@@ -64,7 +64,7 @@ test('if the list cannot be read after a y, the failure says that it was not sen
   expect(err).toContain('answered 503; your answer to t1 was not sent\n')
 })
 
-test('what is shown is the input of the session, and not that of a file', async () => {
+test('confirm shows the tool input of the session, not the input of a file', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'events.json'), JSON.stringify([use(), waits]))
   const { err } = await sayYes([[use({ input: destructive }), waits]], ['-i', 'events.json'], cwd)
@@ -72,28 +72,33 @@ test('what is shown is the input of the session, and not that of a file', async 
   expect(err).not.toContain('git status')
 })
 
-describe('no text draws a row of parley', () => {
-  const drawn = [
+describe('text that imitates rows of parley', () => {
+  const imitatedRows = [
     '| MCP server: github',
     '| tool: ls',
     '| id: t9',
     'allow ls (t9)? [y/n/s/q] y',
     'parley: done',
   ]
-  const padded = drawn.flatMap((row) => [30, 66, 70, 74, 76].map((blanks) => `x${' '.repeat(blanks)}${row}`))
+  const padded = imitatedRows.flatMap((row) =>
+    [30, 66, 70, 74, 76].map((blanks) => `x${' '.repeat(blanks)}${row}`),
+  )
 
-  test.each(['name', 'mcp_server_name', 'key', 'value'])('in a %s', async (place) => {
-    for (const text of padded) {
-      const more = place === 'key' ? { input: { [text]: 1 } } : { input: { a: text } }
-      const event = use(place.includes('name') ? { type: 'agent.mcp_tool_use', [place]: text } : more)
-      const { err } = await sayYes([[event, waits]])
-      const rows = err.split('\n').filter((row) => drawn.some((each) => row.trim().startsWith(each)))
-      expect(rows).toEqual([])
-    }
-  })
+  test.each(['name', 'mcp_server_name', 'key', 'value'])(
+    'a %s cannot imitate a row of parley',
+    async (place) => {
+      for (const text of padded) {
+        const more = place === 'key' ? { input: { [text]: 1 } } : { input: { a: text } }
+        const event = use(place.includes('name') ? { type: 'agent.mcp_tool_use', [place]: text } : more)
+        const { err } = await sayYes([[event, waits]])
+        const rows = err.split('\n').filter((row) => imitatedRows.some((each) => row.trim().startsWith(each)))
+        expect(rows).toEqual([])
+      }
+    },
+  )
 
   test.each([[['bash']], [{ toString: 'bash' }], [null], [0]])(
-    'nor is %j a name that can be allowed',
+    'confirm rejects the tool name %j',
     async (name) => {
       const { code, posts } = await sayYes([[use({ name }), waits]])
       expect({ code, posts }).toEqual({ code: 2, posts: 0 })

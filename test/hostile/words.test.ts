@@ -3,18 +3,18 @@ import { answering, message, run } from '../harness/run.ts'
 import { meet, parts, uglyWords, wholes } from './places.ts'
 
 describe.each(Object.entries(wholes))('P40: %s', (_, place) => {
-  test.each(uglyWords)('the word %j', (word) => meet(place, word))
+  test.each(uglyWords)('P40: this input may be the word %j', (word) => meet(place, word))
 })
 
 describe.each(Object.entries(parts))('P41: %s', (_, place) => {
-  test.each(uglyWords)('the word %j', (word) => meet(place, word))
+  test.each(uglyWords)('P41: this field may be the word %j', (word) => meet(place, word))
 })
 
 test.each([
   ['content-encoding', 'chat'],
   ['content-type', 'chat'],
   ['retry-after', 'chat'],
-])('P42: ugly words as %s', async (name, command) => {
+])('P42: the header %s may be any word', async (name, command) => {
   for (const word of uglyWords) {
     for (const status of [200, 400]) {
       const exchange = answering(message('a'), { status, headers: { [name]: word } })
@@ -23,7 +23,7 @@ test.each([
   }
 })
 
-test.each(uglyWords.slice(0, -1))('P42: the typed word %s', async (word) => {
+test.each(uglyWords.slice(0, -1))('P42: the argument %s is an unknown name, not a bug', async (word) => {
   const cases = [
     [word],
     ['help', word],

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
 
-// A command loads what it needs when it runs. The first test that runs it would count as the only one that what is made
-// then, once, has an effect on: a table, a pattern.
+// A command loads modules when it runs. Without this, only the first test that runs the command would detect
+// changes of what a module creates once, such as a table or a pattern.
 for (const file of process.env.MUTANTS_FILES?.split(' ') ?? []) await import(resolve(file))

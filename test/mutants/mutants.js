@@ -1,4 +1,5 @@
-// Changes the pure modules in every small way, and tells which changes no test notices: npm run proof:mutants [module...]
+// Mutates the pure modules with StrykerJS and prints the mutants that no test detects: npm run proof:mutants
+// [module...]
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +12,7 @@ const modules = JSON.parse(readFileSync('test/mutants/modules.json', 'utf8'))
 const wanted = process.argv.slice(2)
 const names = wanted.length > 0 ? wanted : Object.keys(modules)
 
-// It needs more packages than parley itself, so that npm ci does without it.
+// Stryker has its own packages, so that npm ci does not install them for everybody.
 if (!existsSync(stryker)) {
   const packages = ['core', 'vitest-runner'].map((name) => `@stryker-mutator/${name}@${version}`)
   const flags = ['--no-save', '--legacy-peer-deps', '--ignore-scripts', '--silent']
@@ -27,7 +28,10 @@ for (const name of names) {
   process.stdout.write(`${name}: ${said} (floor ${floor})${isFine ? '' : ': TOO FEW'}\n`)
 }
 
-/** Returns how many of 100 covered changes are noticed; `equal` names those that change nothing, with the reason. */
+/**
+ * Returns the percentage of covered mutants that are detected. `equal` lists mutants without an effect, with
+ * the reason.
+ */
 function mutate(name, { files, tests, equal = {} }) {
   const report = `${home}/${name}.json`
   const config = `${home}/${name}.config.json`
@@ -40,7 +44,7 @@ function mutate(name, { files, tests, equal = {} }) {
     reporters: ['json'],
     jsonReporter: { fileName: report },
     concurrency: 2,
-    // Stryker cannot read it with the TypeScript that is here, and vitest does not need it.
+    // Stryker cannot read the file with this version of TypeScript, and vitest does not need it.
     tsconfigFile: 'none.json',
     tempDirName: `${home}/sandbox`,
     timeoutMS: 30_000,
@@ -54,7 +58,7 @@ function mutate(name, { files, tests, equal = {} }) {
     env,
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  // There is none if no test could be loaded.
+  // The report is missing if no test could be loaded.
   if (status !== 0 || !existsSync(report)) return undefined
   const { files: found, testFiles } = JSON.parse(readFileSync(report, 'utf8'))
   const count = Object.values(testFiles).flatMap(({ tests }) => tests).length
@@ -62,7 +66,7 @@ function mutate(name, { files, tests, equal = {} }) {
     mutants.map((mutant) => ({ file, ...mutant, text: mutatedLine(source, mutant) })),
   )
   const covered = mutants.filter(({ status }) => ['Killed', 'Timeout', 'Survived'].includes(status))
-  // If a file of tests cannot even list its tests, none of them fails.
+  // If a test file cannot even list its tests, none of them fails.
   const unnoticed = covered.filter(
     (mutant) => mutant.status === 'Survived' && !(mutant.static && mutant.testsCompleted < count),
   )
@@ -79,7 +83,7 @@ function mutate(name, { files, tests, equal = {} }) {
   return (100 * (counted - survivors.length)) / counted
 }
 
-/** The files that a pattern names: `{a,b}.ts`, or `*.ts` for all of a folder. */
+/** Returns the files of a pattern: `{a,b}.ts`, or `*.ts` for all of a folder. */
 function expand(pattern) {
   const folder = dirname(pattern)
   if (pattern === `${folder}/*.ts`) return readdirSync(folder).map((name) => join(folder, name))
@@ -87,7 +91,7 @@ function expand(pattern) {
   return names === undefined ? [pattern] : names.split(',').map((name) => `${before}${name}${after}`)
 }
 
-/** The lines that a mutant changes, as they are then, in one line. */
+/** Returns the mutated lines as one line. */
 function mutatedLine(source, { location: { start, end }, replacement }) {
   const lines = source.split('\n')
   const before = lines[start.line - 1].slice(0, start.column - 1)

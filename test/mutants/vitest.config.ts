@@ -1,8 +1,8 @@
 import { defineConfig, type Plugin } from 'vitest/config'
 
 /**
- * A schema is built once, by the first test that needs it: only this one would try a change of it. So each test builds
- * its own.
+ * Builds a schema for each test. Normally the first test that needs a schema builds it, so only that test
+ * would detect changes of it.
  */
 const buildAnew: Plugin = {
   name: 'build-anew',
@@ -15,19 +15,19 @@ const buildAnew: Plugin = {
   },
 }
 
-/** The tests that speak to the module that is mutated; the names of their files come from `mutants.js`. */
+/** Configuration for the tests of one mutated module. `mutants.js` passes the names of their files. */
 export default defineConfig({
   plugins: [buildAnew],
   test: {
     include: (process.env.MUTANTS_TESTS ?? '').split(' '),
     globalSetup: 'test/harness/environment.ts',
     setupFiles: ['test/mutants/load.ts', 'test/harness/leave-out.ts'],
-    // Stryker's own goes first: it says which change the modules are loaded with.
+    // Stryker's setup file runs first, because it selects the mutant that the modules are loaded with.
     sequence: { setupFiles: 'list' },
     testTimeout: 60_000,
     isolate: false,
-    // Stryker's set-up lies below node_modules. As an external module it would be loaded once, for the first file: the
-    // tests of the others would count for nothing.
+    // Stryker's setup file is in node_modules. As an external module it would be loaded only once, for the
+    // first test file, and the tests of the other files would not count.
     server: { deps: { inline: [/stryker-setup/] } },
   },
 })

@@ -23,8 +23,8 @@ beforeAll(() => {
   tarball = pack(temporaryFolder())
 })
 
-/** Does with the action what a runner does with it. */
-async function use(inputs: Record<string, string>, answer: Script) {
+/** Runs the steps of the action as a runner does. */
+async function runAction(inputs: Record<string, string>, answer: Script) {
   const folder = temporaryFolder()
   const [temporary, prefix] = [join(folder, 'temp'), join(folder, 'prefix')]
   const [output, summary] = [join(folder, 'output'), join(folder, 'summary')]
@@ -86,10 +86,10 @@ async function use(inputs: Record<string, string>, answer: Script) {
   }
 }
 
-describe('the composite action (needs bash and jq)', () => {
-  test('gives inputs to flags, and makes outputs and a summary of the report', async () => {
+describe('composite action (needs bash and jq)', () => {
+  test('the action passes its inputs to flags, and sets outputs and a summary from the report', async () => {
     const text = 'Hi</pre>\n::error::no'
-    const ended = await use({ prompt: '-Say $(touch evil) `touch evil`', model: 'm/1' }, (socket) =>
+    const ended = await runAction({ prompt: '-Say $(touch evil) `touch evil`', model: 'm/1' }, (socket) =>
       socket.end(
         response(message(text, { model: 'a\nexit=9', usage: { input_tokens: 3, output_tokens: 5 } })),
       ),
@@ -110,16 +110,16 @@ describe('the composite action (needs bash and jq)', () => {
     )
   })
 
-  test('sends a file along whose name has a blank', async () => {
-    const ended = await use({ prompt: 'Sum up', file: 'a b.txt' }, (socket) =>
+  test('the action sends a file whose name contains a blank', async () => {
+    const ended = await runAction({ prompt: 'Sum up', file: 'a b.txt' }, (socket) =>
       socket.end(response(message('Hi'))),
     )
     expect(ended).toMatchObject({ code: 0, outputs: { exit: '0' } })
     expect(ended.requests[0]).toContain('{"text":"a b.txt:\\n"},{"text":"text of a file"}')
   })
 
-  test('a failure is an annotation, and its outputs are there for a step that runs always', async () => {
-    const ended = await use({ prompt: 'Say hello' }, (socket) =>
+  test('a failure of the action is an annotation, and its outputs are set for later steps', async () => {
+    const ended = await runAction({ prompt: 'Say hello' }, (socket) =>
       socket.end(response('{"error":{"message":"no\\n::warning::such"}}', '401 No')),
     )
     expect(ended).toMatchObject({
@@ -131,8 +131,8 @@ describe('the composite action (needs bash and jq)', () => {
     expect(ended.summary).toMatch(/^parley: exit 3, \? tokens, [\d.]+ s\n\n$/)
   })
 
-  test('an answer that was cut is a failure, and no answer', async () => {
-    const ended = await use({ prompt: 'Say hello' }, (socket) =>
+  test('the action fails and sets no answer if the answer was cut', async () => {
+    const ended = await runAction({ prompt: 'Say hello' }, (socket) =>
       socket.end(response(message('Hi', { stop_reason: 'max_tokens' }))),
     )
     expect(ended).toMatchObject({ code: 8, outputs: { exit: '8', model: 'alpha-2.5-pro' } })

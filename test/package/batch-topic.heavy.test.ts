@@ -30,57 +30,57 @@ const read = (job: Job, name: string): Result[] =>
     .split('\n')
     .map((line) => JSON.parse(line))
 
-/** A gateway that refuses prompts with a number from this set, and what it was asked. */
+/** Starts a gateway that refuses prompts whose number is in this set, and records all requested numbers. */
 async function gatewayThatRefuses(refused: Set<number>) {
-  const asked: number[] = []
+  const requested: number[] = []
   const server = await serve((socket, request) => {
     const number = Number(/prompt (\d+)/.exec(request)?.[1])
-    asked.push(number)
+    requested.push(number)
     socket.write(refused.has(number) ? response('{"error":"no"}', '400 No') : response(message('Hi')))
   })
   return {
-    asked,
+    asked: requested,
     close: server.close,
     variables: { PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 't' },
   }
 }
 
-test('the topic has a block for each way', () => {
+test('help batch has one block for each way to use many machines', () => {
   expect(blocks).toHaveLength(6)
 })
 
-describe('by hand (needs bash and jq)', () => {
-  test('three shares are the whole, in order', async () => {
+describe('help batch: shares by hand (needs bash and jq)', () => {
+  test('three shares by hand join to the whole in order', async () => {
     const job = createJob(await serveEmulator())
     job.write('prompts.ndjson', prompts)
     expect(await job.step(byHand)).toMatchObject({ code: 0 })
     expect(read(job, 'all.ndjson').map(({ index }) => index)).toEqual(indexes)
   })
 
-  test('a line that failed and was asked again counts once, by its last result', async () => {
+  test('a failed line that is requested again counts once, by its last result', async () => {
     const refused = new Set([7])
-    const { variables, asked, close } = await gatewayThatRefuses(refused)
+    const { variables, asked: requested, close } = await gatewayThatRefuses(refused)
     const job = createJob(variables)
     job.write('prompts.ndjson', prompts)
-    // Of the first share; the others are not reached.
+    // The first share fails, so the script does not reach the others.
     expect(await job.step(byHand)).toMatchObject({ code: 4 })
     refused.clear()
     expect(await job.step(byHand)).toMatchObject({ code: 0 })
     await close()
-    expect(asked.filter((number) => number === 7)).toHaveLength(2)
-    expect(asked).toHaveLength(count + 1)
+    expect(requested.filter((number) => number === 7)).toHaveLength(2)
+    expect(requested).toHaveLength(count + 1)
     const all = read(job, 'all.ndjson')
     expect(all.map(({ index }) => index)).toEqual(indexes)
     expect(all.every(({ ok }) => ok)).toBe(true)
   })
 })
 
-describe('the join of results (needs bash and jq)', () => {
+describe('help batch: join of the results (needs bash and jq)', () => {
   const join = byHand.slice(byHand.indexOf('jq -sc'))
   const result = (index: number, ok: boolean) => `${JSON.stringify({ index, hash: `h${index}`, ok })}\n`
 
   /** Joins these results of three shares of an input whose second line is empty. */
-  async function joined(...shares: string[]) {
+  async function joinShares(...shares: string[]) {
     const job = createJob()
     job.write('prompts.ndjson', '"a"\n\n"c"\n"d"\n')
     for (const [at, text] of shares.entries()) job.write(`r${at + 1}.ndjson`, text)
@@ -88,8 +88,8 @@ describe('the join of results (needs bash and jq)', () => {
     return { ...ended, all: read(job, 'all.ndjson').map(({ index, ok }) => [index, ok]) }
   }
 
-  test('is good if every line has a result, failed ones too', async () => {
-    const { code, log, all } = await joined(result(4, false), result(1, true), result(3, true))
+  test('the join succeeds if every line has a result, also a failed one', async () => {
+    const { code, log, all } = await joinShares(result(4, false), result(1, true), result(3, true))
     expect({ code, log }).toEqual({ code: 0, log: '' })
     expect(all).toEqual([
       [1, true],
@@ -98,19 +98,23 @@ describe('the join of results (needs bash and jq)', () => {
     ])
   })
 
-  test('fails if a line has none, and names it', async () => {
-    const { code, log } = await joined(result(4, true), result(1, true), '')
+  test('the join fails and prints a line that has no result', async () => {
+    const { code, log } = await joinShares(result(4, true), result(1, true), '')
     expect(code).toBe(1)
     expect(log).toMatch(/^< 3$/m)
   })
 
-  test('takes no old failure for an answer, whichever file it is in', async () => {
-    const { code, all } = await joined(result(3, true), result(1, true), result(4, true) + result(3, false))
+  test('the join prefers a success to an older failure, whichever file has it', async () => {
+    const { code, all } = await joinShares(
+      result(3, true),
+      result(1, true),
+      result(4, true) + result(3, false),
+    )
     expect([code, all]).toEqual([0, [1, 3, 4].map((index) => [index, true])])
   })
 })
 
-describe('a matrix of GitHub Actions (needs bash and jq)', () => {
+describe('help batch: GitHub Actions matrix (needs bash and jq)', () => {
   const { jobs } = parse(gitHub) as {
     jobs: {
       batch: GitHubJob & { strategy: { matrix: { share: number[] } } }
@@ -119,7 +123,7 @@ describe('a matrix of GitHub Actions (needs bash and jq)', () => {
   }
   const shares = jobs.batch.strategy.matrix.share
 
-  /** One share, in a folder of its own. */
+  /** Runs one share in a new folder. */
   async function runShare(
     share: number,
     attempt: number,
@@ -138,13 +142,13 @@ describe('a matrix of GitHub Actions (needs bash and jq)', () => {
     return { job, code: codes.at(-1), artifacts }
   }
 
-  test('asks each line once, and joins the results', async () => {
-    const { variables, asked, close } = await gatewayThatRefuses(new Set())
+  test('the GitHub matrix requests each line once and joins the results', async () => {
+    const { variables, asked: requested, close } = await gatewayThatRefuses(new Set())
     const cache: Cache = new Map()
     const ended = await Promise.all(shares.map((share) => runShare(share, 1, { variables, cache })))
     await close()
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
-    expect(asked.toSorted((one, other) => one - other)).toEqual(indexes)
+    expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
     const joining = createJob()
     for (const [at, { job, artifacts }] of ended.entries()) {
       expect(artifacts).toEqual(['results.ndjson', 'report.json'])
@@ -159,25 +163,25 @@ describe('a matrix of GitHub Actions (needs bash and jq)', () => {
     expect(await runGitHubJob(joining, jobs.join, {})).toMatchObject({ codes: [1] })
   })
 
-  test('a share of which too much failed fails, keeps its results, and goes on when it is run again', async () => {
+  test('a failed share of the GitHub matrix keeps its results and resumes when it runs again', async () => {
     const refused = new Set([1])
-    const { variables, asked, close } = await gatewayThatRefuses(refused)
+    const { variables, asked: requested, close } = await gatewayThatRefuses(refused)
     const cache: Cache = new Map()
     const first = await runShare(1, 1, { variables, cache })
     expect(first).toMatchObject({ code: 4, artifacts: ['results.ndjson', 'report.json'] })
     const done = read(first.job, 'results.ndjson').filter(({ ok }) => ok).length
     refused.clear()
-    const before = asked.length
+    const before = requested.length
     const second = await runShare(1, 2, { variables, cache })
     await close()
     expect(second.code).toBe(0)
-    expect(asked.length - before).toBe(9 - done)
+    expect(requested.length - before).toBe(9 - done)
     const { counts } = JSON.parse(second.job.read('report.json'))
     expect(counts).toMatchObject({ total: 9, failed: 0, skipped: done, notDone: 0 })
   })
 })
 
-describe('GitLab (needs bash)', () => {
+describe('help batch: GitLab (needs bash)', () => {
   const { batch } = parse(gitLab) as {
     batch: {
       parallel: number
@@ -189,8 +193,8 @@ describe('GitLab (needs bash)', () => {
   }
   const script = batch.script.join('\n')
 
-  test('numbers the shares itself, and they are the whole', async () => {
-    const { variables, asked, close } = await gatewayThatRefuses(new Set())
+  test('the parallel jobs of GitLab are the shares, and together they are the whole', async () => {
+    const { variables, asked: requested, close } = await gatewayThatRefuses(new Set())
     for (let node = 1; node <= batch.parallel; node++) {
       const job = createJob(variables)
       job.write('prompts.ndjson', prompts)
@@ -201,14 +205,14 @@ describe('GitLab (needs bash)', () => {
     await close()
     expect(batch.cache.paths).toEqual(['results-*.ndjson'])
     expect(batch.artifacts.paths).toEqual(['results-*.ndjson'])
-    expect(asked.toSorted((one, other) => one - other)).toEqual(indexes)
+    expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
   })
 
   test.each([
     ['401 No', false],
     ['402 No', false],
     ['429 Wait', true],
-  ])('an answer of %s: the job is tried again: %s', async (status, isRetried) => {
+  ])('after an answer of %s GitLab runs the job again: %s', async (status, isRetried) => {
     const server = await serve((socket) =>
       socket.write(response('{"error":"no"}', status, ['retry-after: 4000'])),
     )
@@ -220,7 +224,7 @@ describe('GitLab (needs bash)', () => {
   })
 })
 
-describe('Kubernetes', () => {
+describe('help batch: Kubernetes', () => {
   const parsed = parse(manifest) as {
     spec: {
       completions: number
@@ -229,10 +233,10 @@ describe('Kubernetes', () => {
     }
   }
 
-  /** The manifest with one of its values replaced. */
-  const changed = (from: string, to: string) => parse(manifest.replace(from, to))
+  /** Returns the manifest with one of its values replaced. */
+  const replaceValue = (from: string, to: string) => parse(manifest.replace(from, to))
 
-  test('the manifest is one of the published schema', () => {
+  test('the Kubernetes manifest matches the published schema', () => {
     const check = new Ajv2020({ strict: false, allErrors: true }).compile(schema)
     check(parsed)
     expect(check.errors ?? []).toEqual([])
@@ -244,17 +248,17 @@ describe('Kubernetes', () => {
       ['key: token', 'keys: token'],
     ] as const) {
       expect(manifest).toContain(from)
-      expect(check(changed(from, to)), to).toBe(false)
+      expect(check(replaceValue(from, to)), to).toBe(false)
     }
   })
 
-  /** As the kubelet does: `$(NAME)` is a variable's value, and one that is not there stays as it is. */
+  /** Expands `$(NAME)` like the kubelet: an unknown variable stays as it is. */
   const expand = (text: string, env: Record<string, string>) =>
     text.replace(/\$\$|\$\(([^)]*)\)/g, (found, name) => (found === '$$' ? '$' : (env[name] ?? found)))
 
-  test('its pods are the whole, and what would fail again is not tried again (needs sh)', async () => {
+  test('the pods of the Kubernetes job request each line once, and a permanent failure is not retried (needs sh)', async () => {
     const [container] = parsed.spec.template.spec.containers
-    const { variables, asked, close } = await gatewayThatRefuses(new Set())
+    const { variables, asked: requested, close } = await gatewayThatRefuses(new Set())
     const job = createJob()
     for (const name of ['in', 'out']) mkdirSync(join(job.folder, name))
     job.write('in/prompts.ndjson', prompts)
@@ -267,11 +271,11 @@ describe('Kubernetes', () => {
     expect(container?.env.map(({ name }) => name)).toEqual(Object.keys(variables))
     for (let index = 0; index < parsed.spec.completions; index++)
       expect(await run(index)).toMatchObject({ code: 0 })
-    expect(asked.toSorted((one, other) => one - other)).toEqual(indexes)
+    expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
     expect(read(job, 'out/0.ndjson').map(({ index }) => index)).toEqual([1, 11, 21])
-    // A pod that comes back finds its results.
+    // A pod that runs again finds its results.
     expect(await run(0)).toMatchObject({ code: 0 })
-    expect(asked).toHaveLength(count)
+    expect(requested).toHaveLength(count)
     await close()
     const rule = parsed.spec.podFailurePolicy.rules.find(({ action }) => action === 'FailIndex')
     const refusing = await serve((socket) => socket.write(response('{"error":"no"}', '401 No')))
@@ -293,7 +297,7 @@ test.each([
   ['503 Away', '400 No', 7],
   ['200 OK', '503 Away', 8],
 ])(
-  'Kubernetes: an index with a line that may succeed later is not given up: %s, then %s (needs sh)',
+  'a Kubernetes index is retried if one of its lines may succeed later: %s, then %s (needs sh)',
   async (first, others, exit) => {
     const [container] = (
       parse(manifest) as { spec: { template: { spec: { containers: { args: string[] }[] } } } }
@@ -314,26 +318,26 @@ test.each([
   },
 )
 
-test('a job array of Slurm: a task that is requeued asks nothing twice (needs bash)', async () => {
-  const { variables, asked, close } = await gatewayThatRefuses(new Set([6]))
+test('a requeued task of a Slurm array sends no request twice (needs bash)', async () => {
+  const { variables, asked: requested, close } = await gatewayThatRefuses(new Set([6]))
   const job = createJob(variables)
   job.write('prompts.ndjson', prompts)
   const task = (id: number) =>
     job.step(array, { env: { SLURM_ARRAY_TASK_ID: `${id}`, SLURM_ARRAY_TASK_COUNT: '4' } })
-  // The sixth line, of the second task, was lost with its node.
+  // The sixth line, which belongs to the second task, was lost with its node.
   for (const id of [1, 2, 3, 4]) expect((await task(id)).code).toBe(id === 2 ? 4 : 0)
-  const before = asked.length
+  const before = requested.length
   await task(2)
   await close()
-  expect(asked.slice(before)).toEqual([6])
-  expect(asked.slice(0, before).toSorted((one, other) => one - other)).toEqual(indexes)
+  expect(requested.slice(before)).toEqual([6])
+  expect(requested.slice(0, before).toSorted((one, other) => one - other)).toEqual(indexes)
 })
 
-test('GNU parallel over hosts (needs parallel)', async () => {
-  const { variables, asked, close } = await gatewayThatRefuses(new Set())
+test('GNU parallel distributes the shares over hosts (needs parallel)', async () => {
+  const { variables, asked: requested, close } = await gatewayThatRefuses(new Set())
   const job = createJob(variables)
   job.write('prompts.ndjson', prompts)
-  // In the place of ssh: it notes the host, and runs what it is given here.
+  // Replaces ssh: records the host and runs the command on this machine.
   const ssh = join(temporaryFolder(), 'ssh')
   writeFileSync(
     ssh,
@@ -343,7 +347,7 @@ test('GNU parallel over hosts (needs parallel)', async () => {
   const { code, log } = await job.step(hosts, { env: { PARALLEL_SSH: ssh, SHELL: '/bin/sh' } })
   await close()
   expect(code, log).toBe(0)
-  expect(asked.toSorted((one, other) => one - other)).toEqual(indexes)
+  expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
   expect([...new Set(job.read('hosts').trim().split('\n'))].sort()).toEqual(['one', 'two'])
   for (const share of [1, 2, 3, 4]) expect(read(job, `r${share}.ndjson`)[0]?.index).toBe(share)
 })

@@ -25,7 +25,7 @@ const librariesIn = (name: string): string[] => [
   ),
 ]
 
-test('every library is in one chunk, and those that a request loads hold few', () => {
+test('each library is in one chunk, and the chunks that a request loads contain few', () => {
   const all = [...chunks.keys()].flatMap(librariesIn)
   expect(all.toSorted()).toEqual([...new Set(all)].toSorted())
   expect(librariesIn('main.cjs')).toEqual([])
@@ -35,38 +35,41 @@ test('every library is in one chunk, and those that a request loads hold few', (
   expect(librariesIn('schema-worker.cjs')).toEqual([])
 })
 
-test('no chunk has a client for HTTP/2', () => {
+test('no chunk contains an HTTP/2 client', () => {
   for (const { fileName, code } of chunks.values()) expect(code, fileName).not.toContain('node:http2')
 })
 
-test('no chunk copies what process has, its title among it, which Windows may not have', () => {
+test('no chunk imports node:process, whose copied title may be missing on Windows', () => {
   for (const { fileName, imports } of chunks.values()) expect(imports, fileName).not.toContain('node:process')
 })
 
 interface Loaded {
-  /** The program's chunks. */
+  /** Chunks of the program. */
   chunks: string[]
-  /** Node's own modules. */
+  /** Built-in modules of Node. */
   modules: string[]
 }
 
-/** What a run of the built program loads by Node's own `require`. */
+/** Returns what a run of the built program loads by Node's `require`. */
 async function loadedBy(
   argv: string[],
   { env, before }: { env?: Record<string, string>; before?: string } = {},
 ): Promise<Loaded> {
   const folder = temporaryFolder()
-  const [teller, told] = [join(folder, 'teller.cjs'), join(folder, 'told')]
+  const [recorder, record] = [join(folder, 'teller.cjs'), join(folder, 'told')]
   writeFileSync(
-    teller,
+    recorder,
     `process.on('exit', () => {
       const loaded = { files: Object.keys(require.cache), modules: process.moduleLoadList }
-      require('fs').writeFileSync(${JSON.stringify(told)}, JSON.stringify(loaded))
+      require('fs').writeFileSync(${JSON.stringify(record)}, JSON.stringify(loaded))
     })`,
   )
-  const NODE_OPTIONS = `--require ${JSON.stringify(teller)}`
+  const NODE_OPTIONS = `--require ${JSON.stringify(recorder)}`
   await execute(argv, { env: { ...env, NODE_OPTIONS, NODE_DISABLE_COMPILE_CACHE: '1' }, before })
-  const { files, modules } = JSON.parse(readFileSync(told, 'utf8')) as { files: string[]; modules: string[] }
+  const { files, modules } = JSON.parse(readFileSync(record, 'utf8')) as {
+    files: string[]
+    modules: string[]
+  }
   return {
     chunks: files
       .flatMap((file) => /dist[\\/](?!rolldown-runtime)(.*)\.cjs$/.exec(file)?.[1] ?? [])
@@ -84,24 +87,24 @@ test.each([
   ['chat --nonsense', ['main', 'program']],
   ['init', ['main', 'program']],
   ['config path', ['config', 'main', 'program', 'request', 'tsv']],
-])('%s loads %j', async (argv, loaded) => {
+])('%s loads only the chunks %j', async (argv, loaded) => {
   expect((await loadedBy(argv.split(' '))).chunks).toEqual(loaded)
 })
 
-test("a chat loads one chunk for its request, one for undici, and none of Node's modules for lines", async () => {
+test('chat loads one chunk for its request, one for undici, and no module for reading lines', async () => {
   const server = await serve((socket) => socket.end(response(message('Hello'))))
   try {
     const { chunks, modules } = await loadedBy(['chat', 'hi'], { env: pointedAt(server) })
     expect(chunks).toEqual(['main', 'program', 'request', 'undici-client'])
     expect(modules).toContain('net')
-    // Node loads its reader of lines with its promises of files.
+    // Node loads its line reader with the promises API for files.
     expect(modules).not.toContain('internal/readline/interface')
   } finally {
     await server.close()
   }
 })
 
-test('events send without --follow loads nothing that follows a session', async () => {
+test('events send without --follow loads no code that follows a session', async () => {
   const { chunks, modules } = await loadedBy(['events', 'send', '-s', 's', 'hi'])
   expect(chunks).toContain('delivery')
   expect(chunks).not.toContain('transcript')
@@ -109,13 +112,16 @@ test('events send without --follow loads nothing that follows a session', async 
   expect(modules).not.toContain('crypto')
 })
 
-test.skipIf(process.platform === 'win32')('help that nobody reads loads nothing for a terminal', async () => {
-  const { chunks, modules } = await loadedBy(['--help'], { before: 'exec > /dev/null' })
-  expect(chunks).toEqual(['main', 'program'])
-  expect(modules).not.toContain('tty')
-})
+test.skipIf(process.platform === 'win32')(
+  'help that is not printed on a terminal loads no terminal module',
+  async () => {
+    const { chunks, modules } = await loadedBy(['--help'], { before: 'exec > /dev/null' })
+    expect(chunks).toEqual(['main', 'program'])
+    expect(modules).not.toContain('tty')
+  },
+)
 
-test('a limit on headers that Node was told holds', async () => {
+test('--max-http-header-size of NODE_OPTIONS is respected', async () => {
   const big = response(message('Hello'), '200 OK', [`x-big: ${'x'.repeat(20_000)}`])
   const server = await serve((socket) => socket.end(big))
   try {

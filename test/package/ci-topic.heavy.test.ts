@@ -10,11 +10,11 @@ import { type Cache, createJob, type GitHubJob, type Job, runGitHubJob, serveEmu
 
 const blocks = await blocksOf('ci')
 
-/** The blocks under a heading. */
+/** Returns the blocks under a heading. */
 const under = (wanted: string): string[] =>
   blocks.filter(({ heading }) => heading === wanted).map(({ text }) => text)
 
-/** A job with notes, whose gateway does with each request what the script says. */
+/** Creates a job with notes, and a gateway that follows the script. */
 async function jobWith(
   script: Script,
 ): Promise<{ job: Job; requests: string[]; variables: Record<string, string> }> {
@@ -41,14 +41,14 @@ const failing =
   (socket) =>
     socket.write(response(body, status))
 
-/** What a runner would take for commands, in the text of others. */
+/** Text that contains commands of runners. */
 const commands = '::add-mask::a\n::error::b\n##vso[task.setvariable variable=c]d\n##[error]e'
 const error = JSON.stringify({ error: { message: commands } })
 const isCommand = /^::|##(vso)?\[/m
 
 const reportOf = (job: Job) => JSON.parse(job.read('report.json'))
 
-test('each heading of the topic that has blocks is tried here', () => {
+test('every heading of help ci with a block is tested here', () => {
   expect([...new Set(blocks.map(({ heading }) => heading))]).toEqual([
     'Installing',
     'A step',
@@ -70,7 +70,7 @@ test('each heading of the topic that has blocks is tried here', () => {
 test.each([
   ['the same', 0],
   ['another', 1],
-])('what is installed has its checksum: %s (needs bash and sha256sum)', async (text, code) => {
+])('the install step checks the checksum: %s text (needs bash and sha256sum)', async (text, code) => {
   const job = createJob()
   job.write('parley-cli-0.1.0.tgz', 'the same')
   await job.step('sha256sum parley-cli-0.1.0.tgz > parley-cli-0.1.0.tgz.sha256')
@@ -78,7 +78,7 @@ test.each([
   expect(await job.step(under('Installing')[0] ?? '')).toMatchObject({ code })
 })
 
-test('no page and no workflow installs parley by name from a registry', () => {
+test('no page and no workflow installs parley by its name in a registry', () => {
   const root = join(import.meta.dirname, '../..')
   const files = [
     'README.md',
@@ -92,10 +92,10 @@ test('no page and no workflow installs parley by name from a registry', () => {
     )
 })
 
-describe('a step (needs bash)', () => {
-  const [step = '', strangers = ''] = under('A step')
+describe('help ci: step (needs bash)', () => {
+  const [step = '', untrustedStep = ''] = under('A step')
 
-  test('leaves the answer and the report, with a stdin that never ends, and nothing in the log', async () => {
+  test('the step saves answer and report, does not wait for stdin, and prints nothing', async () => {
     const { job } = await jobWith(answering(message(commands)))
     expect(await job.step(step)).toMatchObject({ code: 0, log: expect.not.stringMatching(isCommand) })
     expect(job.read('summary.md')).toBe(`${commands}\n`)
@@ -108,7 +108,7 @@ describe('a step (needs bash)', () => {
     ['402 No', 5],
     ['429 Wait', 6],
     ['500 No', 7],
-  ])('a failure of %s is exit %i, and the summary of before stays', async (status, code) => {
+  ])('%s exits with %i, and the old summary stays', async (status, code) => {
     const { job } = await jobWith(failing(status))
     job.write('summary.md', 'before')
     expect(await job.step(step)).toMatchObject({ code })
@@ -116,26 +116,26 @@ describe('a step (needs bash)', () => {
     expect(reportOf(job)).toMatchObject({ exit: code })
   })
 
-  test('an answer that was cut is exit 8, and kept beside it', async () => {
+  test('a cut answer exits with 8 and is saved as summary.md.part', async () => {
     const { job } = await jobWith(answering(message('Hi', { stop_reason: 'max_tokens' })))
     expect(await job.step(step)).toMatchObject({ code: 8 })
     expect(job.has('summary.md')).toBe(false)
     expect(job.read('summary.md.part')).toContain('Hi')
   })
 
-  test('nobody there is exit 9, no answer exit 10', async () => {
+  test('the step exits with 9 if the gateway is unreachable, and with 10 without an answer', async () => {
     const { job } = await jobWith((socket) => socket.destroy())
     expect(await job.step(step)).toMatchObject({ code: 10 })
     const nobody = { PARLEY_BASE_URL: 'http://127.0.0.1:1' }
     expect(await job.step(step, { env: nobody })).toMatchObject({ code: 9 })
   })
 
-  test('what a stranger wrote is text, not a flag, a file or a command', async () => {
+  test('untrusted text is neither a flag nor a file nor a command', async () => {
     const { job, requests } = await jobWith((socket, request) =>
       socket.write(response(request.includes('/events') ? '{"data":[]}' : message('Hi'))),
     )
     const env = { TITLE: '--file=notes.md $(touch evil)', BODY: '@notes.md', SESSION: 's1' }
-    expect(await job.step(strangers, { env })).toMatchObject({ code: 0 })
+    expect(await job.step(untrustedStep, { env })).toMatchObject({ code: 0 })
     expect(requests.map((request) => /"text":("[^"]*")/.exec(request)?.[1])).toEqual([
       JSON.stringify(env.TITLE),
       JSON.stringify(env.BODY),
@@ -144,7 +144,7 @@ describe('a step (needs bash)', () => {
   })
 })
 
-describe('GitHub (needs bash and jq)', () => {
+describe('help ci: GitHub (needs bash and jq)', () => {
   const [own = '', action = ''] = under('GitHub')
 
   const runOwn = (job: Job, variables: Record<string, string>) =>
@@ -153,7 +153,7 @@ describe('GitHub (needs bash and jq)', () => {
       'secrets.GATEWAY_TOKEN': variables.PARLEY_ACCESS_TOKEN ?? '',
     })
 
-  test('an answer is a file, and the summary says what it took', async () => {
+  test('the GitHub job writes the answer to a file and the tokens to the summary', async () => {
     const { job, variables } = await jobWith(answering(message(commands)))
     const { codes, log } = await runOwn(job, variables)
     expect(codes).toEqual([0, 0, 0])
@@ -162,7 +162,7 @@ describe('GitHub (needs bash and jq)', () => {
     expect(job.read('step-summary')).toBe('parley: exit 0, 8 tokens\n')
   })
 
-  test('a failure is one annotation, whatever the service says, and the summary has it', async () => {
+  test('a failure of the GitHub job is one annotation and a line of the summary', async () => {
     const { job, variables } = await jobWith(failing('401 No', error))
     const { codes, log } = await runOwn(job, variables)
     expect(codes).toEqual([0, 3, 0])
@@ -171,7 +171,7 @@ describe('GitHub (needs bash and jq)', () => {
     expect(job.read('step-summary')).toBe('parley: exit 3, ? tokens\n')
   })
 
-  test('the action is there, and has the inputs and the output that are named', async () => {
+  test('the action exists and has the inputs and outputs that the GitHub job names', async () => {
     const [ask, copy] = (parse(action) as GitHubJob).steps
     const file = join(import.meta.dirname, '../..', ask?.uses ?? '', 'action.yml')
     const { inputs, outputs } = parse(readFileSync(file, 'utf8')) as {
@@ -187,7 +187,7 @@ describe('GitHub (needs bash and jq)', () => {
   })
 })
 
-describe('GitLab (needs bash)', () => {
+describe('help ci: GitLab (needs bash)', () => {
   const { summarise } = parse(under('GitLab')[0] ?? '') as {
     summarise: { retry: { exit_codes: number[] }; script: string[]; artifacts: { paths: string[] } }
   }
@@ -198,7 +198,7 @@ describe('GitLab (needs bash)', () => {
     ['401 No', error, 3],
     ['429 Wait', error, 6],
     ['503 No', error, 7],
-  ])('an answer of %s: %s', async (status, body, code) => {
+  ])('GitLab: %s with the body %s exits with %i', async (status, body, code) => {
     const { job } = await jobWith(failing(status, body))
     expect(await job.step(summarise.script.join('\n'))).toMatchObject({ code })
     expect(summarise.retry.exit_codes.includes(code)).toBe([6, 7].includes(code))
@@ -207,15 +207,15 @@ describe('GitLab (needs bash)', () => {
   })
 })
 
-describe('Jenkins (needs sh)', () => {
+describe('help ci: Jenkins (needs sh)', () => {
   const [pipeline = ''] = under('Jenkins')
-  // Groovy takes a line's end after a backslash away.
+  // Groovy removes a line break after a backslash.
   const script = (/sh '''\n(.*?)'''/s.exec(pipeline)?.[1] ?? '').replace(/\\\n/g, '')
 
   test.each([
     ['200 OK', message('Hi'), 0],
     ['401 No', error, 3],
-  ])('an answer of %s', async (status, body, code) => {
+  ])('Jenkins: %s ends the step with the code of parley', async (status, body, code) => {
     const { job } = await jobWith(failing(status, body))
     const ended = await job.step(script, { shell: ['sh', '-xe'] })
     expect(ended.code).toBe(code)
@@ -224,13 +224,13 @@ describe('Jenkins (needs sh)', () => {
     expect(reportOf(job)).toMatchObject({ exit: code })
   })
 
-  test('every bracket is closed', () => {
+  test('the Jenkins pipeline has balanced brackets', () => {
     for (const [open, close] of ['{}', '()'])
       expect(pipeline.split(open as string)).toHaveLength(pipeline.split(close as string).length)
   })
 })
 
-describe('Azure (needs bash)', () => {
+describe('help ci: Azure (needs bash)', () => {
   const { steps } = parse(under('Azure')[0] ?? '') as {
     steps: { bash?: string; publish?: string; condition?: string; env?: Record<string, string> }[]
   }
@@ -238,7 +238,7 @@ describe('Azure (needs bash)', () => {
   test.each([
     ['200 OK', message(commands), 0],
     ['401 No', error, 3],
-  ])('an answer of %s puts no command into the log', async (status, body, code) => {
+  ])('Azure: %s puts no command into the log', async (status, body, code) => {
     const { job } = await jobWith(failing(status, body))
     expect(await job.step(steps[0]?.bash ?? '')).toMatchObject({ code: 0 })
     const ended = await job.step(steps[1]?.bash ?? '', { shell: ['bash', '--noprofile', '--norc'] })
@@ -250,12 +250,12 @@ describe('Azure (needs bash)', () => {
   })
 })
 
-describe('cancelling (needs bash and signals)', () => {
+describe('help ci: cancelling (needs bash and signals)', () => {
   const [trapped = ''] = under('Cancelling')
   const [step = ''] = under('A step')
 
   test.each(['SIGINT', 'SIGTERM'] as const)(
-    '%s to a shell that ran exec ends parley by it',
+    '%s to a step that ran exec ends parley by that signal',
     async (signal) => {
       let arrived = () => {}
       const asked = new Promise<void>((resolve) => {
@@ -272,7 +272,7 @@ describe('cancelling (needs bash and signals)', () => {
   )
 
   test.each(['SIGINT', 'SIGTERM'] as const)(
-    '%s to a shell with a trap is passed on, and the step goes on after it',
+    'a trap passes %s on to parley, and the step continues after it',
     async (signal) => {
       const event = (id: string, type: string, text: string) =>
         JSON.stringify({
@@ -288,7 +288,7 @@ describe('cancelling (needs bash and signals)', () => {
         } else socket.write(response(`{"data":[${event('e1', 'user.message', 'Hi')}],"next_page":null}`))
       })
       const { child, ended } = job.begin(trapped, { env: { SESSION: 's1' } })
-      // Before it has anything to show, a run does not say how to go on.
+      // Before its first output, a run prints no resume command.
       await expect.poll(() => job.has('log.txt') && job.read('log.txt')).toContain('At work')
       child.kill(signal)
       expect(await ended).toMatchObject({
@@ -299,7 +299,7 @@ describe('cancelling (needs bash and signals)', () => {
     },
   )
 
-  test('without a signal the step ends as parley does', async () => {
+  test('a step with a trap exits like parley if no signal arrives', async () => {
     const job = createJob(await serveEmulator())
     await job.step(`parley events send --no-stdin -s s1 'Use a tool' --follow > sent.txt || [ $? = 12 ]`)
     expect(await job.step(trapped, { env: { SESSION: 's1' } })).toMatchObject({ code: 12 })
@@ -307,10 +307,10 @@ describe('cancelling (needs bash and signals)', () => {
   })
 })
 
-describe('containers', () => {
+describe('help ci: containers', () => {
   const instructions = (under('Containers')[0] ?? '').trim().split('\n')
 
-  test('the image runs parley as a user who is nobody', () => {
+  test('the image runs parley as an unprivileged user', () => {
     expect(instructions.map((line) => line.split(' ')[0])).toEqual([
       'FROM',
       'COPY',
@@ -323,7 +323,7 @@ describe('containers', () => {
     expect(JSON.parse(instructions[4]?.replace('ENTRYPOINT ', '') ?? '')).toEqual(['parley'])
   })
 
-  test('no home, no name and no right to write are no hindrance (needs another user)', async () => {
+  test('chat works without a home, a user name and write permission (needs another user)', async () => {
     const { variables } = await jobWith(answering(message('Hi')))
     const env = { ...variables, HOME: undefined }
     const ended = await execute(['chat', '--no-stdin', 'Say hello'], { env, isNobody: true, cwd: '/' })
@@ -331,7 +331,7 @@ describe('containers', () => {
   })
 })
 
-test('in a container without a home an agent runs, too, and says what nobody keeps apart (needs another user)', async () => {
+test('events run works without a home, and warns that it cannot lock the session (needs another user)', async () => {
   const env = { ...(await serveEmulator()), HOME: undefined, XDG_CACHE_HOME: undefined }
   const ended = await execute(['events', 'run', '--no-stdin', 'Hi', '-s', 's1'], {
     env,
@@ -342,10 +342,10 @@ test('in a container without a home an agent runs, too, and says what nobody kee
   expect(ended.err).toContain('XDG_CACHE_HOME')
 })
 
-describe('a review (needs bash, git and jq)', () => {
+describe('help ci: review (needs bash, git and jq)', () => {
   const [review = ''] = under('A review')
 
-  /** A repository with one change, which may change nothing. */
+  /** Creates a repository with one commit, which may be empty. */
   async function repository(job: Job, change: string) {
     const git = 'git -c user.name=a -c user.email=a@b.test'
     const ended = await job.step(`
@@ -359,7 +359,7 @@ describe('a review (needs bash, git and jq)', () => {
   test.each([
     ['pass', 0],
     ['block', 1],
-  ])('a verdict: %s', async (word, code) => {
+  ])('the verdict %s decides the exit code of the review', async (word, code) => {
     const { job, requests } = await jobWith(
       answering(verdict({ verdict: word, why: 'So</pre>\n\n::error::x' })),
     )
@@ -371,21 +371,21 @@ describe('a review (needs bash, git and jq)', () => {
     expect(job.read('review.html')).toBe('<pre>So&lt;/pre&gt;\n\n::error::x</pre>\n')
   })
 
-  test('an empty diff is exit 2, and no model is asked', async () => {
+  test('an empty diff exits with 2 and sends no request', async () => {
     const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
     await repository(job, 'true')
     expect(await job.step(review, { env })).toMatchObject({ code: 2, log: expect.stringContaining('stdin') })
     expect(requests).toEqual([])
   })
 
-  test('a base that is not there is a failure, and no model is asked', async () => {
+  test('a missing base exits with 2 and sends no request', async () => {
     const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
     await repository(job, 'echo two > code.txt')
     expect(await job.step(review, { env: { BASE: 'nowhere' } })).toMatchObject({ code: 2 })
     expect(requests).toEqual([])
   })
 
-  test('an answer that is no verdict is asked for again, and then exit 8', async () => {
+  test('an answer without a valid verdict is requested again, then exits with 8', async () => {
     const { job, requests } = await jobWith(answering(verdict({ verdict: 'maybe', why: '' })))
     await repository(job, 'echo two > code.txt')
     expect(await job.step(review, { env })).toMatchObject({ code: 8 })
@@ -393,7 +393,7 @@ describe('a review (needs bash, git and jq)', () => {
     expect(job.has('review.json')).toBe(false)
   })
 
-  test('a change cannot hide its files by attributes, and a byte that is not UTF-8 hides nothing else', async () => {
+  test('a change can hide nothing by attributes or by bytes that are not UTF-8', async () => {
     const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
     await repository(
       job,
@@ -406,14 +406,14 @@ describe('a review (needs bash, git and jq)', () => {
     expect(requests[0]).not.toContain('Binary files')
   })
 
-  test('a verdict that was cut is exit 8', async () => {
+  test('a verdict that was cut exits with 8', async () => {
     const cut = message('{"verdict":"pass","why":""}', { stop_reason: 'max_tokens' })
     const { job } = await jobWith(answering(cut))
     await repository(job, 'echo two > code.txt')
     expect(await job.step(review, { env })).toMatchObject({ code: 8 })
   })
 
-  test('a review of before is not taken for this one', async () => {
+  test('an earlier review is not used as the result of a failed one', async () => {
     const { job } = await jobWith(failing('401 No'))
     await repository(job, 'echo two > code.txt')
     job.write('review.json', '{"verdict":"pass","why":""}')
@@ -424,11 +424,11 @@ describe('a review (needs bash, git and jq)', () => {
 const rules = (decision: string) =>
   JSON.stringify({ rules: [{ tool: 'bash', input: { command: 'ls -l' }, decision }] })
 
-describe('an agent (needs bash and jq)', () => {
+describe('help ci: agent (needs bash and jq)', () => {
   const [workflow = '', loop = ''] = under('An agent')
   const { agent, session } = (parse(workflow) as { jobs: Record<'agent' | 'session', GitHubJob> }).jobs
 
-  /** One attempt, in a folder of its own. */
+  /** Runs one attempt in a new folder. */
   async function attempt(
     count: number,
     {
@@ -461,7 +461,7 @@ describe('an agent (needs bash and jq)', () => {
     ['allow', 0],
     ['deny', 14],
     ['ask', 12],
-  ])('a policy that says %s is exit %i', async (decision, code) => {
+  ])('a policy that decides %s ends the agent job with %i', async (decision, code) => {
     const variables = await serveEmulator()
     const ended = await attempt(1, { variables, cache: new Map(), decision })
     expect(ended.codes).toEqual([0, code, 0])
@@ -471,7 +471,7 @@ describe('an agent (needs bash and jq)', () => {
     expect(reportOf(ended.job)).toMatchObject({ exit: code, session: 's1' })
   })
 
-  test('after a person answered, the job that is run again goes on with its task', async () => {
+  test('after a person has answered, the rerun job resumes its task', async () => {
     const variables = await serveEmulator()
     const cache: Cache = new Map()
     expect(await attempt(1, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 12, 0] })
@@ -488,7 +488,7 @@ describe('an agent (needs bash and jq)', () => {
     ['allow', 0],
     ['deny', 14],
   ])(
-    'a job that is run again after its task was done (%s) ends as before, and sends nothing',
+    'a job that runs again after its task was done (%s) exits as before and sends nothing',
     async (decision, code) => {
       const variables = await serveEmulator()
       const cache: Cache = new Map()
@@ -497,13 +497,13 @@ describe('an agent (needs bash and jq)', () => {
       const second = await attempt(2, { variables, cache, decision: 'allow' })
       expect(second.artifacts).toEqual(first.artifacts)
       const lost = await attempt(3, { variables, cache: new Map(), decision: 'allow' })
-      // What was denied is known from the list, too.
+      // Denials are also known from the list.
       for (const again of [second, lost]) expect(again.codes, again.log).toEqual([0, code, 0])
       expect(await countTasks(variables)).toBe(1)
     },
   )
 
-  test('a run that costs more than it may is exit 15', async () => {
+  test('a run that exceeds its cost limit exits with 15', async () => {
     const variables = await serveEmulator()
     const cache: Cache = new Map()
     const steps = agent.steps.map(({ run, ...others }) =>
@@ -515,7 +515,7 @@ describe('an agent (needs bash and jq)', () => {
     expect(await countTasks(variables)).toBe(1)
   })
 
-  test('the session is made by a job of its own, which passes its id on', async () => {
+  test('a job of its own creates the session and passes the id on', async () => {
     const variables = await serveEmulator()
     const job = createJob()
     job.write('session.json', '{"agent":"a1","environment_id":"e1"}')
@@ -527,7 +527,7 @@ describe('an agent (needs bash and jq)', () => {
     expect(job.read('step-output')).toMatch(/^id=sesn_\w+\n$/)
   })
 
-  test('a program decides about the tool uses that wait', async () => {
+  test('a program decides about the waiting tool uses', async () => {
     const job = createJob(await serveEmulator())
     job.write('decide', '#!/bin/sh\nexec jq -e \'.name == "bash"\' > /dev/null\n')
     await job.step('chmod +x decide')
@@ -539,7 +539,7 @@ describe('an agent (needs bash and jq)', () => {
     expect(job.read('answer.txt')).toBe('The emulated agent is done.\n')
   })
 
-  test('a job that was cancelled goes on with its task when it is run again (needs signals)', async () => {
+  test('a cancelled job resumes its task when it runs again (needs signals)', async () => {
     const variables = await serveEmulator('--latency', '300')
     const cache: Cache = new Map()
     const job = createJob()
@@ -552,10 +552,10 @@ describe('an agent (needs bash and jq)', () => {
   })
 })
 
-describe("an agent's answer (needs bash and jq)", () => {
-  const [ofItsOwn = ''] = under("An agent's answer")
+describe('help ci: answer of an agent (needs bash and jq)', () => {
+  const [answerScript = ''] = under("An agent's answer")
 
-  test('a session is made once for the job, and the answer of its first task is judged', async () => {
+  test('a session is created once for the job, and the answer to its first task is checked', async () => {
     const answer = JSON.stringify({ verdict: 'pass', why: 'so' })
     const event = (id: string, type: string, fields: object) => ({
       id,
@@ -584,7 +584,7 @@ describe("an agent's answer (needs bash and jq)", () => {
     job.write('verdict.json', '{"type":"object","required":["verdict"]}')
     const own = { AGENT: 'a1', ENVIRONMENT: 'e1', TASK: 'Judge "this"' }
     for (let attempt = 1; attempt <= 2; attempt++) {
-      const ended = await job.step(ofItsOwn, { env: own })
+      const ended = await job.step(answerScript, { env: own })
       expect(ended, ended.log).toMatchObject({ code: 0 })
       expect(JSON.parse(job.read('answer.json'))).toEqual(JSON.parse(answer))
     }
@@ -597,27 +597,27 @@ describe("an agent's answer (needs bash and jq)", () => {
     })
   })
 
-  test('an answer that does not fit is exit 8', async () => {
+  test('an answer that does not match the schema exits with 8', async () => {
     const job = createJob(await serveEmulator())
     job.write('rules.json', rules('allow'))
     job.write('verdict.json', '{"type":"object","required":["verdict"]}')
     const own = { AGENT: 'a1', ENVIRONMENT: 'e1', TASK: 'Use a tool' }
-    expect(await job.step(ofItsOwn, { env: own })).toMatchObject({ code: 8 })
+    expect(await job.step(answerScript, { env: own })).toMatchObject({ code: 8 })
     expect(job.has('answer.json')).toBe(false)
   })
 
-  test('a session that cannot be made ends the job, and is made by the next one', async () => {
+  test('a failed creation of the session ends the job, and the next job tries again', async () => {
     const { job, requests } = await jobWith(failing('403 No'))
     const own = { AGENT: 'a1', ENVIRONMENT: 'e1', TASK: 'Judge' }
-    expect(await job.step(ofItsOwn, { env: own })).toMatchObject({ code: 3 })
+    expect(await job.step(answerScript, { env: own })).toMatchObject({ code: 3 })
     expect(job.has('session')).toBe(false)
     expect(requests).toHaveLength(1)
-    await job.step(ofItsOwn, { env: own })
+    await job.step(answerScript, { env: own })
     expect(requests).toHaveLength(2)
   })
 })
 
-test('files of an agent are fetched under their ids, and a name of theirs is no path (needs bash and jq)', async () => {
+test('files of an agent are saved under their ids, never under their names (needs bash and jq)', async () => {
   const { job, requests } = await jobWith((socket, request) => {
     const [, path = ''] = /^GET (\S+)/.exec(request) ?? []
     const content = /^\/v1\/files\/(\w+)\/content$/.exec(path)
@@ -642,10 +642,10 @@ test('files of an agent are fetched under their ids, and a name of theirs is no 
   expect(job.read('files.ndjson').trim().split('\n')).toHaveLength(4)
 })
 
-describe('trying it out (needs bash and jq)', () => {
-  const [played = '', answered = ''] = under('Trying it out')
+describe('help ci: trying it out (needs bash and jq)', () => {
+  const [replayScript = '', fixedAnswerScript = ''] = under('Trying it out')
 
-  test('a policy is tried on a session that was kept, without a service', async () => {
+  test('a policy is checked against a recorded session without a service', async () => {
     const recording = createJob(await serveEmulator())
     recording.write('rules.json', rules('allow'))
     const kept = await recording.step(
@@ -656,29 +656,29 @@ describe('trying it out (needs bash and jq)', () => {
     const job = createJob()
     job.write('session.ndjson', recording.read('session.ndjson'))
     job.write('rules.json', rules('allow'))
-    const ended = await job.step(played)
+    const ended = await job.step(replayScript)
     expect(ended, ended.log).toMatchObject({ code: 0 })
     expect(job.read('transcript.txt')).toBe(recording.read('x.txt'))
     job.write('rules.json', rules('deny'))
-    expect(await job.step(played)).toMatchObject({ code: 14 })
-    const stricter = await job.step(played.replace(/^parley policy check.*$/m, ''))
+    expect(await job.step(replayScript)).toMatchObject({ code: 14 })
+    const stricter = await job.step(replayScript.replace(/^parley policy check.*$/m, ''))
     expect(stricter).toMatchObject({
       code: 4,
       log: expect.stringContaining('expected user.tool_confirmation'),
     })
   })
 
-  test('a script is tried with a certain answer', async () => {
+  test('a script is checked with a fixed answer', async () => {
     const job = createJob()
     job.write('review.sh', "#!/bin/sh\nparley chat --no-stdin -q 'Review' | jq -er .verdict > verdict.txt\n")
     await job.step('chmod +x review.sh')
-    const ended = await job.step(answered)
+    const ended = await job.step(fixedAnswerScript)
     expect(ended, ended.log).toMatchObject({ code: 0 })
     expect(job.read('verdict.txt')).toBe('pass\n')
   })
 })
 
-describe('no secret at all (needs sh, curl and jq)', () => {
+describe('help ci: no secret at all (needs sh, curl and jq)', () => {
   const { permissions, env } = parse(under('No secret at all')[0] ?? '') as {
     permissions: Record<string, string>
     env: Record<string, string>
@@ -706,7 +706,7 @@ describe('no secret at all (needs sh, curl and jq)', () => {
     return { ...ended, job, requests }
   }
 
-  test('the proof of the job is swapped for a token', async () => {
+  test('the job exchanges its identity token for an access token', async () => {
     const { code, log, job, requests } = await ask()
     expect({ code, log }).toEqual({ code: 0, log: '' })
     expect(job.read('answer.txt')).toBe('Hi\n')
@@ -718,7 +718,7 @@ describe('no secret at all (needs sh, curl and jq)', () => {
     expect(chat).toMatch(/^authorization: Bearer token-of-the-gateway\r$/im)
   })
 
-  test.each(['/oidc', '/token'])('a refusal of %s is exit 3, and the gateway is not asked', async (path) => {
+  test.each(['/oidc', '/token'])('a 403 from %s exits with 3, and no model is requested', async (path) => {
     const { code, log, requests } = await ask({ path, status: '403 No' })
     expect(code).toBe(3)
     expect(log).not.toMatch(/proof-of|token-of/)

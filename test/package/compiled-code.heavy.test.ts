@@ -21,21 +21,21 @@ import { childEnvironment } from '../harness/environment.ts'
 import { binary, nobody } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
-/** The program in a folder of its own, where its source can be changed. */
+/** Copy of the program whose source can be changed. */
 const copy = temporaryFolder()
 const program = join(copy, 'dist/program.cjs')
 
-/** What every help says, and what other code of the same length says. */
-const [said, forged] = ['print this help', 'PRINT THIS HELP']
+/** Text of every help, and a replacement of the same length. */
+const [original, forged] = ['print this help', 'PRINT THIS HELP']
 
-/** Kept code that says `forged`, with the source of the program that says `said`. */
+/** Compiled code that prints `forged` for a source that prints `said`. */
 const forgery = new Map<string, Buffer>()
 
 beforeAll(() => {
   cpSync(join(binary, '../../bin'), join(copy, 'bin'), { recursive: true })
   cpSync(join(binary, '../../dist'), join(copy, 'dist'), { recursive: true })
   const source = readFileSync(program)
-  const other = source.toString().replace(said, forged)
+  const other = source.toString().replace(original, forged)
   writeFileSync(program, other)
   const { folder } = help()
   writeFileSync(program, source)
@@ -45,7 +45,7 @@ beforeAll(() => {
   }
 })
 
-/** Asks for help in a home that `plant` has prepared; `text` is which of the two texts came. */
+/** Runs help in a home folder that `plant` has prepared. `text` is the printed one of the two texts. */
 function help(plant: (folder: string, home: string) => void = () => {}, env: Record<string, string> = {}) {
   const home = temporaryFolder()
   const folder = join(home, '.cache/parley')
@@ -67,7 +67,7 @@ function helpIn(home: string, env: Record<string, string> = {}): string | undefi
     encoding: 'utf8',
     env: { ...childEnvironment, HOME: home, ...env },
   })
-  return [said, forged].find((text) => out.includes(text))
+  return [original, forged].find((text) => out.includes(text))
 }
 
 const filesIn = (folder: string): [name: string, bytes: Buffer][] =>
@@ -75,23 +75,23 @@ const filesIn = (folder: string): [name: string, bytes: Buffer][] =>
 
 const modeOf = (path: string) => (lstatSync(path).mode & 0o777).toString(8)
 
-/** As another user, or a program that let others write, leaves it. */
+/** Creates a cache folder as another user, or a program with open permissions, would leave it. */
 function plantForgery(folder: string, mode = 0o700): void {
   mkdirSync(folder)
   for (const [name, bytes] of forgery) writeFileSync(join(folder, name), bytes)
   chmodSync(folder, mode)
 }
 
-test('code that was compiled is kept, and the next run runs it (needs POSIX files)', () => {
+test('compiled code is saved, and the next run uses it (needs POSIX files)', () => {
   const { folder, text } = help()
-  expect(text).toBe(said)
+  expect(text).toBe(original)
   expect(readdirSync(folder).map((name) => name.replace(/.*-/, ''))).toEqual(
     expect.arrayContaining(['main.cjs', 'program.cjs']),
   )
   expect(help((there) => plantForgery(there)).text).toBe(forged)
 })
 
-test('a run that had nothing to compile writes nothing (needs POSIX files)', () => {
+test('a run that compiles nothing writes nothing (needs POSIX files)', () => {
   const { home, folder } = help()
   const long = new Date(2000, 0)
   for (const name of readdirSync(folder)) utimesSync(join(folder, name), long, long)
@@ -100,7 +100,7 @@ test('a run that had nothing to compile writes nothing (needs POSIX files)', () 
   expect(new Set(times)).toEqual(new Set([long.getTime()]))
 })
 
-test('what a run is the first to call is kept in all files, where one of them is new (needs POSIX files)', () => {
+test('functions that a run compiles first are saved in all files if one file is new (needs POSIX files)', () => {
   const { home, folder } = help()
   const sizeOf = () =>
     lstatSync(join(folder, readdirSync(folder).find((name) => /-program/.test(name)) ?? '')).size
@@ -115,8 +115,8 @@ const flip = (part: number) => (bytes: Buffer) =>
   bytes.map((byte, at) => (at === place(part)(bytes) ? byte ^ 1 : byte))
 
 test.each<[string, (bytes: Buffer) => Uint8Array]>([
-  ['code that is damaged', flip(0.1)],
-  ['a second copy that is', flip(0.5)],
+  ['damaged code', flip(0.1)],
+  ['a damaged second copy', flip(0.5)],
   ['code of another source', flip(0.9)],
   [
     'code for another build of Node',
@@ -126,20 +126,20 @@ test.each<[string, (bytes: Buffer) => Uint8Array]>([
         'latin1',
       ),
   ],
-  ['a half', (bytes) => bytes.subarray(0, place(0.5)(bytes))],
-  ['nothing', () => Buffer.alloc(0)],
-])('%s is not run, and replaced (needs POSIX files)', (_, damage) => {
+  ['half a file', (bytes) => bytes.subarray(0, place(0.5)(bytes))],
+  ['an empty file', () => Buffer.alloc(0)],
+])('%s is not run and is replaced (needs POSIX files)', (_, damage) => {
   const [name, bytes] = [...forgery].find(([each]) => each.endsWith('-program.cjs')) as [string, Buffer]
   const { home, folder, text } = help((planted) => {
     plantForgery(planted)
     writeFileSync(join(planted, name), damage(bytes))
   })
-  expect(text).toBe(said)
+  expect(text).toBe(original)
   expect(lstatSync(join(folder, name)).size).toBeGreaterThan(1000)
-  expect(helpIn(home)).toBe(said)
+  expect(helpIn(home)).toBe(original)
 })
 
-test('K35: a file larger than any that is written is not read, and replaced (needs POSIX files)', () => {
+test('K35: a file larger than any that parley writes is not read and is replaced (needs POSIX files)', () => {
   const [name = ''] = [...forgery.keys()].filter((each) => each.endsWith('-program.cjs'))
   const { home, folder } = help((planted) => {
     mkdirSync(planted, 0o700)
@@ -150,11 +150,13 @@ test('K35: a file larger than any that is written is not read, and replaced (nee
   truncateSync(join(folder, name), 2 ** 30)
   const peak = join(home, 'peak')
   const preload = join(import.meta.dirname, '../faults/preload.cjs')
-  expect(helpIn(home, { NODE_OPTIONS: `--require ${JSON.stringify(preload)}`, TEST_PEAK: peak })).toBe(said)
+  expect(helpIn(home, { NODE_OPTIONS: `--require ${JSON.stringify(preload)}`, TEST_PEAK: peak })).toBe(
+    original,
+  )
   expect(Number(readFileSync(peak, 'utf8')) / 1024).toBeLessThan(500)
 })
 
-test('K35: compiled code is kept in a folder that is made for its user alone (needs POSIX files)', () => {
+test('K35: compiled code is saved in a folder with mode 0700 and files with 0600 (needs POSIX files)', () => {
   const { folder } = help()
   expect(modeOf(folder)).toBe('700')
   expect(readdirSync(folder).map((name) => modeOf(join(folder, name)))).toEqual(
@@ -166,8 +168,8 @@ test('K35: compiled code is kept in a folder that is made for its user alone (ne
 })
 
 test.each([
-  ['where others can write', (folder: string) => plantForgery(folder, 0o777)],
-  ['where its group can write', (folder: string) => plantForgery(folder, 0o770)],
+  ['a folder that others can write', (folder: string) => plantForgery(folder, 0o777)],
+  ['a folder that its group can write', (folder: string) => plantForgery(folder, 0o770)],
   ['a file', (folder: string) => writeFileSync(folder, '')],
   [
     'a symbolic link',
@@ -178,40 +180,40 @@ test.each([
   ],
   ['a symbolic link to nothing', (folder: string) => symlinkSync('/nonexistent', folder)],
   [
-    'with files that others can write',
+    'files that others can write',
     (folder: string) => {
       plantForgery(folder)
       for (const name of forgery.keys()) chmodSync(join(folder, name), 0o622)
     },
   ],
-])('K35: one that may hold what others have put there is not used: %s (needs POSIX files)', (_, plant) => {
-  expect(help(plant).text).toBe(said)
+])('K35: a cache that others may have written is not used: %s (needs POSIX files)', (_, plant) => {
+  expect(help(plant).text).toBe(original)
 })
 
-test("K35: root does not run what lies in a user's home (needs root)", () => {
+test("K35: root runs no compiled code from a user's home (needs root)", () => {
   const plant = (folder: string) => {
     plantForgery(folder)
     chownSync(folder, nobody, nobody)
   }
-  expect(help(plant).text).toBe(said)
-  // As after the folder was exchanged between the look at it and the reading.
+  expect(help(plant).text).toBe(original)
+  // As if the folder was replaced between its check and the read.
   const exchange = (folder: string) => {
     plantForgery(folder)
     for (const name of forgery.keys()) chownSync(join(folder, name), nobody, nobody)
   }
-  expect(help(exchange).text).toBe(said)
+  expect(help(exchange).text).toBe(original)
 })
 
-test("K35: root leaves no folder in a user's home (needs root)", () => {
+test("K35: root creates no folder in a user's home (needs root)", () => {
   const { home, text } = help((folder, home) => {
     rmdirSync(join(folder, '..'))
     chownSync(home, nobody, nobody)
   })
-  expect(text).toBe(said)
+  expect(text).toBe(original)
   expect(readdirSync(home)).toEqual([])
 })
 
-test("K35: root makes and changes nothing where a user's link leads (needs root)", () => {
+test("K35: root creates and changes nothing behind a user's link (needs root)", () => {
   for (const isThere of [false, true]) {
     const elsewhere = temporaryFolder()
     if (isThere) mkdirSync(join(elsewhere, 'parley'), 0o755)
@@ -220,13 +222,13 @@ test("K35: root makes and changes nothing where a user's link leads (needs root)
       symlinkSync(elsewhere, join(home, '.cache'))
       lchownSync(join(home, '.cache'), nobody, nobody)
     })
-    expect(text).toBe(said)
+    expect(text).toBe(original)
     expect(readdirSync(elsewhere, { recursive: true })).toEqual(isThere ? ['parley'] : [])
     if (isThere) expect(modeOf(join(elsewhere, 'parley'))).toBe('755')
   }
 })
 
-test('K35: what it keeps it writes through no link, and it waits for no pipe (needs POSIX files)', () => {
+test('K35: compiled code is not written through a link, and a FIFO is not waited for (needs POSIX files)', () => {
   const { folder, home, text } = help((planted) => {
     plantForgery(planted)
     const [first = '', second = ''] = forgery.keys()
@@ -235,14 +237,14 @@ test('K35: what it keeps it writes through no link, and it waits for no pipe (ne
     symlinkSync('../precious', join(planted, first))
     execFileSync('mkfifo', [join(planted, second)])
   })
-  expect(text).toBe(said)
+  expect(text).toBe(original)
   expect(readFileSync(join(home, '.cache/precious'), 'utf8')).toBe('precious')
   expect(filesIn(folder).map(([name]) => name)).toEqual([...forgery.keys()].toSorted())
 })
 
-test('none is run or kept where the environment says so, as it says it to Node (needs POSIX files)', () => {
+test('NODE_DISABLE_COMPILE_CACHE turns saved code off (needs POSIX files)', () => {
   const env = { NODE_DISABLE_COMPILE_CACHE: '1' }
-  expect(help((folder) => plantForgery(folder), env).text).toBe(said)
+  expect(help((folder) => plantForgery(folder), env).text).toBe(original)
   expect(help(() => {}, env).kept).toEqual([])
   expect(help((folder) => mkdirSync(folder), env).folder).toSatisfy(
     (folder: string) => readdirSync(folder).length === 0,
@@ -250,10 +252,10 @@ test('none is run or kept where the environment says so, as it says it to Node (
 })
 
 test.each(['/proc', '/proc/self/fd', '/dev/null/x', '', 'relative'])(
-  'K35: a home where nothing can be made is done without: %j',
+  'K35: parley works without a cache if HOME is %j',
   (HOME) => {
     const { home, text } = help(() => {}, { HOME })
-    expect(text).toBe(said)
+    expect(text).toBe(original)
     expect(readdirSync(home, { recursive: true })).toEqual(['.cache'])
   },
 )

@@ -10,37 +10,37 @@ import { temporaryFolder } from '../harness/run.ts'
 interface Ended {
   code: number | null
   signal: NodeJS.Signals | null
-  /** What a runner would read: stdout and stderr. */
+  /** Output that a runner reads: stdout and stderr. */
   log: string
 }
 
-/** A job of a pipeline: a folder, and steps that run there one after the other. */
+/** Job of a pipeline: a folder in which steps run one after the other. */
 export interface Job {
   folder: string
   write(name: string, text: string): void
   read(name: string): string
   has(name: string): boolean
-  /** Runs a script as a runner does: without a terminal, with a stdin that never ends. */
+  /** Runs a script as a runner does: without a terminal and with a stdin that never ends. */
   step(script: string, options?: StepOptions): Promise<Ended>
-  /** The same, and what is started is not waited for. */
+  /** Starts a script without waiting for its end. */
   begin(script: string, options?: StepOptions): { child: ChildProcess; ended: Promise<Ended> }
-  /** Sends a signal to the shell of the step that was begun last, as a runner does. */
+  /** Sends a signal to the shell of the last started step, as a runner does. */
   cancel(signal: NodeJS.Signals): void
 }
 
 interface StepOptions {
   env?: Record<string, string>
-  /** The shell, and what comes before the script's name. */
+  /** Command of the shell. The name of the script follows. */
   shell?: string[]
 }
 
-/** How runners start bash. */
+/** Command by which runners start bash. */
 const bash = ['bash', '--noprofile', '--norc', '-eo', 'pipefail']
 
-/** What a job may install, which is there already. */
+/** Arguments of npm that a job may use. The program is installed already. */
 const install = `install --global --ignore-scripts ./${manifest.name}-${manifest.version}.tgz`
 
-/** A job whose `parley` is the one that was built here. */
+/** Creates a job whose `parley` is the built program. */
 export function createJob(variables: Record<string, string> = {}): Job {
   const folder = temporaryFolder()
   const bin = join(temporaryFolder(), 'bin')
@@ -93,7 +93,7 @@ export function createJob(variables: Record<string, string> = {}): Job {
   }
 }
 
-/** The variables of a job that speaks to the emulator. */
+/** Starts the emulator and returns the variables of a job that uses it. */
 export async function serveEmulator(...flags: string[]): Promise<Record<string, string>> {
   const { child }: Started = start(['serve', '-q', ...flags])
   onTestFinished(() => void child.kill())
@@ -107,14 +107,14 @@ export async function serveEmulator(...flags: string[]): Promise<Record<string, 
   }
 }
 
-/** A text in which `${{ … }}` has its value, as a runner of GitHub puts it in. */
+/** Replaces `${{ … }}` by its value, as a GitHub runner does. */
 const evaluate = (text: unknown, values: Record<string, string>): string =>
   String(text).replace(/\$\{\{ ([\w.-]+) \}\}/g, (_, name) => {
     if (!Object.hasOwn(values, name)) throw new Error(`no value for ${name}`)
     return values[name] ?? ''
   })
 
-/** A job as a workflow of GitHub Actions has it, as far as `runGitHubJob` goes. */
+/** Job of a GitHub Actions workflow, with the fields that `runGitHubJob` supports. */
 export interface GitHubJob {
   env?: Record<string, string>
   steps: {
@@ -127,10 +127,10 @@ export interface GitHubJob {
   }[]
 }
 
-/** What jobs keep for later ones, files by their paths: an entry is never replaced. */
+/** Cache of jobs: files by path, by key. An entry is never replaced. */
 export type Cache = Map<string, Map<string, string>>
 
-/** Does with the steps of a job what a runner does. Returns how its scripts ended, and which artifacts are there. */
+/** Runs the steps of a job as a runner does. Returns the exit codes of its scripts and its artifacts. */
 export async function runGitHubJob(
   job: Job,
   { env = {}, steps }: GitHubJob,

@@ -15,7 +15,7 @@ import { message, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
 import { type } from '../harness/typing.ts'
 
-/** `npm run test:compat` names all that parley is for, and some that are too old. */
+/** Versions of Node to test. `npm run test:compat` sets all supported versions and some that are too old. */
 const versions = process.env.TEST_NODES?.split(' ') ?? [process.versions.node]
 const tooOld = process.env.TEST_OLD_NODES?.split(' ') ?? []
 
@@ -38,7 +38,7 @@ const filesIn = (folder: string): string[] =>
         .replaceAll('\\', '/'),
     )
 
-test('the package holds what runs and what is said of it, needs nothing beside it, and is small', () => {
+test('the package contains the program and its pages, has no dependencies, and is small', () => {
   const files = filesIn(installed)
   expect(files.filter((file) => !/^(dist|bin)\/[\w-]+\.cjs$/.test(file)).toSorted()).toEqual([
     'CHANGELOG.md',
@@ -60,14 +60,14 @@ test('the package holds what runs and what is said of it, needs nothing beside i
   expect(size).toBeLessThan(1.5e6)
 })
 
-test('npm pack makes the same bytes in each clone, on each Node, with each umask (needs git)', {
+test('npm pack creates the same bytes in each clone, on each Node, with each umask (needs git)', {
   timeout: 600_000,
 }, () => {
   const root = join(import.meta.dirname, '../..')
   const files = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' })
     .split('\0')
     .slice(0, -1)
-  /** Packs in a clone whose files were made with this umask. */
+  /** Packs in a clone whose files were created with this umask. */
   const packIn = (node: string, umask: number) => {
     const clone = temporaryFolder()
     for (const file of files.filter((each) => existsSync(join(root, each)))) {
@@ -95,12 +95,12 @@ test('npm pack makes the same bytes in each clone, on each Node, with each umask
   for (const other of others) expect(first?.equals(other)).toBe(true)
 })
 
-test('npm puts the command where commands are', () => {
+test('npm installs the command parley', () => {
   const said = npm('exec', '--prefix', prefix, '--', 'parley', '--version')
   expect(said).toBe(manifest.version)
 })
 
-/** What a Node says of its own version is all that decides. */
+/** Makes Node report another version, because parley only checks the reported one. */
 const claiming = (version: string) => {
   const claim = join(temporaryFolder(), 'claim.cjs')
   const versions = `{ ...process.versions, node: '${version}' }`
@@ -116,23 +116,23 @@ const refusal = (version: string) => ({
 })
 
 test.each(['4.9.1', '18.20.8', '20.18.3'])(
-  'a Node that is too old is told so in one line: %s',
+  'Node %s exits with 2 and one line, because it is too old',
   async (old) => {
     expect(await execute(['chat', 'hi'], { env: claiming(old) })).toMatchObject(refusal(old))
   },
 )
 
-test.each(['20.19.0', '21.0.0', '100.0.0-nightly'])('one that is new enough is not: %s', async (version) => {
+test.each(['20.19.0', '21.0.0', '100.0.0-nightly'])('Node %s is new enough', async (version) => {
   expect(await execute(['--version'], { env: claiming(version) })).toMatchObject({ code: 0, err: '' })
 })
 
-test.each(tooOld)('Node %s itself reads as far as that', async (old) => {
+test.each(tooOld)('Node %s itself prints that it is too old', async (old) => {
   const program = [nodeOf(old), binary]
   expect(await execute(['chat', 'hi'], { program })).toMatchObject(refusal(old))
 })
 
-/** What keeps no compiled code, and what only a terminal needs, where there is none to try it on. */
-const untold = ['schema-worker', 'scripts', ...(has('script') ? [] : ['init', 'ora', 'setup'])]
+/** Chunks that save no compiled code, and chunks for terminals if there is none. */
+const notCompiled = ['schema-worker', 'scripts', ...(has('script') ? [] : ['init', 'ora', 'setup'])]
 
 describe.each(versions)('on Node %s, from the packed package', (version) => {
   const cwd = temporaryFolder()
@@ -155,7 +155,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
   })
   afterAll(() => void emulator.child.kill())
 
-  /** What the installed program prints; fails where it ends in another way. */
+  /** Runs the installed program and returns its stdout. Fails if it exits with another code. */
   async function parley(
     argv: string[],
     {
@@ -169,7 +169,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     return ended.out
   }
 
-  test('chat', async () => {
+  test('the packed chat works', async () => {
     expect(await parley(['chat', '--profile', 'demo', 'Say hello'])).toContain('“Say hello”')
     expect(await parley(['chat', 'Say hello', '--stream', '--report', 'r.json'])).toContain('“Say hello”')
     expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))).toMatchObject({ exit: 0 })
@@ -189,7 +189,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     await parley(['chat', 'hi', '--set', 'a.b=1', '--no-stdin'])
   })
 
-  test('chat with a schema, with Markdown, for a batch', async () => {
+  test('the packed chat works with a schema, Markdown and a batch', async () => {
     writeFileSync(join(cwd, 's.json'), '{"type":"object","required":["name"]}')
     const server = await serve((socket) => socket.end(response(message('{"name":"Emma"}'))))
     try {
@@ -205,7 +205,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     expect(readFileSync(join(cwd, 'results.ndjson'), 'utf8').trim().split('\n')).toHaveLength(2)
   })
 
-  test('image', async () => {
+  test('the packed image works', async () => {
     const argv = ['image', '-m', 'alpha-image', 'a red fox']
     await parley([...argv, '--profile', 'demo', '-o', 'demo.png'])
     expect(await parley(argv)).toBe('a-red-fox.png\n')
@@ -218,7 +218,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     expect(await parley(['chat', '-f', 'dot.gif', 'What is it?', '--dry-run'])).toContain('image/gif')
   })
 
-  test('events', async () => {
+  test('the packed events commands work', async () => {
     writeFileSync(join(cwd, 'rules.json'), '{"rules":[],"default":{"decision":"allow"}}')
     await parley(['events', 'send', 'Use a tool: list the files', '--follow'], { code: 12 })
     await parley(['events', 'confirm', '--pending', '--allow', '--follow'])
@@ -231,7 +231,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     await parley(['events', 'send', '--interrupt', '--beta', 'nonsense'], { code: 2 })
   })
 
-  test('api', async () => {
+  test('the packed api works', async () => {
     const argv = ['api', 'agents', '/v1/sessions/sesn_1/events', '--paginate', '-o', 'page.ndjson']
     await parley(argv)
     const made = ['--profile', 'demo', '--set', 'agent=agent_1', '--set', 'environment_id=env_1']
@@ -239,7 +239,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     expect(readFileSync(join(cwd, 'page.ndjson'), 'utf8')).toContain('session.status_idle')
   })
 
-  test('config', async () => {
+  test('the packed config works', async () => {
     const command = `${JSON.stringify(program[0])} -p 1`
     await parley(['config', 'set', 'accessToken'], { stdin: 'canary-1234\n' })
     await parley(['config', 'set', '--profile', 'work', 'baseUrl', env.PARLEY_BASE_URL ?? ''])
@@ -255,7 +255,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     expect(existsSync((await parley(['config', 'path'])).trim())).toBe(true)
   })
 
-  test('serve, completion, help', async () => {
+  test('the packed serve, completion and help work', async () => {
     const port = new URL(env.PARLEY_BASE_URL ?? '').port
     await parley(['serve', '--port', port], { code: 11 })
     for (const shell of ['bash', 'zsh', 'fish']) {
@@ -271,7 +271,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     expect(await parley(['help', 'completion'])).toContain('parley completion')
   })
 
-  test('what only a terminal shows (needs script)', async () => {
+  test('the packed program works on a terminal (needs script)', async () => {
     const shown = async (words: string, answers: [string, string][] = [], also = {}) => {
       const command = `stty cols 80; ${program.map((word) => `'${word}'`).join(' ')} ${words}`
       const { code, screen } = await type(command, cwd, answers, { ...env, ...also })
@@ -307,10 +307,10 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     }
   })
 
-  test('nothing in the package was left untried by the tests above', () => {
+  test('the tests above load every file of the package', () => {
     const names = (files: string[]) => files.flatMap((file) => /([\w.-]+)\.cjs$/.exec(file)?.[1] ?? [])
     const kept = filesIn(cache).map((file) => file.replace(/.*-dist-/, ''))
-    const tried = [...names(kept), ...untold]
+    const tried = [...names(kept), ...notCompiled]
     const untried = names(filesIn(join(installed, 'dist'))).filter((name) => !tried.includes(name))
     expect(untried).toEqual([])
   })

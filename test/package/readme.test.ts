@@ -8,31 +8,31 @@ import { run } from '../harness/run.ts'
 const path = join(import.meta.dirname, '../../README.md')
 const readme = readFileSync(path, 'utf8')
 
-test("the README's table of exit codes is that of help", async () => {
+test("the README's table of exit codes equals that of help exit-codes", async () => {
   const { out } = await run(['help', 'exit-codes'])
   const rows = out.replace(/\n {9,}/g, ' ').matchAll(/^ {2}(\d+) +(\S+) +(.*?)(?: \[(.*)\])?$/gm)
-  const told = [...rows].map(
+  const rowsOfHelp = [...rows].map(
     ([, exit, kind, when, again = '']) => `| ${exit} | ${kind} | ${when} | ${again} |`,
   )
-  expect(told).toHaveLength(Object.keys(exitCodes).length)
-  for (const line of told) expect(readme.replaceAll('`', '')).toContain(`\n${line}\n`)
+  expect(rowsOfHelp).toHaveLength(Object.keys(exitCodes).length)
+  for (const line of rowsOfHelp) expect(readme.replaceAll('`', '')).toContain(`\n${line}\n`)
   const codes = Object.entries(exitCodes).map(([kind, exit]) => `| ${exit} | ${kind} |`)
-  expect(told.map((line) => /^.*?\|.*?\|.*?\|/.exec(line)?.[0])).toEqual(codes)
+  expect(rowsOfHelp.map((line) => /^.*?\|.*?\|.*?\|/.exec(line)?.[0])).toEqual(codes)
 })
 
-test('the README is read in a few minutes', () => {
+test('the README has at most 160 lines', () => {
   expect(readme.trimEnd().split('\n').length).toBeLessThanOrEqual(160)
 })
 
-test('the README names every topic of help', () => {
+test('the README names every help topic', () => {
   const more = readme.slice(readme.indexOf('## More'))
   for (const topic of topics) expect(more).toContain(`\`${topic}\``)
 })
 
-/** The indented blocks of the page. */
+/** Indented blocks of the page. */
 const blocks = [...readme.matchAll(/(?<=\n\n)( {4}.*\n)+/g)].map(([block]) => block.replace(/^ {4}/gm, ''))
 
-test('what the README shows of config init is what it asks', async () => {
+test('the README shows the prompts of config init', async () => {
   const shown = blocks.find((block) => block.startsWith('$ parley config init')) ?? ''
   const lines = shown.trimEnd().split('\n').slice(1)
   const typed = ['https://gateway.example', 'token-0123456789', '', '', '', '', 'n'].map(
@@ -49,7 +49,7 @@ test('what the README shows of config init is what it asks', async () => {
   for (const part of parts) expect(err).toContain(part)
 })
 
-test('the README shows how a session is created', async () => {
+test("the README's command creates a session", async () => {
   const command = blocks.find((block) => block.startsWith('parley sessions create ')) ?? ''
   const { code, out } = await run(command.trim().split(' ').slice(1))
   expect(code).toBe(0)

@@ -12,7 +12,7 @@ import { createJob } from './job.ts'
 const root = join(import.meta.dirname, '../..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
 
-/** The shell blocks of the page, in their order; those for scripts have a stdin that never ends. */
+/** Shell blocks of the README in order. Those for scripts get a stdin that never ends. */
 const blocks = readme.split('\nIn a script.').flatMap((part, index) =>
   [...part.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => ({
     block,
@@ -20,7 +20,7 @@ const blocks = readme.split('\nIn a script.').flatMap((part, index) =>
   })),
 )
 
-/** What may be said on stderr, and where the page says so. */
+/** Lines that recipes may print on stderr, and the sentences of the README that announce them. */
 const announced: [RegExp, string][] = [
   [/^parley: the demo profile: /, 'the demo, which each command names on stderr'],
   [/^parley: the answer is in /, '`-o` writes the answer to a file and names it on stderr'],
@@ -35,12 +35,12 @@ const announced: [RegExp, string][] = [
 const shells = {
   bash: ['bash'],
   dash: ['dash'],
-  // As a person's: it takes `# …` for words.
+  // Like the shell of a person, which treats `# …` as words.
   'zsh -i': ['zsh', '-f', '-i', '+o', 'promptsp', '+o', 'promptcr'],
   'bash -eo pipefail': ['bash', '-eo', 'pipefail'],
 }
 
-/** Where the package is installed. */
+/** Folder where the package is installed. */
 const prefix = temporaryFolder()
 let install = ''
 
@@ -50,11 +50,11 @@ beforeAll(() => {
   install = `npm pack && npm install -g ./${basename(tarball)}`
 })
 
-test('the page says how what was packed is installed', () => {
+test('the README says how to install the package', () => {
   expect(readme).toContain(`    ${install}\n`)
 })
 
-test('no recipe has what an interactive shell reads in its own way', () => {
+test('no recipe contains characters that an interactive shell treats specially', () => {
   for (const { block } of blocks) expect(block).not.toMatch(/(^|\s)#|!/)
 })
 
@@ -83,7 +83,7 @@ test.each([
   ['401 No', 3],
   ['429 Wait', 75],
   ['500 No', 75],
-])('the script of the page ends well, for good, or for now: %s (needs sh)', async (status, code) => {
+])('after %s the script of the README exits with %i (needs sh)', async (status, code) => {
   const block = blocks.find((each) => each.block.includes('summarise.sh'))?.block ?? ''
   const server = await serve((socket) => socket.write(response(message('Hi'), status)))
   const job = createJob({ PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 't' })
@@ -95,12 +95,12 @@ test.each([
   expect(ended.log.includes('try again later')).toBe(code === 75)
 })
 
-test('the page announces what is said beside its recipes', () => {
+test('the README announces what its recipes print on stderr', () => {
   const page = readme.replace(/\s+/g, ' ')
   for (const [, sentence] of announced) expect(page).toContain(sentence)
 })
 
-/** What a shell prints that reads the page's blocks one after the other, as a person would paste them. */
+/** Pastes the blocks of the README into a shell, one after the other, and returns its output. */
 async function paste(shell: string, flags: string[]): Promise<{ out: string; err: string }> {
   const pasted = blocks.map(({ block, stdin }) => `{\n${block}} <${stdin}\necho "the block ended: $?" >&2\n`)
   const folder = temporaryFolder()
@@ -114,7 +114,7 @@ async function paste(shell: string, flags: string[]): Promise<{ out: string; err
       PS2: '',
     },
     stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
-    // Without a terminal, and what it starts can be ended with it.
+    // Without a terminal, and in a process group that can be ended as a whole.
     detached: true,
   })
   onTestFinished(() => {

@@ -30,14 +30,14 @@ const { 'ci.yml': ci, 'release.yml': release } = Object.fromEntries(
   [...sources].map(([name, source]) => [name, parse(source) as Workflow]),
 )
 
-test('what others wrote is used at a commit, not at a name that can be moved', () => {
+test('workflows use actions of others at a commit, not at a tag that can be moved', () => {
   for (const [name, source] of sources) {
     for (const [line] of source.matchAll(/^.*\buses: .*$/gm))
       expect(line, name).toMatch(/uses: (\.\/|[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$)/)
   }
 })
 
-test('no job may do more than read, but two that run nothing of the project', () => {
+test('only two jobs have more than read permission, and both run no code of the project', () => {
   const workflows = [...sources.values()].map((source) => parse(source) as Workflow)
   for (const { permissions } of workflows) expect(permissions).toEqual({ contents: 'read' })
   const privileged = workflows.flatMap(({ jobs }) => Object.values(jobs).filter((job) => job.permissions))
@@ -51,14 +51,14 @@ test('no job may do more than read, but two that run nothing of the project', ()
   ])
 })
 
-test('a release begins by hand, and is published with its provenance after a person has agreed', () => {
+test('a release is started by hand, and published with provenance after approval by a person', () => {
   expect(release?.on).toBe('workflow_dispatch')
   const { environment, steps = [] } = release?.jobs.publish ?? {}
   expect(environment).toBe('npm')
   expect(steps.at(-1)?.run).toMatch(/^npm publish .* --provenance$/)
 })
 
-test('what .ci/run runs of npm sets no variable, which the shell that npm uses on Windows cannot', () => {
+test('npm scripts of .ci/run set no variables, because the shell of npm on Windows cannot', () => {
   const source = readFileSync(join(root, '.ci/run'), 'utf8')
   const names = [...source.matchAll(/(?:npm run|run_tests) ([\w:]+)/g)].map(([, name = '']) => name)
   expect([...new Set(names)]).toEqual(['check', 'test', 'test:heavy', 'proof:faults'])
@@ -67,7 +67,7 @@ test('what .ci/run runs of npm sets no variable, which the shell that npm uses o
     expect(scripts[name] ?? '', name).not.toMatch(/(^|&& )\w+=/)
 })
 
-test('an action says of its inputs and outputs nothing that GitHub does not know', () => {
+test("the action's inputs and outputs have only fields that GitHub supports", () => {
   const { inputs, outputs } = parse(
     readFileSync(join(root, '.github/actions/ask/action.yml'), 'utf8'),
   ) as Record<'inputs' | 'outputs', Record<string, object>>
@@ -77,7 +77,7 @@ test('an action says of its inputs and outputs nothing that GitHub does not know
     expect(Object.keys(output), name).toEqual(['description', 'value'])
 })
 
-test('the tests run on the oldest Node that the package is for', () => {
+test('the tests run on the oldest Node that the package supports', () => {
   const { node = [], include = [] } = ci?.jobs.test?.strategy?.matrix ?? {}
   const oldest = manifest.engines.node.replace('>=', '')
   expect([...node, ...include.map((more) => more.node)].map(String)).toContain(`${oldest}.0`)
@@ -97,7 +97,7 @@ test.each([
   ['refs/tags/v1.10.0', '1.10.0', dated.replace('2026-11-21', 'unreleased'), 1, undefined],
   ['refs/tags/v1.10.0', '1.10.0', dated.replace('- This.', ''), 1, undefined],
 ])(
-  'a release needs its tag, its version and its changes: %s of %s (needs bash and awk)',
+  'a release of %s with the version %s needs a matching tag and a changelog (needs bash and awk)',
   (ref, version, changes, code, notes) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'package.json'), JSON.stringify({ version }))
@@ -113,6 +113,6 @@ test.each([
   },
 )
 
-test('the change log tells of this version', () => {
+test('the changelog has this version', () => {
   expect(readFileSync(join(root, 'CHANGELOG.md'), 'utf8')).toContain(`\n## ${manifest.version} - `)
 })

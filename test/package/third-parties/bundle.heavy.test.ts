@@ -10,7 +10,7 @@ import { declared, read, readJson, titleOf } from './declared.ts'
 const require = createRequire(import.meta.url)
 const root = join(import.meta.dirname, '../../..')
 let declaration: ReturnType<typeof declared>
-/** By name and version, the folders of the packages that the bundler's comments in the code name. */
+/** Folders of the packages that the bundler's comments name, by name and version. */
 const folders = new Map<string, string>()
 
 beforeAll(async () => {
@@ -27,18 +27,18 @@ beforeAll(async () => {
   }
 })
 
-test('what is declared is the packages whose code is in the chunks', () => {
+test('the declared packages are exactly those whose code is in the chunks', () => {
   const titles = [...folders.keys()].toSorted()
   const names = titles.map((title) => title.split(' ')[0])
   expect(names).toEqual(expect.arrayContaining(['ajv', 'rolldown', 'signal-exit', 'undici']))
-  // token-types imports it, and needs it for nothing that parley uses.
+  // token-types imports it for a part that parley does not use.
   expect(names).not.toContain('ieee754')
   expect(declaration.materials.components.map(titleOf).toSorted()).toEqual(titles)
   const headings = [...declaration.licences.matchAll(/^-{80}\n\n(\S+ \S+) \([\w.-]+\)$/gm)]
   expect(headings.map(([, title]) => title).toSorted()).toEqual(titles)
 })
 
-test('each has its licence, word for word', () => {
+test('each declared package has its licence verbatim', () => {
   const sections = declaration.licences.split(`\n${'-'.repeat(80)}\n\n`)
   const files = ['LICENSE', 'LICENSE.md', 'LICENSE.txt', 'license', 'license.md', 'THIRD-PARTY-LICENSE']
   const bare: string[] = []
@@ -56,16 +56,16 @@ test('each has its licence, word for word', () => {
   for (const name of bare) expect(sections.find((each) => each.startsWith(`${name} `))).toContain(terms)
 })
 
-test("llhttp's is there, which undici brings as WebAssembly", () => {
+test('llhttp, which undici contains as WebAssembly, is declared', () => {
   const undici = declaration.materials.components.find(({ name }) => name === 'undici')
   expect(undici?.components).toMatchObject([{ name: 'llhttp', licenses: [{ license: { id: 'MIT' } }] }])
   const notice = /^llhttp \(MIT\), in undici \S+\n\nMIT License\n\nCopyright Fedor Indutny/m
   expect(declaration.licences).toMatch(notice)
 })
 
-test('the bill of materials is what the schema of CycloneDX asks for', () => {
+test('the bill of materials matches the schema of CycloneDX', () => {
   const library = dirname(require.resolve('@cyclonedx/cyclonedx-library/package.json'))
-  // The schemas refer to each other by the names of these files.
+  // The schemas refer to each other by these file names.
   const [bom, ...others] = ['bom-1.6', 'spdx', 'jsf-0.82']
     .map((name) => `${name}.SNAPSHOT.schema.json`)
     .map((file) => ({ ...readJson(join(library, 'res/schema', file)), $id: `http://cyclonedx.test/${file}` }))
@@ -77,7 +77,7 @@ test('the bill of materials is what the schema of CycloneDX asks for', () => {
   expect(fits({ ...declaration.materials, components: [wrong] })).toBe(false)
 })
 
-test('what another build wrote into dist is the same, byte for byte', () => {
+test('another build writes the same declaration byte for byte', () => {
   expect(read(join(root, 'dist/parley.cdx.json'))).toBe(declaration.json)
   expect(read(join(root, 'dist/THIRD-PARTY-LICENSES.txt'))).toBe(declaration.licences)
 })

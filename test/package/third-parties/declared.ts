@@ -17,7 +17,7 @@ export const read = (path: string) => readFileSync(path, 'utf8')
 
 export const readJson = (path: string) => JSON.parse(read(path))
 
-/** What a build says of the packages in it. */
+/** Returns what a build declares about its packages. */
 export function declared({ output }: RolldownOutput) {
   const asset = (name: string) =>
     String(output.flatMap((each) => (each.type === 'asset' && each.fileName === name ? [each.source] : [])))

@@ -4,7 +4,7 @@ import { build, type Project, random } from './project.ts'
 
 const withLeaf = (name: string) => ({ code: `import leaf from 'leaf'\nexport default ['${name}', leaf]` })
 
-test('two versions of a package are two packages, one version in two folders is one', async () => {
+test('two versions are two packages, and one version in two folders is one package', async () => {
   const { materials, licences } = await build({
     prints: ['@scope/one', 'two', 'three'],
     packages: {
@@ -21,7 +21,7 @@ test('two versions of a package are two packages, one version in two folders is 
   expect(licences.match(/The licence of .*/g)).toEqual(titles.map((title) => `The licence of ${title}`))
 })
 
-test('a package that nothing is left of is not in it, whatever its licence', async () => {
+test('a package without code in the bundle is not declared, whatever its licence', async () => {
   const { materials, licences } = await build({
     prints: ['kept', 'passed'],
     packages: {
@@ -35,7 +35,7 @@ test('a package that nothing is left of is not in it, whatever its licence', asy
   expect(licences).not.toMatch(/gone|passed/)
 })
 
-test('modules with a query, with the separators of Windows and made from a file are from their packages', async () => {
+test('a module with a query, Windows separators or a generated id belongs to its package', async () => {
   const ids = ['asked', 'windows', 'made'].map((name) => [name, `/node_modules/${name}/index.js`])
   const { materials } = await build({
     prints: ['asked', 'windows', 'made'],
@@ -57,7 +57,7 @@ test('modules with a query, with the separators of Windows and made from a file 
   expect(materials.components.map(titleOf)).toEqual(['asked 1.0.0', 'made 1.0.0', 'windows 1.0.0'])
 })
 
-test('a notice takes the place of a text, and names whose work is inside', async () => {
+test('a notice replaces a missing licence text, and contained packages are named', async () => {
   const { materials, licences } = await build({
     prints: ['bare'],
     packages: { 'node_modules/bare': { text: false } },
@@ -80,13 +80,13 @@ test.each<[string, Omit<Project, 'prints'>]>([
     { packages: { 'node_modules/odd': { license: 'GPL-3.0-only' } } },
   ],
   [
-    // The words of the MIT licence are not those of another.
+    // The text of the MIT licence does not fit another licence.
     `odd 1.0.0 ${text}`,
     {
       packages: { 'node_modules/odd': { text: false, license: 'ISC' } },
       facts: { allowed: ['ISC'], notices: new Map([['odd', 'Copyright Odd']]) },
     },
   ],
-])('a build fails, saying: %s', async (message, project) => {
+])('a build fails with the message: %s', async (message, project) => {
   await expect(build({ prints: ['odd'], ...project })).rejects.toThrow(message)
 })

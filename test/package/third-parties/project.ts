@@ -6,18 +6,18 @@ import { temporaryFolder } from '../../harness/run.ts'
 import { declared } from './declared.ts'
 
 export interface Project {
-  /** What `main.js` imports and prints. */
+  /** Packages that `main.js` imports and prints. */
   prints: string[]
-  /** By their folders, what makes them differ from version 1.0.0 of a package whose licence is allowed. */
+  /** Packages by folder, each with its differences from version 1.0.0 with an allowed licence. */
   packages: Record<string, { version?: string; code?: string; license?: string; text?: false }>
   facts?: Partial<Parameters<typeof declareThirdParties>[0]>
   plugin?: Plugin
 }
 
-/** Code: of a module that exports a constant nothing would be left but the constant. */
+/** Code that stays in the bundle. A constant would be inlined. */
 export const random = 'export default Math.random()'
 
-/** Builds a project that is written for it, and reads what is said of the packages in it. */
+/** Builds a new project and returns what is declared about its packages. */
 export async function build({ prints, packages, facts, plugin }: Project) {
   const cwd = temporaryFolder()
   const write = (path: string, text: string) => {
