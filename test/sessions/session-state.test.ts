@@ -149,7 +149,7 @@ test.each<[words: string, stop: object | undefined]>([
   ['gone1', { kind: 'ended', reason: 'terminated' }],
   ['error1 deleted1', { kind: 'ended', reason: 'deleted', why: 'out of order' }],
   ['gone1 done1', isDone],
-])('after %s, the stop is %j', (words, stop) => {
+])('after "%s", the stop is %j', (words, stop) => {
   expect(after(words).stop).toEqual(stop)
 })
 
@@ -165,7 +165,7 @@ test.each<[words: string, reason: string | undefined]>([
   ['use1 wait1:use1', 'requires_action'],
   ['done1 gone1', 'terminated'],
   ['deleted1', 'deleted'],
-])('after %s, the stop reason is %s', (words, reason) => {
+])('after "%s", the stop reason is %s', (words, reason) => {
   expect(after(words).stopReason).toBe(reason)
 })
 
@@ -178,7 +178,7 @@ test.each<[words: string, pending: string[], unlisted: string[]]>([
   ['use1 wait1', [], ['use1']],
   ['use1 idle1', [], ['use1']],
   ['use1 exhausted1', [], []],
-])('after %s, these tool uses wait: %j by ids, %j without ids', (words, pending, unlisted) => {
+])('after "%s", these tool uses wait: %j by ids, %j without ids', (words, pending, unlisted) => {
   const state = after(words)
   expect([state.pending, state.unlisted]).toEqual([pending, unlisted])
 })
@@ -189,7 +189,7 @@ test.each<[error: unknown, why: string | undefined]>([
   [{ message: 5 }, undefined],
   [null, undefined],
   ['broken', 'broken'],
-])('the error %j explains why the session is stuck: %j', (error, why) => {
+])('after the error %j, the reason of a stuck session is %j', (error, why) => {
   const state = after('')
   state.add({ type: 'session.error', error })
   state.add(toEvent('exhausted1'))
@@ -239,7 +239,7 @@ test.each<[words: string, showsRests: boolean]>([
   ['use1 idle1', false],
   ['use1 wait1:use1 confirm1:use1', false],
   ['message1 gone1', false],
-])('after %s, the service has shown that it sends idle events: %s', (words, showsRests) => {
+])('after "%s", the service has shown that it sends idle events: %s', (words, showsRests) => {
   expect(after(words).showsRests).toBe(showsRests)
 })
 
@@ -299,7 +299,7 @@ test.each<[string, object, boolean]>([
   ['another input', { input: { a: 1 } }, true],
   ['another id', { id: 'use2', name: 'other' }, false],
   ['no id', { id: undefined, name: 'other' }, false],
-])('a tool use that is repeated with %s is contradicted: %s', (_, changes, isContradicted) => {
+])('compares a repeated tool use with %s', (_, changes, isContradicted) => {
   for (const come of ['add', 'addAgain'] as const) {
     const state = after('use1')
     state[come]({ ...toEvent('use1'), ...changes })
@@ -464,7 +464,7 @@ test.each([
     `${'['.repeat(1e5)} ${']'.repeat(1e5)}`,
     true,
   ],
-])('an id is contradicted by two inputs with %s', (_, one, other, isContradicted) => {
+])('compares two inputs of an id: %s', (_, one, other, isContradicted) => {
   const state = new SessionState()
   for (const input of [one, other]) {
     const text = `{"id":"t1","type":"agent.tool_use","name":"bash","input":${input}}`

@@ -46,7 +46,7 @@ describe('events confirm', () => {
     ['one idle event', JSON.stringify(waiting), ['t1', 't2', 't3', 't4']],
     ['a list', JSON.stringify(list), ['t1', 't2', 't4']],
     ['a page', JSON.stringify({ data: list, next_page: null }), ['t1', 't2', 't4']],
-    ['one event per line', list.map((event) => JSON.stringify(event)).join('\n'), ['t1', 't2', 't4']],
+    ['events in lines', list.map((event) => JSON.stringify(event)).join('\n'), ['t1', 't2', 't4']],
   ])('replies to the waiting tool uses of %s', async (_, stdin, ids) => {
     const ended = await confirm(['--allow'], { stdin })
     expect(ended.code).toBe(0)

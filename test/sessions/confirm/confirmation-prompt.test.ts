@@ -278,9 +278,9 @@ test('Q10: keys typed without Enter before a prompt do not answer it (needs scri
 test.each([
   ['wide', '字'.repeat(200), 80],
   ['long', 'x'.repeat(200), 80],
-  ['wide (narrow terminal)', '字'.repeat(200), 24],
-  ['wide (narrowest terminal)', '字'.repeat(200), 12],
-])('Q11: keeps a prompt with a %s name on one line', async (_, name, columns) => {
+  ['wide and the terminal narrow', '字'.repeat(200), 24],
+  ['wide and the terminal very narrow', '字'.repeat(200), 12],
+])('Q11: keeps a prompt on one line if the name is %s', async (_, name, columns) => {
   const { err } = await prompt([{ id: `t${'字'.repeat(100)}`, name, input: {} }], 'n\n', columns)
   const [question = ''] = /^ {2}allow .*?\[y\/n\/s\/q\] /m.exec(err) ?? []
   expect(question).not.toBe('')

@@ -99,7 +99,7 @@ describe('events that are given to confirm', () => {
     ],
     ['a list', `[${one},${two}]`, `{"events":[${one},${two}]}`],
     ['one confirmation', one, `{"events":[${one}]}`],
-    ['one event per line', `${one}\n\n${two}\n`, `{"events":[${one},${two}]}`],
+    ['events in lines', `${one}\n\n${two}\n`, `{"events":[${one},${two}]}`],
     [
       'with an additional field',
       one.replace('}', ',"data":[]}'),
@@ -173,10 +173,10 @@ describe('an id that is shown with two inputs', () => {
   ]
 
   test.each([
-    ['an input', events],
-    ['a name', events.with(2, use('t1', { name: 'rm' }))],
-    ['a server', events.with(2, use('t1', { mcp_server_name: 'x' }))],
-    ['a kind', events.with(2, use('t1', { type: 'agent.mcp_tool_use' }))],
+    ['input', events],
+    ['name', events.with(2, use('t1', { name: 'rm' }))],
+    ['server', events.with(2, use('t1', { mcp_server_name: 'x' }))],
+    ['type', events.with(2, use('t1', { type: 'agent.mcp_tool_use' }))],
   ])('Q07: refuses to allow, but denies, an id with another %s', async (_, shown) => {
     for (const [argv, world] of [
       [['--allow'], { stdin: JSON.stringify(shown) }],

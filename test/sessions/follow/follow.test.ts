@@ -91,7 +91,7 @@ describe('events follow', () => {
     ['retries that ran out', [idle('b', { type: 'retries_exhausted' })], 13, 'retries_exhausted'],
     ['a termination', [done('a'), { id: 'c', type: 'session.status_terminated' }], 13, 'terminated'],
     ['a deletion', [{ id: 'c', type: 'session.deleted' }], 13, 'deleted'],
-  ])('exits at once if the session is idle: %s', async (_, events, code, message) => {
+  ])('exits at once if the session has stopped before: %s', async (_, events, code, message) => {
     const ended = await over(await serveSession([events], [[[], 'stay']]), 'follow')
     expect(ended).toMatchObject({ code, out: '' })
     expect(ended.err).toContain(message)

@@ -91,7 +91,7 @@ test.each<[about: string, script: string, answer: string | undefined, sent?: str
   ['a list shows the task last', 'a1 [a1 t1*]', undefined, 't1'],
   ['a list shows a newer task of another client', 't1 a1 [t1 a1 t2]', undefined],
   ['a list has no new event', 't1 a1 [t1 a1]', 'a1'],
-])('the answer if %s: %s', (_, script, answer, sent) => {
+])('finds the answer if %s: %s', (_, script, answer, sent) => {
   expect(read(script, sent).answer?.id).toBe(answer)
 })
 
@@ -99,7 +99,7 @@ test.each<[about: string, script: string, answer: string | undefined, sent?: str
   ['between two messages', 't1* a1 a2 [t1 a1 t2 a2]', 'a1', 't1'],
   ['after a message that the list shows late', 't1* a2 a3 [t1 a1 a2 t2 a3]', 'a2', 't1'],
   ['twice', 't1* a1 a2 a3 [t1 a1 t2 a2 t3 a3]', 'a1', 't1'],
-])('the answer if a list shows a task of another client %s: %s', (_, script, answer, sent) => {
+])('finds the answer if a list shows a task of another client %s: %s', (_, script, answer, sent) => {
   expect(read(script, sent).answer?.id).toBe(answer)
 })
 

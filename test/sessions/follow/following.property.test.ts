@@ -27,7 +27,7 @@ const worlds: [name: string, limits: Limits][] = [
   ['the list lags', { ...plain, lag: 3 }],
   ['the first list omits older events', { ...plain, late: 3 }],
   ['streams omit the events of users, and comments never end', { ...plain, mute: true, keepsAlive: true }],
-  ['everything at once', { lag: 3, late: 3, mute: true, keepsAlive: true }],
+  ['all of this happens at once', { lag: 3, late: 3, mute: true, keepsAlive: true }],
 ]
 
 /** Follows by the list alone. Shows that the expected output can be determined at all. */

@@ -142,7 +142,7 @@ describe('steps of following a session', () => {
       'list, silence of 30000, ask, list, done1, silence of 0, end at 30000',
     ],
     [
-      'whose list lags: events are held back for a limited time',
+      'whose list lags, and holds events back for a limited time',
       {
         past: 'run1',
         lists: ['run1', 'run1', 'run1', 'run1', 'run1'],
@@ -447,15 +447,19 @@ const list = (ledger: SeenEvents, words: string) => ledger.addList(toItems(words
 
 describe('finding the sent events in lists', () => {
   test.each<[string, string[], string[]]>([
-    ['starts with the sent event shows newer events', ['ask1 say2'], ['say2']],
-    ['shows the sent event after another list shows newer events', ['say9', 'ask1 say2'], ['say2']],
-    ['shows equal content under another id shows nothing', Array(9).fill('ask7 say2'), []],
+    ['with the sent event shows the newer events', ['ask1 say2'], ['say2']],
     [
-      'shows equal content and then the sent id shows nothing',
+      'with the sent event shows the newer events, without the events of an earlier list',
+      ['say9', 'ask1 say2'],
+      ['say2'],
+    ],
+    ['with equal content under another id shows nothing', Array(9).fill('ask7 say2'), []],
+    [
+      'with equal content and then the sent id shows nothing',
       [...Array(3).fill('ask7 say2'), 'ask7 say2 ask1'],
       [],
     ],
-  ])('a list that %s', (_, lists, shown) => {
+  ])('a list %s', (_, lists, shown) => {
     const ledger = seen('ask0', 'ask1')
     const news = lists.map((words) => list(ledger, words))
     expect(news.at(-1)).toEqual(shown)
@@ -656,7 +660,7 @@ describe('each state with further inputs', () => {
     ['comparing', 'a list without the event', toList('run1 say2'), 'comparing: show say2'],
     ['current', 'an event at which the session stops', event('done1'), 'current: show done1'],
     ['current', 'an event without an id and with known content', event('done'), 'current: show done'],
-  ])('state %s, %s: %s', (state, _, input, turn) => {
+  ])('state %s, input: %s', (state, _, input, turn) => {
     expect(describeTurn(stepFollowState(states[state]('run1'), input, 0))).toBe(turn)
   })
 

@@ -85,7 +85,7 @@ const inPipe = (out: string) =>
 
 describe('policy check of recorded events', () => {
   test.each<[string, string]>([
-    ['one event per line', lines(session)],
+    ['events in lines', lines(session)],
     ['a page', JSON.stringify({ data: session, next_page: null })],
     ['a list', JSON.stringify(session)],
     ['a body', JSON.stringify({ events: session })],

@@ -96,7 +96,7 @@ test.each<[title: string, lines: string[], reply: object | undefined]>([
     [use('decision'), use('start').slice(0, 40), use('decision')],
     { is: 'deciding' },
   ],
-])('the audit file after %s has the state of the reply', async (_, lines, reply) => {
+])('reads the state of the reply from an audit file with %s', async (_, lines, reply) => {
   expect(await afterLines(lines, ({ earlier }) => earlier.get('t1'))).toEqual(reply)
 })
 
@@ -115,7 +115,7 @@ test.each<[title: string, lines: string[], words: string | undefined]>([
   ['a posted denial', [denied(), use('sent'), use('accepted')], 'deny bash t1 (default)'],
   ['a denial and an allowance', [denied(), use('decision', { decision: 'allow' })], undefined],
   ['a reply of another client', [denied(), use('answered-elsewhere')], undefined],
-])('the audit file after %s has the text of its denial', async (_, lines, words) => {
+])('reads the text of a denial from an audit file with %s', async (_, lines, words) => {
   expect(await afterLines(lines, (audit) => audit.denied.get('t1'))).toBe(words)
 })
 
@@ -135,7 +135,7 @@ test.each<[title: string, lines: string[], hasOther: boolean]>([
     true,
   ],
   ['a line that is not a decision', [use('sent', { input: { a: 1 } })], false],
-])('the audit file after %s shows whether a tool use has another input', async (_, lines, hasOther) => {
+])('checks for another input of the tool use in an audit file with %s', async (_, lines, hasOther) => {
   const text = '{"id":"t1","name":"bash","input":{"a":1,"b":2}}'
   const toolUse = readUse({ id: 't1', type: 'agent.tool_use', text }) as Use
   expect(await afterLines(lines, (audit) => audit.hasOther(toolUse))).toBe(hasOther)
@@ -177,7 +177,7 @@ test.each<[title: string, lines: string[], task: object | undefined]>([
     [task('sent', { known }), task('start')],
     { hash: 'h1', is: 'posting', known },
   ],
-])('the audit file after %s has the state of the task', async (_, lines, state) => {
+])('reads the state of the task from an audit file with %s', async (_, lines, state) => {
   expect(await afterLines(lines, (audit) => audit.task)).toEqual(state)
 })
 
@@ -196,7 +196,7 @@ test.each<[title: string, lines: string[], mayHaveArrived: boolean]>([
   ['an interrupt and a later task', [interruptLine, task('sent')], false],
   ['an interrupt and a later task of unknown delivery', [interruptLine, task('unknown')], true],
 ])(
-  'the audit file after %s shows whether an interrupt may have arrived',
+  'reads from an audit file with %s whether an interrupt may have arrived',
   async (_, lines, mayHaveArrived) => {
     const begunAt = mayHaveArrived ? Date.parse(time) : undefined
     expect(await afterLines(lines, (audit) => audit.interrupt)).toBe(begunAt)
@@ -357,7 +357,7 @@ test.each<[text: string, events: string]>([
   [`${opening}s1","eve\n`, ''],
   ['{\n', ''],
   ['{"time":"9\n', ''],
-])('reads %j as an audit file with the events %s', async (text, events) => {
+])('reads %j as an audit file with the events "%s"', async (text, events) => {
   expect(await readEvents(text)).toBe(events)
 })
 

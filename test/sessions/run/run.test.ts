@@ -573,7 +573,7 @@ describe('a reply whose delivery is unknown', () => {
   const begin = (fate: Fate) => createAgentService({ rounds: [[bash('t1', 'git status')]], fate: once(fate) })
 
   test.each<Fate>(['resets', 'fails late', 'cuts'])(
-    'Y50: exits with 0 and sends no second reply if the reply arrived although the service %s',
+    'Y50: exits with 0 and sends no second reply if the reply arrived, but no whole receipt (the service %s)',
     async (fate) => {
       const service = begin(fate)
       const { code, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
@@ -583,7 +583,7 @@ describe('a reply whose delivery is unknown', () => {
   )
 
   test.each<Fate>(['loses', 'fails'])(
-    'Y51: exits with 10, names the id and sends no second reply if the service %s and no list shows the reply',
+    'Y51: exits with 10, names the id and sends no second reply if no list shows the reply (the service %s)',
     async (fate) => {
       const service = begin(fate)
       const { code, err, audit } = await runWithPolicy({ world: { exchange: service.exchange } })

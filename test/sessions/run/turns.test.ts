@@ -229,7 +229,7 @@ describe('a session that lists no client events and has receipts with other ids'
     [0, ['run', 'do it', '--last']],
     [0, ['send', 'do it', '--follow']],
   ])(
-    'ends the turn although client events are in the stream after %s ms and in no list: %j',
+    'ends the turn although no list shows client events (delay in the stream: %s): %j',
     async (streamed, argv) => {
       const service = createService({
         history: [running, says('before'), endTurn],

@@ -18,7 +18,7 @@ describe('stdin next to event flags', () => {
     ['one event', given],
     ['a list', `[${given}]`],
     ['a body', `{"events":[${given}],"more":1.0}`],
-    ['one event per line', `${given}\n`],
+    ['events in lines', `${given}\n`],
   ])('Q20: sends events of stdin before those of flags: %s', async (_, stdin) => {
     const { code, body, types } = await send(['--tool-result', 't1=ok', '--system', 's'], { stdin })
     expect({ code, types }).toEqual({

@@ -100,7 +100,7 @@ describe('the request of events send', () => {
       '{"events":[{"type":"user.interrupt",\n"x":1.10}]}',
     ],
     [
-      'one event per line',
+      'events in lines',
       '{"type":"user.interrupt","x":1.10}\r\n\n{"type":"user.interrupt","z":0}\n',
       '{"events":[{"type":"user.interrupt","x":1.10},\n{"type":"user.interrupt","z":0}]}',
     ],
@@ -548,7 +548,7 @@ describe('the receipt of events send', () => {
     [204, ''],
     [200, '{}'],
     [200, '{"data":null}'],
-  ])('accepts an empty receipt: %i %s', async (status, body) => {
+  ])('accepts an empty receipt: status %i, body "%s"', async (status, body) => {
     const ended = await send(['x'], { exchange: answering(body, { status }) })
     expect(ended).toMatchObject({ code: 0, out: '' })
     expect(ended.err).toContain('parley: events accepted; the response ')
