@@ -5,8 +5,8 @@ import { notInShare } from './test/harness/share.ts'
 
 let isPart = false
 
-/** Says which tests were left out, unless by -t, and what each would need, where its name does not. */
-const saySkipped: Reporter = {
+/** Lists the skipped tests with their missing requirements, unless -t selects tests. */
+const listSkipped: Reporter = {
   onInit(vitest) {
     isPart = vitest.config.testNamePattern !== undefined
   },
@@ -22,28 +22,33 @@ const saySkipped: Reporter = {
   },
 }
 
-/** Reporters that are named on the command line take the place of those in this file, but not of this one. */
+/**
+ * Adds the reporter in a plugin, because reporters on the command line replace those of the configuration.
+ */
 const withSkipped: Plugin = {
   name: 'with-skipped',
   configureVitest({ vitest: { config, projects }, project }) {
-    if (project === projects[0]) config.reporters.push(saySkipped)
+    if (project === projects[0]) config.reporters.push(listSkipped)
   },
 }
 
-/** What fills memory, takes long, or tries the package as a whole: npm run test:all. */
+/** Tests that fill memory, take long, or try the whole package: npm run test:all. */
 const heavy = 'test/**/*.heavy.test.ts'
 
-/** Which npm run test:all tries more often: test/harness/often.ts. */
+/** Tests that npm run test:all repeats more often: test/harness/often.ts. */
 const properties = 'test/**/*.property.test.ts'
 
-/** npm run test:all counts the program's steps, from before it is loaded. */
+/** Tests that count the program's steps, which starts before the program is loaded: npm run test:all. */
 const counted = 'test/**/*.growth.test.ts'
 
 const faults = 'test/faults/*.test.ts'
 
-/** Only if they are named, for whoever runs a file does not mean them: npm run proof:faults. */
+/**
+ * Projects that run only if they are named, because somebody who runs one file does not want them: npm run
+ * proof:faults.
+ */
 const proofs: TestProjectConfiguration[] = [
-  // Each row of the faults once more, without its fault.
+  // Repeats each row of the faults without its fault.
   {
     extends: true,
     test: {
@@ -53,7 +58,7 @@ const proofs: TestProjectConfiguration[] = [
       isolate: false,
     },
   },
-  // Tests of odd answers, each with the answers of a service that is well.
+  // Repeats the tests of odd answers with the answers of a well-behaved service.
   {
     extends: true,
     test: {
@@ -66,7 +71,7 @@ const proofs: TestProjectConfiguration[] = [
         'test/sessions/follow/follow.test.ts',
       ],
       env: { TEST_PROOF: 'answers' },
-      // What does not end with them does not pass.
+      // A test that hangs with those answers fails, as it should.
       testTimeout: 4000,
       setupFiles: ['test/harness/leave-out.ts', 'test/harness/proof.ts'],
       isolate: false,
@@ -77,9 +82,9 @@ const proofs: TestProjectConfiguration[] = [
 export default defineConfig({
   plugins: [withSkipped],
   test: {
-    // More than there are cores, for much of the time goes into waiting.
+    // More workers than cores, because tests wait most of the time.
     maxWorkers: 2 * availableParallelism(),
-    // What hangs is stopped. No machine is so busy that it takes minutes for anything else.
+    // Only a test that hangs takes this long, even on a busy machine.
     testTimeout: 180_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 120_000 } },
@@ -87,12 +92,12 @@ export default defineConfig({
     provide: { outside: { ...process.env } },
     setupFiles: 'test/harness/leave-out.ts',
     projects: [
-      // A young generation that is large is collected seldom.
+      // A large young generation is collected rarely.
       {
         extends: true,
         test: {
           name: 'heavy',
-          // What computes for half a minute beside other work takes minutes on a machine that is busier.
+          // A test that computes for half a minute can take minutes on a busy machine.
           testTimeout: 600_000,
           include: [heavy, properties, 'test/faults/!(*.heavy|tinyproxy|carriage-return).test.ts'],
           env: { TEST_ALL: 'yes' },
@@ -104,7 +109,8 @@ export default defineConfig({
         extends: true,
         test: { name: 'heavy-counted', include: [counted], setupFiles: 'test/harness/steps.ts' },
       },
-      // Many processes, which a large one takes long to start.
+      // The rows start many processes, which is slow from a large process, so they have a project of their
+      // own.
       {
         extends: true,
         test: {
@@ -112,13 +118,13 @@ export default defineConfig({
           include: [faults],
           exclude: [heavy],
           isolate: false,
-          // Most of a row's time is a wait, which costs nothing.
+          // Rows mostly wait, so running many at once costs little.
           maxConcurrency: 15,
-          // A FIFO that nobody writes to holds one thread of a pool that has four.
+          // A FIFO without a writer blocks one of the four threads of the default pool.
           env: { UV_THREADPOOL_SIZE: '32' },
         },
       },
-      // To load the program anew for each of these would cost more than most of their tests do.
+      // Loading the program for each file would take longer than most of the tests.
       {
         extends: true,
         test: {

@@ -1,5 +1,5 @@
-// Prints the lines and tokens of `src`, without blanks and comments, and of each room beside those of the last release.
-// `npm run size -- --write` keeps today's as the last release's.
+// Prints the lines and tokens of `src`, without blanks and comments, by room and compared with the last
+// release. `npm run size -- --write` saves the current numbers as the last release.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
 
@@ -9,7 +9,7 @@ const source = join(import.meta.dirname, '../src')
 const piece =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|\/(?![*/\s])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[dgimsuvy]*(?=[\s.,;)\]]|$)|[\w$#]+|\S/g
 
-// A string is one token; of a template and an expression, each word and each sign.
+// A string is one token. In a template or an expression each word and each sign is one.
 const token = /'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|[\w$#]+|[^\w\s]/g
 
 function measure(text) {

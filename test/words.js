@@ -1,11 +1,11 @@
-// Counts phrases that have to be read twice in comments, messages (string literals of three or more words) and prose.
-// `npm run words` fails above the limits below, `npm run words src` only above those of src; with `--list` it prints
-// each place. It counts symptoms:
-// write the sentence as the style of the project asks, not until the count is zero.
+// Counts phrases that a reader must read twice in comments, messages (string literals of three or more words)
+// and prose. `npm run words` fails above the limits below, `npm run words src` only above those for src.
+// `--list` prints each place. The phrases are symptoms: write by the style of the project, not until the
+// count is zero.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Topics that a later change rewrites as a whole. */
+/** Topics that a later change will rewrite. */
 const postponed = /src\/cli\/topics\/(batch|ci)\.txt$/
 
 /** Maximum phrases per 100 words, and maximum share of comments that start with a fragment. */
