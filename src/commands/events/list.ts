@@ -39,10 +39,16 @@ export default {
     const { flags, output, note } = context
     const { caller, parts } = await accessSession(context, options)
     const { type: types, order, limit } = options
-    const isNewest = limit !== undefined && order === undefined
+    const isNewest = limit !== undefined && order !== 'asc'
     const query = { types, order: isNewest ? 'desc' : order, limit }
+    let doubt: string | undefined
+    const onUnprovedOrder = (isCut: boolean) => {
+      doubt = isCut ? `these may not be the ${isNewest ? 'newest' : 'oldest'} events` : 'it may be wrong'
+    }
     const list = () =>
-      isNewest ? listNewest(caller, parts, { types, limit }) : listEvents(caller, parts, query)
+      isNewest
+        ? listNewest(caller, parts, { types, order, limit }, onUnprovedOrder)
+        : listEvents(caller, parts, query, onUnprovedOrder)
     const text = toQuery(query)
     if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
     const raw = createRawPrinter(output)
@@ -62,6 +68,7 @@ export default {
     }
     await output.flush()
     if (count === 0 && !types) note('no events')
+    if (doubt !== undefined && count > 0) note(`the times of the events do not prove their order: ${doubt}`)
     // If the limit ended the list, the service may have more events.
     if (limit !== undefined && count >= limit) return
     for (const type of missing) note(`no event has the type '${type}'${suggestEventType(type)}`)

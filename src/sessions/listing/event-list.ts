@@ -40,6 +40,8 @@ export function toQuery({ types = [], order, limit }: ListQuery, cursor?: Cursor
   ].join('&')
 }
 
+type OnUnprovedOrder = (isCut: boolean) => void
+
 /** Lists a session's events in the order in which they happened, which may not be the service's default. */
 export const listOldestFirst = (caller: Caller, parts: RequestParts): AsyncGenerator<EventItem[]> =>
   listEvents(caller, parts, { order: 'asc' })
@@ -47,13 +49,14 @@ export const listOldestFirst = (caller: Caller, parts: RequestParts): AsyncGener
 /**
  * Lists a session's events page by page: only these types, at most this number, in this order, even if the
  * service ignores the query. A list in the other order is read completely before it is yielded. If a list is
- * cut, its received events are yielded before the `CliError` is thrown.
+ * cut, its received events are yielded before the `CliError` is thrown. `onUnprovedOrder` is called if the
+ * times of the events do not show the order; `isCut` means that the limit may have left out events.
  */
 export async function* listEvents(
   caller: Caller,
   parts: RequestParts,
   query: ListQuery = {},
-  onUnprovedOrder?: () => void,
+  onUnprovedOrder?: OnUnprovedOrder,
 ): AsyncGenerator<EventItem[]> {
   const { types, order, limit = Infinity } = query
   const isWanted = ({ event }: EventItem) => !types || types.includes(event.type)
@@ -65,7 +68,7 @@ export async function* listEvents(
   let left = limit
 
   function* release(): Generator<EventItem[]> {
-    if (isTurned === undefined) onUnprovedOrder?.()
+    if (isTurned === undefined && !isInOrder(held, order)) onUnprovedOrder?.(false)
     if (isTurned) keepTexts()
     for (let end = texts.length; end > 0; end -= mostHeld)
       yield texts
@@ -94,7 +97,7 @@ export async function* listEvents(
       }
       const isMet = held.filter(isWanted).length >= left
       if (isTurned === undefined && !isMet && held.length < mostHeld) continue
-      if (isTurned === undefined) onUnprovedOrder?.()
+      if (isTurned === undefined) onUnprovedOrder?.(isMet)
       isTurned = false
       yield* release()
       if (left <= 0) return
@@ -107,14 +110,16 @@ export async function* listEvents(
 }
 
 /**
- * Returns the newest events, oldest first. If the times of a list in descending order don't prove that the service honored
+ * Returns the newest events, in this order. If the times of a list in descending order don't prove that the service honored
  * the order, the whole list is read again in ascending order. If a list breaks off, the received events come first.
  */
 export async function* listNewest(
   caller: Caller,
   parts: RequestParts,
-  { types, limit }: { types?: string[] | undefined; limit: number },
+  { types, limit, order = 'asc' }: ListQuery & { limit: number },
+  onUnprovedOrder: OnUnprovedOrder,
 ): AsyncGenerator<EventItem[]> {
+  const arrange = (oldestFirst: EventItem[]) => (order === 'asc' ? oldestFirst : oldestFirst.reverse())
   let isProved = true
   const onUnproved = () => {
     isProved = false
@@ -124,19 +129,24 @@ export async function* listNewest(
     for await (const items of listEvents(caller, parts, { types, order: 'desc', limit }, onUnproved))
       for (const item of items) newest.push(item)
   } catch (error) {
-    yield newest.reverse()
+    yield arrange(newest.reverse())
     throw error
   }
-  if (isProved || newest.length < Math.min(limit, 2)) return yield newest.reverse()
+  if (isProved || newest.length < Math.min(limit, 2)) return yield arrange(newest.reverse())
+  isProved = true
   let last: EventItem[] = []
+  let count = 0
   try {
-    for await (const items of listEvents(caller, parts, { types, order: 'asc' }))
+    for await (const items of listEvents(caller, parts, { types, order: 'asc' }, onUnproved)) {
+      count += items.length
       for (const item of items) if (last.push(item) >= 2 * limit) last = last.slice(-limit)
+    }
   } catch (error) {
-    yield last.slice(-limit)
+    yield arrange(last.slice(-limit))
     throw error
   }
-  yield last.slice(-limit)
+  if (!isProved && count > 1) onUnprovedOrder(count > limit)
+  yield arrange(last.slice(-limit))
 }
 
 const readItem = (text: string): EventItem => ({ event: SessionEvent.parse(JSON.parse(text)), text })
@@ -223,6 +233,13 @@ function findTurn(items: readonly EventItem[], order: string | undefined): boole
   const down = longestRise(times.reverse())
   if (up === down || Math.max(up, down) < 3) return undefined
   return order === 'desc' ? up > down : down > up
+}
+
+/** Returns whether every event has a time, and the times have this order. */
+function isInOrder(items: readonly EventItem[], order: string | undefined): boolean {
+  const times = items.map(({ event }) => Date.parse(event.processed_at ?? ''))
+  const sorted = order === 'desc' ? times.reverse() : times
+  return sorted.every((time, at) => at === 0 || time > (sorted[at - 1] as number))
 }
 
 /** Returns the length of the longest increasing subsequence. */

@@ -598,20 +598,51 @@ describe('events list', () => {
     }
   })
 
-  test.each([[true], [false]])(
-    '--limit prints the newest events of a service without times (the service honors the order: %s)',
-    async (isHonored) => {
-      const events = Array.from({ length: 8 }, (_, i) => say(`e${i}`, 'x'))
-      const ended = await run(['events', 'list', '--ids', '--limit', '3'], {
+  describe('events list of a service without times', () => {
+    const unproved = 'parley: the times of the events do not prove their order:'
+    const events = Array.from({ length: 8 }, (_, i) => say(`e${i}`, 'x'))
+    const list = (flags: string[], isHonored: boolean, listed: object[] = events) =>
+      run(['events', 'list', '--ids', ...flags], {
         ...world,
         exchange: (request, onSent) => {
-          const data = isHonored && /order=desc/.test(request.url) ? events.toReversed() : events
+          const data = isHonored && /order=desc/.test(request.url) ? listed.toReversed() : listed
           return answering(JSON.stringify({ data }))(request, onSent)
         },
       })
-      expect(ended.out).toBe('e5\ne6\ne7\n')
-    },
-  )
+
+    test.each<[flags: string, out: string, doubt: string]>([
+      ['--limit 3', 'e5 e6 e7', 'these may not be the newest events'],
+      ['--limit 3 --order desc', 'e7 e6 e5', 'these may not be the newest events'],
+      ['--limit 3 --order asc', 'e0 e1 e2', 'these may not be the oldest events'],
+      ['--limit 8 --order desc', 'e7 e6 e5 e4 e3 e2 e1 e0', 'it may be wrong'],
+    ])(
+      'reads the whole list for the newest events, and prints that no time proves them: %s',
+      async (...row) => {
+        const [flags, out, doubt] = row
+        for (const isHonored of [true, false]) {
+          const ended = await list(flags.split(' '), isHonored)
+          expect([ended.out.trim().split('\n').join(' '), ended.err]).toEqual([out, `${unproved} ${doubt}\n`])
+        }
+      },
+    )
+
+    test('prints that the order of the whole list is not proved', async () => {
+      expect((await list(['--order', 'desc'], false)).err).toBe(`${unproved} it may be wrong\n`)
+      expect((await list([], false)).err).toBe('')
+    })
+
+    test.each([
+      ['one event', ['--limit', '1'], [say('a', 'x')]],
+      ['one event of the type', ['--limit', '1', '--type', 'agent.message'], [say('a', 'x'), done('b')]],
+      [
+        'two events with times',
+        ['--order', 'asc'],
+        [1, 2].map((i) => ({ ...say(`a${i}`, 'x'), processed_at: new Date(i * 1000).toISOString() })),
+      ],
+    ])('prints no note about %s', async (_, flags, listed) => {
+      expect(await list(flags, true, listed)).toMatchObject({ code: 0, err: '' })
+    })
+  })
 
   test('--limit prints the newest received events, oldest first, if the list is cut', async () => {
     const data = ['e9', 'e8', 'e7'].map((id, i) => ({
