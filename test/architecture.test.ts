@@ -115,7 +115,7 @@ test('process appears in the host files only, and console nowhere', () => {
   expect(files.filter((file) => /\bconsole\.\w/.test(read(file)))).toEqual([])
 })
 
-test('only timers.ts and locks read the clock, and only timers.ts uses random numbers', () => {
+test('only timers.ts, locks and the emulator read clocks or random numbers', () => {
   const readers = files.filter((file) =>
     /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bMath\.random\b/.test(read(file)),
   )

@@ -91,7 +91,7 @@ describe('file that another process has open for a moment', () => {
   test.each([
     [3, 0, ''],
     [100, 3, 'permission denied'],
-  ])('on Windows a lock that is being removed is waited for: %i times', async (times, code, err) => {
+  ])('on Windows a lock that is busy %i times is waited for, up to a limit', async (times, code, err) => {
     const { cwd, env } = createWindows(failing('openSync', { code: 'EPERM', times, end: '.parley-lock' }))
     const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, env })
     expect(ended.code).toBe(code)

@@ -267,11 +267,11 @@ describe('output of api', () => {
   })
 })
 
-describe('saves a body that its destination does not accept', () => {
+describe('body of api that its destination does not accept', () => {
   const post = ['gateway', '/v1/m', '--set', 'a=1']
   const chunks = ['first ', 'second ', 'third']
 
-  /** A stdout that takes this number of writes. Then each write fails, or never ends. */
+  /** Creates a stdout that accepts this number of writes. Later writes fail or never end. */
   function failingStdout(taken: number, code?: string) {
     let left = taken
     const stream = new Writable({
@@ -299,9 +299,9 @@ describe('saves a body that its destination does not accept', () => {
     ['a full disk', [], failingStdout(0, 'ENOSPC'), 'no space left on the disk'],
     ['a broken device', [], failingStdout(0, 'EIO'), 'EIO'],
     ['a full disk, with --include', ['--include'], failingStdout(0, 'ENOSPC'), 'no space left on the disk'],
-    ['stdout was closed', [], { ...failingStdout(0), isClosed: true }, 'it was closed when parley started'],
+    ['a closed stdout', [], { ...failingStdout(0), isClosed: true }, 'it was closed when parley started'],
     ['an unread pipe until the deadline', ['--deadline', '5'], failingStdout(0), 'the deadline passed'],
-  ])('saves the whole body if nothing was printed: %s', async (_, flags, stdout, why) => {
+  ])('api saves the whole body if stdout printed nothing: %s', async (_, flags, stdout, why) => {
     const {
       code,
       err,
@@ -314,7 +314,7 @@ describe('saves a body that its destination does not accept', () => {
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
   })
 
-  test('saves the rest if a part was printed, and names its first byte', async () => {
+  test('api saves the rest of a body whose start was printed, and names its first byte', async () => {
     const { code, err, path, saved } = await call([...post, '--errors', 'json'], {
       stdout: failingStdout(1, 'ENOSPC'),
     })
@@ -326,7 +326,7 @@ describe('saves a body that its destination does not accept', () => {
     })
   })
 
-  test('reports that the saved body is cut', async () => {
+  test('api reports that a saved body is cut off', async () => {
     const exchange: Exchange = async (...request) => {
       const response = await answering(chunks)(...request)
       async function* body() {
@@ -342,7 +342,7 @@ describe('saves a body that its destination does not accept', () => {
     )
   })
 
-  test('a signal names the file', async () => {
+  test('a signal names the file in which api saved the body', async () => {
     const cwd = temporaryFolder()
     let clean: (exit: number) => string = () => ''
     const said = await new Promise<string>((resolve) => {
@@ -366,19 +366,19 @@ describe('saves a body that its destination does not accept', () => {
     expect(said).toContain(`parley: interrupted: the received data is saved as ${join(cwd, name)}; `)
   })
 
-  test('saves a binary body that a terminal does not show', async () => {
+  test('api saves a binary body instead of printing it on a terminal', async () => {
     const { code, err, path, saved } = await call(post, { exchange: answering('a\0b'), tty: ['stdout'] })
     expect([code, saved]).toEqual([11, 'a\0b'])
     expect(err).toContain(`redirect stdout, or give -o FILE; the received data is saved as ${path}\n`)
   })
 
-  test('saves the received JSON that a terminal does not accept', async () => {
+  test('api saves the received JSON that a terminal does not accept', async () => {
     const stdout = { ...failingStdout(0, 'EIO'), isTerminal: true }
     const { code, saved } = await call(post, { exchange: answering(['{"a":', '1}']), stdout })
     expect([code, saved]).toEqual([11, '{"a":1}'])
   })
 
-  test('saves nothing if the reader of stdout has gone', async () => {
+  test('api saves nothing if the reader of stdout has closed it', async () => {
     const { code, err, saved } = await call(post, { stdout: failingStdout(1, 'EPIPE') })
     expect([code, err, saved]).toEqual([0, '', undefined])
   })

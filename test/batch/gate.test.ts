@@ -509,7 +509,7 @@ test.each([
   ['not sent', 'credentials', {}],
   ['not sent', 'usage', {}],
   ['not sent', 'file', {}],
-] as const)('%s is the effect of a failure of kind %s with %o', (effect, kind, details) => {
+] as const)('classifies as "%s": a failure of kind %s with %o', (effect, kind, details) => {
   expect(classifyFailure(failure(kind, details))).toBe(effect)
 })
 
@@ -529,13 +529,13 @@ describe('outage', () => {
   const isPaused = (gate: Gate) => gate.outage !== undefined
 
   test.each<[what: string, slots: number, row: number[], isOne: boolean]>([
-    ['as many lines as slots', 8, [1, 2, 3, 4, 5, 6, 7, 8], true],
-    ['one line less than slots', 8, [1, 2, 3, 4, 5, 6, 7], false],
-    ['four lines in two slots', 2, [1, 2, 3, 4], true],
-    ['three lines in two slots', 2, [1, 2, 3], false],
-    ['the same lines repeatedly', 4, [1, 2, 3, 3, 2, 1], false],
-    ['the fourth line after duplicates', 4, [1, 2, 2, 1, 3, 4], true],
-  ])('an outage starts after failures of %s in a row', (_, slots, row, isOne) => {
+    ['as many lines as slots: yes', 8, [1, 2, 3, 4, 5, 6, 7, 8], true],
+    ['one line less than slots: no', 8, [1, 2, 3, 4, 5, 6, 7], false],
+    ['four lines in two slots: yes', 2, [1, 2, 3, 4], true],
+    ['three lines in two slots: no', 2, [1, 2, 3], false],
+    ['the same three lines twice in four slots: no', 4, [1, 2, 3, 3, 2, 1], false],
+    ['four different lines with duplicates in four slots: yes', 4, [1, 2, 2, 1, 3, 4], true],
+  ])('outage after failures in a row of %s', (_, slots, row, isOne) => {
     expect(isPaused(afterRow(slots, ...row))).toBe(isOne)
   })
 

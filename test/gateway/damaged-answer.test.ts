@@ -23,18 +23,18 @@ const picture = JSON.stringify({
   ],
 })
 
-describe('an answer with bytes that are not UTF-8 is a warning', () => {
-  test('also with --quiet', async () => {
+describe('answer with bytes that are not UTF-8', () => {
+  test('-q prints the warning about bytes that are not UTF-8', async () => {
     const ended = await run(['chat', 'x', '-q'], { exchange: damaged() })
     expect(ended).toMatchObject({ code: 0, out: 'a\ufffdb\n', err: `parley: ${warning}\n` })
   })
 
-  test('as one JSON line with --errors json', async () => {
+  test('--errors json prints the warning about bytes that are not UTF-8 as one JSON line', async () => {
     const ended = await run(['chat', 'x', '--errors', 'json'], { exchange: damaged() })
     expect([ended.code, JSON.parse(ended.err)]).toEqual([0, { warning }])
   })
 
-  test('in a stream whose chunks split characters', async () => {
+  test('a stream with a byte that is not UTF-8 prints a warning, split characters do not', async () => {
     const events = damage(`data: ${piece('é\ufffd#🦊', whole)}\n\n`)
     const chunks = Array.from(events, (byte) => Uint8Array.of(byte))
     const headers = { 'content-type': 'text/event-stream' }
@@ -42,14 +42,14 @@ describe('an answer with bytes that are not UTF-8 is a warning', () => {
     expect(ended).toMatchObject({ code: 0, out: 'é\ufffd\ufffd🦊\n', err: `parley: ${warning}\n` })
   })
 
-  test('in the first part of a continued answer', async () => {
+  test('a byte that is not UTF-8 in the first part of a continued answer prints a warning', async () => {
     const first = damage(piece('a#', { finishReason: 'CONTINUATION', continuationToken: 't' }))
     const exchange = inTurn(answering(first), piece('b', whole))
     const ended = await run(['chat', 'x', '-q'], { exchange })
     expect(ended).toMatchObject({ code: 0, out: 'a\ufffdb\n', err: `parley: ${warning}\n` })
   })
 
-  test('of an image', async () => {
+  test('image prints a warning about bytes that are not UTF-8', async () => {
     const world = { cwd: temporaryFolder(), exchange: answering(damage(picture)) }
     const ended = await run(['image', 'fox', '-m', 'm', '-q'], world)
     expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: `parley: ${warning}\n` })
@@ -58,11 +58,11 @@ describe('an answer with bytes that are not UTF-8 is a warning', () => {
   test.each([
     ['U+FFFD in its text', message('a\ufffdb'), 'a\ufffdb\n'],
     ['an escaped U+FFFD', '{"content":[{"type":"text","text":"a\\ufffdb"}]}', 'a\ufffdb\n'],
-  ])('but an answer with %s is not', async (_, body, out) => {
+  ])('an answer with %s prints no warning', async (_, body, out) => {
     expect(await run(['chat', 'x'], { exchange: answering(body) })).toMatchObject({ code: 0, out, err: '' })
   })
 
-  test('but --raw, which prints the bytes unchanged, has no warning', async () => {
+  test('--raw prints bytes that are not UTF-8 unchanged and without a warning', async () => {
     const chat = await run(['chat', 'x', '--raw'], { exchange: damaged() })
     expect([chat.err, Buffer.from(chat.outBytes)]).toEqual(['', damage(message('a#b'))])
     const image = await run(['image', 'x', '-m', 'm', '--raw'], { exchange: answering(damage(picture)) })
@@ -70,7 +70,7 @@ describe('an answer with bytes that are not UTF-8 is a warning', () => {
   })
 })
 
-describe('the result of a batch line has the warnings of its answer', () => {
+describe('warnings in the result of a batch line', () => {
   async function runBatch(argv: string[], ...bodies: (string | Uint8Array)[]) {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'in'), bodies.map((_, at) => `"${at}"\n`).join(''))
@@ -83,7 +83,7 @@ describe('the result of a batch line has the warnings of its answer', () => {
     return { ...ended, results }
   }
 
-  test('for bytes that are not UTF-8, with one line on stderr', async () => {
+  test('each damaged line of a batch has a warning in its result, and stderr names the first', async () => {
     const bodies = [message('fine'), damage(message('a#')), damage(message('b#'))]
     const { code, err, results } = await runBatch(['chat'], ...bodies)
     expect([code, err]).toEqual([0, `parley: line 2: ${warning}\n`])
@@ -94,17 +94,20 @@ describe('the result of a batch line has the warnings of its answer', () => {
     ])
   })
 
-  test('with --raw, whose response is no longer exact', async () => {
+  test('--batch --raw has a warning in a result whose response is no longer exact', async () => {
     const { err, results } = await runBatch(['chat', '--raw'], damage(message('a#')))
     expect([err, results]).toMatchObject([`parley: line 1: ${warning}\n`, [{ ok: true, warning }]])
   })
 
-  test.each([[['-o', './']], [['--raw']]])('of images, with %j', async (flags) => {
-    const { err, results } = await runBatch(['image', '-m', 'm', ...flags], damage(picture))
-    expect([err, results]).toMatchObject([`parley: line 1: ${warning}\n`, [{ ok: true, warning }]])
-  })
+  test.each([[['-o', './']], [['--raw']]])(
+    'image --batch with %j has the warning in its result',
+    async (flags) => {
+      const { err, results } = await runBatch(['image', '-m', 'm', ...flags], damage(picture))
+      expect([err, results]).toMatchObject([`parley: line 1: ${warning}\n`, [{ ok: true, warning }]])
+    },
+  )
 
-  test('for a cut or filtered answer', async () => {
+  test('the result of a batch line has the warning about a cut or filtered answer', async () => {
     const ends = ['MAX_TOKENS', 'SAFETY', 'STOP'].map((finishReason) => piece('Half', { finishReason }))
     const { results } = await runBatch(['chat'], ...ends)
     expect(results.map((result) => [result.stopReason, result.warning])).toEqual([

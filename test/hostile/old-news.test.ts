@@ -31,13 +31,13 @@ const actions: [what: string, ids: string[], act: (service: AgentService) => voi
     ({ answer }) => answer({ type: 'user.custom_tool_result', custom_tool_use_id: 'c2', content: [] }),
   ],
   [
-    'denies',
+    'denies a tool use',
     ['t1'],
     ({ answer }) => answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny' }),
   ],
-  ['interrupts', ['t1', 'c1', 'c2'], ({ answer }) => answer({ type: 'user.interrupt' })],
-  ['terminates', ['t1', 'c1', 'c2'], ({ add }) => add({ type: 'session.status_terminated' })],
-  ['sees another input', ['c2'], ({ add }) => add(custom('c2', { rm: true }))],
+  ['interrupts the session', ['t1', 'c1', 'c2'], ({ answer }) => answer({ type: 'user.interrupt' })],
+  ['terminates the session', ['t1', 'c1', 'c2'], ({ add }) => add({ type: 'session.status_terminated' })],
+  ['is shown another input of a tool use', ['c2'], ({ add }) => add(custom('c2', { rm: true }))],
 ]
 
 interface Outcome {

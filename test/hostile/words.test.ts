@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { answering, message, run } from '../harness/run.ts'
 import { meet, parts, uglyWords, wholes } from './places.ts'
 
-describe.each(Object.entries(wholes))('P40: %s', (_, place) => {
-  test.each(uglyWords)('P40: this input may be the word %j', (word) => meet(place, word))
+describe.each(Object.entries(wholes))('P40: %s', (name, place) => {
+  test.each(uglyWords)(`P40: ${name} may be the word %j`, (word) => meet(place, word))
 })
 
-describe.each(Object.entries(parts))('P41: %s', (_, place) => {
-  test.each(uglyWords)('P41: this field may be the word %j', (word) => meet(place, word))
+describe.each(Object.entries(parts))('P41: %s', (name, place) => {
+  test.each(uglyWords)(`P41: ${name} may be the word %j`, (word) => meet(place, word))
 })
 
 test.each([

@@ -341,27 +341,27 @@ describe('retry advice of an interrupted run', () => {
   })
 })
 
-describe('whether repeating a run may send or bill something twice', () => {
+describe('repetition of a run that may send or bill something twice', () => {
   test.each<[string, DeliveryRules, first: DeliveryState, then: DeliveryState, boolean]>([
-    ['both requests were refused', chatRules, 'refused', 'refused', false],
+    ['no request was accepted', chatRules, 'refused', 'refused', false],
     ['an answer was read before a refusal', chatRules, 'done', 'refused', true],
     ['an answer was cut off before a refusal', chatRules, 'answered', 'refused', true],
     ['an answer is missing', chatRules, 'refused', 'sent', true],
     ['a 5xx may hide an answer', chatRules, 'failed', 'not-sent', true],
     ['an event was accepted', event, 'done', 'refused', true],
     ['lists were read', listRules, 'done', 'sent', false],
-  ])('%s', (_, stakes, first, then, mayDuplicate) => {
-    const { calls, begin, end } = startRun(stakes)
-    if (stakes !== listRules) calls.expectChange()
+  ])('a repetition duplicates what was sent or billed: %s', (_, rules, first, then, mayDuplicate) => {
+    const { calls, begin, end } = startRun(rules)
+    if (rules !== listRules) calls.expectChange()
     begin('a')
     end('a', first)
     begin('b')
-    expect(calls.mayDuplicate).toBe(stakes !== listRules && first !== 'refused')
+    expect(calls.mayDuplicate).toBe(rules !== listRules && first !== 'refused')
     end('b', then)
     expect(calls.mayDuplicate).toBe(mayDuplicate)
   })
 
-  test('a request in flight counts', () => {
+  test('repeating a run with a request in flight may duplicate something', () => {
     const calls = new Calls()
     const call = calls.begin(chatRules, true)
     expect(calls.mayDuplicate).toBe(false)
@@ -369,7 +369,7 @@ describe('whether repeating a run may send or bill something twice', () => {
     expect(calls.mayDuplicate).toBe(true)
   })
 
-  test('a run that resumes repeats only what its command repeats', () => {
+  test('a resumed run may duplicate only what its command repeats', () => {
     const { calls, begin, end } = startRun()
     begin('a')
     end('a', 'done')

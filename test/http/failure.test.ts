@@ -563,7 +563,7 @@ describe('over the network', () => {
     expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
   })
 
-  test('invalid input exits with 2 before anything is sent', async () => {
+  test('exits with 2 before anything is sent if the input is invalid', async () => {
     server = await serve(() => {})
     for (const argv of [['chat', '-m', '..', 'x'], ['chat', '--set', 'contents=5', 'x'], ['chat']]) {
       expect((await run(argv, { exchange: 'network', env: pointedAt(server) })).code).toBe(2)

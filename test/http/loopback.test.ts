@@ -22,13 +22,13 @@ describe.each([
   ['[::ffff:127.0.0.1]', false],
   ['[::2]', false],
 ])('base URL with the host %s', (host, isHere) => {
-  test(`may${isHere ? '' : ' not'} get a token by plain http`, async () => {
+  test(`a token is ${isHere ? '' : 'not '}sent to ${host} by plain http`, async () => {
     const argv = ['chat', 'hi', '--base-url', `http://${host}:8080`]
     const { code, requests } = await run(argv, { exchange: answering(message('Hello')) })
     expect([code, requests.length]).toEqual(isHere ? [0, 1] : [3, 0])
   })
 
-  test(`is reached ${isHere ? 'directly' : 'through the proxy'}`, async () => {
+  test(`${host} is reached ${isHere ? 'directly' : 'through the proxy'}`, async () => {
     const argv = ['chat', 'hi', '--base-url', `https://${host}:${closed.port}`, '--retries', '0']
     const env = { ALL_PROXY: 'no-proxy-at-all' }
     const { code, err } = await run(argv, { env, exchange: 'network' })

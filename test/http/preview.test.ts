@@ -49,7 +49,7 @@ describe('K30: headers whose name looks like a credential', () => {
     for (const name of names) expect(ended.requests[0]?.headers[name]).toBe(`canary-${name}`)
   })
 
-  test('K30: --curl reads each such header from a variable with a safe name', async () => {
+  test('K30: --curl reads the value of a secret header from a variable with a safe name', async () => {
     const { out } = await run(['chat', 'x', '--curl', '-H', '1`id`$HOME.key: canary'])
     expect(out).toContain('"1\\`id\\`\\$HOME.key: $__ID__HOME_KEY"')
   })

@@ -202,7 +202,7 @@ describe.each([
   ['something else', others],
 ])('decodes a body of %s', (_, rows) => {
   test.each(rows)(
-    'decodes a %s body, however it is split: %j',
+    'decodes a body of type %s for any split: %j',
     (type, body, { text = '', raw, progress, failure }) => {
       const bytes = Buffer.from(body, 'latin1')
       const cuts = [...bytes.keys()].map((place) => [bytes.subarray(0, place), bytes.subarray(place)])

@@ -87,7 +87,7 @@ test.each<[data: string, name: string, kind: string, isPermanent: boolean, says:
   ['{"error":{"type":"rate_limit_error","message":"m"}}', '', 'response', false, 'm'],
   ['{"error":{"type":"overloaded_error","message":"m"}}', '', 'response', false, 'm'],
   ['{"error":{"type":"odd"},"request_id":"r1"}', 'x', 'response', false, undefined],
-])('%s with the name %j ends the stream: %s, permanently: %j', (data, name, kind, isPermanent, says) => {
+])('%s with the name %j ends a stream: %s, permanently: %j', (data, name, kind, isPermanent, says) => {
   const failure = failureOf(() => readEventItem(data, name))
   expect(failure).toMatchObject({
     kind,
