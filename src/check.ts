@@ -53,7 +53,7 @@ export async function checkProfile(
   const mayCost = ask ?? (await mayAsk(asked, settings, questioner))
   // The person's time to answer does not count.
   const context = { ...asked, start: asked.timers.now() }
-  context.limit.deadline = computeDeadline(context, settings)
+  context.deadline.moveTo(computeDeadline(context, settings))
   // `--timeout` applies to the check. The setting is meant for long answers.
   const isOwn = origins.timeout?.source === 'flag'
   const timeout = isOwn ? values.timeout : Math.min(values.timeout || Infinity, maxSilenceSeconds)

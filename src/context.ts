@@ -1,11 +1,12 @@
 import type { ActiveSet } from './active-set.ts'
+import type { Deadline } from './deadline.ts'
 import type { Calls } from './delivery-state.ts'
 import type { Input, Stdin } from './io/input.ts'
 import type { Output, StdStream } from './io/output.ts'
 import type { Style } from './io/style.ts'
 import type { Secrets } from './secrets.ts'
 import type { Summary } from './summary.ts'
-import type { Limit, Timers } from './timers.ts'
+import type { Timers } from './timers.ts'
 import type { Exchange } from './wire/exchange.ts'
 
 /** Facts about the process that locate the profile file and its owner. */
@@ -97,7 +98,8 @@ export interface SharedFlags extends RequestFlags, MessageFlags {
 export interface RunContext {
   /** Monotonic start time in milliseconds. */
   start: number
-  limit: Limit
+  /** None before the settings are read. */
+  deadline: Deadline
   /**
    * Functions that run at every end of a run: to stop a spinner, end a line, remove a temporary file.
    * Synchronous. A function returns true if it leaves the cursor at the start of a terminal's line.

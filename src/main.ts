@@ -2,6 +2,7 @@ import { version } from '../package.json'
 import { ActiveSet } from './active-set.ts'
 import { findFlagValue } from './argv/bare-flags.ts'
 import type { Host, RunContext } from './context.ts'
+import { Deadline } from './deadline.ts'
 import { Calls } from './delivery-state.ts'
 import { CliError, describeBug, describeFileError, hasCode, OutputClosed } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
@@ -27,8 +28,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const start = host.timers.now()
   const report = new Report(argv, { host, summary, calls, secrets, start })
   let ending: Promise<number> | undefined
-  const limit = { deadline: Infinity }
-  const run: RunContext = { start, limit, cleanups, lastSteps: [], secrets, summary, calls }
+  const deadline = new Deadline(host.timers)
+  const run: RunContext = { start, deadline, cleanups, lastSteps: [], secrets, summary, calls }
   host.onSignal?.((exit) => {
     // The terminal has printed the typed ^C on the current line.
     const isInLine = !cleanUp(cleanups) && exit === 130 && host.stderr.isTerminal
@@ -73,7 +74,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
 
   /** Monotonic time at which unwritten output is dropped; Infinity without a deadline. */
   function getWriteDeadline(): number {
-    return Math.max(limit.deadline, host.timers.now() + finalWriteGraceMs)
+    return Math.max(deadline.atMs, host.timers.now() + finalWriteGraceMs)
   }
 
   /** Formats a signal for programs, like a failure. */
@@ -104,7 +105,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     const problem = unwritten ?? catchMessage(takeLastSteps)
     cleanUp(cleanups)
     const whole = problem === undefined ? failure : failure.with({}, `${failure.message}; ${problem}`)
-    const until = { limit: { deadline: getWriteDeadline() }, timers: host.timers }
+    const until = new Deadline(host.timers, getWriteDeadline())
     // A closed stderr does not change the exit code.
     const print = (stderr: StdStream, text: string) => writeText(stderr, text, until).catch(() => {})
     const shown = secrets.redactFailure(whole)

@@ -10,12 +10,6 @@ export interface Timers {
   random(): number
 }
 
-/** The end of a run. */
-export interface Limit {
-  /** Monotonic time in milliseconds; Infinity for none, and before the settings are read. */
-  deadline: number
-}
-
 /** Like `setTimeout`, but a wait of more than 24 days does not become 1 ms. */
 export function setLongTimeout(callback: () => void, milliseconds: number): NodeJS.Timeout {
   return setTimeout(callback, Math.min(Math.max(milliseconds, 0), 2 ** 31 - 1))
@@ -28,20 +22,6 @@ export function schedule({ wait }: Timers, milliseconds: number, act: () => void
     if (!isOver.signal.aborted) act()
   })
   return () => isOver.abort()
-}
-
-/** Resolves with `work`. Throws the error of `late` if the monotonic time `time` comes first. */
-export async function withTimeLimit<T>(
-  work: Promise<T>,
-  { time, timers }: { time: number; timers: Timers },
-  late: () => Error,
-): Promise<T> {
-  if (time === Infinity) return work
-  let cancel = () => {}
-  const end = new Promise<never>((_, reject) => {
-    cancel = schedule(timers, time - timers.now(), () => reject(late()))
-  })
-  return Promise.race([work, end]).finally(cancel)
 }
 
 export const realTimers: Timers = {

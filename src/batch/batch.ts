@@ -76,7 +76,7 @@ async function answer(
   context: BatchContext,
   { options, work, source, onResultsOpened }: Batch,
 ): Promise<void> {
-  const { timers, limit, calls } = context
+  const { timers, deadline, calls } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   const ledger = new Ledger()
   const saved = new SavedFile(context, 'ndjson')
@@ -103,7 +103,7 @@ async function answer(
   calls.isResumed = () => options.resume === true
   const limits = {
     concurrency,
-    retry: { ...work.retry, deadline: limit.deadline },
+    retry: { ...work.retry, deadline: deadline.atMs },
     maxTokens,
     getMaxFailed: () => maxFailed?.getMaxFailed(tally.total) ?? Infinity,
   }

@@ -46,7 +46,7 @@ export interface ResultsOptions {
  * to the ledger. Throws a `CliError` of kind `file`.
  */
 export async function openResults(
-  { host, limit, timers, note, cleanups }: Context,
+  { host, deadline, note, cleanups }: Context,
   { name, isResumed = false, ledger, reader }: ResultsOptions,
 ): Promise<ResultsFile> {
   const path = absolutePath(host, name)
@@ -55,7 +55,7 @@ export async function openResults(
   let file = open()
   let held: Lock | undefined
   try {
-    held = await lockForRun(path, { name, deadline: limit.deadline, timers, note })
+    held = await lockForRun(path, { name, deadline, note })
     // The other run removes its file if it has no result, so the file may have changed during the wait.
     if (isResumed && file.findChange() !== undefined) {
       const former = file

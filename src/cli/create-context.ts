@@ -31,8 +31,8 @@ export async function createContext(host: Host, flags: SharedFlags, run: RunCont
   }
   // The dash keeps a CI system from reading a service's text at the start of a line as a command.
   const foot = (text: string) => tell(style.dim(wrap(redact(`— ${text}`))))
-  const input = new Input({ host, flags, limit: run.limit, note })
-  const output = createOutput(host.stdout, { limit: run.limit, timers })
+  const input = new Input({ host, flags, deadline: run.deadline, note })
+  const output = createOutput(host.stdout, run.deadline)
   return {
     ...run,
     host,

@@ -135,9 +135,9 @@ export const joinResponses = (bodies: readonly string[]): string =>
 
 /** Returns a check that throws after the deadline of the run. */
 export const createDeadlineCheck =
-  ({ limit, timers }: Pick<Context, 'limit' | 'timers'>) =>
+  ({ deadline }: Pick<Context, 'deadline'>) =>
   () => {
-    if (timers.now() < limit.deadline) return
+    if (!deadline.hasPassed) return
     throw notUnderstoodError('the deadline passed').with({ deadline: true, retry: 'later' })
   }
 

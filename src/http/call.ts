@@ -11,7 +11,15 @@ import { createCredentials } from './credentials.ts'
 import { decodeBody } from './decode.ts'
 import { buildRequest, type Request, type RequestParts, type RunHeaders, readHeaders } from './request.ts'
 import { type ResponseHead, readErrorResponse, readHead } from './response.ts'
-import { decideRetry, getDeliveryState, getRetryAdvice, type RetryPolicy, refusesSecret } from './retry.ts'
+import {
+  decideRetry,
+  getDeliveryState,
+  getRetryAdvice,
+  type RetryPolicy,
+  type RetryRules,
+  refusesSecret,
+  retry,
+} from './retry.ts'
 import { chooseExchange } from './transport.ts'
 
 /** A response with status 2xx whose body is unread. */
@@ -33,8 +41,7 @@ export type Caller = ReturnType<typeof createCaller>
 
 /** With `isOneOfMany`, connections are kept, and the caller decides about retries. */
 export function createCaller(context: Context, settings: ResolvedSettings, isOneOfMany = false) {
-  const { host, flags, summary, calls, limit, timers } = context
-  const { deadline } = limit
+  const { host, flags, summary, calls, timers } = context
   const credentials = createCredentials(context, settings)
   const retries = isOneOfMany ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
@@ -77,18 +84,27 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
         consequence: consequence ?? findSettingFix(failure, request, settings) ?? meaning.failed,
       })
     }
-    const policy = { repeat: endpoint.repeat, retries: parts.once ? 0 : retries, retryUnknown, deadline }
+    const { deadline = context.deadline, isSingle } = parts
+    const rules = createCallRules(context, call, {
+      repeat: endpoint.repeat,
+      retries: isSingle ? 0 : retries,
+      retryUnknown,
+      deadline: deadline.atMs,
+    })
     const attempt = async (attempts: number) => {
+      summary.attempts++
       call.attempt()
-      const sent = await exchange({ ...signed, signal: parts.once }, () => call.reach('sent'))
+      // A batch ends its requests by itself.
+      const limited = isOneOfMany ? signed : { ...signed, deadline }
+      const sent = await exchange(limited, () => call.reach('sent'))
       const response = decodeBody(sent)
       const head = await readHead(response.headers, timers.wallTime())
       if (response.status >= 300) throw await readErrorResponse(response, endpoint, head)
       call.reach('answered')
       return { ...response, head, attempts }
     }
-    const sending = retryUntilSuccess(context, attempt, { call, policy, isStopped: parts.isStopped })
-    const isSilent = parts.once || parts.hasOutput || isOneOfMany
+    const sending = retry(deadline, rules, attempt)
+    const isSilent = isSingle || parts.hasOutput || isOneOfMany
     if (!isSilent) stopSpinner ??= showSpinner(context, 'waiting for the answer')
     const response = await sending
       .catch((error: unknown) => {
@@ -121,8 +137,6 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
   }
 
   return {
-    /** Monotonic time in milliseconds, or Infinity. */
-    deadline,
     open,
     /** Drops secrets from commands, which may have expired. Returns whether there were any. */
     forgetSecrets: credentials.forget,
@@ -171,35 +185,28 @@ interface Response extends HttpResponse {
   attempts: number
 }
 
-/**
- * Repeats attempts while that is safe, until a response has status 2xx. Throws the `CliError` of the attempt
- * that got furthest.
- */
-async function retryUntilSuccess(
-  context: Context,
-  attempt: (attempts: number) => Promise<Response>,
-  { call, policy, isStopped }: { call: Call; policy: RetryPolicy; isStopped: RequestParts['isStopped'] },
-): Promise<Response> {
-  const { timers, summary, note } = context
+/** Creates the rules of one call. The failure that ends it is that of the attempt that got furthest. */
+function createCallRules(
+  { timers, note, requireRight }: Context,
+  call: Call,
+  policy: RetryPolicy,
+): RetryRules {
   let furthest: CliError | undefined
-  for (let attempts = 1; ; attempts++) {
-    context.requireRight?.()
-    summary.attempts++
-    const result = await attempt(attempts).catch((error: unknown) => {
-      if (error instanceof CliError) return error
-      throw error
-    })
-    if (!(result instanceof CliError)) return result
-    const before = call.state()
-    call.reach(getDeliveryState(result))
-    const now = timers.now()
-    const wait = decideRetry(policy, result, { attempt: attempts, now, random: timers.random() })
-    const failure = withEarlier(wait instanceof CliError ? wait : result, furthest).with({ attempts })
-    if (wait instanceof CliError) throw failure
-    if (result.kind !== 'not-sent' && (!furthest || call.state() !== before)) furthest = result
-    note(describeRetry(failure, wait))
-    await timers.wait(wait)
-    if (isStopped?.()) throw failure
+  let last: CliError | undefined
+  return {
+    requireRight,
+    decide(result, attempts) {
+      const before = call.state()
+      call.reach(getDeliveryState(result))
+      const now = timers.now()
+      const wait = decideRetry(policy, result, { attempt: attempts, now, random: timers.random() })
+      last = withEarlier(wait instanceof CliError ? wait : result, furthest).with({ attempts })
+      if (wait instanceof CliError) return last
+      if (result.kind !== 'not-sent' && (!furthest || call.state() !== before)) furthest = result
+      note(describeRetry(last, wait))
+      return wait
+    },
+    whenLate: (failure) => (last ?? failure).with({ deadline: true }),
   }
 }
 

@@ -5,9 +5,11 @@ import { CliError } from '../errors.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { type Connection, type Connections, closeConnection } from './connections.ts'
 import { findSocketError } from './socket.ts'
-import { createTimeLimits, type TimeLimits } from './time-limits.ts'
+import { createTimeLimits } from './time-limits.ts'
 
-export interface ExchangeOptions extends TimeLimits {
+export interface ExchangeOptions {
+  /** Maximum silence of the service in milliseconds; 0 for none. */
+  timeout: number
   connections: Connections
   /** Functions that close each open connection, called at the end of the run. */
   open: ActiveSet<() => void>
@@ -51,17 +53,18 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#options = options
     this.#reports = reports
     this.#url = new URL(request.url)
-    this.#limits = createTimeLimits(options, (why, isDeadline) =>
-      this.#fail(this.#failure(why).with({ isPermanent: isDeadline, deadline: isDeadline || undefined })),
-    )
+    const { timeout } = options
+    this.#limits = createTimeLimits({ timeout, deadline: request.deadline }, (why, passed) => {
+      const isOfUser = passed !== undefined && passed.limitText === undefined
+      this.#fail(
+        this.#failure(why).with({ isPermanent: passed !== undefined, deadline: isOfUser || undefined }),
+      )
+    })
   }
 
   start(): void {
-    const { signal } = this.#request
     this.#options.open.add(this.#finish)
-    this.#send()
-    signal?.addEventListener('abort', this.#giveUp)
-    if (signal?.aborted) this.#giveUp()
+    if (!this.#limits.check()) this.#send()
   }
 
   onRequestStart(): void {
@@ -114,7 +117,6 @@ class Attempt implements Dispatcher.DispatchHandler {
   #finish = (isWhole = false): void => {
     const { open, connections } = this.#options
     open.delete(this.#finish)
-    this.#request.signal?.removeEventListener('abort', this.#giveUp)
     this.#limits.end()
     const connection = this.#connection
     if (isWhole) {
@@ -135,8 +137,6 @@ class Attempt implements Dispatcher.DispatchHandler {
     else this.#reports.reject(known)
     this.#finish()
   }
-
-  #giveUp = (): void => this.#fail(this.#failure('it was given up').with({ isPermanent: true }))
 
   #connectionError(): Error | null | undefined {
     return this.#connection && findSocketError(this.#connection.socket)

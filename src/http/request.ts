@@ -1,5 +1,6 @@
 import { version } from '../../package.json'
 import type { Context } from '../context.ts'
+import type { Deadline } from '../deadline.ts'
 import { usageError } from '../errors.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { addressSettings, secretSettings } from '../settings/resolve.ts'
@@ -17,12 +18,12 @@ export interface RequestParts {
   meanwhile?: (() => void) | undefined
   /** Command that shows whether the request was carried out. */
   look?: string
-  /** Returns whether to stop retrying. */
-  isStopped?(): boolean
   /** The cursor may be inside a line, so no spinner is shown. */
   hasOutput?: boolean | undefined
-  /** The request is sent at most once, without a spinner, and cancelled when this is aborted. */
-  once?: AbortSignal
+  /** Narrower than the deadline of the run. */
+  deadline?: Deadline
+  /** The request is sent at most once, and without a spinner: the caller has its own retry rules. */
+  isSingle?: boolean
 }
 
 const addressPlaceholder = { gateway: '{base_url}', agents: '{agents_url}' }

@@ -1,5 +1,39 @@
+import type { Deadline } from '../deadline.ts'
 import type { DeliveryOutcome, DeliveryState, RepeatRule, RetryAdvice } from '../delivery-state.ts'
-import type { CliError, FailureDetails, FailureKind } from '../errors.ts'
+import { CliError, type FailureDetails, type FailureKind } from '../errors.ts'
+
+/** Decides about further attempts of one kind of work. */
+export interface RetryRules {
+  /** Called before each attempt. Its failure ends the attempts. */
+  requireRight?: (() => void) | undefined
+  /**
+   * Returns the milliseconds until the next attempt, or the failure that ends the attempts. `attempts` is the
+   * number of attempts made.
+   */
+  decide(failure: CliError, attempts: number): number | CliError
+  /** Returns the failure if the deadline passes before the next attempt. */
+  whenLate(failure: CliError): CliError
+}
+
+/** Repeats attempts until one succeeds. Throws the failure that ends them. */
+export async function retry<T>(
+  deadline: Deadline,
+  rules: RetryRules,
+  attempt: (attempts: number) => Promise<T>,
+): Promise<T> {
+  for (let attempts = 1; ; attempts++) {
+    rules.requireRight?.()
+    try {
+      return await attempt(attempts)
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error
+      const wait = rules.decide(error, attempts)
+      if (wait instanceof CliError) throw wait
+      await deadline.wait(wait)
+      if (deadline.hasPassed) throw rules.whenLate(error)
+    }
+  }
+}
 
 /** Meaning of a status or a cause. */
 interface StatusRow {
@@ -131,7 +165,7 @@ export function canRetry(
 }
 
 /**
- * Returns whether a failure is transient for a patient caller. An unknown host may mean that the network is
+ * Returns whether a failure is transient for a caller that waits for the service. An unknown host may mean that the network is
  * down.
  */
 export function isTransient(error: CliError, repeat: RepeatRule): boolean {

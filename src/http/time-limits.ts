@@ -1,28 +1,26 @@
-import { schedule, setLongTimeout, type Timers } from '../timers.ts'
+import type { Deadline } from '../deadline.ts'
+import { setLongTimeout } from '../timers.ts'
 
 /** Time limits of one exchange. */
 export interface TimeLimits {
   /** Maximum wait for the response's headers, and maximum silence after them, in milliseconds; 0 for none. */
   timeout: number
-  /** Monotonic time in milliseconds, or Infinity. */
-  deadline: number
-  timers: Timers
+  /** Absent if no deadline ends the exchange by itself. */
+  deadline?: Deadline | undefined
 }
 
 /** Calls `onEnd` once, when a limit is exceeded. */
 export function createTimeLimits(
-  { timeout, deadline, timers }: TimeLimits,
-  onEnd: (why: string, isDeadline: boolean) => void,
+  { timeout, deadline }: TimeLimits,
+  onEnd: (why: string, passed?: Deadline) => void,
 ) {
   let silence: NodeJS.Timeout | undefined
   let isPaused = false
   let isOver = false
   /** Number of received chunks. */
   let refreshes = 0
-  const cancelDeadline =
-    deadline === Infinity
-      ? undefined
-      : schedule(timers, deadline - timers.now(), () => onEnd('the deadline passed', true))
+  const endLate = (passed: Deadline) => onEnd(passed.limitText ?? 'the deadline passed', passed)
+  const cancelDeadline = deadline?.onPass(endLate)
 
   function start(): void {
     refreshes++
@@ -35,11 +33,17 @@ export function createTimeLimits(
   function expire(): void {
     const before = refreshes
     setImmediate(() => {
-      if (refreshes === before && !isPaused && !isOver) onEnd(`no byte came for ${timeout / 1000} s`, false)
+      if (refreshes === before && !isPaused && !isOver) onEnd(`no byte came for ${timeout / 1000} s`)
     })
   }
 
   return {
+    /** Ends the exchange if the deadline has passed already. Returns whether it has. */
+    check(): boolean {
+      const passed = deadline?.passed
+      if (passed) endLate(passed)
+      return passed !== undefined
+    },
     /** Starts to expect bytes. */
     start,
     /** Bytes arrived: the silence starts again. */

@@ -8,7 +8,7 @@ import type { Exchange } from '../wire/exchange.ts'
 
 /**
  * Returns the exchange of this run: the network or, for the demo profile, the emulator. With `isOneOfMany`,
- * connections are kept, and no deadline ends a request by itself.
+ * connections are kept.
  */
 export async function chooseExchange(
   context: Context,
@@ -53,7 +53,7 @@ async function createNetwork(
   settings: ResolvedSettings,
   isOneOfMany: boolean,
 ): Promise<Exchange> {
-  const { host, cleanups, timers, warn, limit } = context
+  const { host, cleanups, warn } = context
   const { values } = settings
   const [{ createHttpExchange }, { createConnections, loadClient }] = await Promise.all([
     import('./exchange.ts'),
@@ -71,9 +71,7 @@ async function createNetwork(
   return createHttpExchange({
     connections: createConnections(connect, isOneOfMany ? cleanups : undefined),
     timeout: values.timeout * 1000,
-    deadline: isOneOfMany ? Infinity : limit.deadline,
     open: cleanups,
-    timers,
   })
 }
 

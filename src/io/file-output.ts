@@ -1,11 +1,11 @@
 import { constants, createWriteStream, openSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import type { ActiveSet } from '../active-set.ts'
+import type { Deadline } from '../deadline.ts'
 import type { Calls } from '../delivery-state.ts'
 import { asFileError, CliError, describeFileError, hasCode } from '../errors.ts'
-import { withTimeLimit } from '../timers.ts'
 import { oneLine } from './escape.ts'
-import { type Output, type WriteLimit, writeTimedOut } from './output.ts'
+import { type Output, writeTimedOut } from './output.ts'
 import { findModeToKeep, findTarget } from './paths.ts'
 import { TemporaryFile } from './temporary-file.ts'
 
@@ -34,7 +34,8 @@ export interface FileOutput extends Output {
   readonly described: string | undefined
 }
 
-interface FileOutputOptions extends WriteLimit {
+interface FileOutputOptions {
+  deadline: Deadline
   host: { readonly cwd: string; platform: NodeJS.Platform; uid?: number }
 }
 
@@ -45,11 +46,11 @@ interface FileOutputOptions extends WriteLimit {
  */
 export async function openFileOutput(
   name: string,
-  { host, ...until }: FileOutputOptions,
+  { host, deadline }: FileOutputOptions,
 ): Promise<FileOutput> {
   const { path: target, stat: existing, isDirect } = findTarget(host, name)
   const sink = isDirect
-    ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, until)
+    ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, deadline)
     : createFileSink(target, name, findModeToKeep(target, host.uid))
   const wrapped = (work: Promise<void>) =>
     work.catch((error) => {
@@ -120,7 +121,7 @@ async function openPipe(path: string, name: string): Promise<Writable> {
 /** A descriptor can belong to a file that others have written to, so parley appends. */
 const openDevice = (path: string): Writable => createWriteStream(path, { flags: 'a' })
 
-function createDirectSink(stream: Writable, name: string, { limit, timers }: WriteLimit): Sink {
+function createDirectSink(stream: Writable, name: string, deadline: Deadline): Sink {
   let isBegun = false
   let failure: Error | undefined
   stream.on('error', (error) => {
@@ -131,7 +132,7 @@ function createDirectSink(stream: Writable, name: string, { limit, timers }: Wri
     const work = new Promise<void>((resolve, reject) =>
       begin((error) => (error ? reject(failure ?? error) : resolve())),
     )
-    return withTimeLimit(work, { time: limit.deadline, timers }, () => writeTimedOut(name))
+    return deadline.race(work, () => writeTimedOut(name))
   }
   return {
     write: (chunk) => finish((done) => stream.write(chunk, done)),

@@ -1,8 +1,9 @@
 import { closeSync, constants, createReadStream, promises as fs, open, openSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
+import type { Deadline } from '../deadline.ts'
 import { asFileError, CliError, deadlineBeforeSending, usageError } from '../errors.ts'
-import { type Limit, schedule, type Timers, withTimeLimit } from '../timers.ts'
+import { schedule, type Timers } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 import { absolutePath } from './paths.ts'
@@ -25,7 +26,7 @@ export interface InputOptions {
   host: { readonly cwd: string; readonly platform: NodeJS.Platform; stdin: Stdin; timers: Timers }
   flags: { stdin?: boolean; header?: string[]; failOnEmpty?: boolean }
   /** Limits reading stdin and FIFOs, and waiting for a person's answer. */
-  limit: Limit
+  deadline: Deadline
   note(line: string): void
 }
 
@@ -51,8 +52,7 @@ export class Input {
 
   /** Waits for a person's answer until the deadline. */
   withinDeadline<T>(work: Promise<T>, whatGoesOn: string): Promise<T> {
-    const { limit, host } = this.#options
-    return withTimeLimit(work, { time: limit.deadline, timers: host.timers }, () =>
+    return this.#options.deadline.race(work, () =>
       deadlineBeforeSending(`the deadline passed while ${whatGoesOn}`),
     )
   }
@@ -170,12 +170,12 @@ export class Input {
    * than a text can be.
    */
   async #read(open: OpenStream, name: string, onIdle: () => void): Promise<Uint8Array> {
-    const { limit, host } = this.#options
+    const { deadline, host } = this.#options
     const { timers } = host
     const stop = new AbortController()
     const pieces = withWaitingNote(read(open, name, stop.signal), timers, onIdle)
     const whole = readBody(pieces, maxTextLength + 1)
-    const bytes = await withTimeLimit(whole, { time: limit.deadline, timers }, () => {
+    const bytes = await deadline.race(whole, () => {
       stop.abort()
       return deadlineBeforeSending(`the deadline passed while ${name} was read`)
     })

@@ -10,8 +10,8 @@ import {
 } from 'node:fs'
 import { platform } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Deadline } from '../deadline.ts'
 import { CliError, type FailureKind, hasCode } from '../errors.ts'
-import type { Timers } from '../timers.ts'
 
 interface LockOptions {
   /** Name in messages. Default: the file. */
@@ -29,9 +29,7 @@ interface LockOptions {
 interface RunLockOptions {
   /** Name in messages. */
   name: string
-  /** Monotonic time in milliseconds, or Infinity. */
-  deadline: number
-  timers: Timers
+  deadline: Deadline
   note(line: string): void
 }
 
@@ -89,11 +87,10 @@ export class Lock {
  * kind `file` if the deadline passes, or if a file that is not a lock has the lock's name.
  */
 export async function lockForRun(path: string, options: RunLockOptions): Promise<Lock> {
-  const { name, deadline, timers, note } = options
-  const longestWait = deadline - timers.now()
+  const { name, deadline, note } = options
   const onWait = () => note(`waiting for another parley that uses ${name}`)
   const failing = { kind: 'file', consequence: 'nothing was sent', retry: 'later' } as const
-  return lock(path, { name, maxWaitMs: longestWait, onWait, ...failing })
+  return lock(path, { name, maxWaitMs: deadline.leftMs, onWait, ...failing })
 }
 
 /** A lock that has not changed for this time belongs to a killed process. */

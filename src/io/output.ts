@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
+import type { Deadline } from '../deadline.ts'
 import { asFileError, CliError, hasCode, OutputClosed } from '../errors.ts'
-import { type Limit, type Timers, withTimeLimit } from '../timers.ts'
 
 /** A command's output: stdout or a file. */
 export interface Output {
@@ -31,17 +31,11 @@ export interface StdStream {
   writeSync(bytes: Uint8Array): number
 }
 
-/** Limits how long writing may take. */
-export interface WriteLimit {
-  limit: Limit
-  timers: Timers
-}
-
 /**
  * Creates the output of stdout. Its methods throw `OutputClosed` if the reader has closed stdout, and a
  * `CliError` of kind `file` for any other error, or if the output is not taken by the deadline.
  */
-export function createOutput(stdout: StdStream, until?: WriteLimit): Output {
+export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
   let failure: Error | undefined
   let last: Promise<void> = Promise.resolve()
   let stream: Writable | undefined
@@ -57,8 +51,8 @@ export function createOutput(stdout: StdStream, until?: WriteLimit): Output {
   }
 
   async function written(): Promise<void> {
-    if (!until) return last
-    return withTimeLimit(last, { time: until.limit.deadline, timers: until.timers }, () => {
+    if (!deadline) return last
+    return deadline.race(last, () => {
       failure ??= writeTimedOut('stdout')
       return asFailure(failure)
     })
@@ -116,7 +110,7 @@ export function requireOpen(stdout: StdStream, details: { consequence?: string }
 }
 
 /** Writes a short text such as help. Throws like an `Output`. */
-export async function writeText(stdout: StdStream, text: string, until?: WriteLimit): Promise<void> {
+export async function writeText(stdout: StdStream, text: string, deadline?: Deadline): Promise<void> {
   // A blocking write would delay the handling of a signal that has already arrived.
   await new Promise(setImmediate)
   requireOpen(stdout)
@@ -128,7 +122,7 @@ export async function writeText(stdout: StdStream, text: string, until?: WriteLi
     throw asFailure(error)
   }
   if (written === bytes.length) return
-  const output = createOutput(stdout, until)
+  const output = createOutput(stdout, deadline)
   await output.write(bytes.subarray(written))
   await output.flush()
 }

@@ -1,6 +1,7 @@
 import { Option } from 'commander'
 import { appendValue } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
+import type { Deadline } from '../deadline.ts'
 import { CliError, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
 import { createAgentHeaders } from '../http/request.ts'
@@ -39,6 +40,8 @@ export interface SessionParts {
   headers: Record<string, string>
   /** Command that shows whether sent events arrived. */
   look: string
+  /** The deadline of the run, or a narrower one. */
+  deadline: Deadline
 }
 
 /** A session, its caller and its settings. */
@@ -69,6 +72,7 @@ export function sessionParts(
     params: { session },
     headers: createServiceHeaders(context, settings, options),
     look: sessionCommand(context, 'list', session),
+    deadline: context.deadline,
   }
 }
 

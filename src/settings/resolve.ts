@@ -34,14 +34,14 @@ interface SettingSources {
 
 /** Reads the settings of a command from flags, environment and profile. */
 export async function readSettings(context: Context): Promise<ResolvedSettings> {
-  const { host, flags, limit } = context
+  const { host, flags, deadline } = context
   const profile = await readProfile(context, true)
   const { baseUrl, agentsUrl } = flags.settings
   const address = baseUrl ?? agentsUrl
   if (profile.name === demoName && address)
     throw usageError(`${address.flag}: the demo profile has no network`)
   const resolved = resolveSettings({ flags: flags.settings, profile, env: host.env })
-  limit.deadline = computeDeadline(context, resolved)
+  deadline.moveTo(computeDeadline(context, resolved))
   return resolved
 }
 

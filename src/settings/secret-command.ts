@@ -21,12 +21,12 @@ export async function runSecretCommand(
   { values, origins, profile: { writablePlace } }: ResolvedSettings,
   setting: 'accessTokenCommand' | 'apiKeyCommand',
 ): Promise<string> {
-  const { host, limit, timers } = context
+  const { host, deadline } = context
   const { source, name: origin } = origins[setting] ?? {}
   const failed = (why: string) => new CliError('credentials', `${setting} (${origin}) ${why}`)
   if (source === 'profile' && writablePlace !== undefined)
     throw failed(`is not run: others can write ${writablePlace}; ${permissionAdvice}`)
-  const left = Math.max(0, limit.deadline - timers.now())
+  const left = deadline.leftMs
   const longest = Math.min(maxRunMs, values.timeout * 1000 || Infinity)
   const isCut = left < longest
   const timeoutMessage = isCut ? 'did not end before the deadline' : `did not end within ${longest / 1000} s`

@@ -1,11 +1,13 @@
+import type { Deadline } from '../deadline.ts'
+
 export interface HttpRequest {
   method: string
   url: string
   /** Names with the case of the request. No two differ only in case. */
   headers: Record<string, string>
   body?: Uint8Array
-  /** Aborting closes the connection. */
-  signal?: AbortSignal | undefined
+  /** When it passes, the connection is closed. */
+  deadline?: Deadline | undefined
 }
 
 export interface HttpResponse {

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Deadline } from '../../src/deadline.ts'
 import { CliError } from '../../src/errors.ts'
 import type { Timers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../../src/wire/exchange.ts'
@@ -354,9 +355,12 @@ export function createSessionService(script: SessionScript) {
     if (requests.length > maxRequests) throw new Error('the program queries the service without end')
     onSent?.()
     await timers.wait(latency)
-    if (kind === 'post') return takePost(posted)
-    if (kind === 'list') return takeList(query)
-    return kind === 'stream' ? takeStream() : takeSession(id)
+    const answer = async () => {
+      if (kind === 'post') return takePost(posted)
+      if (kind === 'list') return takeList(query)
+      return kind === 'stream' ? takeStream() : takeSession(id)
+    }
+    return request.deadline?.race(answer(), failLate) ?? answer()
   }
 
   // The command comes later than the history.
@@ -415,6 +419,12 @@ function fail(fault: Fault): HttpResponse | Promise<HttpResponse> {
     body ?? JSON.stringify({ type: 'error', error: { type: error, message: 'no' } }),
     headers,
   )
+}
+
+/** Returns the failure of a request that was sent before its deadline passed. */
+function failLate({ limitText }: Deadline): CliError {
+  const details = { isPermanent: true, ...(limitText === undefined && { deadline: true }) }
+  return new CliError('unknown', limitText ?? 'the deadline passed', details)
 }
 
 /** Frequent events of scripts. */

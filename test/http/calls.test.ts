@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { ActiveSet } from '../../src/active-set.ts'
 import { createContext } from '../../src/cli/create-context.ts'
 import type { Host, SharedFlags } from '../../src/context.ts'
+import { Deadline } from '../../src/deadline.ts'
 import { Calls } from '../../src/delivery-state.ts'
 import { CliError } from '../../src/errors.ts'
 import { type Caller, createCaller } from '../../src/http/call.ts'
@@ -60,7 +61,7 @@ async function startRun(
     { given: [], quiet: true, settings: { retries: { value: '0', flag: '--retries' } }, ...flags },
     {
       start: 0,
-      limit: { deadline: Infinity },
+      deadline: new Deadline(host.timers),
       cleanups,
       lastSteps: [],
       secrets: new Secrets(),
@@ -167,7 +168,7 @@ test('a second call leaves the spinner of the first one on the terminal', async 
   const slow = call(caller, 'slow')
   await expect.poll(() => requests.length).toBe(1)
   expect(spinners()).toBe(1)
-  const parts = { params: { family: 'alpha', model: 'aside' }, once: new AbortController().signal }
+  const parts = { params: { family: 'alpha', model: 'aside' }, isSingle: true }
   await caller.call(endpoints.chat, { ...parts, body: Buffer.from('{}') }, async () => {})
   expect(spinners()).toBe(1)
   answer()

@@ -1,11 +1,12 @@
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { ActiveSet } from '../../src/active-set.ts'
+import { Deadline } from '../../src/deadline.ts'
 import { createConnections } from '../../src/http/connections.ts'
 import { createHttpExchange } from '../../src/http/exchange.ts'
 import { realTimers } from '../../src/timers.ts'
 import { response, serve } from '../harness/server.ts'
 
-const request = (url: string, { signal }: AbortController) => ({ method: 'GET', url, headers: {}, signal })
+const request = (url: string, deadline: Deadline) => ({ method: 'GET', url, headers: {}, deadline })
 
 type Options = Parameters<typeof createHttpExchange>[0]
 
@@ -14,13 +15,11 @@ const openExchange = (timeout: number, open: Options['open']) =>
   createHttpExchange({
     connections: createConnections({ timeout: 0, ca: undefined, findProxy: undefined }),
     timeout,
-    deadline: Infinity,
     open,
-    timers: realTimers,
   })
 
-const asked = new AbortController()
-const server = await serve(() => asked.abort())
+const asked = new Deadline(realTimers)
+const server = await serve(() => asked.pass())
 afterAll(() => server.close())
 
 test('aborting a sent request closes its connection and forbids a retry', async () => {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { Deadline } from '../../src/deadline.ts'
 import { createTimeLimits } from '../../src/http/time-limits.ts'
 import { realTimers } from '../../src/timers.ts'
 
@@ -7,7 +8,10 @@ afterEach(() => void vi.useRealTimers())
 
 const limited = (timeout: number, deadline = Infinity) => {
   const ends: string[] = []
-  const limits = createTimeLimits({ timeout, deadline, timers: realTimers }, (why) => void ends.push(why))
+  const limits = createTimeLimits(
+    { timeout, deadline: new Deadline(realTimers, deadline) },
+    (why) => void ends.push(why),
+  )
   return { limits, ends }
 }
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Context } from '../../context.ts'
+import type { Deadline } from '../../deadline.ts'
 import { CliError, deadlineBeforeSending, usageError } from '../../errors.ts'
-import { withTimeLimit } from '../../timers.ts'
 import { notUnderstoodError } from '../../wire/problem/problem.ts'
 
 const maxCheckMs = 10_000
@@ -47,15 +47,13 @@ export class SchemaChecker {
   }
 
   async #inTime(what: string, work: Promise<string[]>): Promise<string[]> {
-    const { timers, limit } = this.#context
-    const end = timers.now() + maxCheckMs
-    const time = Math.min(end, limit.deadline)
-    const late = () =>
-      time === end
-        ? notUnderstoodError(`the check of ${what} took longer than 10 s`)
-        : notUnderstoodError(`the deadline passed while ${what} was checked`).with({ deadline: true })
+    const late = ({ limitText }: Deadline) =>
+      limitText === undefined
+        ? notUnderstoodError(`the deadline passed while ${what} was checked`).with({ deadline: true })
+        : notUnderstoodError(limitText)
+    const limitText = `the check of ${what} took longer than 10 s`
     try {
-      return await withTimeLimit(work, { time, timers }, late)
+      return await this.#context.deadline.narrow(maxCheckMs, limitText).race(work, late)
     } catch (error) {
       // The thread may be busy forever. The next check starts a new one.
       void this.#thread?.terminate()

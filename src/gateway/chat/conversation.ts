@@ -32,7 +32,7 @@ interface Turn {
  * of kind `file` if the file cannot be read or written.
  */
 export async function openConversation(context: Context, name: string): Promise<Conversation> {
-  const { input, note, cleanups, timers, flags, limit } = context
+  const { input, note, cleanups, flags, deadline } = context
   const target = findThreadFile(context, name)
 
   const read = async () => {
@@ -41,7 +41,7 @@ export async function openConversation(context: Context, name: string): Promise<
     return text.trim() === '' ? undefined : { text, name }
   }
   const takeLock = async () => {
-    const taken = await lockForRun(target, { name, deadline: limit.deadline, timers, note })
+    const taken = await lockForRun(target, { name, deadline, note })
     cleanups.add(taken.release)
     context.requireRight = () => {
       if (!taken.isHeld()) throw new CliError('file', `${name}: another parley process has taken it over`)

@@ -121,11 +121,10 @@ const most = 100
 
 /** Judges and prints each tool use. Keeps counts only. */
 async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Use>) {
-  const { output, limit, timers } = context
+  const { output, deadline } = context
   const pace = createPauser(async () => {
     await yieldToSignals()
-    if (timers.now() >= limit.deadline)
-      throw deadlineBeforeSending('the deadline passed while the policy was checked')
+    if (deadline.hasPassed) throw deadlineBeforeSending('the deadline passed while the policy was checked')
   })
   const layOut = createLayout(context)
   const counts = { allow: 0, ask: 0, deny: 0 }

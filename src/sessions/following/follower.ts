@@ -1,11 +1,12 @@
+import type { Deadline } from '../../deadline.ts'
 import { asStoppedFailure, CliError, usageError } from '../../errors.ts'
+import type { RequestParts } from '../../http/request.ts'
 import { formatAgo, printProgressLines } from '../../io/progress-lines.ts'
-import { schedule } from '../../timers.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
 import { lagWaits, listEvents, listOldestFirst } from '../listing/event-list.ts'
-import { isCutByDeadline, Patience, pause, requireTime, timeLeft } from '../patience.ts'
 import { readSession } from '../read-session.ts'
+import { ReconnectPolicy, requireTime } from '../reconnect-policy.ts'
 import type { SessionAccess } from '../session.ts'
 import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
@@ -43,7 +44,7 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
     return follower
   } catch (error) {
     follower.close()
-    throw asStoppedFailure(error, isCutByDeadline)
+    throw asStoppedFailure(error, () => access.parts.deadline.hasPassed)
   }
 }
 
@@ -68,7 +69,9 @@ export class Follower {
   readonly turn = this.#seen.turn
   /** Why the list could not be read at the end. The stream may have omitted events, such as the answer. */
   unreadEnd: CliError | undefined
-  #patience: Patience
+  #policy: ReconnectPolicy
+  /** Wait after the last failure, in milliseconds. */
+  #wait: number | undefined
   #stream: EventStream | undefined
   #isWoken = false
   /**
@@ -85,7 +88,7 @@ export class Follower {
     const { context } = access
     this.#access = access
     this.#followsForever = followsForever
-    this.#patience = new Patience(access, 'always')
+    this.#policy = new ReconnectPolicy(access, 'always')
     this.#endProgressLines = followsForever
       ? () => {}
       : printProgressLines(context, () => describeProgress(this.progress, context.timers.now()))
@@ -100,8 +103,8 @@ export class Follower {
     const { caller, parts } = this.#access
     if (ownTaskIds) this.turn.recognize(ownTaskIds)
     for (const wait of lagWaits) {
-      await pause(this.#access, wait)
-      requireTime(this.#access)
+      await parts.deadline.wait(wait)
+      requireTime(parts.deadline)
       for await (const items of listOldestFirst(caller, parts)) {
         this.#seen.addPast(items)
         await showPast?.(items, this.state)
@@ -109,7 +112,7 @@ export class Follower {
       if (!needsPast || !this.state.isEmpty) break
     }
     if (needsPast && this.state.isEmpty) throw usageError('nothing has happened in this session yet')
-    this.#stream = await this.#openStream()
+    this.#stream = await this.#openStream(false)
   }
 
   /**
@@ -119,7 +122,7 @@ export class Follower {
    */
   async *news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#access.context
-    this.#patience.addResponse()
+    this.#policy.addResponse()
     let { state, effect } = startFollowing(this.#seen, this.#followsForever, sent)
     /** Number of readings of the list for this idle event. */
     let looks = 0
@@ -135,17 +138,20 @@ export class Follower {
         input = { is: 'shown' }
       } else if (effect.do === 'show') {
         if (effect.items.some(({ event }) => stopsSession(event))) looks = 0
-        if (effect.items.length > 0) this.#patience = new Patience(this.#access, 'always')
+        if (effect.items.length > 0) this.#policy = new ReconnectPolicy(this.#access, 'always')
         this.#count(effect.items)
         yield effect.items
         // Time spent on the events does not count as silence from the service.
-        this.#patience.addResponse()
+        this.#policy.addResponse()
         input = { is: 'shown' }
       } else {
         try {
           input = await this.#execute(effect)
         } catch (error) {
-          this.#patience.endure(error)
+          if (!(error instanceof CliError)) throw error
+          const wait = this.#policy.decide(error)
+          if (wait instanceof CliError) throw wait
+          this.#wait = wait
           input = { is: 'failed' }
         }
       }
@@ -159,7 +165,7 @@ export class Follower {
    * Throws a `CliError` if the list cannot be read.
    */
   async refresh(isForced = false): Promise<void> {
-    requireTime(this.#access)
+    requireTime(this.#access.parts.deadline)
     // Lets Node read the socket.
     await this.#access.context.timers.wait(0)
     this.#takeStreamed()
@@ -199,9 +205,9 @@ export class Follower {
     this.#stream?.close()
   }
 
-  #openStream(lastId?: string): Promise<EventStream> {
+  #openStream(isSingle: boolean): Promise<EventStream> {
     const { caller, parts, context } = this.#access
-    return openEventStream(caller, parts, context.timers, lastId)
+    return openEventStream(caller, { ...parts, isSingle }, context.timers, this.#stream?.lastId)
   }
 
   #count(items: readonly EventItem[]): void {
@@ -212,29 +218,28 @@ export class Follower {
     }
   }
 
-  async #readList(once?: AbortSignal): Promise<EventItem[]> {
+  async #readList(deadline = this.#access.parts.deadline): Promise<EventItem[]> {
     const { timers } = this.#access.context
+    const parts = { ...this.#access.parts, deadline, isSingle: true }
     const askedAt = { now: timers.now(), date: timers.wallTime() }
-    const list = (await this.#readNewest(once)) ?? (await this.#readAll(once))
-    this.#patience.addResponse()
+    const list = (await this.#readNewest(parts)) ?? (await this.#readAll(parts))
+    this.#policy.addResponse()
     this.#listedAt = askedAt
     return list
   }
 
-  async #readAll(once?: AbortSignal): Promise<EventItem[]> {
-    const { caller, parts } = this.#access
+  async #readAll(parts: RequestParts): Promise<EventItem[]> {
     const list: EventItem[] = []
-    for await (const page of listOldestFirst(caller, { ...parts, once }))
+    for await (const page of listOldestFirst(this.#access.caller, parts))
       for (const item of page) list.push(item)
     return list
   }
 
   /** Returns the events that the list has shown since it was last read, if the service's order allows it. */
-  async #readNewest(once?: AbortSignal): Promise<EventItem[] | undefined> {
+  async #readNewest(parts: RequestParts): Promise<EventItem[] | undefined> {
     if (!this.#hasOrder || !this.#seen.knowsListEnd) return undefined
-    const { caller, parts } = this.#access
     const newest: EventItem[] = []
-    for await (const page of listEvents(caller, { ...parts, once }, { order: 'desc' })) {
+    for await (const page of listEvents(this.#access.caller, parts, { order: 'desc' })) {
       for (const item of page) newest.push(item)
       if (this.#seen.reachesListEnd(newest)) return newest.reverse()
       if (newest.length > maxNewEvents) return undefined
@@ -247,8 +252,8 @@ export class Follower {
     for (const item of this.#stream?.takeAll() ?? []) this.#unshown.push(...this.#seen.addStreamed(item))
   }
 
-  async #takeList(once?: AbortSignal): Promise<void> {
-    this.addList(await this.#readList(once))
+  async #takeList(deadline?: Deadline): Promise<void> {
+    this.addList(await this.#readList(deadline))
     this.#takeStreamed()
   }
 
@@ -265,32 +270,30 @@ export class Follower {
    * this idle event yet.
    */
   async #lookAtRest(look: number): Promise<void> {
-    const { timers, warn } = this.#access.context
-    const late = new AbortController()
+    const { warn } = this.#access.context
+    const { deadline } = this.#access.parts
     this.unreadEnd = undefined
-    await pause(this.#access, lagWaits[look] ?? 0)
-    const cancel = schedule(timers, maxIdleListWaitMs, () => late.abort())
+    await deadline.wait(lagWaits[look] ?? 0)
     try {
-      await this.#takeList(late.signal)
+      await this.#takeList(deadline.narrow(maxIdleListWaitMs, 'no whole list within 10 s'))
     } catch (error) {
       const isEnded = this.state.stop?.kind === 'ended'
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
       if (isEnded) return this.#seen.trustStop()
-      if (look < lagWaits.length - 1 && timeLeft(this.#access) > 0) return
+      if (look < lagWaits.length - 1 && !deadline.hasPassed) return
       warn(`the list could not be read at the end: ${error.message}; the stream may have left out events`)
       this.unreadEnd = error
       this.#seen.trustStop()
-    } finally {
-      cancel()
     }
   }
 
   /** Executes an effect and returns its result. Throws a `CliError`. */
   async #execute(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<FollowInput> {
-    const { context } = this.#access
+    const { context, parts } = this.#access
+    const { deadline } = parts
     if (effect.do === 'list') {
-      if (effect.after > 0) await context.timers.wait(effect.after)
-      requireTime(this.#access)
+      await deadline.wait(effect.after)
+      requireTime(deadline)
       const session = effect.asks ? await readSession(this.#access) : undefined
       const list = await this.#readList()
       return {
@@ -301,17 +304,20 @@ export class Follower {
       }
     }
     if (effect.do === 'listen') {
-      const atMost = Math.max(0, Math.min(effect.atMost, timeLeft(this.#access)))
+      const atMost = Math.min(effect.atMost, deadline.leftMs)
       const next = await (this.#stream as EventStream).next(atMost)
       if (next === 'silence') return { is: 'silence', of: atMost }
-      this.#patience.addResponse()
+      this.#policy.addResponse()
       return next === 'end' ? { is: 'ended' } : { is: 'event', item: next }
     }
-    requireTime(this.#access)
+    requireTime(deadline)
     if (effect.because === 'ended') context.note('the stream of events broke off; connecting again')
     this.#stream?.close()
-    await this.#patience.wait()
-    this.#stream = await this.#openStream(this.#stream?.lastId)
+    const wait = this.#wait ?? this.#policy.nextWaitMs()
+    this.#wait = undefined
+    await deadline.wait(wait)
+    requireTime(deadline)
+    this.#stream = await this.#openStream(true)
     return { is: 'opened' }
   }
 }

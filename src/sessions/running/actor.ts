@@ -5,9 +5,9 @@ import { oneLine } from '../../io/escape.ts'
 import { type ConfirmationPrompt, canPrompt, type Verdict } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
 import { lagWaits } from '../listing/event-list.ts'
-import { requireTime, timeLeft } from '../patience.ts'
 import { formatBriefName } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
+import { requireTime } from '../reconnect-policy.ts'
 import { confirmation, type ToolResult, toolResult } from '../reply-events.ts'
 import type { SessionAccess } from '../session.ts'
 import type { Denials } from './denials.ts'
@@ -243,11 +243,12 @@ export class Actor {
   /** Runs the command of a tool use. Throws a `CliError` if the deadline passes meanwhile. */
   async #execute(use: Use): Promise<void> {
     const { tools, toolTimeout } = this.#rules
-    requireTime(this.#run)
+    const { deadline } = this.#run.parts
+    requireTime(deadline)
     this.#replies.take(use, { event: 'start' })
-    const limit = Math.min(toolTimeout, timeLeft(this.#run))
+    const limit = Math.min(toolTimeout, deadline.leftMs)
     const result = await runTool(this.#run, use, tools.get(use.name) ?? '', limit)
-    const isLate = timeLeft(this.#run) <= 0
+    const isLate = deadline.hasPassed
     // After an interrupt, the deadline is earlier than the command's timeout.
     const isCut = isLate && limit < toolTimeout && result.isError
     if (!isCut) {

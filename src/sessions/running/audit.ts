@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { Context } from '../../context.ts'
+import type { Deadline } from '../../deadline.ts'
 import { asFileError, CliError, describeFileError } from '../../errors.ts'
 import { AppendedFile } from '../../io/appended-file.ts'
 import { openCacheFolder } from '../../io/cache-folder.ts'
@@ -19,7 +20,7 @@ interface Workplace {
   address: string | undefined
   session: string
   /** Monotonic time in milliseconds, or Infinity. */
-  deadline: number
+  deadline: Deadline
 }
 
 /** A line of the audit without `session` and `time`. A decision has the fields of its judgement. */
@@ -129,7 +130,7 @@ export class Audit {
     }
   }
 
-  async #lock(path: string, name: string, deadline: number): Promise<void> {
+  async #lock(path: string, name: string, deadline: Deadline): Promise<void> {
     this.#locks.push(await lockForRun(path, { ...this.#context, name, deadline }))
   }
 

@@ -1,15 +1,17 @@
+import type { Deadline } from '../../deadline.ts'
 import { isCertainlyUnaccepted } from '../../delivery-state.ts'
 import { CliError } from '../../errors.ts'
-import type { Caller } from '../../http/call.ts'
+import { retry } from '../../http/retry.ts'
 import { schedule } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import type { Follower } from '../following/follower.ts'
 import { describeRun } from '../following/incidents.ts'
-import { patiently } from '../patience.ts'
 import { readSession } from '../read-session.ts'
+import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { readReceipt } from '../sending/receipt.ts'
+import type { SessionParts } from '../session.ts'
 import { budgetCommand } from '../session-command.ts'
 import { describeUsage } from '../usage-text.ts'
 import { Budget, hasLimits, type LimitFlags } from './budget.ts'
@@ -43,14 +45,15 @@ export class Bounds {
   #excess = ''
   /** The last attempt to interrupt the session. */
   #attempt = Promise.resolve()
-  #end: AbortController | undefined
+  /** Passes if the current attempt is not wanted any more. */
+  #end: Deadline | undefined
   #failure: unknown
-  /** Caller of the run. Its deadline passes when an interrupted session had enough time. */
-  readonly caller: Caller & { deadline: number }
+  /** Parts of the run's requests. Their deadline passes when an interrupted session had enough time. */
+  readonly parts: SessionParts
 
   constructor(run: SessionRun, flags: LimitFlags) {
     this.#run = run
-    this.caller = { ...run.caller }
+    this.parts = { ...run.parts, deadline: run.parts.deadline.narrow() }
     this.#budget = new Budget(flags)
     this.#asksAgain = hasLimits(flags)
     const { context } = run
@@ -87,7 +90,7 @@ export class Bounds {
    * `error`.
    */
   async end(error: unknown): Promise<unknown> {
-    this.#end?.abort()
+    this.#giveUp()
     await this.#attempt
     if (this.#isAtRest && this.#isShown && !this.#budget.isTold) await this.#askAndCheck()
     const { lack } = this.#budget
@@ -122,15 +125,11 @@ export class Bounds {
 
   close(): void {
     this.#cancelAsking()
-    this.#end?.abort()
+    this.#giveUp()
   }
 
   get #isAtRest(): boolean {
     return this.#follower?.state.stop !== undefined
-  }
-
-  #endAt(time: number): void {
-    this.caller.deadline = Math.min(time, this.#run.caller.deadline)
   }
 
   #askAgain(): void {
@@ -175,15 +174,15 @@ export class Bounds {
     else this.#end ??= this.#begin()
   }
 
-  #begin(): AbortController {
-    const end = new AbortController()
-    this.#attempt = this.#attempt.then(() => this.#interrupt(end.signal))
+  #begin(): Deadline {
+    const end = this.parts.deadline.narrow(Infinity, 'the session became idle')
+    this.#attempt = this.#attempt.then(() => this.#interrupt(end))
     return end
   }
 
-  /** The session is idle. If it works again, another attempt begins. */
+  /** Ends the attempt: the session is idle, or the run ends. If the session works again, another one begins. */
   #giveUp(): void {
-    this.#end?.abort()
+    this.#end?.pass()
     this.#end = undefined
   }
 
@@ -191,18 +190,18 @@ export class Bounds {
    * Posts one interrupt, unless the session becomes idle, or the list shows an interrupt of an earlier run,
    * or that one may still arrive.
    */
-  async #interrupt(end: AbortSignal): Promise<void> {
+  async #interrupt(end: Deadline): Promise<void> {
     const { audit, context, wayOn } = this.#run
     const { note, timers } = context
     const earlier = audit.interrupt
     for (let wait = grace; wait > 0; ) {
-      await timers.wait(Math.min(wait, longestEnd), end)
-      if (end.aborted || wayOn.interrupt === 'sent') return
+      await end.wait(Math.min(wait, longestEnd))
+      if (end.hasPassed || wayOn.interrupt === 'sent') return
       if (this.#isAtRest) return this.#giveUp()
       if (earlier === undefined) break
       if (this.#follower?.turn.isInterrupted) {
         note(`${this.#excess}: an earlier run has interrupted the session`)
-        this.#endAt(timers.now() + longestEnd)
+        this.parts.deadline.moveTo(timers.now() + longestEnd)
         wayOn.interrupt = 'sent'
         return
       }
@@ -211,21 +210,21 @@ export class Bounds {
         note(`${this.#excess}: an earlier run began to interrupt the session, which may take 30 s`)
     }
     wayOn.interrupt = 'posting'
-    this.#endAt(timers.now() + longestEnd)
+    this.parts.deadline.moveTo(timers.now() + longestEnd)
     try {
       audit.add({ toolUse: null, event: 'interrupt', reason: this.#excess })
       note(`${this.#excess}: the session is interrupted`)
       const refusal = await this.#post(end)
       if (refusal) {
         audit.add({ toolUse: null, event: 'refused', reason: refusal.message })
-        if (!end.aborted) throw this.#notTaken(refusal)
-        this.#endAt(Infinity)
+        if (this.#end === end) throw this.#notTaken(refusal)
+        this.parts.deadline.moveTo(Infinity)
         wayOn.interrupt = 'wanted'
         return
       }
     } catch (error) {
       this.#failure = error
-      this.#endAt(timers.now())
+      this.parts.deadline.pass()
       this.#follower?.close()
     }
     wayOn.interrupt = 'sent'
@@ -235,10 +234,11 @@ export class Bounds {
    * Posts until the service may have accepted the interrupt, or the session is idle. Returns why the service
    * certainly did not accept it.
    */
-  async #post(end: AbortSignal): Promise<CliError | undefined> {
-    const { context, caller, parts } = this.#run
+  async #post(end: Deadline): Promise<CliError | undefined> {
+    const { context, caller } = this.#run
+    const parts = { ...this.parts, deadline: end, isSingle: true }
     const body = Buffer.from(JSON.stringify({ events: [interrupt] }))
-    const request = { ...parts, body, once: end }
+    const request = { ...parts, body }
     const post = async () => {
       try {
         await caller.call(endpoints.sendEvents, request, (response) => readReceipt(context, response))
@@ -251,7 +251,7 @@ export class Bounds {
       return undefined
     }
     const { repeat } = endpoints.sendEvents
-    return patiently({ context, caller: this.caller }, repeat, post, end).catch((error) => {
+    return retry(end, new ReconnectPolicy({ context, caller, parts }, repeat), post).catch((error) => {
       if (error instanceof CliError) return error
       throw error
     })

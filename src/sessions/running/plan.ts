@@ -3,9 +3,9 @@ import { usageError } from '../../errors.ts'
 import { yieldToSignals } from '../../io/input.ts'
 import { durationForms, parseDuration } from '../../settings/duration.ts'
 import { readSettings } from '../../settings/resolve.ts'
-import { requireTime } from '../patience.ts'
 import { createPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
+import { requireTime } from '../reconnect-policy.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionOptions, sessionParts } from '../session.ts'
 import type { LimitFlags } from './budget.ts'
@@ -38,7 +38,7 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const parts = sessionParts(context, settings, options)
   const pace = createPauser(async () => {
     await yieldToSignals()
-    requireTime({ context, caller: context.limit })
+    requireTime(context.deadline)
   })
   const rules = { policy: await readPolicyFlag(context, options.policy), tools, toolTimeout, pace }
   const wanted = await readAnswerFlags(context, settings, options)

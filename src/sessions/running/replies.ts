@@ -1,13 +1,14 @@
 import { isCertainlyUnaccepted } from '../../delivery-state.ts'
 import { CliError } from '../../errors.ts'
+import { retry } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { ConfirmationPrompt } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
 import { lagWaits } from '../listing/event-list.ts'
-import { Patience, patiently, pause } from '../patience.ts'
 import type { Decision } from '../policy/policy.ts'
+import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { ToolResult } from '../reply-events.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import { SessionState } from '../session-state.ts'
@@ -171,7 +172,8 @@ export class Replies {
 
   /** Reads the newest state. Waits for a service that is unreachable. */
   async refresh(isForced = false): Promise<void> {
-    return patiently(this.#run, 'always', () => this.#follower.refresh(isForced))
+    const { deadline } = this.#run.parts
+    return retry(deadline, new ReconnectPolicy(this.#run, 'always'), () => this.#follower.refresh(isForced))
   }
 
   /**
@@ -192,7 +194,7 @@ export class Replies {
    */
   async #postTogether(replies: readonly GivenReply[]): Promise<void> {
     const { context } = this.#run
-    const patience = new Patience(this.#run, endpoints.sendEvents.repeat)
+    const policy = new ReconnectPolicy(this.#run, endpoints.sendEvents.repeat)
     if (this.isStopped) return
     let open = await this.stillOpen(replies)
     while (open.length > 0 && !this.isStopped) {
@@ -210,12 +212,12 @@ export class Replies {
       const isOther = left.length < open.length
       open = left
       if (isOther || this.isStopped) continue
-      try {
-        patience.endure(failure)
-        await patience.wait()
-      } catch (end) {
-        throw end === failure && failure.details.status !== undefined ? refusal(failure, open) : end
-      }
+      const wait = policy.decide(failure)
+      if (wait instanceof CliError)
+        throw wait === failure && failure.details.status !== undefined ? refusal(failure, open) : wait
+      const { deadline } = this.#run.parts
+      await deadline.wait(wait)
+      if (deadline.hasPassed) throw policy.whenLate(failure)
       open = await this.stillOpen(open)
     }
   }
@@ -224,7 +226,7 @@ export class Replies {
   async #openAfterRefusal(replies: readonly GivenReply[]): Promise<GivenReply[]> {
     let open = [...replies]
     for (const wait of lagWaits) {
-      await pause(this.#run, wait)
+      await this.#run.parts.deadline.wait(wait)
       open = await this.stillOpen(replies, true)
       if (open.length < replies.length || this.isStopped) break
     }
@@ -240,7 +242,7 @@ export class Replies {
     const { context, caller, parts } = this.#run
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
     try {
-      const posted = { ...parts, body, isStopped: () => this.isStopped }
+      const posted = { ...parts, body, isSingle: true }
       return await caller.call(endpoints.sendEvents, posted, (response) => readReceipt(context, response))
     } catch (error) {
       if (!(error instanceof CliError)) throw error
@@ -286,7 +288,7 @@ export class Replies {
         this.#follower.addList(items)
         return left().length === 0 || this.#hasNextStep || undefined
       },
-      { longestMs: this.#longestLook(left().map(({ use }) => use)) },
+      { maxMs: this.#maxLookMs(left().map(({ use }) => use)) },
     )
     // A session that works again does not wait for the reply. If it idles for it anew, the reply is looked up again.
     const isAsked = ({ use: { id } }: { use: Use }) =>
@@ -314,7 +316,7 @@ export class Replies {
    * Returns the time until the requests are certainly over, but at least the time that a lagging list needs.
    * In milliseconds.
    */
-  #longestLook(uses: readonly Use[]): number {
+  #maxLookMs(uses: readonly Use[]): number {
     const now = this.#run.context.timers.wallTime()
     const ends = uses.map(({ id }) => {
       const reply = this.#to(id)

@@ -35,7 +35,7 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return
   requireOpen(context.host.stdout, { consequence: 'nothing was sent' })
   const { session } = parts.params
-  const workplace = { address: plan.settings.values.agentsUrl, session, deadline: caller.deadline }
+  const workplace = { address: plan.settings.values.agentsUrl, session, deadline: context.deadline }
   const audit = await Audit.open(context, workplace, options.audit)
   const wayOn = new WayOn(context, plan, audit)
   const run = {
@@ -81,7 +81,7 @@ async function execute(
     if (!task) incidents.addPast(items, own)
     for (const item of items) before.add(item)
   }
-  const bounded = { ...run, caller: bounds.caller }
+  const bounded = { ...run, parts: bounds.parts }
   const follower = task
     ? await openFollowerBeforeSending(bounded, { showPast })
     : await wayOn.explain(openFollower(bounded, { showPast, needsPast: true, ownTaskIds: own }))

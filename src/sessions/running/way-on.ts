@@ -138,8 +138,7 @@ export class WayOn {
   #explain(error: CliError): CliError {
     const { isAudited } = this.#plan
     const resume = this.command()
-    const isLate = this.#context.timers.now() >= this.#context.limit.deadline
-    if (isLate && error.kind === 'not-sent' && this.isAccepted) {
+    if (this.#context.deadline.hasPassed && error.kind === 'not-sent' && this.isAccepted) {
       const retry = isAudited ? 'later' : 'never'
       return new CliError('stopped', error.message, { sent: 'yes', retry, deadline: true, resume })
     }

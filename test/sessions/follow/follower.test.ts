@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
+import { Deadline } from '../../../src/deadline.ts'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import type { Caller } from '../../../src/http/call.ts'
 import { openFollower } from '../../../src/sessions/following/follower.ts'
 import { realTimers } from '../../../src/timers.ts'
 import { readBody } from '../../../src/wire/exchange.ts'
 
-const parts = { params: { session: 'sesn_1' }, headers: {}, look: '' }
+const parts = { params: { session: 'sesn_1' }, headers: {}, look: '', deadline: new Deadline(realTimers) }
 const exchange = createEmulator({})
 const url = 'https://agents.test/v1/sessions/sesn_1/events'
 const headers = { 'x-api-key': 'k', 'content-type': 'application/json' }
@@ -18,10 +19,9 @@ const get = async (path: string) => ({
 
 /** Reads from the emulator's session without a network. */
 const caller = {
-  deadline: Infinity,
   call: async (_, { query }, read) => read(await get(query ? `?${query}` : '')),
   open: async () => ({ ...(await get('/stream')), complete: (error: unknown) => error, finish() {} }),
-} as Pick<Caller, 'deadline' | 'call' | 'open'> as Caller
+} as Pick<Caller, 'call' | 'open'> as Caller
 
 async function send(...events: object[]): Promise<void> {
   const body = Buffer.from(JSON.stringify({ events }))

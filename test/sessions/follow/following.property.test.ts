@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
+import { Deadline } from '../../../src/deadline.ts'
 import type { Caller } from '../../../src/http/call.ts'
 import { openFollower } from '../../../src/sessions/following/follower.ts'
 import { sentEvents } from '../../../src/sessions/sending/delivery.ts'
@@ -172,7 +173,7 @@ describe.each(worlds)('a service where %s', (_, limits) => {
       const follower = await openFollower({
         context: { timers: clock, note() {}, host: { stderr: { isTerminal: true } } } as unknown as Context,
         caller: createCaller(service),
-        parts: { params: { session: 's' }, headers: {}, look: '' },
+        parts: { params: { session: 's' }, headers: {}, look: '', deadline: new Deadline(clock) },
       })
       const answers: (string | undefined)[] = []
       for (const text of [taskText, 'and now']) {
@@ -210,7 +211,6 @@ async function exchangeText(
 /** Reads from a session without a network. */
 const createCaller = ({ exchange }: SessionService) =>
   ({
-    deadline: Infinity,
     call: async (_, { query }, read) => {
       const response = await exchange({
         method: 'GET',
@@ -226,7 +226,7 @@ const createCaller = ({ exchange }: SessionService) =>
       finish() {},
       complete: (error: unknown) => error,
     }),
-  }) as Pick<Caller, 'deadline' | 'call' | 'open'> as Caller
+  }) as Pick<Caller, 'call' | 'open'> as Caller
 
 test('send --follow of an interrupt ends if nothing follows the interrupt', async () => {
   const resting = sending(plain).filter(({ history }) => /idle$|interrupt$/.test(history.at(-1)?.type ?? ''))

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
+import { Deadline } from '../../../src/deadline.ts'
 import type { Caller } from '../../../src/http/call.ts'
 import { openFollower } from '../../../src/sessions/following/follower.ts'
 import type { Exchange, HttpResponse } from '../../../src/wire/exchange.ts'
@@ -68,10 +69,9 @@ function createSession(listed: Event[]) {
     complete: (error: unknown) => error,
   })
   const caller = {
-    deadline: Infinity,
     call: async (_, __, read) => read(await get('/events')),
     open: () => get('/stream'),
-  } as Pick<Caller, 'deadline' | 'call' | 'open'> as Caller
+  } as Pick<Caller, 'call' | 'open'> as Caller
   const host = { stderr: { isTerminal: true } }
   const context = { timers: clock, note() {}, host } as unknown as Context
   return {
@@ -79,7 +79,11 @@ function createSession(listed: Event[]) {
     reads,
     list,
     open: () =>
-      openFollower({ context, caller, parts: { params: { session: 'sesn_1' }, headers: {}, look: '' } }),
+      openFollower({
+        context,
+        caller,
+        parts: { params: { session: 'sesn_1' }, headers: {}, look: '', deadline: new Deadline(clock) },
+      }),
     deliver(...events: Event[]) {
       coming.push(...events)
       wake()

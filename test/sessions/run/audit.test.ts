@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSyn
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
+import { Deadline } from '../../../src/deadline.ts'
 import { Audit, readEntries } from '../../../src/sessions/running/audit.ts'
 import { readUse, type Use } from '../../../src/sessions/running/judgement.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
@@ -13,8 +14,9 @@ const time = '2026-01-01T00:00:00.000Z'
 const line = (fields: object) => JSON.stringify({ time, session: 's1', toolUse: null, ...fields })
 
 /** Opens an audit, with or without a file, whose home is `cwd`. */
-function openIn(cwd: string, file: string | undefined, deadline = Infinity) {
+function openIn(cwd: string, file: string | undefined, deadlineMs = Infinity) {
   const timers = { ...createSteadyClock(1), wallTime: () => Date.parse(time) }
+  const deadline = new Deadline(timers, deadlineMs)
   const host = { env: homeVariables(cwd), cwd, platform: process.platform, uid: process.getuid?.() }
   const context = { host, timers, note() {}, cleanups: new Set() } as unknown as Context
   return Audit.open(context, { address: 'https://agents.test', session: 's1', deadline }, file)

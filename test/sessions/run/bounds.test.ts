@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
+import type { Deadline } from '../../../src/deadline.ts'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { CliError } from '../../../src/errors.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
@@ -74,14 +75,14 @@ function service({
     })(),
     close() {},
   })
-  const hang = (signal: AbortSignal | undefined) =>
+  const hang = (deadline: Deadline | undefined) =>
     new Promise<never>((_, reject) => {
-      signal?.addEventListener('abort', () => {
+      deadline?.onPass(() => {
         counts.givenUp++
         reject(new CliError('unknown', 'no response'))
       })
     })
-  const exchange: Exchange = async ({ method, url, body, signal }) => {
+  const exchange: Exchange = async ({ method, url, body, deadline }) => {
     if (url.includes('/stream')) {
       let place = events.length
       let isOver = false
@@ -105,7 +106,7 @@ function service({
     if (method === 'GET' && url.includes('/events')) return reply(200, { data: events })
     if (method === 'GET') {
       const answer = getSession?.(++counts.asked)
-      if (answer === 'hangs') return hang(signal)
+      if (answer === 'hangs') return hang(deadline)
       return answer ? reply(200, answer) : reply(404, {})
     }
     const sent: Event[] = JSON.parse(Buffer.from(body ?? []).toString()).events

@@ -294,7 +294,7 @@ describe('Y230: a signal during the delay of a later request does not make it sa
     ],
   ])(
     'reports the accepted task if a signal arrives while the service delays %s',
-    async (_, flags, rounds, last, retry, words = 'after that nothing was accepted') => {
+    async (_, flags, rounds, last, retry, words = 'the session waits for an answer') => {
       const cwd = temporaryFolder()
       writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
       writeFileSync(join(cwd, 's.json'), '{"type":"object"}')

@@ -260,7 +260,10 @@ describe('Y135: a task whose delivery is unknown', () => {
     const { service, again, timers } = open({ rounds: [] })
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const stop = new Error('the first wait')
-    const waiting = { ...timers, wait: () => Promise.reject(stop) }
+    const waiting: typeof timers = {
+      ...timers,
+      wait: (ms, signal) => (ms === 100 ? Promise.reject(stop) : timers.wait(ms, signal)),
+    }
     const { err } = await again({ timers: waiting })
     expect(err).toContain('looking for the task in the session, for up to 30 s\n')
   })

@@ -1,0 +1,101 @@
+import { schedule, type Timers } from './timers.ts'
+
+/**
+ * A monotonic time at which work has to end. A narrower deadline also passes with the outer one. A deadline can
+ * be moved: everything that waits for it follows.
+ */
+export class Deadline {
+  /** Text of the failure at a time limit of parley itself. Absent for a deadline of the user. */
+  readonly limitText: string | undefined
+  readonly #timers: Timers
+  readonly #outer: Deadline | undefined
+  readonly #watches = new Set<() => void>()
+  #ownMs: number
+  /** A timer may fire a millisecond early. */
+  #hasFired = false
+
+  constructor(
+    timers: Timers,
+    ownMs = Infinity,
+    { outer, limitText }: { outer?: Deadline; limitText?: string } = {},
+  ) {
+    this.#timers = timers
+    this.#ownMs = ownMs
+    this.#outer = outer
+    this.limitText = limitText
+  }
+
+  /** Monotonic milliseconds; Infinity for none. */
+  get atMs(): number {
+    return Math.min(this.#ownMs, this.#outer?.atMs ?? Infinity)
+  }
+
+  get leftMs(): number {
+    return this.hasPassed ? 0 : this.atMs - this.#timers.now()
+  }
+
+  /** The outermost deadline that has passed. */
+  get passed(): Deadline | undefined {
+    const isPassed = this.#hasFired || this.#ownMs <= this.#timers.now()
+    return this.#outer?.passed ?? (isPassed ? this : undefined)
+  }
+
+  get hasPassed(): boolean {
+    return this.passed !== undefined
+  }
+
+  /** Returns a deadline that also passes after this time. It can be moved without this one. */
+  narrow(ms = Infinity, limitText?: string): Deadline {
+    return new Deadline(this.#timers, this.#timers.now() + ms, { outer: this, limitText })
+  }
+
+  moveTo(ms: number): void {
+    this.#ownMs = ms
+    this.#hasFired = false
+    for (const restart of this.#watches) restart()
+  }
+
+  /** Makes the deadline pass now. */
+  pass(): void {
+    this.moveTo(this.#timers.now())
+  }
+
+  /** Calls `act` with the passed deadline, unless the returned function is called before. */
+  onPass(act: (passed: Deadline) => void): () => void {
+    let cancelOwn = () => {}
+    const restart = () => {
+      cancelOwn()
+      if (this.#ownMs === Infinity) return
+      cancelOwn = schedule(this.#timers, this.#ownMs - this.#timers.now(), () => {
+        this.#hasFired = true
+        act(this)
+      })
+    }
+    restart()
+    this.#watches.add(restart)
+    const cancelOuter = this.#outer?.onPass(act)
+    return () => {
+      this.#watches.delete(restart)
+      cancelOwn()
+      cancelOuter?.()
+    }
+  }
+
+  /** Waits for this time, but not beyond the deadline. */
+  async wait(ms: number): Promise<void> {
+    if (ms <= 0) return
+    const end = new AbortController()
+    const cancel = this.onPass(() => end.abort())
+    await this.#timers.wait(Math.min(ms, this.leftMs), end.signal)
+    cancel()
+  }
+
+  /** Resolves with `work`. Throws the error of `late` if the deadline passes first. */
+  async race<T>(work: Promise<T>, late: (passed: Deadline) => Error): Promise<T> {
+    let cancel = () => {}
+    const end = new Promise<never>((_, reject) => {
+      cancel = this.onPass((passed) => reject(late(passed)))
+    })
+    return Promise.race([work, end]).finally(cancel)
+  }
+}

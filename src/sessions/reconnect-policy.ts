@@ -1,0 +1,98 @@
+import type { Context } from '../context.ts'
+import type { Deadline } from '../deadline.ts'
+import type { RepeatRule } from '../delivery-state.ts'
+import { CliError } from '../errors.ts'
+import type { Caller } from '../http/call.ts'
+import { computeBackoffMs, isTransient, type RetryRules } from '../http/retry.ts'
+import { oneLine } from '../io/escape.ts'
+
+const maxAbsenceMs = 5 * 60_000
+
+/** Maximum number of responses that are not understood. */
+const maxFailures = 5
+
+const waits = { first: 250, longest: 8000 }
+
+/** Throws a `CliError` after the deadline. */
+export function requireTime(deadline: Deadline): void {
+  if (deadline.hasPassed) throw tooLate()
+}
+
+const tooLate = () =>
+  new CliError('stopped', 'the deadline passed while the session was followed', {
+    sent: 'yes',
+    retry: 'later',
+    deadline: true,
+  })
+
+interface Access {
+  context: Pick<Context, 'note' | 'timers'>
+  caller: Pick<Caller, 'forgetSecrets'>
+  parts: { deadline: Deadline }
+}
+
+/**
+ * Rules for a service that is unreachable or not understood: a session is followed until the service has been
+ * absent for 5 minutes. Each response starts the 5 minutes again.
+ */
+export class ReconnectPolicy implements RetryRules {
+  readonly #access: Access
+  /** Requests that may be repeated. */
+  readonly #repeat: RepeatRule
+  /** Monotonic time of the last response. */
+  #lastResponse: number
+  /** Number of waits, number of responses that were not understood, and whether a 401 led to new secrets. */
+  #waited = 0
+  #failures = 0
+  #hasNewSecrets = false
+  /** Wait that the service requested, in milliseconds. */
+  #askedWait = 0
+
+  constructor(access: Access, repeat: RepeatRule) {
+    this.#access = access
+    this.#repeat = repeat
+    this.#lastResponse = access.context.timers.now()
+  }
+
+  /** Records a response of the service. */
+  addResponse(): void {
+    this.#lastResponse = this.#access.context.timers.now()
+    this.#askedWait = 0
+  }
+
+  /** Prints a failure that is worth another attempt on stderr. */
+  decide(failure: CliError): number | CliError {
+    const { context, parts } = this.#access
+    if (parts.deadline.hasPassed) return this.whenLate(failure)
+    if (!this.#mayPass(failure)) return failure
+    const { serviceMessage } = failure.details
+    context.note(`${failure.message}${serviceMessage ? `: ${oneLine(serviceMessage)}` : ''}; trying again`)
+    return this.nextWaitMs()
+  }
+
+  /** A time limit of parley itself has no other failure. */
+  whenLate(failure: CliError): CliError {
+    return this.#access.parts.deadline.passed?.limitText === undefined ? tooLate() : failure
+  }
+
+  /** Returns the wait before the next attempt, longer each time. */
+  nextWaitMs(): number {
+    const wait = Math.max(computeBackoffMs(waits, this.#waited++), this.#askedWait)
+    this.#askedWait = 0
+    return wait
+  }
+
+  /** Returns whether a failure is transient. A 401 is, once, if a command can provide new secrets. */
+  #mayPass(error: CliError): boolean {
+    const { isPermanent, retryAfter = 0, status } = error.details
+    if (error.kind === 'response') return !isPermanent && ++this.#failures <= maxFailures
+    if (isTransient(error, this.#repeat)) {
+      this.#askedWait = retryAfter * 1000
+      const absence = this.#access.context.timers.now() - this.#lastResponse
+      return this.#askedWait <= maxAbsenceMs && absence < maxAbsenceMs
+    }
+    if (status !== 401 || this.#hasNewSecrets) return false
+    this.#hasNewSecrets = this.#access.caller.forgetSecrets()
+    return this.#hasNewSecrets
+  }
+}

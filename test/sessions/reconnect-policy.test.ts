@@ -1,0 +1,197 @@
+import { expect, test } from 'vitest'
+import { Deadline } from '../../src/deadline.ts'
+import type { RepeatRule } from '../../src/delivery-state.ts'
+import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
+import { retry } from '../../src/http/retry.ts'
+import { ReconnectPolicy, requireTime } from '../../src/sessions/reconnect-policy.ts'
+import { createClock } from '../harness/clock.ts'
+
+const minutes = 60_000
+const failure = (kind: FailureKind, details: FailureDetails = {}) => new CliError(kind, 'x', details)
+
+const start = Date.UTC(2026, 0, 1)
+const tooLate = {
+  kind: 'stopped',
+  message: 'the deadline passed while the session was followed',
+  details: { sent: 'yes', retry: 'later', deadline: true },
+}
+
+/**
+ * Creates a reconnect policy with a deadline and a clock that only waits advance, and records waits and
+ * notes.
+ */
+function createPolicy(deadlineMs: number, { hasNewSecrets = false, repeat = 'always' as RepeatRule } = {}) {
+  /** Times of the attempts, in milliseconds since the start. */
+  const attempted: number[] = []
+  const notes: string[] = []
+  const clock = createClock()
+  let passed = start - clock.now()
+  const pass = (milliseconds: number) => {
+    passed += milliseconds
+  }
+  const timers = { ...clock, now: () => clock.now() + passed, random: () => 1 }
+  const deadline = new Deadline(timers, deadlineMs)
+  const access = {
+    context: { timers, note: (line: string) => void notes.push(line) },
+    caller: { forgetSecrets: () => hasNewSecrets },
+    parts: { deadline },
+  }
+  const policy = new ReconnectPolicy(access, repeat)
+  /** Repeats an attempt that fails with these failures before it succeeds. */
+  const attempt = (...failures: unknown[]) =>
+    retry(deadline, policy, async () => {
+      attempted.push(timers.now() - start)
+      const error = failures.shift()
+      if (error) throw error
+      return 'done'
+    })
+  return { policy, pass, attempted, notes, deadline, attempt }
+}
+
+/** Passes a failure to the policy several times, the last time at `now`. Returns the last decision. */
+function decide(error: CliError, { times = 1, now = 0, repeat = 'always' as RepeatRule } = {}) {
+  const { policy, pass } = createPolicy(Infinity, { hasNewSecrets: true, repeat })
+  pass(now)
+  for (let i = 1; i < times; i++) policy.decide(error)
+  return policy.decide(error)
+}
+
+test.each<[string, CliError, Parameters<typeof decide>[1], boolean]>([
+  ['a service that cannot be reached', failure('not-sent'), { now: 5 * minutes - 1 }, true],
+  ['the same, for five minutes', failure('not-sent'), { now: 5 * minutes }, false],
+  ['an unknown name, as the network may be back', failure('not-sent', { isPermanent: true }), {}, true],
+  ['no answer', failure('unknown'), {}, true],
+  ['no answer to what may not be repeated', failure('unknown'), { repeat: 'not-taken' }, false],
+  ['a 503', failure('service', { status: 503 }), {}, true],
+  ['a 503 to what may not be repeated', failure('service', { status: 503 }), { repeat: 'not-taken' }, false],
+  ['a 429', failure('rate-limited', { status: 429, retryAfter: 300 }), { repeat: 'not-taken' }, true],
+  [
+    'a 429 that asks for longer than is worth it',
+    failure('rate-limited', { status: 429, retryAfter: 301 }),
+    {},
+    false,
+  ],
+  [
+    'a 429 that forbids another attempt',
+    failure('rate-limited', { status: 429, isPermanent: true }),
+    {},
+    false,
+  ],
+  ['five answers that are not understood', failure('response'), { times: 5 }, true],
+  ['six', failure('response'), { times: 6 }, false],
+  ['one that will never be', failure('response', { isPermanent: true }), {}, false],
+  ['a 401, if there are new secrets', failure('credentials', { status: 401 }), {}, true],
+  ['a second 401', failure('credentials', { status: 401 }), { times: 2 }, false],
+  ['a 403', failure('credentials', { status: 403 }), {}, false],
+  ['a 404', failure('refused', { status: 404 }), {}, false],
+])('waits for a service with %s', (_, error, circumstances, isLeft) => {
+  expect(decide(error, circumstances)).toEqual(isLeft ? expect.any(Number) : error)
+})
+
+test('each response starts another five minutes of waiting', () => {
+  const { policy, pass } = createPolicy(Infinity)
+  const error = failure('not-sent')
+  pass(4 * minutes)
+  policy.addResponse()
+  pass(5 * minutes - 1)
+  expect(policy.decide(error)).toEqual(expect.any(Number))
+  pass(1)
+  expect(policy.decide(error)).toBe(error)
+})
+
+test.each<[string, CliError]>([
+  ['an unreachable service', failure('not-sent')],
+  ['a 429 with Retry-After', failure('rate-limited', { status: 429, retryAfter: 1.5 })],
+  ['an answer that is not understood', failure('response')],
+  ['a 401, if there are new secrets', failure('credentials', { status: 401 })],
+])('prints a note about %s', (_, error) => {
+  const { policy, notes } = createPolicy(start + 1, { hasNewSecrets: true })
+  policy.decide(error)
+  expect(notes).toEqual(['x; trying again'])
+})
+
+test('counts each kind of failure separately; waits and responses restore nothing', () => {
+  const { policy } = createPolicy(Infinity, { hasNewSecrets: true })
+  const [refused, odd] = [failure('credentials', { status: 401 }), failure('response')]
+  policy.decide(refused)
+  for (let i = 0; i < 5; i++) {
+    policy.decide(odd)
+    policy.decide(failure('not-sent'))
+    policy.addResponse()
+  }
+  expect([policy.decide(odd), policy.decide(refused)]).toEqual([odd, refused])
+})
+
+test("prints the service's message of a failure on one line", () => {
+  const { policy, notes } = createPolicy(Infinity)
+  policy.decide(failure('service', { status: 503, serviceMessage: 'a\nb\u001b' }))
+  expect(notes).toEqual(['x: a b^[; trying again'])
+})
+
+test.each<[string, unknown]>([
+  ['a bug', new TypeError('x')],
+  ['a permanent refusal', failure('refused', { status: 404 })],
+  ['a 401 without new secrets', failure('credentials', { status: 401 })],
+  ['a failure near the deadline', failure('refused', { deadline: true })],
+])('ends the attempts with %s', async (_, error) => {
+  const { attempt, notes, attempted } = createPolicy(start + 1)
+  await expect(attempt(error)).rejects.toBe(error)
+  expect([notes, attempted]).toEqual([[], [0]])
+})
+
+test.each([
+  [start + 1, false],
+  [start, true],
+  [start - 1, true],
+  [Infinity, false],
+])('the deadline %f has passed: %j', (deadlineMs, isOver) => {
+  const { deadline, policy, notes } = createPolicy(deadlineMs)
+  const check = expect(() => requireTime(deadline))
+  if (isOver) check.toThrow(expect.objectContaining(tooLate))
+  else check.not.toThrow()
+  if (isOver) expect(policy.decide(failure('not-sent'))).toMatchObject(tooLate)
+  expect(notes).toHaveLength(0)
+})
+
+test('a deadline that has fired stays passed if the clock is a millisecond behind', async () => {
+  const { deadline } = createPolicy(Infinity)
+  const fired = new Promise<Deadline>((resolve) => void deadline.onPass(resolve))
+  deadline.moveTo(start + 2)
+  expect(await fired).toBe(deadline)
+  expect(deadline.hasPassed).toBe(true)
+})
+
+const busy = (seconds: number) => failure('rate-limited', { status: 429, retryAfter: seconds })
+
+test('waits double up to 8 s, unless the service requests more', () => {
+  const { policy } = createPolicy(Infinity)
+  const waits = Array.from({ length: 7 }, () => policy.nextWaitMs())
+  waits.push(policy.decide(busy(20)) as number, policy.nextWaitMs())
+  policy.decide(busy(20))
+  policy.addResponse()
+  waits.push(policy.nextWaitMs())
+  expect(waits).toEqual([250, 500, 1000, 2000, 4000, 8000, 8000, 20_000, 8000, 8000])
+})
+
+test.each([
+  [9.999, true],
+  [10, false],
+  [10.001, false],
+])('a wait of %f s in the last 10 s is in time: %j', async (seconds, isInTime) => {
+  const { attempt } = createPolicy(start + 10_000)
+  const attempts = expect(attempt(busy(seconds)))
+  if (isInTime) await attempts.resolves.toBe('done')
+  else await attempts.rejects.toMatchObject(tooLate)
+})
+
+test('repeats an attempt while its failure is transient', async () => {
+  const { attempt, attempted } = createPolicy(Infinity)
+  expect(await attempt(failure('not-sent'), failure('unknown'))).toBe('done')
+  expect(attempted).toEqual([0, 250, 750])
+})
+
+test('a time limit of parley itself ends the attempts with their failure', async () => {
+  const { deadline, attempt } = createPolicy(Infinity)
+  deadline.pass()
+  await expect(attempt(failure('not-sent'))).rejects.toMatchObject(tooLate)
+})
