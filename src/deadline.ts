@@ -62,6 +62,7 @@ export class Deadline {
 
   /** Calls `act` with the passed deadline, unless the returned function is called before. */
   onPass(act: (passed: Deadline) => void): () => void {
+    const cancelOuter = this.#outer?.onPass(act)
     let cancelOwn = () => {}
     const restart = () => {
       cancelOwn()
@@ -73,7 +74,6 @@ export class Deadline {
     }
     restart()
     this.#watches.add(restart)
-    const cancelOuter = this.#outer?.onPass(act)
     return () => {
       this.#watches.delete(restart)
       cancelOwn()
