@@ -32,7 +32,7 @@ export const batchFlags = (): Option[] => [
   new Option('--max-failed <n>', 'tolerate up to N or N% failed lines (exit 0), stop at more').argParser(
     parseMaxFailed,
   ),
-  new Option('--max-total-tokens <n>', 'stop starting requests after this many tokens').argParser(
+  new Option('--max-total-tokens <n>', 'start no further request after N tokens').argParser(
     parsePositiveCount,
   ),
 ]

@@ -243,6 +243,9 @@ describe('lines that are not a tool use', () => {
     'run custom x {}',
     'refuse custom x {}',
     'lose bash {}',
+    'thread run bash {}',
+    'thread bash {}',
+    'thread constructor bash {}',
     'fail a b {}',
     'start a {"phases":"b"}',
     'start a {"phases":[1]}',
@@ -255,6 +258,17 @@ describe('lines that are not a tool use', () => {
     expect(ended.out).toContain(`does not understand “${line.slice(0, 40)}`)
     expect(await usesOf()).toEqual([])
   })
+
+  test.each(['lose', 'thread', 'then lose', 'use bash', 'thread lose bash'])(
+    'the emulated agent reports the line %j of a script instead of ignoring it',
+    async (line) => {
+      const ended = await send(`say {"text":"first"}\n${line}\nPlease.`)
+      expect(ended.out).toContain('first')
+      expect(ended.out).toContain(
+        `does not understand “${line}”. A step is one of use, thread use, thread lose, run, say,`,
+      )
+    },
+  )
 
   test.each(['use bash', 'Use bash {}', 'we use bash {}', 'thenuse bash {}'])(
     'the emulated agent treats %s as text',
@@ -301,7 +315,7 @@ describe('threads and workflow runs', () => {
     const lines = [...out.matchAll(/^ {2}((?:use|say|thread|refuse|fail|start) .*?\}) {2}/gm)].map(
       ([, line]) => line,
     )
-    expect(lines).toHaveLength(8)
+    expect(lines).toHaveLength(9)
     await post(lines.join('\n'))
     expect((await parley('events', 'list', '--raw')).out).not.toContain('does not understand')
   })

@@ -20,10 +20,9 @@ export default {
     ...sessionFlags(),
     new Option('--type <type>', 'only events of this type, repeatable').argParser(appendValue),
     new Option('--order <order>', 'oldest or newest first').choices(['asc', 'desc']),
-    new Option(
-      '--limit <n>',
-      'only the newest N events, oldest first; with --order, the first N in that order',
-    ).argParser(parsePositiveCount),
+    new Option('--limit <n>', 'only the newest N events; with --order asc, the oldest N').argParser(
+      parsePositiveCount,
+    ),
     new Option('--ids', 'print ids only'),
   ],
 

@@ -23,7 +23,10 @@ export interface RunPlan {
 }
 
 /** Matches a line with a step and an input. */
-const form = /^\s*(?:then\s+)?((?:thread\s+)?(?:use|lose)|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
+const form = /^\s*(?:then\s+)?(thread\s+\w+|use|lose|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
+
+/** Matches a line that begins like a step. Without another step in the message, it may be prose. */
+const stepStart = /^\s*(?:then|thread|use|lose|run|say|refuse|start|fail)(?!\S)/
 
 /** Maximum number of phases of a workflow run. In the demo each phase calls the next one. */
 const maxPhases = 100
@@ -37,8 +40,9 @@ export const taskForms = [
   '  use mcp github create_issue {"title":"x"}   a tool of an MCP server',
   '  use custom deploy {"env":"test"}            a custom tool, run by the client',
   '  say {"text":"{\\"verdict\\":\\"ok\\"}"}           no tool, only this answer',
-  '"run" instead of "use" needs no answer; "then" before it waits for one.',
-  '  thread use bash {}                          in a child thread; "lose": it ends',
+  '"run" instead of "use" needs no answer; "then use" waits for earlier answers.',
+  '  thread use bash {}                          in a child thread',
+  '  thread lose bash {}                         in a thread that ends at once',
   '  refuse bash {}                              the service refuses it',
   '  fail github {}                              an MCP server fails for good',
   '  start review {"phases":["a"],"result":"error","use":"bash {}"}  a workflow run',
@@ -50,7 +54,9 @@ export const taskForms = [
  */
 export function readTask(texts: readonly string[]): TaskStep[][] {
   const text = texts.join('\n')
-  const given = text.split('\n').filter((line) => form.test(line))
+  const lines = text.split('\n')
+  const isScript = lines.some((line) => form.test(line))
+  const given = isScript ? lines.filter((line) => stepStart.test(line)) : []
   const count = /\btwo tools\b/i.test(text) ? 2 : /\b(a|one) tool\b/i.test(text) ? 1 : 0
   const rounds: TaskStep[][] = []
   for (const line of count > 0 && !given.some(readStep) ? examples.slice(0, count) : given) {
@@ -61,7 +67,8 @@ export function readTask(texts: readonly string[]): TaskStep[][] {
 }
 
 const notUnderstoodError = (line: string) =>
-  `The emulated agent does not understand “${shorten(line)}”: see the help on serve.`
+  `The emulated agent does not understand “${shorten(line.trim())}”. ` +
+  "A step is one of use, thread use, thread lose, run, say, refuse, start and fail, with JSON: see 'parley serve --help'."
 
 const say = (text: string): TaskStep => ({
   type: 'agent.message',
@@ -76,20 +83,27 @@ function readStep(line: string): TaskStep | undefined {
   if (words === 'say') return name === '' && typeof input.text === 'string' ? say(input.text) : undefined
   if (words === 'start') return readRun(name, input)
   if (words === 'fail') return /^\S+$/.test(name) ? failServer(name) : undefined
-  const [, thread, verb] = /^(thread\s+)?(\w+)$/.exec(words) ?? []
-  const step = readUse(name, input, permissions.get(verb ?? ''))
-  if (thread === undefined || !step) return verb === 'lose' ? undefined : step
-  return { ...step, thread: verb === 'lose' ? 'ends' : 'waits' }
+  const command = words.replace(/\s+/, ' ')
+  const permission = permissions.get(command)
+  const step = permission && readUse(name, input, permission)
+  const thread = threads.get(command)
+  return step && thread ? { ...step, thread } : step || undefined
 }
 
 const permissions = new Map([
   ['use', 'ask'],
-  ['lose', 'ask'],
   ['run', 'allow'],
   ['refuse', 'deny'],
+  ['thread use', 'ask'],
+  ['thread lose', 'ask'],
 ])
 
-function readUse(names: string, input: object, permission = 'ask'): TaskStep | undefined {
+const threads = new Map<string, TaskStep['thread']>([
+  ['thread use', 'waits'],
+  ['thread lose', 'ends'],
+])
+
+function readUse(names: string, input: object, permission: string): TaskStep | undefined {
   const [, server, custom, name] = /^(?:mcp\s+(\S+)\s+|(custom)\s+)?(\S+)$/.exec(names) ?? []
   if (name === undefined || (custom && permission !== 'ask')) return undefined
   if (custom) return { type: 'agent.custom_tool_use', fields: { name, input } }
