@@ -347,8 +347,8 @@ test('config check ignores keys typed before its prompt (needs script)', async (
 })
 
 test('config check escapes the text of a service, and no line starts with it', async () => {
-  const said = 'a\x1b]0;x\x07\nparley: b\u202e'
-  const exchange = answering(JSON.stringify({ error: { message: said } }), { status: 400 })
+  const hostileText = 'a\x1b]0;x\x07\nparley: b\u202e'
+  const exchange = answering(JSON.stringify({ error: { message: hostileText } }), { status: 400 })
   const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
   const { out, err } = await run([...check, '-s', 's', '--color', 'never'], {
     exchange,

@@ -345,7 +345,7 @@ describe('body of api that its destination does not accept', () => {
   test('a signal names the file in which api saved the body', async () => {
     const cwd = temporaryFolder()
     let clean: (exit: number) => string = () => ''
-    const said = await new Promise<string>((resolve) => {
+    const message = await new Promise<string>((resolve) => {
       const exchange: Exchange = async (...request) => {
         const response = await answering('paid')(...request)
         async function* body() {
@@ -363,7 +363,7 @@ describe('body of api that its destination does not accept', () => {
     })
     const [name = ''] = readdirSync(cwd)
     expect(readFileSync(join(cwd, name), 'utf8')).toBe('paid')
-    expect(said).toContain(`parley: interrupted: the received data is saved as ${join(cwd, name)}; `)
+    expect(message).toContain(`parley: interrupted: the received data is saved as ${join(cwd, name)}; `)
   })
 
   test('api saves a binary body instead of printing it on a terminal', async () => {

@@ -123,20 +123,20 @@ describe('requests of a batch', () => {
   })
 
   test('--batch limits the young heap generation from line 2,000 to its end', async () => {
-    const told: string[] = []
+    const log: string[] = []
     const exchange = byPrompt({})
     const { code } = await run([...batch, '--concurrency', '1'], {
       cwd: folderWith(2001),
       exchange(request, onSent) {
-        if (Number(promptOf(request)) >= 1999) told.push(`line ${promptOf(request)}`)
+        if (Number(promptOf(request)) >= 1999) log.push(`line ${promptOf(request)}`)
         return exchange(request, onSent)
       },
       holdMemory() {
-        told.push('held')
-        return () => void told.push('let go')
+        log.push('held')
+        return () => void log.push('let go')
       },
     })
-    expect({ code, told }).toEqual({
+    expect({ code, told: log }).toEqual({
       code: 0,
       told: ['line 1999', 'line 2000', 'held', 'line 2001', 'let go'],
     })
@@ -332,9 +332,9 @@ describe('results of a batch', () => {
     const one = await run(batch, { ...world, exchange: once, cwd: folderWith(3) })
     expect(shownAtLast(one.err)).toMatch(/^parley: retries: 1, the last: line 2: .*500.*\nparley: 3 ok/)
     const each = byPrompt({ 2: inTurn(status(500), answering(message('late'))) })
-    const told = await run([...batch, '-v'], { ...world, exchange: each, cwd: folderWith(3) })
-    expect(told.err).toMatch(/parley: line 2: .*500.*; trying again in/)
-    expect(told.err).not.toMatch(/parley: retries/)
+    const log = await run([...batch, '-v'], { ...world, exchange: each, cwd: folderWith(3) })
+    expect(log.err).toMatch(/parley: line 2: .*500.*; trying again in/)
+    expect(log.err).not.toMatch(/parley: retries/)
   })
 
   test('the progress line of a batch does not collide with results on the same terminal', async () => {

@@ -37,9 +37,9 @@ async function ask(
 ) {
   const server = await serve(script, options)
   onTestFinished(() => server.close())
-  let most = 0
+  let maxOpen = 0
   const watch = setInterval(() => {
-    most = Math.max(most, server.sockets.size)
+    maxOpen = Math.max(maxOpen, server.sockets.size)
   }, 1)
   const cwd = temporaryFolder()
   const prompts = Array.from({ length: count }, (_, at) => JSON.stringify(`p ${at + 1} of it`))
@@ -56,7 +56,7 @@ async function ask(
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line))
-  return { ...ended, lines, server, most }
+  return { ...ended, lines, server, most: maxOpen }
 }
 
 /** Returns the different numbers of times that a line was requested. */
@@ -67,10 +67,14 @@ function timesAsked({ requests }: ScriptedServer): number[] {
 }
 
 test('a batch reuses connections and never opens more than its concurrency', async () => {
-  const { code, server, most } = await ask(200, 5, (socket, request) => socket.write(answerTo(request)))
+  const {
+    code,
+    server,
+    most: maxOpen,
+  } = await ask(200, 5, (socket, request) => socket.write(answerTo(request)))
   expect([code, server.requests.length, timesAsked(server)]).toEqual([0, 200, [1]])
   expect(server.connections).toBe(5)
-  expect(most).toBeLessThanOrEqual(5)
+  expect(maxOpen).toBeLessThanOrEqual(5)
 })
 
 test('a batch reuses a connection if a stream ends after its answer', async () => {
@@ -102,9 +106,9 @@ describe('servers that close idle connections', () => {
   // A reset may hit the next request, and then the connection is not idle.
   for (const [name, script] of Object.entries(manners).slice(0, 3))
     test(`a batch sends each line once if the server ${name}`, async () => {
-      const { code, err, server, most } = await ask(60, 4, script)
+      const { code, err, server, most: maxOpen } = await ask(60, 4, script)
       expect([code, server.requests.length, timesAsked(server)], err).toEqual([0, 60, [1]])
-      expect(most).toBeLessThanOrEqual(4 + 4)
+      expect(maxOpen).toBeLessThanOrEqual(4 + 4)
     })
 
   test('a batch sends nothing twice if idle connections are reset', async () => {

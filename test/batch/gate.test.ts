@@ -303,7 +303,7 @@ test('a gate never exceeds its slots, starts nothing in a pause, and always ends
 })
 
 /** Simulates a rate limiter that refills and accepts the requests of one second at once. */
-function meet(rate: number, latency: number, concurrency: number, lines: number) {
+function simulateLimiter(rate: number, latency: number, concurrency: number, lines: number) {
   let gate = createGate(concurrency)
   let tokens = rate
   let now = 0
@@ -351,7 +351,7 @@ test.each([
   [50, 300, 16],
   [10, 500, 8],
 ])('with %i requests/s allowed, %i ms each, %i at a time, few are refused', (rate, latency, slots) => {
-  const { seconds, refused } = meet(rate, latency, slots, rate * 40)
+  const { seconds, refused } = simulateLimiter(rate, latency, slots, rate * 40)
   expect(refused).toBeLessThan(0.05)
   expect(seconds).toBeLessThan(80)
 })

@@ -137,9 +137,9 @@ test('B06: a batch with few descriptors lowers its concurrency and finishes (nee
   const body = JSON.stringify({ candidates: [{ content: { role: 'model', parts: [image] } }] })
   const { cwd, env } = await prepare(40, (socket) => void socket.write(response(body)))
   const argv = ['image', '--batch', 'in.ndjson', '-o', 'pics/', '-m', 'm', '--concurrency', '32']
-  for (const most of [28, 40]) {
-    const { code, err } = await execute(argv, { cwd, env, within: ['prlimit', `--nofile=${most}`] })
-    expect([most, code], err).toEqual([most, 0])
+  for (const maxFiles of [28, 40]) {
+    const { code, err } = await execute(argv, { cwd, env, within: ['prlimit', `--nofile=${maxFiles}`] })
+    expect([maxFiles, code], err).toEqual([maxFiles, 0])
     expect(err).toMatch(/parley: .*too many files and connections are open/)
   }
 })

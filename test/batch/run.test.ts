@@ -107,16 +107,16 @@ describe('BatchRun', () => {
   })
 
   test('BatchRun continues where an earlier run stopped', async () => {
-    const asked: number[] = []
+    const requested: number[] = []
     const ask: Ask = async (job) => {
-      asked.push(job.index)
-      if (asked.length < 5 && job.index === 2) throw failure('service')
+      requested.push(job.index)
+      if (requested.length < 5 && job.index === 2) throw failure('service')
       return answerOf(job, 10)
     }
     const first = await play(linesOf(4), ask, { file: { text: '' } })
     expect(first.tally).toMatchObject({ ok: 3, failed: 1, skipped: 0, tokens: 30, earlierTokens: 0 })
     const second = await play(linesOf(6), ask, { file: { text: first.file } })
-    expect(asked).toEqual([1, 2, 3, 4, 2, 5, 6])
+    expect(requested).toEqual([1, 2, 3, 4, 2, 5, 6])
     expect(second.tally).toMatchObject({ ok: 3, failed: 0, skipped: 3, tokens: 60, earlierTokens: 30 })
     expect(parse(second.file).map(({ index, ok }) => [index, ok])).toEqual([
       ...parse(first.file).map(({ index, ok }) => [index, ok]),
@@ -308,9 +308,9 @@ test('B01: BatchRun requests every line, also if the clock moves at each reading
     const clock = createClock()
     let readings = 0
     const timers = { ...clock, now: () => clock.now() + step * ++readings }
-    let asked = 0
+    let requested = 0
     const ask: Ask = async (job) => {
-      if (++asked === 3) throw failure('rate-limited')
+      if (++requested === 3) throw failure('rate-limited')
       return answerOf(job)
     }
     const done = play(linesOf(5), ask, { timers, concurrency: 1 }).then(({ tally }) => tally.ok)
@@ -331,23 +331,26 @@ describe('batch that starts no further request', () => {
     world = {},
   ) {
     const timers = createClock()
-    const asked: number[] = []
+    const requested: number[] = []
     const ask: Ask = async (job) => {
-      asked.push(job.index)
+      requested.push(job.index)
       await timers.wait(job.index === 10 ? 500 : 1000)
       if (job.index === 10) await tenth(timers)
       return answerOf(job, 10)
     }
-    return { asked, ...(await play(linesOf(100), ask, { timers, concurrency: 4, ...world })) }
+    return { asked: requested, ...(await play(linesOf(100), ask, { timers, concurrency: 4, ...world })) }
   }
 
   test.each(['credentials', 'payment', 'file'] as const)(
     'BatchRun stops after a failure that all lines share: %s',
     async (kind) => {
-      const { asked, out, stop, tally } = await runWithTenthLine(() =>
-        Promise.reject(failure(kind, { sent: 'yes' })),
-      )
-      expect(asked).toEqual(upTo(12))
+      const {
+        asked: requested,
+        out,
+        stop,
+        tally,
+      } = await runWithTenthLine(() => Promise.reject(failure(kind, { sent: 'yes' })))
+      expect(requested).toEqual(upTo(12))
       expect((stop as CliError).kind).toBe(kind)
       expect(sorted(out)).toEqual(upTo(12))
       expect(tally).toMatchObject({ ok: 11, failed: 1 })
@@ -355,8 +358,12 @@ describe('batch that starts no further request', () => {
   )
 
   test('BatchRun stops after an error without a kind, which is a bug', async () => {
-    const { asked, out, stop } = await runWithTenthLine(() => Promise.reject(new TypeError('a bug')))
-    expect(asked).toEqual(upTo(12))
+    const {
+      asked: requested,
+      out,
+      stop,
+    } = await runWithTenthLine(() => Promise.reject(new TypeError('a bug')))
+    expect(requested).toEqual(upTo(12))
     expect(stop).toBeInstanceOf(TypeError)
     // The line with the bug has no result.
     expect(sorted(out)).toEqual([...upTo(9), 11, 12])
@@ -364,26 +371,26 @@ describe('batch that starts no further request', () => {
 
   test('BatchRun stops after a result that cannot be formatted, which is a bug', async () => {
     const world = { describe: () => ({ tokens: 1n }) }
-    const { asked, stop } = await runWithTenthLine(() => Promise.reject(failure('service')), world)
-    expect(asked).toEqual(upTo(12))
+    const { asked: requested, stop } = await runWithTenthLine(() => Promise.reject(failure('service')), world)
+    expect(requested).toEqual(upTo(12))
     expect(stop).toBeInstanceOf(TypeError)
   })
 
   test('BatchRun stops when the answers reach the token limit', async () => {
-    const { asked, tally, stop } = await runWithTenthLine(() => undefined, { maxTokens: 100 })
+    const { asked: requested, tally, stop } = await runWithTenthLine(() => undefined, { maxTokens: 100 })
     expect((stop as CliError).kind).toBe('stopped')
     expect(tally.tokens).toBeGreaterThanOrEqual(100)
     expect(tally.tokens).toBeLessThanOrEqual(100 + 4 * 10)
-    expect(asked.length * 10).toBe(tally.tokens)
+    expect(requested.length * 10).toBe(tally.tokens)
   })
 
   test('BatchRun stops if an earlier run reached the token limit', async () => {
     const earlier = '{"index":1,"hash":"h","ok":true,"usage":{"totalTokens":100}}\n'
-    const { asked, stop } = await runWithTenthLine(() => undefined, {
+    const { asked: requested, stop } = await runWithTenthLine(() => undefined, {
       maxTokens: 100,
       file: { text: earlier },
     })
-    expect([asked, (stop as CliError).kind]).toEqual([[], 'stopped'])
+    expect([requested, (stop as CliError).kind]).toEqual([[], 'stopped'])
   })
 
   test('BatchRun does not stop if the last answer reaches the token limit', async () => {
@@ -395,14 +402,19 @@ describe('batch that starts no further request', () => {
 
   test('an interrupt stops BatchRun after the running requests', async () => {
     const interrupted = new AbortController()
-    const { asked, out, stop, tally } = await runWithTenthLine(
+    const {
+      asked: requested,
+      out,
+      stop,
+      tally,
+    } = await runWithTenthLine(
       () => {
         interrupted.abort()
         return undefined
       },
       { interrupted: interrupted.signal },
     )
-    expect(asked).toEqual(upTo(12))
+    expect(requested).toEqual(upTo(12))
     expect(sorted(out)).toEqual(upTo(12))
     expect([stop, tally.ok]).toEqual([undefined, 12])
   })
@@ -415,9 +427,9 @@ describe('batch that starts no further request', () => {
 
   test('BatchRun stops when stdout is closed', async () => {
     const gone = { write: () => Promise.reject(new OutputClosed()) }
-    const { asked, stop } = await runWithTenthLine(() => undefined, { stdout: gone })
+    const { asked: requested, stop } = await runWithTenthLine(() => undefined, { stdout: gone })
     expect(stop).toMatchObject({ kind: 'file', message: 'stdout: its reader closed the pipe' })
-    expect(asked).toEqual(upTo(4))
+    expect(requested).toEqual(upTo(4))
   })
 
   test('BatchRun stops when results cannot be written, and prints the rejected ones', async () => {
@@ -427,18 +439,18 @@ describe('batch that starts no further request', () => {
         if (++lines > 6) throw failure('file')
       },
     }
-    const { asked, out, stop, tally } = await runWithTenthLine(() => undefined, { results: full })
+    const { asked: requested, out, stop, tally } = await runWithTenthLine(() => undefined, { results: full })
     expect(stop).toMatchObject({ kind: 'file', details: { consequence: /are on stdout/ } })
-    expect(asked.length).toBeLessThanOrEqual(11)
-    expect(sorted(out)).toEqual(asked.slice(6))
+    expect(requested.length).toBeLessThanOrEqual(11)
+    expect(sorted(out)).toEqual(requested.slice(6))
     expect(tally).toMatchObject({ ok: 6, failed: 0 })
   })
 
   test('BatchRun requests the lines of a pipe before an invalid one, then stops', async () => {
-    const asked: number[] = []
+    const requested: number[] = []
     const ask: Ask = async (job) => {
-      asked.push(job.index)
-      if (asked.length === 1) throw failure('rate-limited', { retryAfter: 1 })
+      requested.push(job.index)
+      if (requested.length === 1) throw failure('rate-limited', { retryAfter: 1 })
       return answerOf(job)
     }
     const { out, stop } = await play('"a"\n"b"\nc\n"d"\n', ask)
@@ -524,19 +536,19 @@ test('BatchRun with many concurrent lines prints no warning about listeners', as
 })
 
 test('BatchRun starts no request while stdout is blocked', async () => {
-  const asked: number[] = []
+  const requested: number[] = []
   let open = () => {}
   const isOpen = new Promise<void>((resolve) => (open = resolve))
   const running = play(
     linesOf(100),
     async (job) => {
-      asked.push(job.index)
+      requested.push(job.index)
       return answerOf(job)
     },
     { concurrency: 4, stdout: { write: () => isOpen } },
   )
   for (let count = 0; count < 50; count++) await turn()
-  expect(asked.length).toBeLessThanOrEqual(8)
+  expect(requested.length).toBeLessThanOrEqual(8)
   open()
   expect((await running).tally.ok).toBe(100)
 })

@@ -5,14 +5,14 @@ import { type } from '../harness/typing.ts'
 import { answer, prepare } from './served.ts'
 
 test('after Ctrl-C the last message of a batch directly follows its results (needs script)', async () => {
-  let asked: (socket: Socket) => void
+  let holdRequest: (socket: Socket) => void
   const second = new Promise<Socket>((resolve) => {
-    asked = resolve
+    holdRequest = resolve
   })
   let requests = 0
   const { cwd, env } = await prepare(3, (socket) => {
     if (++requests === 1) socket.write(answer)
-    else asked(socket)
+    else holdRequest(socket)
   })
   const command = '"$NODE" "$PARLEY" chat --batch in.ndjson --concurrency 1'
   const { screen } = await type(

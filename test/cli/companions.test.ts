@@ -35,13 +35,18 @@ test.each([
   ['policy check p.json --raw', '--raw works only with EVENTS or --session'],
   ['policy check p.json --header a:b', '--header works only with --session'],
   ['policy check p.json --no-beta', '--no-beta works only with --session'],
-])('exits with 2 if a flag of the command has no effect: %s', async (line, said) => {
+])('exits with 2 if a flag of the command has no effect: %s', async (line, expectedText) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'b.nd'), '"a"\n')
   writeFileSync(join(cwd, 's.json'), '{}')
   writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
   const { code, out, err, requests } = await run(line.split(' '), { cwd, env: { PARLEY_IMAGE_MODEL: 'm' } })
-  expect({ code, out, err, requests }).toEqual({ code: 2, out: '', err: `parley: ${said}\n`, requests: [] })
+  expect({ code, out, err, requests }).toEqual({
+    code: 2,
+    out: '',
+    err: `parley: ${expectedText}\n`,
+    requests: [],
+  })
 })
 
 test('accepts --no-stream and --no-markdown with --batch, although a batch has neither', async () => {

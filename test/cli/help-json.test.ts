@@ -65,10 +65,10 @@ test.each([
   ['chta', 'did you mean chat?'],
   ['events sned', 'did you mean send?'],
   ['batch', "unknown command 'batch': 'parley help batch'"],
-])('help --json exits with 2 for an unknown command: %s', async (words, said) => {
+])('help --json exits with 2 for an unknown command: %s', async (words, expectedText) => {
   const ended = await run(['help', '--json', ...words.split(' ')])
   expect(ended).toMatchObject({ code: 2, out: '' })
-  expect(ended.err).toContain(said)
+  expect(ended.err).toContain(expectedText)
 })
 
 test('a program can build a valid command line for every command from help --json alone', async () => {

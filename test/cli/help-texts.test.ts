@@ -129,10 +129,10 @@ test.each([
   ['--profle demo chat hi', '(did you mean --profile?)'],
   ['chat hi --max-output-token=1000000000000', '(did you mean --max-output-tokens?)'],
   ['events list --tpye=agent.message', '(did you mean --type?)'],
-])('parley %s exits with 2 and one line with a pointer', async (line, said) => {
+])('parley %s exits with 2 and one line with a pointer', async (line, expectedText) => {
   const ended = await run(line.split(' '))
   expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-  expect(ended.err).toContain(said)
+  expect(ended.err).toContain(expectedText)
   expect(ended.err.trimEnd()).not.toContain('\n')
 })
 

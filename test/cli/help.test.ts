@@ -32,10 +32,10 @@ test.each([
   ['profiles', 'accessTokenCommand'],
   ['settings', 'streamVia'],
   ['input', 'while read'],
-])('help %s prints a topic', async (topic, said) => {
+])('help %s prints a topic', async (topic, expectedText) => {
   const ended = await run(['help', topic])
   expect(ended).toMatchObject({ code: 0, err: '' })
-  expect(ended.out).toContain(said)
+  expect(ended.out).toContain(expectedText)
 })
 
 test('flags may precede and follow help', async () => {

@@ -53,9 +53,9 @@ test.each([
   ['chat hi --seed 5', '--set PATH=VALUE sets any field'],
   ['events -s s1 list', '-s ID, after the name of a command, names a session'],
   ['-s s1 events list', '-s ID, after the name of a command, names a session'],
-])('P62: points from a flag of another tool to the right one: %s', async (line, said) => {
+])('P62: points from a flag of another tool to the right one: %s', async (line, message) => {
   const text = await usageError(line.split(' '))
-  expect(text).toContain(said)
+  expect(text).toContain(message)
   expect(text).not.toContain('canary')
 })
 
@@ -70,9 +70,9 @@ test.each([
   [["don't"], 'parley chat "don\'t"'],
   [['x'.repeat(500)], `parley chat "${'x'.repeat(60)}…"`],
 ])('P62: suggests parley chat for a bare prompt: %j', async (argv, command) => {
-  const said = await usageError(argv)
-  expect(said.endsWith(`; to ask a model: ${command}`)).toBe(true)
-  expect(said).not.toContain('did you mean')
+  const message = await usageError(argv)
+  expect(message.endsWith(`; to ask a model: ${command}`)).toBe(true)
+  expect(message).not.toContain('did you mean')
 })
 
 test('suggests a command and parley chat if the first word of a prompt resembles a command', async () => {
@@ -87,9 +87,9 @@ test.each([
   [['events', '-k', 'list'], 'parley events send -k …'],
   [['-k', 'canary', 'chat', 'hi'], 'parley chat -k …'],
 ])('P62: says that flags of a command follow its name: %j', async (argv, command) => {
-  const said = await usageError(argv)
-  expect(said.endsWith(`; a command's own flags go after its name, as in: ${command}`)).toBe(true)
-  expect(said).not.toContain('canary')
+  const message = await usageError(argv)
+  expect(message.endsWith(`; a command's own flags go after its name, as in: ${command}`)).toBe(true)
+  expect(message).not.toContain('canary')
 })
 
 test('P62: events wait points to events follow', async () => {
@@ -129,16 +129,18 @@ test.each([
   [['chat', 'hi', '--errors'], '--errors needs a value: json or github'],
   [['events', 'list', '--order'], '--order needs a value: asc or desc'],
   [['chat', 'hi', '-m'], '--model needs a value'],
-])('names the choices of a missing argument: %j', async (argv, said) => {
-  expect(await usageError(argv)).toEqual(typeof said === 'string' ? said : expect.stringMatching(said))
+])('names the choices of a missing argument: %j', async (argv, message) => {
+  expect(await usageError(argv)).toEqual(
+    typeof message === 'string' ? message : expect.stringMatching(message),
+  )
 })
 
 test.each([
   [['events', 'list', 's1'], "too many words: 'events list' takes none, and got 1"],
   [['serve', '8080'], "too many words: 'serve' takes none, and got 1"],
   [['config', 'use', 'a', 'b'], "too many words: 'config use' takes 1, and got 2"],
-])('says how many words a command takes: %j', async (argv, said) => {
-  expect(await usageError(argv)).toBe(said)
+])('says how many words a command takes: %j', async (argv, message) => {
+  expect(await usageError(argv)).toBe(message)
 })
 
 test.each([
@@ -147,8 +149,8 @@ test.each([
   ['confirm', ['--allow']],
 ])('P62: events %s rejects a first word that looks like a session id', async (verb, more) => {
   const env = { PARLEY_SESSION: 'sesn_1' }
-  const said = await usageError(['events', verb, 'sesn_2', ...more], env)
-  expect(said).toMatch(/^'sesn_2' looks like a session: -s sesn_2 names one/)
+  const message = await usageError(['events', verb, 'sesn_2', ...more], env)
+  expect(message).toMatch(/^'sesn_2' looks like a session: -s sesn_2 names one/)
 })
 
 test.each([

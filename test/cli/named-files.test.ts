@@ -23,7 +23,7 @@ const task = ['events', 'run', 'hi', '-s', 'sesn_1', '--no-stdin']
 const confirm = ['events', 'confirm', '-s', 'sesn_1']
 
 describe('F30: one file for two flags', () => {
-  test.each<[argv: string[], said: string, text?: string]>([
+  test.each<[argv: string[], expectedText: string, text?: string]>([
     [[...chat, '--thread', 'a', '--report', 'a'], '--thread and --report', thread],
     [[...chat, '-o', 'a', '--report', 'a'], '-o and --report'],
     [[...chat, '-o', 'a', '--thread', 'a'], '-o and --thread', thread],
@@ -55,14 +55,17 @@ describe('F30: one file for two flags', () => {
     [['api', 'gateway', '/v1/m', '-i', 'a', '-o', 'a'], '-i and -o', '{}'],
     [['api', 'gateway', '/v1/m', '-o', 'a', '--report', 'a'], '-o and --report', 'old'],
     [[...chat, '-o', 'a', '--thread', 'a', '--dry-run'], '-o and --thread', thread],
-  ])('F30: exits with 2 and changes nothing if two flags name one file: %j', async (argv, said, text) => {
-    const cwd = folderWith(text)
-    writeFileSync(join(cwd, 'b'), '"hi"\n')
-    const ended = await run(argv, { cwd })
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toBe(`parley: ${said} are the same file\n`)
-    expect(existsSync(join(cwd, 'a')) ? readFileSync(join(cwd, 'a'), 'utf8') : undefined).toBe(text)
-  })
+  ])(
+    'F30: exits with 2 and changes nothing if two flags name one file: %j',
+    async (argv, expectedText, text) => {
+      const cwd = folderWith(text)
+      writeFileSync(join(cwd, 'b'), '"hi"\n')
+      const ended = await run(argv, { cwd })
+      expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+      expect(ended.err).toBe(`parley: ${expectedText} are the same file\n`)
+      expect(existsSync(join(cwd, 'a')) ? readFileSync(join(cwd, 'a'), 'utf8') : undefined).toBe(text)
+    },
+  )
 
   test.each([
     ['another path', 'folder/../a'],
@@ -129,13 +132,13 @@ describe('F30: a link to a missing file (needs POSIX files)', () => {
     ],
     [['chat', '--batch', 'in', '--results', 'there', '--report', 'link'], '--results and --report'],
     [[...chat, '-o', 'link', '--thread', 'there'], '-o and --thread'],
-  ])('F30: exits with 2 if a link and a flag lead to one missing file: %j', async (argv, said) => {
+  ])('F30: exits with 2 if a link and a flag lead to one missing file: %j', async (argv, expectedText) => {
     const cwd = folderWith('"hi"\n', 'in')
     symlinkSync('there', join(cwd, 'link'))
     symlinkSync(join(cwd, 'link'), join(cwd, 'second'))
     const ended = await run(argv, { cwd })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toBe(`parley: ${said} are the same file\n`)
+    expect(ended.err).toBe(`parley: ${expectedText} are the same file\n`)
     expect(existsSync(join(cwd, 'there'))).toBe(false)
   })
 
@@ -189,10 +192,10 @@ test.each([
     'the file on stdout and --thread are the same file',
   ],
   ['stdout', 'notes', 'exec 1>> a', ['chat', 'hi', '-f', 'a'], 'the file on stdout and -f are the same file'],
-])('F30: exits with 2 if the file on %s is also named: %j', async (_, text, before, argv, said) => {
+])('F30: exits with 2 if the file on %s is also named: %j', async (_, text, before, argv, expectedText) => {
   const cwd = folderWith(text)
   const ended = await execute(argv, { cwd, before })
-  expect(ended).toMatchObject({ code: 2, err: `parley: ${said}\n` })
+  expect(ended).toMatchObject({ code: 2, err: `parley: ${expectedText}\n` })
   expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe(text)
 })
 

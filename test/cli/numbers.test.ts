@@ -62,10 +62,10 @@ describe('numbers of a request', () => {
     ['generationConfig.maxOutputTokens=1.5', 'generationConfig.maxOutputTokens: must be a whole number'],
     ['generationConfig.maxOutputTokens=many', 'generationConfig.maxOutputTokens: must be a whole number'],
     ['generationConfig.temperature=hot', 'generationConfig.temperature: must be a number'],
-  ])('exits with 2 if a body breaks a rule of the specification: %s', async (assignment, said) => {
+  ])('exits with 2 if a body breaks a rule of the specification: %s', async (assignment, expectedText) => {
     const ended = await run(['chat', 'x', '--set', assignment])
     expect(ended).toMatchObject({ code: 2, requests: [] })
-    expect(ended.err).toContain(said)
+    expect(ended.err).toContain(expectedText)
   })
 
   test.each([
@@ -76,10 +76,10 @@ describe('numbers of a request', () => {
     ['--max-output-tokens', '1.5', 'not a whole number'],
     ['--max-output-tokens', '007', 'not a whole number'],
     ['--max-output-tokens=-1', undefined, 'not a whole number'],
-  ])('%s %s exits with 2', async (flag, value, said) => {
+  ])('%s %s exits with 2', async (flag, value, expectedText) => {
     const ended = await run(['chat', 'x', ...(value === undefined ? [flag] : [flag, value])])
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain(said)
+    expect(ended.err).toContain(expectedText)
   })
 
   test('--max-iterations exits with 2 if it is not a whole number', async () => {
@@ -105,10 +105,10 @@ describe('numeric options of parley', () => {
     ['events list -s s --limit', '1.5', 'not a whole number of 1 or more'],
     ['chat x --retries', '1.5', '--retries must be a whole number'],
     ['chat x --retries', long, '--retries must be at most 100'],
-  ])('%s %s exits with 2 and the reason', async (command, value, said) => {
+  ])('%s %s exits with 2 and the reason', async (command, value, expectedText) => {
     const ended = await run([...command.split(' '), value])
     expect(ended).toMatchObject({ code: 2, requests: [] })
-    expect(ended.err).toContain(said)
+    expect(ended.err).toContain(expectedText)
   })
 })
 

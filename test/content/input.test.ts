@@ -112,11 +112,11 @@ describe('an empty pipe in addition to other input', () => {
   test.each([
     ...given(cwd).map(([name, argv]) => [name, argv, 'stdin is empty (--fail-on-empty)'] as const),
     ['a batch', ['chat', '--batch', '-'], 'stdin: it has no line with a request'] as const,
-  ])('P61: --fail-on-empty exits with 2 if stdin is missing for %s', async (_, argv, said) => {
+  ])('P61: --fail-on-empty exits with 2 if stdin is missing for %s', async (_, argv, expectedText) => {
     const world = { cwd, stdin: '', stdinKind: 'none' as const }
     const ended = await run([...argv, '--fail-on-empty'], world)
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain(`parley: ${said}\n`)
+    expect(ended.err).toContain(`parley: ${expectedText}\n`)
     const forbidden = await run([...argv, '--fail-on-empty', '--no-stdin'], { cwd, stdin: 'a diff' })
     expect(forbidden).toMatchObject({ code: 2, out: '', requests: [] })
     expect(forbidden.err).toContain('--no-stdin and --fail-on-empty exclude each other')
@@ -157,9 +157,9 @@ describe('input that is not UTF-8', () => {
     ['-f with UTF-16', ['chat', 'x', '-f', 'utf16.txt'], `utf16.txt: ${utf16}`],
     ['-i', ['chat', '-i', 'utf16.txt'], `utf16.txt: ${utf16}`],
     ['@FILE', ['events', 'send', '-s', 's', '--message', '@latin1.txt'], `@latin1.txt: ${latin1}`],
-  ])('P08: names line, byte and iconv for input that is not UTF-8: %s', async (_, argv, said) => {
+  ])('P08: names line, byte and iconv for input that is not UTF-8: %s', async (_, argv, expectedText) => {
     const ended = await run(argv, { cwd })
-    expect(ended).toMatchObject({ code: 2, out: '', err: `parley: ${said}\n`, requests: [] })
+    expect(ended).toMatchObject({ code: 2, out: '', err: `parley: ${expectedText}\n`, requests: [] })
   })
 
   test.each<[string, string[], Buffer | undefined, string]>([
@@ -176,11 +176,11 @@ describe('input that is not UTF-8', () => {
       undefined,
       'a.gz: not UTF-8 text: byte 1',
     ],
-  ])('P63: exits with 2 for binary input: %s', async (_, argv, stdin, said) => {
+  ])('P63: exits with 2 for binary input: %s', async (_, argv, stdin, expectedText) => {
     writeFileSync(join(cwd, 'a.gz'), gzipSync('text'))
     const { code, err, requests } = await run(argv, { cwd, stdin })
     expect({ code, requests }).toEqual({ code: 2, requests: [] })
-    expect(err).toContain(said)
+    expect(err).toContain(expectedText)
   })
 
   test('P08: counts lines at LF and CR LF, also after 500,000 bytes', async () => {
@@ -267,7 +267,7 @@ describe('invalid input', () => {
     argv: string[],
     stdin: string | Uint8Array | undefined,
     code: number,
-    said: string,
+    expectedText: string,
   ][] = [
     ['a truncated body', ['chat'], '{"contents": [', 2, 'stdin: not valid JSON: line 1, column 15'],
     [
@@ -420,12 +420,15 @@ describe('invalid input', () => {
     ],
   ]
 
-  test.each(cases)('sends nothing and prints one error line for %s', async (_, argv, stdin, code, said) => {
-    const ended = await run(argv, { cwd, ...(stdin === undefined ? {} : { stdin }) })
-    expect(ended).toMatchObject({ code, out: '', requests: [] })
-    expect(ended.err).toContain(said)
-    expect(ended.err).toMatch(/^parley: [^\n]+\n( {2}[^\n]+\n)*$/)
-  })
+  test.each(cases)(
+    'sends nothing and prints one error line for %s',
+    async (_, argv, stdin, code, expectedText) => {
+      const ended = await run(argv, { cwd, ...(stdin === undefined ? {} : { stdin }) })
+      expect(ended).toMatchObject({ code, out: '', requests: [] })
+      expect(ended.err).toContain(expectedText)
+      expect(ended.err).toMatch(/^parley: [^\n]+\n( {2}[^\n]+\n)*$/)
+    },
+  )
 
   test('exits with 3 and names the missing address or token', async () => {
     const nothing = await run(['chat', 'x'], { env: { PARLEY_BASE_URL: '' } })

@@ -109,12 +109,12 @@ describe('replies to the emulated agent', () => {
     ['custom-tool-error', 'use custom deploy {}', 'does without deploy, which failed: “v1.2 is out”'],
     ['tool-result', 'use bash {}', 'read what bash gave: “v1.2 is out”'],
     ['tool-error', 'use bash {}', 'does without bash, which failed: “v1.2 is out”'],
-  ])('the emulated agent quotes the reply of --%s', async (flag, task, said) => {
+  ])('the emulated agent quotes the reply of --%s', async (flag, task, expectedText) => {
     await send(task)
     const [use] = await usesOf()
     const ended = await parley('events', 'send', '--follow', `--${flag}`, `${use?.id}=v1.2 is out`)
     expect(ended.code).toBe(0)
-    expect(ended.out).toContain(`The emulated agent ${said}.\n`)
+    expect(ended.out).toContain(`The emulated agent ${expectedText}.\n`)
   })
 
   test('the emulated agent shortens a long result only between characters', async () => {
@@ -161,13 +161,13 @@ describe('replies to the emulated agent', () => {
       (id) => ({ type: 'user.custom_tool_result', custom_tool_use_id: id }),
       'events[0].custom_tool_use_id: is an agent.tool_use',
     ],
-  ])('the emulator refuses %s and accepts no event', async (_, task, answer, said) => {
+  ])('the emulator refuses %s and accepts no event', async (_, task, answer, expectedText) => {
     await send(task)
     const before = await listed()
     const [use] = await usesOf()
     const ended = await event(answer(use?.id ?? ''))
     expect(ended).toMatchObject({ code: 4, out: '' })
-    expect(ended.err).toContain(said)
+    expect(ended.err).toContain(expectedText)
     expect(await listed()).toEqual(before)
   })
 })
@@ -505,11 +505,11 @@ describe('threads and workflow runs', () => {
 
   test('an emulated session stops at its budget and then accepts no message', async () => {
     const budget = { type: 'limit', max_list_cost: { amount: '1', currency: 'USD' } }
-    const made = await run(['api', 'agents', '/v1/sessions', '-i', '-'], {
+    const created = await run(['api', 'agents', '/v1/sessions', '-i', '-'], {
       exchange,
       stdin: JSON.stringify({ agent: 'a', environment_id: 'e', budget }),
     })
-    const env = { PARLEY_SESSION: JSON.parse(made.out).id }
+    const env = { PARLEY_SESSION: JSON.parse(created.out).id }
     const first = await run(['events', 'send', '--follow', 'hello'], { exchange, env })
     expect(first).toMatchObject({ code: 13, err: expect.stringContaining('budget_reached') })
     const second = await run(['events', 'send', 'hello'], { exchange, env })

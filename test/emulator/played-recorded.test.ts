@@ -112,11 +112,11 @@ const linesOf = (text: string) =>
     .slice(0, -1)
     .map((line) => JSON.parse(line))
 
-async function record(kept: 'list' | 'follow') {
+async function record(command: 'list' | 'follow') {
   const cwd = createFolder()
   const exchange = createService()
   const ended = await run([...task, 'allow.json', '--audit', 'first.ndjson'], { cwd, exchange })
-  const how = kept === 'list' ? ['list'] : ['follow', '--history']
+  const how = command === 'list' ? ['list'] : ['follow', '--history']
   await run(['events', 'list', '-s', 's1'], { cwd, exchange })
   const { out } = await run(['events', ...how, '-s', 's1', '--raw'], { cwd, exchange })
   const played = createEmulator({ sessions: { record: readRecord(out, 'session.ndjson') } })
@@ -125,9 +125,9 @@ async function record(kept: 'list' | 'follow') {
 
 describe.each(['list', 'follow'] as const)(
   'replays a session that %s --raw recorded from a service (needs sh)',
-  (kept) => {
+  (command) => {
     test('a replay with the same policy has the same decisions, exit code and answer', async () => {
-      const { cwd, ended, exchange } = await record(kept)
+      const { cwd, ended, exchange } = await record(command)
       expect(ended).toMatchObject({ code: 0 })
       const again = await run([...task, 'allow.json', '--audit', 'second.ndjson'], { cwd, exchange })
       expect(again.code, again.err).toBe(0)
@@ -147,7 +147,7 @@ describe.each(['list', 'follow'] as const)(
     })
 
     test('a replay with a stricter policy fails and names the recorded event', async () => {
-      const { cwd, exchange } = await record(kept)
+      const { cwd, exchange } = await record(command)
       const strict = await run([...task, 'strict.json'], { cwd, exchange })
       expect(strict.code).toBe(4)
       expect(strict.err).toContain('409')
@@ -157,7 +157,7 @@ describe.each(['list', 'follow'] as const)(
     })
 
     test('a person can answer a replayed session by separate commands', async () => {
-      const { cwd, exchange } = await record(kept)
+      const { cwd, exchange } = await record(command)
       const world = { cwd, exchange, env: { PARLEY_SESSION: 's1' } }
       const runEvents = async (...argv: string[]) => (await run(['events', ...argv, '--follow'], world)).code
       expect(await runEvents('send', 'Do it')).toBe(12)

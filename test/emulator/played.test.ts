@@ -130,12 +130,12 @@ test.each([
   ['', 'it contains no event'],
   ['{"type":"user.message"}\n{"type":', "line 2 is not an event, as 'events list --raw' prints it"],
   ['5', 'line 1 is not an event'],
-])('serve --session exits with 2 for the record %j', async (text, said) => {
+])('serve --session exits with 2 for the record %j', async (text, expectedText) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 's.ndjson'), text)
   const { code, err } = await run(['serve', '--session', 's.ndjson', '--port', '65536'], { cwd })
   expect(code).toBe(2)
-  expect(err).toContain(`s.ndjson: ${said}`)
+  expect(err).toContain(`s.ndjson: ${expectedText}`)
 })
 
 test('serve --session exits with 11 for a missing file', async () => {

@@ -62,7 +62,7 @@ test('the emulator reports growing usage and its cost before each idle event', a
 
 describe('sessions of the emulator', () => {
   test('the emulator creates a session with initial events, status, usage and budget', async () => {
-    const made = await ask('POST', '/v1/sessions', {
+    const created = await ask('POST', '/v1/sessions', {
       agent: 'agent_1',
       title: 'Nightly',
       budget: budget('5000'),
@@ -70,7 +70,7 @@ describe('sessions of the emulator', () => {
       id: 'mine',
       usage: 5,
     })
-    expect(made).toMatchObject({
+    expect(created).toMatchObject({
       status: 200,
       value: {
         type: 'session',
@@ -82,8 +82,8 @@ describe('sessions of the emulator', () => {
         usage: { input_tokens: 0, list_cost: { amount: '0', currency: 'USD' } },
       },
     })
-    expect(made.value).not.toHaveProperty('initial_events')
-    const { id } = made.value
+    expect(created.value).not.toHaveProperty('initial_events')
+    const { id } = created.value
     expect(await waitForIdle(id)).toMatchObject({ stop_reason: { type: 'end_turn' } })
     const usage = (await listed(id)).findLast(({ type }) => type === 'session.usage')
     const read = await ask('GET', `/v1/sessions/${id}`)
@@ -133,8 +133,8 @@ describe('sessions of the emulator', () => {
 
   test('serve --strict has only sessions that were created', async () => {
     exchange = createEmulator({ sessions: { onlyMade: true } })
-    const made = await make({})
-    const statuses = [made, 'sesn_2'].map(async (id) => ask('GET', `/v1/sessions/${id}`))
+    const created = await make({})
+    const statuses = [created, 'sesn_2'].map(async (id) => ask('GET', `/v1/sessions/${id}`))
     expect((await Promise.all(statuses)).map(({ status }) => status)).toEqual([200, 404])
   })
 })

@@ -121,7 +121,7 @@ export const parts: Record<string, Place> = {
 }
 
 /** Runs the command, which must end without a bug and with a short stderr. */
-export async function meet(place: Place, text: string | Buffer): Promise<void> {
+export async function runWithText(place: Place, text: string | Buffer): Promise<void> {
   const { argv, world } = place(Buffer.from(text as string))
   const { code, err } = await run(argv, world)
   expect(code, err.slice(0, 500)).not.toBe(1)

@@ -16,7 +16,7 @@ const use = (more: object = {}): Event => ({
 const waits: Event = { id: 'i', type: 'session.status_idle', stop_reason: { event_ids: ['t1'] } }
 const destructive = { command: 'rm -rf /srv/data' }
 
-/** Answers y as a person. The session shows each list in turn, then the last one again. */
+/** Runs `events confirm` with a person who answers y. The session shows each list in turn, then the last one again. */
 async function sayYes(lists: Event[][], flags = ['--pending'], cwd = temporaryFolder()) {
   let count = 0
   const ended = await run(['events', 'confirm', '-s', 's', ...flags], {

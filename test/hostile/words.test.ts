@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { answering, message, run } from '../harness/run.ts'
-import { meet, parts, uglyWords, wholes } from './places.ts'
+import { parts, runWithText, uglyWords, wholes } from './places.ts'
 
 describe.each(Object.entries(wholes))('P40: %s', (name, place) => {
-  test.each(uglyWords)(`P40: ${name} may be the word %j`, (word) => meet(place, word))
+  test.each(uglyWords)(`P40: ${name} may be the word %j`, (word) => runWithText(place, word))
 })
 
 describe.each(Object.entries(parts))('P41: %s', (name, place) => {
-  test.each(uglyWords)(`P41: ${name} may be the word %j`, (word) => meet(place, word))
+  test.each(uglyWords)(`P41: ${name} may be the word %j`, (word) => runWithText(place, word))
 })
 
 test.each([
@@ -18,7 +18,7 @@ test.each([
   for (const word of uglyWords) {
     for (const status of [200, 400]) {
       const exchange = answering(message('a'), { status, headers: { [name]: word } })
-      await meet(() => ({ argv: [command, 'hi'], world: { exchange } }), '')
+      await runWithText(() => ({ argv: [command, 'hi'], world: { exchange } }), '')
     }
   }
 })

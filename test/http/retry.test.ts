@@ -191,7 +191,7 @@ test.each<
   ])
 })
 
-/** Requests that a transient failure lets repeat: reads, chats, posts. */
+/** Repeat rules under which parley retries a transient failure. */
 test.each<[FailureKind, FailureDetails, RepeatRule[]]>([
   ['not-sent', {}, ['always', 'failed', 'not-taken']],
   ['not-sent', { isPermanent: true }, ['always', 'failed', 'not-taken']],

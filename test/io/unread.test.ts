@@ -48,19 +48,19 @@ describe('O11: deadline with a stdout that nothing reads', () => {
     expect(failure).toMatchObject({ code: 11, kind: 'file', message: deadlineMessage, deadline: true })
   })
 
-  test.each<[string, string[], string, type: string, kept: string]>([
+  test.each<[string, string[], string, type: string, saved: string]>([
     ['an answer', ['chat', 'hi'], message(long), 'application/json', long],
     ['a short answer', ['chat', 'hi'], message('hi'), 'application/json', 'hi'],
     ['an answer with --raw', ['chat', 'hi', '--raw'], message(long), 'application/json', message(long)],
     ['a streamed answer', ['chat', 'hi', '--stream'], `data: ${chunk}\n\n`, 'text/event-stream', long],
     ['the body of api', ['api', 'gateway', '/v1/models'], long, 'text/plain', long],
-  ])('O11: exits with 11 at the deadline and saves %s', async (_, argv, body, type, kept) => {
+  ])('O11: exits with 11 at the deadline and saves %s', async (_, argv, body, type, saved) => {
     const cwd = temporaryFolder()
     const exchange = answering(body, { headers: { 'content-type': type } })
     const failure = await runUnread(argv, { cwd, exchange, env: { TMPDIR: cwd } })
     expect(failure).toMatchObject({ code: 11, kind: 'file', sent: 'yes', deadline: true })
     expect(failure.message).toBe(`${deadlineMessage}; the received data is saved as ${failure.kept}`)
-    expect(readFileSync(failure.kept, 'utf8')).toBe(kept)
+    expect(readFileSync(failure.kept, 'utf8')).toBe(saved)
   })
 
   test('O15: exits with 11 and saves the answer if -o names a full pipe (needs FIFOs)', async () => {

@@ -34,10 +34,10 @@ test('V69: keeps a command to copy on one line', async () => {
 })
 
 test("V69: does not wrap the service's message, so only parley begins a line", async () => {
-  const said = `it is so ${'very '.repeat(30)}late`
-  const exchange = answering(JSON.stringify({ error: { message: said } }), { status: 400 })
+  const serviceMessage = `it is so ${'very '.repeat(30)}late`
+  const exchange = answering(JSON.stringify({ error: { message: serviceMessage } }), { status: 400 })
   const { err } = await run(['chat', 'hi'], { ...terminal, exchange })
-  expect(err).toContain(`\n  the service says: ${said}\n`)
+  expect(err).toContain(`\n  the service says: ${serviceMessage}\n`)
 })
 
 test('wraps a note like a failure, and counts wide characters as two columns', async () => {

@@ -96,8 +96,8 @@ test('npm pack creates the same bytes in each clone, on each Node, with each uma
 })
 
 test('npm installs the command parley', () => {
-  const said = npm('exec', '--prefix', prefix, '--', 'parley', '--version')
-  expect(said).toBe(manifest.version)
+  const printed = npm('exec', '--prefix', prefix, '--', 'parley', '--version')
+  expect(printed).toBe(manifest.version)
 })
 
 /** Makes Node report another version, because parley only checks the reported one. */

@@ -40,7 +40,7 @@ const aboutTheFile = [
 
 const named = ['chat', 'x', '--dry-run', '--profile', 'default']
 
-const rest = 'settings come from flags and the environment alone'
+const fallbackNote = 'settings come from flags and the environment alone'
 
 describe('mode of the profile file', () => {
   test('C01: the first write creates the file with 0600 and its folder with 0700, whatever the umask (needs sh)', async () => {
@@ -116,7 +116,7 @@ describe('content of the profile file', () => {
     ['not UTF-8', Buffer.from([0x7b, 0xff]).toString('latin1'), 'not UTF-8'],
   ])(
     'C04: exits with 3 and names the position, not the content, if the file is %s',
-    async (_, text, said) => {
+    async (_, text, expectedText) => {
       const { cwd, path, world } = settled()
       writeFileSync(path, Buffer.from(text, 'latin1'))
       for (const argv of [
@@ -129,7 +129,7 @@ describe('content of the profile file', () => {
         expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
         expect(ended.err).toMatch(/^parley: [^\n]*\n$/)
         expect(ended.err).toContain(`${path}: `)
-        expect(ended.err).toContain(said)
+        expect(ended.err).toContain(expectedText)
         expect(ended.err).not.toContain('canary')
       }
       expect(readFileSync(path, 'latin1')).toBe(text)
@@ -294,7 +294,7 @@ describe('location of the profile file', () => {
       },
       'not a regular file',
     ],
-  ])('C13: exits with 3 if config.json is not a regular file: %s', async (_, make, said) => {
+  ])('C13: exits with 3 if config.json is not a regular file: %s', async (_, make, expectedText) => {
     const cwd = temporaryFolder()
     mkdirSync(join(cwd, configFolder, '..'), { recursive: true })
     const path = join(cwd, configFolder, 'config.json')
@@ -303,7 +303,7 @@ describe('location of the profile file', () => {
       const ended = await run(argv, { cwd, env: bare })
       expect(ended).toMatchObject({ code: 3, out: '' })
       expect(ended.err).toMatch(/^parley: [^\n]*\n$/)
-      if (argv[1] !== 'set') expect(ended.err).toContain(said)
+      if (argv[1] !== 'set') expect(ended.err).toContain(expectedText)
     }
   })
 
@@ -331,7 +331,7 @@ describe('location of the profile file', () => {
     const env = { ...world.env, ...credentials }
     const asked = await run(['chat', 'x'], { ...world, env })
     expect(asked).toMatchObject({ code: 0, requests: [{ url: expect.stringContaining('gateway.test') }] })
-    expect(asked.err).toBe(`parley: ${path}: it belongs to another user (uid 12345); ${rest}\n`)
+    expect(asked.err).toBe(`parley: ${path}: it belongs to another user (uid 12345); ${fallbackNote}\n`)
     expect(text()).toBe(before)
   })
 
@@ -348,11 +348,11 @@ describe('location of the profile file', () => {
       [join(cwd, '.config'), 0],
     ] as const) {
       chmodSync(place, mode)
-      const said = `parley: ${path}: permission denied; ${rest}\n`
+      const expectedText = `parley: ${path}: permission denied; ${fallbackNote}\n`
       expect(await execute(['chat', 'x', '--no-stdin'], world)).toMatchObject({
         code: 0,
         out: 'Hi\n',
-        err: said,
+        err: expectedText,
       })
       expect(await execute(['chat', 'x', '-q', '--no-stdin'], world)).toMatchObject({
         code: 0,
@@ -360,7 +360,7 @@ describe('location of the profile file', () => {
         err: '',
       })
       const listed = await execute(['config', 'list', '--effective'], world)
-      expect(listed).toMatchObject({ code: 0, err: said })
+      expect(listed).toMatchObject({ code: 0, err: expectedText })
       expect(listed.out).toContain(`baseUrl\t${server.url}\tPARLEY_BASE_URL\n`)
       for (const env of [{ ...world.env, PARLEY_PROFILE: 'default' }, world.env]) {
         const argv = env === world.env ? named : ['chat', 'x']

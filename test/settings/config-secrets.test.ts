@@ -143,7 +143,7 @@ describe('places without secrets', () => {
   })
 
   /** Returns the text of a failure whose message repeats `text`, by -v and as JSON. */
-  const said = async (text: string, argv: string[] = [], secret = token) => {
+  const failWithText = async (text: string, argv: string[] = [], secret = token) => {
     const exchange = answering(JSON.stringify({ error: { message: text } }), {
       status: 400,
       headers: { 'x-echo': text },
@@ -159,7 +159,10 @@ describe('places without secrets', () => {
   }
 
   test('K40: redacts the longer of two secrets completely if one starts with the other', async () => {
-    const shown = await said(`no ${token}-and-more, no ${token}`, ['-H', `X-Api-Key: ${token}-and-more`])
+    const shown = await failWithText(`no ${token}-and-more, no ${token}`, [
+      '-H',
+      `X-Api-Key: ${token}-and-more`,
+    ])
     expect(shown).toContain('no [redacted], no [redacted]')
     expect(shown).not.toMatch(/canary|and-more/)
   })
@@ -176,7 +179,7 @@ describe('places without secrets', () => {
     ['base64 of a longer text', Buffer.from('x:canary/token=+1').toString('base64')],
     ['base64 for URLs', Buffer.from('me:canary/token=+1?').toString('base64url')],
   ])('K41: redacts a secret that the service repeats as %s', async (_, echo) => {
-    const shown = await said(`no <${echo}> here`, [], 'canary/token=+1')
+    const shown = await failWithText(`no <${echo}> here`, [], 'canary/token=+1')
     expect(shown).toMatch(/no <.{0,12}\[redacted\].{0,4}> here/)
     expect(shown).not.toContain(echo)
     expect(shown).not.toMatch(/canary|token=|Y2FuYX/)
@@ -199,7 +202,7 @@ describe('places without secrets', () => {
   })
 
   test('K41: redaction keeps JSON valid if a secret starts within an escape', async () => {
-    expect(await said('one\nope-a-secret', [], 'nope-a-secret')).toContain(
+    expect(await failWithText('one\nope-a-secret', [], 'nope-a-secret')).toContain(
       '"body":{"error":{"message":"one\\nope-a-secret"}}',
     )
   })
@@ -221,7 +224,7 @@ describe('places without secrets', () => {
   })
 
   test('K43: redacts a user name and password with quotes in a URL', async () => {
-    const shown = await said('see https://us"er:pa"canary@b.test/ and "https://c.test"')
+    const shown = await failWithText('see https://us"er:pa"canary@b.test/ and "https://c.test"')
     expect(shown).toContain('https://[redacted]@b.test/')
     expect(shown).not.toMatch(/pa"|canary/)
   })
@@ -392,13 +395,13 @@ test.each([
   [{}, ['-H', 'Authorization: Bearer canary-own'], {}, '--header'],
 ])(
   'K16: a 401 names the refused secret and how to replace it: %o %o %o',
-  async (env, flags, values, said) => {
+  async (env, flags, values, failWithText) => {
     const world = profile({ baseUrl: 'https://a.test', accessToken: token, ...values })
     const exchange = answering('{"error":{"message":"no"}}', { status: 401 })
     const ended = await run(['chat', 'x', ...flags], { ...world, env: { ...bare, ...env }, exchange })
     expect(ended.code).toBe(3)
     expect(ended.err).toBe(
-      `parley: the gateway answered 401\n  its secret came from ${said}\n  the service says: no\n`,
+      `parley: the gateway answered 401\n  its secret came from ${failWithText}\n  the service says: no\n`,
     )
   },
 )
@@ -460,10 +463,10 @@ describe('secret commands (needs sh)', () => {
     ['no-such-program-at-all', 'failed with exit code 127: '],
     ['true', 'printed nothing\n'],
     ['echo; echo canary', 'printed nothing\n'],
-  ])('a secret command that fails exits with 3 and its escaped stderr: %s', async (command, said) => {
+  ])('a secret command that fails exits with 3 and its escaped stderr: %s', async (command, failWithText) => {
     const ended = await run(['chat', 'x'], from(command))
     expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
-    expect(ended.err).toContain(`parley: accessTokenCommand (profile 'default') ${said}`)
+    expect(ended.err).toContain(`parley: accessTokenCommand (profile 'default') ${failWithText}`)
     expect(ended.err).not.toContain('canary')
   })
 

@@ -30,14 +30,14 @@ describe('values that cannot work', () => {
     ['https://b.test\n', 'https://b.test'],
   ])(
     "config init prompts again for an address with a call's path, and offers its base: %j",
-    async (next, kept) => {
+    async (next, saved) => {
       const { env, file } = world()
       const typed = `https://a.test/x/alpha_cli/v1beta\n${next}t-1\r\n\n\n\nn\n`
       const asked = await run(['config', 'init'], { env, typed })
       expect(asked.err).toContain(
         '  baseUrl ends before the path of a call, which parley adds to it.\n  baseUrl [https://a.test/x]: ',
       )
-      expect(file().profiles.default.baseUrl).toBe(kept)
+      expect(file().profiles.default.baseUrl).toBe(saved)
     },
   )
 
@@ -120,11 +120,11 @@ describe('config set, get and unset', () => {
     ['access-tokn', 'did you mean accessToken?'],
     ['PARLEY_TIMEOT', 'did you mean PARLEY_TIMEOUT?'],
     ['zzzzzzzzzzzz', "'parley help settings' lists them"],
-  ])('exits with 2 and suggests the nearest setting for %s', async (spelling, said) => {
+  ])('exits with 2 and suggests the nearest setting for %s', async (spelling, expectedText) => {
     for (const command of ['set', 'get', 'unset']) {
       const ended = await run(['config', command, spelling, ...(command === 'set' ? ['x'] : [])], world())
       expect(ended).toMatchObject({ code: 2, out: '' })
-      expect(ended.err).toContain(said)
+      expect(ended.err).toContain(expectedText)
     }
   })
 
@@ -141,11 +141,11 @@ describe('config set, get and unset', () => {
     ['betas', 'skills-2025-10-03', 'did you mean skills-2025-10-02?'],
     ['family', 'a/b', 'letters'],
     ['chatModel', '', 'must not be empty'],
-  ])('config set rejects %s %s before saving it', async (key, value, said) => {
+  ])('config set rejects %s %s before saving it', async (key, value, expectedText) => {
     const { env } = world({ profiles: {} })
     const ended = await run(['config', 'set', key, value], { env })
     expect(ended).toMatchObject({ code: 2, out: '' })
-    expect(ended.err).toContain(said)
+    expect(ended.err).toContain(expectedText)
   })
 
   test('saves numbers, booleans and lists as such, and prints them as typed', async () => {
@@ -181,10 +181,10 @@ describe('config set, get and unset', () => {
     ['stream', 'No', false],
     ['stream', 'off', false],
     ['stream', '0', false],
-  ])('P50: config set %s %s saves the parsed value', async (key, value, kept) => {
+  ])('P50: config set %s %s saves the parsed value', async (key, value, saved) => {
     const { env, file } = world()
     expect(await run(['config', 'set', key, value], { env })).toMatchObject({ code: 0, err: '' })
-    expect(file().profiles.default).toEqual({ [key]: kept })
+    expect(file().profiles.default).toEqual({ [key]: saved })
   })
 
   test('config get of an unset setting exits with 3, and config unset of it changes nothing', async () => {
@@ -263,10 +263,10 @@ describe('profiles', () => {
   test('config delete prompts on a terminal and deletes only after yes', async () => {
     const { env, file } = world({ current: 'work', profiles: { default: {}, work } })
     for (const typed of ['\n', 'n\n']) {
-      const kept = await run(['config', 'delete', 'work'], { env, typed })
-      expect(kept.code).toBe(0)
-      expect(kept.err).toContain("Delete the profile 'work' and its secrets? [y/N] ")
-      expect(kept.err).toContain('parley: nothing was deleted\n')
+      const saved = await run(['config', 'delete', 'work'], { env, typed })
+      expect(saved.code).toBe(0)
+      expect(saved.err).toContain("Delete the profile 'work' and its secrets? [y/N] ")
+      expect(saved.err).toContain('parley: nothing was deleted\n')
     }
     expect(await run(['config', 'delete', 'work'], { env, typed: '' })).toMatchObject({ code: 2 })
     expect(file().profiles).toHaveProperty('work')

@@ -8,7 +8,7 @@ const xml =
   '<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Please wait</Message><RequestId>rq9</RequestId></Error>'
 
 /** Known forms of an error body, with the message that parley prints. */
-const shapes: [id: string, body: string, said: string][] = [
+const shapes: [id: string, body: string, expectedText: string][] = [
   ['R70', '{"code":40101,"msg":"bad key"}', 'bad key'],
   ['R71', '{"message":"no such route"}', 'no such route'],
   ['R72', '{"Message":"not authorised"}', 'not authorised'],
@@ -51,18 +51,18 @@ const endpoints: [name: string, argv: string[]][] = [
   ['list', ['events', 'list', '-s', 's', '--retries', '0']],
 ]
 
-describe.each(shapes)('%s: the error body %s', (_, body, said) => {
+describe.each(shapes)('%s: the error body %s', (_, body, expectedText) => {
   test.each(endpoints)('prints the message of an error body with status 400: %s', async (__, argv) => {
     const ended = await run(argv, { exchange: answering(body, { status: 400 }) })
     expect(ended).toMatchObject({ code: 4, out: '' })
-    expect(ended.err).toContain(`the service says: ${said}\n`)
+    expect(ended.err).toContain(`the service says: ${expectedText}\n`)
   })
 
   test.each(endpoints)('exits with an error for an error body with status 200: %s', async (__, argv) => {
     const ended = await run(argv, { exchange: answering(body) })
     expect(ended.code).toBeGreaterThan(2)
     expect(ended.out).toBe('')
-    if (!body.startsWith('event:')) expect(ended.err).toContain(said)
+    if (!body.startsWith('event:')) expect(ended.err).toContain(expectedText)
   })
 })
 

@@ -63,10 +63,10 @@ describe('parley chat', () => {
     ['a field of a list', 'contents.x=1', 'contents is not an object'],
     ['a field of a text', 'contents[0].role.x=1', 'contents[0].role is not an object'],
     ['an index past the end of a list', 'contents[5]=1', 'gap'],
-  ])('exits with 2 for a --set that cannot be applied: %s', async (_, assignment, said) => {
+  ])('exits with 2 for a --set that cannot be applied: %s', async (_, assignment, expectedText) => {
     const ended = await run(['chat', 'x', '--set', assignment])
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain(said)
+    expect(ended.err).toContain(expectedText)
   })
 
   test.each([
@@ -124,8 +124,8 @@ describe('parley chat', () => {
   test('chat prints the footer on a terminal, or with --usage', async () => {
     const piped = await run(['chat', 'x'])
     expect(piped.err).toBe('')
-    const asked = await run(['chat', 'x', '--usage'], { exchange: answering(message('Hi')) })
-    expect(asked.err).toMatch(/^— alpha-2\.5-pro · end_turn · 3 tokens in · 5 out · \d+\.\d s\n$/)
+    const withUsage = await run(['chat', 'x', '--usage'], { exchange: answering(message('Hi')) })
+    expect(withUsage.err).toMatch(/^— alpha-2\.5-pro · end_turn · 3 tokens in · 5 out · \d+\.\d s\n$/)
     const terminal = await run(['chat', 'x'], {
       tty: ['stdout', 'stderr'],
       exchange: answering(message('Hi')),
@@ -145,10 +145,10 @@ describe('parley chat', () => {
     ['max_tokens', 'cut at the output limit'],
     ['refusal', 'stopped: refusal'],
     ['SAFETY', 'stopped: SAFETY'],
-  ])('an answer that stopped early exits with 0 and a warning: %s', async (reason, said) => {
+  ])('an answer that stopped early exits with 0 and a warning: %s', async (reason, expectedText) => {
     const ended = await run(['chat', 'x'], { exchange: answering(message('Well', { stop_reason: reason })) })
     expect(ended).toMatchObject({ code: 0, out: 'Well\n' })
-    expect(ended.err).toContain(said)
+    expect(ended.err).toContain(expectedText)
   })
 
   test('prints the reason of a blocked prompt and exits with 8', async () => {

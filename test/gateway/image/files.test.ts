@@ -139,10 +139,10 @@ describe('checks of a target before a request', () => {
     ['file/', 'not a folder'],
     ['file/deeper/', 'not a folder'],
     ['a\0b.png', ''],
-  ])('I05: exits with 11 if a part of the path is not a folder: %j', async (output, said) => {
+  ])('I05: exits with 11 if a part of the path is not a folder: %j', async (output, expectedText) => {
     const ended = await image(['x', '-o', output], { cwd: folderWith({ file: '' }) })
     expect(ended).toMatchObject({ code: 11, out: '', requests: [], files: ['file'] })
-    expect(ended.err).toContain(said)
+    expect(ended.err).toContain(expectedText)
   })
 
   test('image with an empty -o exits with 2', async () => {

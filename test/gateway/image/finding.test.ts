@@ -87,10 +87,10 @@ describe('answers without an image', () => {
     ['an unknown form', '{"data":[]}', 'another shape', ''],
     ['a web page', '<html><title>Log in</title>', 'not JSON', 'Log in'],
     ['an empty body', '', 'empty', ''],
-  ])('exits with 8 and saves the body if an answer has no image: %s', async (_, body, said, more) => {
+  ])('exits with 8 and saves the body if an answer has no image: %s', async (_, body, expectedText, more) => {
     const ended = await image(['x'], { exchange: answering(body) })
     expect(ended).toMatchObject({ code: 8, out: '', files: [] })
-    expect(ended.err).toContain(said)
+    expect(ended.err).toContain(expectedText)
     expect(ended.err).toContain(more)
     expect(ended.saved).toHaveLength(body === '' ? 0 : 1)
     for (const name of ended.saved) expect(ended.err).toContain(name)

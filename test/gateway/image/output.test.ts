@@ -14,8 +14,8 @@ describe('stdout and stderr of image', () => {
   })
 
   test('image prints the footer on a terminal, or with --usage', async () => {
-    const asked = await image(['x', '--usage'])
-    expect(asked.err).toMatch(/^— alpha-image · STOP · 4 tokens in · 1,290 out · \d+\.\d s\n$/)
+    const withUsage = await image(['x', '--usage'])
+    expect(withUsage.err).toMatch(/^— alpha-image · STOP · 4 tokens in · 1,290 out · \d+\.\d s\n$/)
     expect((await image(['x'], { tty: ['stderr'] })).err).toContain('tokens in')
     expect((await image(['x'])).err).toBe('')
   })
@@ -47,11 +47,11 @@ describe('stdout and stderr of image', () => {
     ['an unknown form', '{"picture":1}', 'the answer has no image'],
     ['an empty array', '[]', 'the answer has no image'],
     ['a blocked prompt', '{"promptFeedback":{"blockReason":"SAFETY"}}', 'the answer has no image: SAFETY'],
-  ])('image --raw exits with 0 and warns if an answer has no image: %s', async (_, body, said) => {
+  ])('image --raw exits with 0 and warns if an answer has no image: %s', async (_, body, expectedText) => {
     for (const flags of [[], ['-q']]) {
       const ended = await image(['x', '--raw', ...flags], { exchange: answering(body) })
       expect(ended).toMatchObject({ code: 0, out: body, files: [], saved: [] })
-      expect(ended.err).toContain(`parley: ${said}\n`)
+      expect(ended.err).toContain(`parley: ${expectedText}\n`)
     }
   })
 

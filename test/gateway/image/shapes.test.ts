@@ -124,10 +124,10 @@ describe('answers that were paid for', () => {
 
   test('I32: --errors json has the path of a saved body; --raw prints the body instead', async () => {
     const exchange = answering('{"picture":1}')
-    const told = await image(['x', '--errors', 'json'], { exchange })
-    expect(JSON.parse(told.err).error).toMatchObject({ kind: 'response', exit: 8, sent: 'yes' })
-    expect(JSON.parse(told.err).error.message).toContain(told.saved[0])
-    expect(JSON.parse(told.err).error.kept).toContain(told.saved[0])
+    const asJson = await image(['x', '--errors', 'json'], { exchange })
+    expect(JSON.parse(asJson.err).error).toMatchObject({ kind: 'response', exit: 8, sent: 'yes' })
+    expect(JSON.parse(asJson.err).error.message).toContain(asJson.saved[0])
+    expect(JSON.parse(asJson.err).error.kept).toContain(asJson.saved[0])
     expect(await image(['x', '--raw'], { exchange })).toMatchObject({
       code: 0,
       out: '{"picture":1}',
@@ -162,12 +162,15 @@ describe('answers that were paid for', () => {
     ['no end of the last event', event(chunk([inline(png())], 'STOP')).trimEnd(), 'ended early', 0],
     ['no end of an array', json([chunk([inline(png())])]).slice(0, -1), 'ended early', 0],
     ['no end of chunks in a row', `${json(chunk([inline(png())]))}\n${json(chunk([]))}`, 'ended early', 0],
-  ])('I35: exits with 8 and saves the image if it is followed by %s', async (_, body, said, count) => {
-    const ended = await image(['x'], { exchange: answering(body, events) })
-    expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'] })
-    expect(ended.err).toContain(said)
-    expect(ended.saved).toHaveLength(count)
-  })
+  ])(
+    'I35: exits with 8 and saves the image if it is followed by %s',
+    async (_, body, expectedText, count) => {
+      const ended = await image(['x'], { exchange: answering(body, events) })
+      expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'] })
+      expect(ended.err).toContain(expectedText)
+      expect(ended.saved).toHaveLength(count)
+    },
+  )
 
   test('I36: a stream or array with only an error exits with 8', async () => {
     const error = { error: { status: 'RESOURCE_EXHAUSTED', message: 'slow down' } }

@@ -60,6 +60,6 @@ test.each([
   ['"a\n', 'line 1, column 1: text with a wrong escape, a line break or no end'],
   ['['.repeat(1001), 'line 1, column 1001: nested more than 1000 deep'],
   ['[\n]', 'line 2, column 2'],
-])('reports the position of the error in %j', (text, told) => {
-  expect(describeJsonError(text)).toBe(told)
+])('reports the position of the error in %j', (text, expectedText) => {
+  expect(describeJsonError(text)).toBe(expectedText)
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { type Money, readBudget, readUsage } from '../../../src/wire/sessions/usage.ts'
 import type { TokenCounts } from '../../../src/wire/token-count.ts'
 
-const most = Number.MAX_SAFE_INTEGER
+const maxAmount = Number.MAX_SAFE_INTEGER
 
 test.each<[usage: unknown, tokens: TokenCounts | undefined]>([
   [
@@ -10,8 +10,8 @@ test.each<[usage: unknown, tokens: TokenCounts | undefined]>([
     { inputTokens: 1, outputTokens: 2, cacheReadInputTokens: 3, cacheCreationInputTokens: 4 },
   ],
   [
-    { input_tokens: 0, output_tokens: most, cache_read_input_tokens: -1 },
-    { inputTokens: 0, outputTokens: most, cacheReadInputTokens: null },
+    { input_tokens: 0, output_tokens: maxAmount, cache_read_input_tokens: -1 },
+    { inputTokens: 0, outputTokens: maxAmount, cacheReadInputTokens: null },
   ],
   [{ cache_creation: { a: 1, b: 2 }, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 3 }],
   [
@@ -28,7 +28,7 @@ test.each<[usage: unknown, tokens: TokenCounts | undefined]>([
   [{ cache_creation: { a: null } }, undefined],
   [{ cache_creation: [1], cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
   [
-    { input_tokens: '1', output_tokens: 1.5, cache_read_input_tokens: most + 1 },
+    { input_tokens: '1', output_tokens: 1.5, cache_read_input_tokens: maxAmount + 1 },
     { inputTokens: null, outputTokens: null, cacheReadInputTokens: null },
   ],
   [{ input_tokens: null, output_tokens: undefined }, undefined],
