@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import type { Deadline } from '../deadline.ts'
 import type { Call } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
 import { showSpinner } from '../io/spinner.ts'
@@ -12,6 +13,7 @@ import { decodeBody } from './decode.ts'
 import { buildRequest, type Request, type RequestParts, type RunHeaders, readHeaders } from './request.ts'
 import { type ResponseHead, readErrorResponse, readHead } from './response.ts'
 import {
+  computeBackoffMs,
   decideRetry,
   getDeliveryState,
   getRetryAdvice,
@@ -19,6 +21,7 @@ import {
   type RetryRules,
   refusesSecret,
   retry,
+  retryWaits,
 } from './retry.ts'
 import { chooseExchange } from './transport.ts'
 
@@ -159,22 +162,48 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       parts: RequestParts,
       read: (response: ReadableResponse) => Promise<T>,
     ): Promise<T> {
-      const response = await open(endpoint, parts)
-      try {
-        const value = await read(response)
-        response.accept()
-        response.close()
-        const { session } = parts.params
-        if (isOnNetwork && session !== undefined && session !== kept) {
-          kept = session
-          const { recordSession } = await import('./recent-sessions.ts')
-          recordSession(host, session)
-        }
-        return value
-      } catch (error) {
-        throw response.complete(error)
-      }
+      const { deadline = context.deadline, isSingle } = parts
+      if (!endpoint.isReadAgain || isSingle) return readOnce(endpoint, parts, read)
+      const rules = createCutRules(context, retries, deadline)
+      return retry(deadline, rules, () => readOnce(endpoint, parts, read))
     },
+  }
+
+  async function readOnce<T>(
+    endpoint: Endpoint,
+    parts: RequestParts,
+    read: (response: ReadableResponse) => Promise<T>,
+  ): Promise<T> {
+    const response = await open(endpoint, parts)
+    try {
+      const value = await read(response)
+      response.accept()
+      response.close()
+      const { session } = parts.params
+      if (isOnNetwork && session !== undefined && session !== kept) {
+        kept = session
+        const { recordSession } = await import('./recent-sessions.ts')
+        recordSession(host, session)
+      }
+      return value
+    } catch (error) {
+      throw response.complete(error)
+    }
+  }
+}
+
+/** Creates the rules of a request whose answer may be cut. Its reader has not used the received part. */
+function createCutRules({ timers, note }: Context, retries: number, deadline: Deadline): RetryRules {
+  return {
+    decide(failure, attempts) {
+      const { isCutOff, isPermanent } = failure.details
+      const wait = computeBackoffMs(retryWaits, attempts - 1, timers.random())
+      const isOver = attempts > retries || timers.now() + wait >= deadline.atMs
+      if (!isCutOff || isPermanent || isOver) return failure
+      note(describeRetry(failure, wait))
+      return wait
+    },
+    whenLate: (failure) => failure,
   }
 }
 

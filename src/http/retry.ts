@@ -175,13 +175,13 @@ export function isTransient(error: CliError, repeat: RepeatRule): boolean {
   return retryable === 'all' || (repeat === 'always' && isTransient === true)
 }
 
-const waits = { first: 500, longest: 8000 }
+export const retryWaits = { first: 500, longest: 8000 }
 
 /**
  * Returns the wait after `before` earlier waits, in milliseconds. Waits double from the first to the longest;
  * `random`, from 0 to 1, removes up to a half.
  */
-export const computeBackoffMs = ({ first, longest }: typeof waits, before: number, random = 1): number =>
+export const computeBackoffMs = ({ first, longest }: typeof retryWaits, before: number, random = 1): number =>
   Math.min(first * 2 ** before, longest) * (0.5 + random / 2)
 
 const longestWait = 60_000
@@ -196,7 +196,10 @@ export function decideRetry(
   { attempt, now, random }: { attempt: number; now: number; random: number },
 ): number | CliError {
   if (attempt > policy.retries || !canRetry(policy, error)) return error
-  const wait = Math.max((error.details.retryAfter ?? 0) * 1000, computeBackoffMs(waits, attempt - 1, random))
+  const wait = Math.max(
+    (error.details.retryAfter ?? 0) * 1000,
+    computeBackoffMs(retryWaits, attempt - 1, random),
+  )
   if (wait > longestWait) {
     const why = `the service asks to wait ${Math.ceil(wait / 1000)} s, more than 60 s`
     return error.with({}, `${error.message} (${why})`)

@@ -12,6 +12,8 @@ export interface Endpoint extends DeliveryRules {
    * Loads the schema of the request body. Lazy, because building a schema takes as long as sending a prompt.
    */
   request?(): Promise<z.ZodMiniType>
+  /** A cut answer is requested again, and its reader is called once more. */
+  isReadAgain?: true
 }
 
 const generation = {
@@ -20,7 +22,7 @@ const generation = {
   repeat: 'failed',
   request: async () => (await import('./gateway/generate-request.ts')).GenerateRequest,
 } as const
-const reading = { service: 'agents', method: 'GET', repeat: 'always' } as const
+const reading = { service: 'agents', method: 'GET', repeat: 'always', isReadAgain: true } as const
 const posting = { service: 'agents', method: 'POST', repeat: 'not-taken' } as const
 
 /** Every endpoint that parley uses. The emulator implements the same endpoints. */

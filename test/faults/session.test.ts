@@ -655,7 +655,7 @@ faultsInside('Y: order, limit and errors of lists', [
   ).map(
     ([where, start, out]): Row => ({
       name: `Y85: prints the complete events and exits with 8 if a list breaks off ${where}`,
-      argv: ['events', 'list', '--ids'],
+      argv: ['events', 'list', '--ids', '--retries', '0'],
       script: closing(makeHead('200 OK', 'transfer-encoding: chunked') + chunked(start)),
       code: 8,
       out,
@@ -665,7 +665,7 @@ faultsInside('Y: order, limit and errors of lists', [
   ),
   {
     name: 'Y85: prints the complete events with --raw if RST cuts the second page',
-    argv: ['events', 'list', '--raw'],
+    argv: ['events', 'list', '--raw', '--retries', '0'],
     script: (socket, request, count, requests) => {
       const start = '{"data":[{"id":"b",\n"type":"t","n":1.0},{"id":"c"'
       if (count === 1) socket.write(page({ next_page: 'p1' }, { id: 'a', type: 't' }))

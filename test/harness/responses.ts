@@ -18,5 +18,5 @@ export function respond(status: number, text: string, headers: Record<string, st
 /** Yields the text, then breaks the connection. */
 export async function* breakOff(text: string): AsyncGenerator<Uint8Array> {
   yield Buffer.from(text)
-  throw new CliError('response', 'the connection broke off', { sent: 'yes' })
+  throw new CliError('response', 'the connection broke off', { sent: 'yes', isCutOff: true })
 }

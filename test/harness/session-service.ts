@@ -61,6 +61,7 @@ type Fault =
   | 'unreachable'
   | 'reset'
   | 'stall'
+  | 'cut'
   | { status: number; error?: string; headers?: Record<string, string>; body?: string }
 
 /**
@@ -413,6 +414,7 @@ function fail(fault: Fault): HttpResponse | Promise<HttpResponse> {
   if (fault === 'unreachable') throw new CliError('not-sent', 'the connection was refused', { sent: 'no' })
   if (fault === 'reset') throw new CliError('unknown', 'the connection was reset', { sent: 'unknown' })
   if (fault === 'stall') return new Promise(() => {})
+  if (fault === 'cut') return { ...respond(200, ''), body: breakOff('{"data":[') }
   const { status, error = 'api_error', headers, body } = fault
   return respond(
     status,

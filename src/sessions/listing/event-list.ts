@@ -168,6 +168,7 @@ async function* readPages(
       endpoints.listEvents,
       { ...parts, query: toQuery(asked, cursor) || undefined },
       ({ body, headers: { 'content-type': contentType } }) => {
+        came = []
         const readEvents = (bytes: Uint8Array) => readEventsPage(decodeBodyText(bytes, contentType))
         const keep = ({ items }: ReturnType<typeof readEvents>) => {
           came = items
