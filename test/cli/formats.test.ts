@@ -17,7 +17,7 @@ const releasedFields: Record<FormName, string> = {
 }
 
 test.each(Object.entries(releasedFields) as [FormName, string][])(
-  'the format of a %s keeps every field of release 0.1.0',
+  'the format "%s" keeps every field of release 0.1.0',
   (name, fields) => {
     expect(Object.keys(forms[name])).toEqual(expect.arrayContaining(fields.split(' ')))
   },

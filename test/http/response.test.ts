@@ -110,7 +110,7 @@ describe('a 200 without a complete answer is requested once and may succeed late
   test.each([
     ['chat', []],
     ['image', ['-m', 'i']],
-  ])('requests a cut answer once in a %s batch, and advises to retry', async (command, flags) => {
+  ])('requests a cut answer once in a batch of %s requests, and advises to retry', async (command, flags) => {
     const ended = await run([command, ...flags, '--batch', '-'], { stdin: '"x"\n', exchange: answering(cut) })
     expect(ended).toMatchObject({ code: 8, requests: [{}] })
     expect(JSON.parse(ended.out).error).toMatchObject({ kind: 'response', retry: 'later' })

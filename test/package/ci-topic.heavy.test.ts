@@ -193,12 +193,12 @@ describe('help ci: GitLab (needs bash)', () => {
   }
 
   test.each([
-    ['200 OK', message('Hi'), 0],
-    ['200 OK', message('Hi', { stop_reason: 'max_tokens' }), 8],
-    ['401 No', error, 3],
-    ['429 Wait', error, 6],
-    ['503 No', error, 7],
-  ])('GitLab: %s with the body %s exits with %i', async (status, body, code) => {
+    ['200 OK', 0, message('Hi')],
+    ['200 OK', 8, message('Hi', { stop_reason: 'max_tokens' })],
+    ['401 No', 3, error],
+    ['429 Wait', 6, error],
+    ['503 No', 7, error],
+  ])('GitLab: an answer %s exits with %i', async (status, code, body) => {
     const { job } = await jobWith(failing(status, body))
     expect(await job.step(summarise.script.join('\n'))).toMatchObject({ code })
     expect(summarise.retry.exit_codes.includes(code)).toBe([6, 7].includes(code))
