@@ -1,6 +1,7 @@
 import type { ActiveSet } from './active-set.ts'
 import type { Deadline } from './deadline.ts'
 import type { Calls } from './delivery-state.ts'
+import type { Command } from './io/command.ts'
 import type { Input, Stdin } from './io/input.ts'
 import type { Output, StdStream } from './io/output.ts'
 import type { Style } from './io/style.ts'
@@ -47,6 +48,11 @@ export interface Host extends ProcessInfo {
   exitAfter?(milliseconds: number): void
   /** Calls `report` for an uncaught error, after which the process ends. */
   onCrash?(report: (error: unknown) => Promise<number>): void
+  /**
+   * Runs a shell command that has the terminal, with a text as its stdin. Returns its exit code; none if a
+   * signal ended it.
+   */
+  runPager?(command: Pick<Command, 'text' | 'env' | 'input'>): Promise<number | undefined>
   /** Limits V8's young generation until the returned function is called. */
   limitYoungGeneration?(): () => void
 }
@@ -82,6 +88,7 @@ interface MessageFlags {
   errors?: 'json' | 'github'
   report?: string
   color?: string
+  pager?: boolean
 }
 
 /** Flags of every request command, from the command line. */

@@ -39,6 +39,10 @@ export function createProcessHost(): Host {
     detectEarlyExit: detectEarlyExit,
     exitAfter: exitAfter,
     onCrash,
+    async runPager(command) {
+      const { runOnTerminal } = await import('./io/command.ts')
+      return runOnTerminal(command)
+    },
     limitYoungGeneration: limitYoungGeneration,
   }
 }

@@ -35,6 +35,9 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
     get columns() {
       return this.isTerminal ? open().columns : undefined
     },
+    get rows() {
+      return this.isTerminal ? open().rows : undefined
+    },
     open,
     writeSync(bytes) {
       // A Windows console would decode bytes by its code page, so only the stream writes text there. The

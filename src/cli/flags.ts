@@ -19,6 +19,7 @@ export const generalFlags = () => [
     'json: print failures as one JSON line on stderr; github: also as GitHub Actions annotations',
   ).choices(['json', 'github']),
   new Option('--color <when>', 'auto, always or never').choices(['auto', 'always', 'never']),
+  new Option('--no-pager', 'print long help without a pager'),
 ]
 
 /** Flags of every command that sends a request. */

@@ -1,4 +1,6 @@
 import { Help } from 'commander'
+import type { Host } from '../context.ts'
+import { writeText } from '../io/output.ts'
 import type { Style } from '../io/style.ts'
 
 /** Minimum width at which commander wraps help. On a narrower screen the terminal wraps. */
@@ -17,6 +19,15 @@ export function wrapHelp(text: string, width: number | undefined, { bold }: Pick
     .map((line) => (/^\s/.test(line) ? line : layout.boxWrap(line, layout.helpWidth)))
     .join('\n')
     .replace(heading, (words) => bold(words))
+}
+
+/** Prints help. On a terminal, a long text goes through the user's pager unless `isPaged` is false. */
+export async function printHelp(host: Host, text: string, isPaged: boolean): Promise<void> {
+  if (isPaged && host.stdout.isTerminal) {
+    const { showInPager } = await import('./pager.ts')
+    if (await showInPager(host, text)) return
+  }
+  await writeText(host.stdout, text)
 }
 
 /** Wraps the paragraphs of a topic and formats its headings (`## `) like those of command help. */

@@ -1,7 +1,7 @@
 import { Argument, Option } from 'commander'
 import type { CommandModule } from '../commands/command.ts'
 import { createStyle } from '../io/style.ts'
-import { wrapTopic } from './help-text.ts'
+import { printHelp, wrapTopic } from './help-text.ts'
 import { isTopic, topics } from './topics.ts'
 
 export default {
@@ -21,6 +21,6 @@ export default {
     const { columns } = host.stdout
     const { formatTopic } = await import('./topic-texts.ts')
     const style = await createStyle(flags.color, host.env, output.isTerminal)
-    await output.write(wrapTopic(formatTopic(name, columns), columns, style))
+    await printHelp(host, wrapTopic(formatTopic(name, columns), columns, style), flags.pager ?? true)
   },
 } satisfies CommandModule

@@ -4,12 +4,11 @@ import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { CommandTree } from '../commands/command.ts'
 import type { Context, Host, RunContext } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
-import { writeText } from '../io/output.ts'
 import { createStyle } from '../io/style.ts'
 import { rootEntry } from './command-tree.ts'
 import { createContext } from './create-context.ts'
 import { declareRequestFlags, isFlag, isHelpFlag, readSharedFlags, requireCompanions } from './flags.ts'
-import { helpOptions, wrapHelp } from './help-text.ts'
+import { helpOptions, printHelp, wrapHelp } from './help-text.ts'
 import { ParleyCommand, UnknownWordError } from './parley-command.ts'
 import { describeUnknown } from './pointers.ts'
 
@@ -50,7 +49,8 @@ class Program implements CommandTree {
     }
     if (this.#help) {
       const style = await createStyle(findFlagValue(this.#argv, '--color'), env, stdout.isTerminal)
-      await writeText(stdout, wrapHelp(this.#help, stdout.columns, style))
+      const text = wrapHelp(this.#help, stdout.columns, style)
+      await printHelp(this.#host, text, !hasFlag(this.#argv, '--no-pager'))
     }
     return this.#exitCode
   }

@@ -24,6 +24,7 @@ const generatedLists: Record<string, () => Row[]> = {
     ['NODE_EXTRA_CA_CERTS', "a file of CA certificates, in addition to the system's"],
     ['NODE_DISABLE_COMPILE_CACHE', 'keep no compiled code; it would be in ~/.cache/parley'],
     ['TRACEPARENT, TRACESTATE', 'a trace to continue (W3C Trace Context), sent as headers'],
+    ['PARLEY_PAGER, PAGER', 'the pager of long help (default less); an empty one turns it off'],
     ['NO_COLOR, FORCE_COLOR', 'no colour, or always colour; TERM=dumb means no colour'],
   ],
 }

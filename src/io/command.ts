@@ -63,6 +63,24 @@ export async function runCommand(
   })
 }
 
+/** Runs a command that has the terminal. Returns its exit code; none if a signal ended it. */
+export function runOnTerminal({
+  text,
+  env,
+  input,
+}: Pick<Command, 'text' | 'env' | 'input'>): Promise<number | undefined> {
+  const child = spawn(text, { env, shell: true, stdio: ['pipe', 'inherit', 'inherit'] })
+  // The command need not read its input to the end.
+  child.stdin.on('error', () => {}).end(input)
+  return new Promise((resolve) => {
+    child.once('error', () => resolve(noShell))
+    child.once('exit', (code) => resolve(code ?? undefined))
+  })
+}
+
+/** Exit code of a shell for a command that does not exist. */
+const noShell = 127
+
 function currentFolder(host: CommandOptions['host']): string | undefined {
   try {
     return host.cwd

@@ -22,6 +22,8 @@ export interface StdStream {
   readonly isClosed?: boolean | undefined
   /** Width of a terminal. */
   columns?: number
+  /** Height of a terminal. */
+  rows?: number
   /** Opens a stream. Slower than `writeSync` for one line, faster for many. */
   open(): Writable
   /**

@@ -17,11 +17,13 @@ interface World {
   stdinKind?: Host['stdin']['kind']
   /** Typed text, if stdin is a terminal. */
   typed?: string | AsyncIterable<string>
-  env?: Record<string, string>
+  env?: Record<string, string | undefined>
   /** The streams that are terminals. */
   tty?: ('stdout' | 'stderr')[]
   /** Width of the terminals. */
   columns?: number
+  /** Height of stdout, if it is a terminal. */
+  rows?: number
   /** Replace the default stdout and stderr, which accept everything. */
   stdout?: StdStream
   stderr?: StdStream
@@ -35,6 +37,9 @@ interface World {
   timers?: Host['timers']
   /** Receives the function that a signal would call. */
   onSignal?: Host['onSignal']
+  interceptInterrupt?: Host['interceptInterrupt']
+  /** Default: there is no pager. */
+  runPager?: Host['runPager']
   holdMemory?: Host['limitYoungGeneration']
 }
 
@@ -98,10 +103,12 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
       kind: world.stdinKind ?? (world.stdin === undefined ? 'terminal' : 'pipe'),
       open: () => Readable.from(pieces(world.stdin ?? typeLines(world.typed ?? ''))),
     },
-    stdout: world.stdout ?? { ...stdout.end, columns: world.columns },
+    stdout: world.stdout ?? { ...stdout.end, columns: world.columns, rows: world.rows },
     stderr: world.stderr ?? { ...stderr.end, columns: world.columns },
     timers: world.timers ?? hurried(),
     onSignal: world.onSignal,
+    interceptInterrupt: world.interceptInterrupt,
+    runPager: world.runPager,
     limitYoungGeneration: world.holdMemory,
     ...(carry === 'network'
       ? {}

@@ -1,0 +1,63 @@
+import { accessSync, constants } from 'node:fs'
+import { posix } from 'node:path'
+import type { Host } from '../context.ts'
+
+/**
+ * Shows a text in the user's pager. Returns false if the text fits on the terminal, if there is no pager, or
+ * if the pager failed: then the caller prints the text.
+ */
+export async function showInPager(host: Host, text: string): Promise<boolean> {
+  const command = choosePager(host)
+  if (command === undefined || !host.runPager || !isLong(text, host.stdout)) return false
+  // Ctrl-C belongs to the pager: less ends a search with it.
+  const restoreInterrupt = ignoreInterrupts(host)
+  try {
+    const { env } = host
+    const code = await host.runPager({ text: command, env: { ...env, LESS: env.LESS ?? 'FRX' }, input: text })
+    // A shell returns more than 128 if a signal ended the pager. The user has closed it then.
+    return code === undefined || code === 0 || code > 128
+  } finally {
+    restoreInterrupt()
+  }
+}
+
+/** Returns the shell command of the pager. Like git, an empty variable or `cat` means none. */
+function choosePager({ env, platform }: Host): string | undefined {
+  if (env.TERM === 'dumb') return undefined
+  const command = env.PARLEY_PAGER ?? env.PAGER ?? (hasLess(env.PATH, platform) ? 'less' : '')
+  return /^\s*(?:cat)?\s*$/.test(command) ? undefined : command
+}
+
+/** Without this check, the shell would print that there is no less. */
+function hasLess(path = '', platform: NodeJS.Platform): boolean {
+  return platform !== 'win32' && path.split(':').some((folder) => isExecutable(posix.join(folder, 'less')))
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const colorCode = /\x1b\[[\d;]*m/g
+
+/** Returns whether a text and the next prompt need more rows than the terminal has. */
+function isLong(text: string, { columns, rows }: Host['stdout']): boolean {
+  if (!columns || !rows) return false
+  let count = 1
+  for (const line of text.trimEnd().split('\n'))
+    count += Math.max(1, Math.ceil(line.replace(colorCode, '').length / columns))
+  return count > rows
+}
+
+/** Ignores SIGINT until the returned function is called. */
+function ignoreInterrupts(host: Host): () => void {
+  let interrupt = host.interceptInterrupt?.(ignoreNext)
+  function ignoreNext(): void {
+    interrupt = host.interceptInterrupt?.(ignoreNext)
+  }
+  return () => interrupt?.release()
+}

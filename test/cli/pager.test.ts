@@ -1,0 +1,159 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { Host, Interrupt } from '../../src/context.ts'
+import { run, temporaryFolder } from '../harness/run.ts'
+import { type } from '../harness/typing.ts'
+import { helpOnCommand } from './pages.ts'
+
+type Shown = Parameters<NonNullable<Host['runPager']>>[0]
+
+/** Runs parley on a terminal of 24 rows with a pager that ends with this code. */
+async function runPaged(argv: string[], world: Parameters<typeof run>[1] = {}, code: number | undefined = 0) {
+  const shown: Shown[] = []
+  const runPager: Host['runPager'] = async (command) => {
+    shown.push(command)
+    return code
+  }
+  const ended = await run(argv, {
+    tty: ['stdout', 'stderr'],
+    columns: 80,
+    rows: 24,
+    ...world,
+    env: { PAGER: 'pg', ...world.env },
+    runPager,
+  })
+  return { ...ended, shown }
+}
+
+const isHelp = expect.stringContaining('parley chat')
+
+describe('long help on a terminal goes through the pager', () => {
+  test.each([['help ci'], ['help chat'], ['chat --help'], ['--help'], ['events send -h'], ['help settings']])(
+    '%s',
+    async (words) => {
+      const { code, out, err, shown } = await runPaged(words.split(' '))
+      expect([code, out, err]).toEqual([0, '', ''])
+      const printed = await run([...words.split(' '), '--no-pager'], { tty: ['stdout'], columns: 80 })
+      expect(shown).toMatchObject([{ text: 'pg', input: printed.out }])
+    },
+  )
+
+  test.each<[env: Record<string, string>, pager: string, less: string]>([
+    [{ PARLEY_PAGER: 'more -d', PAGER: 'pg' }, 'more -d', 'FRX'],
+    [{ PAGER: 'less -S | cat', LESS: '-i' }, 'less -S | cat', '-i'],
+    [{ LESS: '' }, 'pg', ''],
+  ])('PARLEY_PAGER precedes PAGER, and LESS is set only if it is unset: %j', async (env, text, less) => {
+    const { shown } = await runPaged(['help', 'ci'], { env })
+    expect(shown).toMatchObject([{ text, env: { LESS: less } }])
+  })
+
+  test('without a variable, less is the pager if there is one (needs POSIX files)', async () => {
+    const folder = temporaryFolder()
+    const missing = await runUnset(['help', 'ci'], folder)
+    expect([missing.shown, missing.out]).toEqual([[], isHelp])
+    writeFileSync(join(folder, 'less'), '', { mode: 0o644 })
+    expect((await runUnset(['help', 'ci'], folder)).shown).toEqual([])
+    chmodSync(join(folder, 'less'), 0o755)
+    const found = await runUnset(['help', 'ci'], folder)
+    expect([found.shown, found.out]).toMatchObject([[{ text: 'less', env: { LESS: 'FRX' } }], ''])
+  })
+
+  /** Runs parley without PAGER. */
+  function runUnset(argv: string[], folder: string) {
+    return runPaged(argv, { env: { PATH: `/nowhere:${folder}`, PAGER: undefined } })
+  }
+})
+
+describe('help is printed without the pager', () => {
+  test.each<[why: string, argv: string, world: Parameters<typeof run>[1]]>([
+    ['with --no-pager', 'help ci --no-pager', {}],
+    ['with --no-pager before the command', '--no-pager help ci', {}],
+    ['with --no-pager and --help', 'chat --no-pager --help', {}],
+    ['if PARLEY_PAGER is empty', 'help ci', { env: { PARLEY_PAGER: '' } }],
+    ['if PAGER is empty', 'help ci', { env: { PAGER: '' } }],
+    ['if PAGER is cat', 'help ci', { env: { PAGER: 'cat' } }],
+    ['on a dumb terminal', 'help ci', { env: { TERM: 'dumb' } }],
+    ['in a pipe', 'help ci', { tty: [] }],
+    ['on a terminal of unknown height', 'help ci', { rows: 0 }],
+    ['if it is for programs', 'help chat --json', {}],
+  ])('%s', async (_, argv, world) => {
+    const { code, out, shown } = await runPaged(argv.split(' '), world)
+    expect([code, shown, out.length > 500]).toEqual([0, [], true])
+  })
+
+  test('if it fits on the terminal with the next prompt', async () => {
+    const rows = (await helpOnCommand('chat')).trimEnd().split('\n').length + 1
+    expect((await runPaged(['chat', '--help'], { rows })).shown).toEqual([])
+    expect((await runPaged(['chat', '--help'], { rows: rows - 1 })).shown).toHaveLength(1)
+    // Lines that are wider than the terminal need several rows, but color codes need none.
+    expect((await runPaged(['chat', '--help'], { rows, columns: 60 })).shown).toHaveLength(1)
+    expect((await runPaged(['chat', '--help', '--color', 'always'], { rows })).shown).toEqual([])
+  })
+
+  test.each([1, 2, 126, 127])('after a pager that fails with %i', async (code) => {
+    const { out, shown } = await runPaged(['help', 'ci'], {}, code)
+    expect([shown.length, out]).toEqual([1, isHelp])
+  })
+
+  test.each([[0], [undefined], [130], [141]])('but not after the user closed the pager: %s', async (code) => {
+    const runPager = async () => code
+    const ended = await run(['help', 'ci'], { ...terminal, runPager })
+    expect([ended.code, ended.out]).toEqual([0, ''])
+  })
+})
+
+const terminal = { tty: ['stdout' as const], columns: 80, rows: 24, env: { PAGER: 'pg' } }
+
+test('Ctrl-C belongs to the pager while it runs', async () => {
+  let interrupt: (() => void) | undefined
+  const states: boolean[] = []
+  const interceptInterrupt = (act: () => void): Interrupt => {
+    const taken = () => {
+      if (interrupt === taken) interrupt = undefined
+      act()
+    }
+    interrupt = taken
+    return {
+      release() {
+        interrupt = undefined
+      },
+      raise: () => new Promise(() => {}),
+    }
+  }
+  const runPager = async () => {
+    for (let count = 0; count < 3; count++) {
+      interrupt?.()
+      states.push(interrupt !== undefined)
+    }
+    return 0
+  }
+  const { code } = await run(['help', 'ci'], { ...terminal, interceptInterrupt, runPager })
+  expect([code, states, interrupt]).toEqual([0, [true, true, true], undefined])
+})
+
+describe('the pager of a real terminal (needs script)', () => {
+  const show = (pager: string, keys: [prompt: string, keys: string][] = []) => {
+    const folder = temporaryFolder()
+    mkdirSync(join(folder, 'bin'))
+    // It shows the first two lines, as long as nothing is typed, and ends at the first key.
+    const script =
+      '#!/bin/sh\nhead -n 2\ncat >/dev/null\nprintf "page> "\nread key </dev/tty\nprintf "<%s>" "$key"\n'
+    writeFileSync(join(folder, 'bin/pg'), script, { mode: 0o755 })
+    const command = `stty rows 10 cols 80; PATH="$PWD/bin:$PATH" "$NODE" "$PARLEY" help ci; echo "exit $?"`
+    return type(command, folder, keys, { PAGER: pager, TERM: 'xterm' })
+  }
+
+  test('has the terminal and reads the whole text (needs script)', async () => {
+    const { screen } = await show('pg', [['page> ', 'q\n']])
+    expect(screen).toContain('parley in a pipeline')
+    expect(screen).toMatch(/<q>[\r\n]*exit 0/)
+  })
+
+  test('is missing, and the text is printed (needs script)', async () => {
+    const { screen } = await show('no-such-pager')
+    expect(screen).toMatch(
+      /no-such-pager.*not found[\s\S]*parley in a pipeline[\s\S]*and no credential[\s\S]*exit 0/i,
+    )
+  })
+})
