@@ -118,6 +118,12 @@ export const asFailure = (error: unknown): CliError =>
         consequence: 'please report this line, with the command but without its secrets',
       })
 
+/** Adds to the failure of an output that the answer is incomplete, too. A deadline causes both. */
+export const joinFailures = (refusal: unknown, cut: unknown): unknown =>
+  refusal instanceof CliError && cut instanceof CliError && cut !== refusal && !cut.details.deadline
+    ? refusal.with({}, `${refusal.message}; ${cut.message}`)
+    : refusal
+
 /** The reader of stdout closed it (`| head -1`). The run ends without a failure. */
 export class OutputClosed extends Error {}
 

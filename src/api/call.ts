@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
-import { SavedFile } from '../content/saved-file.ts'
+import { UnprintedBody } from '../content/saved-file.ts'
 import type { Context } from '../context.ts'
-import { asFailure, CliError, OutputClosed, usageError } from '../errors.ts'
+import { asFailure, CliError, joinFailures, OutputClosed, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
 import { type FileOutput, openFileOutput, type PartSaver, savingPartOnFailure } from '../io/file-output.ts'
@@ -163,12 +163,6 @@ async function printAnswer(
   throw file && !file.isDirect ? failure.with({ head: answer, rawBody: bytes }) : failure
 }
 
-/** Adds to the failure of the output that the body is incomplete, too. */
-const joinFailures = (refusal: unknown, cut: unknown): unknown =>
-  refusal instanceof CliError && cut instanceof CliError && !cut.details.deadline
-    ? refusal.with({}, `${refusal.message}; ${cut.message}`)
-    : refusal
-
 /** An error body with status 2xx is smaller than this. */
 const maxErrorBytes = 64 * 1024
 
@@ -281,12 +275,8 @@ function createPrinter(
  * failure.
  */
 function createSavingPrinter(context: Context, printer: Printer): Printer & PartSaver {
-  const saved = new SavedFile(context, 'bin')
+  const unprinted = new UnprintedBody(context, 'bin')
   let refusal: CliError | undefined
-  /** Number of bytes that the output has accepted. */
-  let accepted = 0
-  /** Chunks that the output has not accepted yet. */
-  const pending: Uint8Array[] = []
 
   async function attempt(print: () => Promise<unknown>): Promise<void> {
     if (refusal) return
@@ -295,29 +285,24 @@ function createSavingPrinter(context: Context, printer: Printer): Printer & Part
     } catch (error) {
       if (error instanceof OutputClosed) throw error
       refusal = asFailure(error)
-      for (const chunk of pending.splice(0)) saved.write(chunk)
+      unprinted.reject()
     }
   }
 
   return {
     head: (answer) => attempt(() => printer.head(answer)),
     async body(chunk) {
-      if (refusal) return saved.write(chunk)
-      pending.push(chunk)
+      unprinted.add(chunk)
       await attempt(async () => {
-        if (!(await printer.body(chunk))) return
-        for (const { length } of pending.splice(0)) accepted += length
+        if (await printer.body(chunk)) unprinted.accept()
       })
-      return pending.length === 0
+      return true
     },
     async end() {
       await attempt(() => printer.end())
       if (refusal) throw refusal
     },
-    savePart() {
-      const { part } = saved
-      return part && accepted > 0 ? { ...part, outcome: `from byte ${accepted} on ${part.outcome}` } : part
-    },
+    savePart: () => unprinted.part,
   }
 }
 

@@ -11,13 +11,14 @@ import { createSavedPath } from './saved-answer.ts'
  */
 export class SavedFile {
   readonly #context
-  readonly #path
+  readonly #extension
   #file: AppendedFile | undefined
+  #path = ''
   #problem: string | undefined
 
   constructor(context: Pick<Context, 'host' | 'cleanups'>, extension: string) {
     this.#context = context
-    this.#path = createSavedPath(context.host, extension)
+    this.#extension = extension
   }
 
   /** Appends the content. Returns false if it could not be written. */
@@ -42,12 +43,53 @@ export class SavedFile {
   }
 
   #open(): AppendedFile {
+    const { host, cleanups } = this.#context
+    this.#path = createSavedPath(host, this.#extension)
     const file = new AppendedFile({
       path: this.#path,
       name: dirname(this.#path),
       refusal: 'a file of this name already exists',
     })
-    this.#context.cleanups.add(() => file.close())
+    cleanups.add(() => file.close())
     return file
+  }
+}
+
+/**
+ * Tracks how much of a body an output has accepted, and saves the rest in a file of the temporary folder after
+ * the output failed.
+ */
+export class UnprintedBody {
+  readonly #saved: SavedFile
+  #acceptedBytes = 0
+  #pending: (Uint8Array | string)[] = []
+  #isRejected = false
+
+  constructor(context: Pick<Context, 'host' | 'cleanups'>, extension: string) {
+    this.#saved = new SavedFile(context, extension)
+  }
+
+  /** Adds a chunk before the output gets it. */
+  add(chunk: Uint8Array | string): void {
+    if (this.#isRejected) this.#saved.write(chunk)
+    else this.#pending.push(chunk)
+  }
+
+  /** The output has accepted every added chunk. */
+  accept(): void {
+    for (const chunk of this.#pending.splice(0)) this.#acceptedBytes += Buffer.byteLength(chunk)
+  }
+
+  /** The output has failed. */
+  reject(): void {
+    this.#isRejected = true
+    for (const chunk of this.#pending.splice(0)) this.#saved.write(chunk)
+  }
+
+  /** The saved rest; `undefined` if nothing was saved. */
+  get part(): SavedPart | undefined {
+    const { part } = this.#saved
+    if (!part || this.#acceptedBytes === 0) return part
+    return { ...part, outcome: `from byte ${this.#acceptedBytes} on ${part.outcome}` }
   }
 }

@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream'
 import type { ActiveSet } from '../active-set.ts'
 import type { Deadline } from '../deadline.ts'
 import type { Calls } from '../delivery-state.ts'
-import { asFileError, CliError, describeFileError, hasCode } from '../errors.ts'
+import { asFailure, asFileError, CliError, describeFileError, hasCode, OutputClosed } from '../errors.ts'
 import { oneLine } from './escape.ts'
 import { type Output, writeTimedOut } from './output.ts'
 import { findModeToKeep, findTarget } from './paths.ts'
@@ -180,8 +180,11 @@ export function savePartOnSignal({ cleanups, calls }: RunEnds, saver: PartSaver)
   cleanups.add(save)
   return {
     /** Saves the part, and returns the failure with its place. */
-    saveAfter: (error: unknown) =>
-      error instanceof CliError ? withSavedPart(error, saver.savePart()) : error,
+    saveAfter(error: unknown): unknown {
+      if (error instanceof OutputClosed) return error
+      const part = saver.savePart()
+      return part ? withSavedPart(asFailure(error), part) : error
+    },
     stop: () => cleanups.delete(save),
   }
 }

@@ -7,13 +7,14 @@ import {
 } from '../../content/footer.ts'
 import { createPrinter } from '../../content/layout.ts'
 import { saveText, withSavedAnswer } from '../../content/saved-answer.ts'
+import { UnprintedBody } from '../../content/saved-file.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { addPartUsage, recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
-import { CliError } from '../../errors.ts'
+import { asFailure, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
-import { type FileOutput, savePartOnSignal, withSavedPart } from '../../io/file-output.ts'
+import { type FileOutput, savePartOnSignal } from '../../io/file-output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
@@ -72,12 +73,16 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
    */
   let unprinted: string[] = []
   let hasOutput = false
+  /** The first failure of the output. The rest of the answer is still read, because it was paid for. */
+  let refusal: unknown
+  const rawBody = new UnprintedBody(context, 'txt')
   const breakLine = () => shown?.breakLine()
   const saving = savePartOnSignal(context, {
     savePart() {
-      if (!file && !schema) return saveText(context, unprinted.join(''))
-      const received = schema && !isRaw ? text.read() : ''
-      return file ? file.savePart(received) : saveText(context, received)
+      const checked = schema && !isRaw ? text.read() : ''
+      if (file) return file.savePart(checked)
+      if (refusal === undefined) return saveText(context, schema ? checked : unprinted.join(''))
+      return isRaw ? rawBody.part : saveText(context, text.read() || Buffer.from(unread()).toString())
     },
   })
   cleanups.add(breakLine)
@@ -91,26 +96,48 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
     raw: isRaw
       ? (data: Uint8Array | string) => {
           hasOutput = true
-          raw.add(data)
+          addRaw(data)
         }
       : undefined,
   }
 
-  async function print(): Promise<void> {
-    const pieces = unprinted
-    unprinted = []
-    for (const piece of pieces) printer?.add(piece)
-    hasOutput ||= pieces.length > 0
-    await shown?.write()
+  async function tryPrint(work: () => Promise<void> | undefined): Promise<void> {
+    if (refusal !== undefined) return
+    try {
+      await work()
+    } catch (error) {
+      if (error instanceof OutputClosed) throw error
+      refusal = error
+      rawBody.reject()
+    }
   }
 
-  /** Saves an answer that stdout did not accept, or that is unreadable, and adds its path to the failure. */
+  function print(): Promise<void> {
+    const pieces = unprinted
+    unprinted = []
+    return tryPrint(async () => {
+      for (const piece of pieces) printer?.add(piece)
+      hasOutput ||= pieces.length > 0
+      await shown?.write()
+      if (!isRaw) return
+      await output.flush()
+      rawBody.accept()
+    })
+  }
+
+  function addRaw(data: Uint8Array | string): void {
+    if (!file) rawBody.add(data)
+    if (refusal === undefined) raw.add(data)
+  }
+
+  function requirePrinted(): void {
+    if (refusal !== undefined) throw refusal
+  }
+
+  /** Saves an unreadable answer, and adds its path to the failure. `saveAfter` saves text. */
   function withPlace(error: unknown): unknown {
-    // This answer is not on stdout, so it needs a file.
-    if (isFileFailure(error) && !file) {
-      const part = saveText(context, text.read() || Buffer.from(unread()).toString())
-      return withSavedPart(error, part)
-    }
+    if (error instanceof OutputClosed) return error
+    if (refusal !== undefined && !file) return joinFailures(refusal, error)
     breakLine()
     // An empty answer that is complete needs no file.
     const isNothing = isRaw || (text.isWhole && otherContent.size === 0)
@@ -132,7 +159,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       async function onChunk(chunk: Uint8Array): Promise<void> {
         const count = unprinted.length
         try {
-          if (failure) raw.add(chunk)
+          if (failure) addRaw(chunk)
           else decoder.push(chunk)
         } catch (error) {
           // `--raw` prints unreadable bytes too, because the service sent them.
@@ -152,6 +179,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
         if (failure) throw failure
         decoder.end()
         if (hasOutput || file) await print()
+        requirePrinted()
         recordAnswer(context.summary, summary)
         isAssumed ||= end.isAssumed
         // `--raw` prints the bytes of such a body unchanged.
@@ -160,7 +188,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
         return { summary, hasContent: decoder.hasContent() }
       } catch (error) {
         addPartUsage(context.summary, summary)
-        if (!hasEarlier && !isFileFailure(error)) await print()
+        if (!hasEarlier && !(error instanceof OutputClosed)) await print()
         throw withPlace(error)
       } finally {
         waiting.stop()
@@ -174,7 +202,8 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       const answer = { summary, otherContent, text: whole, isBlank, isDamaged, isAssumed }
       try {
         await print()
-        await shown?.end()
+        await tryPrint(() => shown?.end())
+        requirePrinted()
         text.isWhole = true
         const lack = findMissingPart(answer, isRaw && demand === 'text' ? 'anything' : demand)
         if (lack !== undefined) {
@@ -214,19 +243,18 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   }
 }
 
-const isFileFailure = (error: unknown): error is CliError =>
-  error instanceof CliError && error.kind === 'file'
-
 /**
- * Saves an unreadable answer, or one without text, because it was paid for. An error response is not saved.
+ * Saves an unreadable answer, or one without text, because it was paid for. An error response or a web page is
+ * not saved.
  */
 function saveUnread(context: Context, error: unknown, bytes: Uint8Array): unknown {
-  if (!(error instanceof CliError) || error.kind !== 'response') return error
+  const failure = asFailure(error)
   const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
-  const { isCutOff, body } = error.details
-  // In a stream, `isCutOff` shows whether the error interrupted an answer.
-  if (isCutOff !== undefined || isErrorEnvelope(body) || start === '' || start[0] === '<') return error
-  return withSavedAnswer(context, error, bytes, /^[[{]/.test(start) ? 'json' : 'txt')
+  const { isCutOff, body } = failure.details
+  // Only an error inside of a stream has both.
+  const isError = isErrorEnvelope(body) || (isCutOff !== undefined && body !== undefined)
+  if (isError || start === '' || start[0] === '<') return error
+  return withSavedAnswer(context, failure, bytes, /^[[{]/.test(start) ? 'json' : 'txt')
 }
 
 /**

@@ -1,7 +1,7 @@
 import { withSavedAnswer } from '../../content/saved-answer.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
-import { asFailure, CliError, OutputClosed } from '../../errors.ts'
+import { asFailure, type CliError, joinFailures, OutputClosed } from '../../errors.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
@@ -52,9 +52,9 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
   }
 
   const rescueBody = (failure: CliError) => {
-    const { bytes } = last as ReadPart
+    const { bytes, isPrinted } = last as ReadPart
     const extension = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
-    return isRaw || bytes.length === 0 ? failure : withSavedAnswer(context, failure, bytes, extension)
+    return isPrinted || bytes.length === 0 ? failure : withSavedAnswer(context, failure, bytes, extension)
   }
 
   return {
@@ -85,7 +85,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
     async finish(): Promise<ImageAnswer> {
       const { summary, failure: broken } = last as ReadPart
       finder.finish()
-      if (broken && isRaw) throw broken
+      if (broken && isRaw) throw rescueBody(broken)
       try {
         const problem = isRaw
           ? checkRawAnswer(context, finder, summary)
@@ -98,7 +98,8 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
         const { links, texts, reasons } = findings
         return { links, texts, reasons, isAssumed, isDamaged, failure: whole }
       } catch (error) {
-        throw error instanceof CliError && !isErrorAnswer(error) ? rescueBody(broken ?? error) : error
+        const failure = asFailure(error)
+        throw isErrorAnswer(failure) ? error : rescueBody(broken ?? failure)
       }
     },
 
@@ -151,6 +152,8 @@ interface ReadPart extends AnswerPart {
   failure: CliError | undefined
   isAssumed: boolean
   isDamaged: boolean
+  /** `--raw` has printed all of it. */
+  isPrinted: boolean
 }
 
 /** Reads one part. With `--raw` it prints the part, except in a batch. */
@@ -166,10 +169,22 @@ export async function readPart(
   const sink = { text() {}, images: finder }
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
   const printer = flags.raw && !keepsConnection ? createRawPrinter(output) : undefined
+  let refusal: unknown
+  async function tryPrint(work: () => Promise<void>): Promise<void> {
+    if (refusal !== undefined) return
+    try {
+      await work()
+    } catch (error) {
+      if (error instanceof OutputClosed) throw error
+      // The rest of the answer is still read, because it was paid for.
+      refusal = error
+    }
+  }
   async function onChunk(chunk: Uint8Array): Promise<void> {
     finder.tryRead(() => decoder.push(chunk))
-    printer?.add(chunk)
-    await printer?.write()
+    if (!printer || refusal !== undefined) return
+    printer.add(chunk)
+    await tryPrint(() => printer.write())
   }
   const readsRest = () => printer !== undefined || keepsConnection
   let broken: CliError | undefined
@@ -180,12 +195,13 @@ export async function readPart(
       readsRest,
       timers,
     }))
-    await printer?.end()
+    if (printer) await tryPrint(() => printer.end())
   } catch (error) {
     if (error instanceof OutputClosed) throw error
     printer?.breakLine()
     broken = asFailure(error)
   }
+  if (refusal !== undefined) broken = asFailure(joinFailures(refusal, broken))
   finder.tryRead(decoder.end)
   const hasContent = decoder.contentCount() > 0 || images.length + links.length > before
   return {
@@ -196,5 +212,6 @@ export async function readPart(
     isAssumed,
     // `--raw` prints the bytes unchanged.
     isDamaged: !printer && decoder.isDamaged(),
+    isPrinted: printer !== undefined && refusal === undefined,
   }
 }

@@ -31,9 +31,8 @@ export async function saveImages(
     try {
       await saveImage(context, found, { ...options, count: images.length + (options.earlier ?? 0) })
     } catch (error) {
-      if (error instanceof CliError) failures.push(error)
-      else if (error instanceof OutputClosed) closed = error
-      else throw error
+      if (error instanceof OutputClosed) closed = error
+      else failures.push(asFailure(error))
     }
   }
   if (failures.length > 0) throw summarize(failures, images.length)
@@ -47,7 +46,8 @@ function summarize(failures: CliError[], count: number): CliError {
   const [first] = failures as [CliError]
   if (failures.length === 1) return first.with({ sent: 'yes' })
   const problems = failures.map(({ message }) => message)
-  return new CliError(first.kind, `${failures.length} of ${count} images were not saved`, {
+  const what = `${failures.length} of ${count} images were not saved, or their paths were not printed`
+  return new CliError(first.kind, what, {
     sent: 'yes',
     problems,
     kept: failures.flatMap(({ details: { kept } }) => kept ?? []),
@@ -85,8 +85,9 @@ async function saveImage(
 
 export const printPath = (context: Context, path: string): Promise<void> =>
   printLine(context, path).catch((error: unknown) => {
-    if (!(error instanceof CliError)) throw error
-    throw new CliError('file', `${path} is saved, but its path was not printed: ${error.message}`)
+    if (error instanceof OutputClosed) throw error
+    const { kind, message } = asFailure(error)
+    throw new CliError(kind, `${path} is saved, but its path was not printed: ${message}`)
   })
 
 /** Prints a path or link on one line, with control characters escaped on a terminal. */

@@ -1,0 +1,149 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import { describe, expect, test } from 'vitest'
+import { CliError } from '../../src/errors.ts'
+import type { StdStream } from '../../src/io/output.ts'
+import { realTimers } from '../../src/timers.ts'
+import type { Exchange } from '../../src/wire/exchange.ts'
+import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { imageAnswer, inline, png } from './image/image.ts'
+import { continued, inTurn, piece, whole } from './parts.ts'
+
+/** Answers with these pieces, and then throws an error while the body is read. */
+const breaking =
+  (pieces: string[], error: Error, type = 'application/json'): Exchange =>
+  async (...call) => {
+    const response = await answering(pieces, { headers: { 'content-type': type } })(...call)
+    async function* body() {
+      yield* response.body
+      throw error
+    }
+    return { ...response, body: body() }
+  }
+
+const bug = new TypeError('a bug')
+const cut = new CliError('response', 'the answer broke off', { isCutOff: true })
+
+const event = (text: string) => `data: ${piece(text)}\n\n`
+const sse = 'text/event-stream'
+
+/** A stdout that accepts this number of writes. Then each write fails, with a code or because of a bug. */
+function failingStdout(accepted: number, code?: string): StdStream {
+  let left = accepted
+  const stream = new Writable({
+    write(_chunk, _encoding, done) {
+      done(left-- > 0 ? null : Object.assign(new Error(), { code }))
+    },
+  })
+  const open = () => {
+    if (code === undefined) throw bug
+    return stream
+  }
+  return { isTerminal: false, open, writeSync: () => 0 }
+}
+
+/** Runs parley with a new temporary folder. Returns the content of the saved files. */
+async function runSaving(argv: string[], exchange: Exchange, stdout?: StdStream) {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 's'), 'true')
+  const env = { TMPDIR: cwd, PARLEY_IMAGE_MODEL: 'm' }
+  // The schema check needs real time.
+  const timers = realTimers
+  const ended = await run(argv, { cwd, env, exchange, timers, ...(stdout ? { stdout } : {}) })
+  const read = (name: string) => readFileSync(join(cwd, name), 'utf8')
+  const saved = readdirSync(cwd).filter((name) => name.startsWith('parley-'))
+  for (const name of saved) expect(ended.err).toContain(`is saved as ${join(cwd, name)}`)
+  return { ...ended, cwd, read, saved: saved.map(read) }
+}
+
+describe('an unexpected error after an answer arrived', () => {
+  test.each<[string, string[], Exchange, string]>([
+    ['a part of a body', ['chat', 'x'], breaking(['{"content":"paid'], bug), '{"content":"paid'],
+    [
+      'a streamed answer for --schema',
+      ['chat', 'x', '--stream', '--schema', 's'],
+      breaking([event('paid')], bug, sse),
+      'paid',
+    ],
+    ['a part of an image', ['image', 'x'], breaking(['{"output":"paid'], bug), '{"output":"paid'],
+  ])('exits with 1 and saves %s', async (_, argv, exchange, text) => {
+    const ended = await runSaving(argv, exchange)
+    expect([ended.code, ended.out, ended.saved]).toEqual([1, '', [text]])
+    expect(ended.err).toMatch(
+      /^parley: a bug in parley: TypeError at .*; the received data is saved as .*\n {2}please report this line/,
+    )
+  })
+
+  test('prints the received text of a stream, and saves no copy', async () => {
+    const ended = await runSaving(['chat', 'x', '--stream'], breaking([event('paid')], bug, sse))
+    expect([ended.code, ended.out, ended.saved]).toEqual([1, 'paid', []])
+  })
+
+  test('saves the received text of -o as FILE.part', async () => {
+    const ended = await runSaving(['chat', 'x', '-o', 'a', '--stream'], breaking([event('paid')], bug, sse))
+    expect([ended.code, ended.read('a.part')]).toEqual([1, 'paid'])
+    expect(ended.err).toContain('; the received data is saved as a.part\n')
+  })
+
+  test('saves an answer that could not be printed', async () => {
+    const ended = await runSaving(['chat', 'x'], answering(message('paid')), failingStdout(0))
+    expect([ended.code, ended.saved]).toEqual([1, ['paid']])
+  })
+
+  test('saves the parts of a long answer', async () => {
+    const exchange = inTurn(piece('Half', continued('t1')), breaking([''], bug))
+    const ended = await runSaving(['chat', 'x'], exchange)
+    expect([ended.code, ended.out, ended.saved]).toEqual([1, '', ['Half']])
+  })
+
+  test('saves every image, and names the ones whose path was not printed', async () => {
+    const exchange = answering(imageAnswer(inline(png(1)), inline(png(2))))
+    const ended = await runSaving(['image', 'x'], exchange, failingStdout(0))
+    expect(ended.code).toBe(1)
+    expect(readdirSync(ended.cwd).toSorted()).toEqual(['s', 'x-2.png', 'x.png'])
+    expect(ended.err).toContain('2 of 2 images were not saved, or their paths were not printed')
+  })
+})
+
+describe('a stdout that fails while an answer arrives', () => {
+  test('chat reads a stream to its end and saves all of it', async () => {
+    const pieces = [event('one '), event('two '), `data: ${piece('three', whole)}\n\n`]
+    const exchange = answering(pieces, { headers: { 'content-type': sse } })
+    for (const accepted of [0, 1]) {
+      const ended = await runSaving(['chat', 'x', '--stream'], exchange, failingStdout(accepted, 'ENOSPC'))
+      expect([ended.code, ended.saved]).toEqual([11, ['one two three']])
+    }
+  })
+
+  test('chat --raw saves the body from the first byte that was not printed', async () => {
+    const body = message('paid')
+    const exchange = answering([body.slice(0, 20), body.slice(20)])
+    const none = await runSaving(['chat', 'x', '--raw'], exchange, failingStdout(0, 'ENOSPC'))
+    expect([none.code, none.saved]).toEqual([11, [body]])
+    const some = await runSaving(['chat', 'x', '--raw'], exchange, failingStdout(1, 'ENOSPC'))
+    expect([some.code, some.saved]).toEqual([11, [body.slice(20)]])
+    expect(some.err).toContain('; the received data from byte 20 on is saved as ')
+  })
+
+  test('reports that the saved answer is cut', async () => {
+    const exchange = breaking([event('paid')], cut, sse)
+    const ended = await runSaving(['chat', 'x', '--stream'], exchange, failingStdout(0, 'ENOSPC'))
+    expect([ended.code, ended.saved]).toEqual([11, ['paid']])
+    expect(ended.err).toMatch(
+      /^parley: stdout: no space left on the disk; the answer broke off; the received data/,
+    )
+  })
+
+  test('image --raw saves the whole body', async () => {
+    const body = imageAnswer(inline(png()))
+    const exchange = answering([body.slice(0, 20), body.slice(20)])
+    const ended = await runSaving(['image', 'x', '--raw'], exchange, failingStdout(0, 'ENOSPC'))
+    expect([ended.code, ended.saved]).toEqual([11, [body]])
+  })
+})
+
+test('saves the received part of a body that is cut before any text', async () => {
+  const ended = await runSaving(['chat', 'x'], breaking(['{"content":"paid'], cut))
+  expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['{"content":"paid']])
+})
