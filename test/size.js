@@ -1,10 +1,10 @@
-// Prints the lines and tokens of `src`, without blanks and comments, by room and compared with the last
-// release. `npm run size -- --write` saves the current numbers as the last release.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, relative, sep } from 'node:path'
+// Prints the lines and tokens of `src`, without blanks and comments, by room, and compares them with a commit:
+// `npm run size -- COMMIT`, by default origin/main or, if that is the current commit, the last tag.
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
 
-const file = join(import.meta.dirname, 'size.json')
-const source = join(import.meta.dirname, '../src')
+const root = join(import.meta.dirname, '..')
 
 const piece =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|\/(?![*/\s])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[dgimsuvy]*(?=[\s.,;)\]]|$)|[\w$#]+|\S/g
@@ -29,34 +29,64 @@ function measure(text) {
   return { lines: lines.size, tokens }
 }
 
-const rooms = { all: { lines: 0, tokens: 0 } }
-for (const entry of readdirSync(source, { recursive: true, withFileTypes: true })) {
-  if (!entry.name.endsWith('.ts')) continue
-  const path = join(entry.parentPath, entry.name)
-  const [room, inner] = relative(source, path).split(sep)
-  const name =
-    inner === undefined ? '.' : room === 'sessions' && !inner.endsWith('.ts') ? `${room}/${inner}` : room
-  const { lines, tokens } = measure(readFileSync(path, 'utf8'))
-  for (const key of ['all', name]) {
-    rooms[key] ??= { lines: 0, tokens: 0 }
-    rooms[key].lines += lines
-    rooms[key].tokens += tokens
+/** Returns the sizes of all rooms. `files` are pairs of a path below `src`, and its text. */
+function measureRooms(files) {
+  const rooms = { all: { lines: 0, tokens: 0 } }
+  for (const [path, text] of files) {
+    const [room, inner] = path.split('/')
+    const name =
+      inner === undefined ? '.' : room === 'sessions' && !inner.endsWith('.ts') ? `${room}/${inner}` : room
+    const { lines, tokens } = measure(text)
+    for (const key of ['all', name]) {
+      rooms[key] ??= { lines: 0, tokens: 0 }
+      rooms[key].lines += lines
+      rooms[key].tokens += tokens
+    }
+  }
+  return rooms
+}
+
+function readFiles() {
+  const source = join(root, 'src')
+  const entries = readdirSync(source, { recursive: true, withFileTypes: true })
+  return entries
+    .filter(({ name }) => name.endsWith('.ts'))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((path) => [relative(source, path).replaceAll('\\', '/'), readFileSync(path, 'utf8')])
+}
+
+/** Returns the output of git; empty if it fails, because a package or a shallow clone has no history. */
+function git(...argv) {
+  try {
+    const options = { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 28, stdio: ['ignore', 'pipe', 'ignore'] }
+    return execFileSync('git', argv, options).trim()
+  } catch {
+    return ''
   }
 }
 
-if (process.argv.includes('--write')) {
-  const text = Object.entries(rooms).map(
-    ([name, size]) => `  ${JSON.stringify(name)}: ${JSON.stringify(size)}`,
-  )
-  writeFileSync(file, `{\n${text.join(',\n')}\n}\n`)
+function readFilesOf(commit) {
+  const paths = git('ls-tree', '-r', '--name-only', commit, 'src').split('\n')
+  return paths
+    .filter((path) => path.endsWith('.ts'))
+    .map((path) => [path.slice('src/'.length), git('show', `${commit}:${path}`)])
 }
-const last = JSON.parse(readFileSync(file, 'utf8'))
-const names = [...new Set([...Object.keys(rooms), ...Object.keys(last)])]
-const sizeOf = (all, name) => all[name] ?? { lines: 0, tokens: 0 }
+
+function findDefault() {
+  const main = git('rev-parse', '--verify', 'origin/main')
+  return main === git('rev-parse', 'HEAD') ? git('describe', '--tags', '--abbrev=0') : main
+}
+
+const commit = process.argv[2] ?? findDefault()
+const rooms = measureRooms(readFiles())
+const before = commit === '' ? undefined : measureRooms(readFilesOf(commit))
+const names = [...new Set([...Object.keys(rooms), ...Object.keys(before ?? {})])]
+const sizeOf = (all, name) => all?.[name] ?? { lines: 0, tokens: 0 }
 const rows = names.sort((one, other) => sizeOf(rooms, other).lines - sizeOf(rooms, one).lines)
-process.stdout.write(`${'room                       lines  before   tokens  before'}\n`)
+const print = (name, cells) =>
+  process.stdout.write(`${name.padEnd(24)}${cells.map((cell) => String(cell).padStart(8)).join('')}\n`)
+print('room', before ? ['lines', 'before', 'tokens', 'before'] : ['lines', 'tokens'])
 for (const name of rows) {
-  const [now, before] = [sizeOf(rooms, name), sizeOf(last, name)]
-  const cells = [now.lines, before.lines, now.tokens, before.tokens].map((count) => String(count).padStart(8))
-  process.stdout.write(`${name.padEnd(24) + cells.join('')}\n`)
+  const [now, then] = [sizeOf(rooms, name), sizeOf(before, name)]
+  print(name, before ? [now.lines, then.lines, now.tokens, then.tokens] : [now.lines, now.tokens])
 }

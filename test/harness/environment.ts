@@ -1,4 +1,5 @@
-import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -18,9 +19,11 @@ const ofTests = /^(TEST|VITEST|NODE_ENV$|_*STRYKER|MUTANTS_|PROOF_|TORTURE|SOAK_
 
 /**
  * Gives every test the same environment, and one temporary folder in which other users can write. vitest starts its
- * workers afterwards, so they and their child processes inherit all of it. Returns a function that removes the folder.
+ * workers afterwards, so they and their child processes inherit all of it. Builds the program if its sources are newer.
+ * Returns a function that removes the folder.
  */
 export default function setUp(): () => void {
+  buildIfOld()
   for (const name of Object.keys(process.env)) {
     if (!machine.test(name) && !ofTests.test(name)) delete process.env[name]
   }
@@ -32,6 +35,24 @@ export default function setUp(): () => void {
   process.env.TMPDIR = folder
   process.env.TEMP = folder
   return () => rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
+}
+
+/** Tests that start a process run `dist`, and would test an older program. */
+function buildIfOld(): void {
+  const root = join(import.meta.dirname, '../..')
+  const sources = ['src', 'package.json', 'rolldown.config.ts'].map((name) => join(root, name))
+  if (findNewestTime([join(root, 'dist')]) < findNewestTime(sources))
+    execFileSync(process.execPath, [join(root, 'src/build/bundle.js')], { stdio: 'inherit' })
+}
+
+/** Returns the time of the last change of a file, in folders at any depth. 0 if there is none. */
+function findNewestTime(paths: readonly string[]): number {
+  const times = paths.map((path) => {
+    const stat = statSync(path, { throwIfNoEntry: false })
+    if (!stat?.isDirectory()) return stat?.mtimeMs ?? 0
+    return findNewestTime(readdirSync(path).map((name) => join(path, name)))
+  })
+  return Math.max(0, ...times)
 }
 
 /** Environment of a process that a test starts, without a home. */

@@ -2,6 +2,7 @@ import { mkdtempSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
+import { onTestFailed, TestRunner } from 'vitest'
 import type { Host } from '../../src/context.ts'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import type { StdStream } from '../../src/io/output.ts'
@@ -122,8 +123,26 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
   const code = await main(argv, host)
   const [out, err] = [stdout, stderr].map(({ bytes }) => Buffer.from(bytes()).toString()) as [string, string]
   requireForms(argv, { code, out, err, cwd })
+  printIfTestFails(argv, { code, err, requests })
   if (world.cwd === undefined) removeEmpty(cwd)
   return { code, requests, outBytes: stdout.bytes(), out, err }
+}
+
+/** Maximum length of a text that is printed for a failed test. */
+const maxShown = 2_000
+
+/** If the current test fails, prints what the run has done. */
+function printIfTestFails(
+  argv: string[],
+  { code, err, requests }: Pick<Ended, 'code' | 'err' | 'requests'>,
+): void {
+  // A run in a hook, or of a concurrent test, has no current test.
+  if (TestRunner.getCurrentTest() === undefined) return
+  onTestFailed(() => {
+    const lines = requests.map(({ method, url, text }) => `${method} ${url} ${text.slice(0, maxShown)}`)
+    const text = [`parley ${argv.join(' ')}: exit ${code}`, err.slice(0, maxShown), ...lines].join('\n')
+    process.stderr.write(`${text}\n`)
+  })
 }
 
 /** Yields typed text line by line, as a terminal delivers it. */
