@@ -1,5 +1,6 @@
 import type { Context } from './context.ts'
 import { CliError } from './errors.ts'
+import { assignFields } from './gateway/body-flags.ts'
 import { openAnswerPrinting } from './gateway/chat/answer.ts'
 import { buildChatRequest } from './gateway/chat/chat.ts'
 import { type Caller, createCaller } from './http/call.ts'
@@ -105,7 +106,8 @@ const maxTokens = 2 * maxAnswerTokens
 
 /** Builds a chat request that costs little. */
 function buildTrial({ values }: ResolvedSettings, stream: boolean) {
-  const body = { turn: [{ text: 'Say hello.' }], maxOutputTokens: `${maxAnswerTokens}`, assignments: [] }
+  const fields = assignFields({ maxOutputTokens: `${maxAnswerTokens}` })
+  const body = { turn: [{ text: 'Say hello.' }], fields, assignments: [] }
   return buildChatRequest(body, { stream }, values)
 }
 

@@ -14,7 +14,7 @@ export default {
     new Argument('[prompt...]', 'the prompt; stdin follows it or replaces the word -'),
     new Option('-m, --model <name>', 'the model (default: chatModel, else alpha-2.5-pro)'),
     new TextFlag('--system <text>', `instructions, or @FILE ${unspecified}`),
-    ...promptFlags('add a text, image, audio, video or PDF file', `sampling temperature ${unspecified}`),
+    ...promptFlags('add a text, image, audio, video or PDF file', { temperature: unspecified }),
     new Option('--stream', 'print the answer as it arrives'),
     new Option('--no-stream', 'wait for the whole answer'),
     new Option('--fail-on-cut', 'exit 8 if the answer is cut or stopped'),

@@ -19,11 +19,11 @@ import {
   unknownProfileError,
 } from '../settings/profiles.ts'
 import { type Candidate, chooseValues, findValueProblem, formatProfileFlag } from '../settings/resolve.ts'
-import { schemas } from '../settings/schemas.ts'
+import { getSchema } from '../settings/schemas.ts'
 import {
   findSetting,
   formatValue,
-  getSetting,
+  isSecret,
   maskValue,
   type SettingName,
   settingNames,
@@ -90,7 +90,7 @@ export const configCommands = {
         )
       const name = findSetting(key)
       if (!validate && name !== 'betas') throw usageError('--no-validate works only with betas')
-      if (getSetting(name).secret && given !== undefined && given !== '-') {
+      if (isSecret(name) && given !== undefined && given !== '-') {
         throw usageError(
           `${name} is a secret, and as an argument it is in the shell's history now: 'parley config set ${name}' asks for it, or reads it from stdin`,
         )
@@ -98,7 +98,7 @@ export const configCommands = {
       const read = () => readValue(context, name)
       const isRead = given === undefined || given === '-'
       const text = isRead ? await context.calls.sayFirst(() => 'nothing was changed', read) : given
-      const parsed = schemas[name]().safeParse(text)
+      const parsed = getSchema(name).safeParse(text)
       if (!parsed.success) throw usageError(`${name} ${parsed.error.issues[0]?.message}`)
       const unknown = name === 'betas' && validate ? findUndocumentedBeta(parsed.data as string[]) : undefined
       if (unknown !== undefined) throw usageError(`${name}: ${unknown}`)
@@ -242,7 +242,7 @@ function show(candidate: Pick<Candidate, 'setting' | 'value'>): string {
 async function readValue(context: Context, name: SettingName): Promise<string> {
   const { input, host, cleanups } = context
   if (input.stdinKind !== 'terminal') return input.readStdin(name)
-  if (!getSetting(name).secret) throw usageError(`${name} needs a value: parley config set ${name} VALUE`)
+  if (!isSecret(name)) throw usageError(`${name} needs a value: parley config set ${name} VALUE`)
   const { withPrompter } = await import('../io/question.ts')
   return withPrompter({ ...host, cleanups }, (questioner) =>
     questioner.prompt(`${name} (not shown): `, { isHidden: true }),

@@ -18,9 +18,8 @@ export interface BodyParts {
   turn: Part[]
   /** Instructions to the model: `systemInstruction` of the native format. */
   system?: string | undefined
-  /** JSON source text of a number. */
-  maxOutputTokens?: string
-  temperature?: string
+  /** Valid values of fields that have a flag of their own. */
+  fields?: Assignment[]
   /** The request asks for an answer that matches a schema. */
   hasSchema?: boolean
   /** The body asks for a stream. Not all services read this field. */
@@ -33,14 +32,15 @@ export interface BodyParts {
  * flags set. Throws a usage error if a given body is not a generation request.
  */
 export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
-  const { given, turn, assignments, system, temperature, maxOutputTokens, isStream } = parts
+  const { given, turn, assignments, system, isStream } = parts
   const fields: [path: string[], json: string | undefined][] = [
     [['systemInstruction'], system === undefined ? undefined : JSON.stringify(createInstruction(system))],
     [['stream'], isStream ? 'true' : undefined],
-    [['generationConfig', 'temperature'], temperature],
-    [['generationConfig', 'maxOutputTokens'], maxOutputTokens],
   ]
-  const set = fields.flatMap(([path, json]) => (json === undefined ? [] : [createAssignment(path, json)]))
+  const set = [
+    ...fields.flatMap(([path, json]) => (json === undefined ? [] : [createAssignment(path, json)])),
+    ...(parts.fields ?? []),
+  ]
   const body = given && (await check(given))
   // A body with `messages` belongs to another endpoint of the gateway.
   const isOther = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')

@@ -4,7 +4,7 @@ import { oneLine } from '../io/escape.ts'
 import { shellQuote } from '../io/shell-quote.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { defaultName, demoName, type Profile, readProfile } from './profiles.ts'
-import { type Settings, schemas } from './schemas.ts'
+import { getSchema, type Settings } from './schemas.ts'
 import { getSetting, getVariable, type SettingName, settingNames } from './table.ts'
 
 interface Origin {
@@ -110,11 +110,11 @@ export const findValueProblem = ({
   setting,
   value,
 }: Pick<Candidate, 'setting' | 'value'>): string | undefined =>
-  schemas[setting]().safeParse(value).error?.issues[0]?.message
+  getSchema(setting).safeParse(value).error?.issues[0]?.message
 
 /** Parses a value. Throws a `CliError` that names the source of an invalid value, never the value. */
 function parseValue({ setting, value, origin: { source, name } }: Candidate): unknown {
-  const parsed = schemas[setting]().safeParse(value)
+  const parsed = getSchema(setting).safeParse(value)
   if (parsed.success) return parsed.data
   const place = source === 'profile' ? `'${setting}' in ${name}` : name
   const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'

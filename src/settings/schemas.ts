@@ -2,7 +2,7 @@ import { findAddressProblem } from '../wire/address.ts'
 import { betaForm } from '../wire/sessions/betas.ts'
 import * as z from '../wire/zod.ts'
 import { durationForms, parseDuration } from './duration.ts'
-import type { SettingName, settings } from './table.ts'
+import { type SettingName, settings } from './table.ts'
 
 /** Flags and the environment give text; the profile file may have numbers and booleans too. */
 const fromText = (convert: (text: string) => unknown) =>
@@ -79,37 +79,32 @@ const address = z.lazily(() =>
   ),
 )
 
-/** How each setting's value is checked. */
-export const schemas = {
-  baseUrl: address,
-  accessToken: secret,
-  accessTokenCommand: text,
-  agentsUrl: address,
-  apiKey: secret,
-  apiKeyCommand: text,
-  agentsAuth: z.lazily(() => z.enum(['x-api-key', 'bearer'])),
-  workspaceId: headerText,
-  family: word,
-  vendor: word,
-  agentsVersion: headerText,
-  betas: betaList,
-  chatModel: model,
-  imageModel: model,
-  answerRole: text,
-  stream: toggle,
-  streamVia: z.lazily(() => z.enum(['query', 'path', 'body'])),
-  schemaVia: z.lazily(() => z.enum(['prompt', 'native'])),
-  failOnCut: toggle,
-  markdown: toggle,
-  timeout: seconds,
-  deadline: seconds,
-  connectTimeout: seconds,
-  retries: count,
-  cacert: text,
-  allowHttp: toggle,
-} satisfies Record<SettingName, () => z.ZodMiniType>
+/** Schemas of the types of settings. */
+const types = {
+  address,
+  secret,
+  text,
+  word,
+  headerText,
+  betaList,
+  model,
+  toggle,
+  seconds,
+  count,
+}
 
-type Value<K extends SettingName> = z.infer<ReturnType<(typeof schemas)[K]>>
+type OfType<T> = T extends keyof typeof types ? z.infer<ReturnType<(typeof types)[T]>> : never
+
+type Value<K extends SettingName> = (typeof settings)[K]['type'] extends readonly (infer Word)[]
+  ? Word
+  : OfType<(typeof settings)[K]['type']>
+
+/** Returns the schema that checks the values of a setting. */
+export function getSchema<K extends SettingName>(name: K): z.ZodMiniType<Value<K>> {
+  const { type } = settings[name]
+  const schema = typeof type === 'string' ? types[type]() : z.enum(type)
+  return schema as unknown as z.ZodMiniType<Value<K>>
+}
 
 type WithDefault = {
   [K in SettingName]: (typeof settings)[K] extends { default: unknown } ? K : never

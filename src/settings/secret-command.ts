@@ -4,7 +4,7 @@ import { runCommand } from '../io/command.ts'
 import { realTimers } from '../timers.ts'
 import { permissionAdvice } from './profile-file.ts'
 import type { ResolvedSettings } from './resolve.ts'
-import { schemas } from './schemas.ts'
+import { getSchema } from './schemas.ts'
 
 const maxRunMs = 60_000
 
@@ -50,7 +50,7 @@ export async function runSecretCommand(
     })
   }
   const [line = ''] = stdout.toString().split('\n', 1)
-  const parsed = schemas.accessToken().safeParse(line)
+  const parsed = getSchema('accessToken').safeParse(line)
   if (parsed.success) return parsed.data
   throw failed(line.trim() ? `printed a secret that ${parsed.error.issues[0]?.message}` : 'printed nothing')
 }

@@ -12,8 +12,8 @@ import {
   requireChangeableProfile,
 } from './profiles.ts'
 import { addressSettings, secretSettings } from './resolve.ts'
-import { schemas } from './schemas.ts'
-import { getSetting, maskValue, type SettingName } from './table.ts'
+import { getSchema } from './schemas.ts'
+import { getSetting, isSecret, maskValue, type SettingName } from './table.ts'
 
 /**
  * Prompts for everything that a profile needs, then saves it. Throws a usage error if the profile cannot be
@@ -127,7 +127,7 @@ async function promptForSetting(
   name: keyof typeof explanations,
   { current, questioner, say }: { current: unknown; questioner: Prompter; say(line: string): void },
 ): Promise<unknown> {
-  const { secret: isHidden = false } = getSetting(name)
+  const isHidden = isSecret(name)
   let offered = current
   const shown = () => (offered === undefined ? '' : ` [${maskValue(name, offered)}]`)
   // Without a secret, the next question asks for its command.
@@ -140,7 +140,7 @@ async function promptForSetting(
       { isHidden },
     )
     if (typed === '') return offered === current ? undefined : offered
-    const parsed = schemas[name]().safeParse(typed)
+    const parsed = getSchema(name).safeParse(typed)
     if (!parsed.success) {
       say(`${name} ${parsed.error.issues[0]?.message}`)
       continue

@@ -1,12 +1,12 @@
 import { didYouMean } from '../argv/spelling.ts'
 import { usageError } from '../errors.ts'
 
-/** Description of a setting. `schemas.ts` checks its value. */
+/** Description of a setting. */
 interface Setting {
   about: string
+  /** A type of `schemas.ts`, or the allowed words. A `secret` is shown as `…last4` and has no flag. */
+  type: string | readonly string[]
   default?: unknown
-  /** Shown as `…last4`. Has no flag. */
-  secret?: true
   /** A command that prints this secret. Has no flag. */
   printsSecret?: 'accessToken' | 'apiKey'
   /** Flag of single commands that sets it, instead of a flag of every request command. */
@@ -15,56 +15,80 @@ interface Setting {
 
 /** Every setting, by its name in the profile file. */
 export const settings = {
-  baseUrl: { about: "the gateway's address" },
-  accessToken: { about: "the gateway's bearer token", secret: true },
+  baseUrl: { type: 'address', about: "the gateway's address" },
+  accessToken: { type: 'secret', about: "the gateway's bearer token" },
   accessTokenCommand: {
+    type: 'text',
     about: 'a shell command that prints the bearer token as its first line; limited by --timeout and 60 s',
     printsSecret: 'accessToken',
   },
-  agentsUrl: { about: "the session service's address" },
-  apiKey: { about: "the session service's key", secret: true },
+  agentsUrl: { type: 'address', about: "the session service's address" },
+  apiKey: { type: 'secret', about: "the session service's key" },
   apiKeyCommand: {
+    type: 'text',
     about:
       "a shell command that prints the session service's key as its first line; limited by --timeout and 60 s",
     printsSecret: 'apiKey',
   },
   agentsAuth: {
+    type: ['x-api-key', 'bearer'],
     about: 'how the key is sent to the session service: x-api-key or bearer',
     default: 'x-api-key',
   },
-  workspaceId: { about: 'a workspace of the session service' },
-  family: { about: "the vendor word in the gateway's paths and model names", default: 'alpha' },
-  vendor: { about: "the vendor word in the session service's headers", default: 'vendor' },
-  agentsVersion: { about: "the session service's version header", default: '2023-06-01' },
+  workspaceId: { type: 'headerText', about: 'a workspace of the session service' },
+  family: { type: 'word', about: "the vendor word in the gateway's paths and model names", default: 'alpha' },
+  vendor: { type: 'word', about: "the vendor word in the session service's headers", default: 'vendor' },
+  agentsVersion: { type: 'headerText', about: "the session service's version header", default: '2023-06-01' },
   betas: {
+    type: 'betaList',
     about: "the session service's betas, separated by commas",
     default: ['managed-agents-2026-04-01'],
   },
-  chatModel: { about: 'the model for chat', commandFlag: '-m' },
-  imageModel: { about: 'the model for images', commandFlag: '-m' },
-  answerRole: { about: 'the role of answers in a --thread file', default: 'model' },
-  stream: { about: 'print the answer as it arrives', default: false, commandFlag: '--stream' },
-  streamVia: { about: 'how a stream is requested: query, path or body', default: 'query' },
-  schemaVia: { about: 'how --schema is sent to the model: prompt or native', default: 'prompt' },
+  chatModel: { type: 'model', about: 'the model for chat', commandFlag: '-m' },
+  imageModel: { type: 'model', about: 'the model for images', commandFlag: '-m' },
+  answerRole: { type: 'text', about: 'the role of answers in a --thread file', default: 'model' },
+  stream: {
+    type: 'toggle',
+    about: 'print the answer as it arrives',
+    default: false,
+    commandFlag: '--stream',
+  },
+  streamVia: {
+    type: ['query', 'path', 'body'],
+    about: 'how a stream is requested: query, path or body',
+    default: 'query',
+  },
+  schemaVia: {
+    type: ['prompt', 'native'],
+    about: 'how --schema is sent to the model: prompt or native',
+    default: 'prompt',
+  },
   failOnCut: {
+    type: 'toggle',
     about: 'fail (exit 8) if an answer was cut or stopped',
     default: false,
     commandFlag: '--fail-on-cut',
   },
   markdown: {
+    type: 'toggle',
     about: 'lay out Markdown on a terminal',
     default: true,
     commandFlag: '--markdown',
   },
   timeout: {
+    type: 'seconds',
     about: 'longest silence of the service; 0 is no limit',
     default: 600,
   },
-  deadline: { about: 'longest total time, retries included; 0 is no limit', default: 0 },
-  connectTimeout: { about: 'longest wait for a connection', default: 10 },
-  retries: { about: 'extra attempts', default: 2 },
-  cacert: { about: "a file of CA certificates in PEM, in addition to the system's" },
-  allowHttp: { about: 'allow plain http to other machines, where tokens travel unencrypted', default: false },
+  deadline: { type: 'seconds', about: 'longest total time, retries included; 0 is no limit', default: 0 },
+  connectTimeout: { type: 'seconds', about: 'longest wait for a connection', default: 10 },
+  retries: { type: 'count', about: 'extra attempts', default: 2 },
+  cacert: { type: 'text', about: "a file of CA certificates in PEM, in addition to the system's" },
+  allowHttp: {
+    type: 'toggle',
+    about: 'allow plain http to other machines, where tokens travel unencrypted',
+    default: false,
+  },
 } as const satisfies Record<string, Setting>
 
 export type SettingName = keyof typeof settings
@@ -73,10 +97,12 @@ export const settingNames = Object.keys(settings) as SettingName[]
 
 export const getSetting = (name: SettingName): Setting => settings[name]
 
+export const isSecret = (name: SettingName): boolean => settings[name].type === 'secret'
+
 /** Returns whether every request command has a flag for the setting. */
 export function isRequestFlag(name: SettingName): boolean {
-  const { secret, printsSecret, commandFlag } = getSetting(name)
-  return !(secret || printsSecret || commandFlag)
+  const { printsSecret, commandFlag } = getSetting(name)
+  return !(isSecret(name) || printsSecret || commandFlag)
 }
 
 /** Returns the flag of a setting: `--base-url` for `baseUrl`. */
@@ -109,7 +135,7 @@ const bare = (spelling: string) =>
 /** Formats a value for display. A secret shows its last four characters only. */
 export function maskValue(name: SettingName, value: unknown): string {
   const text = formatValue(value)
-  if (!getSetting(name).secret) return text
+  if (!isSecret(name)) return text
   return text.length < 8 ? '…' : `…${text.slice(-4)}`
 }
 

@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import type { Argument, Option } from 'commander'
 import { FileArgument, FileFlag, SettingArgument, TextFlag } from '../../argv/flags.ts'
 import { quoteSimple } from '../../io/shell-quote.ts'
-import { schemas } from '../../settings/schemas.ts'
 import { getFlag, getSetting, settingNames } from '../../settings/table.ts'
 import { documentedModels } from '../../wire/gateway/models.ts'
 import { betas } from '../../wire/sessions/betas.ts'
@@ -106,8 +105,8 @@ function wordsOfArgument(argument: Argument, path: string): readonly string[] {
 }
 
 /** Returns the only values of the setting that belongs to a flag. */
-function findChoices(flag: string): string[] | undefined {
+function findChoices(flag: string): readonly string[] | undefined {
   const name = settingNames.find((each) => getFlag(each) === flag)
-  const { def } = name ? schemas[name]()._zod : {}
-  return def && 'entries' in def ? Object.values(def.entries as Record<string, string>) : undefined
+  const type = name && getSetting(name).type
+  return typeof type === 'object' ? type : undefined
 }

@@ -1,0 +1,38 @@
+import { Option } from 'commander'
+import { parseIntegerField, parseNumberField } from '../argv/flags.ts'
+
+/** A field of the request body with a flag. `parse` returns the JSON source text of its value. */
+interface BodyField {
+  flag: string
+  about: string
+  path: string[]
+  parse(value: string): string
+}
+
+/** Fields of the request body that have a flag of their own, by the flag's name in the options. */
+export const bodyFields = {
+  temperature: {
+    flag: '--temperature <n>',
+    about: 'sampling temperature',
+    path: ['generationConfig', 'temperature'],
+    parse: parseNumberField,
+  },
+  maxOutputTokens: {
+    flag: '--max-output-tokens <n>',
+    about: 'longest answer, in tokens',
+    path: ['generationConfig', 'maxOutputTokens'],
+    parse: parseIntegerField,
+  },
+} as const satisfies Record<string, BodyField>
+
+type BodyFieldName = keyof typeof bodyFields
+
+/** JSON source texts of fields. */
+export type BodyFieldValues = { [Name in BodyFieldName]?: string }
+
+/** Returns the flags. `notes` are added to their descriptions. */
+export const bodyFieldFlags = (notes: BodyFieldValues = {}): Option[] =>
+  (Object.keys(bodyFields) as BodyFieldName[]).map((name) => {
+    const { flag, about, parse } = bodyFields[name]
+    return new Option(flag, [about, notes[name]].filter(Boolean).join(' ')).argParser(parse)
+  })
