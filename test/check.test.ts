@@ -98,7 +98,7 @@ test.each([
     '404 No',
     '<h1>Not found</h1>',
     4,
-    /^failed: the session service answered 404 No; asked for .*; it is made of agentsUrl \(PARLEY_AGENTS_URL\)$/,
+    /^failed: the session service answered 404 No; 'parley sessions list' lists the sessions; the URL was .*, from agentsUrl \(PARLEY_AGENTS_URL\)$/,
   ],
   [
     'a wrong key',

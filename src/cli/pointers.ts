@@ -34,6 +34,9 @@ const pointers: readonly (readonly [names: string, says: string])[] = [
     '-p, --prompt',
     'the words are the prompt, the message or the task, without a flag, as in: parley chat "Say hello"',
   ],
+  ['-t, --temp', '--temperature N sets the temperature of an answer, if the model accepts one'],
+  ['--format', "--raw prints the service's JSON, chat --schema FILE an answer in JSON"],
+  ['--since', 'events list --limit N prints the newest N events, --order asc the oldest first'],
   ['--max-tokens', '--max-output-tokens N limits the answer to a prompt'],
   ['--schema-retries', 'only chat has it; after a run, run once more with a message that names the misfits'],
   ['--fail-on-cut', 'only chat has it; a run without an answer is exit 8, with --last, -o or --schema'],
@@ -58,7 +61,7 @@ const pointers: readonly (readonly [names: string, says: string])[] = [
   ['--log', 'is gone: the log of serve is on stderr, as in: 2> FILE'],
   ['--seed, --stream-style', 'serve has it no more; of a request --set PATH=VALUE sets any field'],
   ['-s', '--system TEXT says how chat answers; -s ID, after the name of a command, names a session'],
-  ['-a, --attachment', '-f FILE adds a file'],
+  ['-a, --attachment, --attach', '-f FILE adds a file'],
   ['-d', '-i FILE or stdin gives the whole body, --set PATH=VALUE a field of it'],
   ['--image', "-f FILE adds an image to a request, and 'parley image' makes one"],
   ['--download', 'is gone: image prints a link, for curl to fetch'],
@@ -80,11 +83,12 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean, prof
   const start = `unknown command ${isHelp ? 'and no topic ' : ''}'${typed}'`
   const way = pointerFor(typed) ?? findInOtherGroups(typed, isHelp)
   if (way !== undefined) return `${start}: ${way}`
+  const isTopicMissing = isHelp && group.length === 0
   const near = suggestNames(word, [
     ...Object.keys(command.entry.group ?? {}),
-    ...(isHelp && group.length === 0 ? topics : []),
+    ...(isTopicMissing ? topics : []),
   ])
-  const list = `; 'parley ${[...group, '--help'].join(' ')}' lists ${group.length > 0 ? 'its' : 'the'} commands`
+  const list = `${isTopicMissing ? `; topics: ${topics.join(', ')}` : ''}; 'parley ${[...group, '--help'].join(' ')}' lists ${group.length > 0 ? 'its' : 'the'} commands`
   if (isHelp || group.length > 0) return `${start}${near || list}`
   // A word with more than one word after it is a prompt rather than a misspelt command.
   if (near !== '' && rest.length < 2) return `${start}${near}`

@@ -15,4 +15,27 @@ export const topics = [
 
 export type TopicName = (typeof topics)[number]
 
+/** Topics and commands by other words. */
+const otherNames = new Map<string, string[]>([
+  ['errors', ['exit-codes']],
+  ['retries', ['settings']],
+  ['json', ['formats']],
+  ['proxy', ['platforms']],
+  ['proxies', ['platforms']],
+  ['windows', ['platforms']],
+  ['streaming', ['chat']],
+  ['threads', ['chat']],
+  ['schema', ['chat']],
+  ['markdown', ['chat']],
+  ['models', ['chat']],
+  ['github', ['ci']],
+  ['gitlab', ['ci']],
+  ['stdin', ['input']],
+  ['variables', ['environment']],
+])
+
+/** Returns the topic or command that describes these words. */
+export const findHelpTarget = (words: string[]): string[] =>
+  (words.length === 1 && otherNames.get(words[0] as string)) || words
+
 export const isTopic = (name: string): name is TopicName => topics.some((topic) => topic === name)

@@ -5,7 +5,12 @@ import { CliError } from '../errors.ts'
 import { showSpinner } from '../io/spinner.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { demoName } from '../settings/profiles.ts'
-import { addressSettings, describeSecretSource, type ResolvedSettings } from '../settings/resolve.ts'
+import {
+  addressSettings,
+  describeSecretSource,
+  formatProfileFlag,
+  type ResolvedSettings,
+} from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import { createCredentials } from './credentials.ts'
@@ -84,7 +89,8 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
         mayDuplicate: meaning.mayDuplicate,
         retry: retry ?? getRetryAdvice(failure, meaning),
         // The failure itself may know a more exact consequence.
-        consequence: consequence ?? findSettingFix(failure, request, settings) ?? meaning.failed,
+        consequence:
+          consequence ?? findSettingFix(failure, request, parts.params, settings) ?? meaning.failed,
       })
     }
     const { deadline = context.deadline, isSingle } = parts
@@ -265,6 +271,7 @@ export const describeRetry = ({ message }: CliError, wait: number): string =>
 function findSettingFix(
   { details: { status } }: CliError,
   { endpoint, credential, headers, url }: Request,
+  params: RequestParts['params'],
   settings: ResolvedSettings,
 ): string | undefined {
   const { values, origins } = settings
@@ -276,8 +283,13 @@ function findSettingFix(
   }
   if (status !== 404 && status !== 405) return undefined
   const name = addressSettings[service]
-  const { source, name: place } = origins.family ?? {}
-  const from = source === 'default' ? "the default, which may not be this gateway's" : place
-  const family = path.includes('{family}') ? ` and family '${values.family}' (${from})` : ''
-  return `asked for ${url}; it is made of ${name} (${origins[name]?.name})${family}`
+  const address = `${name} (${origins[name]?.name})`
+  if (path.includes('{model}')) {
+    const { source, name: place } = origins.family ?? {}
+    const from = source === 'default' ? "the default, which may not be this gateway's" : place
+    return `check the model '${params.model}', ${address} and family '${values.family}' (${from}); the URL was ${url}`
+  }
+  const isSession = path.includes('{session}') && status === 404
+  const list = isSession ? `'parley sessions list${formatProfileFlag(settings)}' lists the sessions; ` : ''
+  return `${list}the URL was ${url}, from ${address}`
 }

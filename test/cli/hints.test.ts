@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { topics } from '../../src/cli/topics.ts'
 import { answering, run } from '../harness/run.ts'
 import { settled } from '../settings/settled.ts'
 
@@ -43,6 +44,11 @@ test.each([
   ['events list --api-key=canary', "'parley config set apiKey', or PARLEY_API_KEY"],
   ['chat hi -s brief', '--system TEXT says how chat answers'],
   ['chat hi -a p.png', '-f FILE adds a file'],
+  ['chat hi --attach p.png', '-f FILE adds a file'],
+  ['chat hi -t 0.5', '--temperature N sets'],
+  ['image hi --temp 0.5', '--temperature N sets'],
+  ['chat hi --format json', "--raw prints the service's JSON"],
+  ['events follow --since 1h', '--limit N prints the newest N events'],
   ['events send hi --attachment p.pdf', '-f FILE adds a file'],
   ['chat hi --key canary', "'parley config set accessToken', or PARLEY_ACCESS_TOKEN"],
   ['events list --key=canary', "'parley config set apiKey', or PARLEY_API_KEY"],
@@ -277,4 +283,25 @@ test.each(['session', 'events create', 'events sessions'])(
 test('help on events says that sessions list lists the sessions', async () => {
   const { out } = await run(['events', '--help'])
   expect(out.replaceAll('\n', ' ')).toContain("'parley sessions list' lists them")
+})
+
+test.each([
+  ['errors', 'exit-codes'],
+  ['retries', 'settings'],
+  ['json', 'formats'],
+  ['proxy', 'platforms'],
+  ['windows', 'platforms'],
+  ['streaming', 'chat'],
+  ['threads', 'chat'],
+])('help %s shows the help on %s', async (word, name) => {
+  expect((await run(['help', word])).out).toBe((await run(['help', name])).out)
+})
+
+test('an unknown topic lists the topics', async () => {
+  const message = await usageError(['help', 'nonsense'])
+  expect(message).toBe(
+    `unknown command and no topic 'nonsense'; topics: ${topics.join(', ')}; 'parley --help' lists the commands`,
+  )
+  expect(await usageError(['help', 'constructor'])).toContain("no topic 'constructor'; topics:")
+  expect(await usageError(['help', 'events', 'nonsense'])).not.toContain('topics')
 })

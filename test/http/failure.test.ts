@@ -94,21 +94,21 @@ test.each<[string, string, string, string, string]>([
     'https://gateway.test/alpha_cli/v1beta',
     envelope('not_found_error', 'no'),
     '/alpha_cli/v1beta/alpha_cli/v1beta/models',
-    'it is made of baseUrl (PARLEY_BASE_URL) and family',
+    "check the model 'alpha-2.5-pro', baseUrl (PARLEY_BASE_URL) and family",
   ],
   [
     'an empty body',
     'https://gateway.test/a',
     '',
     '/a/alpha_cli/v1beta/models',
-    'it is made of baseUrl (PARLEY_BASE_URL) and family',
+    "check the model 'alpha-2.5-pro', baseUrl (PARLEY_BASE_URL) and family",
   ],
   [
     'the page of a web server',
     'https://gateway.test',
     '<html></html>',
     '/alpha_cli/',
-    'it is made of baseUrl (PARLEY_BASE_URL) and family',
+    "check the model 'alpha-2.5-pro', baseUrl (PARLEY_BASE_URL) and family",
   ],
   [
     'an error of the service',
@@ -117,13 +117,13 @@ test.each<[string, string, string, string, string]>([
     '/alpha_cli/',
     'family',
   ],
-])('a 404 with %s names the URL and the settings that it is made of', async (_, address, body, path, why) => {
+])('a 404 with %s names the model, the settings and the URL', async (_, address, body, path, why) => {
   const { code, err } = await run(['chat', 'x', '--no-stream'], {
     exchange: answering(body, { status: 404 }),
     env: { PARLEY_BASE_URL: address },
   })
   expect(code).toBe(4)
-  expect(err).toMatch(/^ {2}asked for \S+:generateContent; .* \(PARLEY_BASE_URL\)/m)
+  expect(err).toMatch(/^ {2}check the model .* \(PARLEY_BASE_URL\) .*; the URL was \S+:generateContent$/m)
   expect(err).toContain(path)
   expect(err).toContain(why)
 })

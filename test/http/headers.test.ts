@@ -83,27 +83,32 @@ describe('failure message of a 404 or 405', () => {
     [404, '{"error":{"message":"no such model"}}'],
     [405, '<html></html>'],
     [404, ''],
-  ])('%s %s names the address and the settings that it is made of', async (status, body) => {
+  ])('%s %s names the model, the address and the family', async (status, body) => {
     const { code, err } = await run(['chat', 'x'], { exchange: answer(status, body) })
     expect(code).toBe(4)
     expect(err).toContain(
-      `asked for ${url}; it is made of baseUrl (PARLEY_BASE_URL) and family 'alpha' (the default, which may not be this gateway's)`,
+      `  check the model 'alpha-2.5-pro', baseUrl (PARLEY_BASE_URL) and family 'alpha' (the default, which may not be this gateway's); the URL was ${url}\n`,
     )
   })
 
   test('a 404 names the flag that set the family', async () => {
     const { err } = await run(['chat', 'x', '--family', 'beta'], { exchange: answer(404, '{}') })
-    expect(err).toContain("it is made of baseUrl (PARLEY_BASE_URL) and family 'beta' (--family)")
+    expect(err).toContain(
+      "baseUrl (PARLEY_BASE_URL) and family 'beta' (--family); the URL was https://gateway.test/beta_cli/",
+    )
   })
 
   test('a 404 of the session service and of api names its address', async () => {
     const body = '{"error":{"message":"no such session"}}'
     const list = await run(['events', 'list', '-s', 'sesn_1'], { exchange: answer(404, body) })
-    expect(list.err).toContain('asked for https://agents.test/v1/sessions/sesn_1/events')
-    expect(list.err).toContain('; it is made of agentsUrl (PARLEY_AGENTS_URL)\n')
-    const api = await run(['api', 'gateway', '/v1/x'], { exchange: answer(405, body) })
-    expect(api.err).toContain(
-      'asked for https://gateway.test/v1/x; it is made of baseUrl (PARLEY_BASE_URL)\n',
+    expect(list.err).toContain(
+      "  'parley sessions list' lists the sessions; the URL was https://agents.test/v1/sessions/sesn_1/events, from agentsUrl (PARLEY_AGENTS_URL)\n",
     )
+    const task = await run(['events', 'run', 'x', '-s', 'sesn_1'], { exchange: answer(404, body) })
+    expect(task.err).toContain("  nothing was sent; 'parley sessions list' lists the sessions; the URL was ")
+    const sessions = await run(['sessions', 'list'], { exchange: answer(404, body) })
+    expect(sessions.err).toContain('  the URL was https://agents.test/v1/sessions, from agentsUrl')
+    const api = await run(['api', 'gateway', '/v1/x'], { exchange: answer(405, body) })
+    expect(api.err).toContain('  the URL was https://gateway.test/v1/x, from baseUrl (PARLEY_BASE_URL)\n')
   })
 })

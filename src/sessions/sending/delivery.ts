@@ -91,8 +91,8 @@ export async function openFollowerBeforeSending(
     if (error.details.delivery === undefined && !error.details.deadline) throw error
     const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
     const { status, consequence } = error.details
-    // The consequence names the source of the refused secret.
-    const origin = refusesSecret(status) ? consequence : undefined
+    // The consequence names the source of the refused secret, or the command that lists the sessions.
+    const fix = refusesSecret(status) || status === 404 ? consequence : undefined
     const isLate = error.kind === 'stopped' && error.details.deadline
     const message = isLate
       ? 'the deadline passed before the session could be followed'
@@ -100,7 +100,7 @@ export async function openFollowerBeforeSending(
     throw new CliError(kind, message, {
       ...error.details,
       sent: 'no',
-      consequence: origin === undefined ? 'nothing was sent' : `nothing was sent; ${origin}`,
+      consequence: fix === undefined ? 'nothing was sent' : `nothing was sent; ${fix}`,
     })
   }
 }

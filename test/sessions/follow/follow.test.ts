@@ -533,7 +533,9 @@ describe('failures with --raw', () => {
     })
     const ended = await over(server, 'follow', '--history', '--raw')
     expect(ended).toMatchObject({ code: 4, out: rawLines(say('a', 'one')) })
-    expect(ended.err).toMatch(/404 Not Found\n {2}asked for .*\n {2}the service says: gone\n/)
+    expect(ended.err).toMatch(
+      /404 Not Found\n {2}'parley sessions list' lists the sessions; .*\n {2}the service says: gone\n/,
+    )
   })
 
   test('--raw prints the failure that ends a list on stderr only', async () => {
