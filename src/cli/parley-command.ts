@@ -133,8 +133,12 @@ export class ParleyCommand extends Command {
       )
     const isOpen = all.at(-1)?.variadic ?? false
     const taken = `takes ${most === 0 ? 'none' : most}, and got ${operands.length}`
+    const [word = ''] = operands
+    const isSession = most === 0 && hasSessionFlag(this) && /^[\w-]+$/.test(word)
     if (!isOpen && operands.length > most)
-      throw usageError(`too many words: '${this.words.join(' ')}' ${taken}`)
+      throw usageError(
+        `too many words: '${this.words.join(' ')}' ${taken}${isSession ? `; -s ${word} names a session` : ''}`,
+      )
   }
 
   /** Throws a usage error for a flag that commander would misread. */
@@ -191,6 +195,9 @@ function checkAttachedValue(word: string, command: ParleyCommand): void {
   if (word[2] === '=') throw usageError(`${option.short} takes no =: its value is a word of its own`)
   if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownWordError(command, [word])
 }
+
+/** `serve --session` names a file and has no short flag. */
+const hasSessionFlag = ({ options }: Command) => options.some(({ short }) => short === '-s')
 
 const isOther = (word = '', choices?: readonly string[]) => choices?.includes(word) === false
 

@@ -14,6 +14,9 @@ export interface FileKinds {
   description: string
 }
 
+/** Returns how to give a file through stdin, for a stdin that is not text. */
+export const createFileAdvice = ({ description }: FileKinds): string => `-f - adds ${description}`
+
 /**
  * Reads a file, or stdin for `-`. Returns text, or base64 with the type that the bytes show. Throws a usage
  * error for other types.

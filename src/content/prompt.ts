@@ -3,7 +3,7 @@ import { usageError } from '../errors.ts'
 import type { Input } from '../io/input.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { GivenBody, Part } from './body.ts'
-import { type FileKinds, readGivenFile } from './files.ts'
+import { createFileAdvice, type FileKinds, readGivenFile } from './files.ts'
 
 export interface PromptOptions {
   /** `-i`: a whole body. */
@@ -37,7 +37,7 @@ export async function readPrompt(
 
   if (given || prompt !== undefined) {
     if (words.length === 0) input.skipStdin('-i FILE')
-    const piped = words.length === 0 ? '' : await input.readPipedAddition('the prompt')
+    const piped = words.length === 0 ? '' : await input.readPipedAddition('the prompt', fileAdvice)
     if (looksLikeBody(piped))
       note(`stdin looks like a request body; it is sent as text${given ? '' : '. -i - sends it as the body'}`)
     const texts = [prompt ?? '', piped].filter((text) => text !== '')
@@ -64,6 +64,8 @@ const fileKinds: FileKinds = {
   description: 'an image, audio, video or PDF file',
 }
 
+const fileAdvice = createFileAdvice(fileKinds)
+
 /** Reads files as parts of a turn: text with the file's name, other types as inline data. */
 export async function readFileParts(input: Input, paths: readonly string[] = []): Promise<Part[]> {
   const parts: Part[] = []
@@ -81,7 +83,7 @@ async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string>
   if (!input.readsStdin) throw usageError('no prompt: give one as words, or with -i FILE')
   if (input.stdinKind === 'terminal')
     throw usageError('no prompt: give one as words, through a pipe, or with -i FILE')
-  const text = await input.readStdin('the prompt')
+  const text = await input.readStdin('the prompt', fileAdvice)
   if (text.trim() === '') throw usageError('no prompt: stdin is empty, and no words were given')
   return text
 }

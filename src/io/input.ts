@@ -1,4 +1,4 @@
-import { closeSync, constants, createReadStream, promises as fs, open, openSync } from 'node:fs'
+import { closeSync, constants, createReadStream, promises as fs, open, openSync, statSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import type { Deadline } from '../deadline.ts'
@@ -7,6 +7,7 @@ import { schedule, type Timers } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 import { absolutePath } from './paths.ts'
+import { shellQuote } from './shell-quote.ts'
 import { decodeUtf8, isBlank, tooLongError } from './utf8.ts'
 
 /** Standard input. Kind `none` means that it is closed, or a device such as /dev/null. */
@@ -24,7 +25,13 @@ export interface Stdin {
 export interface InputOptions {
   /** Reading `cwd` throws if the current folder was removed, so it is read only for relative names. */
   host: { readonly cwd: string; readonly platform: NodeJS.Platform; stdin: Stdin; timers: Timers }
-  flags: { stdin?: boolean; header?: string[]; failOnEmpty?: boolean }
+  flags: {
+    stdin?: boolean
+    header?: string[]
+    failOnEmpty?: boolean
+    /** All flags of the command line. */
+    given?: readonly { flag: string }[]
+  }
   /** Limits reading stdin and FIFOs, and waiting for a person's answer. */
   deadline: Deadline
   note(line: string): void
@@ -57,9 +64,12 @@ export class Input {
     )
   }
 
-  /** Reads all of stdin. Only one reader may have it: a second one gets a usage error that names both. */
-  async readStdin(reader: string): Promise<string> {
-    return decodeUtf8(await this.#readStdin(reader), 'stdin')
+  /**
+   * Reads all of stdin. Only one reader may have it: a second one gets a usage error that names both. `advice`
+   * is for content that is not text.
+   */
+  async readStdin(reader: string, advice?: string): Promise<string> {
+    return decodeUtf8(await this.#readStdin(reader), 'stdin', advice)
   }
 
   /** Reads stdin in chunks, for one reader. */
@@ -98,19 +108,19 @@ export class Input {
   }
 
   /** Returns the text of stdin if it is a pipe, socket or file and nothing has read it yet. */
-  async readPiped(reader: string): Promise<string | undefined> {
+  async readPiped(reader: string, advice?: string): Promise<string | undefined> {
     const { flags, host, note } = this.#options
     const { kind } = host.stdin
     const isFree = this.readsStdin && !this.#isForHeader && this.#firstReader === undefined
     if (flags.failOnEmpty && isFree && kind === 'none') throw emptyStdinError()
     if (!isFree || (kind !== 'pipe' && kind !== 'file')) return undefined
     const onIdle = () => note('waiting for stdin (--no-stdin skips it)')
-    return decodeUtf8(await this.#readStdin(reader, onIdle), 'stdin')
+    return decodeUtf8(await this.#readStdin(reader, onIdle), 'stdin', advice)
   }
 
   /** Like `readPiped`, next to other input. A blank stdin adds nothing and prints a note. */
-  async readPipedAddition(reader: string): Promise<string> {
-    const text = await this.readPiped(reader)
+  async readPipedAddition(reader: string, advice?: string): Promise<string> {
+    const text = await this.readPiped(reader, advice)
     if (text === undefined) return ''
     if (text.trim() !== '') return text
     this.#options.note('stdin is empty')
@@ -126,8 +136,34 @@ export class Input {
       throw usageError(`--fail-on-empty: stdin is not read together with ${given}`)
   }
 
+  /** Throws a usage error, or prints a note, if a word was probably meant as a file: words are sent as text. */
+  #checkFileNames(words: string[]): void {
+    const { flags, note } = this.#options
+    const hasFiles = flags.given?.some(({ flag }) => flag === '--file')
+    for (const word of words) {
+      const name = word.replace(/^@/, '')
+      if ((name === word && !hasFiles) || !this.#isFile(name)) continue
+      const asText = `${shellQuote(word)} is sent as text`
+      const asFile = `-f ${shellQuote(name)} adds the file`
+      if (name !== word) note(`${asText}; ${asFile}`)
+      else
+        throw usageError(
+          `${shellQuote(word)} is a file, but words are sent as text: ${asFile}. To send the name, quote it with other words`,
+        )
+    }
+  }
+
+  #isFile(name: string): boolean {
+    try {
+      return statSync(absolutePath(this.#options.host, name)).isFile()
+    } catch {
+      return false
+    }
+  }
+
   /** Joins words to one text. The word `-` is replaced by the text of stdin. */
   async joinWords(words: string[], reader: string): Promise<string> {
+    this.#checkFileNames(words)
     const texts: string[] = []
     for (const word of words)
       texts.push(

@@ -4,15 +4,16 @@ import { maxTextLength } from '../wire/json/body-text.ts'
 
 /**
  * Decodes text and drops its byte order mark. Throws a usage error if it is too long, or not UTF-8, with the
- * place of the first invalid byte.
+ * place of the first invalid byte. `advice` explains how to give other content.
  */
-export function decodeUtf8(bytes: Uint8Array, name: string): string {
+export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string): string {
   if (bytes.length > maxTextLength) throw tooLongError(name)
   const text = tryDecodeUtf8(bytes)
   if (text !== undefined) return text
   const invalid = firstInvalid(bytes)
   const place = `byte ${invalid}, on line ${lineOf(bytes, invalid)}, is not valid`
-  throw usageError(`${name}: not UTF-8 text: ${place}; ${utf8Advice(bytes)}`)
+  const ways = advice === undefined ? utf8Advice(bytes) : `${advice}; ${utf8Advice(bytes)}`
+  throw usageError(`${name}: not UTF-8 text: ${place}; ${ways}`)
 }
 
 /** Decodes text. Returns `undefined` if it is too long or not UTF-8. */

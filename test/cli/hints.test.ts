@@ -142,7 +142,7 @@ test.each([
 })
 
 test.each([
-  [['events', 'list', 's1'], "too many words: 'events list' takes none, and got 1"],
+  [['events', 'list', 's1'], "too many words: 'events list' takes none, and got 1; -s s1 names a session"],
   [['serve', '8080'], "too many words: 'serve' takes none, and got 1"],
   [['config', 'use', 'a', 'b'], "too many words: 'config use' takes 1, and got 2"],
 ])('says how many words a command takes: %j', async (argv, message) => {

@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import { appendValue, FileFlag, TextFlag } from '../../argv/flags.ts'
-import { type FileKinds, readGivenFile } from '../../content/files.ts'
+import { createFileAdvice, type FileKinds, readGivenFile } from '../../content/files.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import type { Input } from '../../io/input.ts'
@@ -56,6 +56,9 @@ export type EventBlock =
   | { type: 'image' | 'document'; source: { type: 'base64'; media_type: string; data: string } }
 
 const fileKinds: FileKinds = { mimeTypes: /^image\/|^application\/pdf$/, description: 'an image or PDF file' }
+
+/** For a stdin that is not text. */
+export const stdinFileAdvice = createFileAdvice(fileKinds)
 
 /** Reads files as blocks of a message: text with the file's name before it, other types as base64. */
 export async function readFileBlocks(input: Input, paths: readonly string[] = []): Promise<EventBlock[]> {

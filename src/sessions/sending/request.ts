@@ -3,7 +3,14 @@ import { usageError } from '../../errors.ts'
 import { createBodyText } from '../../wire/json/body-text.ts'
 import { createAppending, editJson } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
-import { asksForStdin, givenEventFlags, readEventFlags, readFileBlocks, textBlock } from './event-flags.ts'
+import {
+  asksForStdin,
+  givenEventFlags,
+  readEventFlags,
+  readFileBlocks,
+  stdinFileAdvice,
+  textBlock,
+} from './event-flags.ts'
 import { createReview, type GivenEvents, parseGiven, readGiven, type Visit } from './given-events.ts'
 
 export interface EventsOptions {
@@ -77,7 +84,7 @@ async function readTexts(
   const given = path === undefined ? undefined : await readGiven(input, path, reading)
   if (path === '-' || words.includes('-') || flags.some(asksForStdin)) return { given, piped: '' }
   if (words.length > 0) {
-    const piped = await input.readPipedAddition('the message')
+    const piped = await input.readPipedAddition('the message', stdinFileAdvice)
     if (looksLikeEvents(piped))
       note(`stdin looks like events; it is sent as text${given ? '' : '. -i - sends it as events'}`)
     return { given, piped }

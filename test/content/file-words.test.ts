@@ -1,0 +1,70 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { run, temporaryFolder } from '../harness/run.ts'
+
+const png = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAAA1BMVEUuoG6RpKaGAAAADElEQVR42mNg',
+  'base64',
+)
+
+function folder(): string {
+  const cwd = temporaryFolder()
+  for (const name of ['a.md', 'b.md', "it's.md"]) writeFileSync(join(cwd, name), name)
+  mkdirSync(join(cwd, 'src'))
+  return cwd
+}
+
+describe('a word next to -f that names a file is a usage error', () => {
+  test.each([
+    [['chat', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
+    [['chat', 'Compare', 'b.md', '--file', 'a.md'], 'b.md'],
+    [['chat', '-f', 'a.md', '--', "it's.md"], `'it'\\''s.md'`],
+    [['image', '-m', 'm', '-f', 'a.md', 'b.md'], 'b.md'],
+    [['events', 'send', '-s', 's', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
+    [['events', 'run', '-s', 's', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
+    [['chat', '--batch', 'a.md', '-f', 'a.md', 'b.md'], 'b.md'],
+  ])('%j', async (argv, word) => {
+    const ended = await run(argv, { cwd: folder() })
+    expect(ended).toMatchObject({
+      code: 2,
+      out: '',
+      requests: [],
+      err: `parley: ${word} is a file, but words are sent as text: -f ${word} adds the file. To send the name, quote it with other words\n`,
+    })
+  })
+
+  test.each([
+    ['without -f', ['chat', 'Compare', 'b.md']],
+    ['of a folder', ['chat', '-f', 'a.md', 'src', 'Compare']],
+    ['of no file', ['chat', '-f', 'a.md', 'c.md', 'Compare']],
+    ['inside a longer word', ['chat', '-f', 'a.md', 'Compare b.md']],
+  ])('but not one %s', async (_, argv) => {
+    expect(await run(argv, { cwd: folder() })).toMatchObject({ code: 0, err: '', requests: [{}] })
+  })
+})
+
+describe('a word @FILE is sent as text', () => {
+  test('with a note that names -f if there is such a file', async () => {
+    const ended = await run(['chat', 'Read', '@a.md'], { cwd: folder() })
+    expect(ended).toMatchObject({ code: 0, err: 'parley: @a.md is sent as text; -f a.md adds the file\n' })
+    expect(JSON.parse(ended.requests[0]?.text ?? '').contents[0].parts).toEqual([{ text: 'Read @a.md' }])
+  })
+
+  test('without a note if there is no such file', async () => {
+    expect((await run(['chat', 'Ask', '@alice', '@src'], { cwd: folder() })).err).toBe('')
+  })
+})
+
+test.each([
+  [['chat', 'What is it?'], 'an image, audio, video or PDF file'],
+  [['chat'], 'an image, audio, video or PDF file'],
+  [['image', '-m', 'm', 'Like this'], 'an image, audio, video or PDF file'],
+  [['events', 'send', '-s', 's', 'What is it?'], 'an image or PDF file'],
+])('a pipe with an image is a usage error that names -f -: %j', async (argv, kinds) => {
+  const ended = await run(argv, { stdin: png })
+  expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+  expect(ended.err).toContain(
+    `stdin: not UTF-8 text: byte 0, on line 1, is not valid; -f - adds ${kinds}; if it`,
+  )
+})
