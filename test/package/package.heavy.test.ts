@@ -279,11 +279,10 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
       return screen
     }
     const readme = readFileSync(join(installed, 'README.md'), 'utf8')
-    const firstSteps = [...readme.matchAll(/^ {4}parley (.* --profile demo .*)$/gm)].map(
-      ([, words = '']) => words,
-    )
-    const screens = [await shown(firstSteps[0] ?? ''), await shown(firstSteps[1] ?? '')]
-    screens.push(await shown(firstSteps[2] ?? '', [['[y/n/s/q]', 'y\n']]))
+    const [, chat = ''] = /parley (chat --profile demo .*)/.exec(readme) ?? []
+    const [, agent = ''] = /`parley (events run --profile demo [^`]*)`/.exec(readme) ?? []
+    const screens = [await shown(chat), await shown('image --profile demo "a red fox"')]
+    screens.push(await shown(agent, [['[y/n/s/q]', 'y\n']]))
     expect(screens).toEqual(
       [/“Say hello”/, /^a-red-fox/m, /The emulated agent is done/].map((sign) => expect.stringMatching(sign)),
     )

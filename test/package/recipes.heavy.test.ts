@@ -29,7 +29,6 @@ const announced: [RegExp, string][] = [
     /^parley: the answer is in (answer|summary)\.md$/,
     '`-o` writes the answer to a file and names it on stderr',
   ],
-  [/^parley: \d+ ok · 0 failed · .* tokens · \d+ s$/, 'prints the counts on stderr'],
 ]
 
 const shells = {
@@ -59,7 +58,7 @@ test('no recipe contains characters that an interactive shell treats specially',
 })
 
 for (const [name, [shell = '', ...flags]] of Object.entries(shells)) {
-  test(`every recipe runs as printed in ${name} (needs ${shell}, git and jq)`, async () => {
+  test(`every recipe runs as printed in ${name} (needs ${shell} and jq)`, async () => {
     const { out, err } = await paste(shell, flags)
     const ended = err.match(/^the block ended: \d+$/gm)
     expect(ended, err).toEqual(blocks.map(() => 'the block ended: 0'))
@@ -67,11 +66,12 @@ for (const [name, [shell = '', ...flags]] of Object.entries(shells)) {
     expect(err.split('\n').filter((line) => !expected.some((pattern) => pattern.test(line)))).toEqual([])
     for (const sign of [
       'Review this:',
-      'And another',
       'a-red-fox.png',
       'snow.png',
-      'ls -l',
-      'ice',
+      'hello.png',
+      'STOP',
+      'session.status_idle',
+      'not now',
       'Summarise',
     ])
       expect(out).toContain(sign)
