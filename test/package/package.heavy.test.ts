@@ -273,7 +273,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
 
   test('the packed program works on a terminal (needs script)', async () => {
     const shown = async (words: string, answers: [string, string][] = [], also = {}) => {
-      const command = `stty cols 80; ${program.map((word) => `'${word}'`).join(' ')} ${words}`
+      const command = `stty cols 80 rows 24; ${program.map((word) => `'${word}'`).join(' ')} ${words}`
       const { code, screen } = await type(command, cwd, answers, { ...env, ...also })
       expect(code, screen).toBe(0)
       return screen
@@ -288,6 +288,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     )
     expect(await shown('events list')).toContain('agent.message  ')
     expect(await shown('events list --order asc --limit 1')).toContain('user.message')
+    expect(await shown('help formats', [], { PAGER: 'head -3' })).not.toContain('--report')
     const answers: [string, string][] = [
       ['  baseUrl: ', 'https://a.test\n'],
       ['  accessToken (not shown): ', 'canary-1\r'],
