@@ -1,8 +1,8 @@
 import type { Context } from './context.ts'
-import { CliError } from './errors.ts'
+import { asFailure, CliError } from './errors.ts'
 import { assignFields } from './gateway/body-flags.ts'
 import { openAnswerPrinting } from './gateway/chat/answer.ts'
-import { buildChatRequest } from './gateway/chat/chat.ts'
+import { buildChatRequest, chooseModel } from './gateway/chat/chat.ts'
 import { type Caller, createCaller } from './http/call.ts'
 import { createAgentHeaders } from './http/request.ts'
 import { oneLine } from './io/escape.ts'
@@ -23,6 +23,7 @@ import { endpoints } from './wire/endpoints.ts'
 import { readBody } from './wire/exchange.ts'
 import { isObject } from './wire/json/parse.ts'
 import { readPage } from './wire/page.ts'
+import { notUnderstoodError } from './wire/problem/problem.ts'
 
 export interface CheckOptions {
   /**
@@ -76,11 +77,10 @@ export async function checkProfile(
   }
   let streams = false
   await check('gateway', 'baseUrl', async () => {
-    const { endpoint, parts } = await buildTrial(settings, false)
-    // Reports a missing or misused token before anything is sent to the model.
-    await caller.prepare(endpoint, parts)
-    if (!mayCost)
-      return `not tried: it costs up to ${maxTokens} tokens: 'parley config check${formatProfileFlag(settings)} --ask' tries it`
+    if (!mayCost) {
+      await tryModel(settings, caller)
+      return `reachable: the token was not refused; 'parley config check${formatProfileFlag(settings)} --ask' asks the model, for up to ${maxTokens} tokens`
+    }
     await tryChat(context, settings, caller, false)
     const type = await tryChat(context, settings, caller, true)
     streams = /^text\/event-stream\b/i.test(type)
@@ -109,6 +109,24 @@ function buildTrial({ values }: ResolvedSettings, stream: boolean) {
   const fields = assignFields({ maxOutputTokens: `${maxAnswerTokens}` })
   const body = { turn: [{ text: 'Say hello.' }], fields, assignments: [] }
   return buildChatRequest(body, { stream }, values)
+}
+
+/**
+ * Requests the model's path, which costs nothing. Throws a `CliError` if the gateway refuses the token or does
+ * not answer. Any other 4xx counts as an answer, because the gateway need not have this path.
+ */
+async function tryModel({ values }: ResolvedSettings, caller: Caller): Promise<void> {
+  const params = { family: values.family, model: chooseModel(undefined, values) }
+  try {
+    await caller.call(endpoints.readModel, { params }, async ({ headers }) => {
+      if (/^text\/html\b/i.test(headers['content-type'] ?? ''))
+        throw notUnderstoodError('the gateway answered with a web page')
+    })
+  } catch (error) {
+    const { kind, details } = asFailure(error)
+    const isAnswer = (kind === 'refused' && (details.status ?? 0) >= 400) || kind === 'rate-limited'
+    if (!isAnswer) throw error
+  }
 }
 
 const silent: Output = { isTerminal: false, async write() {}, async flush() {} }

@@ -24,22 +24,54 @@ const resultsOf = (out: string): Record<string, string> =>
 
 /** Creates a script that answers lists by the argument, and chats. */
 const answer =
-  ({ list = response(page), chat = response(message('Hello')) } = {}): Script =>
+  ({
+    list = response(page),
+    chat = response(message('Hello')),
+    model = response('{}', '404 No'),
+  } = {}): Script =>
   (socket: Socket, request) => {
-    if (request.startsWith('GET')) return void socket.end(list)
-    socket.end(chat)
+    if (request.startsWith('POST')) return void socket.end(chat)
+    socket.end(request.startsWith('GET /alpha_cli/') ? model : list)
   }
+
+const reachable =
+  "reachable: the token was not refused; 'parley config check --ask' asks the model, for up to 32 tokens"
 
 test('config check without --ask sends no paid request and prints a line for each service', async () => {
   const server = await serve(answer())
   const ended = await run(check, { env: pointedAt(server), exchange: 'network', stdin: '' })
   expect(ended).toMatchObject({ code: 0, err: '' })
-  expect(ended.out).toBe(
-    "gateway: not tried: it costs up to 32 tokens: 'parley config check --ask' tries it\nsession service: ok: the key was accepted\n",
-  )
-  expect(server.requests).toHaveLength(1)
-  expect(server.requests[0]).toMatch(/^GET \/v1\/sessions\?limit=1 /)
-  expect(server.requests[0]).toContain('vendor-beta: managed-agents-2026-04-01')
+  expect(ended.out).toBe(`gateway: ${reachable}\nsession service: ok: the key was accepted\n`)
+  expect(server.requests).toHaveLength(2)
+  expect(server.requests[0]).toMatch(/^GET \/alpha_cli\/v1beta\/models\/alpha-2.5-pro HTTP/)
+  expect(server.requests[0]).toContain(`Authorization: Bearer ${credentials.PARLEY_ACCESS_TOKEN}`)
+  expect(server.requests[1]).toMatch(/^GET \/v1\/sessions\?limit=1 /)
+  expect(server.requests[1]).toContain('vendor-beta: managed-agents-2026-04-01')
+  await server.close()
+})
+
+test.each<[status: string, code: number, result: string | RegExp, type?: string]>([
+  ['200 OK', 0, reachable],
+  ['400 No', 0, reachable],
+  ['404 No', 0, reachable],
+  ['405 No', 0, reachable],
+  ['429 No', 0, reachable],
+  ['401 No', 3, /^failed: the gateway answered 401 No: no; its secret came from PARLEY_ACCESS_TOKEN/],
+  ['403 No', 3, /^failed: the gateway answered 403 No: no; its secret came from PARLEY_ACCESS_TOKEN/],
+  ['302 No', 4, /^failed: redirect not followed: 302 No/],
+  ['500 No', 7, /^failed: the gateway answered 500 No: no$/],
+  ['200 OK', 8, /^failed: the gateway answered with a web page$/, 'text/html; charset=utf-8'],
+])('config check exits by the answer to a GET of the model: %s is %i', async (status, code, result, type) => {
+  const body = '{"error":{"type":"authentication_error","message":"no"}}'
+  const model = response(body, status, type === undefined ? [] : [`content-type: ${type}`])
+  const server = await serve(answer({ model }))
+  const world = { env: pointedAt(server), exchange: 'network' as const, stdin: '' }
+  const ended = await run([...check, '--retries', '0'], world)
+  expect(ended.code).toBe(code)
+  const { gateway } = resultsOf(ended.out)
+  if (typeof result === 'string') expect(gateway).toBe(result)
+  else expect(gateway).toMatch(result)
+  expect(server.requests.filter((request) => request.startsWith('POST'))).toEqual([])
   await server.close()
 })
 
@@ -79,9 +111,9 @@ test.each([
   const ended = await run([...check, ...flags], world)
   expect(ended).toMatchObject({ code: 0, err: '' })
   expect(resultsOf(ended.out)['session service']).toBe('ok: the key was accepted')
-  expect(server.requests).toHaveLength(1)
-  expect(server.requests[0]).toMatch(/^GET \/v1\/sessions\/sesn_1\/events\?limit=1 /)
-  expect(server.requests[0]).toContain(`x-api-key: ${credentials.PARLEY_API_KEY}`)
+  expect(server.requests).toHaveLength(2)
+  expect(server.requests[1]).toMatch(/^GET \/v1\/sessions\/sesn_1\/events\?limit=1 /)
+  expect(server.requests[1]).toContain(`x-api-key: ${credentials.PARLEY_API_KEY}`)
   await server.close()
 })
 
@@ -324,9 +356,9 @@ test('config check prompts on a terminal before a paid request, and wraps its li
   const env = { NO_COLOR: '1', PARLEY_AGENTS_URL: '' }
   const world = { env, tty, columns: 60, exchange: answering(message('Hi')) }
   const no = await run(check, { ...world, typed: '\n' })
-  expect(no).toMatchObject({ code: 0, requests: [] })
+  expect(no).toMatchObject({ code: 0, requests: [{ method: 'GET' }] })
   expect(no.err.replace(/\s+/g, ' ')).toContain('two short questions, up to 32 tokens. [y/N] ')
-  expect(no.out).toMatch(/^gateway: not tried: it costs up to 32 tokens:\n {2}/)
+  expect(no.out).toMatch(/^gateway: reachable: the token was not refused;\s/)
   for (const line of no.out.split('\n')) expect(line.length).toBeLessThanOrEqual(60)
   const yes = await run(check, { ...world, typed: 'y\n' })
   expect(yes.requests).toHaveLength(2)
@@ -343,7 +375,7 @@ test('config check ignores keys typed before its prompt (needs script)', async (
     ['[y/N] ', 'n\n'],
   ])
   expect(code).toBe(0)
-  expect(screen).toContain('not tried: it costs up to 32')
+  expect(screen).toContain('reachable: the token was not refused')
 })
 
 test('config check escapes the text of a service, and no line starts with it', async () => {

@@ -25,7 +25,7 @@ import {
   nativeResponse,
   nativeStreamResponse,
 } from './gateway.ts'
-import { type EmulatedResponse, errorResponse, toHttpResponse } from './response.ts'
+import { type EmulatedResponse, errorResponse, jsonResponse, toHttpResponse } from './response.ts'
 import { Sessions, type SessionsOptions } from './sessions/sessions.ts'
 
 export interface EmulatorOptions {
@@ -76,6 +76,7 @@ function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: Emulato
       const composed = compose(call)
       return composed.hasWrongToken ? wrongToken() : nativeStreamResponse(composed)
     },
+    readModel: ({ model }) => jsonResponse({ name: `models/${model}` }),
     image: ({ model, body }) => imageResponse(body, model),
     createSession: ({ body }) => sessions.create(body),
     readSession: ({ session }) => sessions.describe(session),
@@ -90,6 +91,7 @@ function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: Emulato
 const faultNames: Record<EndpointName, string> = {
   chat: 'chat',
   streamChat: 'chat',
+  readModel: 'chat',
   image: 'image',
   createSession: 'session',
   readSession: 'session',

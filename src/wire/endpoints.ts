@@ -29,6 +29,13 @@ const posting = { service: 'agents', method: 'POST', repeat: 'not-taken' } as co
 export const endpoints = {
   chat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:generateContent' },
   streamChat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:streamGenerateContent' },
+  /** Not in the specification. Its status shows whether the gateway refuses the token. */
+  readModel: {
+    service: 'gateway',
+    method: 'GET',
+    repeat: 'always',
+    path: '/{family}_cli/v1beta/models/{model}',
+  },
   image: { ...generation, path: '/api/image/{family}/v1beta/models/{model}:generateContent' },
   createSession: {
     ...posting,
