@@ -9,7 +9,7 @@ import { oneLine } from './io/escape.ts'
 import type { Output } from './io/output.ts'
 import { InputEnded, type Prompter, withPrompter } from './io/question.ts'
 import { createLineWrapper } from './io/wrapping.ts'
-import { sessionParts } from './sessions/session.ts'
+import { createSessionRequestParts } from './sessions/session.ts'
 import { addProfileValue, changeProfile, demoName } from './settings/profiles.ts'
 import {
   computeDeadline,
@@ -23,7 +23,7 @@ import { endpoints } from './wire/endpoints.ts'
 import { readBody } from './wire/exchange.ts'
 import { isObject } from './wire/json/parse.ts'
 import { readPage } from './wire/page.ts'
-import { notUnderstoodError } from './wire/problem/problem.ts'
+import { createResponseError } from './wire/problem/problem.ts'
 
 export interface CheckOptions {
   /**
@@ -120,7 +120,7 @@ async function tryModel({ values }: ResolvedSettings, caller: Caller): Promise<v
   try {
     await caller.call(endpoints.readModel, { params }, async ({ headers }) => {
       if (/^text\/html\b/i.test(headers['content-type'] ?? ''))
-        throw notUnderstoodError('the gateway answered with a web page')
+        throw createResponseError('the gateway answered with a web page')
     })
   } catch (error) {
     const { kind, details } = asFailure(error)
@@ -168,7 +168,7 @@ async function tryList(
   const endpoint = session ? endpoints.listEvents : endpoints.listSessions
   const parts = session
     ? // The service checks the betas, as without a session.
-      sessionParts(context, settings, { session, validate: false })
+      createSessionRequestParts(context, settings, { session, validate: false })
     : { params: {}, headers: createAgentHeaders(values, values.betas) }
   await caller.call(endpoint, { ...parts, query: 'limit=1' }, async ({ body, headers }) =>
     readPage(decodeBodyText(await readBody(body), headers['content-type']), 'the list'),

@@ -62,8 +62,8 @@ export interface DeliveryOutcome {
   failed?: string
 }
 
-const describeDoubt = (doubt: string, look: string | undefined) =>
-  `${doubt}: look${look === undefined ? '' : ` with '${look}'`} before sending again`
+const describeDoubt = (doubt: string, inspectCommand: string | undefined) =>
+  `${doubt}: look${inspectCommand === undefined ? '' : ` with '${inspectCommand}'`} before sending again`
 
 const mayBeDone = 'the request was sent; whether it was carried out is not known'
 
@@ -77,7 +77,7 @@ export function describeDelivery(state: DeliveryState, rules: DeliveryRules): De
       ? undefined
       : mayBeDone
   const interruptedDoubt = isProvedByReceipt ? doubt : 'the request was sent; it may have been carried out'
-  const meanings: Record<DeliveryState, Omit<DeliveryOutcome, 'mayDuplicate'>> = {
+  const outcomes: Record<DeliveryState, Omit<DeliveryOutcome, 'mayDuplicate'>> = {
     'not-sent': {
       sent: 'no',
       isRepeatable: true,
@@ -101,19 +101,19 @@ export function describeDelivery(state: DeliveryState, rules: DeliveryRules): De
     },
     done: { sent: 'yes', isRepeatable: !isOnce },
   }
-  return { ...meanings[state], mayDuplicate: repeat !== 'always' && !isCertainlyUnaccepted(state) }
+  return { ...outcomes[state], mayDuplicate: repeat !== 'always' && !isCertainlyUnaccepted(state) }
 }
 
 /** One call of a run, from its first attempt to its end. */
-export type Call = ReturnType<typeof track>
+export type Call = ReturnType<typeof trackCall>
 
 /** Text for the person at the terminal. */
-type Words = () => string | undefined
+type CreateText = () => string | undefined
 
 /** The calls of a run: those in progress, and the last finished ones. */
 export class Calls {
   /** Returns how to resume. Printed after the states of the calls if the run is interrupted. */
-  wayOn: Words = nothing
+  describeResume: CreateText = noText
   /** Returns whether the same command resumes this run instead of repeating it. */
   isResumed = () => false
   /** Returns whether the resumed run repeats a request that may have been carried out. */
@@ -121,58 +121,61 @@ export class Calls {
   /**
    * Changing calls that are in progress, or that ended after the last one began, with whether they are over.
    */
-  readonly #told = new Map<Call, boolean>()
+  readonly #reported = new Map<Call, boolean>()
   /** Objections of earlier calls to running the same command again. */
-  readonly #past = new Set<RetryAdvice | undefined>()
-  readonly #underWay = new ActiveSet<Call>()
+  readonly #objections = new Set<RetryAdvice | undefined>()
+  readonly #inProgress = new ActiveSet<Call>()
   #sentBefore: Sent = 'no'
   /** A finished call may have been carried out. */
   #mayDuplicate = false
   #isChanging = false
-  #words: Words = nothing
+  #text: CreateText = noText
   /** The last argument of `sayInstead`. */
-  #instead: Words | undefined
+  #replacement: CreateText | undefined
   #certain: string | undefined
-  #first: Words = nothing
+  #prefix: CreateText = noText
 
   /** With `isOneOfMany`, the caller prints the outcome itself. */
-  begin(stakes: DeliveryRules, isOneOfMany = false): Call {
-    const isReading = stakes.repeat === 'always'
-    const call: Call = track(stakes, () => this.#end(call, isReading))
-    if (!isReading || !this.#isChanging) this.#underWay.add(call)
+  begin(rules: DeliveryRules, isOneOfMany = false): Call {
+    const isReading = rules.repeat === 'always'
+    const call: Call = trackCall(rules, () => this.#end(call, isReading))
+    if (!isReading || !this.#isChanging) this.#inProgress.add(call)
     // A reading call does not replace the outcome of a changing one.
     if (isOneOfMany || isReading) return call
-    for (const [other, isOver] of this.#told) {
+    for (const [other, isOver] of this.#reported) {
       if (!isOver) continue
-      this.#told.delete(other)
+      this.#reported.delete(other)
       // An answer that was read, but not as wanted, does no harm.
-      if (!other.meaning().isRepeatable) this.#past.add(objectionOf(other))
+      if (!other.getOutcome().isRepeatable) this.#objections.add(findObjection(other))
     }
-    this.#told.set(call, false)
-    this.#words = () => this.#describe()
+    this.#reported.set(call, false)
+    this.#text = () => this.#describe()
     return call
   }
 
   #end(call: Call, isReading: boolean): void {
-    this.#underWay.delete(call)
+    this.#inProgress.delete(call)
     if (isReading && this.#isChanging) return
-    const { sent, mayDuplicate } = call.meaning()
-    this.#sentBefore = further(this.#sentBefore, sent)
+    const { sent, mayDuplicate } = call.getOutcome()
+    this.#sentBefore = getFurther(this.#sentBefore, sent)
     this.#mayDuplicate ||= mayDuplicate
-    if (this.#told.has(call)) this.#told.set(call, true)
-    if (this.#instead && [...this.#told.values()].every((isOver) => isOver)) this.#words = this.#instead
+    if (this.#reported.has(call)) this.#reported.set(call, true)
+    if (this.#replacement && [...this.#reported.values()].every((isOver) => isOver))
+      this.#text = this.#replacement
   }
 
   #describe(): string | undefined {
-    const isUnderWay = [...this.#told.values()].includes(false)
-    const told = [...this.#told.keys()].filter((call) => !isUnderWay || this.#told.get(call) === false)
+    const isInProgress = [...this.#reported.values()].includes(false)
+    const relevant = [...this.#reported.keys()].filter(
+      (call) => !isInProgress || this.#reported.get(call) === false,
+    )
     // The furthest state counts, if it has a text.
-    const meant = deliveryStates
-      .flatMap((state) => told.filter((call) => call.state() === state))
-      .findLast((call) => call.meaning().interrupted !== undefined)
-      ?.meaning().interrupted
-    const isAfter = this.#certain !== undefined && meant !== undefined
-    return inTurn([this.#certain, isAfter ? `after that ${meant}` : meant, this.wayOn()])
+    const outcome = deliveryStates
+      .flatMap((state) => relevant.filter((call) => call.state() === state))
+      .findLast((call) => call.getOutcome().interrupted !== undefined)
+      ?.getOutcome().interrupted
+    const isAfter = this.#certain !== undefined && outcome !== undefined
+    return joinTexts([this.#certain, isAfter ? `after that ${outcome}` : outcome, this.describeResume()])
   }
 
   /**
@@ -180,81 +183,81 @@ export class Calls {
    * that changes something, only changing requests count.
    */
   get sent(): Sent {
-    const all = [...this.#underWay].map((call) => call.meaning().sent)
-    return all.reduce(further, this.#sentBefore)
+    const all = [...this.#inProgress].map((call) => call.getOutcome().sent)
+    return all.reduce(getFurther, this.#sentBefore)
   }
 
   /** Returns whether the same command may repeat a request that was carried out or billed. */
   get mayDuplicate(): boolean {
-    if ([...this.#underWay].some((call) => call.meaning().mayDuplicate)) return true
+    if ([...this.#inProgress].some((call) => call.getOutcome().mayDuplicate)) return true
     return this.isResumed() ? this.mayResumeDuplicate() : this.#mayDuplicate
   }
 
   /** Returns whether the same command may be run again if the run is interrupted now. */
   get retry(): RetryAdvice {
     if (!this.#isChanging || this.sent === 'no') return 'later'
-    const last = [...this.#told.keys()].map(objectionOf)
+    const last = [...this.#reported.keys()].map(findObjection)
     if (last.includes('look-first')) return 'look-first'
     if (this.isResumed()) return 'later'
-    if (last.length === 0 || last.includes('never') || this.#past.has('never')) return 'never'
-    return this.#past.has('look-first') ? 'look-first' : 'later'
+    if (last.length === 0 || last.includes('never') || this.#objections.has('never')) return 'never'
+    return this.#objections.has('look-first') ? 'look-first' : 'later'
   }
 
   /** The run will change something, and has sent nothing for it yet. */
   expectChange(): void {
     this.#isChanging = true
-    this.#words = () => 'nothing was sent'
+    this.#text = () => 'nothing was sent'
   }
 
   /** The run only reads. */
   expectReading(): void {
     this.#isChanging = false
-    this.#words = nothing
+    this.#text = noText
   }
 
   /**
    * Replaces the text of an interrupted run. `certain` precedes it. While a changing call is in progress,
    * `certain` and the state of that call are printed; afterwards this text applies again.
    */
-  sayInstead(words: Words, certain?: string): void {
+  setInterruptText(createText: CreateText, certain?: string): void {
     this.#certain = certain
-    this.#instead = () => inTurn([certain, words()])
-    this.#words = this.#instead
+    this.#replacement = () => joinTexts([certain, createText()])
+    this.#text = this.#replacement
   }
 
   /** While `work` runs, this text precedes all others of an interrupted run. */
-  async sayFirst<T>(words: Words, work: () => Promise<T>): Promise<T> {
-    this.#first = words
+  async withInterruptPrefix<T>(createText: CreateText, work: () => Promise<T>): Promise<T> {
+    this.#prefix = createText
     try {
       return await work()
     } finally {
-      this.#first = nothing
+      this.#prefix = noText
     }
   }
 
   /** Returns the text for an interruption now. */
-  lastWords(): string | undefined {
-    return inTurn([this.#first(), this.#words()])
+  describeInterrupt(): string | undefined {
+    return joinTexts([this.#prefix(), this.#text()])
   }
 }
 
-const nothing = () => undefined
+const noText = () => undefined
 
-const inTurn = (said: readonly (string | undefined)[]): string | undefined =>
-  said.filter((each) => each !== undefined).join('; ') || undefined
+const joinTexts = (texts: readonly (string | undefined)[]): string | undefined =>
+  texts.filter((each) => each !== undefined).join('; ') || undefined
 
 /** Returns the objection of a call to running the same command again. */
-function objectionOf(call: Call): RetryAdvice | undefined {
+function findObjection(call: Call): RetryAdvice | undefined {
   if (call.state() === 'done') return 'never'
-  return call.meaning().isRepeatable ? undefined : 'look-first'
+  return call.getOutcome().isRepeatable ? undefined : 'look-first'
 }
 
-function track(stakes: DeliveryRules, end: () => void) {
+function trackCall(rules: DeliveryRules, end: () => void) {
   let state: DeliveryState = 'not-sent'
   let before: DeliveryState = state
   return {
     state: () => state,
-    meaning: () => describeDelivery(state, stakes),
+    getOutcome: () => describeDelivery(state, rules),
     /** Another attempt begins. */
     attempt() {
       before = state
@@ -268,5 +271,5 @@ function track(stakes: DeliveryRules, end: () => void) {
   }
 }
 
-const further = (one: Sent, other: Sent): Sent =>
+const getFurther = (one: Sent, other: Sent): Sent =>
   [one, other].includes('yes') ? 'yes' : [one, other].includes('unknown') ? 'unknown' : 'no'

@@ -153,7 +153,7 @@ export function asStoppedFailure(error: unknown, isCut: (error: CliError) => boo
 export const maxCountedProblems = 1000
 
 /** Creates a usage error with all problems of an input. Each problem names its place. */
-export function usageErrorOfProblems(name: string, problems: string[]): CliError {
+export function createUsageErrorFromProblems(name: string, problems: string[]): CliError {
   if (problems.length <= 1) return usageError(`${name}: ${problems[0]}`)
   return new CliError('usage', `${name}: ${formatProblemCount(problems)}`, { problems })
 }

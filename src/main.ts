@@ -34,13 +34,13 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     // The terminal has printed the typed ^C on the current line.
     const isInLine = !cleanUp(cleanups) && exit === 130 && host.stderr.isTerminal
     // A resume command comes last, to be copied.
-    const states = [catchMessage(() => report.writeSync({ exit, isSignal: true })), calls.lastWords()]
+    const states = [catchMessage(() => report.writeSync({ exit, isSignal: true })), calls.describeInterrupt()]
     const words = ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
     if (isJson) return describeSignal(exit, words)
     return guard(`${isInLine ? '\n' : ''}parley: ${words}\n`)
   })
-  host.onCrash?.((error) => fail(unexpectedFailure(error, calls.lastWords())))
-  const hasEnded = host.detectEarlyExit?.(() => void fail(earlyExitFailure(calls.lastWords())))
+  host.onCrash?.((error) => fail(unexpectedFailure(error, calls.describeInterrupt())))
+  const hasEnded = host.detectEarlyExit?.(() => void fail(earlyExitFailure(calls.describeInterrupt())))
   try {
     const text = await findStaticText(argv)
     if (text !== undefined) {
@@ -61,7 +61,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return ending ?? exit
   } catch (error) {
     if (error instanceof OutputClosed) return 0
-    return await fail(error instanceof CliError ? error : unexpectedFailure(error, calls.lastWords()))
+    return await fail(error instanceof CliError ? error : unexpectedFailure(error, calls.describeInterrupt()))
   } finally {
     cleanUp(cleanups)
     hasEnded?.()

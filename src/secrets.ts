@@ -4,12 +4,12 @@ import { CliError } from './errors.ts'
 export class Secrets {
   readonly #secrets = new Map<string, Secret>()
   /** Length of the longest secret, in UTF-16 units. */
-  #longestSecret = 0
+  #maxSecretLength = 0
 
   add(secret: string): void {
-    if (secret.length < minLength || this.#secrets.has(secret)) return
+    if (secret.length < minSecretLength || this.#secrets.has(secret)) return
     this.#secrets.set(secret, new Secret(secret))
-    this.#longestSecret = Math.max(this.#longestSecret, secret.length)
+    this.#maxSecretLength = Math.max(this.#maxSecretLength, secret.length)
   }
 
   /**
@@ -32,7 +32,7 @@ export class Secrets {
 
   /** Redacts the block at `at`. A secret that begins in a block belongs to that block. */
   #redactBlock(text: string, at: number): { shown: string; end: number } {
-    const readAhead = longestInAddress + this.#longestSecret * longestEscape
+    const readAhead = maxAddressPartLength + this.#maxSecretLength * maxEscapeLength
     const part = text.slice(at, at + blockLength + readAhead)
     const limit = Math.min(blockLength, part.length)
     let shown = ''
@@ -109,10 +109,10 @@ export class Secrets {
     const { rawBody: _, head: __, ...shown } = details
     const redacted = Object.entries(shown).map(([name, value]) => {
       const isOnlyCopy = name === 'answer' && details.kept === undefined
-      if (typeof value === 'string') return [name, this.redact(value, isOnlyCopy ? Infinity : longestText)]
-      return [name, this.redactValue(value, name === 'body' ? longestBody : Infinity)]
+      if (typeof value === 'string') return [name, this.redact(value, isOnlyCopy ? Infinity : maxTextLength)]
+      return [name, this.redactValue(value, name === 'body' ? maxBodyLength : Infinity)]
     })
-    return new CliError(kind, this.redact(message, longestText), Object.fromEntries(redacted))
+    return new CliError(kind, this.redact(message, maxTextLength), Object.fromEntries(redacted))
   }
 }
 
@@ -120,20 +120,20 @@ export class Secrets {
 const blockLength = 256 * 1024
 
 /** Upper bound of the units that one unit of a secret takes when escaped, for example as JSON within JSON. */
-const longestEscape = 64
+const maxEscapeLength = 64
 
 /** Maximum length of user info or a query value of a URL that crosses the end of a block, in UTF-16 units. */
-const longestInAddress = 4096
+const maxAddressPartLength = 4096
 
 /** Limits of a failure's texts, and of all texts of its body, in UTF-16 units. */
-const longestText = 64 * 1024
-const longestBody = 1024 * 1024
+const maxTextLength = 64 * 1024
+const maxBodyLength = 1024 * 1024
 
 /** Maximum depth of a displayed value. */
 const maxDepth = 200
 
 /** Shorter secrets could be a part of any word. In characters. */
-const minLength = 4
+const minSecretLength = 4
 
 interface SecretPlace {
   start: number
@@ -160,7 +160,7 @@ class Secret {
 
   constructor(word: string) {
     this.#word = word
-    this.#words = new Set([word, readEscapes(word).text].filter(({ length }) => length >= minLength))
+    this.#words = new Set([word, readEscapes(word).text].filter(({ length }) => length >= minSecretLength))
     this.#cores = inBase64(word)
   }
 
@@ -223,7 +223,7 @@ function placesOf(word: string, { text, starts }: Spelling, widened?: RegExp): S
 
 /** Finds a word that was cut before an ellipsis: half a secret is secret, too. */
 function cutPlacesOf(word: string, text: string): SecretPlace[] {
-  const begin = word.slice(0, minLength)
+  const begin = word.slice(0, minSecretLength)
   return [...text.matchAll(/…/g)].flatMap(({ index: end }) => {
     const before = text.slice(Math.max(0, end - word.length), end)
     for (let at = before.indexOf(begin); at >= 0; at = before.indexOf(begin, at + 1))
@@ -233,7 +233,7 @@ function cutPlacesOf(word: string, text: string): SecretPlace[] {
 }
 
 /** Fewer base64 characters could be part of any text. */
-const shortestCore = 6
+const minCoreLength = 6
 
 /**
  * Returns the parts that are the same in all base64 that contains the secret, for each possible start in a
@@ -247,7 +247,7 @@ function inBase64(secret: string): string[] {
     const core = text.slice(Math.ceil((before * 8) / 6), isRagged ? -1 : undefined)
     return [core, core.replaceAll('-', '+').replaceAll('_', '/')]
   })
-  return [...new Set(cores)].filter(({ length }) => length >= shortestCore)
+  return [...new Set(cores)].filter(({ length }) => length >= minCoreLength)
 }
 
 /**

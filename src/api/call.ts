@@ -15,7 +15,7 @@ import { createBodyText } from '../wire/json/body-text.ts'
 import { editJson, parseAssignment } from '../wire/json/edit.ts'
 import { parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
 import { type Cursor, createPageHistory, type Page, readList, readPage } from '../wire/page.ts'
-import { isErrorEnvelope, notUnderstoodError, readFailureInBody } from '../wire/problem/problem.ts'
+import { createResponseError, isErrorEnvelope, readFailureInBody } from '../wire/problem/problem.ts'
 
 export interface ApiOptions {
   method?: Endpoint['method']
@@ -345,7 +345,7 @@ async function paginate(
 
 function readItems(bytes: Uint8Array): Page {
   const text = tryDecodeUtf8(bytes)
-  if (text === undefined) throw notUnderstoodError('the list is not UTF-8 text')
+  if (text === undefined) throw createResponseError('the list is not UTF-8 text')
   return readPage(text, 'the list')
 }
 
@@ -358,7 +358,7 @@ function resolveNextPage(
   try {
     if (/^https?:\/\//i.test(value)) return readPath(value, address)
   } catch (error) {
-    throw notUnderstoodError(`next_page cannot be followed: ${(error as Error).message}`)
+    throw createResponseError(`next_page cannot be followed: ${(error as Error).message}`)
   }
   const kept = query.split('&').filter((field) => field !== '' && !/^(page|after_id)(=|$)/.test(field))
   return { path, query: [...kept, `${name}=${encodeURIComponent(value)}`].join('&') }

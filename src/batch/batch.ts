@@ -191,8 +191,8 @@ function throwFailure(
   const retryOf = ({ retry }: CliError['details']) => (isSpent && retry === 'later' ? 'never' : retry)
   if (stop instanceof CliError) {
     // After a deadline the same command can be repeated.
-    const goesOn = stop.kind === 'stopped' && stop.details.deadline
-    throw stop.with({ sent, retry: retryOf(goesOn ? { retry: 'later' } : stop.details) })
+    const canContinue = stop.kind === 'stopped' && stop.details.deadline
+    throw stop.with({ sent, retry: retryOf(canContinue ? { retry: 'later' } : stop.details) })
   }
   if (stop !== undefined) throw stop
   if (!failure || failed <= (maxFailed?.getMaxFailed(total) ?? 0)) return

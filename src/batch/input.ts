@@ -3,7 +3,13 @@ import { hash as digest } from 'node:crypto'
 import { promises as fs } from 'node:fs'
 import { LineUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
-import { asFileError, CliError, maxCountedProblems, usageError, usageErrorOfProblems } from '../errors.ts'
+import {
+  asFileError,
+  CliError,
+  createUsageErrorFromProblems,
+  maxCountedProblems,
+  usageError,
+} from '../errors.ts'
 import { openReadable, readStream } from '../io/input.ts'
 import { absolutePath } from '../io/paths.ts'
 import { splitLines } from '../io/raw-lines.ts'
@@ -301,7 +307,7 @@ function describeProblem(error: unknown, text: string): Omit<BadLine, 'index'> {
 
 function invalidLinesError(bad: BadLine[], name: string): CliError {
   const hint = bad.find((line) => line.hint)?.hint
-  return usageErrorOfProblems(
+  return createUsageErrorFromProblems(
     name,
     bad.map(({ index, problem }) => `line ${index}: ${problem}`),
   ).with(hint ? { consequence: hint } : {})

@@ -66,7 +66,7 @@ export class BatchReport {
     this.#isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
     // The results contain the file names.
     Object.assign(context.summary, { counts: () => this.#counts(), files: undefined })
-    context.calls.sayInstead(() => this.#describeSummary(undefined))
+    context.calls.setInterruptText(() => this.#describeSummary(undefined))
     context.cleanups.add(context.status.remove)
     if (this.#isShown) this.#tick()
     this.#stopProgressLines = printProgressLines(context, () => this.#describeProgress())

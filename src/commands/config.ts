@@ -97,7 +97,7 @@ export const configCommands = {
       }
       const read = () => readValue(context, name)
       const isRead = given === undefined || given === '-'
-      const text = isRead ? await context.calls.sayFirst(() => 'nothing was changed', read) : given
+      const text = isRead ? await context.calls.withInterruptPrefix(() => 'nothing was changed', read) : given
       const parsed = getSchema(name).safeParse(text)
       if (!parsed.success) throw usageError(`${name} ${parsed.error.issues[0]?.message}`)
       const unknown = name === 'betas' && validate ? findUndocumentedBeta(parsed.data as string[]) : undefined

@@ -100,7 +100,7 @@ export default {
     if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)
     const address = addressToCall(options.host, server.port)
     await output.write(`${JSON.stringify({ baseUrl: address, agentsUrl: address, ...credentials })}\n`)
-    calls.sayInstead(() => 'no longer listening')
+    calls.setInterruptText(() => 'no longer listening')
     await new Promise((resolve) => server.once('close', resolve))
   },
 } satisfies CommandModule

@@ -1,4 +1,4 @@
-import { usageError, usageErrorOfProblems } from '../errors.ts'
+import { createUsageErrorFromProblems, usageError } from '../errors.ts'
 import { createBodyText } from '../wire/json/body-text.ts'
 import { type Assignment, createAppending, createAssignment, editJson } from '../wire/json/edit.ts'
 import { describeIssues, isObject, parseGivenJson } from '../wire/json/parse.ts'
@@ -66,6 +66,6 @@ async function check({ text, name, hint }: GivenBody): Promise<unknown> {
   const body = parseGivenJson(text, name, hint)
   const { GenerateRequest } = await import('../wire/gateway/generate-request.ts')
   const parsed = GenerateRequest.safeParse(body)
-  if (!parsed.success) throw usageErrorOfProblems(name, describeIssues(parsed.error))
+  if (!parsed.success) throw createUsageErrorFromProblems(name, describeIssues(parsed.error))
   return body
 }

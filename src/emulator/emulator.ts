@@ -6,7 +6,7 @@ import type { Exchange } from '../wire/exchange.ts'
 import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import { describeIssues, tooDeep, tryParseJson } from '../wire/json/parse.ts'
 import { betas } from '../wire/sessions/betas.ts'
-import type { SendEvents } from '../wire/sessions/send-events.ts'
+import type { SendEventsBody } from '../wire/sessions/send-events.ts'
 import type { CreateSession } from '../wire/sessions/session-requests.ts'
 import { takeStart } from '../wire/text-start.ts'
 import {
@@ -53,7 +53,7 @@ interface Route {
 /** A checked call of an endpoint. */
 interface Call extends Route {
   /** The parsed body; its endpoint's schema determines the fields. */
-  body: GenerateRequest & SendEvents & CreateSession
+  body: GenerateRequest & SendEventsBody & CreateSession
   headers: Record<string, string>
 }
 
@@ -207,7 +207,7 @@ function findHeaderDoubts(headers: Record<string, string>): string[] {
 }
 
 /** Lists doubts about a body that sends events or creates a session (session events, 2.2). */
-const findEventDoubts = (body: Partial<SendEvents & CreateSession> = {}): string[] =>
+const findEventDoubts = (body: Partial<SendEventsBody & CreateSession> = {}): string[] =>
   (body.events ?? body.initial_events ?? []).flatMap((event, index) =>
     event.type === 'user.message' && event.content.length === 0
       ? [`events[${index}].content: must not be empty`]

@@ -62,7 +62,7 @@ function refuse({ headers }: IncomingMessage, isPrivate: boolean): HttpResponse 
 
 /** Maximum size of one body, and of all bodies being read. */
 const maxBodyBytes = 64 * 1024 * 1024
-const most = 256 * 1024 * 1024
+const maxTotalBytes = 256 * 1024 * 1024
 
 /** Size of all bodies being read. */
 let heldBytes = 0
@@ -76,7 +76,7 @@ async function readBody(request: IncomingMessage): Promise<Uint8Array | undefine
     for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       size += chunk.length
       heldBytes += chunk.length
-      if (size > maxBodyBytes || heldBytes > most) return undefined
+      if (size > maxBodyBytes || heldBytes > maxTotalBytes) return undefined
       collected.add(chunk)
     }
     return collected.bytes()
@@ -101,12 +101,12 @@ const plain = (status: number, text: string): HttpResponse =>
   toHttpResponse({ status, contentType: 'text/plain', pieces: [`${text}\n`] })
 
 async function write(answer: HttpResponse, response: ServerResponse): Promise<void> {
-  let goOn = () => {}
-  response.on('drain', () => goOn())
+  let resumeWriting = () => {}
+  response.on('drain', () => resumeWriting())
   response.on('close', () => {
     // A stream that waits for an event does not notice that its reader has closed the connection.
     answer.close()
-    goOn()
+    resumeWriting()
   })
   response.writeHead(answer.status, answer.headers)
   // The first event of a stream may be late.
@@ -115,7 +115,7 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
     if (response.destroyed) return
     if (response.write(chunk)) continue
     await new Promise<void>((resolve) => {
-      goOn = resolve
+      resumeWriting = resolve
     })
   }
   response.end()

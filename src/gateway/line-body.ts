@@ -47,7 +47,7 @@ export interface LineContext {
 export type RequireContinuation = () => void
 
 /** Callbacks while an answer is read. */
-export interface LineEvents {
+export interface AnswerCallbacks {
   /** Receives the token counts of an answer. */
   onSummary(summary: AnswerSummary): void
   /** Receives the end of a complete answer. */
@@ -93,7 +93,7 @@ export async function createLineSender(
       return { model: line.model ?? model(), body: await bodyOf(line) }
     },
     /** Returns callbacks that add the answer's tokens to the line. */
-    createEvents: ({ index, spent }: LineContext): LineEvents => ({
+    createEvents: ({ index, spent }: LineContext): AnswerCallbacks => ({
       onSummary: (summary) => addAnswerUsage(spent, context.summary, summary),
       onEnd: (end) => warnLine(index, end),
     }),

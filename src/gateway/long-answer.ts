@@ -8,7 +8,7 @@ import { addToSums } from '../summary.ts'
 import { type AnswerSummary, hasContinuation } from '../wire/gateway/answer-forms.ts'
 import { createBodyText } from '../wire/json/body-text.ts'
 import { createAssignment, editJson } from '../wire/json/edit.ts'
-import { notUnderstoodError } from '../wire/problem/problem.ts'
+import { createResponseError } from '../wire/problem/problem.ts'
 
 /** Part of an answer in one response. */
 export interface AnswerPart {
@@ -138,7 +138,7 @@ export const createDeadlineCheck =
   ({ deadline }: Pick<Context, 'deadline'>) =>
   () => {
     if (!deadline.hasPassed) return
-    throw notUnderstoodError('the deadline passed').with({ deadline: true, retry: 'later' })
+    throw createResponseError('the deadline passed').with({ deadline: true, retry: 'later' })
   }
 
 /** Returns the finish reason, as the end of a sentence. */
@@ -150,4 +150,4 @@ function describeEnd(summary: AnswerSummary): string {
   return `; ${describeCut({ summary }) ?? reason}`
 }
 
-const incomplete = (why: string) => notUnderstoodError(`the answer is not complete: ${why}`)
+const incomplete = (why: string) => createResponseError(`the answer is not complete: ${why}`)

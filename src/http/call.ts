@@ -76,21 +76,21 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     choosing ??= chooseExchange(context, settings, isOneOfMany)
     const exchange = await choosing
     if (parts.meanwhile) setImmediate(parts.meanwhile)
-    const call = calls.begin({ ...endpoint, inspectCommand: parts.look }, isOneOfMany)
+    const call = calls.begin({ ...endpoint, inspectCommand: parts.inspectCommand }, isOneOfMany)
     /** Adds the consequences of the delivery state to a failure. */
     const explain = (failure: CliError) => {
-      const meaning = call.meaning()
+      const outcome = call.getOutcome()
       const { retry, consequence } = failure.details
       return failure.with({
         delivery: call.state(),
         // In a batch, each failure is printed by itself.
         rawBody: isOneOfMany ? undefined : failure.details.rawBody,
-        sent: meaning.sent,
-        mayDuplicate: meaning.mayDuplicate,
-        retry: retry ?? getRetryAdvice(failure, meaning),
+        sent: outcome.sent,
+        mayDuplicate: outcome.mayDuplicate,
+        retry: retry ?? getRetryAdvice(failure, outcome),
         // The failure itself may know a more exact consequence.
         consequence:
-          consequence ?? findSettingFix(failure, request, parts.params, settings) ?? meaning.failed,
+          consequence ?? findSettingFix(failure, request, parts.params, settings) ?? outcome.failed,
       })
     }
     const { deadline = context.deadline, isSingle } = parts

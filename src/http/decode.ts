@@ -2,7 +2,7 @@ import type { Transform } from 'node:stream'
 import { CliError } from '../errors.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
-import { notUnderstoodError } from '../wire/problem/problem.ts'
+import { createResponseError } from '../wire/problem/problem.ts'
 
 type Body = AsyncIterable<Uint8Array>
 type Zlib = typeof import('node:zlib')
@@ -96,4 +96,4 @@ async function* continued(start: Uint8Array, rest: AsyncIterator<Uint8Array>): A
   }
 }
 
-const unreadable = (why: string) => notUnderstoodError(`the answer cannot be read: ${why}`)
+const unreadable = (why: string) => createResponseError(`the answer cannot be read: ${why}`)

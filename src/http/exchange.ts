@@ -186,7 +186,7 @@ function flatten(headers: Headers): Record<string, string> {
 }
 
 function optionsOf({ method, headers, body }: HttpRequest, url: URL, onTaken: () => void) {
-  const isLong = body !== undefined && body.length > longestPiece
+  const isLong = body !== undefined && body.length > maxPieceBytes
   return {
     origin: url.origin,
     path: url.pathname + url.search,
@@ -198,16 +198,16 @@ function optionsOf({ method, headers, body }: HttpRequest, url: URL, onTaken: ()
 }
 
 /** Bytes. */
-const longestPiece = 64 * 1024
+const maxPieceBytes = 64 * 1024
 
 /**
  * Yields the body in pieces. undici requests the next piece after sending the last one, so `onTaken` observes
  * the progress of a long upload.
  */
 function* inPieces(body: Uint8Array, onTaken: () => void): Generator<Uint8Array> {
-  for (let start = 0; start < body.length; start += longestPiece) {
+  for (let start = 0; start < body.length; start += maxPieceBytes) {
     if (start > 0) onTaken()
-    yield body.subarray(start, start + longestPiece)
+    yield body.subarray(start, start + maxPieceBytes)
   }
 }
 
@@ -229,8 +229,8 @@ const violations = new Map([
  * survives two young collections stays until a full collection: with twice the limit, a long stream took 30
  * MiB more.
  */
-const high = 256 * 1024
-const low = 64 * 1024
+const pauseAtBytes = 256 * 1024
+const resumeAtBytes = 64 * 1024
 
 /**
  * A body between a socket that must not wait and a reader that may be slow. It is its own iterator, because a
@@ -259,7 +259,7 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
   push(chunk: Uint8Array): void {
     this.#arrived.push(chunk)
     this.#size += chunk.length
-    if (!this.#isFull && this.#size > high) {
+    if (!this.#isFull && this.#size > pauseAtBytes) {
       this.#isFull = true
       this.#pause(true)
     }
@@ -300,7 +300,7 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
     }
     const chunk = this.#taken.pop()
     this.#size -= chunk?.length ?? 0
-    if (this.#isFull && this.#size < low) {
+    if (this.#isFull && this.#size < resumeAtBytes) {
       this.#isFull = false
       this.#pause(false)
     }

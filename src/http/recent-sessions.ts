@@ -4,7 +4,7 @@ import type { ProcessInfo } from '../context.ts'
 import { openCacheFolder } from '../io/cache-folder.ts'
 import { writeFileAtomically } from '../io/temporary-file.ts'
 
-const most = 20
+const maxSessions = 20
 
 /**
  * Adds a session to the list that TAB offers, newest first; the completion scripts read the file. A
@@ -19,7 +19,7 @@ export function recordSession(host: ProcessInfo, session: string): void {
     const earlier = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : []
     if (earlier[0] === session) return
     const ids = [session, ...earlier.filter((id) => id !== session && isPlain(id))]
-    writeFileAtomically(path, `${ids.slice(0, most).join('\n')}\n`, { mode: 0o600 })
+    writeFileAtomically(path, `${ids.slice(0, maxSessions).join('\n')}\n`, { mode: 0o600 })
   } catch {
     // Not worth a message.
   }

@@ -17,7 +17,7 @@ export interface RequestParts {
   /** Called while parley waits for the response: loads the code that reads it. */
   meanwhile?: (() => void) | undefined
   /** Command that shows whether the request was carried out. */
-  look?: string
+  inspectCommand?: string
   /** The cursor may be inside a line, so no spinner is shown. */
   hasOutput?: boolean | undefined
   /** Narrower than the deadline of the run. */

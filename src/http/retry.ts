@@ -184,7 +184,7 @@ export const retryWaits = { first: 500, longest: 8000 }
 export const computeBackoffMs = ({ first, longest }: typeof retryWaits, before: number, random = 1): number =>
   Math.min(first * 2 ** before, longest) * (0.5 + random / 2)
 
-const longestWait = 60_000
+const maxWaitMs = 60_000
 
 /**
  * Returns the milliseconds until the next attempt, or the failure that ends the call. `attempt` counts from
@@ -200,7 +200,7 @@ export function decideRetry(
     (error.details.retryAfter ?? 0) * 1000,
     computeBackoffMs(retryWaits, attempt - 1, random),
   )
-  if (wait > longestWait) {
+  if (wait > maxWaitMs) {
     const why = `the service asks to wait ${Math.ceil(wait / 1000)} s, more than 60 s`
     return error.with({}, `${error.message} (${why})`)
   }

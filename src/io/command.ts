@@ -141,12 +141,12 @@ function endGroup(pid: number): boolean {
 }
 
 /** A signal must end the run within half a second. */
-const longestEnd = 400
+const maxEndMs = 400
 
 /** On Windows, `kill` would not end the child processes. */
 function endTree(pid: number, env: Command['env']): boolean {
   // With the whole path, because Windows searches the current folder first.
   const taskkill = win32.join(env.SystemRoot ?? 'C:\\Windows', 'System32', 'taskkill.exe')
   const words = ['/PID', String(pid), '/T', '/F']
-  return spawnSync(taskkill, words, { stdio: 'ignore', timeout: longestEnd }).status === 0
+  return spawnSync(taskkill, words, { stdio: 'ignore', timeout: maxEndMs }).status === 0
 }

@@ -144,7 +144,7 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
 
 interface RunEnds {
   cleanups: ActiveSet<() => void>
-  calls: Pick<Calls, 'sayInstead' | 'lastWords'>
+  calls: Pick<Calls, 'setInterruptText' | 'describeInterrupt'>
 }
 
 /** Saves an answer when a run ends early. Synchronous; does not throw. */
@@ -173,9 +173,9 @@ export async function savingPartOnFailure<T>(
 /** Saves the received part of an answer if a signal ends the run, until `stop` is called. */
 export function savePartOnSignal({ cleanups, calls }: RunEnds, saver: PartSaver) {
   const save = () => {
-    const words = calls.lastWords()
+    const words = calls.describeInterrupt()
     const part = saver.savePart()
-    if (part) calls.sayInstead(() => words, oneLine(describeSavedPart(part), 2000))
+    if (part) calls.setInterruptText(() => words, oneLine(describeSavedPart(part), 2000))
   }
   cleanups.add(save)
   return {

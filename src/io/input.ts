@@ -58,9 +58,9 @@ export class Input {
   }
 
   /** Waits for a person's answer until the deadline. */
-  withinDeadline<T>(work: Promise<T>, whatGoesOn: string): Promise<T> {
+  withinDeadline<T>(work: Promise<T>, action: string): Promise<T> {
     return this.#options.deadline.race(work, () =>
-      deadlineBeforeSending(`the deadline passed while ${whatGoesOn}`),
+      deadlineBeforeSending(`the deadline passed while ${action}`),
     )
   }
 

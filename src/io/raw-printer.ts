@@ -2,7 +2,7 @@ import { escapeJson } from './escape.ts'
 import type { Output } from './output.ts'
 
 /** Short texts are gathered up to this length, because a write costs more than producing the text. */
-const gathered = 64 * 1024
+const maxGatheredLength = 64 * 1024
 
 /**
  * Prints bytes unchanged. On a terminal, control characters become JSON escapes and the last line gets a line
@@ -20,7 +20,8 @@ export function createRawPrinter(output: Output) {
   return {
     add(chunk: Uint8Array | string): void {
       const last = pending.at(-1)
-      if (typeof chunk !== 'string' || typeof last !== 'string' || last.length > gathered) pending.push(chunk)
+      if (typeof chunk !== 'string' || typeof last !== 'string' || last.length > maxGatheredLength)
+        pending.push(chunk)
       else pending[pending.length - 1] = last + chunk
     },
     async write(): Promise<void> {

@@ -8,10 +8,10 @@ const characters = new Intl.Segmenter()
 
 /** Returns remote text as a single line of at most `width` columns. No character is cut in half. */
 export function clip(text: string, width: number): string {
-  const longest = width * 4
-  const line = oneLine(text, longest).replace(/\p{Cs}/gu, '\ufffd')
+  const maxLength = width * 4
+  const line = oneLine(text, maxLength).replace(/\p{Cs}/gu, '\ufffd')
   // `oneLine` reads no more than this.
-  const isWhole = text.length <= longest * 4
+  const isWhole = text.length <= maxLength * 4
   if (isWhole && measureColumns(line) <= width) return line
   let shown = ''
   let room = width - 1

@@ -1,7 +1,7 @@
 import type { StdStream } from './output.ts'
 
 /** On a narrower terminal parley leaves wrapping to the terminal. */
-const narrowest = 20
+const minColumns = 20
 
 /** A command, in quotes or up to the end of the message. It stays whole, because a person copies it. */
 const command = /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^| )parley .*$/g
@@ -20,7 +20,7 @@ export async function createLineWrapper(stream: StdStream, start = 0): Promise<(
   const toLine = (text: string) => [{ text, sgr: '' }]
   const wrapMessageLine = (line: string) => {
     const columns = (stream.columns ?? 0) - start
-    if (columns < narrowest || measureWidth(toLine(line)) <= columns) return line
+    if (columns < minColumns || measureWidth(toLine(line)) <= columns) return line
     const [margin = ''] = /^ */.exec(line) ?? []
     const text = line.slice(margin.length).replace(command, (found) => found.replaceAll(' ', joint))
     const added = start === 0 ? 2 : 0

@@ -3,7 +3,7 @@ import { takeStart } from '../wire/text-start.ts'
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
 /** Escapes invisible characters and bidi controls as JSON does. */
-export const visible = (text: string): string =>
+export const escapeInvisible = (text: string): string =>
   text.replace(unseen, (char) =>
     char
       .split('')
@@ -16,14 +16,19 @@ export const visible = (text: string): string =>
  * parley's words.
  */
 export const formatName = (text: string): string =>
-  /^[\p{L}\p{N}_.:/@+-]+$/u.test(text) && visible(text) === text ? text : visible(JSON.stringify(text))
+  /^[\p{L}\p{N}_.:/@+-]+$/u.test(text) && escapeInvisible(text) === text
+    ? text
+    : escapeInvisible(JSON.stringify(text))
 
 /** Maximum length of a name next to other words, in characters. */
-const briefName = 60
+const maxNameLength = 60
 
 /** Returns the start of a name or id, in at most `columns` columns. */
 export const formatBriefName = (text: string, columns = Infinity): string =>
-  cut(formatName(text.length > briefName ? `${takeStart(text, briefName)}…` : text), columns)
+  truncateToColumns(
+    formatName(text.length > maxNameLength ? `${takeStart(text, maxNameLength)}…` : text),
+    columns,
+  )
 
 /**
  * Returns an upper bound of a text's width: characters beyond ASCII may be two columns wide. A row that is
@@ -33,7 +38,7 @@ export const estimateColumns = (text: string): number =>
   [...text].reduce((sum, char) => sum + (char < '\x7f' ? 1 : 2), 0)
 
 /** Returns the start of a text, in at most `columns` columns. */
-export function cut(text: string, columns: number): string {
+export function truncateToColumns(text: string, columns: number): string {
   if (estimateColumns(text) <= columns) return text
   let shown = ''
   let left = columns - estimateColumns('…')

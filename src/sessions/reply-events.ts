@@ -1,7 +1,7 @@
 import type { SessionEvent } from '../wire/sessions/session-event.ts'
 
 /** Has only the fields of the specification. The service finds the thread by the id. */
-export const confirmation = (id: string, result: 'allow' | 'deny', reason?: string): SessionEvent => ({
+export const createConfirmation = (id: string, result: 'allow' | 'deny', reason?: string): SessionEvent => ({
   type: 'user.tool_confirmation',
   tool_use_id: id,
   result,
@@ -15,7 +15,7 @@ export interface ToolResult {
 }
 
 /** Returns the result of a tool use that parley executed, or did not execute because it is denied. */
-export const toolResult = (
+export const createToolResult = (
   { id, type }: { id: string; type: string },
   { text, isError }: ToolResult,
 ): SessionEvent => ({

@@ -39,24 +39,24 @@ const spent = new Set([
 type Flags = Pick<Context, 'flags'>
 
 /** Returns a command for the same session that a person can paste. `more` are its own arguments. */
-export function sessionCommand(
+export function formatSessionCommand(
   { flags }: Flags,
   verb: 'confirm' | 'follow' | 'list' | 'send',
   session: string,
 ): string {
   const kept = verb === 'follow' ? following : placing
-  return quoteWords(['parley', 'events', verb, ...pickWords(flags, kept), ...nameSession(session)])
+  return quoteWords(['parley', 'events', verb, ...pickWords(flags, kept), ...formatSessionFlag(session)])
 }
 
 /** Returns the command that lists the sessions of the same service. */
-export const createListCommand = ({ flags }: Flags): string =>
+export const formatListCommand = ({ flags }: Flags): string =>
   quoteWords(['parley', 'sessions', 'list', ...pickWords(flags, placing)])
 
 const pickWords = ({ given }: Context['flags'], kept: ReadonlySet<string>): string[] =>
   given.filter(({ flag }) => kept.has(flag)).flatMap(toWords)
 
 /** Returns the command that changes a session's budget, or removes it. */
-export function budgetCommand({ flags }: Flags, session: string, budget?: Money): string {
+export function formatBudgetCommand({ flags }: Flags, session: string, budget?: Money): string {
   const place = flags.given.filter(({ flag }) => placing.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag))
   const cap = budget && { amount: String(budget.amount), currency: budget.currency }
   const value = cap ? JSON.stringify({ type: 'limit', max_list_cost: cap }) : 'null'
@@ -77,15 +77,23 @@ export function createResumeCommand(
   // A terminal is not read for words, and a person can be prompted there.
   const stdin = input.stdinKind === 'terminal' ? [] : ['--no-stdin']
   const last = after === undefined ? [] : toWords({ flag: '--after', value: after })
-  return ['events', 'run', ...words, ...nameSession(session), ...stdin, ...kept.flatMap(toWords), ...last]
+  return [
+    'events',
+    'run',
+    ...words,
+    ...formatSessionFlag(session),
+    ...stdin,
+    ...kept.flatMap(toWords),
+    ...last,
+  ]
 }
 
 /** Describes a session that is no longer followed. */
 export const describeUnfollowed = (context: Flags, session: string): string =>
-  `the session goes on; to follow it again: ${sessionCommand(context, 'follow', session)}`
+  `the session goes on; to follow it again: ${formatSessionCommand(context, 'follow', session)}`
 
 /** A separate value that begins with a hyphen would be read as a flag. */
-const nameSession = (session: string) =>
+const formatSessionFlag = (session: string) =>
   session.startsWith('-') ? [`--session=${session}`] : ['-s', session]
 
 function toWords({ flag, value }: TypedFlag): string[] {

@@ -85,14 +85,14 @@ class Fold {
   /** The last event of a client that had an effect was an interrupt of the whole session. */
   isHalted = false
   isEmpty = true
-  isAtRest = false
+  isIdle = false
   /** The session resource was idle, and no event has shown it. */
   isIdleByResource = false
   /** Nothing has happened for long, and nothing is known to work. */
   isStalled = false
   /** Tool uses of the main thread that the service runs, and `modelRequest`. */
   readonly working = new Set<string>()
-  showsRests = false
+  showsIdleEvents = false
   idle: ReturnType<typeof readStopReason> | undefined
   details: ReturnType<typeof readStopDetails> = {}
   /** The last known limit of the session's cost. */
@@ -152,7 +152,7 @@ export class SessionState {
     const fold = this.#fold
     fold.isEmpty = false
     // Any later event shows that the session has continued.
-    if (fold.isIdleByResource) fold.isAtRest = fold.isIdleByResource = false
+    if (fold.isIdleByResource) fold.isIdle = fold.isIdleByResource = false
     fold.isStalled = false
     this.#addWork(event)
     if (isToolUse(event)) this.#open(event)
@@ -178,9 +178,9 @@ export class SessionState {
     if (type === 'session.usage') fold.budget = readBudget(event.budget)
     if (stopsSession(event)) {
       this.#addStop(event)
-      fold.showsRests ||= this.stop?.kind === 'done' || fold.idle?.type === 'end_turn'
+      fold.showsIdleEvents ||= this.stop?.kind === 'done' || fold.idle?.type === 'end_turn'
     } else if (startsWork(event) && hasEffect && !isForThread && !(isAnswerType(type) && this.#stillWaits))
-      fold.isAtRest = false
+      fold.isIdle = false
     return hasEffect
   }
 
@@ -203,8 +203,8 @@ export class SessionState {
    * has stopped for them, although it is still running. Holds until the next event.
    */
   addSilence(): void {
-    const { background, isAtRest, working } = this.#fold
-    this.#fold.isStalled = !isAtRest && working.size === 0 && !background.hasWorkingThread
+    const { background, isIdle, working } = this.#fold
+    this.#fold.isStalled = !isIdle && working.size === 0 && !background.hasWorkingThread
   }
 
   /** No event was added. */
@@ -214,17 +214,17 @@ export class SessionState {
 
   /** Only the session resource has shown the stop, although the service shows stops as events. */
   get lacksIdleEvent(): boolean {
-    return this.#fold.isIdleByResource && this.#fold.showsRests
+    return this.#fold.isIdleByResource && this.#fold.showsIdleEvents
   }
 
   /** The session has stopped, whatever it waits for. */
-  get isAtRest(): boolean {
-    return this.#fold.isAtRest
+  get isIdle(): boolean {
+    return this.#fold.isIdle
   }
 
   /** An event has shown a stop that waits for nothing, so the service shows each of these stops. */
-  get showsRests(): boolean {
-    return this.#fold.showsRests
+  get showsIdleEvents(): boolean {
+    return this.#fold.showsIdleEvents
   }
 
   /** The time of the last stop, if the service showed it. */
@@ -239,8 +239,8 @@ export class SessionState {
 
   /** `undefined` while the agent works, or has received something to work on. */
   get stop(): Stop | undefined {
-    const { isAtRest, end, error, idle, interrupted, missed, budget, details } = this.#fold
-    if (!isAtRest) return this.#stall
+    const { isIdle, end, error, idle, interrupted, missed, budget, details } = this.#fold
+    if (!isIdle) return this.#stall
     if (end !== undefined) return { kind: 'ended', reason: end, why: error }
     const { type, eventIds } = idle ?? {}
     const ids = [...new Set([...this.unlisted, ...this.pending])]
@@ -272,14 +272,14 @@ export class SessionState {
 
   /** The session idles without an end of its turn: the agent answers once its workflow runs have ended. */
   get isBetweenRuns(): boolean {
-    const { isAtRest, end, idle } = this.#fold
-    return isAtRest && end === undefined && this.#continuesWithoutInput(idle?.type)
+    const { isIdle, end, idle } = this.#fold
+    return isIdle && end === undefined && this.#continuesWithoutInput(idle?.type)
   }
 
   /** The reason of the stop, as the service spells it. */
   get stopReason(): string | undefined {
-    const { isAtRest, end, idle } = this.#fold
-    return isAtRest ? (end ?? idle?.type) : undefined
+    const { isIdle, end, idle } = this.#fold
+    return isIdle ? (end ?? idle?.type) : undefined
   }
 
   /**
@@ -289,14 +289,16 @@ export class SessionState {
   get pending(): string[] {
     const { idle, background } = this.#fold
     const ids = new Set([...(idle?.eventIds ?? []), ...background.waiting])
-    return [...ids].filter((id) => this.#whyDone(id) === undefined)
+    return [...ids].filter((id) => this.#findAnsweredReason(id) === undefined)
   }
 
   /** The pending tool uses that only child threads list. They wait also while the session works. */
   get pendingInThreads(): string[] {
     const { idle, background } = this.#fold
     const listed = new Set(idle?.eventIds)
-    return [...background.waiting].filter((id) => !listed.has(id) && this.#whyDone(id) === undefined)
+    return [...background.waiting].filter(
+      (id) => !listed.has(id) && this.#findAnsweredReason(id) === undefined,
+    )
   }
 
   /** Entries of the last idle event's `event_ids` that are not ids. */
@@ -306,16 +308,16 @@ export class SessionState {
 
   /** The pending tool uses, if the session or their threads have stopped for them. */
   get asked(): string[] {
-    const { isAtRest, end, idle } = this.#fold
-    if (!isAtRest) return this.pendingInThreads
+    const { isIdle, end, idle } = this.#fold
+    if (!isIdle) return this.pendingInThreads
     return end !== undefined || isStuck(idle?.type) ? [] : this.pending
   }
 
   /** Returns why a tool use needs no reply any more, or `undefined` while the session waits for it. */
-  whyClosed(id: string): string | undefined {
+  findClosedReason(id: string): string | undefined {
     const { end } = this.#fold
     if (end !== undefined) return `the session is ${end}`
-    const why = this.#whyDone(id)
+    const why = this.#findAnsweredReason(id)
     if (why !== undefined || this.#isListed(id)) return why
     return 'the session does not wait for it any more'
   }
@@ -370,7 +372,7 @@ export class SessionState {
     return isOfMainThread(event) || this.#toolUses.get(id)?.thread === event.session_thread_id
   }
 
-  #whyDone(id: string): string | undefined {
+  #findAnsweredReason(id: string): string | undefined {
     const answer = this.#fold.answers.get(id)
     if (answer?.decision !== undefined) return `it is answered: ${answer.decision}`
     if (answer) return 'it has a result'
@@ -387,7 +389,7 @@ export class SessionState {
     const thread = background.answer(id)
     const listed = idle?.eventIds ?? []
     if (!thread || listed.includes(id)) return false
-    return thread.run !== undefined || listed.some((each) => this.#whyDone(each) === undefined)
+    return thread.run !== undefined || listed.some((each) => this.#findAnsweredReason(each) === undefined)
   }
 
   #hasThreadEnded(id: string): boolean {
@@ -467,19 +469,19 @@ export class SessionState {
   /** Tool uses of the last list still wait. Some services send no further idle event after an answer to one of them. */
   get #stillWaits(): boolean {
     const { type, eventIds = [] } = this.#fold.idle ?? {}
-    return !isStuck(type) && eventIds.some((id) => this.#whyDone(id) === undefined)
+    return !isStuck(type) && eventIds.some((id) => this.#findAnsweredReason(id) === undefined)
   }
 
   #isWaitedFor(id: string): boolean {
-    const { answers, isAtRest } = this.#fold
+    const { answers, isIdle } = this.#fold
     if (answers.has(id) || this.#hasThreadEnded(id)) return false
-    if (!isAtRest || !this.#toolUses.has(id)) return true
-    return (this.#isListed(id) && this.#whyDone(id) === undefined) || this.unlisted.includes(id)
+    if (!isIdle || !this.#toolUses.has(id)) return true
+    return (this.#isListed(id) && this.#findAnsweredReason(id) === undefined) || this.unlisted.includes(id)
   }
 
   #addStop(event: SessionEvent): void {
     const fold = this.#fold
-    fold.isAtRest = true
+    fold.isIdle = true
     fold.stoppedAt = event.processed_at ?? undefined
     fold.lastStop = event.id
     if (event.id !== undefined) this.stops.add(event.id)

@@ -7,7 +7,7 @@ import { type Caller, createCaller } from '../http/call.ts'
 import { createAgentHeaders } from '../http/request.ts'
 import { formatProfileFlag, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import { betaForm, findUndocumentedBeta } from '../wire/sessions/betas.ts'
-import { sessionCommand } from './session-command.ts'
+import { formatSessionCommand } from './session-command.ts'
 
 export interface BetaOptions {
   /** `--beta`; false with `--no-beta`. */
@@ -35,11 +35,11 @@ export const betaFlags = (unchecked = 'accept undocumented betas'): Option[] => 
 ]
 
 /** Parts of every request to a session: the values of its path, and the service's headers. */
-export interface SessionParts {
+export interface SessionRequestParts {
   params: { session: string }
   headers: Record<string, string>
   /** Command that shows whether sent events arrived. */
-  look: string
+  inspectCommand: string
   /** The deadline of the run, or a narrower one. */
   deadline: Deadline
 }
@@ -48,22 +48,22 @@ export interface SessionParts {
 export interface SessionAccess {
   context: Context
   caller: Caller
-  parts: SessionParts
+  parts: SessionRequestParts
 }
 
 /** Throws a usage error if no session is named. */
 export async function accessSession(context: Context, options: SessionOptions) {
   const settings = await readSettings(context)
-  const parts = sessionParts(context, settings, options)
+  const parts = createSessionRequestParts(context, settings, options)
   return { context, settings, parts, caller: createCaller(context, settings) }
 }
 
 /** Throws a usage error if no session is named. */
-export function sessionParts(
+export function createSessionRequestParts(
   context: Context,
   settings: ResolvedSettings,
   { session = context.host.env.PARLEY_SESSION, ...options }: SessionOptions,
-): SessionParts {
+): SessionRequestParts {
   if (!session)
     throw usageError(
       `no session: give it by -s ID or PARLEY_SESSION; 'parley sessions list${formatProfileFlag(settings)}' lists them`,
@@ -71,7 +71,7 @@ export function sessionParts(
   return {
     params: { session },
     headers: createServiceHeaders(context, settings, options),
-    look: sessionCommand(context, 'list', session),
+    inspectCommand: formatSessionCommand(context, 'list', session),
     deadline: context.deadline,
   }
 }

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { asFailure, OutputClosed, usageError, usageErrorOfProblems } from '../errors.ts'
+import { asFailure, createUsageErrorFromProblems, OutputClosed, usageError } from '../errors.ts'
 import { createCaller } from '../http/call.ts'
 import { createTable } from '../io/columns.ts'
 import { toLocalTime } from '../io/local-time.ts'
@@ -12,13 +12,13 @@ import { createBodyText } from '../wire/json/body-text.ts'
 import { createAssignment, editJson } from '../wire/json/edit.ts'
 import { describeIssues, isObject, parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
 import { type Cursor, createPageHistory, readPage } from '../wire/page.ts'
-import { notUnderstoodError, unexpectedBodyFailure } from '../wire/problem/problem.ts'
+import { createResponseError, unexpectedBodyFailure } from '../wire/problem/problem.ts'
 import { readUsage } from '../wire/sessions/usage.ts'
 import { listOldestFirst } from './listing/event-list.ts'
 import { printIds } from './listing/rows.ts'
 import { formatName } from './plain-name.ts'
 import { accessSession, type BetaOptions, createServiceHeaders } from './session.ts'
-import { createListCommand } from './session-command.ts'
+import { formatListCommand } from './session-command.ts'
 import { SessionState } from './session-state.ts'
 import { describeUsage } from './usage-text.ts'
 
@@ -55,7 +55,7 @@ export async function listSessions(context: Context, options: ListOptions): Prom
       readPage(new TextDecoder().decode(await readBody(body)), name),
     )
     const sessions = page.data.map((session, index) => {
-      if (!isSession(session)) throw notUnderstoodError(`${name}: data[${index}] has no id`)
+      if (!isSession(session)) throw createResponseError(`${name}: data[${index}] has no id`)
       return session
     })
     history.addMark(sessions[0]?.id, 'its pages repeat')
@@ -104,13 +104,13 @@ export async function createSession(context: Context, options: CreateOptions): P
   const caller = createCaller(context, settings)
   const headers = createServiceHeaders(context, settings, options)
   const body = await readCreateBody(context, options)
-  const parts = { params: {}, headers, body, look: createListCommand(context) }
+  const parts = { params: {}, headers, body, inspectCommand: formatListCommand(context) }
   if (await caller.preview(endpoints.createSession, parts)) return
   let created: SessionRecord | undefined
   const onReceived = (session: SessionRecord) => {
     created = session
     context.summary.session = session.id
-    context.calls.sayInstead(() => undefined, describeCreated(session))
+    context.calls.setInterruptText(() => undefined, describeCreated(session))
   }
   try {
     await caller.call(endpoints.createSession, parts, async (response) => {
@@ -119,14 +119,14 @@ export async function createSession(context: Context, options: CreateOptions): P
     })
     await output.flush()
   } catch (error) {
-    throw created ? afterCreation(error, created) : error
+    throw created ? addSessionId(error, created) : error
   }
 }
 
 const describeCreated = ({ id }: SessionRecord) => `the session ${formatName(id)} was created`
 
 /** Adds the id to a failure, because a second session would cost money. */
-function afterCreation(error: unknown, session: SessionRecord): unknown {
+function addSessionId(error: unknown, session: SessionRecord): unknown {
   if (error instanceof OutputClosed) return error
   return asFailure(error).with({
     sent: 'yes',
@@ -177,7 +177,7 @@ async function readCreateBody(
     throw usageError(`${missing.join(' and ')} must be given, or -i FILE with the field`)
   const { CreateSession } = await import('../wire/sessions/session-requests.ts')
   const parsed = CreateSession.safeParse(body)
-  if (!parsed.success) throw usageErrorOfProblems(name, describeIssues(parsed.error))
+  if (!parsed.success) throw createUsageErrorFromProblems(name, describeIssues(parsed.error))
   return Buffer.from(text)
 }
 
@@ -220,7 +220,7 @@ export async function showSession(context: Context, options: BetaOptions, id: st
   }
   await print([
     ...state.asked.map((toolUse) => ['waits for', describe(toolUse)]),
-    ...(state.isAtRest ? state.unlisted : []).map((toolUse) => ['may wait for', describe(toolUse)]),
+    ...(state.isIdle ? state.unlisted : []).map((toolUse) => ['may wait for', describe(toolUse)]),
   ])
   await output.flush()
 }

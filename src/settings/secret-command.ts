@@ -27,16 +27,16 @@ export async function runSecretCommand(
   if (source === 'profile' && writablePlace !== undefined)
     throw failed(`is not run: others can write ${writablePlace}; ${permissionAdvice}`)
   const left = deadline.leftMs
-  const longest = Math.min(maxRunMs, values.timeout * 1000 || Infinity)
-  const isCut = left < longest
-  const timeoutMessage = isCut ? 'did not end before the deadline' : `did not end within ${longest / 1000} s`
+  const maxMs = Math.min(maxRunMs, values.timeout * 1000 || Infinity)
+  const isCut = left < maxMs
+  const timeoutMessage = isCut ? 'did not end before the deadline' : `did not end within ${maxMs / 1000} s`
   const { stdout, stderr, problem, exitCode } = await runCommand(
     {
       text: values[setting] ?? '',
       env: withoutSecrets(host.env),
       // Only a process group can be ended completely, but a new group has no terminal.
       isGroupLeader: host.stdin.kind !== 'terminal' && !host.stderr.isTerminal,
-      timeoutMs: Math.min(left, longest),
+      timeoutMs: Math.min(left, maxMs),
       timeoutMessage,
     },
     // Real time, because the command may prompt a person.

@@ -32,7 +32,7 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
   write(wrap(`${about} Enter keeps the value in brackets, or skips the question.`))
 
   const known = findProfileValues(file, name) ?? {}
-  context.calls.sayInstead(() => 'nothing was changed')
+  context.calls.setInterruptText(() => 'nothing was changed')
   const say = (text: string) => write(margin + wrapBelow(oneLine(text, 2000)))
   const answers: GivenValue[] = []
   /** Resolves with whether the setting now has a value. */
@@ -50,7 +50,7 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
     if (!(await ask(secret))) await ask(command)
     for (const other of others) await ask(other)
   }
-  context.calls.sayInstead(() => undefined)
+  context.calls.setInterruptText(() => undefined)
   const values = answers.reduce(withAnswer, known)
   if (answers.length === 0) note('nothing changed')
   else {

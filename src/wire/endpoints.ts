@@ -50,7 +50,7 @@ export const endpoints = {
     ...posting,
     path: '/v1/sessions/{session}/events',
     isProvedByReceipt: true,
-    request: async () => (await import('./sessions/send-events.ts')).SendEvents,
+    request: async () => (await import('./sessions/send-events.ts')).SendEventsBody,
   },
   listEvents: { ...reading, path: '/v1/sessions/{session}/events' },
   followEvents: { ...reading, path: '/v1/sessions/{session}/events/stream', accept: 'text/event-stream' },

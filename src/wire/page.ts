@@ -3,8 +3,8 @@ import { collectBody } from './exchange.ts'
 import { isObject } from './json/parse.ts'
 import { createWalk, readKey } from './json/scanner.ts'
 import {
+  createResponseError,
   isErrorEnvelope,
-  notUnderstoodError,
   readFailureInBody,
   unexpectedBodyFailure,
 } from './problem/problem.ts'
@@ -73,7 +73,7 @@ export function readPage(text: string, name: string): Page {
   const fields: Record<string, unknown> = isObject(page) ? page : {}
   const { data } = fields
   if (data === undefined || data === null) throw unexpectedBodyFailure(page, `${name} has no data`)
-  if (!Array.isArray(data)) throw notUnderstoodError(`${name}: data must be a list`)
+  if (!Array.isArray(data)) throw createResponseError(`${name}: data must be a list`)
   const statesNext = ['next_page', 'has_more'].some((mark) => Object.hasOwn(fields, mark))
   return {
     data,
@@ -88,10 +88,10 @@ function findNext(page: Record<string, unknown>, data: unknown[], name: string):
   const { next_page: token, has_more: hasMore, last_id: lastId } = page
   if (isFilled(token)) return { name: 'page', value: String(token) }
   if (token !== undefined && token !== null && token !== '')
-    throw notUnderstoodError(`${name}: next_page must be a text or a number`)
+    throw createResponseError(`${name}: next_page must be a text or a number`)
   if (hasMore !== true) return undefined
   const value = [lastId, (data.at(-1) as { id?: unknown } | null | undefined)?.id].find(isFilled)
-  if (value === undefined) throw notUnderstoodError(`${name} has more, but does not say how to ask for it`)
+  if (value === undefined) throw createResponseError(`${name} has more, but does not say how to ask for it`)
   return { name: 'after_id', value: String(value) }
 }
 
@@ -105,7 +105,7 @@ const maxEmptyPages = 20
 export function createPageHistory(list: string) {
   const marks = new Set<string>()
   let empty = 0
-  const endless = (why: string) => notUnderstoodError(`${list} does not end: ${why}`)
+  const endless = (why: string) => createResponseError(`${list} does not end: ${why}`)
   return {
     /** Throws a `CliError` if an earlier page had this mark. `why` explains that. */
     addMark(mark: string | undefined, why: string): void {

@@ -1,13 +1,13 @@
 import type { CliError } from '../errors.ts'
 import { parseJson, tooDeep, tryParseJson } from './json/parse.ts'
-import { notUnderstoodError, readProblem, unexpectedBodyFailure } from './problem/problem.ts'
+import { createResponseError, readProblem, unexpectedBodyFailure } from './problem/problem.ts'
 
 /**
  * Parses the body of an answer, which is one JSON value. Throws a `CliError` for any other body. An empty body, a
  * page or cut JSON is often a gateway's, so the same request may succeed later.
  */
 export function parseReceivedBody(body: string, contentType: string): unknown {
-  if (body.trim() === '') throw notUnderstoodError('the answer is empty').with({ retry: 'later' })
+  if (body.trim() === '') throw createResponseError('the answer is empty').with({ retry: 'later' })
   const what = contentType.startsWith('application/json') || !contentType ? '' : ` (${contentType})`
   return parse(body, `the answer${what}`, (message) => failureOfText(body, message))
 }
@@ -19,7 +19,7 @@ const maxSavedLength = 64 * 1024
 function failureOfText(text: string, message: string): CliError {
   const body = text.slice(0, maxSavedLength)
   const failure = /^\s*[[{"]/.test(body)
-    ? notUnderstoodError(message).with({ body })
+    ? createResponseError(message).with({ body })
     : unexpectedBodyFailure(body, message)
   // An error in the body has its own retry advice.
   return failure.kind === 'response' && !failure.details.isErrorInSuccess
@@ -30,14 +30,14 @@ function failureOfText(text: string, message: string): CliError {
 /** Parses JSON from a service. `what` is its name in messages. Throws a `CliError`. */
 export const parseReceived = (text: string, what: string): unknown =>
   parse(text, what, (message) =>
-    notUnderstoodError(message, /^\s*</.test(text) ? readProblem(text).message : undefined),
+    createResponseError(message, /^\s*</.test(text) ? readProblem(text).message : undefined),
   )
 
 function parse(text: string, what: string, failure: (message: string) => CliError): unknown {
   try {
     return parseJson(text)
   } catch (error) {
-    if ((error as Error).message === tooDeep) throw notUnderstoodError(`${what} is ${tooDeep}`)
+    if ((error as Error).message === tooDeep) throw createResponseError(`${what} is ${tooDeep}`)
     // The engine's message quotes the text.
     throw failure(`${what} is not JSON`)
   }

@@ -123,7 +123,7 @@ export function encodeSseEvent({ event, data }: SseEvent): string {
 
 /** Returns whether data marks the end of a stream. The forms were seen in the field (recorded, 3). */
 export const isStreamEnd = (data: string): boolean =>
-  data[0] !== '{' && data.length < longestWord && /^"?\[DONE\]"?$/i.test(data.trim())
+  data[0] !== '{' && data.length < maxKeepAliveLength && /^"?\[DONE\]"?$/i.test(data.trim())
 
 /** Returns whether an event only keeps the connection open (recorded, 3). */
 export function isKeepAlive(data: string, event: string): boolean {
@@ -131,9 +131,9 @@ export function isKeepAlive(data: string, event: string): boolean {
   const word = data.trim()
   if (word === '' || /^(ping|heartbeat|keep[-_]?alive)$/i.test(event)) return true
   return (
-    word.length < longestWord &&
+    word.length < maxKeepAliveLength &&
     /^(null|true|false|-?[\d.]+|"?(ping|pong|heartbeat|keep[-_ ]?alive)"?)$/i.test(word)
   )
 }
 
-const longestWord = 100
+const maxKeepAliveLength = 100

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type PrepareLine, readInput } from '../../src/batch/input.ts'
 import { Ledger } from '../../src/batch/ledger.ts'
 import { LineUsage } from '../../src/content/tokens.ts'
-import { type CliError, usageErrorOfProblems } from '../../src/errors.ts'
+import { type CliError, createUsageErrorFromProblems } from '../../src/errors.ts'
 import { gather, prepare, sourceOf } from './pieces.ts'
 
 const linesOf = async (text: string) => gather((await readInput(sourceOf(text), prepare, new Ledger())).lines)
@@ -80,7 +80,8 @@ describe('check of an input', () => {
 
   test('a check reports a line whose body is invalid', async () => {
     const error = await refusal('"ok"\n{"contents":5}\n', (form) => {
-      if ('body' in form) throw usageErrorOfProblems('the body', ['contents: must be a list', 'x: is odd'])
+      if ('body' in form)
+        throw createUsageErrorFromProblems('the body', ['contents: must be a list', 'x: is odd'])
       return prepare(form)
     })
     expect(error.message).toBe(

@@ -1,7 +1,7 @@
 import { Bench } from 'tinybench'
 import { createAnswerDecoder } from '../../src/wire/gateway/answer-decoder.ts'
 import { decodeBase64 } from '../../src/wire/gateway/base64.ts'
-import { SendEvents } from '../../src/wire/sessions/send-events.ts'
+import { SendEventsBody } from '../../src/wire/sessions/send-events.ts'
 
 const events = Array.from({ length: 20_000 }, (_, i) =>
   JSON.stringify({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: `word${i} ` } }),
@@ -40,7 +40,7 @@ const pairs = [
   {
     work: '10,000 events, parsed and checked',
     against: '`JSON.parse`',
-    job: () => void SendEvents.safeParse(JSON.parse(sent)),
+    job: () => void SendEventsBody.safeParse(JSON.parse(sent)),
     baseline: () => void JSON.parse(sent),
   },
 ]

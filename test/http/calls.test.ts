@@ -13,7 +13,7 @@ import { Summary } from '../../src/summary.ts'
 import { realTimers } from '../../src/timers.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
-import { notUnderstoodError } from '../../src/wire/problem/problem.ts'
+import { createResponseError } from '../../src/wire/problem/problem.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { answering, credentials, temporaryFolder } from '../harness/run.ts'
 
@@ -72,7 +72,7 @@ async function startRun(
   const caller = createCaller(context, await readSettings(context))
   const before = [...cleanups].length
   const spinners = () => [...cleanups].length - before
-  return { caller, requests, spinners, interrupted: () => calls.lastWords() }
+  return { caller, requests, spinners, interrupted: () => calls.describeInterrupt() }
 }
 
 const call = (caller: Caller, model: string, read: () => Promise<string> = async () => model) =>
@@ -100,7 +100,7 @@ test('each of several concurrent calls reports its own delivery state, status an
     call(caller, 'lost'),
     call(caller, 'unconnected'),
     call(caller, 'strange', async () => {
-      throw notUnderstoodError('it is no answer').with({ sent: 'yes' })
+      throw createResponseError('it is no answer').with({ sent: 'yes' })
     }),
   ])
   expect(requests).toHaveLength(5)
@@ -193,13 +193,13 @@ test('a message set by sayInstead is printed unless another call is in flight', 
   const first = calls.begin(endpoints.sendEvents)
   first.reach('sent')
   first.reach('done')
-  calls.sayInstead(() => 'the task was accepted')
+  calls.setInterruptText(() => 'the task was accepted')
   first.end()
-  expect(calls.lastWords()).toBe('the task was accepted')
+  expect(calls.describeInterrupt()).toBe('the task was accepted')
   const reply = calls.begin(endpoints.sendEvents)
-  expect(calls.lastWords()).toBe('nothing was sent')
+  expect(calls.describeInterrupt()).toBe('nothing was sent')
   reply.reach('sent')
-  expect(calls.lastWords()).toBe('the event may have been accepted: look before sending again')
+  expect(calls.describeInterrupt()).toBe('the event may have been accepted: look before sending again')
   reply.end()
-  expect(calls.lastWords()).toBe('the task was accepted')
+  expect(calls.describeInterrupt()).toBe('the task was accepted')
 })

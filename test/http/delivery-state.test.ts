@@ -114,7 +114,7 @@ describe('delivery state of a run', () => {
     const list = calls.begin(listRules)
     list.reach('done')
     list.end()
-    expect([calls.sent, calls.lastWords()]).toEqual(['no', 'nothing was sent'])
+    expect([calls.sent, calls.describeInterrupt()]).toEqual(['no', 'nothing was sent'])
     const post = calls.begin(event)
     post.reach('sent')
     expect(calls.sent).toBe('unknown')
@@ -128,13 +128,13 @@ describe('delivery state of a run', () => {
     for (const isToChange of [false, true]) {
       const calls = new Calls()
       if (isToChange) calls.expectChange()
-      expect(calls.lastWords()).toBe(isToChange ? nothing : undefined)
+      expect(calls.describeInterrupt()).toBe(isToChange ? nothing : undefined)
       if (isToChange) calls.expectReading()
-      expect([calls.sent, calls.lastWords()]).toEqual(['no', undefined])
+      expect([calls.sent, calls.describeInterrupt()]).toEqual(['no', undefined])
       const list = calls.begin(listRules)
       list.reach('sent')
       list.end()
-      expect([calls.sent, calls.lastWords()]).toEqual(['unknown', undefined])
+      expect([calls.sent, calls.describeInterrupt()]).toEqual(['unknown', undefined])
       calls.begin(listRules).reach('done')
       expect(calls.sent).toBe('yes')
     }
@@ -163,75 +163,75 @@ describe('consequence that an interrupted run prints', () => {
     begin('a')
     begin('b')
     end('a', 'refused')
-    expect(calls.lastWords()).toBe(nothing)
+    expect(calls.describeInterrupt()).toBe(nothing)
     end('b', 'refused')
-    expect(calls.lastWords()).toBe(refused)
+    expect(calls.describeInterrupt()).toBe(refused)
     begin('c')
-    expect(calls.lastWords()).toBe(nothing)
+    expect(calls.describeInterrupt()).toBe(nothing)
     end('c', 'refused')
-    expect(calls.lastWords()).toBe(refused)
+    expect(calls.describeInterrupt()).toBe(refused)
     // Neither reading calls nor calls of a batch count. A batch prints its results itself.
     const list = calls.begin(listRules)
     list.reach('failed')
     list.end()
     begin('d', true)
     end('d', 'failed')
-    expect(calls.lastWords()).toBe(refused)
+    expect(calls.describeInterrupt()).toBe(refused)
   })
 
   test('an interrupted run prints its resume command last', () => {
     const { calls, begin, end } = startRun()
-    calls.wayOn = () => 'go on'
+    calls.describeResume = () => 'go on'
     begin('a')
-    expect(calls.lastWords()).toBe(`${nothing}; go on`)
+    expect(calls.describeInterrupt()).toBe(`${nothing}; go on`)
     end('a', 'done')
-    expect(calls.lastWords()).toBe('go on')
-    calls.wayOn = () => undefined
+    expect(calls.describeInterrupt()).toBe('go on')
+    calls.describeResume = () => undefined
     begin('c')
-    expect(calls.lastWords()).toBe(nothing)
+    expect(calls.describeInterrupt()).toBe(nothing)
   })
 
   test('an interrupted run prints the text of sayInstead unless a call is in flight', () => {
     const { calls, begin, end } = startRun()
     begin('task')
-    calls.sayInstead(() => 'the task was accepted')
+    calls.setInterruptText(() => 'the task was accepted')
     begin('a')
     begin('b')
     end('task', 'done')
     end('a', 'refused')
-    expect(calls.lastWords()).toBe(nothing)
+    expect(calls.describeInterrupt()).toBe(nothing)
     end('b', 'refused')
-    expect(calls.lastWords()).toBe('the task was accepted')
+    expect(calls.describeInterrupt()).toBe('the task was accepted')
   })
 
   test('an interrupted run prints the known part before the consequence of a call in flight', () => {
     const { calls, begin, end } = startRun()
     begin('task')
-    calls.sayInstead(() => 'the session goes on', 'the task was accepted')
+    calls.setInterruptText(() => 'the session goes on', 'the task was accepted')
     end('task', 'done')
-    expect(calls.lastWords()).toBe('the task was accepted; the session goes on')
-    calls.wayOn = () => 'go on'
+    expect(calls.describeInterrupt()).toBe('the task was accepted; the session goes on')
+    calls.describeResume = () => 'go on'
     begin('a')
-    expect(calls.lastWords()).toBe(`the task was accepted; after that ${nothing}; go on`)
+    expect(calls.describeInterrupt()).toBe(`the task was accepted; after that ${nothing}; go on`)
     end('a', 'done')
-    expect(calls.lastWords()).toBe('the task was accepted; the session goes on')
-    calls.wayOn = () => undefined
+    expect(calls.describeInterrupt()).toBe('the task was accepted; the session goes on')
+    calls.describeResume = () => undefined
     calls.begin(event).reach('done')
-    expect(calls.lastWords()).toBe('the task was accepted')
-    calls.sayInstead(() => undefined, 'the task was accepted')
-    expect(calls.lastWords()).toBe('the task was accepted')
+    expect(calls.describeInterrupt()).toBe('the task was accepted')
+    calls.setInterruptText(() => undefined, 'the task was accepted')
+    expect(calls.describeInterrupt()).toBe('the task was accepted')
   })
 })
 
 test('an interrupted run prints the text of sayFirst until its work is done', async () => {
   const calls = new Calls()
   calls.expectChange()
-  const meanwhile = await calls.sayFirst(
+  const meanwhile = await calls.withInterruptPrefix(
     () => 'one answer is lost',
-    async () => calls.lastWords(),
+    async () => calls.describeInterrupt(),
   )
   expect(meanwhile).toBe('one answer is lost; nothing was sent')
-  expect(calls.lastWords()).toBe('nothing was sent')
+  expect(calls.describeInterrupt()).toBe('nothing was sent')
 })
 
 describe('retry advice of an interrupted run', () => {

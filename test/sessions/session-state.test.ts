@@ -240,7 +240,7 @@ test.each<[words: string, showsRests: boolean]>([
   ['use1 wait1:use1 confirm1:use1', false],
   ['message1 gone1', false],
 ])('after "%s", the service has shown that it sends idle events: %s', (words, showsRests) => {
-  expect(after(words).showsRests).toBe(showsRests)
+  expect(after(words).showsIdleEvents).toBe(showsRests)
 })
 
 test('is idle if the session resource is idle, until the next event or request', () => {
@@ -249,7 +249,7 @@ test('is idle if the session resource is idle, until the next event or request',
   const expectIdle = () => {
     expect(state.stop).toBeUndefined()
     state.addIdleResource()
-    expect([state.stop, state.stopReason, state.showsRests, [...state.stops]]).toEqual([
+    expect([state.stop, state.stopReason, state.showsIdleEvents, [...state.stops]]).toEqual([
       done,
       undefined,
       false,
@@ -347,7 +347,7 @@ test('an answer starts work only if the session waits for it', () => {
   for (const idle of [waits('i1', 't1'), unlisted]) {
     const waiting = new SessionState()
     for (const event of [use, idle, answer]) waiting.add(event)
-    expect(waiting.isAtRest).toBe(false)
+    expect(waiting.isIdle).toBe(false)
   }
 })
 
@@ -395,7 +395,7 @@ test.each<[what: string, since: SessionEvent[], t1: string | undefined, t2: stri
 ])('after %s, explains why tool uses need no reply', (_, since, t1, t2) => {
   const state = new SessionState()
   for (const event of [use, other, waits('i1', 't1', 't2'), ...since]) state.add(event)
-  expect([state.whyClosed('t1'), state.whyClosed('t2')]).toEqual([t1, t2])
+  expect([state.findClosedReason('t1'), state.findClosedReason('t2')]).toEqual([t1, t2])
 })
 
 test('an allowed tool use that a later idle event lists waits for its result', () => {

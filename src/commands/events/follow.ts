@@ -1,9 +1,9 @@
 import { Option } from 'commander'
-import { streamParts } from '../../sessions/following/event-stream.ts'
+import { createStreamRequest } from '../../sessions/following/event-stream.ts'
 import { type Follower, openFollower } from '../../sessions/following/follower.ts'
 import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
 import { accessSession, type SessionOptions, sessionFlags } from '../../sessions/session.ts'
-import { describeUnfollowed, sessionCommand } from '../../sessions/session-command.ts'
+import { describeUnfollowed, formatSessionCommand } from '../../sessions/session-command.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { CommandModule } from '../command.ts'
 
@@ -34,7 +34,7 @@ export default {
   async run(context, options: FollowFlags) {
     const { history: hasHistory, stay: followsForever = false, ids = false } = options
     const { caller, parts, settings } = await accessSession(context, options)
-    if (await caller.preview(endpoints.followEvents, streamParts(parts))) return
+    if (await caller.preview(endpoints.followEvents, createStreamRequest(parts))) return
     const session = parts.params.session
     const { markdown } = settings.values
     const print = createEventPrinter(context, { isAside: ids, markdown })
@@ -43,9 +43,9 @@ export default {
     try {
       follower = await openFollower({ context, caller, parts }, following)
       const { state } = follower
-      context.calls.sayInstead(() =>
+      context.calls.setInterruptText(() =>
         followsForever && state.stop
-          ? `the session is idle; to follow it again: ${sessionCommand(context, 'follow', session)}`
+          ? `the session is idle; to follow it again: ${formatSessionCommand(context, 'follow', session)}`
           : describeUnfollowed(context, session),
       )
       await followAndPrint(context, follower, { session, ids, markdown, followsForever })

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import type { Context } from '../../context.ts'
 import type { Deadline } from '../../deadline.ts'
 import { CliError, deadlineBeforeSending, usageError } from '../../errors.ts'
-import { notUnderstoodError } from '../../wire/problem/problem.ts'
+import { createResponseError } from '../../wire/problem/problem.ts'
 
 const maxCheckMs = 10_000
 
@@ -49,8 +49,8 @@ export class SchemaChecker {
   async #inTime(what: string, work: Promise<string[]>): Promise<string[]> {
     const late = ({ limitText }: Deadline) =>
       limitText === undefined
-        ? notUnderstoodError(`the deadline passed while ${what} was checked`).with({ deadline: true })
-        : notUnderstoodError(limitText)
+        ? createResponseError(`the deadline passed while ${what} was checked`).with({ deadline: true })
+        : createResponseError(limitText)
     const limitText = `the check of ${what} took longer than 10 s`
     try {
       return await this.#context.deadline.narrow(maxCheckMs, limitText).race(work, late)
@@ -89,7 +89,7 @@ async function read(thread: Worker): Promise<string[]> {
     return problems
   } catch (error) {
     const isFull = (error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY'
-    throw isFull ? notUnderstoodError('the check needs more than 1 GiB of memory') : error
+    throw isFull ? createResponseError('the check needs more than 1 GiB of memory') : error
   } finally {
     thread.unref()
   }

@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { CliError, formatProblemCount, usageErrorOfProblems } from '../../errors.ts'
+import { CliError, createUsageErrorFromProblems, formatProblemCount } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { type Assignment, createAppending, createAssignment } from '../../wire/json/edit.ts'
@@ -30,7 +30,7 @@ export async function openSchema(
   parseGivenJson(source, `--schema ${name}`)
   const checker = new SchemaChecker(context, source)
   const problems = await checker.checkSchema()
-  if (problems.length > 0) throw usageErrorOfProblems(`--schema ${name}`, problems)
+  if (problems.length > 0) throw createUsageErrorFromProblems(`--schema ${name}`, problems)
   return new AnswerSchema(context, settings, checker, { name, source: source.trim(), retries })
 }
 

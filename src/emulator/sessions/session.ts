@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events'
-import type { SendEvents } from '../../wire/sessions/send-events.ts'
+import type { SendEventsBody } from '../../wire/sessions/send-events.ts'
 import type { EmulatedResponse } from '../response.ts'
 
-export type Parameters = SendEvents['events'][number]
+export type Parameters = SendEventsBody['events'][number]
 
 /** An event with its source text. */
 export interface ListedEvent {

@@ -1,5 +1,5 @@
 import { on } from 'node:events'
-import type { SendEvents } from '../../wire/sessions/send-events.ts'
+import type { SendEventsBody } from '../../wire/sessions/send-events.ts'
 import type { CreateSession } from '../../wire/sessions/session-requests.ts'
 import { encodeSseEvent } from '../../wire/sse.ts'
 import { type EmulatedResponse, errorResponse, jsonResponse, newId } from '../response.ts'
@@ -24,7 +24,7 @@ export interface SessionsOptions {
   store?: SessionStore
 }
 
-const longestPage = 100
+const maxPageSize = 100
 
 /** Interval for polling events of other processes while a session is followed. */
 const pollIntervalMs = 200
@@ -48,7 +48,7 @@ export class Sessions {
     return this.#change(id, (session) => session.accept(events, fields) ?? jsonResponse(session.describe()))
   }
 
-  send(id: string, { events }: SendEvents): Promise<EmulatedResponse> {
+  send(id: string, { events }: SendEventsBody): Promise<EmulatedResponse> {
     return this.#change(id, (session) => {
       const before = session.events.length
       const refusal = session.accept(events)
@@ -160,7 +160,7 @@ function createPage<T>(
   spell: (item: T) => string,
 ): EmulatedResponse {
   const start = Number(query.get('page') ?? 0)
-  const limit = Math.min(Number(query.get('limit') ?? 20), longestPage)
+  const limit = Math.min(Number(query.get('limit') ?? 20), maxPageSize)
   if (!(start >= 0) || !(limit >= 1))
     return errorResponse(400, 'page must be a token of the service, and limit a number')
   const end = start + limit

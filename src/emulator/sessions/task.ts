@@ -61,12 +61,12 @@ export function readTask(texts: readonly string[]): TaskStep[][] {
   const rounds: TaskStep[][] = []
   for (const line of count > 0 && !given.some(readStep) ? examples.slice(0, count) : given) {
     if (rounds.length === 0 || /^\s*then\s/.test(line)) rounds.push([])
-    rounds.at(-1)?.push(readStep(line) ?? say(notUnderstoodError(line)))
+    rounds.at(-1)?.push(readStep(line) ?? say(describeUnknownStep(line)))
   }
   return rounds
 }
 
-const notUnderstoodError = (line: string) =>
+const describeUnknownStep = (line: string) =>
   `The emulated agent does not understand “${shorten(line.trim())}”. ` +
   "A step is one of use, thread use, thread lose, run, say, refuse, start and fail, with JSON: see 'parley serve --help'."
 

@@ -20,7 +20,7 @@ import { createPendingSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import type { AnswerSummary, OtherContent } from '../../wire/gateway/answer-forms.ts'
-import { isErrorEnvelope, notUnderstoodError } from '../../wire/problem/problem.ts'
+import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
 
@@ -208,7 +208,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
         const lack = findMissingPart(answer, isRaw && demand === 'text' ? 'anything' : demand)
         if (lack !== undefined) {
           printUsage(context, summary, showsUsage)
-          throw notUnderstoodError(lack)
+          throw createResponseError(lack)
         }
       } catch (error) {
         throw withPlace(error)

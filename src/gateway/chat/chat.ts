@@ -49,7 +49,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
 
   let isAnswered = false
   const caller = createCaller(context, settings)
-  context.calls.wayOn = () => (isAnswered ? undefined : conversation?.unchangedNote)
+  context.calls.describeResume = () => (isAnswered ? undefined : conversation?.unchangedNote)
   if (await caller.preview(endpoint, parts)) return
   const printing: PrintOptions = {
     file,

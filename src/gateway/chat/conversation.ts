@@ -61,7 +61,7 @@ export async function openConversation(context: Context, name: string): Promise<
     unchangedNote: `${oneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
     async addTurn({ question, answer, role, system }) {
       // The answer is complete, so a signal must not report it as cut off.
-      context.calls.sayInstead(() => 'the answer is not in the thread')
+      context.calls.setInterruptText(() => 'the answer is not in the thread')
       try {
         if (answer.trim() === '') return note(`${name}: the answer has no text, so nothing was added`)
         // A suspended process may have lost its lock. The answer is added anyway.
@@ -70,7 +70,7 @@ export async function openConversation(context: Context, name: string): Promise<
         const before = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
         writeFileAtomically(findThreadFile(context, name), whole, { mode: 0o600, uid: context.host.uid })
-        context.calls.sayInstead(() => undefined)
+        context.calls.setInterruptText(() => undefined)
         if (hasOtherInstruction(before.text, system)) note(`${name}: --system has replaced its instruction`)
       } catch (error) {
         throw new CliError('file', asFileError(error, name).message, {

@@ -10,13 +10,13 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import type { OtherContent } from '../../wire/gateway/answer-forms.ts'
-import { notUnderstoodError } from '../../wire/problem/problem.ts'
+import { createResponseError } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import {
+  type AnswerCallbacks,
   createLineSender,
   type LineContext,
-  type LineEvents,
   type LineInput,
   type LineRequest,
   type RequireContinuation,
@@ -94,12 +94,12 @@ interface LineState {
   parts: ReceivedParts | undefined
 }
 
-interface PartReading extends Pick<LineEvents, 'onSummary'> {
+interface PartReading extends Pick<AnswerCallbacks, 'onSummary'> {
   isRaw: boolean | undefined
   timers: Timers
 }
 
-interface AnswerChecks extends Pick<LineEvents, 'onEnd'> {
+interface AnswerChecks extends Pick<AnswerCallbacks, 'onEnd'> {
   demand: AnswerRequirement
   schema: AnswerSchema | undefined
   /** A mismatch is a failure. */
@@ -176,7 +176,7 @@ class ReceivedParts {
     const lack = findMissingPart(end, demand)
     // An answer without text may have other content that was paid for.
     if (lack !== undefined)
-      throw notUnderstoodError(lack).with({ answer: end.isBlank ? this.#readUnread() : text })
+      throw createResponseError(lack).with({ answer: end.isBlank ? this.#readUnread() : text })
     onEnd(end)
     const checked = await schema?.check(text, describeCut(end))
     const { model, stopReason } = summary

@@ -7,7 +7,7 @@ import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import { type AnswerSummary, hasContinuation } from '../../wire/gateway/answer-forms.ts'
 import { type Findings, type FoundImage, ImageFinder } from '../../wire/gateway/found-images.ts'
-import { isErrorEnvelope, notUnderstoodError } from '../../wire/problem/problem.ts'
+import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
 
@@ -132,7 +132,7 @@ function checkAnswer(
   if (hasImages) return failure
   if (failure) throw failure
   const said = [...findings.texts, ...findings.reasons].join(' ')
-  throw notUnderstoodError(describeMissingImage(summary), said || undefined)
+  throw createResponseError(describeMissingImage(summary), said || undefined)
 }
 
 const describeMissingImage = ({ stopReason }: AnswerSummary) =>

@@ -13,7 +13,7 @@ import { formatProfileFlag, type ResolvedSettings, readSettings } from '../../se
 import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { type AnswerSummary, hasContinuation } from '../../wire/gateway/answer-forms.ts'
-import { notUnderstoodError } from '../../wire/problem/problem.ts'
+import { createResponseError } from '../../wire/problem/problem.ts'
 import { type BodyFlags, readBodyFlags } from '../body-flags.ts'
 import { type AnswerPart, createDeadlineCheck, LongAnswer, type SendPart } from '../long-answer.ts'
 import { openImageAnswer } from './answer.ts'
@@ -142,12 +142,12 @@ interface Saving {
 
 /** Saves the images of an answer. Prints links and never requests them. */
 async function saveAnswer(context: Context, { links, reading, output }: Saving): Promise<void> {
-  context.calls.sayInstead(() => 'the answer was received; images without a printed path are lost')
+  context.calls.setInterruptText(() => 'the answer was received; images without a printed path are lost')
   for (const uri of links) context.note(`the answer links to an image, which is not downloaded: ${uri}`)
   if (reading.findings.images.length === 0 && output === '-') {
     // Messages shorten long links and redact text that looks like a secret, so the links are saved in a file.
     const text = Buffer.from(links.map((uri) => `${uri}\n`).join(''))
-    throw withSavedAnswer(context, notUnderstoodError('the answer has only links to images'), text, 'txt')
+    throw withSavedAnswer(context, createResponseError('the answer has only links to images'), text, 'txt')
   }
   await reading.saveFound()
   // The links follow the images: a stdout that cannot be written must not lose an image.

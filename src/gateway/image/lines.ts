@@ -13,9 +13,9 @@ import { ImageFinder } from '../../wire/gateway/found-images.ts'
 import { isErrorEnvelope, readFailureInBody } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import {
+  type AnswerCallbacks,
   createLineSender,
   type LineContext,
-  type LineEvents,
   type LineInput,
   type RequireContinuation,
 } from '../line-body.ts'
@@ -109,7 +109,7 @@ interface LineReader extends PartReader<ImageLineAnswer> {
 function openReader(
   context: Context,
   answer: LongAnswer,
-  { destination, onSummary, onEnd }: LineEvents & { destination: Destination },
+  { destination, onSummary, onEnd }: AnswerCallbacks & { destination: Destination },
 ): LineReader {
   const files: string[] = []
   const onSaved = async (path: string) => void files.push(path)
@@ -155,7 +155,11 @@ const withSavedFiles = (failure: CliError, places: string[]): CliError =>
     : new CliError(failure.kind, `${failure.message}; received: ${places.join(', ')}`, failure.details)
 
 /** Reads an answer for `--raw`, without saving images. Several responses become a list. */
-function openRawReader(context: Context, answer: LongAnswer, { onSummary, onEnd }: LineEvents): LineReader {
+function openRawReader(
+  context: Context,
+  answer: LongAnswer,
+  { onSummary, onEnd }: AnswerCallbacks,
+): LineReader {
   const bodies: string[] = []
   let isAssumed = false
   let isDamaged = false

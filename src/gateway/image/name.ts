@@ -1,4 +1,4 @@
-const longest = 60
+const maxNameLength = 60
 
 /** Number of characters of a prompt that are used. */
 const maxPromptLength = 1000
@@ -16,7 +16,7 @@ export function createFileName(prompt: string): string {
     .normalize('NFC')
     .toLowerCase()
     .match(/[\p{L}\p{N}][\p{L}\p{M}\p{N}]*/gu)
-  const name = [...(words ?? []).join('-')].slice(0, longest).join('').replace(/-+$/, '')
+  const name = [...(words ?? []).join('-')].slice(0, maxNameLength).join('').replace(/-+$/, '')
   return reserved.test(name) ? `image-${name}` : name || 'image'
 }
 

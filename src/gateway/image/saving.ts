@@ -4,7 +4,7 @@ import { asFailure, CliError, OutputClosed } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { decodeBase64 } from '../../wire/gateway/base64.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
-import { notUnderstoodError } from '../../wire/problem/problem.ts'
+import { createResponseError } from '../../wire/problem/problem.ts'
 import type { Destination } from './destination.ts'
 import { recognizeFormat } from './format.ts'
 
@@ -70,7 +70,7 @@ async function saveImage(
     const claim = mimeType ? ` (it is called ${mimeType})` : ''
     throw withSavedAnswer(
       context,
-      notUnderstoodError(`the service sent an unknown image format${claim}`),
+      createResponseError(`the service sent an unknown image format${claim}`),
       bytes,
     )
   }
@@ -100,6 +100,6 @@ export async function printLine({ output }: Context, text: string): Promise<void
 async function decode(context: Context, { base64 }: FoundImage): Promise<Uint8Array> {
   const bytes = decodeBase64(base64)
   if (bytes) return bytes
-  const failure = notUnderstoodError("an image's data is not valid base64")
+  const failure = createResponseError("an image's data is not valid base64")
   throw withSavedAnswer(context, failure, base64, 'txt')
 }

@@ -14,7 +14,7 @@ export interface LayoutSpace {
 
 /** Deeper levels are not indented, because each level narrows every line. */
 const maxDepth = 12
-const widestRule = 80
+const maxRuleColumns = 80
 const bar: Span = { text: '│ ', sgr: styles.frame }
 const bullets = ['•', '◦', '▪']
 
@@ -47,7 +47,7 @@ function layOutBlock(token: MarkedToken, room: LayoutSpace): StyledLine[] {
     case 'text':
       return wrapAll([token], '')
     case 'hr':
-      return [[{ text: '─'.repeat(Math.max(3, Math.min(columns, widestRule))), sgr: styles.frame }]]
+      return [[{ text: '─'.repeat(Math.max(3, Math.min(columns, maxRuleColumns))), sgr: styles.frame }]]
     case 'code':
       return layOutCode(token)
     case 'blockquote':
@@ -109,9 +109,9 @@ export const layOutVerbatim = (raw: string): StyledLine[] =>
 /**
  * Maximum table width, even in a pipe: a short cell next to a long one must not become a long row of blanks.
  */
-const widestTable = 500
+const maxTableColumns = 500
 /** Minimum width of a column whose cells are wrapped. */
-const narrowestColumn = 8
+const minColumnWidth = 8
 
 /**
  * Returns `undefined` if the table does not fit, or if a row has more cells than columns, which would be
@@ -124,7 +124,7 @@ function layOutTable(table: Tokens.Table, columns: number, links: LinkStyle): St
   const rows = all.map((row) =>
     row.map(({ tokens, header }) => readLines(tokens.map(breakAtTag), header ? styles.bold : '', links)),
   )
-  const widths = findWidths(rows, Math.min(columns, widestTable), columns === Infinity)
+  const widths = findWidths(rows, Math.min(columns, maxTableColumns), columns === Infinity)
   if (!widths) return undefined
   const rule: StyledLine = [{ text: widths.map((width) => '─'.repeat(width)).join('─┼─'), sgr: styles.frame }]
   return rows.flatMap((row, index) => {
@@ -167,7 +167,7 @@ function findWidths(
   if (isFixed) return undefined
   const least = header.map((_, column) =>
     Math.max(
-      Math.min(whole[column] as number, narrowestColumn),
+      Math.min(whole[column] as number, minColumnWidth),
       widestOf(column, (line) => wrapLine(line, 1)),
     ),
   )

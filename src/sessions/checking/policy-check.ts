@@ -17,11 +17,11 @@ import {
   describeJudgement,
   type Judgement,
   judge,
-  readUse,
-  type Use,
+  type KnownToolUse,
+  readToolUse,
 } from '../running/judgement.ts'
-import { readGiven, recordedEvents } from '../sending/given-events.ts'
-import { type SessionOptions, sessionParts } from '../session.ts'
+import { listRecordedEvents, readGiven } from '../sending/given-events.ts'
+import { createSessionRequestParts, type SessionOptions } from '../session.ts'
 import { SessionState } from '../session-state.ts'
 
 export interface PolicyCheckOptions extends SessionOptions {
@@ -52,10 +52,10 @@ export async function checkPolicy(
     return
   }
   if (host.limitYoungGeneration) context.cleanups.add(host.limitYoungGeneration())
-  const uses = new RecordedUses()
+  const uses = new RecordedToolUses()
   if (events !== undefined) {
     const given = await readGiven(input, events, { hint: 'a record is events as JSON' })
-    for (const item of recordedEvents(given)) uses.add(item)
+    for (const item of listRecordedEvents(given)) uses.add(item)
   } else if (!(await addListed(uses, context, settings, options))) return
   // Without events, the check would always pass.
   if (uses.isEmpty) throw usageError('no event to check the policy on')
@@ -72,12 +72,12 @@ export async function checkPolicy(
 
 /** Adds the events of the service's list. Returns false if the request was only previewed. */
 async function addListed(
-  uses: RecordedUses,
+  uses: RecordedToolUses,
   context: Context,
   settings: ResolvedSettings,
   options: PolicyCheckOptions,
 ): Promise<boolean> {
-  const parts = sessionParts(context, settings, options)
+  const parts = createSessionRequestParts(context, settings, options)
   const caller = createCaller(context, settings)
   if (await caller.preview(endpoints.listEvents, { ...parts, query: 'order=asc' })) return false
   for await (const items of listOldestFirst(caller, parts)) for (const item of items) uses.add(item)
@@ -85,7 +85,7 @@ async function addListed(
 }
 
 /** The tool uses of a session, from its events in their order. Keeps only the text of each. */
-class RecordedUses {
+class RecordedToolUses {
   readonly #texts = new Map<string, string>()
   readonly #contradicted = new Set<string>()
   isEmpty = true
@@ -99,10 +99,10 @@ class RecordedUses {
     this.#texts.set(key, item.text)
   }
 
-  *[Symbol.iterator](): Generator<Use> {
+  *[Symbol.iterator](): Generator<KnownToolUse> {
     for (const [key, text] of this.#texts) {
       const { id = '', type } = SessionEvent.parse(JSON.parse(text))
-      const use = readUse({ id, type, text, isContradicted: this.#contradicted.has(key) })
+      const use = readToolUse({ id, type, text, isContradicted: this.#contradicted.has(key) })
       if (use) yield use
     }
   }
@@ -117,10 +117,10 @@ function isSame(earlier: string, { event, text }: EventItem): boolean {
 }
 
 /** Number of tool uses per page: the first page determines the table's layout, and more would take memory. */
-const most = 100
+const pageSize = 100
 
 /** Judges and prints each tool use. Keeps counts only. */
-async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Use>) {
+async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<KnownToolUse>) {
   const { output, deadline } = context
   const pace = createPauser(async () => {
     await yieldToSignals()
@@ -145,7 +145,7 @@ async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Us
       if (pause) await pause
       if (matches(policy.rules[index] as Rule, use)) idle.delete(index)
     }
-    if (group.push(judgement) < most) continue
+    if (group.push(judgement) < pageSize) continue
     await output.write(layOut(group))
     group = []
   }

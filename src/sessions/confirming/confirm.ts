@@ -1,17 +1,17 @@
 import type { Context } from '../../context.ts'
-import { CliError, usageError, usageErrorOfProblems } from '../../errors.ts'
+import { CliError, createUsageErrorFromProblems, usageError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
-import { describeOddIds, resultCommand, stillWaiting } from '../following/stop-text.ts'
+import { createWaitingError, describeOddIds, formatResultCommand } from '../following/stop-text.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
-import { confirmation } from '../reply-events.ts'
+import { createConfirmation } from '../reply-events.ts'
 import { type DeliveryOptions, deliverEvents, type EventsBody } from '../sending/delivery.ts'
-import { checkEvents, readGiven, recordedEvents, textsOf } from '../sending/given-events.ts'
+import { checkEvents, listRecordedEvents, readGiven, textsOf } from '../sending/given-events.ts'
 import { accessSession, type SessionAccess, type SessionOptions } from '../session.ts'
 import { needsResult, SessionState, type ToolUse } from '../session-state.ts'
 import { ConfirmationPrompt, canPrompt } from './confirmation-prompt.ts'
-import { namesTool } from './shown-use.ts'
+import { namesTool } from './shown-tool-use.ts'
 
 export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
   allow?: boolean
@@ -36,7 +36,7 @@ export async function confirmToolUses(
   const access = await accessSession(context, options)
   const { markdown } = access.settings.values
   const send = (body: EventsBody) => deliverEvents(access, body, { ...options, markdown })
-  let uses: PendingUse[] = [...new Set(ids)].map((id) => ({ id }))
+  let uses: PendingToolUse[] = [...new Set(ids)].map((id) => ({ id }))
   if (uses.length === 0 && !pending) {
     const given = await readConfirmInput(context, input)
     if ('body' in given) {
@@ -50,7 +50,7 @@ export async function confirmToolUses(
   if (pending) uses = await requireListed(access, await readRecord(access), options)
   if (allow) requireSingle(uses)
   const reason = message === undefined ? undefined : await context.input.readFlagValue(message, '--message')
-  await send(toBody(uses.map(({ id }) => confirmation(id, allow ? 'allow' : 'deny', reason))))
+  await send(toBody(uses.map(({ id }) => createConfirmation(id, allow ? 'allow' : 'deny', reason))))
 }
 
 /** Confirmations to send unchanged, or recorded events that show which tool uses wait. */
@@ -67,7 +67,7 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
       'no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE',
     )
   const given = await readGiven(context.input, path ?? '-')
-  const items = [...recordedEvents(given)]
+  const items = [...listRecordedEvents(given)]
   if (items.some(({ event }) => /^session\.(thread_)?status_idle$/.test(event.type))) {
     const record = new SessionRecord()
     for (const item of items) record.add(item)
@@ -102,7 +102,7 @@ function toBody(events: SessionEvent[]): Uint8Array {
  */
 async function askAndSend(
   access: SessionAccess,
-  named: readonly PendingUse[],
+  named: readonly PendingToolUse[],
   options: ConfirmOptions,
   send: (body: EventsBody) => Promise<void>,
 ): Promise<void> {
@@ -114,7 +114,7 @@ async function askAndSend(
   const uses =
     named.length > 0 ? requireShown(access, shown, named) : await requireListed(access, shown, options)
   requireSingle(uses)
-  const asker = new ConfirmationPrompt(context, parts.look)
+  const asker = new ConfirmationPrompt(context, parts.inspectCommand)
   const questions = uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text }))
   const verdicts = await asker.ask(questions).finally(() => asker.close())
   // Tool uses that --pending cannot prompt for stay open, too.
@@ -128,16 +128,16 @@ async function askAndSend(
       const ids = [...verdicts.keys()].map((id) => formatBriefName(id)).join(', ')
       throw new CliError(error.kind, `${error.message}; your answer to ${ids} was not sent`, error.details)
     })
-    for (const id of open) if (latest.whyClosed(id, shown) !== undefined) open.delete(id)
+    for (const id of open) if (latest.findNewClosedReason(id, shown) !== undefined) open.delete(id)
     for (const use of uses) {
       const verdict = verdicts.get(use.id)
-      const why = latest.whyClosed(use.id, shown)
+      const why = latest.findNewClosedReason(use.id, shown)
       if (!verdict) continue
       if (why !== undefined) context.warn(`${use.id} is not answered: ${why}`)
       else if (!latest.isSame(use))
         context.warn(`${use.id} stays open: the session shows it with another input now`)
       else {
-        answers.push(confirmation(use.id, verdict.decision, verdict.reason))
+        answers.push(createConfirmation(use.id, verdict.decision, verdict.reason))
         open.delete(use.id)
       }
     }
@@ -148,7 +148,7 @@ async function askAndSend(
   // The follower has seen whether the session still waits.
   if (answers.length > 0 && follow) return
   if (open.size > 0) {
-    const failure = await stillWaiting(context, parts.params.session, latest.state, [...open])
+    const failure = await createWaitingError(context, parts.params.session, latest.state, [...open])
     throw failure.with({ sent: answers.length > 0 ? 'yes' : 'no' })
   }
   if (answers.length === 0) context.note('nothing was sent')
@@ -173,10 +173,10 @@ async function requireListed(
   access: SessionAccess,
   record: SessionRecord,
   options: ConfirmOptions,
-): Promise<PendingUse[]> {
+): Promise<PendingToolUse[]> {
   const { state } = record
   if (state.unlisted.length > 0)
-    throw await stillWaiting(access.context, access.parts.params.session, state, state.unlisted)
+    throw await createWaitingError(access.context, access.parts.params.session, state, state.unlisted)
   return requirePending(access, record, options)
 }
 
@@ -184,7 +184,7 @@ function requirePending(
   { context, parts }: SessionAccess,
   record: SessionRecord,
   { allow, deny }: ConfirmOptions,
-): PendingUse[] {
+): PendingToolUse[] {
   const uses = record.pending(context, parts.params.session, { isAsked: !allow && !deny })
   if (uses.length > 0) return uses
   throw usageError(
@@ -199,30 +199,30 @@ function requirePending(
 function requireShown(
   { context, parts }: SessionAccess,
   record: SessionRecord,
-  named: readonly PendingUse[],
-): PendingUse[] {
+  named: readonly PendingToolUse[],
+): PendingToolUse[] {
   const { session } = parts.params
   const uses = named.map(({ id }) => record.use(id))
   const problems = uses.flatMap((use) => {
     if (use.type === undefined) return [`shows no tool use ${use.id}`]
-    const why = whyUnconfirmable(context, session, use, { isAsked: true })
+    const why = findUnconfirmableReason(context, session, use, { isAsked: true })
     if (why !== undefined) return why
-    const over = record.whyOver(use.id)
+    const over = record.findClosedReason(use.id)
     return over === undefined ? [] : [`${use.id} is not asked about: ${over}`]
   })
-  if (problems.length > 0) throw usageErrorOfProblems(session, problems)
+  if (problems.length > 0) throw createUsageErrorFromProblems(session, problems)
   return uses
 }
 
 /** If the session shows a tool use with two inputs, it is unclear which of them an allow would run. */
-function requireSingle(uses: readonly PendingUse[]): void {
+function requireSingle(uses: readonly PendingToolUse[]): void {
   const ids = uses.filter(({ isContradicted }) => isContradicted).map(({ id }) => id)
   if (ids.length > 0)
     throw usageError(`${ids.join(', ')}: shown twice with different inputs, so it can only be denied`)
 }
 
 /** A tool use that may be confirmed. All fields except its id may be unknown. */
-type PendingUse = { id: string } & Partial<ToolUse>
+type PendingToolUse = { id: string } & Partial<ToolUse>
 
 /** The tool uses of a session, from its events in their order. */
 class SessionRecord {
@@ -235,7 +235,7 @@ class SessionRecord {
     if (event.id !== undefined && !isToolUse(event)) this.#others.set(event.id, event.type)
   }
 
-  use(id: string): PendingUse {
+  use(id: string): PendingToolUse {
     return this.state.toolUse(id) ?? { id, type: this.#others.get(id) }
   }
 
@@ -243,32 +243,33 @@ class SessionRecord {
    * Returns the waiting tool uses that can be confirmed, or of which nothing is known. Names the others on
    * stderr.
    */
-  pending(context: Context, session: string, { isAsked }: { isAsked: boolean }): PendingUse[] {
+  pending(context: Context, session: string, { isAsked }: { isAsked: boolean }): PendingToolUse[] {
     for (const line of describeOddIds(this.state)) context.warn(line)
     return this.state.pending.flatMap((id) => {
       const use = this.use(id)
-      const why = use.type === undefined ? undefined : whyUnconfirmable(context, session, use, { isAsked })
+      const why =
+        use.type === undefined ? undefined : findUnconfirmableReason(context, session, use, { isAsked })
       if (why !== undefined) context.note(why)
       return why === undefined ? [use] : []
     })
   }
 
   /** Returns why a tool use no longer needs a reply, if the earlier record does not say so. */
-  whyClosed(id: string, earlier: SessionRecord): string | undefined {
+  findNewClosedReason(id: string, earlier: SessionRecord): string | undefined {
     if (this.use(id).type === undefined) return 'the session no longer shows it'
-    const why = this.whyOver(id)
-    return why === earlier.whyOver(id) ? undefined : why
+    const why = this.findClosedReason(id)
+    return why === earlier.findClosedReason(id) ? undefined : why
   }
 
   /**
    * Returns why a tool use no longer needs a reply. An idle event without ids waits for all open tool uses.
    */
-  whyOver(id: string): string | undefined {
-    return this.state.unlisted.includes(id) ? undefined : this.state.whyClosed(id)
+  findClosedReason(id: string): string | undefined {
+    return this.state.unlisted.includes(id) ? undefined : this.state.findClosedReason(id)
   }
 
   /** Returns whether a tool use equals the one of an earlier record in tool, server and whole input. */
-  isSame({ id, text = '{}' }: PendingUse): boolean {
+  isSame({ id, text = '{}' }: PendingToolUse): boolean {
     this.state.addAgain(SessionEvent.parse(JSON.parse(text)), text)
     return this.state.toolUse(id)?.isContradicted !== true
   }
@@ -278,15 +279,15 @@ class SessionRecord {
  * Returns why a tool use cannot be confirmed, and what it needs instead. A question must name the tool; a
  * decision from the command line need not.
  */
-function whyUnconfirmable(
+function findUnconfirmableReason(
   context: Context,
   session: string,
-  use: PendingUse,
+  use: PendingToolUse,
   { isAsked }: { isAsked: boolean },
 ): string | undefined {
   const { id, type = '', text } = use
   if (needsResult(use))
-    return `${id} is an ${type}: it needs a result, not a confirmation: ${resultCommand(context, session, type, [id])}`
+    return `${id} is an ${type}: it needs a result, not a confirmation: ${formatResultCommand(context, session, type, [id])}`
   if (!/^agent\.(mcp_)?tool_use$/.test(type)) return `${id} cannot be confirmed: its type is ${type}`
   if (!isAsked || text === undefined || namesTool(text)) return undefined
   return `${id} is not answered: its tool has no name; --allow and --deny answer it`

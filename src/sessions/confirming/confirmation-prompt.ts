@@ -2,12 +2,12 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import { createPrompter, InputEnded, type Prompter } from '../../io/question.ts'
-import { DenyMessage, longestDenyMessage } from '../../wire/sessions/send-events.ts'
+import { DenyMessage, maxDenyMessageLength } from '../../wire/sessions/send-events.ts'
 import { estimateColumns, formatBriefName } from '../plain-name.ts'
-import { showToolUse } from './shown-use.ts'
+import { showToolUse } from './shown-tool-use.ts'
 
 /** A tool use that a person must decide about. */
-export interface PromptedUse {
+export interface PromptedToolUse {
   id: string
   name: string
   /** Source text of the whole event. */
@@ -16,7 +16,7 @@ export interface PromptedUse {
   why?: string | undefined
 }
 
-interface ShownUse extends PromptedUse {
+interface ShownToolUse extends PromptedToolUse {
   /** The rows that show all of it. */
   rows: string
 }
@@ -35,7 +35,7 @@ export const canPrompt = ({ input, host }: Context): boolean =>
 export class ConfirmationPrompt {
   readonly #context: Context
   /** Command that shows the session. */
-  readonly #look: string
+  readonly #inspectCommand: string
   #questioner: Prompter | undefined
   /** Decisions of this round, by id. */
   #verdicts = new Map<string, Verdict>()
@@ -44,9 +44,9 @@ export class ConfirmationPrompt {
   /** The open question. */
   #open: { id: string; end: AbortController } | undefined
 
-  constructor(context: Context, look: string) {
+  constructor(context: Context, inspectCommand: string) {
     this.#context = context
-    this.#look = look
+    this.#inspectCommand = inspectCommand
   }
 
   /**
@@ -54,7 +54,7 @@ export class ConfirmationPrompt {
    * withdrawn, cannot be shown completely, or comes after q or the end of the input (Ctrl-D). If a signal
    * ends the run, the message says that the decisions are lost.
    */
-  async ask(uses: readonly PromptedUse[]): Promise<ReadonlyMap<string, Verdict>> {
+  async ask(uses: readonly PromptedToolUse[]): Promise<ReadonlyMap<string, Verdict>> {
     const verdicts = new Map<string, Verdict>()
     this.#verdicts = verdicts
     this.#withdrawn.clear()
@@ -62,7 +62,7 @@ export class ConfirmationPrompt {
     const lost = () =>
       verdicts.size > 0 ? `your answer to ${verdicts.size} of ${shown.length} tool uses is lost` : undefined
     try {
-      await this.#context.calls.sayFirst(lost, () => this.#askEach(shown))
+      await this.#context.calls.withInterruptPrefix(lost, () => this.#askEach(shown))
     } catch (error) {
       // The next message must not begin next to an open question.
       this.#questioner?.close()
@@ -94,19 +94,19 @@ export class ConfirmationPrompt {
     this.#questioner?.close()
   }
 
-  #show(use: PromptedUse): ShownUse | undefined {
+  #show(use: PromptedToolUse): ShownToolUse | undefined {
     try {
       return { ...use, rows: showToolUse(use.id, use.text, this.#columns) }
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       this.#context.warn(
-        `${use.id} is not asked about: ${error.message}; look at it with '${this.#look} --raw'`,
+        `${use.id} is not asked about: ${error.message}; look at it with '${this.#inspectCommand} --raw'`,
       )
       return undefined
     }
   }
 
-  async #askEach(uses: readonly ShownUse[]): Promise<void> {
+  async #askEach(uses: readonly ShownToolUse[]): Promise<void> {
     for (const [index, use] of uses.entries()) {
       if (this.#withdrawn.has(use.id)) continue
       this.#print(`parley: tool use ${index + 1} of ${uses.length}:\n${use.rows}`)
@@ -119,7 +119,7 @@ export class ConfirmationPrompt {
     }
   }
 
-  async #ask(use: PromptedUse): Promise<Verdict | 'open' | 'quit'> {
+  async #ask(use: PromptedToolUse): Promise<Verdict | 'open' | 'quit'> {
     const { host, cleanups, style } = this.#context
     this.#questioner ??= createPrompter({ ...host, cleanups })
     const end = new AbortController()
@@ -128,7 +128,7 @@ export class ConfirmationPrompt {
     try {
       for (;;) {
         const said = readVerdict(await this.#questioner.prompt(question, { signal: end.signal }))
-        if (said === 'too long') this.#say(`  the reason has more than ${longestDenyMessage} characters`)
+        if (said === 'too long') this.#say(`  the reason has more than ${maxDenyMessageLength} characters`)
         else if (said === undefined) this.#say(legend)
         else return said
       }
@@ -183,7 +183,7 @@ function readVerdict(typed: string): Verdict | 'open' | 'quit' | 'too long' | un
  * Returns the name of a tool use in its question. The name is short, because a wrapped row would begin with
  * the service's text.
  */
-function nameBriefly({ id, name }: PromptedUse, columns: number): string {
+function nameBriefly({ id, name }: PromptedToolUse, columns: number): string {
   const room = columns - `  allow  ()? ${keys} yes`.length
   // Both names need space for one character and the ellipsis.
   if (room < 8) return 'it'

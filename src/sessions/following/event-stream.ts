@@ -11,7 +11,7 @@ import { type EventItem, readEventItem } from '../../wire/sessions/events-page.t
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseDecoder } from '../../wire/sse.ts'
 
 /** Reading pauses while events of this many characters are unread. More would leave V8's young generation. */
-const mostWaiting = 2 ** 20
+const maxUnreadLength = 2 ** 20
 
 /** A session's events over one connection, while they happen. Reading does not wait for a consumer. */
 export class EventStream {
@@ -26,7 +26,7 @@ export class EventStream {
   #end: { error?: unknown } | undefined
   /** Wakes the consumer that waits for an event, or the reader that waits for space. */
   #wake = () => {}
-  #goOn = () => {}
+  #resumeReading = () => {}
 
   constructor(response: OpenResponse, timers: Timers, lastId: string | undefined) {
     this.#decoder = createSseDecoder(createBodyTextDecoder(response.headers['content-type'] ?? ''))
@@ -69,7 +69,7 @@ export class EventStream {
 
   close(): void {
     this.#response.close()
-    this.#goOn()
+    this.#resumeReading()
   }
 
   #take(count: number): EventItem[] {
@@ -81,7 +81,7 @@ export class EventStream {
       this.#taken = 0
     }
     for (const { text } of items) this.#size -= text.length
-    if (this.#size < mostWaiting) this.#goOn()
+    if (this.#size < maxUnreadLength) this.#resumeReading()
     return items
   }
 
@@ -101,9 +101,9 @@ export class EventStream {
         this.#arrived.push(item)
         this.#size += item.text.length
         this.#wake()
-        if (this.#size >= mostWaiting)
+        if (this.#size >= maxUnreadLength)
           await new Promise<void>((resolve) => {
-            this.#goOn = resolve
+            this.#resumeReading = resolve
           })
       }
       this.#end = {}
@@ -117,7 +117,7 @@ export class EventStream {
 type OpenResponse = Awaited<ReturnType<Caller['open']>>
 
 /** Returns the request for a session's stream. */
-export const streamParts = (parts: RequestParts): RequestParts => ({
+export const createStreamRequest = (parts: RequestParts): RequestParts => ({
   ...parts,
   headers: { ...parts.headers, Accept: 'text/event-stream' },
 })
@@ -128,7 +128,7 @@ export async function openEventStream(
   timers: Timers,
   lastId?: string,
 ): Promise<EventStream> {
-  const answer = await caller.open(endpoints.followEvents, withLastId(streamParts(parts), lastId))
+  const answer = await caller.open(endpoints.followEvents, withLastId(createStreamRequest(parts), lastId))
   const type = answer.headers['content-type'] ?? ''
   if (answer.status === 204 || (type && !/^text\/event-stream\b/i.test(type))) {
     throw answer.complete(await explainWrongAnswer(answer, timers))
@@ -165,7 +165,7 @@ function ignoreCut(error: unknown): { done: true; value: undefined } {
  * Maximum size of an answer that is not an event stream, in bytes, and maximum time to read it, in
  * milliseconds.
  */
-const [longestWrongAnswer, longestReading] = [256 * 1024, 5000]
+const [maxWrongAnswerBytes, maxReadingMs] = [256 * 1024, 5000]
 
 /**
  * Returns the failure for an answer that is not an event stream, which may never end: its error by type,
@@ -173,8 +173,8 @@ const [longestWrongAnswer, longestReading] = [256 * 1024, 5000]
  */
 async function explainWrongAnswer(response: HttpResponse, timers: Timers): Promise<CliError> {
   const { status, headers } = response
-  const cancel = schedule(timers, longestReading, () => response.close())
-  const bytes = await readBody(response.body, longestWrongAnswer).finally(cancel)
+  const cancel = schedule(timers, maxReadingMs, () => response.close())
+  const bytes = await readBody(response.body, maxWrongAnswerBytes).finally(cancel)
   const text = decodeBodyText(bytes, headers['content-type'])
   response.close()
   const what = status === 204 ? 'empty (204)' : headers['content-type']

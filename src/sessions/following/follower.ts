@@ -4,7 +4,7 @@ import type { RequestParts } from '../../http/request.ts'
 import { formatAgo, printProgressLines } from '../../io/progress-lines.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
-import { lagWaits, listEvents, listOldestFirst } from '../listing/event-list.ts'
+import { lagWaitsMs, listEvents, listOldestFirst } from '../listing/event-list.ts'
 import { readSession } from '../read-session.ts'
 import { ReconnectPolicy, requireTime } from '../reconnect-policy.ts'
 import type { SessionAccess } from '../session.ts'
@@ -102,7 +102,7 @@ export class Follower {
   async open({ showPast, needsPast = false, ownTaskIds }: FollowOptions): Promise<void> {
     const { caller, parts } = this.#access
     if (ownTaskIds) this.turn.recognize(ownTaskIds)
-    for (const wait of lagWaits) {
+    for (const wait of lagWaitsMs) {
       await parts.deadline.wait(wait)
       requireTime(parts.deadline)
       for await (const items of listOldestFirst(caller, parts)) {
@@ -133,8 +133,8 @@ export class Follower {
       }
       let input: FollowInput
       if (effect.do === 'end') {
-        if (this.#seen.isStopListed || looks === lagWaits.length) return
-        await this.#lookAtRest(looks++)
+        if (this.#seen.isStopListed || looks === lagWaitsMs.length) return
+        await this.#listAfterIdle(looks++)
         input = { is: 'shown' }
       } else if (effect.do === 'show') {
         if (effect.items.some(({ event }) => stopsSession(event))) looks = 0
@@ -269,18 +269,18 @@ export class Follower {
    * Adds events that the stream omitted before an idle event. Reads the list again only if it does not show
    * this idle event yet.
    */
-  async #lookAtRest(look: number): Promise<void> {
+  async #listAfterIdle(attempt: number): Promise<void> {
     const { warn } = this.#access.context
     const { deadline } = this.#access.parts
     this.unreadEnd = undefined
-    await deadline.wait(lagWaits[look] ?? 0)
+    await deadline.wait(lagWaitsMs[attempt] ?? 0)
     try {
       await this.#takeList(deadline.narrow(maxIdleListWaitMs, 'no whole list within 10 s'))
     } catch (error) {
       const isEnded = this.state.stop?.kind === 'ended'
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
       if (isEnded) return this.#seen.trustStop()
-      if (look < lagWaits.length - 1 && !deadline.hasPassed) return
+      if (attempt < lagWaitsMs.length - 1 && !deadline.hasPassed) return
       warn(`the list could not be read at the end: ${error.message}; the stream may have left out events`)
       this.unreadEnd = error
       this.#seen.trustStop()

@@ -145,7 +145,7 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
     case 'silence': {
       if (isOver(state, now)) return { state, effect: { do: 'end' } }
       const isQuiet = !followsForever && input.of >= maxSilenceMs
-      const effect = { ...readList, isQuiet, asks: isQuiet && seen.mayRest }
+      const effect = { ...readList, isQuiet, asks: isQuiet && seen.mayBeIdle }
       return { state: state.is === 'joining' ? { ...state, pauses: state.pauses.slice(1) } : state, effect }
     }
     case 'ended':
@@ -171,7 +171,7 @@ function takeList(
   const { seen } = before
   const news = seen.addList(list)
   if (isQuiet && news.length === 0) {
-    if (seen.mayRest && (isIdle ?? seen.state.isBetweenRuns)) seen.state.addIdleResource()
+    if (seen.mayBeIdle && (isIdle ?? seen.state.isBetweenRuns)) seen.state.addIdleResource()
     seen.state.addSilence()
   }
   const state = { ...before, looks: before.looks + 1, lookAt: undefined }
@@ -209,8 +209,8 @@ function listen(before: FollowState, now: number): Advance {
   const { settlesAt = now + settleMs, looks, ...others } = updateTimes(before, now)
   const { seen, searchingSince = now, stoppedSince } = others
   const state = { ...others, settlesAt, looks }
-  const longest = readSearchLimit(seen)
-  if (now - searchingSince > longest) {
+  const searchLimitMs = readSearchLimit(seen)
+  if (now - searchingSince > searchLimitMs) {
     seen.narrowSearch()
     return { state, effect: readList }
   }
@@ -221,7 +221,7 @@ function listen(before: FollowState, now: number): Advance {
   const wait = seen.isQueued ? maxPollPauseMs : (pollPausesMs[looks % pollPausesMs.length] ?? maxSilenceMs)
   const lookAt = state.lookAt ?? now + wait
   if (lookAt <= now) return { state, effect: readList }
-  const searchLeft = seen.isSearching ? longest - (now - searchingSince) + 1 : Infinity
+  const searchLeft = seen.isSearching ? searchLimitMs - (now - searchingSince) + 1 : Infinity
   return {
     state: { ...state, lookAt },
     effect: { do: 'listen', atMost: Math.min(lookAt - now, pause, searchLeft) },

@@ -14,7 +14,7 @@ import { isTask } from './followed-turn.ts'
 type Kind = 'refusedToolUses' | 'failedServers' | 'failedWorkflowRuns'
 
 /** Maximum length of the service's message in a warning, in characters. */
-const longestReason = 500
+const maxReasonLength = 500
 
 /**
  * Failures in a turn that may still end well: tool uses that the service refused, MCP servers that failed for
@@ -107,7 +107,7 @@ export class Incidents {
 }
 
 const inWords = (message: string | undefined) =>
-  message === undefined ? '' : `: ${oneLine(message, longestReason)}`
+  message === undefined ? '' : `: ${oneLine(message, maxReasonLength)}`
 
 /** Returns the name and id of a workflow run. */
 export const describeRun = ({ id, name }: WorkflowRun): string =>

@@ -37,9 +37,9 @@ export class SeenEvents {
 
   /** From now on only events after these are new. They have ids if the service returned some. */
   addSent(events: readonly SessionEvent[]): void {
-    const { isAtRest, isEmpty } = this.state
+    const { isIdle, isEmpty } = this.state
     const isKnown = events.some((event) => this.#contents.has(digestOf(event)))
-    this.#sent = new SentEvents(events, { isBusy: !isAtRest && !isEmpty, isKnown })
+    this.#sent = new SentEvents(events, { isBusy: !isIdle && !isEmpty, isKnown })
     this.#unplaced.clear()
     this.#early = []
     this.turn.begin(events)
@@ -240,9 +240,9 @@ export class SeenEvents {
   }
 
   /** The session may be idle although the events of this service don't show it. */
-  get mayRest(): boolean {
-    const { showsRests, isBetweenRuns, openRuns } = this.state
-    const mayEnd = showsRests ? isBetweenRuns && openRuns.length === 0 : this.turn.mayHaveEnded
+  get mayBeIdle(): boolean {
+    const { showsIdleEvents, isBetweenRuns, openRuns } = this.state
+    const mayEnd = showsIdleEvents ? isBetweenRuns && openRuns.length === 0 : this.turn.mayHaveEnded
     return mayEnd && !this.isSearching
   }
 

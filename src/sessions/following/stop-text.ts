@@ -4,7 +4,7 @@ import { formatMoney } from '../../io/money.ts'
 import { shellQuote } from '../../io/shell-quote.ts'
 import type { Money } from '../../wire/sessions/usage.ts'
 import { formatBriefName } from '../plain-name.ts'
-import { budgetCommand, sessionCommand } from '../session-command.ts'
+import { formatBudgetCommand, formatSessionCommand } from '../session-command.ts'
 import { needsResult, type SessionState } from '../session-state.ts'
 
 /** Indentation of the lines below a failure. */
@@ -14,7 +14,7 @@ const indent = 2
  * Returns the failure of following while tool uses wait. On a terminal each has one line, and the printed
  * command prompts for each of them.
  */
-export async function stillWaiting(
+export async function createWaitingError(
   context: Context,
   session: string,
   state: SessionState,
@@ -29,24 +29,24 @@ export async function stillWaiting(
   const changed = others.filter((id) => !unnamed.includes(id) && state.toolUse(id)?.isContradicted)
   const named = others.filter((id) => !unnamed.includes(id) && !changed.includes(id))
   const types = new Set(forResults.map((id) => state.toolUse(id)?.type ?? ''))
-  const command = sessionCommand(context, 'confirm', session)
+  const command = formatSessionCommand(context, 'confirm', session)
   const way =
     state.unlisted.length > 0
       ? `it does not say which of them wait; to answer one: ${command} ID --allow\n${orDeny}`
       : isLaidOut
         ? `answer with: ${command} --pending`
-        : `answer with: ${command} ${nameUses(named)} --allow\n${orDeny}`
+        : `answer with: ${command} ${formatToolUseIds(named)} --allow\n${orDeny}`
   const ways = [
     ...(named.length > 0 ? [way] : []),
     // A question shows the current input of the tool use. A flag would allow it unseen.
-    ...(changed.length > 0 ? [`to be asked, on a terminal: ${command} ${nameUses(changed)}`] : []),
+    ...(changed.length > 0 ? [`to be asked, on a terminal: ${command} ${formatToolUseIds(changed)}`] : []),
     // Without a name it is unclear which tool would run.
     ...(unnamed.length > 0
-      ? [`to deny ${unnamed.length === 1 ? 'it' : 'them'}: ${command} ${nameUses(unnamed)} --deny`]
+      ? [`to deny ${unnamed.length === 1 ? 'it' : 'them'}: ${command} ${formatToolUseIds(unnamed)} --deny`]
       : []),
     ...[...types].map((type) => {
       const same = forResults.filter((id) => state.toolUse(id)?.type === type)
-      return `give a result with: ${resultCommand(context, session, type, same)}`
+      return `give a result with: ${formatResultCommand(context, session, type, same)}`
     }),
   ]
   return new CliError('waiting', `${session} waits for an answer`, {
@@ -63,12 +63,12 @@ export async function stillWaiting(
  * Returns the failure of following at the session's own budget. The session continues when the budget is
  * raised.
  */
-export function budgetReached(context: Context, session: string, budget: Money | undefined): CliError {
+export function createBudgetError(context: Context, session: string, budget: Money | undefined): CliError {
   const cap = budget ? ` of ${formatMoney(budget)}` : ''
   const more = budget && { ...budget, amount: budget.amount * 2n }
   const ways = [
-    ...(more ? [`to raise it to ${formatMoney(more)}: ${budgetCommand(context, session, more)}`] : []),
-    `to remove it: ${budgetCommand(context, session)}`,
+    ...(more ? [`to raise it to ${formatMoney(more)}: ${formatBudgetCommand(context, session, more)}`] : []),
+    `to remove it: ${formatBudgetCommand(context, session)}`,
   ]
   return new CliError('stuck', `${session} stopped: budget_reached, its budget${cap} is used up`, {
     sent: 'yes',
@@ -80,15 +80,15 @@ export function budgetReached(context: Context, session: string, budget: Money |
 const orDeny = '(or --deny)'
 
 /** Returns the command that sends the results of tool uses of a type. */
-export function resultCommand(context: Context, session: string, type: string, ids: string[]): string {
+export function formatResultCommand(context: Context, session: string, type: string, ids: string[]): string {
   const [id = ''] = ids
   const value = ids.length === 1 && isSafeWord(id) ? `${shellQuote(id)}=TEXT` : 'ID=TEXT'
   const flag = type === 'agent.custom_tool_use' ? '--custom-tool-result' : '--tool-result'
-  return `${sessionCommand(context, 'send', session)} ${flag} ${value}`
+  return `${formatSessionCommand(context, 'send', session)} ${flag} ${value}`
 }
 
 /** Ids that may be cut, or that look like flags, are left to `--pending`. */
-function nameUses(ids: string[]): string {
+function formatToolUseIds(ids: string[]): string {
   const words = ids.map((id) => shellQuote(id)).join(' ')
   return words.length > 1000 || !ids.every(isSafeWord) ? '--pending' : words
 }

@@ -9,11 +9,11 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readMarkedText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { printIds, toRow } from '../listing/rows.ts'
 import { formatBriefName } from '../plain-name.ts'
-import { sessionCommand } from '../session-command.ts'
+import { formatSessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Follower } from './follower.ts'
 import { describeRun, Incidents } from './incidents.ts'
-import { budgetReached, stillWaiting } from './stop-text.ts'
+import { createBudgetError, createWaitingError } from './stop-text.ts'
 
 export interface TranscriptOptions {
   session: string
@@ -88,10 +88,10 @@ export async function followAndPrint(
     context.summary.stopReason = state.stopReason
   }
   const { stop } = state
-  if (stop?.kind === 'waiting') throw await stillWaiting(context, session, state, stop.ids)
+  if (stop?.kind === 'waiting') throw await createWaitingError(context, session, state, stop.ids)
   if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return
   if (stop.kind === 'stuck' && stop.reason === 'budget_reached')
-    throw budgetReached(context, session, stop.budget).with({ resume: resume && [...resume()] })
+    throw createBudgetError(context, session, stop.budget).with({ resume: resume && [...resume()] })
   const category = stop.kind === 'stuck' && stop.category ? ` (${stop.category})` : ''
   throw new CliError('stuck', `${session} stopped: ${stop.reason}${category}`, {
     sent: 'yes',
@@ -114,7 +114,7 @@ function nameBackground(
   }
   if (isAnswered || state.stop) return
   for (const id of state.asked) {
-    const command = `${sessionCommand(context, 'confirm', session)} --pending`
+    const command = `${formatSessionCommand(context, 'confirm', session)} --pending`
     if (!named.has(id)) context.note(`${formatBriefName(id)} waits for an answer, to give it: ${command}`)
     named.add(id)
   }

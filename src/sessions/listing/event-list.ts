@@ -4,7 +4,7 @@ import type { RequestParts } from '../../http/request.ts'
 import { decodeBodyText } from '../../wire/charset.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type Cursor, createPageHistory, readList } from '../../wire/page.ts'
-import { notUnderstoodError } from '../../wire/problem/problem.ts'
+import { createResponseError } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
 import { isPreview, SessionEvent } from '../../wire/sessions/session-event.ts'
 
@@ -16,22 +16,22 @@ export interface ListQuery {
 }
 
 /** Minimum page size when parley may have to filter pages itself. */
-const smallestPage = 100
+const minPageSize = 100
 
 /** If a list of exactly this size does not say whether there is more, there may be more. */
-const usualPages = [100, 200, 250, 500, 1000]
+const commonPageSizes = [100, 200, 250, 500, 1000]
 
 /** Maximum page size of a service (public clients, 2). */
-const largestPage = 1000
+const maxPageSize = 1000
 
 /** Maximum number of events held back until their times show the order. */
-const mostHeld = 1000
+const maxHeldEvents = 1000
 
 /** Waits before each reading of a list that lags behind the stream, in milliseconds: 5 s in total. */
-export const lagWaits = [0, 250, 250, 500, 1_000, 1_500, 1_500]
+export const lagWaitsMs = [0, 250, 250, 500, 1_000, 1_500, 1_500]
 
 export function toQuery({ types = [], order, limit }: ListQuery, cursor?: Cursor): string {
-  const size = limit && (order || types.length > 0) ? Math.max(limit, smallestPage) : limit
+  const size = limit && (order || types.length > 0) ? Math.max(limit, minPageSize) : limit
   return [
     ...types.map((type) => `types%5B%5D=${encodeURIComponent(type)}`),
     ...(order === undefined ? [] : [`order=${order}`]),
@@ -61,18 +61,18 @@ export async function* listEvents(
   const { types, order, limit = Infinity } = query
   const isWanted = ({ event }: EventItem) => !types || types.includes(event.type)
   /** The list has the other order. Unknown until its times show it. */
-  let isTurned = order === undefined ? false : undefined
+  let isReversed = order === undefined ? false : undefined
   let held: EventItem[] = []
   /** Source texts of the wanted events of a list in the other order. */
   let texts: string[] = []
   let left = limit
 
   function* release(): Generator<EventItem[]> {
-    if (isTurned === undefined && !isInOrder(held, order)) onUnprovedOrder?.(false)
-    if (isTurned) keepTexts()
-    for (let end = texts.length; end > 0; end -= mostHeld)
+    if (isReversed === undefined && !isInOrder(held, order)) onUnprovedOrder?.(false)
+    if (isReversed) keepTexts()
+    for (let end = texts.length; end > 0; end -= maxHeldEvents)
       yield texts
-        .slice(Math.max(0, end - mostHeld), end)
+        .slice(Math.max(0, end - maxHeldEvents), end)
         .reverse()
         .map(readItem)
     const items = held.filter(isWanted).slice(0, left)
@@ -90,15 +90,15 @@ export async function* listEvents(
   try {
     for await (const page of readPages(caller, parts, query)) {
       for (const item of page) held.push(item)
-      isTurned ??= findTurn(held, order)
-      if (isTurned) {
+      isReversed ??= isReversedOrder(held, order)
+      if (isReversed) {
         keepTexts()
         continue
       }
       const isMet = held.filter(isWanted).length >= left
-      if (isTurned === undefined && !isMet && held.length < mostHeld) continue
-      if (isTurned === undefined) onUnprovedOrder?.(isMet)
-      isTurned = false
+      if (isReversed === undefined && !isMet && held.length < maxHeldEvents) continue
+      if (isReversed === undefined) onUnprovedOrder?.(isMet)
+      isReversed = false
       yield* release()
       if (left <= 0) return
     }
@@ -162,16 +162,16 @@ async function* readPages(
   query: ListQuery,
 ): AsyncGenerator<EventItem[]> {
   /** Events of a cut page. */
-  let came: EventItem[] = []
+  let received: EventItem[] = []
   const readPage = (asked: ListQuery, cursor?: Cursor) =>
     caller.call(
       endpoints.listEvents,
       { ...parts, query: toQuery(asked, cursor) || undefined },
       ({ body, headers: { 'content-type': contentType } }) => {
-        came = []
+        received = []
         const readEvents = (bytes: Uint8Array) => readEventsPage(decodeBodyText(bytes, contentType))
         const keep = ({ items }: ReturnType<typeof readEvents>) => {
-          came = items
+          received = items
         }
         return readList(body, readEvents, keep, contentType)
       },
@@ -196,20 +196,20 @@ async function* readPages(
       yield takeNew(items)
       cursor = next()
       if (!cursor) {
-        if (statesNext || !isFirst || !usualPages.includes(items.length)) return
+        if (statesNext || !isFirst || !commonPageSizes.includes(items.length)) return
         known = items.length
-        const whole = await readPage({ ...query, limit: largestPage }).catch(refusal)
+        const whole = await readPage({ ...query, limit: maxPageSize }).catch(refusal)
         if (whole) yield takeNew(whole.items.slice(known))
-        if (Math.max(known, whole?.items.length ?? 0) < largestPage) return
-        throw notUnderstoodError(
-          `the list of events ends after ${largestPage}, and does not say whether there are more`,
+        if (Math.max(known, whole?.items.length ?? 0) < maxPageSize) return
+        throw createResponseError(
+          `the list of events ends after ${maxPageSize}, and does not say whether there are more`,
         )
       }
       trail.addMark(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)
       trail.addPage(items.length)
     }
   } catch (error) {
-    yield takeNew(came.slice(known))
+    yield takeNew(received.slice(known))
     throw error
   }
 }
@@ -225,13 +225,13 @@ function refusal(error: unknown): undefined {
  * `undefined` if the times do not show it: in a short list, one event out of order proves nothing, because
  * the service's clocks differ.
  */
-function findTurn(items: readonly EventItem[], order: string | undefined): boolean | undefined {
+function isReversedOrder(items: readonly EventItem[], order: string | undefined): boolean | undefined {
   const times = items
-    .slice(0, mostHeld)
+    .slice(0, maxHeldEvents)
     .map(({ event }) => Date.parse(event.processed_at ?? ''))
     .filter((time) => time >= 0)
-  const up = longestRise(times)
-  const down = longestRise(times.reverse())
+  const up = findLongestRise(times)
+  const down = findLongestRise(times.reverse())
   if (up === down || Math.max(up, down) < 3) return undefined
   return order === 'desc' ? up > down : down > up
 }
@@ -244,7 +244,7 @@ function isInOrder(items: readonly EventItem[], order: string | undefined): bool
 }
 
 /** Returns the length of the longest increasing subsequence. */
-function longestRise(numbers: readonly number[]): number {
+function findLongestRise(numbers: readonly number[]): number {
   /** Smallest last number of an increasing subsequence of each length. */
   const ends: number[] = []
   for (const number of numbers) {

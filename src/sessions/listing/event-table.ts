@@ -11,13 +11,13 @@ export type EventRow = [id: string, type: string, time: string, text: string, be
 const timeWidth = '00:00:00'.length
 
 /** Longer types are cut. */
-const longestType = 'agent.thread_context_compacted'.length
+const maxTypeColumns = 'agent.thread_context_compacted'.length
 
 /** A text with less space gets its own line. */
-const shortestText = 10
+const minTextColumns = 10
 
 /** Ids are never shortened, except absurdly long ones. */
-const longestId = 1024
+const maxIdColumns = 1024
 
 /**
  * Returns a function that lays out events page by page for a terminal of `width` columns. Times are local, under a line
@@ -34,7 +34,7 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
     const times = rows.map(([, , timestamp]) => toLocalTime(timestamp))
     const cells = rows.map(([id, type, timestamp, text, begin = ''], index): EventRow => {
       const time = times[index]?.time ?? timestamp
-      return [oneLine(id, longestId), brief(type), time, text, brief(begin)]
+      return [oneLine(id, maxIdColumns), brief(type), time, text, brief(begin)]
     })
     const head: EventRow[] = form ? [] : [['ID', 'TYPE', 'TIME', 'TEXT']]
     form ??= chooseForm(width, cells)
@@ -56,10 +56,10 @@ type Form = (rows: readonly EventRow[]) => string[]
 
 function chooseForm(width: number, rows: readonly EventRow[]): Form {
   const idWidth = Math.max('ID'.length, widest(rows.map(([id]) => id)))
-  const typeWidth = Math.min(longestType, widest(rows.map(([, type]) => type)))
+  const typeWidth = Math.min(maxTypeColumns, widest(rows.map(([, type]) => type)))
   const used = [idWidth, typeWidth, timeWidth].reduce((sum, each) => sum + each + columnGap.length, 0)
-  const least = Math.max(shortestText, widest(rows.map(([, , , , begin = '']) => begin)))
-  if (used + least > width) return (page) => page.map((row) => stack(row, width, idWidth))
+  const requiredTextColumns = Math.max(minTextColumns, widest(rows.map(([, , , , begin = '']) => begin)))
+  if (used + requiredTextColumns > width) return (page) => page.map((row) => stack(row, width, idWidth))
   const layOut = createTable({ width, most: [Infinity, Math.max(typeWidth, 'TYPE'.length), timeWidth] })
   return (page) => layOut(page.map(([id, type, time, text]) => [id, type, time, text]))
 }

@@ -31,18 +31,23 @@ function describeEvent(event: SessionEvent): string {
   if (type === 'session.status_idle') return describeStop(event)
   if (/^session\.thread_/.test(type))
     return join(
-      [shown(event.session_thread_id), shown(event.agent_name), runOf(event), describeStop(event)],
+      [
+        formatValue(event.session_thread_id),
+        formatValue(event.agent_name),
+        runOf(event),
+        describeStop(event),
+      ],
       ' ',
     )
   if (/^workflow_run\./.test(type)) return describeWorkflowRun(event)
   if (/tool_use$/.test(type)) {
     const reason = readRefusal(event)
     const refusal = reason === undefined ? '' : join(['refused by the service', reason], ': ')
-    return join([`${shown(event.name)} ${JSON.stringify(event.input ?? {})}`, refusal], '; ')
+    return join([`${formatValue(event.name)} ${JSON.stringify(event.input ?? {})}`, refusal], '; ')
   }
   if (type === 'user.tool_confirmation')
-    return join([event.result, event.tool_use_id, event.deny_message].map(shown), ' ')
-  if (type === 'user.define_outcome') return shown(event.description)
+    return join([event.result, event.tool_use_id, event.deny_message].map(formatValue), ' ')
+  if (type === 'user.define_outcome') return formatValue(event.description)
   if (type === 'session.usage') return describeUsage(readUsage(event.usage) ?? {})
   if (type === 'span.model_request_end') return describeUsage(readUsage(event.model_usage) ?? {})
   return readError(event.error).message ?? ''
@@ -53,19 +58,19 @@ function describeStop(event: SessionEvent): string {
   return join([type, ...eventIds, ...oddIds.map((id) => JSON.stringify(id))], ' ')
 }
 
-const runOf = ({ workflow_run_id: run }: SessionEvent): string => shown(run)
+const runOf = ({ workflow_run_id: run }: SessionEvent): string => formatValue(run)
 
 function describeWorkflowRun(event: SessionEvent): string {
   const { type, message } = readRunResult(event)
-  const phase = shown(event.workflow_run_phase_id)
-  const what = join([runOf(event), shown(event.name), phase, type ?? ''], ' ')
-  return join([what, shown(event.description), message ?? readError(event.error).message ?? ''], ': ')
+  const phase = formatValue(event.workflow_run_phase_id)
+  const what = join([runOf(event), formatValue(event.name), phase, type ?? ''], ' ')
+  return join([what, formatValue(event.description), message ?? readError(event.error).message ?? ''], ': ')
 }
 
 const join = (parts: string[], gap: string) => parts.filter((part) => part !== '').join(gap)
 
 /** Formats a field that should be text. Some values of a service cannot be converted to a string. */
-const shown = (value: unknown): string =>
+const formatValue = (value: unknown): string =>
   typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
 
 /** Describes the fields of a sent event that its other columns and its text do not show. */
@@ -76,11 +81,11 @@ function describeOthers(event: SessionEvent, text: string): string[] {
   if (event.type === 'user.tool_confirmation') told.add('result').add('deny_message')
   return Object.entries(event)
     .filter(([name, value]) => value != null && !told.has(name))
-    .map(([name, value]) => `${name} ${shown(value)}`)
+    .map(([name, value]) => `${name} ${formatValue(value)}`)
 }
 
 /** Maximum number of remembered tool names, and their maximum length. */
-const [mostNames, longestName] = [1000, 100]
+const [maxNames, maxNameLength] = [1000, 100]
 
 /**
  * Returns a function that prints events page by page: on a terminal as a table with one header, otherwise as
@@ -97,18 +102,18 @@ export function createRowPrinter(
   function describeAnswer(event: SessionEvent): string {
     const id = getAnsweredId(event)
     if (id === undefined) return ''
-    const how = event.is_error === true ? 'failed' : shown(event.result)
+    const how = event.is_error === true ? 'failed' : formatValue(event.result)
     return join([names.get(id) ?? id, how], ' ')
   }
 
   function toTableRow(event: SessionEvent): EventRow {
     if (isToolUse(event) && event.id !== undefined) {
-      names.set(event.id, takeStart(shown(event.name), longestName))
-      if (names.size > mostNames) names.delete(names.keys().next().value ?? '')
+      names.set(event.id, takeStart(formatValue(event.name), maxNameLength))
+      if (names.size > maxNames) names.delete(names.keys().next().value ?? '')
     }
     const [id, type, time, text] = toRow(event)
     const answer = describeAnswer(event)
-    const own = type === 'user.tool_confirmation' ? shown(event.deny_message) : text
+    const own = type === 'user.tool_confirmation' ? formatValue(event.deny_message) : text
     const others = isEcho ? describeOthers(event, text) : []
     return [id, type, time, join([join([answer, own], ': '), ...others], '; '), answer]
   }

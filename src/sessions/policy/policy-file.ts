@@ -1,4 +1,4 @@
-import { usageError, usageErrorOfProblems } from '../../errors.ts'
+import { createUsageErrorFromProblems, usageError } from '../../errors.ts'
 import { readFieldPath } from '../../wire/json/edit.ts'
 import { describeIssues, parseGivenJson } from '../../wire/json/parse.ts'
 import { findRepeatedKey } from '../../wire/json/scanner.ts'
@@ -61,12 +61,12 @@ export async function readPolicy(text: string, name: string): Promise<Policy> {
   const repeated = findRepeatedKey(text)
   if (repeated !== undefined) throw usageError(`${name}: the key '${repeated}' is there twice in one object`)
   const parsed = PolicyFile().safeParse(value)
-  if (!parsed.success) throw usageErrorOfProblems(name, describeIssues(parsed.error))
+  if (!parsed.success) throw createUsageErrorFromProblems(name, describeIssues(parsed.error))
   const rules = parsed.data.rules.map(toRule)
   const problems = parsed.data.rules.flatMap(({ examples }, index) =>
     failingExamples(rules[index] as Rule, examples).map((problem) => `rules[${index}].examples.${problem}`),
   )
-  if (problems.length > 0) throw usageErrorOfProblems(name, problems)
+  if (problems.length > 0) throw createUsageErrorFromProblems(name, problems)
   return { rules, fallback: parsed.data.default ?? { decision: 'ask' } }
 }
 

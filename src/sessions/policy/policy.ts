@@ -145,14 +145,14 @@ function findMismatch(rule: Rule, call: ToolCall): (() => string) | undefined {
     const value = getValue(call.input, field.path)
     const isCovered =
       typeof value === 'string' ? field.matches(value) : value !== undefined && field.pattern === '**'
-    if (!isCovered) return () => whyNotField(field, value)
+    if (!isCovered) return () => describeFieldMismatch(field, value)
   }
   const other = findUnnamedPart(call.input, [], fields)
   if (other?.length === 0) return () => 'the input is not an object'
   return other && (() => `it does not name ${JSON.stringify(formatPath(other))}`)
 }
 
-function whyNotField({ source, pattern }: InputField, value: unknown): string {
+function describeFieldMismatch({ source, pattern }: InputField, value: unknown): string {
   if (value === undefined) return `the input has no '${source}'`
   if (typeof value !== 'string') return `'${source}' is not a text`
   if (!createMatcher(pattern, 'any')(value)) return `'${source}' is not '${pattern}'`

@@ -4,17 +4,24 @@ import { runCommand } from '../../io/command.ts'
 import { oneLine } from '../../io/escape.ts'
 import { type ConfirmationPrompt, canPrompt, type Verdict } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
-import { lagWaits } from '../listing/event-list.ts'
+import { lagWaitsMs } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
 import { requireTime } from '../reconnect-policy.ts'
-import { confirmation, type ToolResult, toolResult } from '../reply-events.ts'
+import { createConfirmation, createToolResult, type ToolResult } from '../reply-events.ts'
 import type { SessionAccess } from '../session.ts'
 import type { Denials } from './denials.ts'
-import { describeDecider, findExecutor, type Judgement, judge, type Rules, type Use } from './judgement.ts'
+import {
+  describeDecider,
+  findExecutor,
+  type Judgement,
+  judge,
+  type KnownToolUse,
+  type Rules,
+} from './judgement.ts'
 import { type GivenReply, Replies } from './replies.ts'
 import { interruptedResult } from './replying.ts'
-import type { SessionRun } from './way-on.ts'
+import type { SessionRun } from './resumption.ts'
 
 /** Rules for the tool uses of a session, and the commands that execute them. */
 export interface ReplyRules extends Rules {
@@ -38,9 +45,9 @@ export class Actor {
   #work: Promise<void> | undefined
   #failure: { error: unknown } | undefined
   /** The open questions. */
-  #asking: readonly Use[] = []
+  #openQuestions: readonly KnownToolUse[] = []
   /** Number of commands that returned a result in this run. */
-  #ran = 0
+  #commandCount = 0
 
   constructor(run: SessionRun, follower: Follower, rules: ReplyRules, denials: Denials) {
     this.#run = run
@@ -52,7 +59,7 @@ export class Actor {
     run.context.summary.figures.toolUses = () => ({
       allowed: countOf('allow'),
       denied: countOf('deny'),
-      run: this.#ran,
+      run: this.#commandCount,
       failedCommands: run.audit.failedCommands.size,
       open: follower.state.asked.length,
     })
@@ -62,13 +69,13 @@ export class Actor {
    * Handles a change of the state: starts to reply and withdraws outdated questions. Throws an earlier
    * failure.
    */
-  see(): void {
+  update(): void {
     if (this.#failure) throw this.#failure.error
-    this.#withdraw()
-    if (this.#work || this.#asked().length === 0) return
+    this.#withdrawOutdated()
+    if (this.#work || this.#listDueIds().length === 0) return
     const { state } = this.#follower
     state.setAttended(true)
-    this.#work = this.#act()
+    this.#work = this.#replyToAll()
       .catch((error: unknown) => {
         this.#failure = { error }
       })
@@ -80,9 +87,9 @@ export class Actor {
   }
 
   /** Withdraws the questions whose tool uses no longer wait. */
-  #withdraw(): void {
-    this.#asking = this.#asking.filter((use) => {
-      const why = this.#replies.whyOver(use)
+  #withdrawOutdated(): void {
+    this.#openQuestions = this.#openQuestions.filter((use) => {
+      const why = this.#replies.findClosedReason(use)
       if (why !== undefined) this.#rules.prompt.withdraw(use.id, why)
       return why === undefined
     })
@@ -94,58 +101,65 @@ export class Actor {
    */
   dismiss(): void {
     this.#replies.isDismissed = true
-    for (const { id } of this.#asking) this.#rules.prompt.withdraw(id, 'the session is not followed any more')
-    this.#asking = []
+    for (const { id } of this.#openQuestions)
+      this.#rules.prompt.withdraw(id, 'the session is not followed any more')
+    this.#openQuestions = []
   }
 
   /** Waits until all replies in progress are done. Throws their failure. */
-  async settle(): Promise<void> {
+  async finish(): Promise<void> {
     do {
       await this.#work
-      this.see()
+      this.update()
     } while (this.#work)
     if (!this.#replies.isDismissed) return
     const judgements = [...this.#replies.judgements.values()]
-    this.#replies.leaveOver(judgements.filter(({ use }) => this.#replies.dutyOf(use.id) !== undefined))
+    this.#replies.settleClosed(
+      judgements.filter(({ use }) => this.#replies.findNextStep(use.id) !== undefined),
+    )
   }
 
   /** Returns the ids of the pending tool uses with a next step. */
-  #asked(): string[] {
+  #listDueIds(): string[] {
     return this.#replies.isStopped
       ? []
-      : this.#follower.state.asked.filter((id) => this.#replies.dutyOf(id) !== undefined)
+      : this.#follower.state.asked.filter((id) => this.#replies.findNextStep(id) !== undefined)
   }
 
   /** Replies until no tool use has a next step. Throws a `CliError`. */
-  async #act(): Promise<void> {
-    for (let uses = await this.#due(); uses.length > 0; uses = await this.#due()) await this.#reply(uses)
+  async #replyToAll(): Promise<void> {
+    for (let uses = await this.#listDue(); uses.length > 0; uses = await this.#listDue())
+      await this.#reply(uses)
   }
 
-  async #reply(uses: readonly Use[]): Promise<void> {
-    const due = (duty: string) => uses.filter(({ id }) => this.#replies.dutyOf(id) === duty)
-    const [ready, doubts] = [due('post'), due('look')]
-    for (const use of ready) this.#tellInterrupted(use)
-    const judgements = await this.#decide(due('decide'))
-    const results = ready.flatMap((use) => this.#result(use))
-    await this.#replies.post([...results, ...judgements.flatMap((judgement) => this.#replyAtOnce(judgement))])
+  async #reply(uses: readonly KnownToolUse[]): Promise<void> {
+    const filterByStep = (step: string) => uses.filter(({ id }) => this.#replies.findNextStep(id) === step)
+    const [ready, doubts] = [filterByStep('post'), filterByStep('look')]
+    for (const use of ready) this.#warnOfInterrupted(use)
+    const judgements = await this.#decide(filterByStep('decide'))
+    const results = ready.flatMap((use) => this.#createResultReply(use))
+    await this.#replies.post([
+      ...results,
+      ...judgements.flatMap((judgement) => this.#createDecisionReply(judgement)),
+    ])
     for (const judgement of judgements.filter((each) => this.#isForCommand(each))) {
       if (this.#replies.isStopped) break
-      if ((await this.#replies.stillOpen([judgement])).length === 0) continue
+      if ((await this.#replies.filterOpen([judgement])).length === 0) continue
       await this.#execute(judgement.use)
-      await this.#replies.post(this.#result(judgement.use))
+      await this.#replies.post(this.#createResultReply(judgement.use))
     }
     // Last, because the replies above may lead to an idle event that settles a doubt.
     await this.#replies.settle(doubts)
   }
 
   /** Returns the pending tool uses with a next step. Tool uses that cannot be answered stay open. */
-  async #due(): Promise<Use[]> {
-    await this.#lookForUnknown()
-    return this.#asked().flatMap((id) => {
+  async #listDue(): Promise<KnownToolUse[]> {
+    await this.#waitForUnknown()
+    return this.#listDueIds().flatMap((id) => {
       const use = isPlain(id) ? this.#replies.read(id) : undefined
-      const isLeft = use?.isContradicted && this.#replies.wasLeft(id)
+      const isLeft = use?.isContradicted && this.#replies.wasLeftToOthers(id)
       if (use && !isLeft) return [use]
-      this.#replies.leave(id)
+      this.#replies.leaveOpen(id)
       const why = use ? 'it was shown with another input' : 'nothing is known of it'
       this.#run.context.note(`${id} is not answered: ${isPlain(id) ? why : replyableIds}`)
       return []
@@ -153,9 +167,9 @@ export class Actor {
   }
 
   /** The list may show a tool use that the stream omitted. */
-  async #lookForUnknown(): Promise<void> {
-    for (const wait of lagWaits) {
-      if (this.#asked().every((id) => !isPlain(id) || this.#replies.read(id))) return
+  async #waitForUnknown(): Promise<void> {
+    for (const wait of lagWaitsMs) {
+      if (this.#listDueIds().every((id) => !isPlain(id) || this.#replies.read(id))) return
       await this.#run.context.timers.wait(wait)
       await this.#replies.refresh(true)
     }
@@ -165,7 +179,7 @@ export class Actor {
    * Decides by the rules, or prompts a person if a rule demands it and a person is there. Tool uses without a
    * decision stay open.
    */
-  async #decide(uses: readonly Use[]): Promise<Judgement[]> {
+  async #decide(uses: readonly KnownToolUse[]): Promise<Judgement[]> {
     const judged: Judgement[] = []
     for (const use of uses) judged.push(await judge(use, this.#rules))
     const verdicts = await this.#ask(judged.filter((judgement) => isForPerson(judgement, this.#rules)))
@@ -173,36 +187,36 @@ export class Actor {
       const verdict = verdicts.get(judgement.use.id)
       return verdict ? { use: judgement.use, ...verdict, by: 'person' } : judgement
     })
-    const open = await this.#replies.stillOpen(judgements)
-    for (const judgement of open) this.#take(judgement)
+    const open = await this.#replies.filterOpen(judgements)
+    for (const judgement of open) this.#recordDecision(judgement)
     return open
   }
 
   async #ask(questions: readonly Judgement[]): Promise<ReadonlyMap<string, Verdict>> {
     if (questions.length === 0 || !canPrompt(this.#run.context)) return new Map()
-    this.#asking = questions.map(({ use }) => use)
+    this.#openQuestions = questions.map(({ use }) => use)
     try {
       return await this.#rules.prompt.ask(questions.map(({ use, why }) => ({ ...use, why })))
     } finally {
-      this.#asking = []
+      this.#openQuestions = []
     }
   }
 
   /** Writes the decision to the audit and prints it. */
-  #take(judgement: Judgement): void {
+  #recordDecision(judgement: Judgement): void {
     const { use } = judgement
-    const isLeft = this.#replyAtOnce(judgement).length === 0 && !this.#isForCommand(judgement)
+    const isLeft = this.#createDecisionReply(judgement).length === 0 && !this.#isForCommand(judgement)
     this.#replies.decide(judgement, isLeft)
-    this.#tell(judgement, isLeft)
+    this.#printDecision(judgement, isLeft)
     // Other threads may work for long before the run ends with the tool uses that wait.
-    if (isLeft && !this.#follower.state.isAtRest)
+    if (isLeft && !this.#follower.state.isIdle)
       this.#run.context.note(`${use.id} of a child thread stays open: nothing here answers it`)
     if (isLeft && use.isContradicted)
       this.#run.context.note(`${use.id} is not answered: the service showed it with two inputs`)
   }
 
   /** Omits the input, which the transcript has shown. */
-  #tell(judgement: Judgement, isLeft: boolean): void {
+  #printDecision(judgement: Judgement, isLeft: boolean): void {
     const { use, by, decision, reason } = judgement
     const { host, style, printLine, wrap } = this.#run.context
     if (!host.stderr.isTerminal) return
@@ -221,12 +235,12 @@ export class Actor {
   }
 
   /** Returns the reply if the decision alone determines it. */
-  #replyAtOnce({ use, decision, reason }: Judgement): GivenReply[] {
+  #createDecisionReply({ use, decision, reason }: Judgement): GivenReply[] {
     if (decision === 'ask') return []
     if (findExecutor(use, this.#rules.tools) === 'service')
-      return [{ use, event: confirmation(use.id, decision, reason) }]
+      return [{ use, event: createConfirmation(use.id, decision, reason) }]
     return decision === 'deny'
-      ? [{ use, event: toolResult(use, { text: reason ?? 'denied', isError: true }) }]
+      ? [{ use, event: createToolResult(use, { text: reason ?? 'denied', isError: true }) }]
       : []
   }
 
@@ -235,17 +249,17 @@ export class Actor {
   }
 
   /** Returns the reply if a command executed the tool use, in this run or in a killed one. */
-  #result(use: Use): GivenReply[] {
-    const result = this.#replies.resultFor(use.id)
-    return result ? [{ use, event: toolResult(use, result) }] : []
+  #createResultReply(use: KnownToolUse): GivenReply[] {
+    const result = this.#replies.getReadyResult(use.id)
+    return result ? [{ use, event: createToolResult(use, result) }] : []
   }
 
   /** Runs the command of a tool use. Throws a `CliError` if the deadline passes meanwhile. */
-  async #execute(use: Use): Promise<void> {
+  async #execute(use: KnownToolUse): Promise<void> {
     const { tools, toolTimeout } = this.#rules
     const { deadline } = this.#run.parts
     requireTime(deadline)
-    this.#replies.take(use, { event: 'start' })
+    this.#replies.record(use, { event: 'start' })
     const limit = Math.min(toolTimeout, deadline.leftMs)
     const result = await runTool(this.#run, use, tools.get(use.name) ?? '', limit)
     const isLate = deadline.hasPassed
@@ -253,8 +267,8 @@ export class Actor {
     const isCut = isLate && limit < toolTimeout && result.isError
     if (!isCut) {
       const reason = result.isError ? result.text : undefined
-      this.#replies.take(use, { event: 'end', result }, { result: toolResult(use, result), reason })
-      this.#ran++
+      this.#replies.record(use, { event: 'end', result }, { result: createToolResult(use, result), reason })
+      this.#commandCount++
       // The agent gets the whole result.
       const [what, first = ''] = result.text.split('\n', 2)
       if (result.isError) this.#run.context.warn(describeFailure(use, oneLine(`${what} ${first}`, 500)))
@@ -267,15 +281,15 @@ export class Actor {
   }
 
   /** The killed run could not report that its command was killed, too. */
-  #tellInterrupted(use: Use): void {
-    if (this.#replies.resultFor(use.id) !== interruptedResult) return
-    this.#ran++
+  #warnOfInterrupted(use: KnownToolUse): void {
+    if (this.#replies.getReadyResult(use.id) !== interruptedResult) return
+    this.#commandCount++
     const what = `an earlier run ended while its command ran: ${interruptedResult.text}`
     this.#run.context.warn(describeFailure(use, what))
   }
 }
 
-const describeFailure = ({ id, name }: Use, what: string): string =>
+const describeFailure = ({ id, name }: KnownToolUse, what: string): string =>
   `the tool use ${id} failed (${formatBriefName(name)}): ${what}`
 
 const isPlain = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
@@ -296,7 +310,7 @@ const maxStderrLines = 20
  */
 async function runTool(
   { context, parts }: SessionAccess,
-  use: Use,
+  use: KnownToolUse,
   command: string,
   limit: number,
 ): Promise<ToolResult> {

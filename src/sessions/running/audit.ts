@@ -10,12 +10,12 @@ import { splitLines } from '../../io/raw-lines.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { getToolUseFingerprint } from '../session-state.ts'
-import type { toAuditFields, Use } from './judgement.ts'
-import { interruptedResult, type JournalLine, type Reply, stepReply } from './replying.ts'
-import { hashTask, type JournalTask, ListSnapshot, stepTask } from './task.ts'
+import type { KnownToolUse, toAuditFields } from './judgement.ts'
+import { interruptedResult, type Reply, type ReplyLine, stepReply } from './replying.ts'
+import { type AuditedTask, hashTask, ListSnapshot, stepTask } from './task.ts'
 
 /** The session of a run, and its deadline. */
-interface Workplace {
+interface AuditTarget {
   /** Address of the service. */
   address: string | undefined
   session: string
@@ -71,7 +71,7 @@ export class Audit {
   readonly failedCommands = new Map<string, string>()
   #file: AppendedFile | undefined
   /** The last task of the session, unless it is done. */
-  task: JournalTask | undefined
+  task: AuditedTask | undefined
   /**
    * Time when a run started to interrupt the session, if that happened since the last task and was not
    * refused: the interrupt may have arrived. In milliseconds since the epoch by this machine's wall clock;
@@ -79,7 +79,7 @@ export class Audit {
    */
   interrupt: number | undefined
   /** Fingerprints of the tool uses, by id. Empty if earlier runs decided about two tool uses of that id. */
-  readonly #marks = new Map<string, string>()
+  readonly #fingerprints = new Map<string, string>()
 
   private constructor(context: Context, session: string) {
     this.#context = context
@@ -92,7 +92,7 @@ export class Audit {
    * uses the same audit file. Reads the file at `path`. Throws a `CliError` of kind `file`, also at the
    * deadline.
    */
-  static async open(context: Context, workplace: Workplace, path: string | undefined): Promise<Audit> {
+  static async open(context: Context, workplace: AuditTarget, path: string | undefined): Promise<Audit> {
     const audit = new Audit(context, workplace.session)
     const name = `the audit file ${path}`
     try {
@@ -108,10 +108,13 @@ export class Audit {
   }
 
   /** A container may have no folder for the lock. Then the run continues without it and prints a note. */
-  async #lockSession({ address = '', session, deadline }: Workplace): Promise<void> {
+  async #lockSession({ address = '', session, deadline }: AuditTarget): Promise<void> {
     const { host, note } = this.#context
     try {
-      const path = join(openCacheFolder(host), `session-${digest(`${spell(address)}\0${session}`)}`)
+      const path = join(
+        openCacheFolder(host),
+        `session-${digest(`${normalizeAddress(address)}\0${session}`)}`,
+      )
       await this.#lock(path, `session ${session}`, deadline)
     } catch (error) {
       if (error instanceof CliError) throw error
@@ -120,7 +123,7 @@ export class Audit {
   }
 
   /** Runs of other sessions may write the same file at the same time. */
-  async #lockFile({ session, deadline }: Workplace, audit: string): Promise<void> {
+  async #lockFile({ session, deadline }: AuditTarget, audit: string): Promise<void> {
     const end = `.${digest(session)}`
     const path = absolutePath(this.#context.host, audit) + end
     try {
@@ -138,8 +141,8 @@ export class Audit {
    * Returns whether earlier runs decided about another tool use of this id: with another type, server, name
    * or input.
    */
-  hasOther(use: Use): boolean {
-    const mark = this.#marks.get(use.id)
+  hasOther(use: KnownToolUse): boolean {
+    const mark = this.#fingerprints.get(use.id)
     return mark !== undefined && mark !== getToolUseFingerprint(use, use.text)
   }
 
@@ -176,7 +179,7 @@ export class Audit {
       const line = readLine(entry)
       if (line) this.earlier.set(id, stepReply(this.earlier.get(id) ?? { is: 'deciding' }, line))
       this.#noteDenied(id, entry)
-      this.#noteMark(id, entry, text)
+      this.#addFingerprint(id, entry, text)
     }
     file.restrictToOwner()
     file.completeLastLine()
@@ -204,12 +207,12 @@ export class Audit {
     else if (event === 'end') this.failedCommands.delete(toolUse)
   }
 
-  #noteMark(id: string, entry: Record<string, unknown>, text: string): void {
+  #addFingerprint(id: string, entry: Record<string, unknown>, text: string): void {
     const { event, input } = entry
     if (event !== 'decision' || input === undefined) return
     const mark = getToolUseFingerprint(entry, text)
-    const isSame = (this.#marks.get(id) ?? mark) === mark
-    this.#marks.set(id, isSame ? mark : '')
+    const isSame = (this.#fingerprints.get(id) ?? mark) === mark
+    this.#fingerprints.set(id, isSame ? mark : '')
   }
 
   #noteDenied(id: string, { event, decision, name, by, rule, reason }: Record<string, unknown>): void {
@@ -222,7 +225,7 @@ export class Audit {
 }
 
 /** Normalizes an address, so all its forms get the same lock. */
-const spell = (address: string) =>
+const normalizeAddress = (address: string) =>
   (URL.canParse(address) ? new URL(address).href : address).replace(/\/+$/, '')
 
 const digest = (text: string) => hashTask(Buffer.from(text)).slice(0, 16)
@@ -236,7 +239,7 @@ function toLine(entry: AuditEntry, session: string, time: string): string {
 }
 
 /** Maximum length of a line, in bytes. No event of a service is longer. */
-const longestLine = 2 ** 27
+const maxLineBytes = 2 ** 27
 
 /**
  * Reads an audit line by line. `name` is its name in messages. Throws a `CliError` if a line does not belong
@@ -247,7 +250,7 @@ export async function* readEntries(
   name: string,
 ): AsyncGenerator<{ entry: Record<string, unknown>; text: string }> {
   let isFirst = true
-  for await (const lines of splitLines(chunks, longestLine)) {
+  for await (const lines of splitLines(chunks, maxLineBytes)) {
     for (const { bytes } of lines) {
       const text = bytes && Buffer.from(bytes).toString()
       // An empty line appears if two runs both completed a torn line.
@@ -278,15 +281,15 @@ function isTorn(text: string | undefined): boolean {
   return head !== undefined && head !== '' && opening.startsWith(head)
 }
 
-function readLine({ event, time, rest, result }: Record<string, unknown>): JournalLine | undefined {
+function readLine({ event, time, rest, result }: Record<string, unknown>): ReplyLine | undefined {
   if (event === 'end') {
     const sent = SessionEvent.safeParse(result).data
     // Earlier versions did not write the result, so it is unknown.
     return sent && { event, result: { text: readText(sent), isError: sent.is_error === true } }
   }
   if (event === 'sent') {
-    const rests = new Set(typeof rest === 'string' ? [rest] : [])
-    return { event, sent: { at: Date.parse(String(time)), rests } }
+    const idleEvents = new Set(typeof rest === 'string' ? [rest] : [])
+    return { event, sent: { at: Date.parse(String(time)), idleEvents } }
   }
   const plain = steps.find((each) => each === event)
   return plain && { event: plain }

@@ -11,36 +11,36 @@ import { describeRun } from '../following/incidents.ts'
 import { readSession } from '../read-session.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { readReceipt } from '../sending/receipt.ts'
-import type { SessionParts } from '../session.ts'
-import { budgetCommand } from '../session-command.ts'
+import type { SessionRequestParts } from '../session.ts'
+import { formatBudgetCommand } from '../session-command.ts'
 import { describeUsage } from '../usage-text.ts'
 import { Budget, hasLimits, type LimitFlags } from './budget.ts'
-import type { SessionRun } from './way-on.ts'
+import type { SessionRun } from './resumption.ts'
 
 /** Interval of queries for the usage of a session, if the run has a limit. Not all services send usage events. */
 const queryIntervalMs = 10_000
 
 /** Maximum number of open workflow runs named in a warning. */
-const mostNamedRuns = 10
+const maxNamedRuns = 10
 
 const interrupt = { type: 'user.interrupt' }
 
 /** Maximum time until a session becomes idle: by itself, and after an interrupt. */
-const [grace, longestEnd] = [1000, 30_000]
+const [graceMs, maxInterruptMs] = [1000, 30_000]
 
 /**
  * Reads the usage of a run for the report, and interrupts the session at a limit: once, if it does not become
- * idle by itself. `WayOn.interrupt` has the state.
+ * idle by itself. `Resumption.interrupt` has the state.
  */
 export class Bounds {
   readonly #run: SessionRun
   readonly #budget: Budget
-  readonly #asksAgain: boolean
+  readonly #hasLimits: boolean
   /** The usage is displayed or limited. */
   readonly #isShown: boolean
   #follower: Follower | undefined
-  #isRoundingTold = false
-  #cancelAsking = () => {}
+  #isRoundingReported = false
+  #cancelQuery = () => {}
   /** The exceeded limit, in words. */
   #excess = ''
   /** The last attempt to interrupt the session. */
@@ -49,13 +49,13 @@ export class Bounds {
   #end: Deadline | undefined
   #failure: unknown
   /** Parts of the run's requests. Their deadline passes when an interrupted session had enough time. */
-  readonly parts: SessionParts
+  readonly parts: SessionRequestParts
 
   constructor(run: SessionRun, flags: LimitFlags) {
     this.#run = run
     this.parts = { ...run.parts, deadline: run.parts.deadline.narrow() }
     this.#budget = new Budget(flags)
-    this.#asksAgain = hasLimits(flags)
+    this.#hasLimits = hasLimits(flags)
     const { context } = run
     this.#isShown = context.host.stderr.isTerminal || context.flags.report !== undefined || hasLimits(flags)
   }
@@ -67,7 +67,7 @@ export class Bounds {
   /** Called before the run sends its task, or continues the session without one. */
   async begin(hasTask: boolean): Promise<void> {
     this.#budget.begin(hasTask)
-    if (this.#isShown && this.#budget.lacksBase) this.#budget.addBase(await this.#ask())
+    if (this.#isShown && this.#budget.lacksBase) this.#budget.addBase(await this.#queryUsage())
   }
 
   /**
@@ -76,8 +76,8 @@ export class Bounds {
    */
   follow(follower: Follower): void {
     this.#follower = follower
-    this.#tell()
-    if (this.#asksAgain) this.#askAgain()
+    this.#updateReport()
+    if (this.#hasLimits) this.#scheduleQuery()
   }
 
   add(items: readonly EventItem[]): void {
@@ -90,13 +90,13 @@ export class Bounds {
    * `error`.
    */
   async end(error: unknown): Promise<unknown> {
-    this.#giveUp()
+    this.#cancelInterrupt()
     await this.#attempt
-    if (this.#isAtRest && this.#isShown && !this.#budget.isTold) await this.#askAndCheck()
-    const { lack } = this.#budget
-    if (!this.#run.wayOn.isBounded && lack !== undefined) this.#run.context.warn(lack)
-    if (this.#run.wayOn.isBounded) this.#warnOfOpenRuns()
-    return this.#stopOf(error)
+    if (this.#isStopped && this.#isShown && !this.#budget.hasSessionUsage) await this.#queryAndCheck()
+    const { unenforceable } = this.#budget
+    if (!this.#run.resumption.isBounded && unenforceable !== undefined) this.#run.context.warn(unenforceable)
+    if (this.#run.resumption.isBounded) this.#warnOfOpenRuns()
+    return this.#findStop(error)
   }
 
   /** An interrupt ends no workflow run (public clients, 10). */
@@ -105,8 +105,8 @@ export class Bounds {
     const runs = this.#follower?.state.openRuns ?? []
     if (runs.length === 0) return
     const { cost } = this.#budget.session
-    const command = cost ? `: ${budgetCommand(context, parts.params.session, cost)}` : ''
-    const names = runs.slice(0, mostNamedRuns).map(describeRun)
+    const command = cost ? `: ${formatBudgetCommand(context, parts.params.session, cost)}` : ''
+    const names = runs.slice(0, maxNamedRuns).map(describeRun)
     const more = runs.length > names.length ? ` and ${runs.length - names.length} more` : ''
     context.warn(
       `these workflow runs are open and may continue to spend: ${names.join(', ')}${more}; only the session's budget pauses them${command}`,
@@ -115,7 +115,8 @@ export class Bounds {
 
   /** Warns about the limit after a turn that ended by itself. */
   warnOfExcess(): void {
-    if (this.#run.wayOn.isBounded) this.#run.context.warn(`${this.#excess}; the turn has ended by itself`)
+    if (this.#run.resumption.isBounded)
+      this.#run.context.warn(`${this.#excess}; the turn has ended by itself`)
   }
 
   /** Formats the usage of the run; empty if unknown. */
@@ -124,64 +125,64 @@ export class Bounds {
   }
 
   close(): void {
-    this.#cancelAsking()
-    this.#giveUp()
+    this.#cancelQuery()
+    this.#cancelInterrupt()
   }
 
-  get #isAtRest(): boolean {
+  get #isStopped(): boolean {
     return this.#follower?.state.stop !== undefined
   }
 
-  #askAgain(): void {
-    this.#cancelAsking = schedule(this.#run.context.timers, queryIntervalMs, async () => {
-      this.#askAgain()
-      if (!this.#isAtRest && !this.#run.wayOn.isBounded) await this.#askAndCheck()
+  #scheduleQuery(): void {
+    this.#cancelQuery = schedule(this.#run.context.timers, queryIntervalMs, async () => {
+      this.#scheduleQuery()
+      if (!this.#isStopped && !this.#run.resumption.isBounded) await this.#queryAndCheck()
     })
   }
 
-  async #askAndCheck(): Promise<void> {
-    this.#budget.addSession(await this.#ask())
+  async #queryAndCheck(): Promise<void> {
+    this.#budget.addSession(await this.#queryUsage())
     this.#check()
   }
 
-  async #ask(): Promise<SessionUsage | undefined> {
+  async #queryUsage(): Promise<SessionUsage | undefined> {
     const session = await readSession(this.#run)
     return session && readUsage(session.usage)
   }
 
   #check(): void {
     const { rounding } = this.#budget
-    if (rounding !== undefined && !this.#isRoundingTold) this.#run.context.note(rounding)
-    this.#isRoundingTold ||= rounding !== undefined
-    this.#tell()
-    this.#interruptAtBound()
+    if (rounding !== undefined && !this.#isRoundingReported) this.#run.context.note(rounding)
+    this.#isRoundingReported ||= rounding !== undefined
+    this.#updateReport()
+    this.#interruptAtLimit()
   }
 
   /** Updates the report, which a signal may write at any time. */
-  #tell(): void {
+  #updateReport(): void {
     const { figures } = this.#run.context.summary
     figures.run = this.#budget.run
     figures.session = this.#budget.session
   }
 
-  #interruptAtBound(): void {
-    const { wayOn } = this.#run
-    if (wayOn.interrupt === 'sent') return
-    this.#excess = this.#budget.exceeded() ?? this.#excess
+  #interruptAtLimit(): void {
+    const { resumption } = this.#run
+    if (resumption.interrupt === 'sent') return
+    this.#excess = this.#budget.findExceededLimit() ?? this.#excess
     if (this.#excess === '') return
-    if (wayOn.interrupt === 'unwanted') wayOn.interrupt = 'wanted'
-    if (this.#isAtRest) this.#giveUp()
-    else this.#end ??= this.#begin()
+    if (resumption.interrupt === 'unwanted') resumption.interrupt = 'wanted'
+    if (this.#isStopped) this.#cancelInterrupt()
+    else this.#end ??= this.#startInterrupt()
   }
 
-  #begin(): Deadline {
+  #startInterrupt(): Deadline {
     const end = this.parts.deadline.narrow(Infinity, 'the session became idle')
     this.#attempt = this.#attempt.then(() => this.#interrupt(end))
     return end
   }
 
   /** Ends the attempt: the session is idle, or the run ends. If the session works again, another one begins. */
-  #giveUp(): void {
+  #cancelInterrupt(): void {
     this.#end?.pass()
     this.#end = undefined
   }
@@ -191,35 +192,35 @@ export class Bounds {
    * or that one may still arrive.
    */
   async #interrupt(end: Deadline): Promise<void> {
-    const { audit, context, wayOn } = this.#run
+    const { audit, context, resumption } = this.#run
     const { note, timers } = context
     const earlier = audit.interrupt
-    for (let wait = grace; wait > 0; ) {
-      await end.wait(Math.min(wait, longestEnd))
-      if (end.hasPassed || wayOn.interrupt === 'sent') return
-      if (this.#isAtRest) return this.#giveUp()
+    for (let wait = graceMs; wait > 0; ) {
+      await end.wait(Math.min(wait, maxInterruptMs))
+      if (end.hasPassed || resumption.interrupt === 'sent') return
+      if (this.#isStopped) return this.#cancelInterrupt()
       if (earlier === undefined) break
       if (this.#follower?.turn.isInterrupted) {
         note(`${this.#excess}: an earlier run has interrupted the session`)
-        this.parts.deadline.moveTo(timers.now() + longestEnd)
-        wayOn.interrupt = 'sent'
+        this.parts.deadline.moveTo(timers.now() + maxInterruptMs)
+        resumption.interrupt = 'sent'
         return
       }
-      wait = earlier + longestEnd - timers.wallTime()
+      wait = earlier + maxInterruptMs - timers.wallTime()
       if (wait > 0)
         note(`${this.#excess}: an earlier run began to interrupt the session, which may take 30 s`)
     }
-    wayOn.interrupt = 'posting'
-    this.parts.deadline.moveTo(timers.now() + longestEnd)
+    resumption.interrupt = 'posting'
+    this.parts.deadline.moveTo(timers.now() + maxInterruptMs)
     try {
       audit.add({ toolUse: null, event: 'interrupt', reason: this.#excess })
       note(`${this.#excess}: the session is interrupted`)
       const refusal = await this.#post(end)
       if (refusal) {
         audit.add({ toolUse: null, event: 'refused', reason: refusal.message })
-        if (this.#end === end) throw this.#notTaken(refusal)
+        if (this.#end === end) throw this.#createRefusedInterruptError(refusal)
         this.parts.deadline.moveTo(Infinity)
-        wayOn.interrupt = 'wanted'
+        resumption.interrupt = 'wanted'
         return
       }
     } catch (error) {
@@ -227,7 +228,7 @@ export class Bounds {
       this.parts.deadline.pass()
       this.#follower?.close()
     }
-    wayOn.interrupt = 'sent'
+    resumption.interrupt = 'sent'
   }
 
   /**
@@ -257,29 +258,29 @@ export class Bounds {
     })
   }
 
-  #stopOf(error: unknown): unknown {
+  #findStop(error: unknown): unknown {
     if (this.#failure) return this.#failure
-    const { interrupt } = this.#run.wayOn
+    const { interrupt } = this.#run.resumption
     if (interrupt === 'unwanted') return error
-    if (error === undefined) return interrupt === 'sent' ? this.#stopped() : undefined
+    if (error === undefined) return interrupt === 'sent' ? this.#createStoppedError() : undefined
     if (!(error instanceof CliError)) return error
     const { pending, problems, deadline } = error.details
-    if (error.kind === 'waiting') return this.#stopped('', { pending, problems })
+    if (error.kind === 'waiting') return this.#createStoppedError('', { pending, problems })
     if (error.kind !== 'stopped' || !deadline) return error
-    if (interrupt !== 'sent') return this.#notTaken()
-    return this.#stopped('; an interrupt was sent, and it has not come to rest: it may go on')
+    if (interrupt !== 'sent') return this.#createRefusedInterruptError()
+    return this.#createStoppedError('; an interrupt was sent, and it has not come to rest: it may go on')
   }
 
-  #notTaken(refusal?: CliError): CliError {
+  #createRefusedInterruptError(refusal?: CliError): CliError {
     const because = refusal ? `: ${refusal.message}` : ''
-    return this.#stopped(`; it goes on, since the interrupt was not taken${because}`)
+    return this.#createStoppedError(`; it goes on, since the interrupt was not taken${because}`)
   }
 
-  #stopped(more = '', details: CliError['details'] = {}): CliError {
-    const { wayOn } = this.#run
+  #createStoppedError(more = '', details: CliError['details'] = {}): CliError {
+    const { resumption } = this.#run
     // A session that waits for a reply continues after the reply, not after a message.
-    const waits = wayOn.interrupt === 'wanted' && this.#follower?.state.stop?.kind === 'waiting'
-    const resume = waits ? wayOn.asItStands() : wayOn.byMessage()
+    const waits = resumption.interrupt === 'wanted' && this.#follower?.state.stop?.kind === 'waiting'
+    const resume = waits ? resumption.getCommandWithoutMessage() : resumption.getCommandWithMessage()
     // A program that resumed at once would spend without an end.
     return new CliError('stopped', `${this.#excess}${more}`, {
       sent: 'yes',

@@ -40,7 +40,7 @@ export class Budget {
   /** Usage of the session when the run began; `undefined` if unknown. */
   #base: SessionUsage | typeof unused | undefined = unused
   /** The service has reported a total usage since the run began. */
-  isTold = false
+  hasSessionUsage = false
   /** Sum of the usages of the run's requests. */
   #requests: SessionUsage | undefined
   #lacksRequest = false
@@ -56,7 +56,7 @@ export class Budget {
     const isKnown = hasTask || !this.#isBehind
     this.#base = isKnown ? (this.#session ?? (this.#hasWorked ? undefined : unused)) : undefined
     this.#hasWorked = false
-    this.isTold = false
+    this.hasSessionUsage = false
     this.#requests = undefined
     this.#lacksRequest = false
     this.#readTokens = undefined
@@ -78,7 +78,7 @@ export class Budget {
     this.#noteCurrency(usage)
     this.#session = usage
     this.#isBehind = false
-    this.isTold = true
+    this.hasSessionUsage = true
   }
 
   /** Adds the total usage of the session at the start of the run. */
@@ -101,9 +101,9 @@ export class Budget {
   }
 
   /** Returns why the run is over its limits; `undefined` if it is not. */
-  exceeded(): string | undefined {
+  findExceededLimit(): string | undefined {
     const { maxTotalTokens = Infinity, maxCost } = this.#flags
-    const tokens = this.#leastTokens ?? -1
+    const tokens = this.#minTokens ?? -1
     const { cost } = this.#told
     const atLeast = this.#lacksSome || this.#told.tokens?.totalTokens === null ? 'at least ' : ''
     if (tokens >= maxTotalTokens)
@@ -123,7 +123,7 @@ export class Budget {
   }
 
   /** Returns which limits cannot be enforced although the session has worked. */
-  get lack(): string | undefined {
+  get unenforceable(): string | undefined {
     if (!this.#hasWorked) return undefined
     const { tokens, cost } = this.run
     const lacksTokens = this.#flags.maxTotalTokens !== undefined && typeof tokens?.totalTokens !== 'number'
@@ -134,18 +134,18 @@ export class Budget {
   }
 
   /** Minimum number of tokens that the run has used. */
-  get #leastTokens(): number | undefined {
+  get #minTokens(): number | undefined {
     const { tokens } = this.#told
-    return this.isTold ? tokens && readable(tokens) : this.#readTokens
+    return this.hasSessionUsage ? tokens && readable(tokens) : this.#readTokens
   }
 
   /** A request has reported no usage, and no total contains it. */
   get #lacksSome(): boolean {
-    return !this.isTold && this.#lacksRequest
+    return !this.hasSessionUsage && this.#lacksRequest
   }
 
   get #told(): UsageFigures {
-    if (!this.isTold) return this.#inFigures(this.#requests)
+    if (!this.hasSessionUsage) return this.#inFigures(this.#requests)
     if (!this.#session || this.#base === undefined) return {}
     return this.#inFigures(this.#base === unused ? this.#session : combine(this.#session, this.#base, -1))
   }

@@ -20,7 +20,7 @@ export class Denials {
   readonly #earlier: ReadonlyMap<string, string>
   /** Descriptions of the tool uses that this run denied, and of those that ran unasked, by id. */
   readonly #byThisRun = new Map<string, string>()
-  readonly #unasked = new Map<string, string>()
+  readonly #unapproved = new Map<string, string>()
   /** Tool uses that the policy denies: those that have not run yet, and those that ran. */
   readonly #notRun: NotRun = { allowed: new Map(), others: new Map() }
   #ran: Judgement[] = []
@@ -46,7 +46,7 @@ export class Denials {
    * Returns the tool uses of the turn that ran without a reply, each once. A stream may omit replies: only a list that was
    * read at an idle event contains all of them.
    */
-  takeUnasked(state: SessionState, turn: FollowedTurn, isListed: boolean): Judgement[] {
+  drainUnapproved(state: SessionState, turn: FollowedTurn, isListed: boolean): Judgement[] {
     if (this.#ran.length === 0) return []
     const uses = readToolUseIds(turn)
     // A child thread may wait for the result of an allowed tool use while the session is idle.
@@ -57,7 +57,7 @@ export class Denials {
         isKnown(judgement) && uses.has(judgement.use.id) && !state.answerTo(judgement.use.id)?.isReply,
     )
     this.#ran = this.#ran.filter((judgement) => !isKnown(judgement))
-    for (const judgement of unasked) this.#unasked.set(judgement.use.id, describeJudgement(judgement))
+    for (const judgement of unasked) this.#unapproved.set(judgement.use.id, describeJudgement(judgement))
     return unasked
   }
 
@@ -66,21 +66,21 @@ export class Denials {
   }
 
   /** The number of tool uses that the policy denies, and that ran unasked. */
-  get countOfUnasked(): number {
-    return this.#unasked.size
+  get unapprovedCount(): number {
+    return this.#unapproved.size
   }
 
   /** The run did not send the denial. */
-  forget(id: string): void {
+  remove(id: string): void {
     this.#byThisRun.delete(id)
   }
 
   /** Returns the failure of a run that reached the end of a turn with denials. */
-  failure(session: string, turn: FollowedTurn): CliError | undefined {
+  createFailure(session: string, turn: FollowedTurn): CliError | undefined {
     const uses = readToolUseIds(turn)
     const byThisRun = [...this.#byThisRun].filter(([id]) => uses.has(id) || turn.hasOwnTask)
     const denied = new Map([...this.#readByOthers(turn), ...byThisRun])
-    const unasked = new Map([...this.#unasked].filter(([id]) => uses.has(id)))
+    const unasked = new Map([...this.#unapproved].filter(([id]) => uses.has(id)))
     if (denied.size + unasked.size === 0) return undefined
     const count = ({ size }: Map<string, string>) => `${size} tool ${size === 1 ? 'use' : 'uses'}`
     const what = [

@@ -14,7 +14,7 @@ import {
 import { maxInputDepth, needsResult, type ToolUse } from '../session-state.ts'
 
 /** A tool use whose whole event is known. */
-export interface Use extends ToolCall {
+export interface KnownToolUse extends ToolCall {
   id: string
   /** Type of the event. */
   type: string
@@ -26,10 +26,10 @@ export interface Use extends ToolCall {
   permission?: unknown
 }
 
-type KnownUse = Pick<ToolUse, 'id' | 'type' | 'text' | 'isContradicted' | 'wantsResult' | 'permission'>
+type ListedToolUse = Pick<ToolUse, 'id' | 'type' | 'text' | 'isContradicted' | 'wantsResult' | 'permission'>
 
 /** Reads a tool use from its event. Returns `undefined` if the source text of the event is unknown. */
-export function readUse(toolUse: KnownUse | undefined): Use | undefined {
+export function readToolUse(toolUse: ListedToolUse | undefined): KnownToolUse | undefined {
   if (toolUse?.text === undefined) return undefined
   const { id, type, text, isContradicted = false } = toolUse
   const event = JSON.parse(text) as Record<string, unknown>
@@ -66,7 +66,7 @@ export interface Rules {
 
 /** A decision about a tool use, and its author. */
 export interface Judgement {
-  use: Use
+  use: KnownToolUse
   decision: Decision
   by: 'rule' | 'default' | 'tool' | 'person'
   /** Index of the rule, from 0. */
@@ -77,7 +77,7 @@ export interface Judgement {
 }
 
 /** Decides about a tool use. A command for a tool counts as an allow rule; a stricter rule wins. */
-export async function judge(use: Use, { policy, tools, pace }: Rules): Promise<Judgement> {
+export async function judge(use: KnownToolUse, { policy, tools, pace }: Rules): Promise<Judgement> {
   const { decision, reason, rule } = await decideByPolicy(policy, use, pace)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
   if (findExecutor(use, tools) === 'command' && !use.isUnclear) return { use, decision: 'allow', by: 'tool' }
@@ -99,7 +99,7 @@ export const toAuditFields = ({ use, decision, by, rule, reason }: Judgement) =>
 })
 
 /** Returns who executes an allowed tool use: the service, a command, or another client. */
-export function findExecutor(use: Use, tools: Rules['tools']): 'service' | 'command' | 'other' {
+export function findExecutor(use: KnownToolUse, tools: Rules['tools']): 'service' | 'command' | 'other' {
   const hasCommand = tools.has(use.name)
   if (needsResult(use)) return hasCommand ? 'command' : 'other'
   return hasCommand && use.type === 'agent.tool_use' && use.permission !== 'ask' ? 'command' : 'service'
@@ -109,7 +109,7 @@ export function findExecutor(use: Use, tools: Rules['tools']): 'service' | 'comm
 export function describeJudgement(judgement: Judgement): string {
   const { use, decision, reason } = judgement
   const why = reason === undefined ? '' : `: ${reason}`
-  return `${decision} ${describeUse(use)} (${describeDecider(judgement)}${why})`
+  return `${decision} ${describeToolUse(use)} (${describeDecider(judgement)}${why})`
 }
 
 /** Names the author of a decision for a person. */
@@ -117,10 +117,10 @@ export const describeDecider = ({ by, rule }: Judgement): string =>
   ({ rule: `rules[${rule}]`, default: 'default', tool: '--tool', person: 'you' })[by]
 
 /** Maximum length of a printed input, in characters. */
-const longestInput = 400
+const maxInputLength = 400
 
-export const describeUse = ({ id, name, inputText }: Use): string =>
-  `${formatBriefName(name)} ${inputText.length > longestInput ? `${inputText.slice(0, longestInput)}…` : inputText} ${id}`
+export const describeToolUse = ({ id, name, inputText }: KnownToolUse): string =>
+  `${formatBriefName(name)} ${inputText.length > maxInputLength ? `${inputText.slice(0, maxInputLength)}…` : inputText} ${id}`
 
 /** Tool uses that a policy denies and that have not run yet, by id. */
 export interface NotRun {
@@ -138,7 +138,7 @@ export async function findUnapprovedToolUses(
   const { id = '', type } = event
   const { allowed, others } = notRun
   if (/^agent\.(mcp_)?tool_use$/.test(type)) {
-    const use = readUse({ id, type, text })
+    const use = readToolUse({ id, type, text })
     const judgement = use && use.permission !== 'deny' ? await judge(use, rules) : undefined
     if (judgement?.decision !== 'deny') return []
     const [its, other] = judgement.use.permission === 'allow' ? [allowed, others] : [others, allowed]

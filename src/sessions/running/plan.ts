@@ -7,10 +7,10 @@ import { createPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { requireTime } from '../reconnect-policy.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
-import { type SessionOptions, sessionParts } from '../session.ts'
+import { createSessionRequestParts, type SessionOptions } from '../session.ts'
 import type { LimitFlags } from './budget.ts'
 import { hashTask } from './task.ts'
-import { type AnswerOptions, askForSchema, readAnswerFlags } from './wanted-answer.ts'
+import { type AnswerOptions, addSchemaInstructions, readAnswerFlags } from './wanted-answer.ts'
 
 export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions, LimitFlags {
   after?: string
@@ -35,7 +35,7 @@ export type Plan = Awaited<ReturnType<typeof readPlan>>
 export async function readPlan(context: Context, options: RunOptions, words: string[]) {
   const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
   const settings = await readSettings(context)
-  const parts = sessionParts(context, settings, options)
+  const parts = createSessionRequestParts(context, settings, options)
   const pace = createPauser(async () => {
     await yieldToSignals()
     requireTime(context.deadline)
@@ -43,7 +43,7 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const rules = { policy: await readPolicyFlag(context, options.policy), tools, toolTimeout, pace }
   const wanted = await readAnswerFlags(context, settings, options)
   const given = await readEvents(context, options, words)
-  const body = given && wanted.schema ? askForSchema(context, given, wanted.schema) : given
+  const body = given && wanted.schema ? addSchemaInstructions(context, given, wanted.schema) : given
   if (body && options.after !== undefined)
     throw usageError('--after continues a task that was sent: it excludes another task')
   const { dryRun, curl } = context.flags
@@ -64,10 +64,10 @@ export async function readPlan(context: Context, options: RunOptions, words: str
 }
 
 /** Returns the body of a task with this text and with the parts that the plan adds to every task. */
-export function messageBody(context: Context, { wanted: { schema } }: Plan, text: string): Uint8Array {
+export function createMessageBody(context: Context, { wanted: { schema } }: Plan, text: string): Uint8Array {
   const message = { type: 'user.message', content: [{ type: 'text', text }] }
   const body = Buffer.from(JSON.stringify({ events: [message] }))
-  return schema ? askForSchema(context, body, schema) : body
+  return schema ? addSchemaInstructions(context, body, schema) : body
 }
 
 /** Without a file, a person decides. Throws a usage error that lists every problem. */

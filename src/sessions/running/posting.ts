@@ -4,20 +4,20 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
-import { sentEvents } from '../sending/delivery.ts'
+import { createSentEvents } from '../sending/delivery.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { Audit, AuditEntry } from './audit.ts'
-import { lookUntil } from './looking.ts'
 import type { Plan, Task } from './plan.ts'
+import { pollList } from './poll-list.ts'
+import { resumeByAuditText, type SessionRun } from './resumption.ts'
 import { findTask, type ListSnapshot } from './task.ts'
-import { byAudit, type SessionRun } from './way-on.ts'
 
 /**
- * Returns the ids of the task's events if `--after` or the journal names a task that an earlier run sent,
+ * Returns the ids of the task's events if `--after` or the audit names a task that an earlier run sent,
  * otherwise `undefined`. Throws a `CliError` if the session does not show them. A run without a task also
- * waits for the journal's task, because earlier messages are not its answer.
+ * waits for the audit's task, because earlier messages are not its answer.
  */
-export async function findSent(
+export async function findSentTask(
   run: SessionRun,
   { task, after }: Pick<Plan, 'task' | 'after'>,
 ): Promise<ReadonlySet<string> | undefined> {
@@ -25,9 +25,9 @@ export async function findSent(
   if (after !== undefined) return findEvent(run, after)
   const earlier = audit.task
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
-  const events = task && sentEvents(task.body, [])
+  const events = task && createSentEvents(task.body, [])
   const whenWaiting = () => context.note('looking for the task in the session, for up to 30 s')
-  const ids = await lookUntil(run, (list) => findTask(list, earlier, events), { whenWaiting })
+  const ids = await pollList(run, (list) => findTask(list, earlier, events), { whenWaiting })
   if (!ids) {
     const isAccepted = earlier.is === 'accepted'
     const message = isAccepted
@@ -36,9 +36,9 @@ export async function findSent(
     throw new CliError('unknown', message, {
       sent: isAccepted ? 'yes' : 'unknown',
       retry: isAccepted ? 'later' : 'look-first',
-      consequence: `look with '${parts.look}'\nonce the session shows the task, the same command goes on with it; to send it once more, name another --audit file`,
+      consequence: `look with '${parts.inspectCommand}'\nonce the session shows the task, the same command goes on with it; to send it once more, name another --audit file`,
       // A task that may not have arrived is sent again or waited for, and both need its words.
-      resume: task && !isAccepted ? undefined : run.wayOn.command(),
+      resume: task && !isAccepted ? undefined : run.resumption.getCommand(),
     })
   }
   if (earlier.is === 'posting') audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
@@ -54,9 +54,9 @@ export async function findSent(
  * some services. Throws a `CliError` after 30 s.
  */
 async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<string>> {
-  const { context, parts, wayOn } = run
+  const { context, parts, resumption } = run
   const whenWaiting = () => context.note(`looking for the event ${formatBriefName(id)}, for up to 30 s`)
-  const found = await lookUntil(
+  const found = await pollList(
     run,
     async (list) => {
       let [isListed, showsClients] = [false, false]
@@ -73,17 +73,17 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
   throw new CliError('unknown', `the session does not show the event ${formatBriefName(id)}`, {
     sent: 'yes',
     retry: 'later',
-    consequence: `look with '${parts.look}'\nwithout --after, the run continues the session as the service lists it`,
-    resume: wayOn.command(),
+    consequence: `look with '${parts.inspectCommand}'\nwithout --after, the run continues the session as the service lists it`,
+    resume: resumption.getCommand(),
   })
 }
 
 /**
  * Sends the task once. Returns its events in the form in which the session will show them. `known` describes
- * the list before. Each step is in the journal before it is taken.
+ * the list before. Each step is in the audit before it is taken.
  */
 export async function sendTask(
-  { context, caller, parts, audit, wayOn }: SessionRun,
+  { context, caller, parts, audit, resumption }: SessionRun,
   { body, hash }: Task,
   known: ListSnapshot,
 ): Promise<SessionEvent[]> {
@@ -93,14 +93,14 @@ export async function sendTask(
     const named = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
       readReceipt(context, response, {
         onAccepted() {
-          wayOn.begin('accepted')
+          resumption.begin('accepted')
           write({ event: 'accepted' })
         },
       }),
     )
-    return sentEvents(body, named)
+    return createSentEvents(body, named)
   } catch (error) {
-    if (!(error instanceof CliError) || wayOn.isAccepted) throw error
+    if (!(error instanceof CliError) || resumption.isAccepted) throw error
     try {
       write({
         event: isCertainlyUnaccepted(error.details.delivery) ? 'refused' : 'unknown',
@@ -110,7 +110,7 @@ export async function sendTask(
       // The task stays in doubt, and the first failure counts.
     }
     if (audit.task?.is !== 'posting') throw error
-    throw error.with({ consequence: `the task may have been accepted: ${byAudit}` })
+    throw error.with({ consequence: `the task may have been accepted: ${resumeByAuditText}` })
   }
 }
 

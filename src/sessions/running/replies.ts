@@ -6,7 +6,7 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { ConfirmationPrompt } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
-import { lagWaits } from '../listing/event-list.ts'
+import { lagWaitsMs } from '../listing/event-list.ts'
 import type { Decision } from '../policy/policy.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { ToolResult } from '../reply-events.ts'
@@ -14,28 +14,28 @@ import { readReceipt } from '../sending/receipt.ts'
 import { SessionState } from '../session-state.ts'
 import type { AuditEntry } from './audit.ts'
 import type { Denials } from './denials.ts'
-import { type Judgement, readUse, toAuditFields, type Use } from './judgement.ts'
-import { lookUntil } from './looking.ts'
+import { type Judgement, type KnownToolUse, readToolUse, toAuditFields } from './judgement.ts'
+import { pollList } from './poll-list.ts'
 import {
   getNextStep,
-  type JournalLine,
   maxDoubtMs,
-  minLookMs,
+  minPollMs,
   type Reply,
+  type ReplyLine,
   resumeReply,
   settleByList,
   stepReply,
 } from './replying.ts'
-import type { SessionRun } from './way-on.ts'
+import type { SessionRun } from './resumption.ts'
 
 /** A tool use and the event that replies to it. */
 export interface GivenReply {
-  use: Use
+  use: KnownToolUse
   event: SessionEvent
 }
 
 /**
- * The replies of a run. Takes the steps that their states allow. Each step is in the journal before it is
+ * The replies of a run. Takes the steps that their states allow. Each step is in the audit before it is
  * taken.
  */
 export class Replies {
@@ -51,7 +51,7 @@ export class Replies {
   /** By the id of the tool use. */
   readonly #replies: Map<string, Reply>
   /** Tool uses whose reply is or was in doubt, with the reason of the doubt, by id. */
-  readonly #doubts = new Map<string, { use: Use; reason: string }>()
+  readonly #doubts = new Map<string, { use: KnownToolUse; reason: string }>()
   /** The run no longer follows the session. */
   isDismissed = false
 
@@ -60,30 +60,30 @@ export class Replies {
     this.#follower = follower
     this.#denials = denials
     this.#prompt = prompt
-    const rests = new Set(follower.state.stops)
-    this.#replies = new Map([...run.audit.earlier].map(([id, reply]) => [id, resumeReply(reply, rests)]))
+    const idleEvents = new Set(follower.state.stops)
+    this.#replies = new Map([...run.audit.earlier].map(([id, reply]) => [id, resumeReply(reply, idleEvents)]))
   }
 
   /** No step may start any more: pending tool uses stay open. */
   get isStopped(): boolean {
-    return this.isDismissed || this.#run.wayOn.isBounded
+    return this.isDismissed || this.#run.resumption.isBounded
   }
 
-  #to(id: string): Reply {
+  #getReply(id: string): Reply {
     return this.#replies.get(id) ?? { is: 'deciding' }
   }
 
   /** Returns the next step of the reply while the session waits for it. */
-  dutyOf(id: string): ReturnType<typeof getNextStep> {
-    const reply = this.#to(id)
+  findNextStep(id: string): ReturnType<typeof getNextStep> {
+    const reply = this.#getReply(id)
     // The session accepted the allow and now waits for the result.
     const isNew = this.#follower.state.toolUse(id)?.wantsResult && !('result' in reply && reply.result)
     return isNew && (reply.is === 'settled' || reply.is === 'in-doubt') ? 'decide' : getNextStep(reply)
   }
 
   /** Returns the result of a command that is ready to be posted. */
-  resultFor(id: string): ToolResult | undefined {
-    const reply = this.#to(id)
+  getReadyResult(id: string): ToolResult | undefined {
+    const reply = this.#getReply(id)
     return reply.is === 'ready' ? reply.result : undefined
   }
 
@@ -91,66 +91,66 @@ export class Replies {
    * Returns the tool use as the session shows it, if its whole event is known. If earlier runs decided about
    * another tool use of this id, it counts as contradicted, and their reply does not apply.
    */
-  read(id: string): Use | undefined {
+  read(id: string): KnownToolUse | undefined {
     const toolUse = this.#follower.state.toolUse(id)
-    const use = readUse(toolUse)
+    const use = readToolUse(toolUse)
     if (!toolUse || !use || use.isContradicted || !this.#run.audit.hasOther(use)) return use
     toolUse.isContradicted = true
-    return readUse(toolUse)
+    return readToolUse(toolUse)
   }
 
   /**
    * Returns whether the reply is in doubt although no run started to post it: an earlier run left it to
    * others.
    */
-  wasLeft(id: string): boolean {
-    const reply = this.#to(id)
-    return reply.is === 'in-doubt' && Number.isNaN(reply.sent.at) && reply.sent.rests.size === 0
+  wasLeftToOthers(id: string): boolean {
+    const reply = this.#getReply(id)
+    return reply.is === 'in-doubt' && Number.isNaN(reply.sent.at) && reply.sent.idleEvents.size === 0
   }
 
-  /** Leaves an unknown tool use open. The journal gets no line, so the next run examines it again. */
-  leave(id: string): void {
+  /** Leaves an unknown tool use open. The audit gets no line, so the next run examines it again. */
+  leaveOpen(id: string): void {
     this.#replies.set(id, { is: 'left' })
   }
 
-  /** Writes a line to the journal and takes its step. Throws a `CliError` of kind `file`. */
-  take({ id, type, server, name }: Use, line: JournalLine, more: Partial<AuditEntry> = {}): void {
+  /** Writes a line to the audit and takes its step. Throws a `CliError` of kind `file`. */
+  record({ id, type, server, name }: KnownToolUse, line: ReplyLine, more: Partial<AuditEntry> = {}): void {
     this.#run.audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
-    this.#replies.set(id, stepReply(this.#to(id), line))
+    this.#replies.set(id, stepReply(this.#getReply(id), line))
   }
 
   /**
-   * Writes a decision to the journal. `isLeft`: nobody here can execute the tool use, or decided about it.
+   * Writes a decision to the audit. `isLeft`: nobody here can execute the tool use, or decided about it.
    */
   decide(judgement: Judgement, isLeft: boolean): void {
-    this.take(judgement.use, { event: 'decision', isLeft }, toAuditFields(judgement))
+    this.record(judgement.use, { event: 'decision', isLeft }, toAuditFields(judgement))
     this.judgements.set(judgement.use.id, judgement)
     if (judgement.decision === 'deny') this.#denials.addDenied(judgement)
   }
 
   /** Returns why the session no longer waits for a tool use, as far as known. */
-  whyOver({ id, isContradicted }: Use): string | undefined {
+  findClosedReason({ id, isContradicted }: KnownToolUse): string | undefined {
     const { state } = this.#follower
     // No command runs for a tool use with two inputs, so its result belongs to another input.
-    const hadOne = !isContradicted || this.#to(id).is === 'ready'
+    const hadOne = !isContradicted || this.#getReply(id).is === 'ready'
     const isChanged = hadOne && state.toolUse(id)?.isContradicted
-    return state.whyClosed(id) ?? (isChanged ? 'it was shown with another input' : undefined)
+    return state.findClosedReason(id) ?? (isChanged ? 'it was shown with another input' : undefined)
   }
 
   /**
    * Reads the newest state and returns the tool uses for which the session still waits. Throws a `CliError`
    * if the session cannot be read: then no step may be taken.
    */
-  async stillOpen<T extends { use: Use }>(items: readonly T[], isForced = false): Promise<T[]> {
+  async filterOpen<T extends { use: KnownToolUse }>(items: readonly T[], isForced = false): Promise<T[]> {
     if (items.length > 0) await this.refresh(isForced)
-    return this.leaveOver(items)
+    return this.settleClosed(items)
   }
 
   /** Settles the tool uses for which the session no longer waits, and returns the others. */
-  leaveOver<T extends { use: Use }>(items: readonly T[]): T[] {
+  settleClosed<T extends { use: KnownToolUse }>(items: readonly T[]): T[] {
     return items.filter(({ use }) => {
-      const why = this.whyOver(use)
-      if (why !== undefined) this.#leaveToOthers(use, why)
+      const why = this.findClosedReason(use)
+      if (why !== undefined) this.#settleUnsent(use, why)
       return why === undefined
     })
   }
@@ -159,13 +159,13 @@ export class Replies {
    * Settles a reply that this run does not send. If the run withdrew a question, it has already printed the
    * reason.
    */
-  #leaveToOthers(use: Use, reason: string): void {
+  #settleUnsent(use: KnownToolUse, reason: string): void {
     const { note, warn } = this.#run.context
     const { id } = use
-    const hasRun = this.#to(id).is === 'ready'
-    this.take(use, { event: 'answered-elsewhere' }, { reason })
+    const hasRun = this.#getReply(id).is === 'ready'
+    this.record(use, { event: 'answered-elsewhere' }, { reason })
     this.judgements.delete(id)
-    this.#denials.forget(id)
+    this.#denials.remove(id)
     if (hasRun) warn(`${id} is not answered here: ${reason}; its command has run`)
     else if (!this.#prompt.hasWithdrawn(id)) note(`${id} is not answered here: ${reason}`)
   }
@@ -196,44 +196,46 @@ export class Replies {
     const { context } = this.#run
     const policy = new ReconnectPolicy(this.#run, endpoints.sendEvents.repeat)
     if (this.isStopped) return
-    let open = await this.stillOpen(replies)
+    let open = await this.filterOpen(replies)
     while (open.length > 0 && !this.isStopped) {
-      const rests = new Set(this.#follower.state.stops)
-      const sent = { at: context.timers.wallTime(), rests }
+      const idleEvents = new Set(this.#follower.state.stops)
+      const sent = { at: context.timers.wallTime(), idleEvents }
       for (const { use } of open) {
-        this.take(use, { event: 'sent', sent }, { rest: [...rests].at(-1) })
+        this.record(use, { event: 'sent', sent }, { rest: [...idleEvents].at(-1) })
       }
       const failure = await this.#send(open)
       if (!(failure instanceof CliError)) return this.#accept(open, failure)
       const event = isCertainlyUnaccepted(failure.details.delivery) ? 'refused' : 'unknown'
-      for (const { use } of open) this.take(use, { event }, { reason: failure.message })
-      if (event === 'unknown') return this.#doubt(open, failure.message)
+      for (const { use } of open) this.record(use, { event }, { reason: failure.message })
+      if (event === 'unknown') return this.#addDoubts(open, failure.message)
       const left = failure.kind === 'refused' ? await this.#openAfterRefusal(open) : open
       const isOther = left.length < open.length
       open = left
       if (isOther || this.isStopped) continue
       const wait = policy.decide(failure)
       if (wait instanceof CliError)
-        throw wait === failure && failure.details.status !== undefined ? refusal(failure, open) : wait
+        throw wait === failure && failure.details.status !== undefined
+          ? createRefusedError(failure, open)
+          : wait
       const { deadline } = this.#run.parts
       await deadline.wait(wait)
       if (deadline.hasPassed) throw policy.whenLate(failure)
-      open = await this.stillOpen(open)
+      open = await this.filterOpen(open)
     }
   }
 
   /** Another client may have answered first, and the list may show that late. */
   async #openAfterRefusal(replies: readonly GivenReply[]): Promise<GivenReply[]> {
     let open = [...replies]
-    for (const wait of lagWaits) {
+    for (const wait of lagWaitsMs) {
       await this.#run.parts.deadline.wait(wait)
-      open = await this.stillOpen(replies, true)
+      open = await this.filterOpen(replies, true)
       if (open.length < replies.length || this.isStopped) break
     }
     return open
   }
 
-  #doubt(replies: readonly { use: Use }[], reason: string): void {
+  #addDoubts(replies: readonly { use: KnownToolUse }[], reason: string): void {
     for (const { use } of replies) this.#doubts.set(use.id, { use, reason })
   }
 
@@ -255,10 +257,10 @@ export class Replies {
   #accept(replies: readonly GivenReply[], named: readonly SessionEvent[]): void {
     const isWhole = named.length === 0 || named.length >= replies.length
     for (const { use, event } of replies) {
-      this.take(use, { event: isWhole ? 'accepted' : 'unknown' })
+      this.record(use, { event: isWhole ? 'accepted' : 'unknown' })
       if (isWhole) this.#follower.addAccepted(event)
     }
-    if (!isWhole) this.#doubt(replies, 'the receipt names only some of the replies')
+    if (!isWhole) this.#addDoubts(replies, 'the receipt names only some of the replies')
   }
 
   /**
@@ -266,14 +268,15 @@ export class Replies {
    * that reply may settle the doubt. `resumed` are tool uses to which an earlier run began to reply. Throws a `CliError` of
    * kind `unknown` if the session still waits for one of them after 30 s.
    */
-  async settle(resumed: readonly Use[]): Promise<void> {
+  async settle(resumed: readonly KnownToolUse[]): Promise<void> {
     for (const use of resumed)
       if (!this.#doubts.has(use.id))
         this.#doubts.set(use.id, { use, reason: 'an earlier run began to answer' })
-    const left = () => [...this.#doubts.values()].filter((doubt) => this.#to(doubt.use.id).is === 'in-doubt')
+    const left = () =>
+      [...this.#doubts.values()].filter((doubt) => this.#getReply(doubt.use.id).is === 'in-doubt')
     if (left().length === 0) return
     let seen: SessionState | undefined
-    const isOver = await lookUntil(
+    const isOver = await pollList(
       this.#run,
       async (list) => {
         const state = new SessionState()
@@ -284,14 +287,14 @@ export class Replies {
             state.add(item.event, item.text)
           }
         seen = state
-        for (const { use } of left()) this.#look(use, state)
+        for (const { use } of left()) this.#settleFromList(use, state)
         this.#follower.addList(items)
         return left().length === 0 || this.#hasNextStep || undefined
       },
-      { maxMs: this.#maxLookMs(left().map(({ use }) => use)) },
+      { maxMs: this.#getMaxPollMs(left().map(({ use }) => use)) },
     )
     // A session that works again does not wait for the reply. If it idles for it anew, the reply is looked up again.
-    const isAsked = ({ use: { id } }: { use: Use }) =>
+    const isAsked = ({ use: { id } }: { use: KnownToolUse }) =>
       !seen || seen.unlisted.length > 0 || seen.asked.includes(id)
     const unknown = left().filter(isAsked)
     if (isOver || unknown.length === 0) return
@@ -301,14 +304,14 @@ export class Replies {
       sent: 'unknown',
       retry: 'look-first',
       pending,
-      consequence: `look with '${this.#run.parts.look}' before answering again`,
-      resume: this.#run.wayOn.command(),
+      consequence: `look with '${this.#run.parts.inspectCommand}' before answering again`,
+      resume: this.#run.resumption.getCommand(),
     })
   }
 
   /** A tool use that is not in doubt can be decided, or its reply can be posted. */
   get #hasNextStep(): boolean {
-    const isDue = (id: string) => ['decide', 'post'].includes(this.dutyOf(id) ?? '')
+    const isDue = (id: string) => ['decide', 'post'].includes(this.findNextStep(id) ?? '')
     return !this.isStopped && this.#follower.state.asked.some(isDue)
   }
 
@@ -316,48 +319,48 @@ export class Replies {
    * Returns the time until the requests are certainly over, but at least the time that a lagging list needs.
    * In milliseconds.
    */
-  #maxLookMs(uses: readonly Use[]): number {
+  #getMaxPollMs(uses: readonly KnownToolUse[]): number {
     const now = this.#run.context.timers.wallTime()
     const ends = uses.map(({ id }) => {
-      const reply = this.#to(id)
+      const reply = this.#getReply(id)
       const end = reply.is === 'in-doubt' ? reply.sent.at + maxDoubtMs - now : Number.NaN
       return Number.isNaN(end) ? maxDoubtMs : end
     })
-    return Math.min(Math.max(minLookMs, ...ends), maxDoubtMs)
+    return Math.min(Math.max(minPollMs, ...ends), maxDoubtMs)
   }
 
   /** Settles a reply in doubt if a list shows enough. */
-  #look(use: Use, seen: SessionState): void {
+  #settleFromList(use: KnownToolUse, seen: SessionState): void {
     const { context } = this.#run
-    const reply = this.#to(use.id)
+    const reply = this.#getReply(use.id)
     if (reply.is !== 'in-doubt') return
     const answer = seen.answerTo(use.id)
     if (answer) {
       const result = answer.decision
-      const isOther = result !== undefined && result !== this.#decisionOn(use.id)
-      if (isOther) this.#leaveToOthers(use, `it is answered: ${result}`)
-      else this.take(use, { event: 'accepted' })
+      const isOther = result !== undefined && result !== this.#findDecision(use.id)
+      if (isOther) this.#settleUnsent(use, `it is answered: ${result}`)
+      else this.record(use, { event: 'accepted' })
       return
     }
     // An idle event of the session says nothing about a tool use that only a child thread lists.
-    const isUnsaid = seen.unlisted.length > 0 || !seen.isAtRest || seen.pendingInThreads.includes(use.id)
+    const isUnsaid = seen.unlisted.length > 0 || !seen.isIdle || seen.pendingInThreads.includes(use.id)
     const shown = {
       isAnswered: false,
       isListed: isUnsaid ? undefined : seen.asked.includes(use.id),
       showsClients: this.#follower.turn.showsClients,
-      rests: seen.stops,
-      restedAt: Date.parse(seen.stoppedAt ?? ''),
+      idleEvents: seen.stops,
+      idleAt: Date.parse(seen.stoppedAt ?? ''),
     }
     this.#replies.set(use.id, settleByList(reply, shown, context.timers.wallTime()))
   }
 
   /** Returns the decision of this run, otherwise of an earlier one. */
-  #decisionOn(id: string): Decision {
+  #findDecision(id: string): Decision {
     return this.judgements.get(id)?.decision ?? (this.#run.audit.denied.has(id) ? 'deny' : 'allow')
   }
 }
 
-function refusal(failure: CliError, replies: readonly GivenReply[]): CliError {
+function createRefusedError(failure: CliError, replies: readonly GivenReply[]): CliError {
   const pending = replies.map(({ use }) => use.id)
   const message = `the reply to ${pending.join(', ')} was refused: ${failure.message}`
   return new CliError(failure.kind, message, { ...failure.details, pending })

@@ -3,7 +3,7 @@ import type { ToolResult } from '../reply-events.ts'
 /**
  * The state of the reply to a tool use. It decides whether the reply may be sent, and whether it may be sent again.
  *
- * A reply can have dangerous effects, so it is sent once. Each arrow is a line of the journal (the audit file), which is on
+ * A reply can have dangerous effects, so it is sent once. Each arrow is a line of the audit file, which is on
  * the disk before the next action:
  *
  *     deciding          -- decision ---------> deciding   a decision exists
@@ -23,7 +23,7 @@ import type { ToolResult } from '../reply-events.ts'
  *     in-doubt          -- a newer idle event omits it ----> settled: the session does not wait for it
  *     in-doubt          -- anything else ------------------> in-doubt
  *
- * After a kill, the next run applies `stepReply` to the lines of the journal and then `resumeReply`, because no process works
+ * After a kill, the next run applies `stepReply` to the lines of the audit and then `resumeReply`, because no process works
  * on the reply any more. The lines may come from several runs, and lists write no lines, so each line is valid in each state:
  * a `decision` or `sent` after a doubt means that a run found the tool use waiting anew. `resumeReply` turns `working` into
  * `ready` with the result "effect unknown", `posting` and `settled` into `in-doubt` (the session still waits for the tool
@@ -39,7 +39,7 @@ import type { ToolResult } from '../reply-events.ts'
  * The second case is wrong if the service accepts a reply, omits it from its list, and asks again. It is also wrong if a
  * request arrives more than 5 s after its connection broke, while something else makes the session idle anew.
  *
- * These rules hold for one run of a session at a time, which a lock next to the journal ensures. Without a journal they hold
+ * These rules hold for one run of a session at a time, which a lock next to the audit ensures. Without an audit they hold
  * within one run.
  */
 export type Reply =
@@ -65,18 +65,18 @@ interface Sending {
   /** Wall-clock time of this machine in milliseconds since the epoch; NaN if unknown. */
   at: number
   /** Idle events that were known when the reply was sent. */
-  rests: ReadonlySet<string>
+  idleEvents: ReadonlySet<string>
 }
 
-/** A line of the journal about a reply. */
-export type JournalLine =
+/** A line of the audit about a reply. */
+export type ReplyLine =
   | { event: 'decision'; isLeft?: boolean }
   | { event: 'start' | 'accepted' | 'refused' | 'unknown' | 'answered-elsewhere' }
   | { event: 'end'; result: ToolResult }
   | { event: 'sent'; sent: Sending }
 
-/** Returns the reply after a line of the journal. */
-export function stepReply(reply: Reply, line: JournalLine): Reply {
+/** Returns the reply after a line of the audit. */
+export function stepReply(reply: Reply, line: ReplyLine): Reply {
   switch (line.event) {
     case 'decision':
       return line.isLeft ? { is: 'left' } : allowRepeat(reply)
@@ -97,14 +97,14 @@ export function stepReply(reply: Reply, line: JournalLine): Reply {
 }
 
 /**
- * Returns the reply for a new run that finds the session waiting for it. `rests` are the idle events shown so
+ * Returns the reply for a new run that finds the session waiting for it. `idleEvents` are the idle events shown so
  * far.
  */
-export function resumeReply(reply: Reply, rests: ReadonlySet<string>): Reply {
+export function resumeReply(reply: Reply, idleEvents: ReadonlySet<string>): Reply {
   if (reply.is === 'left') return { is: 'deciding' }
   if (reply.is === 'working') return { is: 'ready', result: interruptedResult }
   if (reply.is === 'deciding' || reply.is === 'ready') return reply
-  return { ...sendingOf(reply), is: 'in-doubt', before: rests }
+  return { ...sendingOf(reply), is: 'in-doubt', before: idleEvents }
 }
 
 /** Content of a list about a reply in doubt. */
@@ -115,9 +115,9 @@ export interface ListEvidence {
   /** The service lists events of clients, so a missing answer proves something. */
   showsClients: boolean
   /** Ids of all idle events, in order. */
-  rests: ReadonlySet<string>
+  idleEvents: ReadonlySet<string>
   /** Time of the last idle event by the service's clock, in milliseconds since the epoch. */
-  restedAt: number
+  idleAt: number
 }
 
 /** Maximum time of a request, and maximum difference of two clocks, in milliseconds. */
@@ -127,13 +127,13 @@ export const maxDoubtMs = 30_000
 const maxLagMs = 5_000
 
 /** Minimum time to read lists: within it, a lagging list shows the answer. In milliseconds. */
-export const minLookMs = maxLagMs + 1_000
+export const minPollMs = maxLagMs + 1_000
 
 /** Returns the reply in doubt after a list. */
 export function settleByList(doubt: Doubt, shown: ListEvidence, now: number): Reply {
   if (shown.isAnswered) return { ...doubt, is: 'settled' }
   // The first list may show idle events from before the request arrived.
-  const before = doubt.before ?? new Set([...doubt.sent.rests, ...shown.rests])
+  const before = doubt.before ?? new Set([...doubt.sent.idleEvents, ...shown.idleEvents])
   const isLater = isLaterThanKnown(doubt.sent, shown)
   // Whether or not the reply arrived, the session no longer waits for it.
   if (isLater && shown.isListed === false) return { ...doubt, is: 'settled' }
@@ -149,10 +149,10 @@ export function settleByList(doubt: Doubt, shown: ListEvidence, now: number): Re
 /**
  * Returns whether the list contains all idle events that were known when the reply was sent, and a later one.
  */
-function isLaterThanKnown(sent: Sending, { rests }: ListEvidence): boolean {
-  const last = [...rests].at(-1)
-  if (last === undefined || sent.rests.size === 0 || sent.rests.has(last)) return false
-  return [...sent.rests].every((rest) => rests.has(rest))
+function isLaterThanKnown(sent: Sending, { idleEvents }: ListEvidence): boolean {
+  const last = [...idleEvents].at(-1)
+  if (last === undefined || sent.idleEvents.size === 0 || sent.idleEvents.has(last)) return false
+  return [...sent.idleEvents].every((rest) => idleEvents.has(rest))
 }
 
 /**
@@ -162,13 +162,13 @@ function isLaterThanKnown(sent: Sending, { rests }: ListEvidence): boolean {
 function isNewer(
   sent: Sending,
   before: ReadonlySet<string>,
-  { rests, restedAt }: ListEvidence,
+  { idleEvents, idleAt }: ListEvidence,
   now: number,
 ): boolean {
-  const last = [...rests].at(-1)
-  if (last === undefined || sent.rests.has(last)) return false
+  const last = [...idleEvents].at(-1)
+  if (last === undefined || sent.idleEvents.has(last)) return false
   const over = sent.at + maxDoubtMs
-  return !before.has(last) || (restedAt > over && now > over)
+  return !before.has(last) || (idleAt > over && now > over)
 }
 
 /** Returns the next step of a reply while the session waits for it. */
@@ -193,6 +193,6 @@ function resultOf(reply: Reply): ToolResult | undefined {
 }
 
 function sendingOf(reply: Reply): { sent: Sending; result?: ToolResult } {
-  const sent = 'sent' in reply ? reply.sent : { at: Number.NaN, rests: new Set<string>() }
+  const sent = 'sent' in reply ? reply.sent : { at: Number.NaN, idleEvents: new Set<string>() }
   return { sent, result: resultOf(reply) }
 }

@@ -11,18 +11,24 @@ import { isTask } from '../following/followed-turn.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { Incidents } from '../following/incidents.ts'
 import { afterLastRun, followAndPrint } from '../following/transcript.ts'
-import { openFollowerBeforeSending, sentEvents } from '../sending/delivery.ts'
+import { createSentEvents, openFollowerBeforeSending } from '../sending/delivery.ts'
 import type { SessionState } from '../session-state.ts'
 import { Actor } from './actor.ts'
 import { Audit } from './audit.ts'
 import { Bounds } from './bounds.ts'
 import { Denials } from './denials.ts'
-import { describeUse, toAuditFields } from './judgement.ts'
+import { describeToolUse, toAuditFields } from './judgement.ts'
 import { type Plan, type RunOptions, readPlan } from './plan.ts'
-import { endTask, findSent, sendTask } from './posting.ts'
+import { endTask, findSentTask, sendTask } from './posting.ts'
+import { acceptedText, describeOtherTask, Resumption, type SessionRun } from './resumption.ts'
 import { getFingerprints, TaskCounter } from './task.ts'
-import { answerKeeper, checkAnswer, deliverAnswer, isWanted, unprovedAnswer } from './wanted-answer.ts'
-import { accepted, nameOther, type SessionRun, WayOn } from './way-on.ts'
+import {
+  checkAnswer,
+  createAnswerSaver,
+  createUnprovedAnswerError,
+  deliverAnswer,
+  hasOwnDestination,
+} from './wanted-answer.ts'
 
 /**
  * Sends a task, or continues a session, and replies to tool uses until the work is done. Throws a `CliError`
@@ -37,15 +43,15 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const { session } = parts.params
   const workplace = { address: plan.settings.values.agentsUrl, session, deadline: context.deadline }
   const audit = await Audit.open(context, workplace, options.audit)
-  const wayOn = new WayOn(context, plan, audit)
+  const resumption = new Resumption(context, plan, audit)
   const run = {
     context: { ...context, output: ignoreClosedReader(context.output) },
     caller,
     parts,
     audit,
-    wayOn,
+    resumption,
   }
-  const prompt = new ConfirmationPrompt(context, parts.look)
+  const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   try {
     await execute(run, plan, options, prompt)
   } catch (error) {
@@ -65,16 +71,16 @@ async function execute(
   options: RunOptions,
   prompt: ConfirmationPrompt,
 ): Promise<void> {
-  const { context, audit, wayOn } = run
-  const shown = await findSent(run, plan)
+  const { context, audit, resumption } = run
+  const shown = await findSentTask(run, plan)
   const task = shown ? undefined : plan.task
-  if (!task) wayOn.begin('taken-up')
+  if (!task) resumption.begin('taken-up')
   const own = plan.task || plan.after !== undefined ? shown : undefined
   const bounds = new Bounds(run, options)
   const denials = new Denials(plan.rules, audit.denied)
-  context.summary.figures.warnings.deniedButRan = () => denials.countOfUnasked
+  context.summary.figures.warnings.deniedButRan = () => denials.unapprovedCount
   const incidents = new Incidents(context)
-  const before = new TaskCounter(task && getFingerprints(sentEvents(task.body, [])))
+  const before = new TaskCounter(task && getFingerprints(createSentEvents(task.body, [])))
   const showPast = async (items: readonly EventItem[], state: SessionState) => {
     bounds.addPast(items)
     if (!task) await denials.add(items, state)
@@ -84,15 +90,15 @@ async function execute(
   const bounded = { ...run, parts: bounds.parts }
   const follower = task
     ? await openFollowerBeforeSending(bounded, { showPast })
-    : await wayOn.explain(openFollower(bounded, { showPast, needsPast: true, ownTaskIds: own }))
+    : await resumption.addResume(openFollower(bounded, { showPast, needsPast: true, ownTaskIds: own }))
   const actor = new Actor(bounded, follower, { ...plan.rules, prompt }, denials)
   try {
     await bounds.begin(task !== undefined)
     if (!task && !own?.size) await follower.doubtStop()
-    if (before.endsAlike && !plan.isAudited)
+    if (before.endsWithTask && !plan.isAudited)
       context.warn("the session's last user.message is this very task: it is sent once more")
-    const sent = task && (await wayOn.explain(sendTask(run, task, before.known)))
-    wayOn.findTaskId = () => follower.turn.taskId ?? sent?.findLast(isTask)?.id
+    const sent = task && (await resumption.addResume(sendTask(run, task, before.known)))
+    resumption.findTaskId = () => follower.turn.taskId ?? sent?.findLast(isTask)?.id
     bounds.follow(follower)
     const failure = await finish({ ...run, plan, follower, actor, denials, bounds, incidents, sent })
     await context.output.flush()
@@ -121,25 +127,26 @@ interface Followed extends SessionRun {
  * success. Throws a `CliError` if the turn did not end well.
  */
 async function finish(followed: Followed): Promise<CliError | undefined> {
-  const { context, wayOn, follower, bounds, denials } = followed
+  const { context, resumption, follower, bounds, denials } = followed
   const { turn } = follower
   const { wanted } = followed.plan
-  const keeper = answerKeeper(context, wanted, follower)
+  const keeper = createAnswerSaver(context, wanted, follower)
   try {
     const failure = await savingPartOnFailure(context, keeper, async () => {
-      await wayOn.explain(followToRest(followed))
-      if (turn.foreign && !turn.answer) return wayOn.endedByOther(turn.foreign)
-      if (turn.foreign) context.note(`${nameOther(turn.foreign)}: what follows that is not the answer`)
+      await resumption.addResume(followUntilIdle(followed))
+      if (turn.foreign && !turn.answer) return resumption.createOtherClientError(turn.foreign)
+      if (turn.foreign)
+        context.note(`${describeOtherTask(turn.foreign)}: what follows that is not the answer`)
       const answer = await checkAnswer(wanted, turn)
       if ('failure' in answer) return answer.failure
       const isMarked = !wanted.isAlone && !wanted.file
       if (turn.answer && isRedacted(turn.answer) && !isMarked)
         context.warn('the service has redacted a part of the answer')
-      await wayOn.explain(deliverAnswer(context, wanted, answer.text))
+      await resumption.addResume(deliverAnswer(context, wanted, answer.text))
       return undefined
     })
     if (failure) return withSavedPart(failure, keeper.savePart())
-    return denials.failure(followed.parts.params.session, turn) ?? failedCommands(followed)
+    return denials.createFailure(followed.parts.params.session, turn) ?? createToolErrorFailure(followed)
   } finally {
     const used = bounds.describe()
     if (context.host.stderr.isTerminal && used !== '') context.printFooter(used)
@@ -147,7 +154,7 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
 }
 
 /** Returns why --fail-on-tool-error makes the run fail. */
-function failedCommands({ audit, parts, plan }: Followed): CliError | undefined {
+function createToolErrorFailure({ audit, parts, plan }: Followed): CliError | undefined {
   const problems = [...audit.failedCommands.values()]
   if (!plan.failsOnToolError || problems.length === 0) return undefined
   const count = `${problems.length} --tool command${problems.length === 1 ? '' : 's'}`
@@ -159,20 +166,20 @@ function failedCommands({ audit, parts, plan }: Followed): CliError | undefined 
  * Follows the session until it is idle with nothing left to reply to. Throws a `CliError` if its work was not
  * done.
  */
-async function followToRest(followed: Followed): Promise<void> {
-  const { context, audit, wayOn, follower, actor, denials, bounds, incidents } = followed
+async function followUntilIdle(followed: Followed): Promise<void> {
+  const { context, audit, resumption, follower, actor, denials, bounds, incidents } = followed
   const { session } = followed.parts.params
   const { ids, markdown, isAlone: isAside } = followed.plan.wanted
-  const tellUnasked = (isListed: boolean) => {
-    for (const judgement of denials.takeUnasked(follower.state, follower.turn, isListed)) {
+  const reportUnapproved = (isListed: boolean) => {
+    for (const judgement of denials.drainUnapproved(follower.state, follower.turn, isListed)) {
       audit.add({ event: 'not-asked', ...toAuditFields(judgement) })
-      const what = describeUse(judgement.use)
+      const what = describeToolUse(judgement.use)
       context.warn(`the policy denies a tool use that the service ran without asking: ${what}`)
     }
   }
   let { sent } = followed
   let failure: unknown
-  context.calls.sayInstead(() => wayOn.words(follower.state), sent && accepted)
+  context.calls.setInterruptText(() => resumption.describeSession(follower.state), sent && acceptedText)
   do {
     try {
       await followAndPrint(context, follower, {
@@ -185,29 +192,29 @@ async function followToRest(followed: Followed): Promise<void> {
         async react(items) {
           bounds.add(items)
           await denials.add(items, follower.state)
-          tellUnasked(false)
-          actor.see()
+          reportUnapproved(false)
+          actor.update()
         },
-        resume: () => wayOn.command(),
+        resume: () => resumption.getCommand(),
       })
     } catch (error) {
       failure = error
       actor.dismiss()
     }
-    await actor.settle()
-    tellUnasked(follower.state.stop !== undefined)
+    await actor.finish()
+    reportUnapproved(follower.state.stop !== undefined)
     sent = undefined
   } while (failure === undefined && !follower.state.stop)
   failure = await bounds.end(failure)
   if (failure !== undefined) throw failure
-  if (follower.unreadEnd && isWanted(followed.plan.wanted))
-    throw unprovedAnswer(follower.unreadEnd, wayOn.command())
-  if (follower.state.lacksIdleEvent && isWanted(followed.plan.wanted)) {
-    const details = { sent: 'yes', retry: 'later', resume: wayOn.command() } as const
+  if (follower.unreadEnd && hasOwnDestination(followed.plan.wanted))
+    throw createUnprovedAnswerError(follower.unreadEnd, resumption.getCommand())
+  if (follower.state.lacksIdleEvent && hasOwnDestination(followed.plan.wanted)) {
+    const details = { sent: 'yes', retry: 'later', resume: resumption.getCommand() } as const
     throw new CliError('response', `the agent gave no answer: ${afterLastRun}`, details)
   }
   const { foreign, isInterrupted } = follower.turn
-  if (foreign?.isInterrupted) throw wayOn.endedByOther(foreign)
+  if (foreign?.isInterrupted) throw resumption.createOtherClientError(foreign)
   if (foreign) return
   const { stop } = follower.state
   // After an interrupt of one thread, the turn of the main thread has not ended, but nothing is left to reply
@@ -219,5 +226,5 @@ async function followToRest(followed: Followed): Promise<void> {
   // A sent interrupt is finished; an interrupted task is not.
   if (followed.sent && !followed.sent.some(isTask)) context.lastSteps.push(() => endTask(audit, follower))
   const how = isHalted && !isInterrupted ? 'rests for a tool use that was interrupted' : 'was interrupted'
-  throw wayOn.interrupted(`${session} ${how}, and nothing was sent since`)
+  throw resumption.createInterruptedError(`${session} ${how}, and nothing was sent since`)
 }

@@ -5,7 +5,7 @@ import * as z from '../../wire/zod.ts'
 import { getContent } from '../following/seen-events.ts'
 
 /**
- * A task that the journal (the audit file) shows as sent, and not done. Each arrow is a line of the journal:
+ * A task that the audit file shows as sent, and not done. Each arrow is a line of the audit:
  *
  *     (none)    -- sent -----> posting      the request may have left
  *     posting   -- accepted -> accepted
@@ -18,7 +18,7 @@ import { getContent } from '../following/seen-events.ts'
  * was accepted, any event is enough there that the list did not show before the task. Otherwise the run ends. Any other task is
  * sent, and takes the place of this one.
  */
-export interface JournalTask {
+export interface AuditedTask {
   /** Hash of the request's body. */
   hash: string
   is: 'posting' | 'accepted'
@@ -35,15 +35,15 @@ export const ListSnapshot = z.lazily(() =>
 )
 export type ListSnapshot = z.infer<ReturnType<typeof ListSnapshot>>
 
-/** Returns the task of the journal after a line. Earlier versions did not write `known`. */
+/** Returns the task of the audit after a line. Earlier versions did not write `known`. */
 export function stepTask(
-  task: JournalTask | undefined,
+  task: AuditedTask | undefined,
   {
     event,
     hash,
     known = { alike: Infinity },
   }: { event: unknown; hash: string; known?: ListSnapshot | undefined },
-): JournalTask | undefined {
+): AuditedTask | undefined {
   if (event === 'sent') return { hash, is: 'posting', known }
   if (task?.hash !== hash) return task
   if (event === 'accepted') return { ...task, is: 'accepted' }
@@ -54,33 +54,36 @@ export const hashTask = (body: Uint8Array): string =>
   createHash('sha256').update(body).digest('hex').slice(0, 32)
 
 /** Returns the fingerprints of a task's events: the type and a digest of the content. */
-export const getFingerprints = (task: readonly SessionEvent[]): string[] => [...new Set(task.map(markOf))]
+export const getFingerprints = (task: readonly SessionEvent[]): string[] => [
+  ...new Set(task.map(getFingerprint)),
+]
 
-const markOf = (event: SessionEvent): string => `${event.type} ${hashTask(Buffer.from(getContent(event)))}`
+const getFingerprint = (event: SessionEvent): string =>
+  `${event.type} ${hashTask(Buffer.from(getContent(event)))}`
 
 /** Counts the events of a list that have the fingerprints of a task. */
 export class TaskCounter {
   readonly known: ListSnapshot
-  readonly #marks: ReadonlySet<string>
+  readonly #fingerprints: ReadonlySet<string>
   readonly #types: ReadonlySet<string>
   /** The last message of a client has the fingerprint of one of the task's messages. */
-  endsAlike = false
+  endsWithTask = false
   /** The list shows events of clients. */
   showsClients = false
 
   constructor(marks: string[] = []) {
     this.known = { alike: 0, last: undefined, marks }
-    this.#marks = new Set(marks)
+    this.#fingerprints = new Set(marks)
     this.#types = new Set(marks.map((mark) => mark.slice(0, mark.lastIndexOf(' '))))
   }
 
   /** Returns whether the event has a fingerprint of the task. */
   add({ event }: EventItem): boolean {
     const { known } = this
-    const isAlike = this.#types.has(event.type) && this.#marks.has(markOf(event))
+    const isAlike = this.#types.has(event.type) && this.#fingerprints.has(getFingerprint(event))
     if (isAlike) known.alike++
     this.showsClients ||= event.type.startsWith('user.')
-    if (event.type === 'user.message') this.endsAlike = isAlike
+    if (event.type === 'user.message') this.endsWithTask = isAlike
     known.last = event.id
     return isAlike
   }
@@ -92,7 +95,7 @@ export class TaskCounter {
  */
 export async function findTask(
   list: AsyncIterable<readonly EventItem[]>,
-  { is, known }: JournalTask,
+  { is, known }: AuditedTask,
   events: readonly SessionEvent[] | undefined,
 ): Promise<ReadonlySet<string> | undefined> {
   const counter = new TaskCounter(events ? getFingerprints(events) : known.marks)

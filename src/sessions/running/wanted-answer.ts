@@ -7,7 +7,7 @@ import { CliError, usageError } from '../../errors.ts'
 import type { PartSaver } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { createAppending, editJson } from '../../wire/json/edit.ts'
-import { notUnderstoodError } from '../../wire/problem/problem.ts'
+import { createResponseError } from '../../wire/problem/problem.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { FollowedTurn } from '../following/followed-turn.ts'
 import type { Follower } from '../following/follower.ts'
@@ -48,7 +48,7 @@ export async function readAnswerFlags(context: Context, settings: ResolvedSettin
 }
 
 /** Adds the required form of the answer to the task's last message. */
-export function askForSchema(
+export function addSchemaInstructions(
   { note }: Context,
   body: Uint8Array,
   { instructions }: AnswerSchema,
@@ -68,14 +68,14 @@ const takesBlocks = (event: { type?: unknown; content?: unknown } | null): boole
   event?.type === 'user.message' && Array.isArray(event.content)
 
 /** Returns whether the answer has its own destination, where another text would pass for it. */
-export const isWanted = ({ schema, file, isAlone }: WantedAnswer): boolean =>
+export const hasOwnDestination = ({ schema, file, isAlone }: WantedAnswer): boolean =>
   schema !== undefined || file !== undefined || isAlone
 
 /**
  * Returns the failure if only a stream has shown the end of the turn: the stream may have omitted the last
  * message.
  */
-export const unprovedAnswer = (unreadEnd: CliError, resume: string[]): CliError =>
+export const createUnprovedAnswerError = (unreadEnd: CliError, resume: string[]): CliError =>
   new CliError(
     'response',
     `no answer was proved, as the list could not be read at the end: ${unreadEnd.message}`,
@@ -96,9 +96,9 @@ export async function checkAnswer(
   { answer }: FollowedTurn,
 ): Promise<{ text: string } | { failure: CliError }> {
   const text = textOf(answer)
-  if (text.trim() === '' && isWanted(wanted)) {
+  if (text.trim() === '' && hasOwnDestination(wanted)) {
     const lack = answer ? 'the answer has no text' : 'the agent gave no answer'
-    return { failure: notUnderstoodError(lack).with({ sent: 'yes' }) }
+    return { failure: createResponseError(lack).with({ sent: 'yes' }) }
   }
   const checked = await wanted.schema?.check(text, undefined)
   return checked && 'failure' in checked ? checked : { text: checked?.json ?? text }
@@ -125,7 +125,7 @@ export async function deliverAnswer(
  * Saves the received part of the answer next to the answer's file. Without a file, only an unprinted answer
  * is saved, because it may not match the schema.
  */
-export const answerKeeper = (
+export const createAnswerSaver = (
   context: Context,
   { file, schema }: WantedAnswer,
   { turn, state }: Follower,

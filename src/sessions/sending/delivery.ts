@@ -5,7 +5,7 @@ import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
 import { SessionEvent, startsWork } from '../../wire/sessions/session-event.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
 import type { SessionAccess } from '../session.ts'
-import { describeUnfollowed, sessionCommand } from '../session-command.ts'
+import { describeUnfollowed, formatSessionCommand } from '../session-command.ts'
 import { printReceipt, readReceipt } from './receipt.ts'
 
 export interface DeliveryOptions {
@@ -41,7 +41,7 @@ export async function deliverEvents(
         isPrinted: !follow,
         onAccepted() {
           isAccepted = true
-          context.calls.sayInstead(
+          context.calls.setInterruptText(
             () => (follow ? describeUnfollowed(context, session) : undefined),
             accepted,
           )
@@ -50,7 +50,7 @@ export async function deliverEvents(
     )
     if (events.length === 0) context.note('events accepted; the response names none')
     if (follower) {
-      const sent = sentEvents(body, events)
+      const sent = createSentEvents(body, events)
       const { followAndPrint } = await loadTranscript()
       await followAndPrint(context, follower, { session, ids, markdown, sent })
     } else {
@@ -63,11 +63,11 @@ export async function deliverEvents(
         !context.flags.raw &&
         eventsOf(body).some(startsWork)
       )
-        context.note(`to see the answer: ${sessionCommand(context, 'follow', session)} --history`)
+        context.note(`to see the answer: ${formatSessionCommand(context, 'follow', session)} --history`)
     }
   } catch (error) {
     throw error instanceof CliError && isAccepted
-      ? afterAcceptance(error, sessionCommand(context, 'follow', session))
+      ? explainAfterAcceptance(error, formatSessionCommand(context, 'follow', session))
       : error
   } finally {
     follower?.close()
@@ -110,7 +110,7 @@ export async function openFollowerBeforeSending(
  * of the receipt. Values that are not events are dropped. If the receipt lists other events than the body,
  * the receipt counts.
  */
-export function sentEvents(body: Uint8Array, receipt: readonly SessionEvent[]): SessionEvent[] {
+export function createSentEvents(body: Uint8Array, receipt: readonly SessionEvent[]): SessionEvent[] {
   const given = eventsOf(body)
   const isOfBody = given.length === receipt.length && given.every(({ type }, i) => type === receipt[i]?.type)
   if (isOfBody) return given.map((event, i) => ({ ...event, id: receipt[i]?.id }))
@@ -123,7 +123,7 @@ function eventsOf(body: Uint8Array): SessionEvent[] {
 }
 
 /** A failure after acceptance must not look like a reason to send the events again. */
-function afterAcceptance(error: CliError, command: string): CliError {
+function explainAfterAcceptance(error: CliError, command: string): CliError {
   const known = { sent: 'yes', retry: 'never' } as const
   if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
   if (error.kind === 'file')

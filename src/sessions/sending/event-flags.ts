@@ -31,7 +31,7 @@ const flags: [name: string, value: string, about: string][] = [
 export const eventFlagNames: readonly string[] = flags.map(([name]) => name)
 
 /** Returns whether the flag reads stdin. */
-export const asksForStdin = ({ name, value }: EventFlag): boolean =>
+export const readsStdin = ({ name, value }: EventFlag): boolean =>
   value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))
 
 /** The event flags and `-f`. Commands with many other flags hide them in their help. */

@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { usageError, usageErrorOfProblems } from '../../errors.ts'
+import { createUsageErrorFromProblems, usageError } from '../../errors.ts'
 import { describeJsonError, formatPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { listElements } from '../../wire/page.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
@@ -92,7 +92,7 @@ export const textsOf = (given: GivenEvents): string[] =>
  * Yields recorded events. A page of the service has no `type`; its events are one level deeper. Throws a
  * usage error that names a value that is not an event.
  */
-export function* recordedEvents(given: GivenEvents): Generator<EventItem> {
+export function* listRecordedEvents(given: GivenEvents): Generator<EventItem> {
   for (const [index, text] of textsOf(given).entries()) {
     const value: unknown = JSON.parse(text)
     const { type, data } = (value ?? {}) as { type?: unknown; data?: unknown }
@@ -129,10 +129,10 @@ function bodyOf(text: string, value: unknown): { body: string; events: unknown }
 }
 
 /** Maximum number of values that warnings name one by one. */
-const mostWarnings = 10
+const maxWarnings = 10
 
 /** Checks events one by one, by every rule of the specification. */
-export function createReview() {
+export function createEventReview() {
   const check = createEventsCheck()
   return {
     add: check.add,
@@ -149,19 +149,19 @@ export function createReview() {
       const problems = check
         .end()
         .map((problem) => `${describe(problem)}${problem.isUnknownType ? '; --no-validate sends it' : ''}`)
-      if (problems.length > 0) throw usageErrorOfProblems(name, problems)
+      if (problems.length > 0) throw createUsageErrorFromProblems(name, problems)
       const { doubts } = check
       const warnings = doubts
-        .slice(0, mostWarnings)
+        .slice(0, maxWarnings)
         .map((doubt) => `${name}: ${describe(doubt)}, or the service may refuse it`)
-      return doubts.length > mostWarnings ? [...warnings, `${name}: more such values follow`] : warnings
+      return doubts.length > maxWarnings ? [...warnings, `${name}: more such values follow`] : warnings
     },
   }
 }
 
 /** Checks a complete list of events. Throws a usage error. */
 export function checkEvents(events: Iterable<unknown>, given?: GivenEvents): void {
-  const review = createReview()
+  const review = createEventReview()
   for (const event of events) review.add(event)
   review.end(given)
 }

@@ -50,7 +50,9 @@ export async function readReceipt(
   if (!isReceipt && (!isEmpty || cut)) {
     const shape = parsed.error ? `has another shape: ${describeIssues(parsed.error).join('; ')}` : ''
     const why = cut ? `is incomplete: ${cut.message}` : receipt === undefined ? 'is not JSON' : shape
-    const failure = isAccepted ? incomplete(response, why) : notReceipt(response, receipt ?? text, why)
+    const failure = isAccepted
+      ? incomplete(response, why)
+      : createReceiptError(response, receipt ?? text, why)
     throw failure.with({ deadline: cut?.details.deadline })
   }
   return parsed.data?.data ?? []
@@ -73,7 +75,7 @@ const incomplete = ({ status }: HttpResponse, why: string) =>
  * Returns the failure for a response that is not a receipt. Unless the response says so, it does not prove
  * whether the service accepted the events.
  */
-const notReceipt = ({ status }: HttpResponse, body: unknown, why: string): CliError =>
+const createReceiptError = ({ status }: HttpResponse, body: unknown, why: string): CliError =>
   unexpectedBodyFailure(body, `the response (${status}) is not a receipt: it ${why}`)
 
 /** A response without a content type counts as JSON. */

@@ -4,14 +4,14 @@ import { createBodyText } from '../../wire/json/body-text.ts'
 import { createAppending, editJson } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import {
-  asksForStdin,
   givenEventFlags,
   readEventFlags,
   readFileBlocks,
+  readsStdin,
   stdinFileAdvice,
   textBlock,
 } from './event-flags.ts'
-import { createReview, type GivenEvents, parseGiven, readGiven, type Visit } from './given-events.ts'
+import { createEventReview, type GivenEvents, parseGiven, readGiven, type Visit } from './given-events.ts'
 
 export interface EventsOptions {
   input?: string
@@ -32,7 +32,7 @@ export async function readEvents(
   const { input } = context
   const flags = givenEventFlags(context)
   const content = await readFileBlocks(input, options.file)
-  const review = options.validate === false ? undefined : createReview()
+  const review = options.validate === false ? undefined : createEventReview()
   const { given, piped } = await readTexts(context, options, words, review?.add)
   if (!given && flags.length + words.length + content.length === 0) return undefined
   if (words.length > 0) {
@@ -82,7 +82,7 @@ async function readTexts(
   const flags = givenEventFlags(context)
   const reading = { visit, hint: "to send text, give it as words, or '-' for stdin" }
   const given = path === undefined ? undefined : await readGiven(input, path, reading)
-  if (path === '-' || words.includes('-') || flags.some(asksForStdin)) return { given, piped: '' }
+  if (path === '-' || words.includes('-') || flags.some(readsStdin)) return { given, piped: '' }
   if (words.length > 0) {
     const piped = await input.readPipedAddition('the message', stdinFileAdvice)
     if (looksLikeEvents(piped))

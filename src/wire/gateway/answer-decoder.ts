@@ -1,7 +1,7 @@
 import { type BodyTextDecoder, createBodyTextDecoder, decodeBodyText, isUtf8, toUtf8 } from '../charset.ts'
 import { type CollectedBody, collectBody } from '../exchange.ts'
 import { createArraySplitter, createSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
-import { notUnderstoodError } from '../problem/problem.ts'
+import { createResponseError } from '../problem/problem.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseEvent } from '../sse.ts'
 import { AnswerReader, type Progress, unwrapEvent } from './answer-reader.ts'
@@ -132,13 +132,13 @@ interface BodyDecoder {
 function requireText(piece: string, { text }: BodyReading): void {
   const charset = text.ignoredCharset()
   if (charset !== undefined && piece.includes('\ufffd'))
-    throw notUnderstoodError(`the answer is encoded in ${charset}, not in UTF-8`)
+    throw createResponseError(`the answer is encoded in ${charset}, not in UTF-8`)
 }
 
 const hasEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 
 const incompleteStreamError = () =>
-  notUnderstoodError('the stream ended early: the answer is not complete').with({ isCutOff: true })
+  createResponseError('the stream ended early: the answer is not complete').with({ isCutOff: true })
 
 /** Decodes server-sent events with message events or native chunks. */
 function createEventsDecoder(reading: BodyReading): BodyDecoder {

@@ -1,5 +1,5 @@
 import { isObject } from '../json/parse.ts'
-import { isErrorEnvelope, notUnderstoodError, readFailureInBody, readProblem } from '../problem/problem.ts'
+import { createResponseError, isErrorEnvelope, readFailureInBody, readProblem } from '../problem/problem.ts'
 import {
   type AnswerPiece,
   type AnswerSummary,
@@ -148,7 +148,7 @@ function failureInStream(value: unknown) {
   const { message } = readProblem(value)
   // A transient error, such as an overload, cut off an answer that was being generated.
   const isCutOff = ['service', 'rate-limited'].includes(readFailureInBody(value).kind)
-  return notUnderstoodError('the stream ended with an error', message).with({
+  return createResponseError('the stream ended with an error', message).with({
     body: value,
     isCutOff,
   })

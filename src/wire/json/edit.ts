@@ -27,7 +27,7 @@ export const createAppending = (path: Path, json: string): Assignment => ({
   path: [...path, undefined],
 })
 
-const longestPath = 1000
+const maxPathLength = 1000
 
 /** Reads the path at the start of a text: `a.b`, `a[0]`, `a["x.y"]`. Returns the path and its end. */
 export function readFieldPath(source: string): { path: Path; end: number } {
@@ -53,7 +53,7 @@ export function parseAssignment(source: string): Assignment {
       `--set ${source}: must have the form PATH=VALUE, with a path such as a.b, a[0], a[] or a["x.y"]`,
     )
   }
-  if (path.length > longestPath) throw usageError(`--set: its path has more than ${longestPath} steps`)
+  if (path.length > maxPathLength) throw usageError(`--set: its path has more than ${maxPathLength} steps`)
   const json = isJson(value) ? value : JSON.stringify(value)
   return {
     ...(brackets ? createAppending(path, json) : createAssignment(path, json)),

@@ -4,7 +4,7 @@ import { readSseEvents } from '../sse.ts'
 import { findFailureKind } from './failure-kind.ts'
 
 /** Creates a failure of kind `response`. `serviceMessage` is the service's text, unescaped. */
-export const notUnderstoodError = (message: string, serviceMessage?: string) =>
+export const createResponseError = (message: string, serviceMessage?: string) =>
   new CliError('response', message, { serviceMessage })
 
 /** The readable parts of an error body of any known form (public clients, 8; recorded, 4). */
@@ -124,7 +124,7 @@ export function unexpectedBodyFailure(body: unknown, otherwise: string): CliErro
 }
 
 /** Maximum nesting of errors, and maximum number of listed errors. */
-const [deepest, most] = [5, 20]
+const [maxErrorDepth, maxListedErrors] = [5, 20]
 
 /** Maximum length of a text that is searched, in characters: far more than is ever shown. */
 const maxReadLength = 64 * 1024
@@ -137,14 +137,14 @@ const readField = (value: unknown, ...names: string[]): unknown =>
 
 /** Returns the message of an error's JSON, in any known form. A text may itself be such JSON. */
 function readMessage(value: unknown, depth = 0): string | undefined {
-  if (depth > deepest) return undefined
+  if (depth > maxErrorDepth) return undefined
   if (typeof value === 'string') {
     const words = value.slice(0, maxReadLength).trim()
     const inner = /^[[{]/.test(words) ? readMessage(tryParseJson(words), depth + 1) : undefined
     return (inner ?? words) || undefined
   }
   if (Array.isArray(value)) {
-    const all = value.slice(0, most).map((one) => readMessage(one, depth + 1))
+    const all = value.slice(0, maxListedErrors).map((one) => readMessage(one, depth + 1))
     return all.filter((one) => one !== undefined).join('; ') || undefined
   }
   if (!isObject(value)) return undefined
@@ -165,7 +165,7 @@ const joinWords = (...words: (string | undefined)[]) =>
 function withPlace(place: unknown, message: string | undefined): string | undefined {
   if (message === undefined || !Array.isArray(place)) return message
   const steps = place.filter((step) => typeof step === 'string' || typeof step === 'number')
-  return `${steps.slice(0, most).join('.')}: ${message}`
+  return `${steps.slice(0, maxListedErrors).join('.')}: ${message}`
 }
 
 /** Returns the names and numbers of an error, the most exact first. */

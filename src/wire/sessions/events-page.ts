@@ -1,7 +1,7 @@
 import { CliError, type FailureKind } from '../../errors.ts'
 import { describeIssues } from '../json/parse.ts'
 import { type Cursor, readPage, toOneLineJson } from '../page.ts'
-import { isErrorEnvelope, notUnderstoodError, unexpectedBodyFailure } from '../problem/problem.ts'
+import { createResponseError, isErrorEnvelope, unexpectedBodyFailure } from '../problem/problem.ts'
 import { parseReceived, readErrorEvent } from '../received-json.ts'
 import { SessionEvent } from './session-event.ts'
 
@@ -44,7 +44,7 @@ export function readEventItem(data: string, name = ''): EventItem {
 
 function readEvent(value: unknown, what: string): SessionEvent {
   const { data, error } = SessionEvent.safeParse(value)
-  if (error) throw notUnderstoodError(`${what}: ${describeIssues(error).join('; ')}`)
+  if (error) throw createResponseError(`${what}: ${describeIssues(error).join('; ')}`)
   return data
 }
 

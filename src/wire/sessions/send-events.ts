@@ -9,10 +9,10 @@ const filled = z.lazily(() => z.minLength(1, 'must not be empty'))
 /** Id of a tool use (session events, 8). */
 export const ToolUseId = z.lazily(() => z.string().check(filled(), z.maxLength(128)))
 
-export const longestDenyMessage = 10_000
+export const maxDenyMessageLength = 10_000
 
 /** Reason for a denial (session events, 8). */
-export const DenyMessage = z.lazily(() => z.string().check(z.maxLength(longestDenyMessage)))
+export const DenyMessage = z.lazily(() => z.string().check(z.maxLength(maxDenyMessageLength)))
 
 /**
  * Text blocks are checked. Blocks of other types are accepted, because the specification does not show them.
@@ -178,5 +178,5 @@ export const EventList = z
   )
 
 /** The request body (session events, 2.1). */
-export const SendEvents = z.looseObject({ events: EventList })
-export type SendEvents = z.infer<typeof SendEvents>
+export const SendEventsBody = z.looseObject({ events: EventList })
+export type SendEventsBody = z.infer<typeof SendEventsBody>

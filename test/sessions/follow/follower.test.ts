@@ -7,7 +7,12 @@ import { openFollower } from '../../../src/sessions/following/follower.ts'
 import { realTimers } from '../../../src/timers.ts'
 import { readBody } from '../../../src/wire/exchange.ts'
 
-const parts = { params: { session: 'sesn_1' }, headers: {}, look: '', deadline: new Deadline(realTimers) }
+const parts = {
+  params: { session: 'sesn_1' },
+  headers: {},
+  inspectCommand: '',
+  deadline: new Deadline(realTimers),
+}
 const exchange = createEmulator({})
 const url = 'https://agents.test/v1/sessions/sesn_1/events'
 const headers = { 'x-api-key': 'k', 'content-type': 'application/json' }

@@ -4,7 +4,7 @@ import type { Context } from '../../../src/context.ts'
 import { Deadline } from '../../../src/deadline.ts'
 import type { Caller } from '../../../src/http/call.ts'
 import { openFollower } from '../../../src/sessions/following/follower.ts'
-import { sentEvents } from '../../../src/sessions/sending/delivery.ts'
+import { createSentEvents } from '../../../src/sessions/sending/delivery.ts'
 import type { Timers } from '../../../src/timers.ts'
 import { type Exchange, readBody } from '../../../src/wire/exchange.ts'
 import { createClock } from '../../harness/clock.ts'
@@ -173,7 +173,7 @@ describe.each(worlds)('a service where %s', (_, limits) => {
       const follower = await openFollower({
         context: { timers: clock, note() {}, host: { stderr: { isTerminal: true } } } as unknown as Context,
         caller: createCaller(service),
-        parts: { params: { session: 's' }, headers: {}, look: '', deadline: new Deadline(clock) },
+        parts: { params: { session: 's' }, headers: {}, inspectCommand: '', deadline: new Deadline(clock) },
       })
       const answers: (string | undefined)[] = []
       for (const text of [taskText, 'and now']) {
@@ -182,7 +182,7 @@ describe.each(worlds)('a service where %s', (_, limits) => {
         )
         const { data = [] } = JSON.parse((await exchangeText(service, 'POST', '', body)) || '{}')
         const shown: string[] = []
-        for await (const items of follower.news(sentEvents(body, data)))
+        for await (const items of follower.news(createSentEvents(body, data)))
           shown.push(...items.map(({ event }) => event.id ?? ''))
         answers.push(follower.turn.answer?.id)
         expect(shown.filter((id, index) => shown.indexOf(id) !== index)).toEqual([])

@@ -867,6 +867,6 @@ describe('a list that is read from its newest event backwards', () => {
     expect(ledger.reachesListEnd(newest)).toBe(true)
     expect(ledger.addList(newest.reverse()).map(({ text }) => text)).toEqual(['say1'])
     expect(ledger.turn.answer?.id).toBe('say2')
-    expect(ledger.state.isAtRest).toBe(true)
+    expect(ledger.state.isIdle).toBe(true)
   })
 })

@@ -82,7 +82,12 @@ function createSession(listed: Event[]) {
       openFollower({
         context,
         caller,
-        parts: { params: { session: 'sesn_1' }, headers: {}, look: '', deadline: new Deadline(clock) },
+        parts: {
+          params: { session: 'sesn_1' },
+          headers: {},
+          inspectCommand: '',
+          deadline: new Deadline(clock),
+        },
       }),
     deliver(...events: Event[]) {
       coming.push(...events)

@@ -95,9 +95,9 @@ const describeState = (state: SessionState) => ({
   pending: state.pending,
   unlisted: state.unlisted,
   lastStop: state.lastStop,
-  over: uses.map((id) => state.whyClosed(id)),
+  over: uses.map((id) => state.findClosedReason(id)),
   needs: uses.map((id) => [state.toolUse(id)?.wantsResult ?? false, state.toolUse(id)?.permission]),
-  showsRests: state.showsRests,
+  showsIdleEvents: state.showsIdleEvents,
 })
 
 function fold(items: readonly EventItem[]): SessionState {

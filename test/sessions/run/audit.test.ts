@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
 import { Deadline } from '../../../src/deadline.ts'
 import { Audit, readEntries } from '../../../src/sessions/running/audit.ts'
-import { readUse, type Use } from '../../../src/sessions/running/judgement.ts'
+import { type KnownToolUse, readToolUse } from '../../../src/sessions/running/judgement.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
 import { homeVariables, ownerOnly, temporaryFolder } from '../../harness/run.ts'
 
@@ -61,28 +61,28 @@ test.each<[title: string, lines: string[], reply: object | undefined]>([
   ],
   ['an end of an earlier version', [use('start'), use('end')], { is: 'working' }],
   ['only an end of an earlier version', [use('end')], undefined],
-  ['a post', [use('sent', { rest: 'r1' })], { is: 'posting', sent: { at, rests: new Set(['r1']) } }],
-  ['a post before any idle event', [use('sent')], { is: 'posting', sent: { at, rests: new Set() } }],
+  ['a post', [use('sent', { rest: 'r1' })], { is: 'posting', sent: { at, idleEvents: new Set(['r1']) } }],
+  ['a post before any idle event', [use('sent')], { is: 'posting', sent: { at, idleEvents: new Set() } }],
   [
     'a post with an invalid idle event',
     [use('sent', { rest: 5 })],
-    { is: 'posting', sent: { at, rests: new Set() } },
+    { is: 'posting', sent: { at, idleEvents: new Set() } },
   ],
   [
     'a post with an invalid time',
     [use('sent', { time: 'noon' })],
-    { is: 'posting', sent: { at: Number.NaN, rests: new Set() } },
+    { is: 'posting', sent: { at: Number.NaN, idleEvents: new Set() } },
   ],
   [
     'an acceptance',
     [use('sent', { rest: 'r1' }), use('accepted')],
-    { is: 'settled', sent: { at, rests: new Set(['r1']) } },
+    { is: 'settled', sent: { at, idleEvents: new Set(['r1']) } },
   ],
   ['a refusal', [use('sent'), use('refused')], { is: 'deciding' }],
   [
     'a reply of unknown delivery',
     [use('sent', { rest: 'r1' }), use('unknown')],
-    { is: 'in-doubt', sent: { at, rests: new Set(['r1']) } },
+    { is: 'in-doubt', sent: { at, idleEvents: new Set(['r1']) } },
   ],
   [
     'lines that are not about a reply',
@@ -139,7 +139,7 @@ test.each<[title: string, lines: string[], hasOther: boolean]>([
   ['a line that is not a decision', [use('sent', { input: { a: 1 } })], false],
 ])('checks for another input of the tool use in an audit file with %s', async (_, lines, hasOther) => {
   const text = '{"id":"t1","name":"bash","input":{"a":1,"b":2}}'
-  const toolUse = readUse({ id: 't1', type: 'agent.tool_use', text }) as Use
+  const toolUse = readToolUse({ id: 't1', type: 'agent.tool_use', text }) as KnownToolUse
   expect(await afterLines(lines, (audit) => audit.hasOther(toolUse))).toBe(hasOther)
 })
 

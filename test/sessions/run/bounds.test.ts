@@ -363,11 +363,11 @@ describe('a run that reaches a limit', () => {
     const argv = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson'), ...flags]
     const ended = await ran(script, argv, { timers })
     const lines = readFileSync(join(cwd, 'a.ndjson'), 'utf8').trimEnd().split('\n')
-    return { ...ended, waits, journal: lines.map((line) => JSON.parse(line).event) }
+    return { ...ended, waits, auditEvents: lines.map((line) => JSON.parse(line).event) }
   }
 
   test('does not repeat a delayed interrupt if the turn ends by itself, and prints the answer', async () => {
-    const { code, out, err, counts, waits, journal } = await limited([idle], { flags: ['--last'] })
+    const { code, out, err, counts, waits, auditEvents } = await limited([idle], { flags: ['--last'] })
     expect({ code, out, waits, interrupts: counts.interrupts }).toEqual({
       code: 0,
       out: 'so far\n',
@@ -376,20 +376,20 @@ describe('a run that reaches a limit', () => {
     })
     expect(err).toContain('--max-total-tokens is 100; the turn has ended by itself\n')
     // A later run may interrupt its own turn.
-    expect(journal).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'done'])
+    expect(auditEvents).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'done'])
   })
 
   test('interrupts again if the session becomes idle and works again while the interrupt is delayed', async () => {
     const then = [idle, running, request(50)]
-    const { code, counts, waits, journal } = await limited(then, { isQueued: true })
+    const { code, counts, waits, auditEvents } = await limited(then, { isQueued: true })
     expect({ code, waits, interrupts: counts.interrupts }).toEqual({ code: 15, waits: 1, interrupts: 2 })
-    expect(journal).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'interrupt'])
+    expect(auditEvents).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'interrupt'])
   })
 
   test('exits with 13 and does not repeat a delayed interrupt if the session is terminated', async () => {
-    const { code, counts, journal } = await limited([{ type: 'session.status_terminated' }])
+    const { code, counts, auditEvents } = await limited([{ type: 'session.status_terminated' }])
     expect({ code, interrupts: counts.interrupts }).toEqual({ code: 13, interrupts: 1 })
-    expect(journal).toEqual(['sent', 'accepted', 'interrupt', 'refused'])
+    expect(auditEvents).toEqual(['sent', 'accepted', 'interrupt', 'refused'])
   })
 
   test('exits with 15 if the interrupt is delayed for more than 30 s; the same command may interrupt again', async () => {

@@ -250,7 +250,7 @@ describe('usage of a run', () => {
     budget.begin(true)
     expect(budget.lacksBase).toBe(true)
     budget.addBase(readUsage(usage(10, 10, '5')))
-    expect([budget.lacksBase, budget.isTold]).toEqual([false, false])
+    expect([budget.lacksBase, budget.hasSessionUsage]).toEqual([false, false])
     budget.addSession(readUsage(usage(15, 11, '9')))
     expect(budget.run).toMatchObject({ tokens: { totalTokens: 6 }, cost: usd(4) })
   })
@@ -320,7 +320,7 @@ describe('minimum usage of a run', () => {
     const isOver = (maxTotalTokens: number) => {
       const budget = new Budget({ maxTotalTokens })
       for (const event of now) budget.add(event as never)
-      return budget.exceeded() !== undefined
+      return budget.findExceededLimit() !== undefined
     }
     expect([isOver(tokens ?? 1), isOver((tokens ?? 1) + 1)]).toEqual([tokens !== undefined, false])
   })
@@ -358,7 +358,7 @@ describe('limits of a run', () => {
     [{ maxCost: '1.5' }, [createUsageEvent(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.5'],
     [{ maxCost: '1.509' }, [createUsageEvent(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.509'],
   ])('limits %j, after %j: exceeded because %s', (flags, now, why) => {
-    expect(createBudget(flags, now).exceeded()).toBe(why)
+    expect(createBudget(flags, now).findExceededLimit()).toBe(why)
   })
 
   test.each<[flags: LimitFlags, now: object[], lack: string | undefined]>([
@@ -381,13 +381,13 @@ describe('limits of a run', () => {
     ],
     [{ maxTotalTokens: 1, maxCost: '1' }, [says, createUsageEvent(9, 9, '1')], undefined],
   ])('limits %j, after %j: cannot be kept because %s', (flags, now, lack) => {
-    expect(createBudget(flags, now).lack).toBe(lack)
+    expect(createBudget(flags, now).unenforceable).toBe(lack)
   })
 
   test('work before the run does not show whether a limit can be kept', () => {
     const budget = createBudget({ maxTotalTokens: 1 }, [says])
     budget.begin(true)
-    expect(budget.lack).toBe(undefined)
+    expect(budget.unenforceable).toBe(undefined)
   })
 
   test.each<[flags: LimitFlags, now: object[], rounding: string | undefined]>([

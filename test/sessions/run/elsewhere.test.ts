@@ -37,12 +37,12 @@ function open(script: AgentScript) {
     })
   const allow = () => writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
   writeFileSync(join(cwd, 'deny.json'), '{"rules":[{"tool":"count","decision":"deny"}]}')
-  const journal = (): Record<string, unknown>[] =>
+  const readAudit = (): Record<string, unknown>[] =>
     readFileSync(join(cwd, 'a.ndjson'), 'utf8')
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line))
-  return { service, timers, cwd, start, allow, journal }
+  return { service, timers, cwd, start, allow, readAudit }
 }
 
 /** A person who never answers, so the prompt must be withdrawn. */
@@ -87,7 +87,7 @@ test('exits with 15 and prints no answer if an interrupt of the thread withdraws
 })
 
 test('a task is not done if the report cannot be written; the same command resumes it', async () => {
-  const { service, cwd, start, journal } = open({ rounds: [[says('done')]] })
+  const { service, cwd, start, readAudit } = open({ rounds: [[says('done')]] })
   const line = ['go', '--audit', 'a.ndjson', '--report', 'reports/r.json']
   mkdirSync(join(cwd, 'reports'))
   const exchange: Exchange = (request, onSent) => {
@@ -95,11 +95,11 @@ test('a task is not done if the report cannot be written; the same command resum
     return service.exchange(request, onSent)
   }
   expect((await start(line, { exchange })).code).toBe(11)
-  expect(journal().map(({ event }) => event)).toEqual(['sent', 'accepted'])
+  expect(readAudit().map(({ event }) => event)).toEqual(['sent', 'accepted'])
   mkdirSync(join(cwd, 'reports'))
   const again = await start(line)
   expect({ code: again.code, tasks: service.tasks }, again.err).toEqual({ code: 0, tasks: 1 })
-  expect(journal().map(({ event }) => event)).toEqual(['sent', 'accepted', 'done'])
+  expect(readAudit().map(({ event }) => event)).toEqual(['sent', 'accepted', 'done'])
   expect(existsSync(join(cwd, 'reports/r.json'))).toBe(true)
 })
 
@@ -109,7 +109,7 @@ test.each([
 ])(
   "after a reply of unknown delivery (%s), a list with %s shows another client's reply",
   async (ours, theirs) => {
-    const { service, cwd, start, journal } = open({
+    const { service, cwd, start, readAudit } = open({
       rounds: [[bash('t1')]],
       fate: () => 'loses',
       onPost() {
@@ -119,7 +119,7 @@ test.each([
     writeFileSync(join(cwd, 'p.json'), `{"rules":[],"default":{"decision":"${ours}"}}`)
     const { code, err } = await start(['go', '--policy', 'p.json', '--audit', 'a.ndjson'])
     expect(code, err).toBe(theirs === 'deny' ? 14 : 0)
-    const [last] = journal()
+    const [last] = readAudit()
       .filter(({ toolUse }) => toolUse === 't1')
       .reverse()
     expect(last).toMatchObject({ event: 'answered-elsewhere', reason: `it is answered: ${theirs}` })
@@ -129,7 +129,10 @@ test.each([
 
 test("finds by the audit file's decision that another client replied, not an earlier run", async () => {
   const idle = { type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ['t1'] } }
-  const { service, cwd, start, allow, journal } = open({ history: [bash('t1'), idle], rounds: [[says('x')]] })
+  const { service, cwd, start, allow, readAudit } = open({
+    history: [bash('t1'), idle],
+    rounds: [[says('x')]],
+  })
   allow()
   const line = (event: string) =>
     `${JSON.stringify({ time: '', session: 's1', toolUse: 't1', name: 'bash', event, decision: event === 'decision' ? 'allow' : undefined })}\n`
@@ -143,7 +146,7 @@ test("finds by the audit file's decision that another client replied, not an ear
   }
   const { code, err } = await start(['--policy', 'p.json', '--audit', 'a.ndjson'], { exchange })
   expect({ code, posts: service.posts }, err).toEqual({ code: 14, posts: 0 })
-  const [last] = journal()
+  const [last] = readAudit()
     .filter(({ toolUse }) => toolUse === 't1')
     .reverse()
   expect(last).toMatchObject({ event: 'answered-elsewhere', reason: 'it is answered: deny' })
@@ -279,7 +282,7 @@ describe('a tool use that differs from its audit lines (needs sh)', () => {
   test.each(
     ends.flatMap(([when, event]) => others.map(([what, change]) => [when, what, event, change] as const)),
   )('after %s, leaves a tool use with %s open, in every later run', async (_when, _what, event, fields) => {
-    const { service, cwd, change, again, journal } = await openAfter(event)
+    const { service, cwd, change, again, readAudit } = await openAfter(event)
     change(fields)
     for (let count = 0; count < 3; count++) {
       const { code, err } = await again()
@@ -289,7 +292,7 @@ describe('a tool use that differs from its audit lines (needs sh)', () => {
     service.add({ type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ['c1'] } })
     const { code, err } = await again()
     expect({ code, posts: service.posts }, err).toEqual({ code: 12, posts: 1 })
-    expect(journal()).toContainEqual(
+    expect(readAudit()).toContainEqual(
       expect.objectContaining({
         toolUse: 'c1',
         event: 'answered-elsewhere',

@@ -3,11 +3,11 @@ import { createRule, type Decision, type Rule } from '../../../src/sessions/poli
 import {
   describeDecider,
   describeJudgement,
-  describeUse,
+  describeToolUse,
   findExecutor,
   judge,
-  readUse,
-  type Use,
+  type KnownToolUse,
+  readToolUse,
 } from '../../../src/sessions/running/judgement.ts'
 
 const custom = 'agent.custom_tool_use'
@@ -16,7 +16,7 @@ const mcp = 'agent.mcp_tool_use'
 
 /** Reads a tool use whose event has these fields as source text. */
 const read = (fields: string, type = own, isContradicted?: boolean) =>
-  readUse({ id: 'u1', type, text: `{${fields}}`, isContradicted }) as Use
+  readToolUse({ id: 'u1', type, text: `{${fields}}`, isContradicted }) as KnownToolUse
 const nested = (depth: number) => `"name":"bash","input":${'['.repeat(depth)}${']'.repeat(depth)}`
 
 describe('reading a tool use from the source text of its event', () => {
@@ -43,10 +43,10 @@ describe('reading a tool use from the source text of its event', () => {
   })
 
   test('returns no tool use without the source text', () => {
-    expect(readUse({ id: 'u1', type: own })).toBeUndefined()
+    expect(readToolUse({ id: 'u1', type: own })).toBeUndefined()
   })
 
-  test.each<[fields: string, expected: Partial<Use>]>([
+  test.each<[fields: string, expected: Partial<KnownToolUse>]>([
     ['"name":"bash"', { name: 'bash', inputText: '{}', isMcp: false, isUnclear: false }],
     ['"name":"bash","input":null', { input: null, inputText: 'null' }],
     ['"name":5', { name: '', isUnclear: true }],
@@ -70,7 +70,7 @@ const createRules = (rules: Rule[], fallback: Decision = 'ask') => ({
   tools: new Map([['x', 'echo']]),
 })
 
-test.each<[what: string, use: Use, rules: Rule[], expected: object]>([
+test.each<[what: string, use: KnownToolUse, rules: Rule[], expected: object]>([
   [
     'a rule',
     read('"name":"bash"'),
@@ -137,8 +137,8 @@ test('describes a decision with who decided and why, and cuts a long input', () 
   const others = ['default', 'tool'] as const
   expect(others.map((by) => describeDecider({ use, decision: 'ask', by }))).toEqual(['default', '--tool'])
   const longest = `"${'x'.repeat(398)}"`
-  expect(describeUse(read(`"name":"bash","input":${longest}`))).toBe(`bash ${longest} u1`)
-  expect(describeUse(read(`"name":"bash","input":"x${longest.slice(1)}`))).toBe(
+  expect(describeToolUse(read(`"name":"bash","input":${longest}`))).toBe(`bash ${longest} u1`)
+  expect(describeToolUse(read(`"name":"bash","input":"x${longest.slice(1)}`))).toBe(
     `bash "${'x'.repeat(399)}… u1`,
   )
 })

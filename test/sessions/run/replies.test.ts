@@ -19,15 +19,15 @@ const allowed = { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'al
 function open(script: SessionScript) {
   const service = createSessionService(script)
   service.write('allow.json', { rules: [], default: { decision: 'allow' } })
-  /** Returns the journal's events about t1. */
-  const journal = () =>
+  /** Returns the events of the audit file about t1. */
+  const listAuditEvents = () =>
     service.lines('audit.ndjson').flatMap(({ toolUse, event }) => (toolUse === 't1' ? [event] : []))
-  return { ...service, journal, replies: () => service.posts.slice(1) }
+  return { ...service, listAuditEvents, replies: () => service.posts.slice(1) }
 }
 
 test('does not post a reply again if the connection is reset and the list shows the reply 3 s later', async () => {
   const late = { listed: 3000, streamed: 'never' } as const
-  const { run, journal, replies } = open({
+  const { run, listAuditEvents, replies } = open({
     posts: [
       waits,
       {
@@ -41,7 +41,7 @@ test('does not post a reply again if the connection is reset and the list shows 
   })
   const { code, out, err } = await run(line)
   expect({ code, out, replies: replies() }, err).toEqual({ code: 0, out: 'done\n', replies: [[allowed]] })
-  expect(journal()).toEqual(['decision', 'sent', 'unknown', 'accepted'])
+  expect(listAuditEvents()).toEqual(['decision', 'sent', 'unknown', 'accepted'])
 })
 
 const worked = [running, says('done'), endTurn]
@@ -64,7 +64,7 @@ test('leaves a refused reply to another client that replied first, also if the l
     out: 'done\n',
     replies: [[allowed]],
   })
-  expect(service.journal()).toEqual(['decision', 'sent', 'refused', 'answered-elsewhere'])
+  expect(service.listAuditEvents()).toEqual(['decision', 'sent', 'refused', 'answered-elsewhere'])
 })
 
 test('exits with 4 if a reply is refused and no list shows a reply within 5 s', async () => {

@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
   getNextStep,
-  type JournalLine,
   type ListEvidence,
   type Reply,
+  type ReplyLine,
   resumeReply,
   settleByList,
   stepReply,
@@ -45,13 +45,13 @@ function createService({ ahead, isHiding }: Kind) {
     },
     list(until: number): ListEvidence {
       const shown = log.filter(({ at }) => at <= until)
-      const rests = shown.flatMap((entry) => (entry.is === 'rest' ? [entry] : []))
+      const idleEvents = shown.flatMap((entry) => (entry.is === 'rest' ? [entry] : []))
       return {
         isAnswered: !isHiding && shown.some(({ is }) => is === 'reply'),
-        isListed: rests.at(-1)?.isListed ?? false,
+        isListed: idleEvents.at(-1)?.isListed ?? false,
         showsClients: !isHiding,
-        rests: new Set(rests.map(({ id }) => id)),
-        restedAt: (rests.at(-1)?.at ?? Number.NaN) + ahead,
+        idleEvents: new Set(idleEvents.map(({ id }) => id)),
+        idleAt: (idleEvents.at(-1)?.at ?? Number.NaN) + ahead,
       }
     },
   }
@@ -85,20 +85,20 @@ test('a reply is accepted at most once although runs are killed, requests are lo
     fc.property(kinds, fc.array(doing, { minLength: 4, maxLength: 24 }), (kind, doings) => {
       const service = createService(kind)
       const late = (time: number) => (kind.isHiding ? 0 : time)
-      const journal: JournalLine[] = []
+      const lines: ReplyLine[] = []
       let now = 1_000_000
       let reply: Reply = { is: 'deciding' }
       service.rest(now)
       let seen = service.list(now)
-      const write = (line: JournalLine) => {
-        journal.push(line)
+      const write = (line: ReplyLine) => {
+        lines.push(line)
         reply = stepReply(reply, line)
       }
-      /** A new run reads the journal and a list. */
+      /** A new run reads the audit and a list. */
       const begin = (behind: number) => {
         seen = service.list(now - behind)
         const start: Reply = { is: 'deciding' }
-        reply = resumeReply(journal.reduce(stepReply, start), seen.rests)
+        reply = resumeReply(lines.reduce(stepReply, start), seen.idleEvents)
       }
       for (const each of doings) {
         now++
@@ -109,14 +109,14 @@ test('a reply is accepted at most once although runs are killed, requests are lo
         if (each.do === 'look' && reply.is === 'in-doubt') {
           const list = service.list(now - late(each.lag))
           reply = settleByList(reply, list, now)
-          seen = { ...list, rests: new Set([...seen.rests, ...list.rests]) }
+          seen = { ...list, idleEvents: new Set([...seen.idleEvents, ...list.idleEvents]) }
         }
         // A run replies only to tool uses in an idle event.
         const isDue =
           ['decide', 'post'].includes(getNextStep(reply) ?? '') && seen.isListed && !seen.isAnswered
         if (each.do !== 'reply' || !isDue) continue
-        const last = [...seen.rests].at(-1)
-        write({ event: 'sent', sent: { at: now, rests: new Set(last === undefined ? [] : [last]) } })
+        const last = [...seen.idleEvents].at(-1)
+        write({ event: 'sent', sent: { at: now, idleEvents: new Set(last === undefined ? [] : [last]) } })
         if (each.ends === 'accepted' || (each.ends !== 'refused' && !each.isLost))
           service.send(now + late(each.takes))
         if (each.ends !== 'killed') {

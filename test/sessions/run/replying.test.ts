@@ -3,9 +3,9 @@ import { deliveryStates, isCertainlyUnaccepted } from '../../../src/delivery-sta
 import {
   type Doubt,
   getNextStep,
-  type JournalLine,
   type ListEvidence,
   type Reply,
+  type ReplyLine,
   resumeReply,
   settleByList,
   stepReply,
@@ -13,7 +13,7 @@ import {
 
 const result = { text: 'out', isError: false }
 const interrupted = { text: 'interrupted, effect unknown', isError: true }
-const sent = { at: 1_000_000, rests: new Set(['r1']) }
+const sent = { at: 1_000_000, idleEvents: new Set(['r1']) }
 
 const states = {
   deciding: { is: 'deciding' },
@@ -39,13 +39,13 @@ const lines = {
   accepted: { event: 'accepted' },
   refused: { event: 'refused' },
   unknown: { event: 'unknown' },
-} satisfies Record<string, JournalLine>
+} satisfies Record<string, ReplyLine>
 
 /** Returns the name of a reply's state, and the first letters of its command's result. */
 const describeReply = (reply: Reply) =>
   'result' in reply && reply.result ? `${reply.is}+${reply.result.text.slice(0, 3)}` : reply.is
 
-describe('states of a reply after a line of the journal', () => {
+describe('states of a reply after a line of the audit', () => {
   test.each<[keyof typeof lines, Record<Named, string>]>([
     [
       'decision',
@@ -132,17 +132,17 @@ function all(name: string) {
 }
 
 test('a resumed run changes each state', () => {
-  const rests = new Set(['r1', 'r2'])
-  expect(Object.fromEntries(names.map((name) => [name, resumeReply(states[name], rests)]))).toEqual({
+  const idleEvents = new Set(['r1', 'r2'])
+  expect(Object.fromEntries(names.map((name) => [name, resumeReply(states[name], idleEvents)]))).toEqual({
     deciding: { is: 'deciding' },
     left: { is: 'deciding' },
     working: { is: 'ready', result: interrupted },
     ready: { is: 'ready', result },
-    posting: { is: 'in-doubt', sent, before: rests },
-    'posting a result': { is: 'in-doubt', sent, result, before: rests },
-    'in doubt': { is: 'in-doubt', sent, before: rests },
-    'in doubt about a result': { is: 'in-doubt', sent, result, before: rests },
-    settled: { is: 'in-doubt', sent, before: rests },
+    posting: { is: 'in-doubt', sent, before: idleEvents },
+    'posting a result': { is: 'in-doubt', sent, result, before: idleEvents },
+    'in doubt': { is: 'in-doubt', sent, before: idleEvents },
+    'in doubt about a result': { is: 'in-doubt', sent, result, before: idleEvents },
+    settled: { is: 'in-doubt', sent, before: idleEvents },
   })
 })
 
@@ -168,17 +168,17 @@ describe('a list that settles a reply in doubt', () => {
     isAnswered: false,
     isListed: true,
     showsClients: false,
-    rests: new Set(['r1', 'r2', 'r3']),
-    restedAt: Number.NaN,
+    idleEvents: new Set(['r1', 'r2', 'r3']),
+    idleAt: Number.NaN,
     ...more,
   })
-  const known = { rests: before }
+  const known = { idleEvents: before }
   const soon = sent.at + second
 
   test.each<[string, Partial<Doubt>, Partial<ListEvidence>, number, string]>([
     ['shows a reply', {}, { isAnswered: true }, soon, 'settled'],
     ['shows a reply, and no newer idle event', {}, { ...known, isAnswered: true }, soon, 'settled'],
-    ['shows no idle event', { askedSince: 0 }, { rests: new Set() }, soon, 'in-doubt'],
+    ['shows no idle event', { askedSince: 0 }, { idleEvents: new Set() }, soon, 'in-doubt'],
     ['shows no newer idle event', { askedSince: 0 }, known, soon, 'in-doubt'],
     ['is the first, so its idle events may be older', { before: undefined }, {}, soon, 'in-doubt'],
     ['shows a newer idle event without the tool use', {}, { isListed: false }, soon, 'settled'],
@@ -202,21 +202,21 @@ describe('a list that settles a reply in doubt', () => {
     [
       'shows a known idle event, 31 s later by the clock, after 60 s',
       { askedSince: 0 },
-      { ...known, restedAt: sent.at + 31 * second },
+      { ...known, idleAt: sent.at + 31 * second },
       sent.at + 60 * second,
       'deciding',
     ],
     [
       'shows a known idle event, 30 s later, which may be a clock difference',
       { askedSince: 0 },
-      { ...known, restedAt: sent.at + 30 * second },
+      { ...known, idleAt: sent.at + 30 * second },
       sent.at + 60 * second,
       'in-doubt',
     ],
     [
       'shows a known idle event, 31 s later by the clock, but the request may still arrive',
       { askedSince: 0 },
-      { ...known, restedAt: sent.at + 31 * second },
+      { ...known, idleAt: sent.at + 31 * second },
       sent.at + 30 * second,
       'in-doubt',
     ],
@@ -258,7 +258,7 @@ describe('a list that settles a reply in doubt', () => {
     [
       'omits the tool use, but lags behind the known idle event',
       { before: new Set(['r0', 'r1', 'r2']) },
-      { rests: new Set(['r0']), isListed: false, restedAt: 0 },
+      { idleEvents: new Set(['r0']), isListed: false, idleAt: 0 },
       soon,
       'in-doubt',
     ],
@@ -272,7 +272,7 @@ describe('a list that settles a reply in doubt', () => {
     [
       'shows the answered idle event, although it is later by the clock',
       { askedSince: 0 },
-      { rests: new Set(['r1']), restedAt: sent.at + 3600 * second },
+      { idleEvents: new Set(['r1']), idleAt: sent.at + 3600 * second },
       sent.at + 3600 * second,
       'in-doubt',
     ],
@@ -282,7 +282,7 @@ describe('a list that settles a reply in doubt', () => {
 
   test('a list does not prove that an idle event is newer than a reply whose sending time is unknown', () => {
     const unknown = resumeReply(stepReply(states.deciding, lines.unknown), before) as Doubt
-    const late = { ...known, restedAt: Number.MAX_SAFE_INTEGER }
+    const late = { ...known, idleAt: Number.MAX_SAFE_INTEGER }
     expect(settleByList(unknown, shown(late), Number.MAX_SAFE_INTEGER).is).toBe('in-doubt')
     expect(settleByList(unknown, shown({ isListed: false }), soon).is).toBe('settled')
   })

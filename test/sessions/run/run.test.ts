@@ -779,7 +779,7 @@ describe('a reply whose delivery is unknown', () => {
   })
 })
 
-describe('the audit file as a journal', () => {
+describe('the audit file', () => {
   const line = (event: string, toolUse = 't1', session = 's1') =>
     `${JSON.stringify({ time: '', session, toolUse, name: 'bash', event })}\n`
   const createFolder = (text: string) => {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import {
+  type AuditedTask,
   findTask,
   getFingerprints,
   hashTask,
-  type JournalTask,
   ListSnapshot,
   stepTask,
   TaskCounter,
@@ -22,7 +22,7 @@ async function* createList(events: readonly SessionEvent[]) {
 
 describe('states of a task', () => {
   const known = { alike: 1 }
-  const of = (is: JournalTask['is']): JournalTask => ({ hash: 'a', is, known })
+  const of = (is: AuditedTask['is']): AuditedTask => ({ hash: 'a', is, known })
   const line = (event: 'accepted' | 'refused' | 'unknown' | 'done', hash = 'a') => ({ event, hash })
 
   test.each([
@@ -52,7 +52,7 @@ describe('search for a task in a list', () => {
     { type: 'agent.message', id: 'e1' },
     { type: 'agent.message', id: 'e2' },
   ]
-  test.each<[JournalTask['is'], string | undefined, alike: number, SessionEvent[], boolean]>([
+  test.each<[AuditedTask['is'], string | undefined, alike: number, SessionEvent[], boolean]>([
     ['posting', 'e1', 0, [], false],
     ['posting', 'e1', 0, [old], false],
     ['posting', 'e1', 0, [old, other], false],

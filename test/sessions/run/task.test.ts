@@ -44,14 +44,14 @@ function open(script: AgentScript, words = ['go']) {
       exchange: service.exchange,
       ...more,
     })
-  const journal = (): Record<string, unknown>[] =>
+  const readAudit = (): Record<string, unknown>[] =>
     existsSync(join(cwd, 'a.ndjson'))
       ? readFileSync(join(cwd, 'a.ndjson'), 'utf8')
           .split('\n')
           .slice(0, -1)
           .map((line) => JSON.parse(line))
       : []
-  return { service, cwd, again, journal, timers }
+  return { service, cwd, again, readAudit, timers }
 }
 
 const repetitionNote = "parley: the session's last user.message is this very task: it is sent once more\n"
@@ -75,47 +75,47 @@ test("without an audit file, warns before it sends the session's last task once 
   expect(service.tasks).toBe(4)
 })
 
-const taskLines = (journal: Record<string, unknown>[]) =>
-  journal.filter(({ task }) => task !== undefined).map(({ event }) => event)
+const taskLines = (lines: Record<string, unknown>[]) =>
+  lines.filter(({ task }) => task !== undefined).map(({ event }) => event)
 
 const isTask = ({ method, text }: { method: string; text: string }) =>
   method === 'POST' && JSON.parse(text).events[0].type === 'user.message'
 
 describe('Y134: the same command again', () => {
   test('sends a done task again, and the audit file has each step', async () => {
-    const { service, again, journal } = open({ rounds: [[use('t1')]] })
+    const { service, again, readAudit } = open({ rounds: [[use('t1')]] })
     expect((await again()).code).toBe(0)
-    expect(taskLines(journal())).toEqual(['sent', 'accepted', 'done'])
-    expect(journal()[0]).toMatchObject({
+    expect(taskLines(readAudit())).toEqual(['sent', 'accepted', 'done'])
+    expect(readAudit()[0]).toMatchObject({
       session: 's1',
       toolUse: null,
       known: { alike: 0 },
     })
-    expect(journal()[0]?.task).toMatch(/^[0-9a-f]{32}$/)
+    expect(readAudit()[0]?.task).toMatch(/^[0-9a-f]{32}$/)
     const second = await again()
     expect({ code: second.code, err: second.err, tasks: service.tasks }).toEqual({
       code: 0,
       err: '',
       tasks: 2,
     })
-    expect(journal().findLast(({ event, task }) => task && event === 'sent')?.known).toMatchObject({
+    expect(readAudit().findLast(({ event, task }) => task && event === 'sent')?.known).toMatchObject({
       alike: 1,
     })
     expect((await again({}, ['another'])).code).toBe(0)
-    expect(taskLines(journal())).toEqual(Array(3).fill(['sent', 'accepted', 'done']).flat())
+    expect(taskLines(readAudit())).toEqual(Array(3).fill(['sent', 'accepted', 'done']).flat())
   })
 
   test('a task is done after a denial, but the same command resumes it while tool uses wait', async () => {
-    const { service, cwd, again, journal } = open({ rounds: [[use('t1')]] })
+    const { service, cwd, again, readAudit } = open({ rounds: [[use('t1')]] })
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     expect((await again()).code).toBe(12)
-    expect(taskLines(journal())).toEqual(['sent', 'accepted'])
+    expect(taskLines(readAudit())).toEqual(['sent', 'accepted'])
     const waiting = await again()
     expect({ code: waiting.code, tasks: service.tasks }).toEqual({ code: 12, tasks: 1 })
     expect(waiting.err).toContain(`parley: ${notice}\n`)
     writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"deny"}}')
     expect((await again()).code).toBe(14)
-    expect({ tasks: service.tasks, lines: taskLines(journal()) }).toEqual({
+    expect({ tasks: service.tasks, lines: taskLines(readAudit()) }).toEqual({
       tasks: 1,
       lines: ['sent', 'accepted', 'done'],
     })
@@ -123,7 +123,7 @@ describe('Y134: the same command again', () => {
 
   test('prints once the answer of a task that ended while no run followed it', async () => {
     const answer: Event = { type: 'agent.message', content: [{ type: 'text', text: 'It is 42.' }] }
-    const { service, cwd, again, journal } = open({ rounds: [[answer]] }, ['go', '--last'])
+    const { service, cwd, again, readAudit } = open({ rounds: [[answer]] }, ['go', '--last'])
     expect((await again()).out).toBe('It is 42.\n')
     const text = readFileSync(join(cwd, 'a.ndjson'), 'utf8')
     writeFileSync(join(cwd, 'a.ndjson'), text.slice(0, text.indexOf('\n', text.indexOf('"accepted"')) + 1))
@@ -133,16 +133,16 @@ describe('Y134: the same command again', () => {
       out: 'It is 42.\n',
       tasks: 1,
     })
-    expect(taskLines(journal())).toEqual(['sent', 'accepted', 'done'])
+    expect(taskLines(readAudit())).toEqual(['sent', 'accepted', 'done'])
   })
 
   test('the resume command marks the task as done', async () => {
-    const { service, cwd, again, journal } = open({ rounds: [[use('t1')]] })
+    const { service, cwd, again, readAudit } = open({ rounds: [[use('t1')]] })
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     expect((await again()).code).toBe(12)
     writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
     expect((await again({}, ['--no-stdin'])).code).toBe(0)
-    expect(taskLines(journal())).toEqual(['sent', 'accepted', 'done'])
+    expect(taskLines(readAudit())).toEqual(['sent', 'accepted', 'done'])
     expect((await again()).code).toBe(0)
     expect(service.tasks).toBe(2)
   })
@@ -185,13 +185,13 @@ describe('Y134: the same command again', () => {
   })
 
   test('sends a task again that was certainly not accepted', async () => {
-    const { service, again, journal } = open({ rounds: [] })
+    const { service, again, readAudit } = open({ rounds: [] })
     const refusing: Exchange = async (request) =>
       request.method === 'POST'
         ? { ...(await service.exchange({ ...request, method: 'GET' })), status: 400 }
         : service.exchange(request)
     expect((await again({ exchange: refusing })).code).toBe(4)
-    expect(taskLines(journal())).toEqual(['sent', 'refused'])
+    expect(taskLines(readAudit())).toEqual(['sent', 'refused'])
     expect((await again()).code).toBe(0)
     expect(service.tasks).toBe(1)
   })
@@ -209,31 +209,31 @@ describe('Y135: a task whose delivery is unknown', () => {
     }
 
   test('resumes a task of unknown delivery if the list shows it, even late', async () => {
-    const { service, again, journal } = open({ rounds: [[use('t1')]], lag: 100 })
+    const { service, again, readAudit } = open({ rounds: [[use('t1')]], lag: 100 })
     const first = await again({ exchange: breaking(service, true) })
-    expect([first.code, taskLines(journal())]).toEqual([10, ['sent', 'unknown']])
+    expect([first.code, taskLines(readAudit())]).toEqual([10, ['sent', 'unknown']])
     expect(first.err).toContain(
       '  the task may have been accepted: the same command with the same --audit resumes it once the session shows it\n',
     )
     const second = await again()
     expect({ code: second.code, tasks: service.tasks }).toEqual({ code: 0, tasks: 1 })
     expect(second.err).toContain(notice)
-    expect(taskLines(journal())).toEqual(['sent', 'unknown', 'accepted', 'done'])
+    expect(taskLines(readAudit())).toEqual(['sent', 'unknown', 'accepted', 'done'])
   })
 
   test('exits with 10 and does not repeat a task of unknown delivery if no list shows it', async () => {
-    const { service, again, journal } = open({ history: [createTask('go'), idle], rounds: [] })
+    const { service, again, readAudit } = open({ history: [createTask('go'), idle], rounds: [] })
     for (const _ of [1, 2, 3]) expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const { code, requests } = await again()
     expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
-    expect(taskLines(journal())).toEqual(['sent', 'unknown'])
+    expect(taskLines(readAudit())).toEqual(['sent', 'unknown'])
   })
 
   test('Y223: without a task, exits with 10 until the list shows the unknown task, and does not print the answer before it', async () => {
     const spoken = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
     const history = [createTask('night 1'), spoken('one'), idle]
     for (const arrives of [false, true]) {
-      const { service, again, journal } = open({ history, rounds: [[spoken('two')]], lag: 100 }, [
+      const { service, again, readAudit } = open({ history, rounds: [[spoken('two')]], lag: 100 }, [
         'night 2',
         '--last',
       ])
@@ -244,7 +244,7 @@ describe('Y135: a task whose delivery is unknown', () => {
         out: arrives ? 'two\n' : '',
         posts: [],
       })
-      expect(taskLines(journal())).toEqual(
+      expect(taskLines(readAudit())).toEqual(
         arrives ? ['sent', 'unknown', 'accepted', 'done'] : ['sent', 'unknown'],
       )
       if (arrives) continue
@@ -269,7 +269,7 @@ describe('Y135: a task whose delivery is unknown', () => {
   })
 
   test("exits with 10 and sends nothing if the list omits clients' events and the session has worked since", async () => {
-    const { service, again, journal } = open({ rounds: [] })
+    const { service, again, readAudit } = open({ rounds: [] })
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     service.add({ type: 'agent.message', content: [] })
     service.add(idle)
@@ -281,11 +281,11 @@ describe('Y135: a task whose delivery is unknown', () => {
     )
     expect(err).not.toContain('parley events run')
     expect(err.match(/looking for[^\n]*/g)).toEqual(['looking for the task in the session, for up to 30 s'])
-    expect(taskLines(journal())).toEqual(['sent', 'unknown'])
+    expect(taskLines(readAudit())).toEqual(['sent', 'unknown'])
   })
 
   test('exits with 10 if the list shows a message with other text, since the service may have changed it', async () => {
-    const { service, again, journal } = open({ history: [createTask('old'), idle], rounds: [] }, ['  go  '])
+    const { service, again, readAudit } = open({ history: [createTask('old'), idle], rounds: [] }, ['  go  '])
     const trimming: Exchange = (request, onSent) =>
       breaking(service, true)(
         request.body
@@ -297,7 +297,7 @@ describe('Y135: a task whose delivery is unknown', () => {
     const { code, err } = await again({ exchange: trimming })
     expect({ code, tasks: service.tasks }).toEqual({ code: 10, tasks: 1 })
     expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived')
-    expect(taskLines(journal())).toEqual(['sent', 'unknown'])
+    expect(taskLines(readAudit())).toEqual(['sent', 'unknown'])
   })
 
   test('exits with 10 while the session works, since the task may be queued', async () => {
@@ -322,7 +322,7 @@ describe('Y138: an accepted task that the list does not show yet', () => {
 
   test("exits with 10 with and without the task's words, and does not print an older answer", async () => {
     let shown: number | undefined
-    const { service, cwd, again, journal, timers } = open(
+    const { service, cwd, again, readAudit, timers } = open(
       { history: [createTask('old'), spoken('old'), idle], rounds: [[spoken('new')]], onList: () => shown },
       ['go', '--last'],
     )
@@ -348,21 +348,21 @@ describe('Y138: an accepted task that the list does not show yet', () => {
         expect(err).toContain('  parley events run -s s1 --no-stdin')
       }
     }
-    expect(taskLines(journal())).toEqual(['sent', 'accepted'])
+    expect(taskLines(readAudit())).toEqual(['sent', 'accepted'])
     // The printed commands resume with and without the audit file.
     const failed = await again({}, ['--no-stdin', '--last', '--errors', 'json'])
     const { resume } = JSON.parse(failed.err).error as { resume: string[] }
     const paste = async (words: string[]) => {
       const { code, out } = await run(words, { cwd, timers, stdinKind: 'none', exchange: service.exchange })
-      return { code, out, tasks: service.tasks, journal: taskLines(journal()) }
+      return { code, out, tasks: service.tasks, lines: taskLines(readAudit()) }
     }
     shown = 3
     const withoutAudit = resume.toSpliced(resume.indexOf('--audit'), 2)
     const before = ['sent', 'accepted']
-    expect(await paste(withoutAudit)).toEqual({ code: 0, out: 'old\n', tasks: 1, journal: before })
+    expect(await paste(withoutAudit)).toEqual({ code: 0, out: 'old\n', tasks: 1, lines: before })
     shown = undefined
     const done = [...before, 'done']
-    expect(await paste(resume)).toEqual({ code: 0, out: 'new\n', tasks: 1, journal: done })
+    expect(await paste(resume)).toEqual({ code: 0, out: 'new\n', tasks: 1, lines: done })
   })
 
   test("resumes an accepted task by the newer events if the list omits clients' events", async () => {
@@ -436,7 +436,7 @@ test('Y136: killed at any request or audit line, the same command sends nothing 
   const ends: string[] = []
   for (let at = 0; ; at++) {
     const opened = open({ rounds: [[use('t1'), custom('c1')], [custom('c2')]] })
-    const { service, cwd, again, journal } = opened
+    const { service, cwd, again, readAudit } = opened
     const first = await again(dieAt(at, opened))
     if (first.code !== 1) {
       expect(first.code).toBe(0)
@@ -458,7 +458,7 @@ test('Y136: killed at any request or audit line, the same command sends nothing 
     // The delivery of a task or a reply is sometimes unknown.
     if (second.code === 10) expect(second.err).toMatch(/it is not known whether (it arrived|the answer to)/)
     else expect({ at, code: second.code, err: second.err }).toMatchObject({ at, code: 0 })
-    ends.push(`${taskLines(journal()).join(' ')} ${second.code}`)
+    ends.push(`${taskLines(readAudit()).join(' ')} ${second.code}`)
   }
   expect(new Set(ends)).toEqual(new Set(['sent accepted done 0', 'sent accepted 10', 'sent 10']))
 }, 120_000)

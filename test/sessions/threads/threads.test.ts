@@ -52,9 +52,15 @@ function open(script: SessionScript) {
   const service = createSessionService(script)
   service.write('allow.json', { rules: [], default: { decision: 'allow' } })
   const report = () => service.lines('report.json')[0]
-  const journal = (id: string) =>
+  const listAuditEvents = (id: string) =>
     service.lines('audit.ndjson').flatMap(({ toolUse, event }) => (toolUse === id ? [event] : []))
-  return { ...service, report, journal, posts: () => service.posts, replies: () => service.posts.slice(1) }
+  return {
+    ...service,
+    report,
+    listAuditEvents,
+    posts: () => service.posts,
+    replies: () => service.posts.slice(1),
+  }
 }
 const task = (next: Steps) => ({ of: 'user.message', next })
 const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.json', '--audit', 'audit.ndjson']
@@ -251,7 +257,7 @@ describe('the end of a thread', () => {
     service.write('go', '')
     const { code, err } = await ran
     expect({ code, replies: service.replies() }, err).toEqual({ code: 0, replies: [] })
-    expect(service.journal('t1')).toEqual(['decision', 'start', 'end', 'answered-elsewhere'])
+    expect(service.listAuditEvents('t1')).toEqual(['decision', 'start', 'end', 'answered-elsewhere'])
     expect(err).toContain('its thread has ended')
   })
 
@@ -274,7 +280,7 @@ describe('the end of a thread', () => {
       replies: 1,
     })
     expect(err).toContain('its thread has ended')
-    expect(service.journal('t1')).toContain('answered-elsewhere')
+    expect(service.listAuditEvents('t1')).toContain('answered-elsewhere')
   })
 
   test('confirm prints that the thread has ended', async () => {

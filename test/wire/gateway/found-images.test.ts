@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createAnswerDecoder } from '../../../src/wire/gateway/answer-decoder.ts'
 import { extractDataUris, type FoundImage, ImageFinder } from '../../../src/wire/gateway/found-images.ts'
-import { notUnderstoodError } from '../../../src/wire/problem/problem.ts'
+import { createResponseError } from '../../../src/wire/problem/problem.ts'
 
 const find = (...values: unknown[]) => {
   const finder = new ImageFinder()
@@ -112,7 +112,7 @@ describe('collects texts around images', () => {
 describe('reports the failure of an answer', () => {
   const open = { candidates: [] }
   const error = { error: { message: 'gone' } }
-  const failure = notUnderstoodError('another shape')
+  const failure = createResponseError('another shape')
   test.each<[value: unknown, event: string | undefined, found: object]>([
     [undefined, '', { unreadable: failure, failure: undefined, error: undefined }],
     [open, '', { unreadable: undefined, failure, error: undefined }],
@@ -123,13 +123,13 @@ describe('reports the failure of an answer', () => {
   ])('records the kind of the first failure for %j after the event %j', (value, event, found) => {
     const finder = new ImageFinder()
     finder.recordFailure(failure, value, event)
-    finder.recordFailure(notUnderstoodError('later'), value, event)
+    finder.recordFailure(createResponseError('later'), value, event)
     expect(finder).toMatchObject(found)
   })
 
   test('keeps the first unreadable value and reports a bug as a bug', () => {
     const finder = new ImageFinder()
-    for (const each of [failure, notUnderstoodError('later')])
+    for (const each of [failure, createResponseError('later')])
       finder.tryRead(() => {
         throw each
       })

@@ -2,15 +2,15 @@ import { usageError } from '../../errors.ts'
 import { formatJsonLines } from '../../io/json-layout.ts'
 import { isDeeperThan, listChildren, skipBlanks } from '../../wire/json/scanner.ts'
 import { takeStart } from '../../wire/text-start.ts'
-import { cut, estimateColumns, formatName, visible } from '../plain-name.ts'
+import { escapeInvisible, estimateColumns, formatName, truncateToColumns } from '../plain-name.ts'
 
 /** In characters. */
-const longest = 2 ** 20
+const maxEventLength = 2 ** 20
 
-const deepest = 100
+const maxDepth = 100
 
 /** If a tool use takes more rows, its tool and the start of its fields are repeated right above the keys. */
-const mostRows = 20
+const maxRowsWithoutSummary = 20
 
 /** Marks of a row and of its continuation rows. */
 const marks = { row: '  | ', more: '  : ' }
@@ -26,9 +26,9 @@ export function showToolUse(id: string, event: string, columns: number): string 
   const rows: string[] = []
   let size = 0
   const show = (line: string, first = marks.row) => {
-    const text = visible(line)
+    const text = escapeInvisible(line)
     size += text.length
-    if (size > longest) throw usageError('it is longer than 1 MiB')
+    if (size > maxEventLength) throw usageError('it is longer than 1 MiB')
     for (const [index, row] of [...wrap(text, width)].entries())
       rows.push(`${index === 0 ? first : marks.more}${row}\n`)
   }
@@ -42,31 +42,31 @@ export function showToolUse(id: string, event: string, columns: number): string 
   for (const name of names) show(`tool: ${name}`)
   const inputs = fields.filter(({ name }) => name === 'input')
   for (const { json } of inputs) {
-    if (isDeeperThan(json, deepest)) throw usageError(`it is nested more than ${deepest} deep`)
+    if (isDeeperThan(json, maxDepth)) throw usageError(`it is nested more than ${maxDepth} deep`)
     for (const spans of formatJsonLines(json)) {
       const [first = '', ...more] = breakTexts(spans.map(({ text }) => text).join(''))
       show(first)
       for (const part of more) show(part, marks.more)
     }
   }
-  if (rows.length > mostRows) {
+  if (rows.length > maxRowsWithoutSummary) {
     const beginnings = inputs.flatMap(({ json }) => (json.startsWith('{') ? summarize(readFields(json)) : []))
-    const summary = visible([...names, ...beginnings].join(' ').replace(/\s+/g, ' '))
-    rows.push(`${marks.row}${cut(summary, width)}\n`)
+    const summary = escapeInvisible([...names, ...beginnings].join(' ').replace(/\s+/g, ' '))
+    rows.push(`${marks.row}${truncateToColumns(summary, width)}\n`)
   }
   return rows.join('')
 }
 
 /** Maximum length of a field in a summary, in characters. */
-const briefField = 40
+const maxSummaryFieldLength = 40
 
 /** Short fields first: a path tells more than the start of a long text. */
 function summarize(fields: readonly Field[]): string[] {
-  const isShort = ({ json }: Field) => json.length <= briefField
+  const isShort = ({ json }: Field) => json.length <= maxSummaryFieldLength
   const ordered = [...fields.filter(isShort), ...fields.filter((field) => !isShort(field))]
-  return ordered.slice(0, briefField).map((field) => {
-    const value = isShort(field) ? field.json : `${takeStart(field.json, briefField)}…`
-    return `${JSON.stringify(takeStart(field.name ?? '', briefField))}: ${value}`
+  return ordered.slice(0, maxSummaryFieldLength).map((field) => {
+    const value = isShort(field) ? field.json : `${takeStart(field.json, maxSummaryFieldLength)}…`
+    return `${JSON.stringify(takeStart(field.name ?? '', maxSummaryFieldLength))}: ${value}`
   })
 }
 

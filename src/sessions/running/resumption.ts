@@ -7,24 +7,24 @@ import type { SessionAccess } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Audit } from './audit.ts'
-import { messageBody, type Plan } from './plan.ts'
+import { createMessageBody, type Plan } from './plan.ts'
 import { hashTask } from './task.ts'
 
 type Foreign = NonNullable<FollowedTurn['foreign']>
 
-export const byAudit = 'the same command with the same --audit resumes it once the session shows it'
+export const resumeByAuditText = 'the same command with the same --audit resumes it once the session shows it'
 
 /** The certain fact after this run has sent its task. */
-export const accepted = 'the task was accepted'
+export const acceptedText = 'the task was accepted'
 
 /** A run of a session, with the parts that all its modules need. */
 export interface SessionRun extends SessionAccess {
   audit: Audit
-  wayOn: WayOn
+  resumption: Resumption
 }
 
 /** How a run is resumed, for each failure and for a signal. */
-export class WayOn {
+export class Resumption {
   readonly #context: Context
   readonly #plan: Plan
   readonly #audit: Audit
@@ -39,7 +39,7 @@ export class WayOn {
    * - `unwanted`: the run is within its limits
    * - `wanted`: a limit is exceeded, and nothing new is started. A working session has a moment to become
    *   idle by itself
-   * - `posting`: the session is still working. The interrupt is in the journal, and is posted until the
+   * - `posting`: the session is still working. The interrupt is in the audit, and is posted until the
    *   service may have accepted it. If the session becomes idle before, posting ends, and the interrupt is
    *   `wanted` again
    * - `sent`: the service may have accepted the interrupt
@@ -52,7 +52,7 @@ export class WayOn {
     this.#context = context
     this.#plan = plan
     this.#audit = audit
-    context.calls.wayOn = () => this.#afterCalls()
+    context.calls.describeResume = () => this.#describeAfterCalls()
     context.calls.isResumed = () =>
       !this.isBounded && (plan.task === undefined || this.#audit.task?.is === 'accepted')
   }
@@ -60,8 +60,8 @@ export class WayOn {
   /** Nothing is left to send. */
   begin(task: 'accepted' | 'taken-up'): void {
     this.#task = task
-    this.#context.summary.resume = () => this.command()
-    if (task === 'accepted') this.#context.calls.sayInstead(() => this.words(), accepted)
+    this.#context.summary.resume = () => this.getCommand()
+    if (task === 'accepted') this.#context.calls.setInterruptText(() => this.describeSession(), acceptedText)
   }
 
   get isAccepted(): boolean {
@@ -74,13 +74,13 @@ export class WayOn {
   }
 
   /** Returns the command that resumes now. */
-  command(): string[] {
+  getCommand(): string[] {
     const isInterrupted = this.interrupt === 'posting' || this.interrupt === 'sent'
-    return isInterrupted ? this.byMessage() : this.asItStands()
+    return isInterrupted ? this.getCommandWithMessage() : this.getCommandWithoutMessage()
   }
 
   /** Returns the command that continues the session without a message. */
-  asItStands(): string[] {
+  getCommandWithoutMessage(): string[] {
     const { isAudited, after } = this.#plan
     const id = isAudited ? undefined : (this.findTaskId() ?? after)
     return createResumeCommand(this.#context, this.#session, { after: id })
@@ -88,23 +88,23 @@ export class WayOn {
 
   /**
    * Returns the command that resumes an interrupted session by a message. The message differs from the last
-   * task of the journal, which would not be sent again.
+   * task of the audit, which would not be sent again.
    */
-  byMessage(): string[] {
+  getCommandWithMessage(): string[] {
     const isLast = (text: string) =>
-      this.#audit.task?.hash === hashTask(messageBody(this.#context, this.#plan, text))
+      this.#audit.task?.hash === hashTask(createMessageBody(this.#context, this.#plan, text))
     const words = [isLast('Go on') ? 'Go on, please' : 'Go on']
     return createResumeCommand(this.#context, this.#session, { words })
   }
 
   /** Printed after the states of the calls, if a signal ends the run. */
-  #afterCalls(): string | undefined {
+  #describeAfterCalls(): string | undefined {
     if (this.isAccepted) return this.#commandLine
-    return this.#plan.isAudited && this.#context.calls.sent !== 'no' ? byAudit : undefined
+    return this.#plan.isAudited && this.#context.calls.sent !== 'no' ? resumeByAuditText : undefined
   }
 
   /** Describes what happens to the session if nobody follows it, and how to resume. */
-  words(state?: SessionState): string {
+  describeSession(state?: SessionState): string {
     const waits = state !== undefined && state.asked.length > 0
     const what =
       this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'goes on'
@@ -112,20 +112,20 @@ export class WayOn {
   }
 
   /** Returns the failure of a run whose task was interrupted before its answer. */
-  interrupted(why: string): CliError {
-    return new CliError('stopped', why, { sent: 'yes', retry: 'never', resume: this.byMessage() })
+  createInterruptedError(why: string): CliError {
+    return new CliError('stopped', why, { sent: 'yes', retry: 'never', resume: this.getCommandWithMessage() })
   }
 
   /** Returns the failure of a run in which another client sent a task before the answer. */
-  endedByOther(foreign: Foreign): CliError {
-    const why = nameOther(foreign)
+  createOtherClientError(foreign: Foreign): CliError {
+    const why = describeOtherTask(foreign)
     if (!foreign.isInterrupted)
       return new CliError('response', `the agent gave no answer: ${why}`, { sent: 'yes', retry: 'never' })
-    return this.interrupted(`${this.#session} was interrupted: ${why}`)
+    return this.createInterruptedError(`${this.#session} was interrupted: ${why}`)
   }
 
   /** Rethrows the failure of `work` with the way to resume. */
-  async explain<T>(work: Promise<T>): Promise<T> {
+  async addResume<T>(work: Promise<T>): Promise<T> {
     try {
       return await work
     } catch (failure) {
@@ -137,7 +137,7 @@ export class WayOn {
   /** A failure must not look like a reason to send the task again. */
   #explain(error: CliError): CliError {
     const { isAudited } = this.#plan
-    const resume = this.command()
+    const resume = this.getCommand()
     if (this.#context.deadline.hasPassed && error.kind === 'not-sent' && this.isAccepted) {
       const retry = isAudited ? 'later' : 'never'
       return new CliError('stopped', error.message, { sent: 'yes', retry, deadline: true, resume })
@@ -156,16 +156,16 @@ export class WayOn {
       })
     if (error.kind === 'waiting')
       return error.with({ resume, retry: isAudited ? 'later' : error.details.retry })
-    return this.#task === 'accepted' ? this.#explainOfTask(error, resume) : error
+    return this.#task === 'accepted' ? this.#addResumeAfterTask(error, resume) : error
   }
 
-  #explainOfTask(error: CliError, resume: string[]): CliError {
+  #addResumeAfterTask(error: CliError, resume: string[]): CliError {
     const known = { sent: 'yes', retry: 'never' } as const
     if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
     if (error.kind === 'stuck') return error.with(known)
     const { rawBody: _, retryAfter: __, ...details } = error.details
     // The service refused a reply: the status tells what to do.
-    if (details.pending) return error.with({ ...known, consequence: accepted, resume })
+    if (details.pending) return error.with({ ...known, consequence: acceptedText, resume })
     if (error.kind === 'file' || error.kind === 'unexpected')
       return error.with({ ...known, consequence: undefined, resume })
     const isGone = error.kind === 'refused' && details.status === 404
@@ -174,12 +174,12 @@ export class WayOn {
     // With an audit, the same command resumes.
     const isWorthIt = this.#plan.isAudited && (details.retry ?? 'never') !== 'never'
     const retry = isWorthIt ? 'later' : 'look-first'
-    const more = { ...details, ...known, retry, consequence: accepted, resume } as const
+    const more = { ...details, ...known, retry, consequence: acceptedText, resume } as const
     return new CliError(isTold ? error.kind : 'response', message, more)
   }
 
   get #commandLine(): string {
-    return formatResumeCommand(this.command()).join('\n  ')
+    return formatResumeCommand(this.getCommand()).join('\n  ')
   }
 
   get #session(): string {
@@ -187,5 +187,5 @@ export class WayOn {
   }
 }
 
-export const nameOther = ({ task: { id, type } }: Foreign): string =>
+export const describeOtherTask = ({ task: { id, type } }: Foreign): string =>
   `another client sent a ${type}${id === undefined ? '' : ` (${id})`} after the task`

@@ -8,7 +8,7 @@ import { maxDoubtMs } from './replying.ts'
 /** Pauses between two lists. The last one repeats. */
 const pausesMs = [100, 250, 500, 1_000, 2_000]
 
-interface LookOptions {
+interface PollOptions {
   maxMs?: number
   /** Called before the first pause. */
   whenWaiting?(): void
@@ -18,10 +18,10 @@ interface LookOptions {
  * Lists the events repeatedly until `read` finds something. Returns `undefined` after `maxMs` or at the
  * deadline. Throws a `CliError`.
  */
-export async function lookUntil<T>(
+export async function pollList<T>(
   access: SessionAccess,
   read: (list: AsyncIterable<readonly EventItem[]>) => Promise<T | undefined>,
-  { maxMs = maxDoubtMs, whenWaiting = () => {} }: LookOptions = {},
+  { maxMs = maxDoubtMs, whenWaiting = () => {} }: PollOptions = {},
 ): Promise<T | undefined> {
   const deadline = access.parts.deadline.narrow(maxMs, `no whole list within ${maxMs / 1000} s`)
   const parts = { ...access.parts, deadline }
