@@ -13,7 +13,7 @@ export class ActiveSet<T> {
     return this.#all.includes(one)
   }
 
-  /** Returns whether it was a member. */
+  /** Returns whether the set contained the member. */
   delete(one: T): boolean {
     const place = this.#all.indexOf(one)
     if (place >= 0) this.#all.splice(place, 1)

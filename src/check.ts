@@ -27,7 +27,7 @@ import { createResponseError } from './wire/problem/problem.ts'
 
 export interface CheckOptions {
   /**
-   * Also send two short prompts, which cost a few tokens. If absent, a person at the terminal is prompted.
+   * Also sends two short prompts, which cost a few tokens. If omitted, a person at a terminal is prompted.
    */
   ask?: boolean | undefined
   session?: string | undefined
@@ -53,10 +53,10 @@ export async function checkProfile(
     throw new CliError('credentials', `${what}: ${ways}`)
   }
   const mayCost = ask ?? (await mayAsk(asked, settings, questioner))
-  // The person's time to answer does not count.
+  // The time that a person takes to answer must not reduce the time for the check.
   const context = { ...asked, start: asked.timers.now() }
   context.deadline.moveTo(computeDeadline(context, settings))
-  // `--timeout` applies to the check. The setting is meant for long answers.
+  // The check uses `--timeout` but not the setting, because the setting is meant for long answers.
   const isOwn = origins.timeout?.source === 'flag'
   const timeout = isOwn ? values.timeout : Math.min(values.timeout || Infinity, maxSilenceSeconds)
   const caller = createCaller(context, { ...settings, values: { ...values, timeout } })
@@ -155,8 +155,8 @@ async function tryChat(
 }
 
 /**
- * Requests one event of a session, or one session if none is named. Throws a `CliError`, also for an answer
- * that is not a list.
+ * Requests one event of a session, or one session if no session is named. Throws a `CliError`, also for an
+ * answer that is not a list.
  */
 async function tryList(
   context: Context,
@@ -167,7 +167,7 @@ async function tryList(
   const { values } = settings
   const endpoint = session ? endpoints.listEvents : endpoints.listSessions
   const parts = session
-    ? // The service checks the betas, as without a session.
+    ? // The service checks the betas of this request, so parley does not check them.
       createSessionRequestParts(context, settings, { session, validate: false })
     : { params: {}, headers: createAgentHeaders(values, values.betas) }
   await caller.call(endpoint, { ...parts, query: 'limit=1' }, async ({ body, headers }) =>
@@ -183,7 +183,9 @@ function describeStreaming(settings: ResolvedSettings, streams: boolean): string
   return `ok: the model answered, and ${how}${isOffered ? way : ''}`
 }
 
-/** Interprets a failure of the session service: does it accept the key? Throws the failure if not. */
+/**
+ * Describes a failure of the session service that shows that the key was accepted. Throws any other failure.
+ */
 function describeRefusal(error: unknown, session: string | undefined): string {
   const { status, body } = error instanceof CliError ? error.details : {}
   // A web server without this service has its own page for unknown paths.
@@ -192,7 +194,7 @@ function describeRefusal(error: unknown, session: string | undefined): string {
   return `not tried: the service does not list sessions (${status}): -s or PARLEY_SESSION names one`
 }
 
-/** Describes a failure and the way out. */
+/** Describes a failure and how to fix it. */
 function describe({ kind, message, details }: CliError, settings: ResolvedSettings): string {
   const { serviceMessage, problems = [], status, consequence } = details
   const words = [message, ...problems.slice(0, 3), ...(serviceMessage ? [serviceMessage] : [])].join(': ')
@@ -202,7 +204,9 @@ function describe({ kind, message, details }: CliError, settings: ResolvedSettin
   return kind === 'not-sent' || kind === 'refused' ? `${words}; ${way}` : words
 }
 
-/** Prompts a person at a terminal whether to try what costs, if the gateway has an address and a token. */
+/**
+ * Prompts a person at a terminal whether to send paid requests, if the gateway has an address and a token.
+ */
 async function mayAsk(
   { host, flags, input, cleanups, wrap }: Context,
   settings: ResolvedSettings,

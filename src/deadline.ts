@@ -44,7 +44,10 @@ export class Deadline {
     return this.passed !== undefined
   }
 
-  /** Returns a deadline that also passes after this time. It can be moved without this one. */
+  /**
+   * Returns a deadline that passes after `ms`, or earlier with the outer deadline. Moving the new deadline
+   * does not move the outer deadline.
+   */
   narrow(ms = Infinity, limitText?: string): Deadline {
     return new Deadline(this.#timers, this.#timers.now() + ms, { outer: this, limitText })
   }
@@ -90,7 +93,7 @@ export class Deadline {
     cancel()
   }
 
-  /** Resolves with `work`. Throws the error of `late` if the deadline passes first. */
+  /** Resolves with the result of `work`. Throws the error of `late` if the deadline passes first. */
   async race<T>(work: Promise<T>, late: (passed: Deadline) => Error): Promise<T> {
     let cancel = () => {}
     const end = new Promise<never>((_, reject) => {

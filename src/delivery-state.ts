@@ -119,7 +119,8 @@ export class Calls {
   /** Returns whether the resumed run repeats a request that may have been carried out. */
   mayResumeDuplicate = () => false
   /**
-   * Changing calls that are in progress, or that ended after the last one began, with whether they are over.
+   * Changing calls that are in progress, or that ended after the last changing call began. The value is true
+   * for an ended call.
    */
   readonly #reported = new Map<Call, boolean>()
   /** Objections of earlier calls to running the same command again. */
@@ -130,7 +131,7 @@ export class Calls {
   #mayDuplicate = false
   #isChanging = false
   #text: CreateText = noText
-  /** The last argument of `sayInstead`. */
+  /** The last argument of `setInterruptText`. */
   #replacement: CreateText | undefined
   #certain: string | undefined
   #prefix: CreateText = noText
@@ -140,12 +141,12 @@ export class Calls {
     const isReading = rules.repeat === 'always'
     const call: Call = trackCall(rules, () => this.#end(call, isReading))
     if (!isReading || !this.#isChanging) this.#inProgress.add(call)
-    // A reading call does not replace the outcome of a changing one.
+    // A reading call does not replace the outcome of a changing call.
     if (isOneOfMany || isReading) return call
     for (const [other, isOver] of this.#reported) {
       if (!isOver) continue
       this.#reported.delete(other)
-      // An answer that was read, but not as wanted, does no harm.
+      // Repeating a request whose answer was read but not as wanted does no harm.
       if (!other.getOutcome().isRepeatable) this.#objections.add(findObjection(other))
     }
     this.#reported.set(call, false)
@@ -169,7 +170,7 @@ export class Calls {
     const relevant = [...this.#reported.keys()].filter(
       (call) => !isInProgress || this.#reported.get(call) === false,
     )
-    // The furthest state counts, if it has a text.
+    // Uses the text of the call that got furthest, among the calls that have a text.
     const outcome = deliveryStates
       .flatMap((state) => relevant.filter((call) => call.state() === state))
       .findLast((call) => call.getOutcome().interrupted !== undefined)
@@ -203,21 +204,23 @@ export class Calls {
     return this.#objections.has('look-first') ? 'look-first' : 'later'
   }
 
-  /** The run will change something, and has sent nothing for it yet. */
+  /**
+   * Prepares for a run that will change something. Until a request is sent, the text is "nothing was sent".
+   */
   expectChange(): void {
     this.#isChanging = true
     this.#text = () => 'nothing was sent'
   }
 
-  /** The run only reads. */
+  /** Prepares for a run that only reads. */
   expectReading(): void {
     this.#isChanging = false
     this.#text = noText
   }
 
   /**
-   * Replaces the text of an interrupted run. `certain` precedes it. While a changing call is in progress,
-   * `certain` and the state of that call are printed; afterwards this text applies again.
+   * Replaces the text of an interrupted run. `certain` precedes the text. While a changing call is in
+   * progress, `certain` and the state of that call are printed; after the call this text applies again.
    */
   setInterruptText(createText: CreateText, certain?: string): void {
     this.#certain = certain

@@ -32,7 +32,7 @@ interface CallEnd {
   mayDuplicate?: boolean
   /** The deadline caused the failure. */
   deadline?: boolean
-  /** The answer was cut. Another one may be complete. */
+  /** The answer was cut. A repeated request may get a complete answer. */
   isCutOff?: boolean
   /** A second attempt cannot help: an unknown host, an untrusted certificate, `x-should-retry: false`. */
   isPermanent?: boolean
@@ -102,7 +102,7 @@ export class CliError extends Error {
   }
 }
 
-/** Returns type and place of a bug. Its message may quote anything, so it is omitted. */
+/** Returns type and place of a bug. The bug's message may quote a secret, so it is omitted. */
 export function describeBug(error: unknown): string {
   const { name, message, stack = '' } = error instanceof Error ? error : new Error('no error')
   const frames = stack.slice(stack.indexOf(message) + message.length)
@@ -110,7 +110,7 @@ export function describeBug(error: unknown): string {
   return `${name} at ${place}`
 }
 
-/** Returns a `CliError` unchanged, and converts a bug to one, so that an answer can be attached. */
+/** Returns a `CliError` unchanged. Converts a bug to a `CliError`, so that an answer can be attached. */
 export const asFailure = (error: unknown): CliError =>
   error instanceof CliError
     ? error
@@ -118,7 +118,10 @@ export const asFailure = (error: unknown): CliError =>
         consequence: 'please report this line, with the command but without its secrets',
       })
 
-/** Adds to the failure of an output that the answer is incomplete, too. A deadline causes both. */
+/**
+ * Adds to the failure of an output that the answer is incomplete, too, because a deadline causes both
+ * failures.
+ */
 export const joinFailures = (refusal: unknown, cut: unknown): unknown =>
   refusal instanceof CliError && cut instanceof CliError && cut !== refusal && !cut.details.deadline
     ? refusal.with({}, `${refusal.message}; ${cut.message}`)

@@ -51,7 +51,7 @@ export function createProcessHost(): Host {
 function limitYoungGeneration(): () => void {
   const { setFlagsFromString } = process.getBuiltinModule('node:v8')
   setFlagsFromString('--semi-space-growth-factor=1')
-  // V8 rejects compiled code from a run with other flags.
+  // V8 rejects compiled code from a run with other flags, so the default value is restored.
   return () => setFlagsFromString('--semi-space-growth-factor=2')
 }
 

@@ -31,9 +31,9 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const deadline = new Deadline(host.timers)
   const run: RunContext = { start, deadline, cleanups, lastSteps: [], secrets, summary, calls }
   host.onSignal?.((exit) => {
-    // The terminal has printed the typed ^C on the current line.
+    // The terminal has printed ^C into the current line, so the message begins with a line break.
     const isInLine = !cleanUp(cleanups) && exit === 130 && host.stderr.isTerminal
-    // A resume command comes last, to be copied.
+    // A resume command comes last, so that a person can copy it.
     const states = [catchMessage(() => report.writeSync({ exit, isSignal: true })), calls.describeInterrupt()]
     const words = ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
     if (isJson) return describeSignal(exit, words)
@@ -90,14 +90,14 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return `${escapeJson(JSON.stringify(secrets.redactValue({ error })))}\n`
   }
 
-  /** An error that the cleanup causes is not another failure. */
+  /** Only the first failure is reported, because the cleanup may cause another error. */
   function fail(failure: CliError): Promise<number> {
     ending ??= end(failure)
     return ending
   }
 
   async function end(thrown: CliError): Promise<number> {
-    // The failure may come from printing instead of a call.
+    // The failure may come from printing instead of a call, so the states of the calls are added.
     const { sent, mayDuplicate } = calls
     const failure = thrown.with({ sent: thrown.details.sent ?? sent, mayDuplicate })
     const { exitCode } = failure
@@ -106,7 +106,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     cleanUp(cleanups)
     const whole = problem === undefined ? failure : failure.with({}, `${failure.message}; ${problem}`)
     const until = new Deadline(host.timers, getWriteDeadline())
-    // A closed stderr does not change the exit code.
+    // A closed stderr does not change the exit code, so its errors are ignored.
     const print = (stderr: StdStream, text: string) => writeText(stderr, text, until).catch(() => {})
     const shown = secrets.redactFailure(whole)
     const { renderAnnotation, renderFailureAsJson } = await import('./io/failure.ts')
@@ -132,7 +132,7 @@ function catchMessage(work: () => void): string | undefined {
 
 const getMessage = (error: unknown) => (error as Error).message
 
-/** If the arguments are damaged, the report's name may be, too, so no report is written. */
+/** The name of the report may be damaged like the other arguments, so no report is written. */
 function checkArguments(argv: string[], host: Host, report: Report): void {
   try {
     host.checkArguments?.(argv)
@@ -171,12 +171,12 @@ function unexpectedFailure(error: unknown, state: string | undefined): CliError 
     return new CliError('file', describeFileError(error), { sent: 'unknown', consequence: state })
   return new CliError('unexpected', `a bug in parley ${version}: ${describeBug(error)}`, {
     sent: 'unknown',
-    // The state may end with a command to copy.
+    // The state may end with a command to copy, so the state comes last.
     consequence: `please report this line, with the command but without its secrets${state ? `; ${state}` : ''}`,
   })
 }
 
-/** Creates the failure for a bug: the event loop became empty before the work was done. */
+/** Creates the failure for an event loop that became empty before the work was done, which is a bug. */
 const earlyExitFailure = (state: string | undefined) =>
   new CliError('unexpected', 'a bug in parley: it ended before its work', {
     sent: 'unknown',
@@ -201,7 +201,7 @@ async function renderForPerson(failure: CliError, argv: string[], host: Host): P
 async function withGuard(host: Host) {
   const { guardStreamFromRunner, guardTextFromRunner } = await import('./io/runner-guard.ts')
   const stderr = { value: guardStreamFromRunner(host.stderr), enumerable: true }
-  // A spread would read the current folder, which may be gone.
+  // A spread would read the current folder, which may have been removed.
   const guarded = Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(host), stderr }) as Host
   return { host: guarded, guard: (text: string) => guardTextFromRunner(text) }
 }

@@ -19,7 +19,7 @@ export interface RunEnd {
 }
 
 export interface ReportSource {
-  /** Relative names start in its current folder. */
+  /** Relative names begin in the host's current folder. */
   host: { readonly cwd: string; timers: Timers }
   summary: Summary
   calls: Calls
@@ -42,7 +42,7 @@ export function prepareReport(
   const asFailure = (error: unknown) => asFileError(error, `--report ${name}`)
   try {
     requireReplaceable(target, name)
-    // Tests whether a file can be created there.
+    // Creates a temporary file to test whether the report can be written.
     new TemporaryFile(target).remove()
     rmSync(target, { force: true })
   } catch (error) {
@@ -68,7 +68,7 @@ function requireReplaceable(target: string, name: string): void {
     throw problem('it is neither empty nor a report, and is not replaced')
 }
 
-/** Only a batch writes many files, and it does not list them. */
+/** Only a batch writes many files, and its report does not list them. So a larger file is not a report. */
 const maxReportBytes = 16 * 2 ** 20
 
 function isReport(path: string, size: number): boolean {

@@ -10,7 +10,7 @@ export class Report {
   /** The flags are read from the raw arguments, because they apply even if other arguments are invalid. */
   constructor(argv: string[], source: ReportSource) {
     this.#source = source
-    // A preview sends nothing, so there is nothing to report.
+    // A preview sends nothing, so no report is written.
     if (!hasFlag(argv, '--dry-run') && !hasFlag(argv, '--curl')) this.#name = findFlagValue(argv, '--report')
   }
 
@@ -26,7 +26,7 @@ export class Report {
     this.#write = prepareReport(name, this.#source)
   }
 
-  /** Writes no report unless it is open. */
+  /** Disables the report. Has no effect on a report that is already open. */
   disable(): void {
     this.#name = undefined
   }

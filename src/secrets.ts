@@ -82,7 +82,7 @@ export class Secrets {
         return items
       }
       const fields: [name: string, value: unknown][] = []
-      // Unlike `Object.entries`, this makes no copy of a value that is too long.
+      // Unlike `Object.entries`, the loop does not copy a value that is too long.
       for (const name in value) {
         if (left < 0) break
         fields.push([redactText(name), redactInner((value as Record<string, unknown>)[name], depth + 1)])
@@ -132,7 +132,7 @@ const maxBodyLength = 1024 * 1024
 /** Maximum depth of a displayed value. */
 const maxDepth = 200
 
-/** Shorter secrets could be a part of any word. In characters. */
+/** Any word may contain a shorter secret, so shorter secrets are not redacted. In characters. */
 const minSecretLength = 4
 
 interface SecretPlace {
@@ -232,12 +232,11 @@ function cutPlacesOf(word: string, text: string): SecretPlace[] {
   })
 }
 
-/** Fewer base64 characters could be part of any text. */
+/** Any text may contain fewer base64 characters, so a shorter part is not redacted. */
 const minCoreLength = 6
 
 /**
- * Returns the parts that are the same in all base64 that contains the secret, for each possible start in a
- * group of bytes.
+ * Returns the parts that all base64 texts of the secret share, for each possible start in a group of bytes.
  */
 function inBase64(secret: string): string[] {
   const bytes = Buffer.from(secret)
@@ -251,8 +250,8 @@ function inBase64(secret: string): string[] {
 }
 
 /**
- * Returns whether a header is secret, by its name, so some harmless headers count; headers of a rate limit
- * only count tokens. A value that looks like a credential is secret under any name.
+ * Returns whether a header is secret by its name. Some harmless headers count as secret, but not the token
+ * counts of a rate limit. A value that looks like a credential is secret under any name.
  */
 export function isSecretHeader(name: string, value: string): boolean {
   if (/^(www|proxy)-authenticate$/i.test(name)) return false

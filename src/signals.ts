@@ -7,13 +7,16 @@ import { setLongTimeout } from './timers.ts'
 /** SIGBREAK exists only on Windows (Ctrl-Break). CI runners send it before they kill. */
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const
 
-/** The process dies by the signal itself, so a shell's loop stops, too. A second signal ends it at once. */
+/**
+ * Handles the signals of a run. At the end the process dies by the signal itself, so a shell's loop stops,
+ * too. A second signal ends the process at once.
+ */
 export function onSignal(clean: (exit: number) => string, stderr: StdStream): void {
   for (const signal of signals) {
     process.once(signal, () => {
       stopListening()
       try {
-        // Writing to a stream does not block on a full stderr.
+        // Writing to a stream does not block if stderr is full.
         const stream = stderr.open()
         const text = clean(128 + constants.signals[signal])
         // On Windows a stream writes at once, and only a stream writes text to a console.
@@ -35,7 +38,7 @@ export function stopListening(): void {
 /** Calls `act` instead of ending the process at the first SIGINT. */
 export function interceptInterrupt(act: () => void): Interrupt {
   const others = process.rawListeners('SIGINT') as NodeJS.SignalsListener[]
-  // A pending signal is lost while nobody listens, so there is always a listener.
+  // A pending signal is lost while nobody listens, so one listener is always registered.
   const restoreListeners = () => {
     const isTaken = process.listeners('SIGINT').some((listener) => listener !== takeFirst)
     if (!isTaken) for (const listener of others) process.on('SIGINT', listener)
@@ -51,7 +54,7 @@ export function interceptInterrupt(act: () => void): Interrupt {
     release: restoreListeners,
     raise() {
       interrupt()
-      // A pending signal does not keep a process running.
+      // A pending signal does not keep a process running, so a timer keeps it running.
       setInterval(() => {}, 1000)
       return new Promise(() => {})
     },
@@ -62,15 +65,15 @@ export function interceptInterrupt(act: () => void): Interrupt {
 export const interrupt = (): void => raise('SIGINT')
 
 /**
- * Windows has no signals: `kill` would end the process at once with exit code 1. The first process of a
- * container does not die by a signal that it sends to itself.
+ * Sends a signal to this process. Windows has no signals, and `kill` would end the process at once with exit
+ * code 1. The first process of a container does not die by a signal that it sends to itself.
  */
 function raise(signal: (typeof signals)[number]): void {
   if (process.platform !== 'win32' && process.pid !== 1) process.kill(process.pid, signal)
   else if (!process.emit(signal, signal)) process.exit(128 + constants.signals[signal])
 }
 
-/** An empty event loop would end an unfinished run with exit code 0. */
+/** Detects an event loop that becomes empty, because Node would end an unfinished run with exit code 0. */
 export function detectEarlyExit(report: () => void): () => void {
   process.exitCode = 1
   process.once('beforeExit', report)

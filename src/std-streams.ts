@@ -40,24 +40,24 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
     },
     open,
     writeSync(bytes) {
-      // A Windows console would decode bytes by its code page, so only the stream writes text there. The
-      // first process of a container dies only by signals that it listens to.
+      // A Windows console would decode bytes by its code page, so only the stream writes text to a console.
+      // The first process of a container dies only by signals that it listens to.
       if (stream || process.pid === 1 || (process.platform === 'win32' && this.isTerminal)) return 0
-      // This is the last write of a run. It may block, and then a signal must end it at once.
+      // The last write of a run may block. Then a signal must end the process at once.
       stopListening()
       return writeAll(descriptor, bytes)
     },
   }
 }
 
-/** Node's writes to a terminal block: a signal would not be handled while nobody reads. */
+/** Makes writes to a terminal non-blocking. Otherwise a signal would not be handled while nobody reads. */
 function neverBlocking(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   const { _handle } = stream as { _handle?: { setBlocking?(isBlocking: boolean): void } }
   if (stream.isTTY && process.platform !== 'win32') _handle?.setBlocking?.(false)
   return stream
 }
 
-/** Node counts a chunk as written if a full disk took a part of it. */
+/** Writes whole chunks: if a full disk took a part of a chunk, Node would count the chunk as written. */
 function writingWhole(stream: NodeJS.WriteStream, descriptor: number): NodeJS.WriteStream {
   if (!fstatSync(descriptor).isFile()) return stream
   stream._write = (chunk: Uint8Array, _encoding, done) => {
@@ -76,13 +76,16 @@ function writeAll(descriptor: number, bytes: Uint8Array): number {
   try {
     while (written < bytes.length) written += writeSync(descriptor, bytes.subarray(written))
   } catch (error) {
-    // Another process may have made the shared pipe non-blocking.
+    // Another process may have made the shared pipe non-blocking, so the write is repeated.
     if (!hasCode(error, 'EAGAIN')) throw error
   }
   return written
 }
 
-/** Does not open the stream. Loads Node's terminal module only if the descriptor may be a terminal. */
+/**
+ * Returns whether a descriptor is a terminal, without opening the stream. Loads Node's terminal module only
+ * if the descriptor may be a terminal.
+ */
 function isTerminal(descriptor: number): boolean {
   try {
     const stat = fstatSync(descriptor)
@@ -93,13 +96,16 @@ function isTerminal(descriptor: number): boolean {
   }
 }
 
-/** /dev/null is the most common device without input or reader. Windows does not number devices. */
+/**
+ * Returns whether a device is /dev/null, the most common device without input or reader. Windows does not
+ * number devices.
+ */
 const isNull = ({ rdev }: Stats): boolean =>
   process.platform !== 'win32' && rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev
 
 /**
- * Node opens /dev/null in the place of a descriptor that was closed when it started, and for reading too, as a shell's
- * redirection does not. Elsewhere than on Linux nobody says how it was opened.
+ * Returns whether a descriptor was closed when Node started. Node opens /dev/null instead, for reading and
+ * writing, unlike a shell's redirection. Only Linux shows how a descriptor was opened.
  */
 function wasClosed(descriptor: number): boolean {
   try {
@@ -112,7 +118,7 @@ function wasClosed(descriptor: number): boolean {
   }
 }
 
-/** The real path of a regular file, if the system tells it. */
+/** Returns the real path of a regular file, if the system reports it. */
 export function findFilePath(descriptor: number): string | undefined {
   try {
     return fstatSync(descriptor).isFile() ? realpathSync(`/dev/fd/${descriptor}`) : undefined
@@ -124,7 +130,7 @@ export function findFilePath(descriptor: number): string | undefined {
 export function findStdinKind(): Stdin['kind'] {
   try {
     const stat = fstatSync(0)
-    // On Windows `isFIFO` is always false, whatever the mode says.
+    // On Windows `isFIFO` is always false, so the mode is read.
     const isPipe = (stat.mode & constants.S_IFMT) === constants.S_IFIFO
     if (isPipe || stat.isSocket()) return 'pipe'
     if (stat.isFile()) return 'file'

@@ -70,7 +70,7 @@ interface AnswerFacts {
 
 /** Adds the facts of an answer. */
 export function addAnswerFacts(summary: Summary, { id, model, stopReason, usage }: AnswerFacts): void {
-  // For several answers only the sums are reported.
+  // For several answers, only sums are reported, so the facts of one answer are omitted.
   const isOneOfMany = summary.counts !== undefined
   summary.model = isOneOfMany ? undefined : (model ?? summary.model)
   summary.id = isOneOfMany ? undefined : id

@@ -53,7 +53,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   try {
     await savingPartOnFailure(context, saving, () => savingPartOnFailure(context, file, callAndPrint))
   } catch (error) {
-    // Among the items of pages, the body of a failure would pass for an item.
+    // The body of a failed request could look like an item of a page, so it is not printed.
     if (error instanceof CliError && !options.paginate) await printFailureBody(print, error)
     throw error
   }
@@ -102,8 +102,8 @@ async function readBody(context: Context, { input, set = [] }: ApiOptions): Prom
 }
 
 /**
- * Returns the path and the query string with their source text. `address` is the service's own, or
- * `undefined` if none is set. Throws a usage error for a path that a server could resolve to another one.
+ * Returns the path and the query string with their source text. `address` is the service's address, or
+ * `undefined` if none is set. Throws a usage error for a path that a server could resolve to another path.
  */
 function readPath(given: string, address: string | undefined) {
   const own = /^[a-z][a-z0-9+.-]*:/i.test(given) ? stripAddress(given, address) : given
@@ -118,8 +118,8 @@ function readPath(given: string, address: string | undefined) {
 }
 
 /**
- * Returns the path of a whole URL. The URL must belong to the service, because a credential goes nowhere
- * else.
+ * Returns the path of a whole URL. Only the service's own URLs are accepted, because another server must not
+ * get the credential.
  */
 function stripAddress(url: string, address: string | undefined): string {
   const base = address?.replace(/\/+$/, '') ?? ''
@@ -130,8 +130,8 @@ function stripAddress(url: string, address: string | undefined): string {
 }
 
 /**
- * In any encoding, because a server may decode a path repeatedly. Segments with `;` count too, because some
- * servers drop the rest of such a segment.
+ * Returns whether a path has a dot segment, in any encoding, because a server may decode a path repeatedly.
+ * Segments with `;` count too, because some servers drop the rest of such a segment.
  */
 const hasDotSegment = (path: string): boolean =>
   /(?:^|[/\\]|%(?:25)*(?:2f|5c))(?:\.|%(?:25)*2e){1,2}(?:$|[/\\;]|%(?:25)*(?:2f|5c|3b))/i.test(path)
@@ -163,7 +163,7 @@ async function printAnswer(
   throw file && !file.isDirect ? failure.with({ head: answer, rawBody: bytes }) : failure
 }
 
-/** An error body with status 2xx is smaller than this. */
+/** A longer body with status 2xx is not checked for an error. */
 const maxErrorBytes = 64 * 1024
 
 /** Prints the body of a failure on stdout. A file from `-o` is for successful answers only. */
@@ -173,7 +173,7 @@ async function printFailureBody(print: Printer, { details: { head, rawBody } }: 
     await print.head(head)
     await print.body(rawBody)
   } catch (error) {
-    // On a terminal, a binary body is skipped: the status tells more.
+    // On a terminal, a binary error body is not printed, because the printed status describes the failure.
     if (!(error instanceof CliError)) throw error
   } finally {
     await print.end()
@@ -192,7 +192,7 @@ interface Printer {
   end(): Promise<void>
 }
 
-/** Formats JSON for a person. Resolves with `undefined` if that is not possible. */
+/** Formats JSON for a person. Resolves with `undefined` if the text cannot be formatted. */
 type Formatter = (text: string) => Promise<string | undefined>
 
 function chooseLayout({ flags, host, output }: Context): Formatter | undefined {
@@ -211,7 +211,7 @@ function chooseLayout({ flags, host, output }: Context): Formatter | undefined {
 /** Longer JSON is printed unformatted. */
 const maxFormattedBytes = 2 ** 20
 
-/** A body without a content type may be JSON, too. */
+/** Services may send JSON without a content type, so such a body is checked, too. */
 const mayBeJson = (type = '') => type === '' || /[/+]json\s*(;|$)/i.test(type)
 
 function createPrinter(
@@ -271,8 +271,8 @@ function createPrinter(
 }
 
 /**
- * Creates a printer that saves the body in the temporary folder after its output failed. `end` throws that
- * failure.
+ * Creates a printer that saves the body in the temporary folder after its output failed. Then `end` throws
+ * that failure.
  */
 function createSavingPrinter(context: Context, printer: Printer): Printer & PartSaver {
   const unprinted = new UnprintedBody(context, 'bin')
@@ -306,7 +306,7 @@ function createSavingPrinter(context: Context, printer: Printer): Printer & Part
   }
 }
 
-/** A chunk may end inside a character. */
+/** A chunk may end inside a character, so an incomplete character at the end is not binary. */
 const isBinary = (chunk: Uint8Array): boolean =>
   chunk.includes(0) || ![undefined, -1, -2, -3].some((end) => isUtf8(chunk.subarray(0, end)))
 
@@ -349,7 +349,10 @@ function readItems(bytes: Uint8Array): Page {
   return readPage(text, 'the list')
 }
 
-/** Resolves the next page from a token or a whole URL. The URL must belong to the service. */
+/**
+ * Resolves the next page from a token or a whole URL. The URL must belong to the service, because another
+ * server must not get the credential.
+ */
 function resolveNextPage(
   { path, query }: ReturnType<typeof readPath>,
   { name, value }: Cursor,

@@ -1,13 +1,13 @@
 /**
- * Returns the value of a flag in arguments that may be invalid, as a separate word or attached. The last one
- * counts. Words after `--` are not flags.
+ * Returns the value of a flag in arguments that may be invalid. The value is a separate word or attached to
+ * the flag. If the flag is repeated, the last value counts. Words after `--` are not flags.
  */
 export function findFlagValue(argv: string[], flag: string): string | undefined {
   const words = beforeEnd(argv)
   const index = words.findLastIndex((word) => word === flag || word.startsWith(`${flag}=`))
   if (words[index] !== flag) return words[index]?.slice(flag.length + 1)
   const value = words[index + 1]
-  // A value that begins with a hyphen must be attached, as in the full parser.
+  // As in the full parser, a value that begins with a hyphen counts only if it is attached.
   return value !== undefined && /^-./.test(value) ? undefined : value
 }
 

@@ -35,7 +35,7 @@ export class SettingArgument extends Argument {
 /** An argument that is a file to read, or `-`. */
 export class FileArgument extends Argument {}
 
-/** For commands that add a pipe's text to other input. */
+/** Flag of the commands that add a pipe's text to other input. */
 export const failOnEmptyFlag = () => new Option('--fail-on-empty', 'exit 2 if stdin is empty')
 
 /** Collects the values of a repeatable flag. `earlier` is false after the flag's `--no-` form. */

@@ -1,6 +1,6 @@
 import { closest, distance } from 'fastest-levenshtein'
 
-/** Longer words are hardly misspellings and take long to compare. */
+/** A longer word is rarely a misspelling, and comparing it takes long, so it gets no suggestion. */
 const maxWordLength = 100
 
 /** Returns a suggestion as the end of a message, ` (did you mean x?)`, or an empty text. */

@@ -30,7 +30,7 @@ export interface LineWork extends ResultReader {
 
 const defaultConcurrency = 8
 
-/** Requests every line of a file concurrently and writes a result for each. Throws a `CliError`. */
+/** Requests every line of a file concurrently and writes a result for each line. Throws a `CliError`. */
 export async function runBatch(
   outer: Context,
   options: BatchOptions,
@@ -81,15 +81,16 @@ async function answer(
   const ledger = new Ledger()
   const saved = new SavedFile(context, 'ndjson')
   let saveReceived = () => {}
-  // A signal saves received answers before it closes the results file, which is opened later.
+  // Cleanups run in the order in which they were added, so a signal saves received answers before it closes
+  // the results file.
   const saving = savePartOnSignal(context, {
     savePart() {
       saveReceived()
       return saved.part
     },
   })
-  // The ledger must contain finished lines before the input is read. If the input is invalid, a new file is
-  // removed.
+  // The ledger must contain finished lines before the input is read. If the input is invalid, a new results
+  // file is removed.
   const results =
     options.results === undefined
       ? undefined
@@ -125,7 +126,8 @@ async function answer(
 }
 
 /**
- * Handles the first Ctrl-C: no new request starts, and the process ends by the signal after the running ones.
+ * Handles the first Ctrl-C: no further request starts, and after the running requests the process ends by the
+ * signal.
  */
 function handleInterrupt({ host, note, cleanups }: BatchContext, run: BatchRun): () => Promise<void> {
   let isInterrupted = false
@@ -136,7 +138,7 @@ function handleInterrupt({ host, note, cleanups }: BatchContext, run: BatchRun):
   })
   return async () => {
     if (isInterrupted) {
-      // The terminal printed ^C earlier, so no line break is needed.
+      // The terminal printed ^C on an earlier line, so the cursor is at the start of a line.
       cleanups.add(() => true)
       // The signal handler prints the counts.
       await interrupt?.raise()
@@ -153,7 +155,7 @@ function requireLine({ flags, note }: BatchContext, { tally }: BatchInput, { nam
   note(empty)
 }
 
-/** Adds the place of saved results, and how to resume with them, to the reason why the batch stopped. */
+/** Adds to the reason for the stop where the results were saved and how to resume with them. */
 function describeSaved(stop: unknown, { part, unsaved, options, tally }: SavedResults): unknown {
   if (!part) return stop
   const { results } = options
@@ -190,7 +192,7 @@ function throwFailure(
   const isSpent = !resume && (isAnswered || (results !== undefined && failed > 0))
   const retryOf = ({ retry }: CliError['details']) => (isSpent && retry === 'later' ? 'never' : retry)
   if (stop instanceof CliError) {
-    // After a deadline the same command can be repeated.
+    // After a passed deadline the same command may succeed.
     const canContinue = stop.kind === 'stopped' && stop.details.deadline
     throw stop.with({ sent, retry: retryOf(canContinue ? { retry: 'later' } : stop.details) })
   }

@@ -8,7 +8,7 @@ const firstSlots = 512
 const fullest = 0.75
 const growth = 1.5
 
-/** Maps texts to numbers from 1 to 2^32 - 1 without storing the texts: at most 32 bytes for each. */
+/** Maps texts to numbers from 1 to 2^32 - 1 without storing the texts. Takes at most 32 bytes per text. */
 export class DigestMap {
   #words = new Uint32Array(firstSlots * slotWords)
   #count = 0
@@ -18,12 +18,12 @@ export class DigestMap {
     return this.#words.byteLength
   }
 
-  /** Returns 0 for an unknown text. */
+  /** Returns the number of a text, or 0 for an unknown text. */
   get(text: string): number {
     return this.#words[findSlot(this.#words, computeDigest(text)) + 3] as number
   }
 
-  /** Replaces the number of a text, which is 0 for a new one. Returns the new number. */
+  /** Replaces the number of a text; a new text has the number 0. Returns the new number. */
   update(text: string, change: (value: number) => number): number {
     const digest = computeDigest(text)
     const place = findSlot(this.#words, digest)
@@ -47,15 +47,15 @@ export class DigestMap {
   }
 }
 
-/** Computes 96 bits, because nobody can then construct two texts with the same digest. */
+/** Computes 96 bits, so that nobody can construct two texts with the same digest. */
 function computeDigest(text: string): Digest {
-  // JSON escapes lone surrogates. In UTF-8 all of them would be the same.
+  // JSON escapes lone surrogates. UTF-8 would encode all lone surrogates as the same bytes.
   const digest = hash('sha256', JSON.stringify(text))
   const wordAt = (place: number) => Number.parseInt(digest.slice(place, place + 8), 16)
   return [wordAt(0), wordAt(8), wordAt(16)]
 }
 
-/** Returns the slot of the digest, or the free slot for it. */
+/** Returns the slot of the digest, or a free slot if the digest is unknown. */
 function findSlot(words: Uint32Array, [first, second, third]: Digest): number {
   const slots = words.length / slotWords
   let place = (second % slots) * slotWords

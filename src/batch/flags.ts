@@ -14,9 +14,12 @@ export interface BatchOptions {
 
 /** Number or percentage of lines that may fail. */
 interface MaxFailed {
-  /** The user's text. */
+  /** Source text of the limit, for messages. */
   text: string
-  /** Returns the limit for this number of lines; Infinity if a percentage has no total yet. */
+  /**
+   * Returns the maximum number of failed lines for this number of lines. Infinity if the limit is a
+   * percentage and the total is unknown.
+   */
   getMaxFailed(lines: number | undefined): number
 }
 
@@ -37,7 +40,7 @@ export const batchFlags = (): Option[] => [
   ),
 ]
 
-/** Creates `--batch` and its flags, which a command's help omits. */
+/** Creates `--batch` and its flags. A command's help omits them, because a topic lists them. */
 export const allBatchFlags = (): Option[] => [
   new FileFlag('--batch <file>', "one request per line of a file, or - for stdin: 'parley help batch'"),
   ...batchFlags().map((flag) => flag.hideHelp()),

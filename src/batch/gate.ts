@@ -48,7 +48,8 @@ export function decideNextStep(state: BatchState, now: number): BatchStep {
   if (!isOver && tally.failed > limits.getMaxFailed()) return { do: 'finish', because: undefined }
   const line = chooseLine(state)
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }
-  // A reached limit does not matter if no line is left, so this check follows that one.
+  // A reached limit does not matter if no line is left, so the check of the limits follows the check for a
+  // next line.
   if (tally.tokens >= limits.maxTokens) return { do: 'finish', because: tokenLimitError(tally, limits) }
   if (canStart(gate, now)) return { do: 'start', line }
   const isFull = gate.inFlight >= gate.slots || gate.outage?.isTried
@@ -82,13 +83,13 @@ export const tokenLimitError = ({ tokens }: BatchState['tally'], { maxTokens }: 
  */
 export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line' | 'all' | 'not sent' {
   const { kind, details } = failure
-  // A bug may fail every answer, and each answer is paid for.
+  // An unknown error may be a bug that fails every answer, and each answer is paid for.
   if (kind === 'unexpected') return 'all'
   const outlook = getBatchConsequence(failure)
   if (outlook === 'wait') return 'refused'
   if ((details.sent ?? 'no') === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'not sent'
   if (outlook === 'end') return 'all'
-  // An error in a 2xx answer is not an outage.
+  // A service that answers 2xx is reachable, so an error in such an answer is not an outage.
   const isOutage = kind === 'unknown' || (kind === 'service' && (details.status ?? 0) >= 300)
   return isOutage ? 'outage' : 'line'
 }
@@ -183,7 +184,8 @@ export function recordAnswer(
   }
   if (ticket !== pause.number || slots === concurrency) return next
   const answers = gate.answers + 1
-  // After a pause a rate limiter allows a burst, which does not mean that more slots would succeed.
+  // After a pause a rate limiter allows a burst. Answers within the burst do not show that more slots would
+  // succeed.
   const isSteady = now - pause.until >= Math.min(pause.until - pause.from, maxCautionMs)
   if (answers < slots || !isSteady) return { ...next, answers }
   return { ...next, answers: 0, slots: slots + 1 }

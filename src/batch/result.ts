@@ -11,7 +11,7 @@ export function formatAnswer(subject: ResultLine, answer: LineAnswer): string {
   const { seconds, spent } = subject
   const { attempts, answers } = spent
   const usage = usageOf(spent)
-  // A single response contains its usage.
+  // A single response contains its usage, so the usage is not repeated.
   const rest =
     'response' in content
       ? { warning, usage: answers > 1 ? usage : undefined, attempts, seconds }

@@ -56,14 +56,14 @@ export async function openResults(
   let held: Lock | undefined
   try {
     held = await lockForRun(path, { name, deadline, note })
-    // The other run removes its file if it has no result, so the file may have changed during the wait.
+    // The other run removes its file if the file has no result, so the file may have changed during the wait.
     if (isResumed && file.findChange() !== undefined) {
       const former = file
       file = open()
       former.close()
     }
     const earlier = isResumed ? await readEarlierResults(file.read(), ledger, reader) : new EarlierResults()
-    // A file without results belongs to something else, so it stays unchanged.
+    // A file without results belongs to something else, so the run fails without changing the file.
     if (earlier.results === 0 && earlier.others > 0)
       throw new CliError('file', `${name}: it contains no batch results`)
     if (earlier.tail === 'foreign')
@@ -74,7 +74,7 @@ export async function openResults(
     cleanups.add(results.close)
     return results
   } catch (error) {
-    // Without the lock, the file may belong to another run.
+    // Without the lock, another run may use the file, so it is not removed.
     if (held && !isResumed) rmSync(path, { force: true })
     held?.release()
     file.close()
@@ -110,7 +110,7 @@ export class ResultsFile {
    */
   requireOwned(): void {
     this.#file.requireUnchanged()
-    // Another run takes over the lock of a process that was suspended for long.
+    // A process that was suspended for long may have lost its lock to another run.
     if (!this.#lock.isHeld())
       throw new CliError('file', `${this.#opened.name}: another parley process has taken it over`)
   }
@@ -170,7 +170,7 @@ function readResult(bytes: Uint8Array, { readTokens, hasFiles }: ResultReader) {
   const line = tryParseJson(decodeText(bytes))
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
   const { id, hash, ok, usage } = line
-  // An answer that failed a check was paid for too.
+  // An answer that failed a check was paid for too, so its tokens count.
   const tokens = readTotalTokens(usage) ?? (ok ? readTokens(line) : undefined)
   const isAnswered = ok || usage !== undefined
   const isGone = ok && hasFiles?.(line) === false
@@ -186,7 +186,7 @@ function readResult(bytes: Uint8Array, { readTokens, hasFiles }: ResultReader) {
 const readTotalTokens = (usage: unknown): number | undefined =>
   isObject(usage) && typeof usage.totalTokens === 'number' ? usage.totalTokens : undefined
 
-/** Returns true for the start of a result that was cut off; whole JSON is not. */
+/** Returns true for the start of a result that was cut off, and false for whole JSON. */
 function isIncompleteResult(bytes: Uint8Array): boolean {
   const text = decodeText(bytes)
   const head = text.slice(0, 40).replace(/\d+/g, '0')

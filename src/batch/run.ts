@@ -33,20 +33,25 @@ export interface BatchSettings {
   limits: BatchLimits
   timers: Timers
   report: Reporter
-  /** If writing a result fails, the result is printed on stdout and does not count. */
+  /**
+   * Writes results to the results file. If writing fails, the result is printed on stdout and does not count.
+   */
   results?: Pick<ResultsFile, 'write'> | undefined
   /** Saves a result that stdout does not accept. Synchronous; does not throw. */
   save(text: string): void
 }
 
 export interface BatchOutcome {
-  /** Reason why it stopped before the end. */
+  /** Reason why the batch stopped before its end. */
   stop: unknown
   /** The failed line with the lowest number; a line that may succeed later precedes others. */
   failure: LineFailure | undefined
 }
 
-/** Minimum extension of a pause that is reported. Concurrent answers differ by some milliseconds. */
+/**
+ * Smaller extensions of a pause are not reported, because the waits of concurrent answers differ by some
+ * milliseconds.
+ */
 const minReportedExtensionMs = 1000
 
 /** Requests the lines of an input concurrently and writes each result when it is ready. */
@@ -69,7 +74,7 @@ export class BatchRun implements BatchState {
   /** Failure that caused the current pause. */
   #refusal: CliError | undefined
   #hasReportedMissingTokens = false
-  /** A run that repeats the failed lines may repeat a request that was carried out. */
+  /** The failed lines may include a request that was carried out, so repeating them may pay twice. */
   mayDuplicate = false
   /** Results that stdout has not accepted yet. */
   readonly #unprinted: ActiveSet<string> = new ActiveSet()
@@ -99,10 +104,11 @@ export class BatchRun implements BatchState {
         else await this.#waitForEvent(now, step.until)
       }
     } finally {
-      // The close is not awaited, because a silent pipe may never end.
+      // A silent pipe may never end, so closing it is not awaited.
       this.#lines.return?.().catch(() => {})
     }
-    // A line that is not retried may have received content that was paid for.
+    // A waiting line may have received content that was paid for, so its result is written although the line
+    // is not retried.
     for (const line of this.waiting.splice(0)) if (line.failure) await this.#finishLine(line, line.failure)
     return { stop: this.#reason, failure: this.#firstTransient ?? this.#first }
   }
@@ -138,7 +144,10 @@ export class BatchRun implements BatchState {
     }
   }
 
-  /** Runs an operation whose end wakes the loop. It handles its own failures; any other error is a bug. */
+  /**
+   * Runs an operation whose end wakes the loop. The operation handles its own failures; any other error is a
+   * bug.
+   */
   #start(work: Promise<void>): void {
     this.#pending++
     void work
@@ -193,7 +202,7 @@ export class BatchRun implements BatchState {
       const { done, value } = await this.#lines.next()
       this.next = done ? 'none' : value
     } catch (error) {
-      // The lines that were read before are still requested.
+      // A failed read ends the input. The lines before the failure are still requested.
       this.next = 'none'
       this.#reason ??= error
     }
@@ -217,7 +226,7 @@ export class BatchRun implements BatchState {
       const outcome = await line.call
         .send(line, () => this.#requireNext(line))
         .catch((error: unknown) => ({ error }))
-      // The deadline may have failed this line in the meantime.
+      // The deadline may have failed this line in the meantime, so its result is already written.
       if (!this.#active.delete(line)) return
       this.#tallyTokens(line)
       this.#reportMissingTokens(line)
@@ -238,7 +247,7 @@ export class BatchRun implements BatchState {
       }
       const isPaused = this.gate.outage !== undefined || this.#options.timers.now() < this.gate.pause.until
       if (next !== 'wait' && !isPaused) continue
-      // The failure becomes the result, with the paid content, if the line is not retried.
+      // If the line is not retried, this failure becomes the result, with the paid content.
       line.failure = line.spent.answers > 0 && outcome.error instanceof CliError ? outcome.error : undefined
       break
     }
@@ -342,7 +351,7 @@ export class BatchRun implements BatchState {
     if (failure.error.details.retry === 'later') this.#firstTransient = earlier(this.#firstTransient)
   }
 
-  /** Returns true if the result is where the next run or the reader expects it. */
+  /** Returns true if the result is in its destination, where the next run or the reader expects it. */
   async #write(text: string): Promise<boolean> {
     const { results, report, save } = this.#options
     try {
@@ -351,7 +360,7 @@ export class BatchRun implements BatchState {
     } catch (error) {
       this.#stop(error instanceof CliError ? error.with({ consequence: writtenToStdout }) : error)
     }
-    // The answer was paid for, so it is printed instead, and saved if that fails, too.
+    // The answer was paid for, so the result is printed instead. If printing fails too, the result is saved.
     this.#unprinted.add(text)
     try {
       await report.write(text)

@@ -113,7 +113,7 @@ const listMaterials = (self: Package, others: Package[]) => ({
   components: others.map((each) => ({ ...describe('library', each), scope: 'required' })),
 })
 
-/** Fields that are undefined are missing in the JSON. */
+/** JSON omits fields that are `undefined`. */
 function describe(type: string, { purl, name, version, license, inside }: Package) {
   const parts = [...inside.keys()].map((part) => ({ type: 'library', name: part, licenses: licensed('MIT') }))
   return {

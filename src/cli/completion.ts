@@ -16,7 +16,7 @@ export default {
 
   examples: ['parley completion bash > parley.bash', 'parley completion zsh > _parley'],
 
-  /** If there are no flags, `main` prints the script. */
+  /** Without flags, `main` prints the script before this module is loaded. */
   async run({ output }, _, [shell = ''], grammar) {
     await output.write((await grammar.findScript(shell)) ?? '')
   },

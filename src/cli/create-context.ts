@@ -5,7 +5,9 @@ import { createOutput } from '../io/output.ts'
 import { createStyle } from '../io/style.ts'
 import { createLineWrapper } from '../io/wrapping.ts'
 
-/** Maximum length of a message before its blanks are joined, in UTF-16 units: more than is shown. */
+/**
+ * Maximum length of a message before its blanks are joined, in UTF-16 units. A printed message is shorter.
+ */
 const maxMessageLength = 64 * 1024
 
 /** Creates the context of a command. */

@@ -86,7 +86,7 @@ export function readSharedFlags(
   }
   const flags = given as Partial<SharedFlags>
   if (flags.raw && called.opts().ids) throw usageError('--raw and --ids exclude each other')
-  // With a batch from a file, the flag is about the lines of that file.
+  // With a batch from a file, `--fail-on-empty` is about the lines of that file, not about stdin.
   const { batch = '-' } = called.opts()
   if (flags.failOnEmpty && flags.stdin === false && batch === '-')
     throw usageError('--no-stdin and --fail-on-empty exclude each other')

@@ -3,14 +3,14 @@ import type { Host } from '../context.ts'
 import { writeText } from '../io/output.ts'
 import type { Style } from '../io/style.ts'
 
-/** Minimum width at which commander wraps help. On a narrower screen the terminal wraps. */
+/** Minimum width at which commander wraps help. A narrower terminal wraps the lines itself. */
 export const helpOptions = { minWidthToWrap: 20 }
 
 const layoutFor = (width = 80) => Object.assign(new Help(), helpOptions, { helpWidth: width })
 
 /**
- * Wraps lines that are wider than the screen, except indented lines, which are there to be copied. Headings
- * are bold.
+ * Wraps lines that are wider than the screen. Indented lines stay whole, because a person copies them.
+ * Headings are bold.
  */
 export function wrapHelp(text: string, width: number | undefined, { bold }: Pick<Style, 'bold'>): string {
   const layout = layoutFor(width)

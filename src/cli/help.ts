@@ -17,7 +17,8 @@ export default {
     if (json) return output.write(`${JSON.stringify(await grammar.describe(words))}\n`)
     const target = findHelpTarget(words)
     const [name = '', ...rest] = target
-    // 'policy' is a topic and a command group.
+    // 'policy' is a topic and a command group. `help policy` shows the topic, `help policy check` the
+    // command.
     if (!isTopic(name) || rest.length > 0) return grammar.showHelp(target)
     const { columns } = host.stdout
     const { formatTopic } = await import('./topic-texts.ts')

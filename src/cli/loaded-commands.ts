@@ -13,7 +13,7 @@ export function loadCommands(): Promise<ParleyCommand[]> {
 }
 
 async function loadAll(command: ParleyCommand): Promise<ParleyCommand[]> {
-  // A group also accepts the flags of its commands, before their names.
+  // A group also accepts the request flags of its commands, before their names.
   if (command.entry.group) declareRequestFlags(command)
   else await command.load()
   command.addChildren()

@@ -33,7 +33,7 @@ Flags of every command may come before its name.
 
 const width = 80
 
-/** Mark bold text until everything else is escaped. */
+/** Placeholders for bold text, which survive escaping. */
 const marks = { bold: (text: string) => `\x01${text}\x02` }
 
 /** Renders a heading and lines that are printed verbatim. Without a margin they may use the whole width. */

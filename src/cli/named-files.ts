@@ -13,7 +13,7 @@ interface NamedFile {
   about: string
   isWritten: boolean
   /**
-   * Real path of a regular file, or of one that can be created. Absent for devices, pipes and open
+   * Real path of a regular file, or of a file that can be created. Absent for devices, pipes and open
    * descriptors.
    */
   identity: string | undefined
@@ -52,7 +52,7 @@ const findArguments = ({ registeredArguments, args }: ParleyCommand, host: Host)
 const findFlags = (given: GivenFlag[], host: Host): NamedFile[] =>
   given.map(({ option, flag, value }, index) => {
     const isWritten = option instanceof FileFlag && option.use !== 'reads'
-    // If a flag is repeated, only the last file is written.
+    // If a flag is repeated, only its last file is written.
     const isReplaced = isWritten && given.slice(index + 1).some((later) => later.flag === flag)
     const identity = isReplaced ? undefined : identify(host, getFileName(option, value))
     return { about: option.short ?? flag, isWritten, identity }
@@ -81,9 +81,9 @@ function identify(host: Host, name = '-'): string | undefined {
   try {
     if (isOpenDescriptor(path) || !statSync(path).isFile()) return undefined
   } catch {
-    // Even a file that cannot be examined can be named twice.
+    // A file that cannot be examined still has a path, so it can be named twice.
   }
   const place = resolveRealPath(path)
-  // File systems of Windows and macOS usually ignore case.
+  // File systems of Windows and macOS usually ignore case, so two spellings of a path may be one file.
   return host.platform === 'win32' || host.platform === 'darwin' ? place.toLowerCase() : place
 }

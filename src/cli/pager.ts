@@ -9,12 +9,13 @@ import type { Host } from '../context.ts'
 export async function showInPager(host: Host, text: string): Promise<boolean> {
   const command = choosePager(host)
   if (command === undefined || !host.runPager || !isLong(text, host.stdout)) return false
-  // Ctrl-C belongs to the pager: less ends a search with it.
+  // Ctrl-C belongs to the pager, because less ends a search with it.
   const restoreInterrupt = ignoreInterrupts(host)
   try {
     const { env } = host
     const code = await host.runPager({ text: command, env: { ...env, LESS: env.LESS ?? 'FRX' }, input: text })
-    // A shell returns more than 128 if a signal ended the pager. The user has closed it then.
+    // A shell returns more than 128 if a signal ended the pager. The user has then seen the text and closed
+    // the pager.
     return code === undefined || code === 0 || code > 128
   } finally {
     restoreInterrupt()
@@ -28,7 +29,7 @@ function choosePager({ env, platform }: Host): string | undefined {
   return /^\s*(?:cat)?\s*$/.test(command) ? undefined : command
 }
 
-/** Without this check, the shell would print that there is no less. */
+/** Without less, the shell would print an error instead of the text. */
 function hasLess(path = '', platform: NodeJS.Platform): boolean {
   return platform !== 'win32' && path.split(':').some((folder) => isExecutable(posix.join(folder, 'less')))
 }

@@ -12,7 +12,7 @@ import {
 } from './flags.ts'
 
 /**
- * Thrown for a word or flag that a command does not have, the first of `words`. The catcher finds a
+ * Thrown for a word or flag that a command does not have. It is the first of `words`. The handler finds a
  * suggestion.
  */
 export class UnknownWordError extends Error {
@@ -35,14 +35,13 @@ const sharedOfRequests = `Shared flags: --profile NAME, --raw, --dry-run, --curl
 const helpFlag = ['-h, --help', 'print this help'] as const
 
 /**
- * commander accepts any next word as a flag's value. Here, a value that begins with a hyphen must be
- * attached.
+ * Command of commander with stricter flags: a value that begins with a hyphen must be attached to its flag.
  */
 export class ParleyCommand extends Command {
   entry: CommandEntry = { summary: '' }
   /** Absent for a group and for a command that is not loaded. */
   module: CommandModule | undefined
-  /** Flags that were given here, with their values, in the order written. */
+  /** Flags that were given to this command, with their values, in the order written. */
   readonly given: GivenFlag[] = []
 
   constructor(name?: string) {
@@ -122,7 +121,7 @@ export class ParleyCommand extends Command {
     if (isGroup) return
     const all = this.registeredArguments
     const { length: most } = all
-    // If a word is missing, an invalid choice gets the index of the next argument.
+    // If a word is missing, a word that is not a choice of its argument belongs to the next argument.
     const missing = all.find(
       ({ argChoices }, at) =>
         at >= operands.length || (operands.length < most && isOther(operands[at], argChoices)),
@@ -161,7 +160,7 @@ export class ParleyCommand extends Command {
     }
   }
 
-  /** Shared flags would hide the command's own flags in a long list. A topic lists them. */
+  /** Shared flags would hide the command's own flags in a long list, so a topic lists them. */
   override helpInformation(context?: { error: boolean }): string {
     for (const option of this.sharedFlags) option.hideHelp()
     return super.helpInformation(context) + this.notes.map((note) => `\n${note}\n`).join('')

@@ -90,7 +90,7 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean, prof
   ])
   const list = `${isTopicMissing ? `; topics: ${topics.join(', ')}` : ''}; 'parley ${[...group, '--help'].join(' ')}' lists ${group.length > 0 ? 'its' : 'the'} commands`
   if (isHelp || group.length > 0) return `${start}${near || list}`
-  // A word with more than one word after it is a prompt rather than a misspelt command.
+  // Several words after an unknown word are a prompt rather than a misspelt command.
   if (near !== '' && rest.length < 2) return `${start}${near}`
   return `${start}${near || list}; to ask a model: ${chatCommand([word, ...rest], profile)}`
 }
@@ -123,7 +123,7 @@ function suggestNames(word: string, names: string[]): string {
 
 /** Returns the message about an unknown flag. */
 function describeFlag({ command, words: [word = ''] }: UnknownWordError): string {
-  // The value after = may be a secret.
+  // The text after = may be a secret, so the message omits it.
   const name = word.startsWith('--') ? word.replace(/=.*/s, '') : word
   const start = `unknown flag '${name}'`
   if (/\s/.test(name)) return `${start}; words that begin with a hyphen go after --`

@@ -81,7 +81,7 @@ class Program implements CommandTree {
   #explain(error: unknown): unknown {
     if (error instanceof CommanderError) return usageError(inOurWords(error))
     if (!(error instanceof UnknownWordError)) return error
-    // `help --json` covers commands, not topics.
+    // `help --json` covers commands, not topics, so it suggests no topic.
     const isHelp = this.#options.run.summary.command === 'help' && !hasFlag(this.#argv, '--json')
     return usageError(describeUnknown(error, isHelp, findFlagValue(this.#argv, '--profile')))
   }
@@ -101,8 +101,7 @@ class Program implements CommandTree {
       )
       .usage('<command> [flags]')
       .exitOverride()
-      // commander prints the help of a group without a subcommand on stderr. Its errors are printed
-      // elsewhere.
+      // For a group without a subcommand, commander prints help on stderr. `main` prints errors.
       .configureOutput({
         writeOut: print,
         writeErr: print,
@@ -122,9 +121,9 @@ class Program implements CommandTree {
   /** Adds the commands of a group. Each is loaded when it is called. */
   #openGroup(group: ParleyCommand): void {
     group.enablePositionalOptions()
-    // Declared only if needed, because most runs have their flags after the command's name.
+    // Groups get request flags only if such a flag precedes the command's name, which is rare.
     if (this.#argv.slice(0, group.path.length).some(isFlag)) declareRequestFlags(group)
-    // commander reports an unknown word by an event, but before --help it prints the help of the group.
+    // commander reports an unknown word by an event, but with --help it prints the help of the group instead.
     const refuse = (words: readonly string[]) => {
       if (words[0]?.startsWith('-') === false) throw new UnknownWordError(group, words)
       return ''
@@ -171,7 +170,10 @@ class Program implements CommandTree {
   }
 }
 
-/** Prints the service's body of a failure. After lines of events, the body would pass for one. */
+/**
+ * Prints the service's body of a failure. After lines of events, a reader would take the body for an event,
+ * so it is not printed.
+ */
 async function printBody({ output }: Context, error: unknown): Promise<void> {
   const rawBody = error instanceof CliError ? error.details.rawBody : undefined
   if (!rawBody || output.hasBegun) return

@@ -9,7 +9,7 @@ import type { TopicName } from './topics.ts'
 
 type Row = [term: string, about: string]
 
-/** Generated lists. A line `{settings}` in a topic is replaced by the list. */
+/** Generated lists. In a topic, a list replaces its line, such as `{settings}`. */
 const generatedLists: Record<string, () => Row[]> = {
   settings: () => settingNames.map((name) => [name, describeSetting(name)]),
   'general flags': () => generalFlags().map(flagRow),

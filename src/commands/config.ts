@@ -83,7 +83,7 @@ export const configCommands = {
       'parley config set --profile work baseUrl https://work.example',
     ],
     async run(context, { validate }: { validate: boolean }, [key = '', given]) {
-      // The text after = may be a secret.
+      // The text after = may be a secret, so the message omits it.
       if (key.includes('='))
         throw usageError(
           'config set takes no =: KEY VALUE are two words, and a secret is read from stdin or a hidden prompt',
@@ -156,7 +156,7 @@ export const configCommands = {
         : settingNames
             .filter((setting) => values[setting] !== undefined)
             .map((setting) => [setting, show({ setting, value: values[setting] })])
-      // The table is not cut, because the last column matters most.
+      // The last column matters most, so the table is not cut.
       const table = output.isTerminal
         ? (await import('../io/columns.ts')).createTable({ width: Infinity })
         : undefined
@@ -179,7 +179,7 @@ export const configCommands = {
           `${demoName} is chosen for each call: --profile ${demoName}, or PARLEY_PROFILE=${demoName}`,
         )
       await changeProfileFile(context, (file) => {
-        // The default profile can be chosen before it exists.
+        // The default profile can be selected before it exists.
         if (findProfileValues(file, name) === undefined && name !== defaultName)
           throw unknownProfileError(file, name)
         return { ...file, current: name }
@@ -233,7 +233,10 @@ export const configCommands = {
   },
 } satisfies Record<string, CommandModule>
 
-/** An invalid value is not shown: it may be a secret in the wrong place. */
+/**
+ * Returns the value for a message. An invalid value is omitted, because it may be a secret in the wrong
+ * place.
+ */
 function show(candidate: Pick<Candidate, 'setting' | 'value'>): string {
   const problem = findValueProblem(candidate)
   return problem ? `(${problem})` : maskValue(candidate.setting, candidate.value)
@@ -249,7 +252,10 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
   )
 }
 
-/** Asks whether a profile may be deleted. Throws a `CliError` without a terminal, or if there is no such profile. */
+/**
+ * Prompts whether to delete a profile. Throws a `CliError` without a terminal, or if the profile does not
+ * exist.
+ */
 async function mayDelete({ input, host, note, cleanups }: Context, name: string): Promise<boolean> {
   const file = await readProfiles(host, note)
   if (findProfileValues(file, name) === undefined) throw unknownProfileError(file, name)

@@ -63,7 +63,8 @@ export default {
     }
     for (const secret of Object.values(credentials)) secrets.add(secret)
     const { answer, session } = options
-    // A recorded session may be long, and its answers are short-lived.
+    // Replaying a long recorded session creates many short-lived answers, for which V8's young generation
+    // would grow to 128 MiB.
     if (session !== undefined && context.host.limitYoungGeneration)
       context.cleanups.add(context.host.limitYoungGeneration())
     const exchange = createEmulator(
@@ -119,7 +120,7 @@ const listenProblems = new Map<string | undefined, string>([
   ['EAI_AGAIN', 'the name cannot be looked up at the moment'],
 ])
 
-/** Maximum size of the unwritten log, in bytes. stderr may be slow, or nothing may read it. */
+/** Maximum size of the unwritten log, in bytes. The reader of stderr may be slow or absent. */
 const maxUnwrittenBytes = 2 ** 20
 
 /** Logs lines on stderr. Lines that do not fit are dropped and counted. */

@@ -37,7 +37,8 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
         if (!(error instanceof CliError)) throw error
         failure = error
         const kept = withSavedAnswer(context, error, Buffer.concat(pieces.splice(0)), 'txt')
-        // All of it was written next to the file.
+        // The temporary file next to the target has the whole answer, so its content is saved under another
+        // name.
         if (kept.details.kept === undefined) throw withSavedPart(kept, file.savePart())
         file.discard()
         throw kept

@@ -50,7 +50,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   }
   const text = createBodyText(() => {
     const added = { role: 'user', parts: turn }
-    // Adding a long prompt to a parsed body would copy it once more.
+    // Adding a long prompt to a parsed body would copy the prompt once more.
     if (!given) return editJson(JSON.stringify({ contents: [added] }), [...set, ...assignments])
     const more = turn.length > 0 ? [createAppending(['contents'], JSON.stringify(added))] : []
     return editJson(given.text, [...more, ...set, ...assignments])

@@ -39,7 +39,8 @@ export async function readGivenFile(
       throw usageError(`${name}: longer than 384 MiB, the most that fits into a request`)
     return { mimeType, base64: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64') }
   }
-  // Text in another character set has no NUL, except UTF-16.
+  // Text in another character set has no NUL, except UTF-16. Such text gets the error for text that is not
+  // UTF-8.
   if (!mimeType && (!bytes.includes(0) || isUtf16(bytes))) decodeUtf8(bytes, name)
   const kind = mimeType === undefined ? '' : `: it is ${mimeType}`
   throw usageError(`${name}: neither UTF-8 text nor ${description}${kind}`)

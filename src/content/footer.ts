@@ -7,7 +7,7 @@ import { formatNumber, formatTokenUsage, readTokenUsage } from './tokens.ts'
 /** The end of an answer. */
 export interface AnswerEnd {
   summary: AnswerSummary
-  /** It has no text: then what it has instead. */
+  /** The answer has no text, so `otherContent` names its content. */
   isBlank: boolean
   otherContent?: ReadonlySet<string>
   /** Some bytes were invalid text and became U+FFFD. */

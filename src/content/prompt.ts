@@ -16,7 +16,7 @@ export interface Prompt {
   given?: GivenBody
   /** Parts of the user's turn. Empty if the body is complete. */
   turn: Part[]
-  /** Words of the turn, from which image files get their names. */
+  /** Words of the user's turn, from which image files get their names. */
   text: string
 }
 

@@ -6,8 +6,8 @@ import { type SavedPart, withSavedPart } from '../io/file-output.ts'
 import { writeFileAtomically } from '../io/temporary-file.ts'
 
 /**
- * Saves a paid answer in the temporary folder if it could not be saved elsewhere. Returns the failure with
- * the file's name or, if that failed too, with the answer itself (images in base64).
+ * Saves a paid answer in the temporary folder if the answer could not be saved elsewhere. Returns the failure
+ * with the file's name or, if saving failed too, with the answer itself (images in base64).
  */
 export function withSavedAnswer(
   { host }: Pick<Context, 'host'>,
@@ -28,7 +28,10 @@ export function withSavedAnswer(
 /** Maximum size of an answer inside of a failure, in bytes, because the failure becomes one JSON line. */
 const maxBytesInFailure = 64 * 1024 * 1024
 
-/** Saves the received text of an unprinted answer there. Saves nothing if it is blank. */
+/**
+ * Saves the received text of an unprinted answer in the temporary folder. Returns `undefined` if the text is
+ * blank.
+ */
 export const saveText = ({ host }: Pick<Context, 'host'>, text: string): SavedPart | undefined =>
   text.trim() === '' ? undefined : saveToTemporaryFolder(host, text, 'txt')
 
@@ -36,7 +39,10 @@ export const saveText = ({ host }: Pick<Context, 'host'>, text: string): SavedPa
 export const createSavedPath = ({ env }: Pick<Context['host'], 'env'>, extension: string): string =>
   join(env.TMPDIR || tmpdir(), `parley-${crypto.randomUUID()}.${extension}`)
 
-/** Readable by its owner only. Does not throw. Synchronous, because signal handlers call it. */
+/**
+ * Saves content in a new file of the temporary folder, readable by its owner only. Does not throw.
+ * Synchronous, because signal handlers call it.
+ */
 function saveToTemporaryFolder(
   { env }: Context['host'],
   content: Uint8Array | string,

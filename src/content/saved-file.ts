@@ -69,7 +69,7 @@ export class UnprintedBody {
     this.#saved = new SavedFile(context, extension)
   }
 
-  /** Adds a chunk before the output gets it. */
+  /** Adds a chunk before the chunk is written to the output. */
   add(chunk: Uint8Array | string): void {
     if (this.#isRejected) this.#saved.write(chunk)
     else this.#pending.push(chunk)

@@ -46,7 +46,7 @@ export function readResultTokens({ response }: Record<string, unknown>): number 
   try {
     reader.addBody(response)
   } catch {
-    // The readable part counts.
+    // The usage before the invalid part counts.
   }
   return readTokenUsage(reader.summary)?.totalTokens ?? undefined
 }
@@ -63,7 +63,7 @@ export class LineUsage {
   readonly usage: Record<string, TokenCount> = {}
 }
 
-/** Counts an answer as soon as its usage is known: it was paid for, whatever happens later. */
+/** Counts an answer as soon as its usage is known. The answer was paid for, even if a later step fails. */
 export function addAnswerUsage(spent: LineUsage, run: Summary, summary: AnswerSummary): void {
   recordAnswer(run, summary)
   const usage = readTokenUsage(summary)
@@ -78,7 +78,7 @@ export function addAnswerUsage(spent: LineUsage, run: Summary, summary: AnswerSu
 export const recordAnswer = (run: Summary, summary: AnswerSummary): void =>
   addAnswerFacts(run, { ...summary, usage: readTokenUsage(summary) })
 
-/** Counts the usage of an incomplete answer: it was paid for, too. */
+/** Counts the usage of an incomplete answer, because the answer was paid for, too. */
 export function addPartUsage(run: Summary, summary: AnswerSummary): void {
   if (readTokenUsage(summary)) recordAnswer(run, summary)
 }

@@ -136,7 +136,7 @@ const all = (Object.entries(endpoints) as [EndpointName, Endpoint][]).map(([name
 
 function findRoute(method: string, url: string): Route | undefined {
   const { pathname, searchParams: query } = new URL(url)
-  // Some clients encode a colon.
+  // Some clients encode the colon before an action of the path.
   const path = pathname.replaceAll(/%3a/gi, ':')
   for (const { name, endpoint, pattern } of all) {
     const match = endpoint.method === method ? pattern.exec(path) : null

@@ -55,7 +55,8 @@ export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | un
 }
 
 /**
- * Returns an error response. A client may retry after one second, because every rate limit has then refilled.
+ * Returns an error response. After a 429, a client may retry after one second, because every rate limit
+ * refills within a second.
  */
 export const faultResponse = (status: number, why = `asked to fail with ${status}`): EmulatedResponse =>
   errorResponse(status, why, status === 429 ? { 'retry-after': '1' } : undefined)
@@ -79,7 +80,7 @@ export function createLimiter(rate: number, now: () => number): () => boolean {
     const time = now()
     left = Math.min(rate, left + ((time - last) * rate) / 1000)
     last = time
-    // A client that waits for the requested time may be early by rounding.
+    // The client's wait may be shorter than requested by a rounding error, so almost one token is enough.
     if (left < 0.99) return false
     left--
     return true

@@ -59,7 +59,7 @@ function choosePart(whole: string, prompt: string, request: GenerateRequest) {
     text: all.slice(startOf(index), startOf(index + 1)).join(''),
     /** The token belongs to no part of this answer. */
     hasWrongToken: index < 0,
-    /** Only the native form supports parts. */
+    /** Only the native form has continuation tokens. */
     isPart: count > 1,
     /** Token of the next part. */
     next: index + 1 < count ? tokenOf(index + 1) : undefined,

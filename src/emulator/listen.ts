@@ -88,7 +88,7 @@ async function readBody(request: IncomingMessage): Promise<Uint8Array | undefine
 async function answerTo(request: IncomingMessage, exchange: Exchange): Promise<HttpResponse> {
   const body = await readBody(request)
   if (!body) {
-    // Discards the rest of the body: a client that still sends might not read the answer.
+    // Discards the rest of the body, because a client that still sends might not read the answer.
     request.resume()
     return plain(413, 'the body is longer than 64 MiB, or there is no memory left for it')
   }
@@ -104,12 +104,12 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
   let resumeWriting = () => {}
   response.on('drain', () => resumeWriting())
   response.on('close', () => {
-    // A stream that waits for an event does not notice that its reader has closed the connection.
+    // A stream that waits for an event does not detect a closed connection, so it is closed here.
     answer.close()
     resumeWriting()
   })
   response.writeHead(answer.status, answer.headers)
-  // The first event of a stream may be late.
+  // The first event of a stream may be late, so the headers are sent without it.
   response.flushHeaders()
   for await (const chunk of answer.body) {
     if (response.destroyed) return
@@ -127,7 +127,7 @@ async function abortRequest(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  // Written bytes arrive before the connection breaks.
+  // One turn of the event loop lets the written bytes leave before the connection breaks.
   await new Promise(setImmediate)
   if (response.headersSent) request.socket.destroySoon()
   else if (error instanceof CliError) request.socket.resetAndDestroy()

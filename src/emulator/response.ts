@@ -57,7 +57,7 @@ export function errorResponse(
  * Converts a response for an exchange, which sends the pieces one by one. A cut ends the body inside a piece.
  */
 export function toHttpResponse({ pieces, ...response }: EmulatedResponse, isCut = false): HttpResponse {
-  // A stream is cut after some text.
+  // A stream is cut after some text, so its client has received a part of the answer.
   const cutAt = Array.isArray(pieces) ? Math.floor(pieces.length * 0.6) : 0
 
   async function* body(): AsyncGenerator<Uint8Array> {

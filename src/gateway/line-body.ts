@@ -29,12 +29,12 @@ interface SharedLineParts {
   options: BodyFlags
   /** Words before each line's prompt. */
   words: string[]
-  /** Returns the model of lines without one. Throws a usage error if there is none. */
+  /** Returns the model for lines that name no model. Throws a usage error if no model is set. */
   model(): string
   schema?: AnswerSchema | undefined
 }
 
-/** Contains a NUL, which no flag or file can contain. */
+/** Placeholder for a prompt. It contains a NUL, which no flag or file can contain. */
 const placeholder = 'the prompt\0'
 
 /** Number and expenses of a line. */
@@ -66,8 +66,8 @@ export async function createLineSender(
   const text = words.length === 0 ? '' : await input.joinWords(words, 'the prompt')
   const first: Part[] = text === '' ? [] : [{ text }]
   const last = [...(await readFileParts(input, options.file)), ...(schema?.parts ?? [])]
-  // The bodies differ only in the prompt. Inserting it into one body is several times faster than building
-  // each.
+  // The bodies differ only in the prompt. Inserting each prompt into one body is several times faster than
+  // building each body.
   const sample = await buildBody({ ...flags, turn: [...first, { text: placeholder }, ...last] })
   const pieces = Buffer.from(sample).toString().split(JSON.stringify(placeholder))
   const bodyOf = (line: LineInput) =>

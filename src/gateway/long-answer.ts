@@ -31,8 +31,9 @@ export type SendPart = <T>(body: Uint8Array, read: (response: ReadableResponse) 
 const maxRequests = 64
 
 /**
- * State of one answer that may need several requests. A response with the reason `CONTINUATION` is a part;
- * the next request has the same body and the part's token. After a failure the same state continues.
+ * State of an answer that may need several requests. A response with the reason `CONTINUATION` is a part; the
+ * next request has the same body and the part's token. After a failure, a retry continues with the same
+ * state.
  */
 export class LongAnswer {
   /** Facts of the last part, with the token counts of all parts. */

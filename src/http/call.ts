@@ -40,7 +40,7 @@ export interface ReadableResponse extends HttpResponse {
 
 /** A response that the caller reads in pieces and closes. */
 interface StreamedResponse extends ReadableResponse {
-  /** Adds the details of the call to a failure of reading the response, or of writing it anywhere. */
+  /** Adds the details of the call to a failure of reading the response, or of writing the received data. */
   complete(error: unknown): unknown
 }
 
@@ -56,7 +56,9 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
   let stopSpinner: (() => void) | undefined
   const isOnNetwork = !host.exchange && settings.profile.name !== demoName
   let choosing: Promise<Exchange> | undefined
-  /** The last recorded session id: a run reads many lists. */
+  /**
+   * Id of the last recorded session. A run requests many lists of one session, and records the session once.
+   */
   let kept: string | undefined
 
   // Read once for all requests, because `@-` is stdin.
@@ -68,7 +70,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
 
   /** Sends a request and returns the response with an unread body. */
   async function open(endpoint: Endpoint, parts: RequestParts): Promise<StreamedResponse> {
-    // If calls name different models, none of them is the run's.
+    // Requests of a batch may name several models, so the summary has no model.
     summary.model = isOneOfMany ? undefined : parts.params.model
     summary.session = parts.params.session
     const request = await build(endpoint, parts)
@@ -88,7 +90,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
         sent: outcome.sent,
         mayDuplicate: outcome.mayDuplicate,
         retry: retry ?? getRetryAdvice(failure, outcome),
-        // The failure itself may know a more exact consequence.
+        // The failure itself may have a more exact consequence.
         consequence:
           consequence ?? findSettingFix(failure, request, parts.params, settings) ?? outcome.failed,
       })
@@ -103,7 +105,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     const attempt = async (attempts: number) => {
       summary.attempts++
       call.attempt()
-      // A batch ends its requests by itself.
+      // A batch ends its requests itself, so they get no deadline.
       const limited = isOneOfMany ? signed : { ...signed, deadline }
       const sent = await exchange(limited, () => call.reach('sent'))
       const response = decodeBody(sent)
@@ -118,13 +120,13 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     const response = await sending
       .catch((error: unknown) => {
         call.end()
-        // No attempt was made, because something forbade it.
+        // The call failed before its first attempt, so there is no delivery state to explain.
         if (!(error instanceof CliError) || error.details.attempts === undefined) throw error
         throw explain(error)
       })
       .finally(() => {
         if (isSilent) return
-        // Of concurrent calls, the first one to end removes the spinner: from then on there is output.
+        // The first concurrent call that ends removes the spinner, because output follows.
         stopSpinner?.()
         stopSpinner = undefined
       })
@@ -138,7 +140,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       },
       complete(error) {
         call.end()
-        // A failure with attempts belongs to another call.
+        // A failure with attempts belongs to another call, which has added its own details.
         if (!(error instanceof CliError) || error.details.attempts !== undefined) return error
         return explain(afterResponse(error, response))
       },
@@ -147,12 +149,18 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
 
   return {
     open,
-    /** Drops secrets from commands, which may have expired. Returns whether there were any. */
+    /** Drops secrets from commands, because they may have expired. Returns whether a secret was dropped. */
     forgetSecrets: credentials.forget,
-    /** Builds a request with its secret without sending it. Throws like `call` before sending. */
+    /**
+     * Builds a request, including its secret, but does not send it. Throws the same errors as `call` for an
+     * invalid request or credential.
+     */
     prepare: async (endpoint: Endpoint, parts: RequestParts) =>
       credentials.addTo(await build(endpoint, parts)),
-    /** Prints the request with `--dry-run` or `--curl`. Returns whether it did: then nothing is sent. */
+    /**
+     * Prints the request with `--dry-run` or `--curl`. Returns whether the request was printed: then nothing
+     * is sent.
+     */
     async preview(endpoint: Endpoint, parts: RequestParts) {
       if (!dryRun && !curl) return false
       const { previewRequest } = await import('./preview.ts')
@@ -198,7 +206,10 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
   }
 }
 
-/** Creates the rules of a request whose answer may be cut. Its reader has not used the received part. */
+/**
+ * Creates the rules of a request whose answer may be cut. The reader has not used the received part, so the
+ * request can be repeated.
+ */
 function createCutRules({ timers, note }: Context, retries: number, deadline: Deadline): RetryRules {
   return {
     decide(failure, attempts) {
@@ -220,7 +231,7 @@ interface Response extends HttpResponse {
   attempts: number
 }
 
-/** Creates the rules of one call. The failure that ends it is that of the attempt that got furthest. */
+/** Creates the rules of one call. If the call fails, its failure is that of the attempt that got furthest. */
 function createCallRules(
   { timers, note, requireRight }: Context,
   call: Call,
@@ -255,7 +266,7 @@ function withEarlier(failure: CliError, furthest: CliError | undefined): CliErro
   return furthest.with({ deadline: failure.details.deadline }, message)
 }
 
-/** Adds the details of the response to a failure of reading it, or of writing it anywhere. */
+/** Adds the details of the response to a failure of reading the response, or of writing the received data. */
 function afterResponse(failure: CliError, { status, attempts, head }: Response): CliError {
   const { isErrorInSuccess, retryAfter, requestId } = failure.details
   const known = { retryAfter: head.retryAfter ?? retryAfter, requestId: head.requestId ?? requestId }
@@ -267,7 +278,10 @@ function afterResponse(failure: CliError, { status, attempts, head }: Response):
 export const describeRetry = ({ message }: CliError, wait: number): string =>
   `${message}; trying again in ${(wait / 1000).toFixed(1)} s`
 
-/** Names the setting that caused the failure and how to change it; `undefined` if none did. */
+/**
+ * Names the setting that caused the failure and how to change it. Returns `undefined` if no setting caused
+ * the failure.
+ */
 function findSettingFix(
   { details: { status } }: CliError,
   { endpoint, credential, headers, url }: Request,

@@ -39,7 +39,7 @@ export async function openConnection(
     socket.setNoDelay(true)
     return makePausable(socket)
   } catch (error) {
-    // Unless the attempt was aborted before, this error is the reason.
+    // An aborted attempt has a reason already. Otherwise this error becomes the reason.
     over.abort(error)
     throw over.signal.reason
   } finally {
@@ -78,7 +78,8 @@ async function openWay(url: URL, { proxy, ca, signal, meanwhile }: Way): Promise
       servername: isIP(name) ? undefined : name,
     })
     destroyOn(signal, secured)
-    // A later error belongs to the reader. Without a listener it would end the process.
+    // A later error belongs to the reader of the connection. Without a listener, the error would end the
+    // process.
     secured.on('error', () => {})
     await waitForSocket(secured, 'secureConnect')
     return secured
@@ -89,7 +90,7 @@ async function openWay(url: URL, { proxy, ca, signal, meanwhile }: Way): Promise
     // An address needs no lookup, whose code takes time to load.
     const addresses = isIP(name) ? [name] : await findAddresses(name, signal)
     const dialing = dial(addresses, portOf(first), signal)
-    // Only now: earlier, this work would delay the connection.
+    // This work starts only now, because earlier it would delay the connection.
     setImmediate(() => {
       meanwhile()
       // Reading all certificates takes as long as connecting. `secure` reports an error later.
@@ -175,7 +176,7 @@ async function findAddresses(name: string, signal: AbortSignal): Promise<string[
   })
 }
 
-/** Only for https, because it takes time to load. */
+/** TLS takes time to load, so it is loaded only for https. */
 const loadTls = () => import('node:tls')
 
 type Tls = Awaited<ReturnType<typeof loadTls>>

@@ -36,7 +36,7 @@ export function createConnections(options: ConnectOptions, open?: ActiveSet<() =
     /** Throws like `openConnection`. `signal` stops opening. */
     async take(url: URL, signal: AbortSignal): Promise<Connection> {
       if (!open) return connect(url, options, signal)
-      // Lets Node notice the connections that the server has closed meanwhile.
+      // Lets Node process the closing of connections that the server has closed meanwhile.
       await new Promise(setImmediate)
       const ofServer = idle.get(url.origin) ?? []
       for (let kept = ofServer.shift(); kept; kept = ofServer.shift()) {
@@ -55,7 +55,7 @@ export function createConnections(options: ConnectOptions, open?: ActiveSet<() =
         throw error
       }
     },
-    /** Takes back a connection whose response is complete. */
+    /** Accepts a connection whose response is complete, for a later request. */
     release(url: URL, connection: Connection): void {
       if (!open || connection.failuresBefore !== failures) {
         closeConnection(connection)
@@ -65,9 +65,10 @@ export function createConnections(options: ConnectOptions, open?: ActiveSet<() =
       connection.pause(false)
       const drop = () => closeConnection(connection)
       open.add(drop)
-      // undici closes it now if the server announced that it will.
+      // If the server announced `Connection: close`, undici closes the connection before the next turn of the
+      // event loop.
       setImmediate(() => {
-        // Not kept if the run has ended meanwhile.
+        // After the end of the run, the connection is closed instead of kept.
         if (!open.has(drop)) return
         const ofServer = idle.get(url.origin) ?? []
         idle.set(url.origin, ofServer)

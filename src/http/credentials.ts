@@ -19,7 +19,7 @@ type Service = Endpoint['service']
 
 /** Provides the secrets of a run's requests. */
 export function createCredentials(context: Context, settings: ResolvedSettings) {
-  /** By service, so that no command runs twice. */
+  /** Secrets that commands printed, by service, so that no command runs twice. */
   const printed = new Map<Service, Promise<string>>()
 
   /** Services whose address and secret were checked. */

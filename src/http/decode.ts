@@ -15,8 +15,7 @@ const maxCodings = 5
 
 /**
  * Decodes a `Content-Encoding`, although parley requests none, and limits the body's length. An unknown or
- * broken coding is a failure of the body only: the status still counts. So is a body of more than `most`
- * bytes.
+ * broken coding, or a body of more than `most` bytes, is a failure of the body only. The status still counts.
  */
 export function decodeBody(response: HttpResponse, most = maxTextLength): HttpResponse {
   const codings = (response.headers['content-encoding'] ?? '')
@@ -45,7 +44,7 @@ async function* decode(response: HttpResponse, codings: string[]): AsyncGenerato
     throw unreadable(`its encoding, ${codings.join(', ')}, is unknown`)
   }
   yield* codings.reduceRight<Body>((body, coding, index) => {
-    // Some proxies repeat the word without encoding the body twice.
+    // Some proxies repeat the word `gzip` without encoding the body twice.
     const isRepeated = coding === 'gzip' && codings[index + 1] === coding
     return decompress(body, (first) =>
       isRepeated && first !== firstOfGzip ? undefined : decoders.get(coding)?.(zlib, first),

@@ -15,7 +15,7 @@ const sessionLifetimeMs = 60 * 60 * 1000
 /** Version of the file format. */
 const version = 5
 
-/** A process holds the lock only for moments, so the wait is short. */
+/** A process holds the lock briefly, so the wait is short. */
 const waiting = { maxWaitMs: 30_000, kind: 'file', consequence: 'nothing was sent' } as const
 
 /**

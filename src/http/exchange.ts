@@ -68,7 +68,8 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(): void {
-    // Data on an idle connection is not a response. undici must see it unchanged.
+    // Data on an idle connection is not a response, and undici must receive such data unchanged. So responses
+    // are expected only from here on.
     this.#connection?.expectAnswer()
     this.#reached = 'sent'
     this.#reports.onSent?.()
@@ -89,7 +90,8 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    // Without a content length, undici takes a reset for the end of the body.
+    // Without a content length, undici takes a reset for the end of the body. So the connection is checked
+    // for an error.
     const error = this.#connectionError()
     if (error) this.#fail(error)
     else this.#finish(true)
@@ -120,7 +122,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#limits.end()
     const connection = this.#connection
     if (isWhole) {
-      // From now on the connection may serve another request.
+      // The connection is no longer exclusive: it may serve another request.
       this.#connection = undefined
       if (connection) connections.release(this.#url, connection)
     } else {
@@ -132,7 +134,8 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   #fail = (error: Error): void => {
     const known = error instanceof CliError ? error : this.#explain(error)
-    // Before `finish`: when the connection closes, undici fails the request again with its own message.
+    // When the connection closes, undici fails the request again with its own message. So the body gets this
+    // error before `finish`.
     if (this.#reached === 'answered') this.#body.close(known)
     else this.#reports.reject(known)
     this.#finish()
@@ -155,7 +158,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     const error: NodeJS.ErrnoException & { data?: unknown } = this.#connectionError() ?? reported
     const { code, name, message } = error
     if (isTlsAlert(error.data)) return this.#failure(`the server expects TLS ${hint}`)
-    // undici asks its parser how a cut response ends. A reset may arrive too late to be named.
+    // undici's parser fails if a response is cut. A reset may arrive too late for an error of the connection.
     if (name === 'HTTPParserError' && message.includes('EOF'))
       return this.#failure('the connection was closed')
     const violation =
@@ -192,12 +195,12 @@ function optionsOf({ method, headers, body }: HttpRequest, url: URL, onTaken: ()
     path: url.pathname + url.search,
     method: method as 'POST',
     headers: isLong ? { ...headers, 'content-length': `${body.length}` } : headers,
-    // undici's types lack iterables.
+    // The type of undici lacks iterables, which undici accepts.
     body: isLong ? (inPieces(body, onTaken) as unknown as Uint8Array) : (body ?? null),
   }
 }
 
-/** Bytes. */
+/** Maximum size of a piece of the request's body. */
 const maxPieceBytes = 64 * 1024
 
 /**

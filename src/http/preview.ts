@@ -19,7 +19,7 @@ export async function previewRequest(
   { request, isOneOfMany }: { request: Request; isOneOfMany: boolean },
 ): Promise<void> {
   const setting = request.credential?.setting
-  // A secret may have been given as another value by mistake, such as a model.
+  // A user may have given a secret as another value by mistake, such as a model. So all output is redacted.
   const { accessToken, apiKey } = settings.values
   for (const secret of [accessToken, apiKey]) if (secret !== undefined) secrets.add(secret)
   const { isTerminal } = output
@@ -37,7 +37,7 @@ export async function previewRequest(
   await output.flush()
 }
 
-/** A carriage return is white space in JSON, but on a terminal it would hide the line. */
+/** A carriage return is white space in JSON. On a terminal it would hide the text before it on the line. */
 const showJson = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
 
 /**
@@ -65,7 +65,7 @@ function bodyAsJson(body: Uint8Array): string {
   return tryParseJson(text) === undefined ? JSON.stringify(text) : text.trim()
 }
 
-/** A longer body does not fit into an argument on every system. In bytes. */
+/** A longer body exceeds the maximum length of an argument on some systems. */
 const maxArgumentBytes = 100 * 1024
 
 /**

@@ -4,7 +4,7 @@ import { findAddressProblem, isLoopback } from '../wire/address.ts'
 import { waitForSocket } from './socket.ts'
 
 export interface HttpProxy {
-  /** Without user name and password. */
+  /** Address of the proxy without user name and password. */
   url: URL
   /** Value of `Proxy-Authorization`. */
   authorization?: string
@@ -26,14 +26,17 @@ export function findProxy(url: URL, env: Env): HttpProxy | undefined {
   return parseProxy(env[variable] as string, variable)
 }
 
-/** `HOST:PORT`, which curl accepts for an HTTP proxy. Without a port it would be a guess. */
+/**
+ * `HOST:PORT`, which curl accepts for an HTTP proxy. A word without a port could mean anything, so it is
+ * invalid.
+ */
 const bareProxy = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
 
 function parseProxy(given: string, variable: string): HttpProxy {
   const text = bareProxy.test(given) ? `http://${given}` : given
   const address = text.replace(/(?<=:\/\/)[^/\\?#]*@/, '')
-  // URL ends the host at the first of these characters: it would take the start of the credentials for the
-  // host and print it.
+  // URL ends the host at the first of these characters. It would take the start of the credentials for the
+  // host and print them.
   const isCut = address.includes('@')
   const problem = isCut
     ? "must have '/', '?' and '#' percent-encoded in its user name and password"

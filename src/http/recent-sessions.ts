@@ -11,7 +11,7 @@ const maxSessions = 20
  * concurrent process may lose its id. If the list cannot be written, only completion misses the session.
  */
 export function recordSession(host: ProcessInfo, session: string): void {
-  // Other ids would need quoting in a shell.
+  // Ids with other characters would need quoting in a shell, so they are not recorded.
   const isPlain = (id: string) => /^[\w-]{1,128}$/.test(id)
   if (!isPlain(session)) return
   try {
@@ -21,6 +21,6 @@ export function recordSession(host: ProcessInfo, session: string): void {
     const ids = [session, ...earlier.filter((id) => id !== session && isPlain(id))]
     writeFileAtomically(path, `${ids.slice(0, maxSessions).join('\n')}\n`, { mode: 0o600 })
   } catch {
-    // Not worth a message.
+    // Only completion misses the session, so nothing is printed.
   }
 }

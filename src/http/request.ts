@@ -18,9 +18,9 @@ export interface RequestParts {
   meanwhile?: (() => void) | undefined
   /** Command that shows whether the request was carried out. */
   inspectCommand?: string
-  /** The cursor may be inside a line, so no spinner is shown. */
+  /** The cursor may be inside a line, which a spinner would erase. So no spinner is shown. */
   hasOutput?: boolean | undefined
-  /** Narrower than the deadline of the run. */
+  /** Deadline of this request, earlier than the deadline of the run. */
   deadline?: Deadline
   /** The request is sent at most once, and without a spinner: the caller has its own retry rules. */
   isSingle?: boolean
@@ -51,7 +51,7 @@ export function buildRequest(
 ) {
   const { service } = endpoint
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => encodePathSegment(name, params[name]))
-  // Only a dry run works without an address.
+  // Without an address only a dry run works, and it prints a placeholder.
   const address = values[addressSettings[service]]?.replace(/\/+$/, '') ?? addressPlaceholder[service]
   const isBearer = service === 'gateway' || values.agentsAuth === 'bearer'
   const credential = {
@@ -90,7 +90,7 @@ const headerText = /^[\t\x20-\x7e]{0,16384}$/
 const traceForms = [
   [
     'TRACEPARENT',
-    // In an unknown version, the text after the four fields is undefined.
+    // In an unknown version, any text may follow the four fields.
     /^(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[\x21-\x7e]{0,450})?$/,
   ],
   ['TRACESTATE', headerText],

@@ -37,7 +37,7 @@ export async function readRetryAfter(
   if (/^\d+(\.\d+)?$/.test(milliseconds)) return toFinite(Number(milliseconds) / 1000)
   if (/^\d+$/.test(value)) return toFinite(Number(value))
   if (value === '') return undefined
-  // Part of a loaded file, because the response came through undici.
+  // The response came through undici, so this file is already loaded.
   const { parseHttpDate } = await import('./undici-client.ts')
   const date = parseHttpDate(value)
   const sentAt = parseHttpDate(headers.date ?? '')?.getTime() ?? now

@@ -42,7 +42,7 @@ interface StatusRow {
   kind: FailureKind
   /** Delivery state of the attempt. */
   delivery: DeliveryState
-  /** The failure is transient. */
+  /** The failure may disappear without a change by the user. */
   isTransient?: true
   /** Requests that may be retried automatically. `repeatable` are those that a failure does not harm. */
   retryable?: 'all' | 'repeatable' | 'reading'
@@ -106,7 +106,7 @@ export const findKindOfStatus = (status: number, hasRetryAfter: boolean): Failur
 
 function rowOf({ kind, details }: CliError): StatusRow {
   const ofKind = table.filter((row) => row.kind === kind)
-  // A failure that no request caused has no row.
+  // A failure without a request, such as a wrong flag, has no row.
   const other: StatusRow = ofKind[0] ?? { kind, delivery: 'answered' }
   const found = ofKind.find((row) => isOn(row, details)) ?? other
   const { status = 0 } = details
@@ -137,7 +137,7 @@ export const getDeliveryState = (failure: CliError): DeliveryState => rowOf(fail
 
 /** Returns what a failed call means for the other calls of a run. `wait`: this call is repeated, too. */
 export function getBatchConsequence(failure: CliError): 'go on' | 'wait' | 'end' {
-  // The service said that it would refuse the request again.
+  // The service announced that it would refuse the same request again, so the call is not repeated.
   if (failure.kind === 'rate-limited' && failure.details.isPermanent) return 'go on'
   return rowOf(failure).others ?? 'go on'
 }

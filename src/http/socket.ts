@@ -95,11 +95,11 @@ function withOneLength(head: string): string {
  * looks like a normal end.
  */
 export function findSocketError(socket: Socket): Error | null {
-  // After a plain end the socket still has a remote address, after a reset it has none.
+  // After a plain end the socket still has a remote address. After a reset it has none.
   const isPlain = socket.destroyed || !socket.readableEnded || socket.remoteAddress !== undefined
   if (socket.errored || isPlain) return socket.errored
-  // A write to a closed connection sends nothing, but fails after a reset. A reset after the end, from a
-  // server that waited long for a slow reader, lost nothing.
+  // A write to a closed connection sends nothing, but fails after a reset. If a server waited long for a slow
+  // reader, a reset after the end lost no data.
   socket.write('\n')
   const error: NodeJS.ErrnoException = socket.errored ?? new Error('reset')
   return error.code === 'EPIPE' ? null : Object.assign(error, { code: 'ECONNRESET' })
@@ -113,7 +113,7 @@ export async function waitForSocket(socket: Socket, event: string): Promise<void
       const onClose = () => reject(Object.assign(new Error(), { code: 'ECONNRESET' }))
       settle = () => void socket.off('close', onClose).off('error', reject).off(event, resolve)
       socket.on('close', onClose).on('error', reject).on(event, resolve)
-      // The event fires only once, and may have fired before.
+      // The `close` event fires only once, and may have fired before this call.
       if (socket.destroyed) onClose()
     })
   } finally {

@@ -29,7 +29,10 @@ export function createTimeLimits(
     silence = setLongTimeout(expire, timeout)
   }
 
-  /** A suspended process sees due timers before the bytes that arrived meanwhile. */
+  /**
+   * A suspended process runs due timers before it reads the bytes that arrived meanwhile. So the timer waits
+   * for one more turn.
+   */
   function expire(): void {
     const before = refreshes
     setImmediate(() => {
@@ -46,7 +49,7 @@ export function createTimeLimits(
     },
     /** Starts to expect bytes. */
     start,
-    /** Bytes arrived: the silence starts again. */
+    /** Records received bytes: the silence starts again. */
     refresh() {
       refreshes++
       if (!isPaused && !isOver) silence?.refresh()
@@ -57,7 +60,7 @@ export function createTimeLimits(
       start()
     },
     end() {
-      // A slow reader may still drain the queue, and no timer may keep the process running.
+      // A slow reader may still drain the queue. No timer may keep the process running then.
       isOver = true
       clearTimeout(silence)
       cancelDeadline?.()

@@ -75,7 +75,7 @@ async function createNetwork(
   })
 }
 
-/** Loads nothing if the environment names no proxy. */
+/** Loads no code if the environment names no proxy. */
 async function loadProxies(env: Host['env']) {
   if (!Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name) && env[name])) return undefined
   const { findProxy } = await import('./proxy.ts')
@@ -91,8 +91,8 @@ async function readCertificates(
   const own = Buffer.from(await input.readFile(cacert)).toString()
   if (!own.includes('-----BEGIN CERTIFICATE-----'))
     throw new CliError('credentials', `${origins.cacert?.name}: ${cacert} has no PEM certificate`)
-  // Node ignores NODE_EXTRA_CA_CERTS if other certificates are given. It warns by itself if it cannot read
-  // them.
+  // Node ignores NODE_EXTRA_CA_CERTS if other certificates are given, so parley reads this file. If it is
+  // unreadable, Node prints a warning.
   const { NODE_EXTRA_CA_CERTS } = host.env
   const extra = NODE_EXTRA_CA_CERTS ? await fs.readFile(NODE_EXTRA_CA_CERTS, 'utf8').catch(() => '') : ''
   return `${own}\n${extra}`

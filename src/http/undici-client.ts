@@ -10,10 +10,11 @@ export function createClient(url: URL, socket: Socket): Client {
   let isUsed = false
   return new UndiciClient(url.origin, {
     connect: (_, callback) => {
-      // undici would open connection after connection to a server that closes them at once.
+      // To a server that closes connections at once, undici would open one connection after another. So a
+      // used connection is an error.
       if (isUsed) return callback(new CliError('not-sent', `${url.host}: the connection was closed`), null)
       isUsed = true
-      // Deferred, because undici is still busy and would miss the response.
+      // undici is still busy and would miss the response, so the connection is passed in a microtask.
       queueMicrotask(() => withoutOptimizedParser(() => callback(null, socket)))
     },
     headersTimeout: 0,

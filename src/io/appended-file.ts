@@ -41,7 +41,7 @@ export class AppendedFile {
   constructor({ path, name, refusal }: AppendedFileOptions) {
     this.#path = path
     this.#name = name
-    // Windows has no O_NOFOLLOW and no O_NONBLOCK. Without O_NONBLOCK, opening a FIFO would block.
+    // Windows has neither O_NOFOLLOW nor O_NONBLOCK. Without O_NONBLOCK, opening a FIFO would block.
     const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
     const flags = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK
     const failure = (why: string) => new CliError('file', `${name}: ${why}`)
@@ -54,7 +54,7 @@ export class AppendedFile {
     const stat = fstatSync(this.#file)
     if (stat.isFile()) return
     closeSync(this.#file)
-    // Windows can open a folder, too.
+    // Windows opens a folder without an error, so the kind is checked here.
     throw failure(stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
   }
 
@@ -77,7 +77,10 @@ export class AppendedFile {
     }
   }
 
-  /** Returns how the file was changed under its name, or `undefined` if others at most appended to it. */
+  /**
+   * Returns how the file under this name was changed. Returns `undefined` if other programs at most appended
+   * to the file.
+   */
   findChange(): string | undefined {
     return this.#attempt(() => {
       const named = lstatSync(this.#path, { bigint: true, throwIfNoEntry: false })
@@ -130,7 +133,7 @@ export class AppendedFile {
       try {
         ftruncateSync(this.#file, size)
       } catch (error) {
-        // Windows cannot truncate a file that is open for appending.
+        // Windows cannot truncate a file that is open for appending, so the file is opened again.
         if (!hasCode(error, 'EPERM')) throw error
         truncateSync(this.#path, size)
       }

@@ -43,7 +43,7 @@ function ensureOwned(folder: string, { platform, uid }: CacheEnvironment): void 
   const place = missing.includes(caches) ? dirname(caches) : caches
   if (![lstatSync(place), statSync(place)].every(isOwn))
     throw new Error('the folder around it belongs to another user')
-  // Not recursively: in places such as /proc, Node would retry forever.
+  // The option `recursive` is not used, because Node would retry forever in places such as /proc.
   for (const path of missing) makePrivateFolder(path)
   const stat = lstatSync(folder)
   if (!stat.isDirectory()) throw new Error('it is not a folder')

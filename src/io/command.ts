@@ -55,7 +55,7 @@ export async function runCommand(
   cleanups.add(stop)
   const isOver = new AbortController()
   const forget = schedule(timers, timeoutMs, () => isOver.abort(timeoutMessage))
-  // A command need not read its input.
+  // A command need not read its input, so a failed write is no error.
   child.stdin?.on('error', () => {}).end(input)
   return collectOutput(child, isOver, stop).finally(() => {
     forget()
@@ -70,7 +70,7 @@ export function runOnTerminal({
   input,
 }: Pick<Command, 'text' | 'env' | 'input'>): Promise<number | undefined> {
   const child = spawn(text, { env, shell: true, stdio: ['pipe', 'inherit', 'inherit'] })
-  // The command need not read its input to the end.
+  // The command need not read its input to the end, so a failed write is no error.
   child.stdin.on('error', () => {}).end(input)
   return new Promise((resolve) => {
     child.once('error', () => resolve(noShell))
@@ -102,7 +102,7 @@ function collectOutput(
       resolve({ stdout: Buffer.concat(printed), stderr: tail.toString(), problem, exitCode })
     isOver.signal.addEventListener('abort', () => {
       stop()
-      // A process that left the group may still hold these streams open. parley does not wait for it.
+      // A process that left the group may still hold these streams open, so parley closes its ends.
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
       child.unref()
       end(isOver.signal.reason)
@@ -140,12 +140,12 @@ function endGroup(pid: number): boolean {
   return spawnSync('sh', ['-c', script, 'sh', `-${pid}`], { stdio: 'ignore' }).error === undefined
 }
 
-/** A signal must end the run within half a second. */
+/** Maximum time of taskkill, because a signal must end the run within half a second. */
 const maxEndMs = 400
 
-/** On Windows, `kill` would not end the child processes. */
+/** On Windows, `kill` would not end the child processes, so taskkill ends the whole tree. */
 function endTree(pid: number, env: Command['env']): boolean {
-  // With the whole path, because Windows searches the current folder first.
+  // Windows searches the current folder first, so taskkill has its whole path.
   const taskkill = win32.join(env.SystemRoot ?? 'C:\\Windows', 'System32', 'taskkill.exe')
   const words = ['/PID', String(pid), '/T', '/F']
   return spawnSync(taskkill, words, { stdio: 'ignore', timeout: maxEndMs }).status === 0

@@ -7,8 +7,8 @@ import { takeStart } from '../wire/text-start.ts'
 export const unsafeCharacters = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g
 
 /**
- * Makes every control character of remote text visible. Each is escaped by itself, so an escape sequence that
- * arrives in pieces is as harmless as a whole one. Newlines and tabs stay.
+ * Makes every control character of remote text visible. Each character is escaped separately, so an escape
+ * sequence is harmless even if it arrives in pieces. Newlines and tabs stay.
  */
 export function escapeControls(text: string): string {
   return text.replace(unsafeCharacters, (char) => {

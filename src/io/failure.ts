@@ -18,13 +18,16 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   if (left > 0) lines.push(`  and ${problems.length > maxCountedProblems ? 'many' : left} more`)
   for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
   if (resume) lines.push(...formatResumeCommand(resume).map((line) => `  ${line}`))
-  // The service's text never begins a line, so it cannot pass for parley's.
+  // The service's text never begins a line, so nobody can take it for parley's text.
   if (serviceMessage) lines.push(`  ${style.dim('the service says:')} ${oneLine(serviceMessage)}`)
   if (requestId) lines.push(`  ${style.dim('request id:')} ${oneLine(requestId, 200)}`)
   return `${lines.join('\n')}\n`
 }
 
-/** Returns a heading and, on a line of its own to copy, the command that resumes the work. */
+/**
+ * Returns a heading and the command that resumes the work. The command has its own line, so that a person can
+ * copy it.
+ */
 export function formatResumeCommand(resume: readonly string[]): string[] {
   const isRedacted = resume.some((word) => word.endsWith('[redacted]'))
   const about = isRedacted ? 'to resume, fill in the [redacted] words:' : 'to resume:'

@@ -6,12 +6,16 @@ const sampleLength = 4100
 /** Detects the MIME type of a file by its first bytes. Returns `undefined` for text. */
 export async function detectMimeType(bytes: Uint8Array): Promise<string | undefined> {
   const sample = bytes.subarray(0, sampleLength)
-  // Most images are PNG. Loading the library takes time, and the library accepts a PNG only by whole chunks.
+  // Most images are PNG, and loading the library takes time. The library also needs whole chunks of a PNG,
+  // which the sample may lack.
   if (pngSignature.equals(sample.subarray(0, pngSignature.length))) return 'image/png'
   const { fileTypeFromBuffer } = await import('file-type')
   return (await fileTypeFromBuffer(sample))?.mime
 }
 
-/** Returns whether the bytes begin a PDF file. A PDF file can consist of text only. */
+/**
+ * Returns whether the bytes begin a PDF file. A PDF file may contain only text, so its signature is checked
+ * before the text.
+ */
 export const isPdf = (bytes: Uint8Array): boolean =>
   Buffer.from(bytes.subarray(0, 5)).toString('latin1') === '%PDF-'

@@ -18,7 +18,7 @@ export interface SavedPart {
 
 /** An answer's file. The answer is written to a temporary file next to it until it is complete. */
 export interface FileOutput extends Output {
-  /** The target is a device or a pipe: written bytes cannot be removed from it. */
+  /** The target is a device or a pipe, from which written bytes cannot be removed. */
   readonly isDirect: boolean
   /** Replaces the file's content with the whole answer. */
   commit(): Promise<void>
@@ -109,7 +109,7 @@ function createFileSink(target: string, name: string, mode: number | undefined):
 async function openPipe(path: string, name: string): Promise<Writable> {
   const { Socket } = await import('node:net')
   try {
-    // A blocked thread of the pool would keep the process from ending.
+    // With the thread pool, a blocked thread would keep the process from ending.
     const fd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
     return new Socket({ fd, readable: false, writable: true })
   } catch (error) {
@@ -118,7 +118,7 @@ async function openPipe(path: string, name: string): Promise<Writable> {
   }
 }
 
-/** A descriptor can belong to a file that others have written to, so parley appends. */
+/** Other programs may have written to the file of a descriptor, so parley appends. */
 const openDevice = (path: string): Writable => createWriteStream(path, { flags: 'a' })
 
 function createDirectSink(stream: Writable, name: string, deadline: Deadline): Sink {

@@ -52,7 +52,7 @@ export class Input {
     return this.#options.flags.stdin !== false
   }
 
-  /** Headers are read after the words. */
+  /** `-H @-` reads stdin after the words, so the words must not use stdin. */
   get #isForHeader(): boolean {
     return this.#options.flags.header?.includes('@-') ?? false
   }
@@ -281,7 +281,7 @@ export async function openReadable(path: string, stop: AbortSignal): Promise<Rea
     try {
       closeSync(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK))
     } catch {
-      // If the FIFO may not be opened for writing, the thread stays blocked.
+      // If the user may not open the FIFO for writing, the thread stays blocked.
     }
   }
   stop.addEventListener('abort', wake)

@@ -8,8 +8,8 @@ const styles = { key: '1', text: '32', other: '36' } as const
 
 /**
  * Formats JSON text for a person, one value per line, indented. Numbers, key order and duplicate keys stay
- * unchanged. Strings lose unneeded escapes, and their control characters are escaped. `json` must be valid.
- * The caller must bound its depth, because the indentation grows with it.
+ * unchanged. Strings lose unneeded escapes, and their control characters are escaped. `json` must be valid,
+ * and the caller must bound its depth, because the indentation grows with the depth.
  */
 export function* formatJsonLines(json: string): Generator<Span[]> {
   let line: Span[] = []

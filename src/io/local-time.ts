@@ -3,14 +3,17 @@ export function toLocalTime(timestamp: string) {
   const [, moment, zone = 'Z'] = /^(\d{4}-\d\d-\d\dT[\d:.]{5,20})(Z|[+-]\d\d:?\d\d)?$/i.exec(timestamp) ?? []
   const utc = new Date(`${moment}${zone}`)
   if (Number.isNaN(utc.getTime())) return undefined
-  // The UTC fields of a moment shifted by the offset are the local ones.
+  // After a shift by the offset, the UTC fields of a time are its local fields.
   const offset = -utc.getTimezoneOffset()
   const [date = '', time = ''] = new Date(utc.getTime() + offset * 60_000).toISOString().split('T')
   const [, hours, minutes] = /GMT([+-]\d\d)(\d\d)/.exec(utc.toString()) ?? []
   return { date, time: time.slice(0, 8), zone: `UTC${hours}:${minutes}`.replace('+00:00', '') }
 }
 
-/** The local time, with the date unless it is today's. A text that is not a timestamp stays as it is. */
+/**
+ * Formats a timestamp as local time, with the date unless the date is today's. Returns any other text
+ * unchanged.
+ */
 export function formatLocalTime(timestamp: string, now: number): string {
   const moment = toLocalTime(timestamp)
   if (!moment) return timestamp

@@ -42,7 +42,7 @@ export class Lock {
   readonly name: string
   readonly #path: string
   readonly #file: number
-  /** No other file can get this inode number while the file is open. */
+  /** Inode number of the lock. No other file can get this number while the lock is open. */
   readonly #inode: bigint
   readonly #heart: NodeJS.Timeout
   #isReleased = false
@@ -67,7 +67,7 @@ export class Lock {
     try {
       if (this.isHeld()) rmSync(this.#path, { force: true })
     } catch {
-      // The next run removes it like the lock of a killed process.
+      // The next run removes the lock like the lock of a killed process.
     }
     this.#isReleased = true
     closeSync(this.#file)
@@ -77,7 +77,7 @@ export class Lock {
     try {
       futimesSync(this.#file, new Date(), new Date())
     } catch {
-      // A holder that lost its lock gets `false` from `isHeld`.
+      // `isHeld` returns false for a holder that lost its lock, so this failure is ignored.
     }
   }
 }

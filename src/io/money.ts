@@ -3,7 +3,7 @@ export function formatMoney({ amount, currency }: { amount: bigint; currency: st
   const decimals = decimalsOf(currency)
   const digits = String(amount).padStart(decimals + 1, '0')
   const text = decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
-  // A string keeps the amount exact.
+  // A number would round the amount, so it is passed as a string.
   return new Intl.NumberFormat('en-US', { style: 'currency', currency }).format(text as unknown as number)
 }
 

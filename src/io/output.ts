@@ -5,7 +5,7 @@ import { asFileError, CliError, hasCode, OutputClosed } from '../errors.ts'
 /** A command's output: stdout or a file. */
 export interface Output {
   readonly isTerminal: boolean
-  /** Set for stdout once something was written. */
+  /** True for stdout after the first write. */
   readonly hasBegun?: boolean
   /** Writes bytes or text. Resolves when the output can take more. */
   write(chunk: Uint8Array | string): Promise<void>
@@ -113,7 +113,8 @@ export function requireOpen(stdout: StdStream, details: { consequence?: string }
 
 /** Writes a short text such as help. Throws like an `Output`. */
 export async function writeText(stdout: StdStream, text: string, deadline?: Deadline): Promise<void> {
-  // A blocking write would delay the handling of a signal that has already arrived.
+  // A blocking write would delay the handling of a signal that has already arrived, so signals are handled
+  // first.
   await new Promise(setImmediate)
   requireOpen(stdout)
   const bytes = Buffer.from(text)

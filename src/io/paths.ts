@@ -4,7 +4,7 @@ import { asFileError, CliError, usageError } from '../errors.ts'
 
 /**
  * Resolves a name to an absolute path. Reads `host.cwd` only for relative names, because the current folder
- * may be gone.
+ * may have been removed.
  */
 export const absolutePath = (host: { readonly cwd: string }, name: string): string =>
   isAbsolute(name) ? resolve(name) : resolve(host.cwd, name)
@@ -21,7 +21,7 @@ function realPath(path: string): string {
   }
 }
 
-/** The limit of Linux. */
+/** Maximum number of links in a chain, as on Linux. */
 const maxLinks = 40
 
 /** Returns a path and, if it is a link, all paths that it leads to. The last one may not exist. */
@@ -31,7 +31,7 @@ export function followLinks(path: string): string[] {
     for (let place = path; places.length < maxLinks; places.push(place))
       place = resolve(realPath(dirname(place)), readlinkSync(place))
   } catch {
-    // The last path is not a link.
+    // Reading a path that is not a link fails, which ends the chain.
   }
   return places
 }

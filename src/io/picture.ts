@@ -9,7 +9,7 @@ type Environment = Readonly<Record<string, string | undefined>>
  */
 export function findPictureProtocol(env: Environment, isWanted = false): PictureProtocol | undefined {
   const { TERM = '', TERM_PROGRAM = '', LC_TERMINAL, KITTY_WINDOW_ID, TMUX } = env
-  // tmux and screen do not forward pictures.
+  // tmux and screen do not forward pictures, so no picture is shown.
   if (TMUX || /^(dumb|screen|tmux)/.test(TERM)) return undefined
   if (KITTY_WINDOW_ID || /^xterm-(kitty|ghostty)$/.test(TERM) || /^ghostty$/i.test(TERM_PROGRAM))
     return 'kitty'
@@ -42,7 +42,7 @@ export function renderPicture(protocol: PictureProtocol, bytes: Uint8Array): str
   const pieces = base64.match(new RegExp(`.{1,${maxPieceLength}}`, 'g')) ?? []
   return `${pieces
     .map((piece, index) => {
-      // q=2 disables the terminal's reply, which nothing would read.
+      // `q=2` disables the terminal's reply, because parley does not read replies.
       const head = index === 0 ? 'a=T,f=100,q=2,' : ''
       return `\x1b_G${head}m=${index < pieces.length - 1 ? 1 : 0};${piece}\x1b\\`
     })

@@ -74,7 +74,7 @@ export function createPrompter({ stdin, stderr, cleanups }: PrompterOptions): Pr
     cleanups.add(release)
     try {
       withdrawal.throwIfAborted()
-      // Before the question is shown, so even a quick answer stays hidden.
+      // Hides typed keys before the question is shown, so even a quick answer stays hidden.
       stdin.setRaw?.(true)
       if (stdin.setRaw) await dropTyped(input, stdin)
       withdrawal.throwIfAborted()
@@ -82,7 +82,8 @@ export function createPrompter({ stdin, stderr, cleanups }: PrompterOptions): Pr
       stdin.setRaw?.(isEdited)
       return await new Promise<string>((resolve, reject) => {
         const end = () => reject(new InputEnded())
-        // Before Node's own listener, which accepts an unfinished line as an answer.
+        // Node accepts an unfinished line as an answer at the end of the input. This listener runs before
+        // Node's listener and drops the line.
         input.once('end', end)
         withdrawal.addEventListener('abort', () => {
           reject(withdrawal.reason)
@@ -97,7 +98,7 @@ export function createPrompter({ stdin, stderr, cleanups }: PrompterOptions): Pr
           historySize: 0,
         })
         editor.once('line', (line) => {
-          // Node's line editor ends the line that it shows.
+          // Node's line editor has ended the line that it showed.
           if (isEdited && !isHidden) isLineOpen = false
           resolve(line.trim())
         })
@@ -106,7 +107,8 @@ export function createPrompter({ stdin, stderr, cleanups }: PrompterOptions): Pr
           end()
         })
         editor.on('SIGINT', () => stdin.interrupt?.())
-        // Node would suspend only this process and not the other processes of the pipeline.
+        // Node would suspend only this process and not the other processes of the pipeline, so Ctrl-Z has no
+        // effect.
         editor.on('SIGTSTP', () => {})
         isLineOpen = true
         if (isHidden) write(question)
@@ -123,7 +125,7 @@ export function createPrompter({ stdin, stderr, cleanups }: PrompterOptions): Pr
 /** After this pause, all keys typed earlier have arrived. */
 const typingPauseMs = 50
 
-/** A raw terminal also delivers typed text that has no line end yet. */
+/** Drops keys typed earlier. A raw terminal also delivers typed text that has no line end yet. */
 function dropTyped(keys: Readable, { interrupt }: Stdin): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => {

@@ -11,7 +11,7 @@ const maxGatheredLength = 64 * 1024
 export function createRawPrinter(output: Output) {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let pending: (Uint8Array | string)[] = []
-  /** Only used on a terminal. */
+  /** The cursor of a terminal is inside a line. Unused in a pipe. */
   let isInLine = false
   const shown = (chunk: Uint8Array | string) => {
     if (!output.isTerminal) return chunk

@@ -13,7 +13,7 @@ export type StyledLine = readonly Span[]
 
 /** SGR parameters by purpose. Only the 16 colours that every terminal shows in its own theme. */
 export const styles = {
-  /** By level. Deeper headings use the last. */
+  /** SGR parameters of headings by level. Deeper headings use the last entry. */
   headings: ['1;4;35', '1;35', '1'],
   bold: '1',
   italic: '3',
@@ -47,8 +47,8 @@ export function measureWidth(line: StyledLine): number {
 }
 
 /**
- * Blanks, or a text that must stay on one line: a word, or a Chinese or Japanese character with the
- * punctuation after it. Those languages have no blanks between words.
+ * Matches blanks, or a text that must stay on one line: a word, or a Chinese or Japanese character with the
+ * punctuation after it. Chinese and Japanese have no blanks between words.
  */
 const unit =
   /[ \t]+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}][\p{M}\p{P}ー々]*|[^ \t\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+/gu

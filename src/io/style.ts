@@ -26,7 +26,8 @@ export function wantsColour(
 /** Returns whether the terminal supports hyperlinks (OSC 8), by the environment. */
 export function takesHyperlinks(env: Readonly<Record<string, string | undefined>>): boolean {
   if (env.FORCE_HYPERLINK !== undefined) return env.FORCE_HYPERLINK !== '0'
-  // tmux and screen hide the terminal, and not all of their versions forward links.
+  // tmux and screen hide the terminal, and not all of their versions forward links. So no link is printed
+  // there.
   if (env.TMUX || env.STY || env.TERM === 'dumb') return false
   return (
     /^(iTerm\.app|WezTerm|vscode|ghostty|Hyper|mintty|rio|zed)$/.test(env.TERM_PROGRAM ?? '') ||

@@ -18,7 +18,8 @@ import type { ActiveSet } from '../active-set.ts'
 import { hasCode } from '../errors.ts'
 import { findModeToKeep } from './paths.ts'
 
-// A `FileHandle` would make Node 26 throw if a broken answer left it open and it was collected.
+// Node 26 throws if a `FileHandle` is collected while it is open, which may happen after a broken answer. So
+// the file is a descriptor.
 const writeTo = promisify(writeFile)
 
 /** A file with a random name next to its target. Methods throw the errors of the file system. */
@@ -93,7 +94,7 @@ export class TemporaryFile {
       try {
         step()
       } catch {
-        // This failure must not hide the one before it.
+        // A failed step must not hide an earlier failure, and the next step still runs.
       }
     }
   }
@@ -119,8 +120,8 @@ const maxRenamePauseMs = 80
 
 /**
  * Writes a file completely or not at all: to a temporary file next to the target, which is then renamed.
- * Synchronous, so no signal comes between. A new file gets `mode` or the default mode; a file owned by `uid`
- * keeps its mode. Throws the errors of the file system.
+ * Synchronous, so that no signal interrupts the steps. A new file gets `mode` or the default mode; a file
+ * owned by `uid` keeps its mode. Throws the errors of the file system.
  */
 export function writeFileAtomically(
   target: string,

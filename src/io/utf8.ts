@@ -19,7 +19,7 @@ export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string): st
 /** Decodes text. Returns `undefined` if it is too long or not UTF-8. */
 export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
   if (bytes.length > maxTextLength || !isUtf8(bytes)) return undefined
-  // TextDecoder would first make a copy of two bytes per character.
+  // TextDecoder would first make a copy of two bytes per character, so Buffer decodes the text.
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()
   return text.startsWith('\ufeff') ? text.slice(1) : text
 }
@@ -32,7 +32,7 @@ export const utf8Advice = (bytes: Uint8Array): string =>
 export const isUtf16 = ([first, second]: Uint8Array): boolean =>
   (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
 
-/** Returns whether there are only blanks and line ends. */
+/** Returns whether the bytes are only blanks and line ends. */
 export const isBlank = (bytes: Uint8Array): boolean =>
   bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d))
 

@@ -1,18 +1,21 @@
 import type { StdStream } from './output.ts'
 
-/** On a narrower terminal parley leaves wrapping to the terminal. */
+/** On a narrower terminal the terminal itself wraps lines. */
 const minColumns = 20
 
-/** A command, in quotes or up to the end of the message. It stays whole, because a person copies it. */
+/**
+ * Matches a command, in quotes or up to the end of the message. A command stays on one line, because a person
+ * copies it.
+ */
 const command = /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^| )parley .*$/g
 
 /** Placeholder for a blank in a command. */
 const joint = '\ue000'
 
 /**
- * Returns a function that wraps a message to the terminal's width. In a pipe it changes nothing. Continuation
- * lines are indented by two columns more than the first, so they cannot pass for another message. If the
- * message begins in column `start`, its continuation lines begin there, too.
+ * Returns a function that wraps a message to the terminal's width. In a pipe the message stays unchanged.
+ * Continuation lines are indented by two columns more than the first line, so nobody takes them for another
+ * message. If the message begins in column `start`, its continuation lines begin in that column, too.
  */
 export async function createLineWrapper(stream: StdStream, start = 0): Promise<(message: string) => string> {
   if (!stream.isTerminal) return String

@@ -24,7 +24,7 @@ export class Background {
   readonly #runOfThread = new Map<string, string>()
   /** Threads that work. */
   readonly #working = new Set<string>()
-  /** A workflow run has ended, and the session was not idle since: the agent is going to read the result. */
+  /** A workflow run has ended, and the session was not idle since then: the agent will read the result. */
   hasUnreadResult = false
 
   add(event: SessionEvent): void {
@@ -48,8 +48,8 @@ export class Background {
   }
 
   /**
-   * A tool use has an answer, so its thread works again. Returns the open workflow run of the thread, if it has one;
-   * `undefined` if no thread waited.
+   * Records the answer to a tool use, after which its thread works again. Returns the open workflow run of
+   * the thread, if the thread has one; `undefined` if no thread waited for the tool use.
    */
   answer(id: string): { run: string | undefined } | undefined {
     const thread = this.#waiting.get(id)
@@ -71,7 +71,7 @@ export class Background {
     return this.#waiting.has(toolUse)
   }
 
-  /** Returns whether the thread of a tool use has ended, so that no reply to the tool use has an effect. */
+  /** Returns whether the thread of a tool use has ended. A reply to the tool use then has no effect. */
   hasEnded(toolUse: string, thread: unknown): boolean {
     return this.#abandoned.has(toolUse) || (typeof thread === 'string' && this.#endedThreads.has(thread))
   }
@@ -84,14 +84,17 @@ export class Background {
     return [...this.#runs.values()]
   }
 
-  /** The agent answers later without input: a workflow run is open, or the agent has not read its result. */
+  /**
+   * The agent answers later without input, because a workflow run is open, or the agent has not read its
+   * result.
+   */
   get isOpen(): boolean {
     return this.hasUnreadResult || this.#runs.size > 0
   }
 
   /**
-   * A workflow run can continue although tool uses wait. It cannot if it is idle, or if one of its threads waits and none of
-   * them works.
+   * A workflow run can continue although tool uses wait. A run cannot continue if it is idle, or if one of
+   * its threads waits and none of them works.
    */
   get canContinue(): boolean {
     const runsOf = (threads: Iterable<string>) =>

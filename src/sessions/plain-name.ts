@@ -12,8 +12,8 @@ export const escapeInvisible = (text: string): string =>
   )
 
 /**
- * Formats a name or id from outside: as a JSON string if it has blanks or punctuation, so it cannot pass for
- * parley's words.
+ * Formats a remote name or id. A name with blanks or punctuation becomes a JSON string, so nobody can take it
+ * for parley's words.
  */
 export const formatName = (text: string): string =>
   /^[\p{L}\p{N}_.:/@+-]+$/u.test(text) && escapeInvisible(text) === text
@@ -31,8 +31,8 @@ export const formatBriefName = (text: string, columns = Infinity): string =>
   )
 
 /**
- * Returns an upper bound of a text's width: characters beyond ASCII may be two columns wide. A row that is
- * too short is better than a wrapped one.
+ * Returns an upper bound of a text's width: characters beyond ASCII count as two columns. A row that is too
+ * short is better than a wrapped row.
  */
 export const estimateColumns = (text: string): number =>
   [...text].reduce((sum, char) => sum + (char < '\x7f' ? 1 : 2), 0)

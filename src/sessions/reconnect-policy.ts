@@ -60,7 +60,10 @@ export class ReconnectPolicy implements RetryRules {
     this.#askedWait = 0
   }
 
-  /** Prints a failure that is worth another attempt on stderr. */
+  /**
+   * Returns the wait before the next attempt, or the failure. Prints a failure that is worth another attempt
+   * on stderr.
+   */
   decide(failure: CliError): number | CliError {
     const { context, parts } = this.#access
     if (parts.deadline.hasPassed) return this.whenLate(failure)
@@ -70,7 +73,7 @@ export class ReconnectPolicy implements RetryRules {
     return this.nextWaitMs()
   }
 
-  /** A time limit of parley itself has no other failure. */
+  /** A time limit of parley itself has no other failure, so its own failure is returned. */
   whenLate(failure: CliError): CliError {
     return this.#access.parts.deadline.passed?.limitText === undefined ? tooLate() : failure
   }
@@ -82,7 +85,9 @@ export class ReconnectPolicy implements RetryRules {
     return wait
   }
 
-  /** Returns whether a failure is transient. A 401 is, once, if a command can provide new secrets. */
+  /**
+   * Returns whether a failure is transient. A 401 is transient once, if a command can provide new secrets.
+   */
   #mayPass(error: CliError): boolean {
     const { isPermanent, retryAfter = 0, status } = error.details
     if (error.kind === 'response') return !isPermanent && ++this.#failures <= maxFailures

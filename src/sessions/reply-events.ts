@@ -1,6 +1,9 @@
 import type { SessionEvent } from '../wire/sessions/session-event.ts'
 
-/** Has only the fields of the specification. The service finds the thread by the id. */
+/**
+ * Creates a confirmation with the specified fields only. The confirmation needs no thread id, because the
+ * service finds the thread by the tool use's id.
+ */
 export const createConfirmation = (id: string, result: 'allow' | 'deny', reason?: string): SessionEvent => ({
   type: 'user.tool_confirmation',
   tool_use_id: id,
@@ -14,7 +17,10 @@ export interface ToolResult {
   isError: boolean
 }
 
-/** Returns the result of a tool use that parley executed, or did not execute because it is denied. */
+/**
+ * Returns the result of a tool use that parley executed, or that it did not execute because the tool use is
+ * denied.
+ */
 export const createToolResult = (
   { id, type }: { id: string; type: string },
   { text, isError }: ToolResult,

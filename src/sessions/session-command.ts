@@ -74,7 +74,8 @@ export function createResumeCommand(
   { words = [], after }: { words?: readonly string[]; after?: string | undefined },
 ): string[] {
   const kept = flags.given.filter(({ flag }) => !spent.has(flag))
-  // A terminal is not read for words, and a person can be prompted there.
+  // Without a terminal, the command would read words from stdin, so it gets `--no-stdin`. A terminal is not
+  // read for words, and a person can be prompted there.
   const stdin = input.stdinKind === 'terminal' ? [] : ['--no-stdin']
   const last = after === undefined ? [] : toWords({ flag: '--after', value: after })
   return [
@@ -92,7 +93,10 @@ export function createResumeCommand(
 export const describeUnfollowed = (context: Flags, session: string): string =>
   `the session goes on; to follow it again: ${formatSessionCommand(context, 'follow', session)}`
 
-/** A separate value that begins with a hyphen would be read as a flag. */
+/**
+ * Returns the flag with the session's id. A separate value that begins with a hyphen would be read as a flag,
+ * so the value is attached.
+ */
 const formatSessionFlag = (session: string) =>
   session.startsWith('-') ? [`--session=${session}`] : ['-s', session]
 
@@ -102,7 +106,7 @@ function toWords({ flag, value }: TypedFlag): string[] {
   return shown.startsWith('-') ? [`${flag}=${shown}`] : [flag, shown]
 }
 
-/** A header that came from stdin cannot be read again. */
+/** A header value from stdin cannot be read again, so a placeholder replaces the value. */
 function hideCredential(line: string): string {
   if (line === '@-') return 'NAME: [redacted]'
   const colon = line.indexOf(':')

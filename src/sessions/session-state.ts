@@ -45,25 +45,28 @@ export interface ToolUse {
   permission?: unknown
   /** Source text of the whole event. */
   text?: string | undefined
-  /** It was allowed and the service does not run it: a client has to send its result. */
+  /** The tool use was allowed, and the service does not run it, so a client has to send its result. */
   wantsResult?: boolean
-  /** The session showed its id with two inputs or names, so an allow would be ambiguous. */
+  /** The session showed the tool use's id with two inputs or names, so an allow would be ambiguous. */
   isContradicted?: boolean | undefined
-  /** It needs no decision any more, so its input and text, which may be long, are dropped. */
+  /** The tool use needs no decision any more, so its input and text, which may be long, are dropped. */
   isClosed?: boolean
 }
 
 const modelRequest = 'model request'
 
-/** Returns whether a tool use waits for a result: only a client runs it, and no confirmation is needed. */
+/**
+ * Returns whether a tool use waits for a result: only a client runs the tool use, and no confirmation is
+ * needed.
+ */
 export const needsResult = ({ type, permission }: Partial<ToolUse> = {}): boolean =>
   type === 'agent.custom_tool_use' || (type === 'agent.tool_use' && permission === 'allow')
 
 /** The answer to a tool use: a confirmation or a result. */
 interface Answer {
-  /** A client sent it, and not the service. */
+  /** A client sent the answer, not the service. */
   isReply: boolean
-  /** The session has shown it. */
+  /** The session has shown the answer. */
   isShown: boolean
   /** Decision of the last confirmation. */
   decision: unknown
@@ -79,16 +82,16 @@ class Fold {
   readonly interrupted = new Set<string>()
   /** Tool uses of this turn that may need an answer. */
   readonly open = new Set<string>()
-  /** Tool uses that wait for a result after an allow, with the permission that they had before. */
+  /** Tool uses that wait for a result after an allow, each with its earlier permission. */
   readonly forResult = new Map<string, unknown>()
   readonly background = new Background()
   /** The last event of a client that had an effect was an interrupt of the whole session. */
   isHalted = false
   isEmpty = true
   isIdle = false
-  /** The session resource was idle, and no event has shown it. */
+  /** The session resource was idle, and no event has shown that. */
   isIdleByResource = false
-  /** Nothing has happened for long, and nothing is known to work. */
+  /** Nothing has happened for long, and no part of the session is known to work. */
   isStalled = false
   /** Tool uses of the main thread that the service runs, and `modelRequest`. */
   readonly working = new Set<string>()
@@ -114,19 +117,22 @@ export class SessionState {
   #fold = new Fold()
   /** The ids of all stop events, in their order. */
   readonly stops = new Set<string>()
-  /** This run is replying to the waiting tool uses, so waiting for them is not a stop. */
+  /** This run is replying to the waiting tool uses, so a wait for these tool uses is not a stop. */
   #isAttended = false
 
-  /** Adds the newest event. `text` is its source text. Returns whether it has an effect: some answers have none. */
+  /**
+   * Adds the newest event. `text` is its source text. Returns whether the event has an effect: some answers
+   * have none.
+   */
   add(event: SessionEvent, text?: string): boolean {
     if (isToolUse(event)) this.addToolUse(event, text)
     return this.addReduced(event)
   }
 
-  /** Adds the description of a tool use. `addReduced` gets only its id. */
+  /** Adds the description of a tool use, because `addReduced` gets only its id. */
   addToolUse(event: SessionEvent, text: string | undefined): void {
     const { id } = event
-    // A reply could not name a tool use without an id.
+    // A reply could not name a tool use without an id, so the tool use is ignored.
     if (id === undefined) return
     this.addAgain(event, text)
     const earlier = this.#toolUses.get(id)
@@ -136,7 +142,7 @@ export class SessionState {
     this.#toolUses.set(id, use)
   }
 
-  /** Drops everything that depends on the order: all events will be added again. */
+  /** Drops everything that depends on the order of the events. The caller adds all events again. */
   restart(): void {
     for (const [id, permission] of this.#fold.forResult) this.#setForResult(id, permission, false)
     this.#fold = new Fold()
@@ -144,8 +150,8 @@ export class SessionState {
   }
 
   /**
-   * Adds the newest event. Its tool use was described before, so the event needs only ids. `isAssumed`: the service accepted
-   * it, and has not shown it yet. Returns whether it has an effect.
+   * Adds the newest event. The tool use was described before, so the event needs only ids. `isAssumed` is
+   * true if the service accepted the event and has not shown it yet. Returns whether the event has an effect.
    */
   addReduced(event: SessionEvent, isAssumed = false): boolean {
     const { type } = event
@@ -192,15 +198,18 @@ export class SessionState {
     return true
   }
 
-  /** The session resource says `idle`, and the events don't. Holds until the next event. */
+  /**
+   * Records that the session resource says `idle` although the events do not. Applies until the next event.
+   */
   addIdleResource(): void {
     this.#addStop({ type: 'session.status_idle' })
     this.#fold.isIdleByResource = true
   }
 
   /**
-   * Nothing has happened for long. If tool uses of child threads wait and nothing is known to work, the session
-   * has stopped for them, although it is still running. Holds until the next event.
+   * Records that nothing has happened for long. If tool uses of child threads wait and no part of the session
+   * is known to work, the session has stopped for these tool uses, although it is still running. Applies
+   * until the next event.
    */
   addSilence(): void {
     const { background, isIdle, working } = this.#fold
@@ -217,12 +226,12 @@ export class SessionState {
     return this.#fold.isIdleByResource && this.#fold.showsIdleEvents
   }
 
-  /** The session has stopped, whatever it waits for. */
+  /** The session has stopped, with or without waiting tool uses. */
   get isIdle(): boolean {
     return this.#fold.isIdle
   }
 
-  /** An event has shown a stop that waits for nothing, so the service shows each of these stops. */
+  /** An event has shown a stop that waits for nothing, so the service shows each such stop. */
   get showsIdleEvents(): boolean {
     return this.#fold.showsIdleEvents
   }
@@ -244,12 +253,12 @@ export class SessionState {
     if (end !== undefined) return { kind: 'ended', reason: end, why: error }
     const { type, eventIds } = idle ?? {}
     const ids = [...new Set([...this.unlisted, ...this.pending])]
-    // The specification shows `event_ids` without a type, so the ids wait whatever the type is.
+    // The specification shows `event_ids` without a type, so the ids wait with any type.
     if (!isStuck(type) && ids.length > 0)
       return this.#isAttended || this.#continuesBesides(type) ? undefined : { kind: 'waiting', ids }
     if (type === 'requires_action' && eventIds?.some((id) => interrupted.has(id)))
       return { kind: 'done', reason: 'interrupted' }
-    // Everything that it waited for is answered: the agent continues.
+    // All tool uses of the idle event are answered, so the agent continues.
     if (type === 'requires_action' && eventIds?.length) return undefined
     if (this.#continuesWithoutInput(type)) return undefined
     if (type === undefined || type === 'end_turn')
@@ -270,7 +279,7 @@ export class SessionState {
     return this.#fold.background.openRuns
   }
 
-  /** The session idles without an end of its turn: the agent answers once its workflow runs have ended. */
+  /** The session is idle, and its turn has not ended: the agent answers once its workflow runs have ended. */
   get isBetweenRuns(): boolean {
     const { isIdle, end, idle } = this.#fold
     return isIdle && end === undefined && this.#continuesWithoutInput(idle?.type)
@@ -283,8 +292,8 @@ export class SessionState {
   }
 
   /**
-   * The tool uses that the last `session.status_idle` or the last idle event of a child thread lists, and that still wait.
-   * parley answers only these.
+   * The tool uses that the last `session.status_idle` or the last idle event of a child thread lists, and
+   * that still wait. parley answers only these tool uses.
    */
   get pending(): string[] {
     const { idle, background } = this.#fold
@@ -292,7 +301,9 @@ export class SessionState {
     return [...ids].filter((id) => this.#findAnsweredReason(id) === undefined)
   }
 
-  /** The pending tool uses that only child threads list. They wait also while the session works. */
+  /**
+   * The pending tool uses that only child threads list. These tool uses wait even while the session works.
+   */
   get pendingInThreads(): string[] {
     const { idle, background } = this.#fold
     const listed = new Set(idle?.eventIds)
@@ -313,7 +324,7 @@ export class SessionState {
     return end !== undefined || isStuck(idle?.type) ? [] : this.pending
   }
 
-  /** Returns why a tool use needs no reply any more, or `undefined` while the session waits for it. */
+  /** Returns why a tool use needs no reply any more, or `undefined` while the session waits for the reply. */
   findClosedReason(id: string): string | undefined {
     const { end } = this.#fold
     if (end !== undefined) return `the session is ${end}`
@@ -327,7 +338,7 @@ export class SessionState {
     this.#isAttended = isAttended
   }
 
-  /** The unanswered tool uses, if the session stopped without a list: some of them may wait. */
+  /** The unanswered tool uses, if the session stopped without a list. Some of these tool uses may wait. */
   get unlisted(): string[] {
     const { idle, open } = this.#fold
     const isUnlisted = idle !== undefined && !idle.eventIds && isWaiting(idle.type)
@@ -338,7 +349,7 @@ export class SessionState {
     return this.#toolUses.get(id)
   }
 
-  /** Returns the tool use that an event answers, if it is known. */
+  /** Returns the tool use that an event answers, if the tool use is known. */
   toolUseOf(event: SessionEvent): ToolUse | undefined {
     const id = getAnsweredId(event)
     return id === undefined ? undefined : this.toolUse(id)
@@ -381,8 +392,8 @@ export class SessionState {
   }
 
   /**
-   * Adds the answer to a tool use of a child thread. Returns whether the main thread stays idle: the thread
-   * belongs to a workflow run, or the main thread waits for another answer.
+   * Adds the answer to a tool use of a child thread. Returns whether the main thread stays idle, because the
+   * thread belongs to a workflow run, or the main thread waits for another answer.
    */
   #answerThread(id = ''): boolean {
     const { background, idle } = this.#fold
@@ -396,13 +407,15 @@ export class SessionState {
     return this.#fold.background.hasEnded(id, this.#toolUses.get(id)?.thread)
   }
 
-  /** Returns whether something else continues while tool uses wait. */
+  /** Returns whether other work of the session continues while tool uses wait. */
   #continuesBesides(reason: string | undefined): boolean {
     const { background, isHalted } = this.#fold
     return background.canContinue || (background.hasUnreadResult && reason !== 'requires_action' && !isHalted)
   }
 
-  /** After an interrupt the workflow runs may never end. */
+  /**
+   * Returns whether the agent continues without input. After an interrupt the workflow runs may never end.
+   */
   #continuesWithoutInput(reason: string | undefined): boolean {
     const { background, isHalted } = this.#fold
     const isPaused = reason === undefined || reason === 'end_turn' || reason === 'retries_exhausted'
@@ -411,7 +424,8 @@ export class SessionState {
 
   /** An idle event that lists only answered tool uses waits for the results of the allowed ones. */
   #waitForResults(listed: readonly string[] = []): void {
-    // Some services list answered tool uses next to the waiting ones: these wait for nothing.
+    // Some services list answered tool uses next to waiting tool uses. Then the answered tool uses wait for
+    // nothing.
     if (!listed.every((id) => this.#fold.answers.has(id))) return
     for (const id of listed) this.#waitForResult(id)
   }
@@ -438,8 +452,8 @@ export class SessionState {
   }
 
   /**
-   * Adds an answer. Returns whether it has an effect: it is the first answer to a tool use that the session waits for, or
-   * the tool use is not known.
+   * Adds an answer. Returns whether the answer has an effect: it is the first answer to a tool use for which
+   * the session waits, or the tool use is not known.
    */
   #addAnswer(event: SessionEvent, isShown: boolean): boolean {
     const { answers, forResult, open } = this.#fold
@@ -447,7 +461,7 @@ export class SessionState {
     const named = answerFields.map((field) => event[field]).filter((id) => typeof id === 'string')
     const hasEffect = named.length === 0 || named.some((id) => this.#isWaitedFor(id))
     for (const id of named) {
-      // It was confirmed before the session began to wait for its result.
+      // The confirmation precedes the wait for a result, so it does not answer that wait.
       if (!isResult && forResult.has(id)) continue
       const earlier = answers.get(id)
       const isReply = event.type.startsWith('user.') || earlier?.isReply === true
@@ -466,7 +480,10 @@ export class SessionState {
     return background.isWaitingFor(id) || (idle?.eventIds ?? []).includes(id)
   }
 
-  /** Tool uses of the last list still wait. Some services send no further idle event after an answer to one of them. */
+  /**
+   * Tool uses of the last list still wait. Some services send no further idle event after an answer to one of
+   * the tool uses.
+   */
   get #stillWaits(): boolean {
     const { type, eventIds = [] } = this.#fold.idle ?? {}
     return !isStuck(type) && eventIds.some((id) => this.#findAnsweredReason(id) === undefined)

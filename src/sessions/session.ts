@@ -51,14 +51,14 @@ export interface SessionAccess {
   parts: SessionRequestParts
 }
 
-/** Throws a usage error if no session is named. */
+/** Returns a session with its caller and settings. Throws a usage error if no session is named. */
 export async function accessSession(context: Context, options: SessionOptions) {
   const settings = await readSettings(context)
   const parts = createSessionRequestParts(context, settings, options)
   return { context, settings, parts, caller: createCaller(context, settings) }
 }
 
-/** Throws a usage error if no session is named. */
+/** Returns the parts of every request to a session. Throws a usage error if no session is named. */
 export function createSessionRequestParts(
   context: Context,
   settings: ResolvedSettings,
@@ -100,8 +100,8 @@ export function createServiceHeaders(
 }
 
 /**
- * Throws a usage error if PARLEY_SESSION names the session and the first word looks like another session: the
- * word would be sent as a message. `asText` explains how to send it anyway.
+ * Throws a usage error if PARLEY_SESSION names the session and the first word looks like another session,
+ * because the word would be sent as a message. `asText` explains how to send the word anyway.
  */
 export function refuseSessionWord(
   { host }: Context,

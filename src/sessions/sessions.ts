@@ -24,7 +24,8 @@ import { describeUsage } from './usage-text.ts'
 
 type SessionRecord = Record<string, unknown> & { id: string }
 
-// A session has `title` and `status`, as a problem report has, so only its id tells them apart.
+// Returns whether a value is a session. A problem report has `title` and `status` like a session, so a
+// session must have an id.
 const isSession = (value: unknown): value is SessionRecord =>
   isObject(value) && typeof value.id === 'string' && value.id !== '' && value.type !== 'error'
 
@@ -75,7 +76,7 @@ export async function listSessions(context: Context, options: ListOptions): Prom
   if (count === 0) note('no sessions')
 }
 
-/** A session as id, status, title and time of the last change. */
+/** Returns a session as id, status, title and time of the last change. */
 const toRow = ({ id, status, title, updated_at: updated, created_at: created }: SessionRecord): string[] => [
   id,
   asText(status),

@@ -35,9 +35,9 @@ export function findProfilePath(info: ProcessInfo): string | undefined {
   const { env, platform } = info
   const { isAbsolute, join, resolve } = platform === 'win32' ? paths.win32 : paths
   const given = env.PARLEY_CONFIG_DIR
-  // Reads `cwd` only for a relative path, because the current folder may be gone.
+  // Reads `cwd` only for a relative path, because the current folder may have been removed.
   if (given) return resolve(isAbsolute(given) ? '' : info.cwd, given, 'config.json')
-  /** The XDG specification: a relative path is invalid and must be ignored. */
+  /** In the XDG specification, a relative path is invalid and must be ignored. */
   const absolute = (path: string | undefined) => (path && isAbsolute(path) ? path : undefined)
   const home = absolute(env.HOME)
   let folder = absolute(env.XDG_CONFIG_HOME) ?? (home && join(home, '.config'))
@@ -94,16 +94,17 @@ function isOpenToOthers(place: string, uid: number): boolean {
   try {
     stat = statSync(place)
   } catch {
-    // If the folder cannot be examined, the file cannot be read either.
+    // A folder that cannot be examined contains no readable profile file, so it is no risk.
     return false
   }
   if (stat.uid !== uid && stat.uid !== 0) return true
-  // In a folder with the sticky bit, nobody can replace another user's file. Secrets are mounted like this.
+  // In a folder with the sticky bit, nobody can replace another user's file. Secrets in containers are often
+  // mounted in such a folder.
   const isSticky = stat.isDirectory() && (stat.mode & 0o1000) !== 0
   return (stat.mode & 0o022) !== 0 && !isSticky
 }
 
-/** Returns the parsed JSON, because zod's copy would lack a key such as `__proto__`. */
+/** Returns the parsed JSON instead of zod's copy, because the copy would lack a key such as `__proto__`. */
 function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
   let text = ''
   let content: unknown

@@ -66,7 +66,8 @@ async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: C
     if (changed) write(path, changed)
     return true
   } catch (error) {
-    // The next holder removes the temporary file of a writer that was suspended. Nothing was written.
+    // A suspended writer lost its lock, and the next holder removed its temporary file. The profile file is
+    // unchanged.
     if (hasCode(error, 'ENOENT') && !held.isHeld()) return false
     throw error
   } finally {
@@ -89,7 +90,7 @@ function write(path: string, file: ProfileFile): void {
     configName: basename(path, '.json'),
     configFileMode: 0o600,
     accessPropertiesByDotNotation: false,
-    // The file was already read with stricter checks.
+    // The file was already read with stricter checks, so `conf` must not parse it again.
     deserialize: () => ({}),
   })
   conf.store = { version, ...file }
@@ -108,7 +109,7 @@ function prepareProtected(path: string, info: ProcessInfo, warn: Warn): void {
   if (!stat) protectFolder(folder, info, warn)
 }
 
-/** Node's recursive mkdir never returns in places such as /proc. */
+/** In places such as /proc, Node's recursive mkdir never returns, so each folder is created separately. */
 function makeFolderWithParents(folder: string): void {
   if (statIfExists(folder)) return
   if (dirname(folder) !== folder) makeFolderWithParents(dirname(folder))

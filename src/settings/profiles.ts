@@ -34,15 +34,14 @@ const demo = {
 }
 
 /**
- * Reads the profile that applies. The built-in one needs no file, so a broken file does not matter to it. A
- * run also takes values from flags and the environment: for it, a file that may not be read counts as
- * missing, with a warning, unless a profile was requested. In a container, the home folder may belong to
- * another user.
+ * Reads the profile that applies. The built-in profile needs no file, so a broken file does not affect it. A
+ * run also takes values from flags and the environment. So for a run, an unreadable file counts as missing,
+ * with a warning, unless a profile was requested. In a container, the home folder may belong to another user.
  */
 export async function readProfile({ host, flags, note }: Context, isForRun = false): Promise<Profile> {
   const choice = { named: flags.profile, env: host.env }
   const asked = chooseProfileName({}, choice)
-  // Before the file is read, because reading may change its mode.
+  // Reading the file may change its mode, so the check comes first.
   const writablePlace = asked.name === demoName ? undefined : findWritablePlace(host)
   let file: ProfileFile = {}
   try {
@@ -51,7 +50,7 @@ export async function readProfile({ host, flags, note }: Context, isForRun = fal
     if (!isForRun || asked.isAsked || !(error instanceof UnreadableProfiles)) throw error
     note(`${error.message}; settings come from flags and the environment alone`)
   }
-  // `--profile`, else `PARLEY_PROFILE`, else the file's current profile, else `default`.
+  // The name comes from `--profile`, else `PARLEY_PROFILE`, else the file's current profile, else `default`.
   const { name, chosenBy, isAsked } = chooseProfileName(file, choice)
   if (name === demoName) return { ...demo, chosenBy }
   const values = findProfileValues(file, name)

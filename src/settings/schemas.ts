@@ -17,7 +17,7 @@ const toSeconds = (text: string) => {
 const yes: unknown[] = ['true', 'yes', 'on', '1', 1]
 const no: unknown[] = ['false', 'no', 'off', '0', 0]
 
-/** Upper or lower case; the file may also have the numbers 1 and 0. */
+/** Accepts words in upper or lower case. The profile file may also have the numbers 1 and 0. */
 function toBoolean(value: unknown) {
   const word = typeof value === 'string' ? value.trim().toLowerCase() : value
   return yes.includes(word) || (no.includes(word) ? false : value)
@@ -55,7 +55,7 @@ const word = z.lazily(() =>
 )
 const secret = z.lazily(() =>
   text().check(
-    // One that was copied together with its header begins with 'Bearer'.
+    // A token that was copied together with its header begins with 'Bearer'.
     z.regex(/^[\x21-\x7e]*$/, "has blanks or other characters that no token has; parley adds 'Bearer'"),
   ),
 )

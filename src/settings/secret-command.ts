@@ -34,12 +34,13 @@ export async function runSecretCommand(
     {
       text: values[setting] ?? '',
       env: withoutSecrets(host.env),
-      // Only a process group can be ended completely, but a new group has no terminal.
+      // Only the processes of a process group can all be ended, but a new group has no terminal. So a new
+      // group is used only without a terminal.
       isGroupLeader: host.stdin.kind !== 'terminal' && !host.stderr.isTerminal,
       timeoutMs: Math.min(left, maxMs),
       timeoutMessage,
     },
-    // Real time, because the command may prompt a person.
+    // The command may prompt a person, so its time limit uses the real clock.
     { ...context, timers: realTimers },
   )
   if (problem) {
@@ -55,6 +56,9 @@ export async function runSecretCommand(
   throw failed(line.trim() ? `printed a secret that ${parsed.error.issues[0]?.message}` : 'printed nothing')
 }
 
-/** Ignores case, as Windows does for variables. */
+/**
+ * Returns the environment without secrets. Windows ignores the case of variable names, so this function
+ * ignores it, too.
+ */
 const withoutSecrets = (env: ProcessInfo['env']) =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !/^PARLEY_(ACCESS_TOKEN|API_KEY)$/i.test(name)))

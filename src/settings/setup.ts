@@ -54,7 +54,8 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
   const values = answers.reduce(withAnswer, known)
   if (answers.length === 0) note('nothing changed')
   else {
-    // Another process may have chosen another profile meanwhile. Its secret would go to the typed address.
+    // Another process may have selected another profile meanwhile, and its secret would go to the typed
+    // address. So the name of the profile is fixed.
     await changeProfile(context, (current) => answers.reduce(withAnswer, current), name)
     const flag = flags.profile ? ` --profile ${name}` : ''
     note(`saved: 'parley config list --effective${flag}' shows it`)
@@ -62,7 +63,7 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
   return services.some(({ service }) => values[addressSettings[service]] !== undefined)
 }
 
-/** Before each line except titles. */
+/** Margin of every line except titles. */
 const margin = '  '
 
 type GivenValue = [name: SettingName, value: unknown]

@@ -4,9 +4,10 @@
  */
 export function findAddressProblem(text: string): string | undefined {
   if (/[\s\p{Cc}]/u.test(text)) return 'must not contain blanks or control characters'
-  // URL reads a backslash as a slash, curl as part of the user name: they would connect to different hosts.
+  // URL reads a backslash as a slash, and curl reads it as part of the user name. So they would connect to
+  // different hosts.
   if (text.includes('\\')) return 'must not contain a backslash'
-  // Without slashes, URL reads 'https:8080' as a host number, curl as host and port.
+  // Without slashes, URL reads 'https:8080' as a host number, and curl reads it as host and port.
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return 'must begin with https:// or http://'
   if (!URL.canParse(text)) return 'is not a valid URL'
   const url = new URL(text)

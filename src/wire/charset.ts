@@ -46,7 +46,7 @@ export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
         return createUtf8Decoder().decode(all.subarray(0, choice))
       }
       const isUtf8 = choice.encoding === 'utf-8'
-      // Only at the start of a body is U+FEFF a byte order mark.
+      // U+FEFF is a byte order mark only at the start of a body.
       chosen = isUtf8 && hasText ? new TextDecoder('utf-8', { ignoreBOM: true }) : choice
       if (isUtf8 && stream) ignored = charset
       return decodeWith(chosen, all, stream)
@@ -125,7 +125,7 @@ function findDecoder(charset: string): CharsetDecoder | undefined {
 /** Characters of the bytes 0x80 to 0x9f. */
 const windows1252 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ'
 
-/** Some versions of Node decode Latin-1 instead, which has control characters there. */
+/** Some versions of Node decode Latin-1 instead, which has control characters in this range. */
 const createWindows1252Decoder = (decoder: CharsetDecoder): CharsetDecoder => ({
   encoding: decoder.encoding,
   decode: (bytes, options) =>
@@ -147,7 +147,7 @@ function choose(
   isMoreExpected: boolean,
 ): CharsetDecoder | number {
   const { encoding } = declared
-  // Its bytes are all ASCII.
+  // All bytes of this charset are ASCII, so they cannot show whether the text is UTF-8.
   if (encoding === 'iso-2022-jp') return declared
   if (encoding.startsWith('utf-16')) {
     if (bytes.length < 2) return isMoreExpected ? 0 : createUtf8Decoder()

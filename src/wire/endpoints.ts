@@ -9,7 +9,8 @@ export interface Endpoint extends DeliveryRules {
   /** Requested content type. Default: JSON. */
   accept?: string
   /**
-   * Loads the schema of the request body. Lazy, because building a schema takes as long as sending a prompt.
+   * Loads the schema of the request body. Building a schema takes as long as sending a prompt, so the schema
+   * is loaded only if needed.
    */
   request?(): Promise<z.ZodMiniType>
   /** A cut answer is requested again, and its reader is called once more. */

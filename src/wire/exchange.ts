@@ -6,7 +6,7 @@ export interface HttpRequest {
   /** Names with the case of the request. No two differ only in case. */
   headers: Record<string, string>
   body?: Uint8Array
-  /** When it passes, the connection is closed. */
+  /** The connection is closed when this deadline passes. */
   deadline?: Deadline | undefined
 }
 

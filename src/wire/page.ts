@@ -48,7 +48,7 @@ export async function readList<T>(
       const elements = readWholeElements(decodeBodyText(collected.bytes(), contentType))
       if (elements.length > 0) keep(read(Buffer.from(`[${elements.join(',')}]`)))
     } catch {
-      // The text is not the start of such a list.
+      // The text is not the start of such a list, so it has no complete elements.
     }
     throw error
   }
@@ -83,7 +83,9 @@ export function readPage(text: string, name: string): Page {
   }
 }
 
-/** Pages name the next page by token, number, or the id of the last element. */
+/**
+ * Finds how to request the next page. Services name it by a token, a number, or the id of the last element.
+ */
 function findNext(page: Record<string, unknown>, data: unknown[], name: string): Cursor | undefined {
   const { next_page: token, has_more: hasMore, last_id: lastId } = page
   if (isFilled(token)) return { name: 'page', value: String(token) }
@@ -98,7 +100,10 @@ function findNext(page: Record<string, unknown>, data: unknown[], name: string):
 const isFilled = (value: unknown): boolean =>
   typeof value === 'number' || (typeof value === 'string' && value !== '')
 
-/** Some services filter a page after creating it, so empty pages are normal up to this number in a row. */
+/**
+ * Maximum number of consecutive empty pages. Some services filter a page after creating it, so some empty
+ * pages are normal.
+ */
 const maxEmptyPages = 20
 
 /** Records the pages of a list, to detect a list that never ends. */
@@ -107,7 +112,7 @@ export function createPageHistory(list: string) {
   let empty = 0
   const endless = (why: string) => createResponseError(`${list} does not end: ${why}`)
   return {
-    /** Throws a `CliError` if an earlier page had this mark. `why` explains that. */
+    /** Throws a `CliError` if an earlier page had this mark. `why` explains what the repeated mark means. */
     addMark(mark: string | undefined, why: string): void {
       if (mark === undefined) return
       if (marks.has(mark)) throw endless(why)

@@ -15,7 +15,7 @@ export function parseReceivedBody(body: string, contentType: string): unknown {
 /** Maximum length of a saved text that is not JSON, in characters. */
 const maxSavedLength = 64 * 1024
 
-/** Incomplete JSON is not shown, because it may contain anything. */
+/** Incomplete JSON is not shown, because it may contain a secret. */
 function failureOfText(text: string, message: string): CliError {
   const body = text.slice(0, maxSavedLength)
   const failure = /^\s*[[{"]/.test(body)
@@ -38,7 +38,7 @@ function parse(text: string, what: string, failure: (message: string) => CliErro
     return parseJson(text)
   } catch (error) {
     if ((error as Error).message === tooDeep) throw createResponseError(`${what} is ${tooDeep}`)
-    // The engine's message quotes the text.
+    // The engine's message quotes the text, so the failure gets its own message.
     throw failure(`${what} is not JSON`)
   }
 }

@@ -26,7 +26,7 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
   let data: string | undefined
   let id: string | undefined
   let lastId: string | undefined
-  /** Length of the incomplete event, or 0. */
+  /** Length of the incomplete event, or 0 between events. */
   let size = 0
 
   function takeLine(line: string): void {
@@ -51,11 +51,11 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
   function addData(value: string): void {
     const isFirst = data === undefined
     data = isFirst ? value : `${data}\n${value}`
-    // Only the first line is checked: checking the text again for each line would be quadratic.
+    // Only the first line is checked, because checking the text again for each line would be quadratic.
     if (isFirst && isStreamEnd(value)) dispatch()
   }
 
-  /** A bare value needs no blank line, nor does the event before it. */
+  /** A bare value ends the event before it, and needs no blank line after it. */
   function readBareValue(line: string): void {
     dispatch()
     for (const value of bare.push(`${line}\n`)) events.push({ event: '', data: value })

@@ -8,7 +8,8 @@ const kinds: Record<string, string> = {
   object: 'an object',
 }
 
-// zod/mini has no default messages. Compiling a schema takes longer than checking the few values of a run.
+// zod/mini has no default messages, so this file defines them. Compiling a schema takes longer than checking
+// the few values of a run, so compiling is off.
 z.config({
   jitless: true,
   customError(issue) {
@@ -24,7 +25,7 @@ z.config({
 
 export * from 'zod/mini'
 
-/** Shorter lists have few problems, so all can be kept. */
+/** A shorter list has few problems, so zod may collect all of them. */
 const shortListLength = 1000
 
 /**

@@ -68,7 +68,7 @@ export default {
     await output.flush()
     if (count === 0 && !types) note('no events')
     if (doubt !== undefined && count > 0) note(`the times of the events do not prove their order: ${doubt}`)
-    // If the limit ended the list, the service may have more events.
+    // If the limit ended the list, the service may have more events, so no type is reported as missing.
     if (limit !== undefined && count >= limit) return
     for (const type of missing) note(`no event has the type '${type}'${suggestEventType(type)}`)
   },

@@ -7,7 +7,7 @@ import { createResponseError } from '../../wire/problem/problem.ts'
 
 const maxCheckMs = 10_000
 
-/** In MiB. V8 ends a thread that needs more, and nothing else. */
+/** V8 ends a thread that exceeds this heap size (MiB). The process continues. */
 const memoryLimits = { maxOldGenerationSizeMb: 1024 }
 
 /** When parley runs from its sources, the built worker is used. */
@@ -16,7 +16,9 @@ const address = new URL(
   import.meta.url,
 )
 
-/** Validates values in a worker thread, which can be ended at any time because patterns may backtrack. */
+/**
+ * Validates values in a worker thread. The thread can be ended at any time, because patterns may backtrack.
+ */
 export class SchemaChecker {
   readonly #context: Context
   readonly #schema: string
@@ -55,7 +57,7 @@ export class SchemaChecker {
     try {
       return await this.#context.deadline.narrow(maxCheckMs, limitText).race(work, late)
     } catch (error) {
-      // The thread may be busy forever. The next check starts a new one.
+      // The thread may be busy forever, so it is ended. The next check starts a new thread.
       void this.#thread?.terminate()
       this.#thread = undefined
       throw error

@@ -9,7 +9,7 @@ import { SchemaChecker } from './checker.ts'
 
 export interface SchemaOptions {
   schema?: string
-  /** `undefined` if the command cannot ask again. */
+  /** Number of retries after a mismatch. `undefined` if the command cannot repeat the request. */
   schemaRetries?: number
 }
 

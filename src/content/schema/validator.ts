@@ -11,7 +11,7 @@ export interface SchemaValidator {
   validate(value: unknown): Problems
 }
 
-/** More mismatches help neither a person nor a model. */
+/** Neither a person nor a model needs more mismatches. */
 const maxProblems = 20
 
 const drafts = [
@@ -24,9 +24,9 @@ const drafts = [
 ]
 
 /**
- * Creates a validator for a schema of draft 2020-12, or of draft-07 if the schema names it. `problems` lists
- * why it is not a schema. As the drafts demand, unknown keywords and formats are ignored, and `format` is
- * only an annotation.
+ * Creates a validator for a schema of draft 2020-12, or of draft-07 if the schema names that draft.
+ * `problems` lists why the schema is invalid. As the drafts demand, unknown keywords and formats are ignored,
+ * and `format` is only an annotation.
  */
 export function createValidator(schema: unknown): SchemaValidator {
   const failing = (problems: Problems): SchemaValidator => ({ problems, validate: () => problems })
@@ -60,7 +60,7 @@ const validatorOnlyKeywords = [
   ['id', 'string'],
 ] as const
 
-/** ajv ignores this name in `properties`, but not in a pattern. */
+/** ajv ignores this name in `properties`, but not in a pattern, so the name is moved to a pattern. */
 const droppedProperty = '__proto__'
 
 function nameAnew(part: SchemaObject): void {
@@ -83,7 +83,7 @@ function describeRefusal(error: unknown): string {
   return `$ref: ${reference} ${reference.startsWith('#') ? 'leads to no schema' : 'is outside of the file'}`
 }
 
-/** These keywords only report that there are other mismatches, which precede them. */
+/** A mismatch of these keywords only reports that other mismatches exist, which are listed anyway. */
 const summaryKeywords = new Set(['if', 'propertyNames'])
 
 /** Formats mismatches: `$.items[0].price: type: must be number, not "a"`. */

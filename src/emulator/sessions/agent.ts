@@ -112,7 +112,7 @@ export class AgentSession extends Session {
     return {
       budget: null,
       ...fields,
-      // A sender's fields never replace these.
+      // These fields come last, so that a sender's fields never replace them.
       id: this.id,
       type: 'session',
       status: this.#isBusy || this.#kept.agent.isRunning ? 'running' : 'idle',
@@ -139,7 +139,8 @@ export class AgentSession extends Session {
   #add(type: string, fields: object = {}): SessionEvent {
     const id = newId(type.endsWith('tool_use') ? 'toolu' : 'sevt')
     const own = { id, type, processed_at: new Date().toISOString() }
-    // A sender's fields never replace these.
+    // These fields come first and last: first for their order, last so that a sender's fields never replace
+    // them.
     return this.#show({ ...own, ...fields, ...own })
   }
 
@@ -348,7 +349,7 @@ export class AgentSession extends Session {
   #endThread(id: string): void {
     const { agent } = this.#kept
     const thread = agent.threads.find((each) => each.id === id)
-    // The tool use was answered or interrupted earlier.
+    // The reply has no effect if the tool use was answered or interrupted earlier.
     if (!thread || thread.waiting.length === 0) return
     Object.assign(thread, { waiting: [], isEnded: true })
     this.#addOfThread('session.thread_status_terminated', thread)
@@ -474,7 +475,7 @@ function composeResult(use: SessionEvent, refusal?: string): [string, object] {
     : ['agent.tool_result', { tool_use_id: id, ...fields }]
 }
 
-/** No schema checks this field, so its value may have any type. */
+/** No schema checks this field, so a value of another type becomes an empty text. */
 const readString = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 const textsOf = ({ content }: SessionEvent): string[] =>

@@ -93,7 +93,7 @@ export class Sessions {
       }
       async function* pieces(): AsyncGenerator<string> {
         try {
-          // A comment at once shows the reader that the stream is open.
+          // A first comment shows the client that the stream is open.
           yield ': listening\n\n'
           for (const event of missed) yield encode(event)
           for await (const [event] of news) yield encode(event)
@@ -115,7 +115,7 @@ export class Sessions {
 
   #find(id: string): Session {
     const { record, store } = this.#options
-    // A store is locked until the agent has reacted, so it reacts at once.
+    // A store is locked until the agent has reacted, so the agent reacts without a delay.
     const later = (act: () => void) => void (store ? act() : setTimeout(act, this.#latency))
     return this.#all.get(id) ?? (record ? new PlayedSession(id, record) : new AgentSession(id, later))
   }

@@ -139,7 +139,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
     if (error instanceof OutputClosed) return error
     if (refusal !== undefined && !file) return joinFailures(refusal, error)
     breakLine()
-    // An empty answer that is complete needs no file.
+    // A complete answer without text and other content needs no file.
     const isNothing = isRaw || (text.isWhole && otherContent.size === 0)
     return isNothing ? error : saveUnread(context, error, unread())
   }
@@ -172,7 +172,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       const progress = () => (failure ? 'ended' : decoder.progress())
       const readsRest = () => isRaw && decoder.isVerbatim()
 
-      // A spinner would erase an unfinished line.
+      // A spinner would erase an unfinished line, so a spinner is shown only before the first output.
       if (!hasOutput) waiting.show('waiting for the answer')
       try {
         const end = await readAnswerBody(response, { progress, contentCount }, { onChunk, readsRest, timers })
@@ -182,7 +182,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
         requirePrinted()
         recordAnswer(context.summary, summary)
         isAssumed ||= end.isAssumed
-        // `--raw` prints the bytes of such a body unchanged.
+        // `--raw` prints the bytes of such a body unchanged, so the printed answer is not damaged.
         isDamaged ||= decoder.isDamaged() && !(isRaw && decoder.isVerbatim())
         for (const what of decoder.otherContent) otherContent.add(what)
         return { summary, hasContent: decoder.hasContent() }
@@ -244,14 +244,14 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
 }
 
 /**
- * Saves an unreadable answer, or one without text, because it was paid for. An error response or a web page is
- * not saved.
+ * Saves an unreadable answer, or an answer without text, because it was paid for. An error response or a web
+ * page is not saved.
  */
 function saveUnread(context: Context, error: unknown, bytes: Uint8Array): unknown {
   const failure = asFailure(error)
   const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
   const { isCutOff, body } = failure.details
-  // Only an error inside of a stream has both.
+  // Of all errors, only an error inside of a stream has both `isCutOff` and `body`.
   const isError = isErrorEnvelope(body) || (isCutOff !== undefined && body !== undefined)
   if (isError || start === '' || start[0] === '<') return error
   return withSavedAnswer(context, failure, bytes, /^[[{]/.test(start) ? 'json' : 'txt')

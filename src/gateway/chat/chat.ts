@@ -35,7 +35,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   if (options.markdown && fileName !== undefined)
     throw usageError('--markdown formats printed answers: it cannot be combined with -o FILE')
   const isMarkdown = markdown && !schema && !context.flags.raw && fileName === undefined
-  // Reads `--system @-` before the prompt, which would also read stdin.
+  // Reads `--system @-` before the prompt, because the prompt would read stdin too.
   const flags = await readBodyFlags(context.input, options, schema)
   const { given, turn } = await readPrompt(context, words, options)
   const file = await openOutput(context, fileName)

@@ -64,7 +64,8 @@ export async function openConversation(context: Context, name: string): Promise<
       context.calls.setInterruptText(() => 'the answer is not in the thread')
       try {
         if (answer.trim() === '') return note(`${name}: the answer has no text, so nothing was added`)
-        // A suspended process may have lost its lock. The answer is added anyway.
+        // A suspended process may have lost its lock. The answer was paid for, so the process locks the file
+        // again and adds the answer.
         if (!lock?.isHeld()) lock = await takeLock()
         const turn = createAppending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
         const before = (await read()) ?? { text: '{"contents":[]}', name }
@@ -94,7 +95,7 @@ function hasOtherInstruction(text: string, system: string | undefined): boolean 
   )
 }
 
-/** Returns the file to lock and replace. Throws if it is not writable. */
+/** Returns the file to lock and replace. Throws if the file is not writable. */
 function findThreadFile({ host }: Context, name: string): string {
   const { path, isDirect } = findTarget(host, name)
   if (isDirect) throw new CliError('file', `${name}: it is not a regular file`)

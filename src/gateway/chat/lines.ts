@@ -150,7 +150,7 @@ class ReceivedParts {
       this.#isDamaged ||= decoder.isDamaged()
     } catch (error) {
       if (readTokenUsage(summary)) onSummary(summary)
-      // An error response is already in the details as `body`.
+      // The details of an error response already have its body as `body`.
       const hasBody = error instanceof CliError && error.details.body !== undefined
       throw withAnswer(asFailure(error), this.#received || (hasBody ? '' : this.#readUnread()))
     }
@@ -196,13 +196,15 @@ class ReceivedParts {
 
   /** Adds the text of complete parts to a failure without text. */
   addTo(error: unknown): unknown {
-    // Without an answer, a bug leaves nothing to save.
+    // Without a received text, there is nothing to save.
     if (this.#text === '') return error
     const failure = asFailure(error)
     return failure.details.answer === undefined ? withAnswer(failure, this.#text) : failure
   }
 
-  /** Adds the received text, or an undecoded body, to a failure. Returns `undefined` if there is none. */
+  /**
+   * Adds the received text, or an undecoded body, to a failure. Returns `undefined` if nothing was received.
+   */
   addReceived(failure: CliError): CliError | undefined {
     const answer = this.#received || this.#readUnread()
     return answer === '' ? undefined : failure.with({ answer })
@@ -216,7 +218,7 @@ class ReceivedParts {
 const withAnswer = (error: unknown, answer: string): unknown =>
   error instanceof CliError && answer !== '' ? error.with({ answer }) : error
 
-/** Maximum size of a saved body. A longer one exceeds the maximum string length of a result line. */
+/** Maximum size of a saved body. The result line of a longer body exceeds the maximum string length. */
 const maxSavedBytes = 64 * 1024 * 1024
 
 /** Returns the body on one line. Throws a `CliError` with the answer if it is not JSON. */

@@ -31,10 +31,10 @@ export interface ImageReading {
 }
 
 /**
- * Prepares to read an answer of one or more parts. It saves the images of each part before the next request.
- * An answer without an image was paid for, so its body is saved in a file. If a part is cut off, its complete
- * images are saved. With `--raw` it prints the bytes as they arrive; only an error or a body that is not JSON
- * is a failure.
+ * Prepares to read an answer of one or more parts. The reader saves the images of each part before the next
+ * request. An answer without an image was paid for, so its body is saved in a file. If a part is cut off, its
+ * complete images are saved. With `--raw` the reader prints the bytes as they arrive; only an error or a body
+ * that is not JSON is a failure.
  */
 export function openImageAnswer(context: Context, reading: ImageReading) {
   const finder = new ImageFinder()
@@ -91,8 +91,8 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
           ? checkRawAnswer(context, finder, summary)
           : checkAnswer(finder, summary, reading)
         const failure = broken ?? problem
-        // An unparsable value may contain an image. Decoding other images overwrites the body, so it is saved
-        // first.
+        // An unparsable value may contain an image. Decoding other images overwrites the body, so the body is
+        // saved first.
         const isUnread = failure !== undefined && finder.unreadable !== undefined
         const whole = isUnread ? rescueBody(failure) : failure
         const { links, texts, reasons } = findings
@@ -117,7 +117,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
 /** Returns true if the whole answer is an error response. */
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
-/** Returns a failure that counts also if the answer has images. */
+/** Returns a failure that counts even if the answer has images. */
 const findFailureWithImages = ({ unreadable, error, broken }: ImageFinder) => unreadable ?? error ?? broken
 
 /** Returns the failure of an answer with images or links. Throws the failure of an answer without them. */
@@ -146,13 +146,13 @@ function checkRawAnswer(context: Context, finder: ImageFinder, summary: AnswerSu
   return other
 }
 
-/** A part that was read, also if it was cut off. */
+/** A part that was read completely, or up to its cut. */
 interface ReadPart extends AnswerPart {
   bytes: Uint8Array
   failure: CliError | undefined
   isAssumed: boolean
   isDamaged: boolean
-  /** `--raw` has printed all of it. */
+  /** `--raw` has printed the whole part. */
   isPrinted: boolean
 }
 
@@ -210,7 +210,7 @@ export async function readPart(
     bytes: decoder.unread(),
     failure: broken,
     isAssumed,
-    // `--raw` prints the bytes unchanged.
+    // `--raw` prints the received bytes unchanged, so the printed answer is not damaged.
     isDamaged: !printer && decoder.isDamaged(),
     isPrinted: printer !== undefined && refusal === undefined,
   }

@@ -23,7 +23,7 @@ export interface DestinationOptions {
   replaces: boolean
 }
 
-/** Chooses the destination. Throws a `CliError` if nothing can be saved there. */
+/** Chooses the destination. Throws a `CliError` if images cannot be saved in that destination. */
 export async function chooseDestination(
   context: Context,
   { output, name, replaces }: DestinationOptions,
@@ -115,7 +115,7 @@ async function requireFolder(path: string, mayBeMade: boolean): Promise<void> {
     await fs.access(path, constants.W_OK | constants.X_OK)
   } catch (error) {
     const above = dirname(path)
-    // A missing drive has no parent.
+    // A missing drive of Windows has no parent, so the search ends.
     const isLast = !mayBeMade || above === path
     if (isLast || !hasCode(error, 'ENOENT')) throw error
     await requireFolder(above, true)

@@ -34,7 +34,8 @@ export async function recognizeFormat(bytes: Uint8Array, mimeType = ''): Promise
   const found = await detectMimeType(bytes)
   const isPlain = found === undefined || found === 'application/xml'
   if (claim === 'image/svg+xml' && isPlain) return { extension: 'svg', isMislabelled: false }
-  // Bytes of another kind never get an image extension, whatever the MIME type is.
+  // A known format of the bytes counts more than the MIME type, so bytes of another kind never get an image
+  // extension.
   const extension = getExtension(found ?? claim)
   return { extension, isMislabelled: claim !== '' && getExtension(claim) !== extension }
 }

@@ -140,7 +140,7 @@ interface Saving {
   output: string | undefined
 }
 
-/** Saves the images of an answer. Prints links and never requests them. */
+/** Saves the images of an answer. Prints links, which are never requested. */
 async function saveAnswer(context: Context, { links, reading, output }: Saving): Promise<void> {
   context.calls.setInterruptText(() => 'the answer was received; images without a printed path are lost')
   for (const uri of links) context.note(`the answer links to an image, which is not downloaded: ${uri}`)

@@ -75,7 +75,7 @@ export async function prepareImageLines(
   }
 }
 
-/** Returns true if the image has its file. An earlier run may have worked in another folder. */
+/** Returns true if the image's file exists. An earlier run may have used another working folder. */
 const isImageThere = ({ host }: Context, file: string, folder = ''): boolean =>
   [file, folder + basename(file)].some((name) => isFilled(absolutePath(host, name)))
 
@@ -101,7 +101,7 @@ interface ImageLineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
 }
 
 interface LineReader extends PartReader<ImageLineAnswer> {
-  /** Adds the received content to the failure of a part. Returns `undefined` if there is none. */
+  /** Adds the received content to the failure of a part. Returns `undefined` if nothing was received. */
   addReceived(failure: CliError): CliError | undefined
 }
 

@@ -46,7 +46,7 @@ export function createHighlight(language: string): Highlight | undefined {
   }
 }
 
-/** Appended to a line: its colour shows whether a comment or a string is still open. */
+/** A letter after the line. Its colour shows whether a comment or a string is still open. */
 const probe = 'x'
 
 function openingOf(tokens: [number, string][]): string {

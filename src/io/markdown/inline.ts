@@ -36,7 +36,7 @@ function readSpans(tokens: readonly Token[], sgr: string, links: LinkStyle): Spa
         return readSpans(token.tokens, join(sgr, styles.italic), links)
       case 'del':
         if (token.raw.startsWith('~~')) return readSpans(token.tokens, join(sgr, styles.strike), links)
-        // A single tilde more often means "about" than strikethrough.
+        // A single tilde more often means "about" than strikethrough, so the tildes are printed.
         return [{ text: '~', sgr }, ...readSpans(token.tokens, sgr, links), { text: '~', sgr }]
       case 'codespan':
         return [{ text: token.text, sgr: join(sgr, styles.code) }]
@@ -48,7 +48,7 @@ function readSpans(tokens: readonly Token[], sgr: string, links: LinkStyle): Spa
       case 'escape':
         return [{ text: token.text, sgr }]
       case 'text':
-        // In `text` the library has decoded references such as &#27;.
+        // The library has decoded references such as &#27; in `text`, so the source text is printed.
         return token.tokens ? readSpans(token.tokens, sgr, links) : [{ text: token.raw, sgr }]
       default:
         return [{ text: token.raw, sgr }]
@@ -84,7 +84,7 @@ const ats = /[＠﹫]/gu
 function isMisleading(text: string, href: string): boolean {
   const plain = text.replace(dots, '.').replace(slashes, '/').replace(ats, '@')
   const visible = plain.replace(/[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '')
-  // A mark on a letter changes an address, but it still looks like one.
+  // A combining mark changes an address, but the address still looks the same, so marks are ignored.
   if (!/\.[\p{L}\p{N}]{2}|\/\s*\/|@/u.test(visible.replace(/\p{M}/gu, ''))) return false
   const shown = bare(visible)
   const target = bare(href)

@@ -107,15 +107,16 @@ export const layOutVerbatim = (raw: string): StyledLine[] =>
     .map((text) => [{ text, sgr: '' }])
 
 /**
- * Maximum table width, even in a pipe: a short cell next to a long one must not become a long row of blanks.
+ * Maximum table width, even in a pipe. Without a limit, a short cell next to a very long cell would become a
+ * long row of blanks.
  */
 const maxTableColumns = 500
 /** Minimum width of a column whose cells are wrapped. */
 const minColumnWidth = 8
 
 /**
- * Returns `undefined` if the table does not fit, or if a row has more cells than columns, which would be
- * lost.
+ * Returns `undefined` if the table does not fit, or if a row has more cells than columns, because the
+ * additional cells would be lost.
  */
 function layOutTable(table: Tokens.Table, columns: number, links: LinkStyle): StyledLine[] | undefined {
   const all = [table.header, ...table.rows]

@@ -51,7 +51,9 @@ export class MarkdownPrinter implements AnswerPrinter {
   #code: Code | undefined
   /** A block or line was too long: everything up to the next blank line is printed verbatim. */
   #isTooLong = false
-  /** Blank lines were read: one is printed before the next block, unless that is the first. */
+  /**
+   * Blank lines were read. One blank line is printed before the next block, unless that block is the first.
+   */
   #isApart = false
   #isEmpty = true
 
@@ -129,7 +131,7 @@ export class MarkdownPrinter implements AnswerPrinter {
 
   #takeBlank(): void {
     this.#isTooLong = false
-    // The next item of a list may follow after a blank line.
+    // The next item of a list may follow after a blank line, so the list stays open.
     if (isList(this.#open)) this.#open += '\n'
     else {
       this.#printOpen()
@@ -203,7 +205,7 @@ export class MarkdownPrinter implements AnswerPrinter {
   #openCode(line: string): boolean {
     const [, before, mark, info = ''] = fence.exec(line) ?? []
     if (before === undefined || mark === undefined || (mark[0] === '`' && info.includes('`'))) return false
-    // A list item may begin with code.
+    // A list item may begin with code, so the text before the fence is printed first.
     if (before.trim() !== '') this.#takeText(before)
     const indent = this.#indent + before.length
     const isInList = isList(this.#open) || this.#indent > 0
@@ -237,12 +239,12 @@ const isHeading = (text: string): boolean => /^ {0,3}#{1,6}(?:[ \t].*)?\n$/.test
 
 const indentOf = (line: string): number => line.length - line.trimStart().length
 
-/** Disables reference links, because they need definitions from blocks that may not have arrived. */
+/** Disables reference links, because a link's definition may be in a block that has not arrived. */
 class Source extends Tokenizer {
   override reflink(): undefined {}
 }
 
-/** Too many quotes and list items on one line for the lexer's recursion. */
+/** Matches a line with more quotes and list items than the lexer's recursion supports. */
 const tooDeep = /^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}/m
 
 /** Parses blocks only, or blocks with their inline content. */
@@ -252,7 +254,7 @@ function readTokens(text: string, what: 'blocks' | 'all'): MarkedToken[] {
     if (!tooDeep.test(text))
       return (what === 'all' ? lexer.lex(text) : lexer.blockTokens(text, [])) as MarkedToken[]
   } catch {
-    // A parser error must not end a run whose answer was paid for.
+    // A parser error must not end a run whose answer was paid for, so the text is printed verbatim.
   }
   return [{ type: 'html', raw: text, text, block: true, pre: false }]
 }

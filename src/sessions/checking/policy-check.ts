@@ -41,7 +41,7 @@ export async function checkPolicy(
   const { session, failOnDeny } = options
   if (events !== undefined && session !== undefined)
     throw usageError('EVENTS and --session exclude each other')
-  // The settings include the deadline.
+  // Reading the settings sets the deadline, which limits the check, too.
   const settings = await readSettings(context)
   const policy = await readPolicy(await input.readText(file, 'the policy'), file)
   if (events === undefined && session === undefined) {
@@ -116,7 +116,10 @@ function isSame(earlier: string, { event, text }: EventItem): boolean {
   return !state.addAgain(event, text)
 }
 
-/** Number of tool uses per page: the first page determines the table's layout, and more would take memory. */
+/**
+ * Maximum number of tool uses per page. The first page determines the table's layout. Larger pages would take
+ * more memory.
+ */
 const pageSize = 100
 
 /** Judges and prints each tool use. Keeps counts only. */
@@ -130,7 +133,10 @@ async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Kn
   const counts = { allow: 0, ask: 0, deny: 0 }
   /** Numbers of the rules that have matched nothing yet. */
   const idle = new Set(policy.rules.keys())
-  /** Tool uses that are not allowed, at most `maxCountedProblems` and one. */
+  /**
+   * Tool uses that are not allowed. At most one more than `maxCountedProblems`, which shows that there are
+   * more.
+   */
   const problems: string[] = []
   let group: Judgement[] = []
   for (const use of uses) {
@@ -139,7 +145,7 @@ async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Kn
     counts[decision]++
     if (decision !== 'allow' && problems.length <= maxCountedProblems)
       problems.push(describeJudgement(judgement))
-    // If no rule decided, all rules were tried.
+    // If no rule decided, the tool use was compared with all rules, so none of them matched it.
     for (const index of rule === undefined ? [] : idle) {
       const pause = pace(use)
       if (pause) await pause
@@ -192,7 +198,7 @@ function createJudgementTable({ host, style }: Context): (group: readonly Judgem
   }
 }
 
-/** Returns the reason of the deciding rule, otherwise why no rule allowed the tool use. */
+/** Returns the reason of the deciding rule. Otherwise returns why no rule allowed the tool use. */
 const reasonOf = ({ reason, why }: Judgement): string | undefined =>
   [reason, why].filter((each) => each !== undefined).join('; ') || undefined
 

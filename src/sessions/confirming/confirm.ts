@@ -85,7 +85,7 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
     items.map(({ event }) => event),
     given,
   )
-  // The events of a page are not in a body that could be sent.
+  // A page of events is not a body that can be sent, so its events are joined to a body.
   const isBody = 'body' in given && textsOf(given).every((text, index) => text === items[index]?.text)
   const body = isBody ? given.body : `{"events":[${items.map(({ text }) => text).join(',')}]}`
   return { body: Buffer.from(body) }
@@ -117,7 +117,7 @@ async function askAndSend(
   const asker = new ConfirmationPrompt(context, parts.inspectCommand)
   const questions = uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text }))
   const verdicts = await asker.ask(questions).finally(() => asker.close())
-  // Tool uses that --pending cannot prompt for stay open, too.
+  // Tool uses for which `--pending` cannot prompt stay open, too.
   const open = new Set([...uses.map(({ id }) => id), ...(pending ? shown.state.pending : [])])
   const answers: SessionEvent[] = []
   let latest = shown
@@ -214,7 +214,7 @@ function requireShown(
   return uses
 }
 
-/** If the session shows a tool use with two inputs, it is unclear which of them an allow would run. */
+/** If the session shows a tool use with two inputs, an allow could run either of them. */
 function requireSingle(uses: readonly PendingToolUse[]): void {
   const ids = uses.filter(({ isContradicted }) => isContradicted).map(({ id }) => id)
   if (ids.length > 0)
@@ -227,7 +227,7 @@ type PendingToolUse = { id: string } & Partial<ToolUse>
 /** The tool uses of a session, from its events in their order. */
 class SessionRecord {
   readonly state = new SessionState()
-  /** Types of events that are not tool uses, by id. */
+  /** Types of events other than tool uses, by id. */
   readonly #others = new Map<string, string>()
 
   add({ event, text }: EventItem): void {
@@ -239,10 +239,7 @@ class SessionRecord {
     return this.state.toolUse(id) ?? { id, type: this.#others.get(id) }
   }
 
-  /**
-   * Returns the waiting tool uses that can be confirmed, or of which nothing is known. Names the others on
-   * stderr.
-   */
+  /** Returns the waiting tool uses that can be confirmed, or that are unknown. Names the others on stderr. */
   pending(context: Context, session: string, { isAsked }: { isAsked: boolean }): PendingToolUse[] {
     for (const line of describeOddIds(this.state)) context.warn(line)
     return this.state.pending.flatMap((id) => {
@@ -254,7 +251,7 @@ class SessionRecord {
     })
   }
 
-  /** Returns why a tool use no longer needs a reply, if the earlier record does not say so. */
+  /** Returns why a tool use no longer needs a reply, unless the earlier record has the same reason. */
   findNewClosedReason(id: string, earlier: SessionRecord): string | undefined {
     if (this.use(id).type === undefined) return 'the session no longer shows it'
     const why = this.findClosedReason(id)
@@ -276,8 +273,8 @@ class SessionRecord {
 }
 
 /**
- * Returns why a tool use cannot be confirmed, and what it needs instead. A question must name the tool; a
- * decision from the command line need not.
+ * Returns why a tool use cannot be confirmed, and what the tool use needs instead. A question must name the
+ * tool; a decision from the command line need not name it.
  */
 function findUnconfirmableReason(
   context: Context,

@@ -17,7 +17,7 @@ export interface PromptedToolUse {
 }
 
 interface ShownToolUse extends PromptedToolUse {
-  /** The rows that show all of it. */
+  /** Rows that show the whole tool use. */
   rows: string
 }
 
@@ -50,9 +50,9 @@ export class ConfirmationPrompt {
   }
 
   /**
-   * Prompts for each tool use in turn. Returns the decisions by id. A tool use has none if it was skipped or
-   * withdrawn, cannot be shown completely, or comes after q or the end of the input (Ctrl-D). If a signal
-   * ends the run, the message says that the decisions are lost.
+   * Prompts for each tool use in turn. Returns the decisions by id. A tool use has no decision if it was
+   * skipped or withdrawn, cannot be shown completely, or comes after q or the end of the input (Ctrl-D). If a
+   * signal ends the run, the message says that the decisions are lost.
    */
   async ask(uses: readonly PromptedToolUse[]): Promise<ReadonlyMap<string, Verdict>> {
     const verdicts = new Map<string, Verdict>()
@@ -64,7 +64,7 @@ export class ConfirmationPrompt {
     try {
       await this.#context.calls.withInterruptPrefix(lost, () => this.#askEach(shown))
     } catch (error) {
-      // The next message must not begin next to an open question.
+      // The next message must not begin next to an open question, so the question is closed.
       this.#questioner?.close()
       const words = lost()
       throw error instanceof CliError && words !== undefined
@@ -141,7 +141,7 @@ export class ConfirmationPrompt {
     }
   }
 
-  /** Printed between two questions: next to an open one, the line would look like typed text. */
+  /** Printed between two questions. Next to an open question, a person would take the line for typed text. */
   #tellWithdrawn(): void {
     for (const [id, why] of this.#withdrawn) {
       if (why !== '') this.#context.warn(`${id} is not answered: ${why}`)
@@ -185,7 +185,7 @@ function readVerdict(typed: string): Verdict | 'open' | 'quit' | 'too long' | un
  */
 function nameBriefly({ id, name }: PromptedToolUse, columns: number): string {
   const room = columns - `  allow  ()? ${keys} yes`.length
-  // Both names need space for one character and the ellipsis.
+  // Both names need space for one character and the ellipsis, so a narrow terminal shows neither.
   if (room < 8) return 'it'
   const shownId = formatBriefName(id, room >> 1)
   return `${formatBriefName(name, room - estimateColumns(shownId))} (${shownId})`

@@ -4,7 +4,7 @@ import { isDeeperThan, listChildren, skipBlanks } from '../../wire/json/scanner.
 import { takeStart } from '../../wire/text-start.ts'
 import { escapeInvisible, estimateColumns, formatName, truncateToColumns } from '../plain-name.ts'
 
-/** In characters. */
+/** Maximum length of a shown event, in characters. */
 const maxEventLength = 2 ** 20
 
 const maxDepth = 100
@@ -16,9 +16,10 @@ const maxRowsWithoutSummary = 20
 const marks = { row: '  | ', more: '  : ' }
 
 /**
- * Formats all of a tool use for the person who decides. Nothing is cut or hidden, not even a duplicate key.
- * Each row begins with a mark, even one that the terminal would wrap, so no text can pass for parley's own
- * row. Throws a usage error if the tool has no name, or the event is too long or nested too deep.
+ * Formats a whole tool use for the person who decides. Nothing is cut or hidden, not even a duplicate key.
+ * Each row begins with a mark, even a row that the terminal would wrap, so nobody can take the service's text
+ * for a row of parley. Throws a usage error if the tool has no name, or the event is too long or nested too
+ * deep.
  */
 export function showToolUse(id: string, event: string, columns: number): string {
   if (!namesTool(event)) throw usageError('its tool has no name')
@@ -60,7 +61,7 @@ export function showToolUse(id: string, event: string, columns: number): string 
 /** Maximum length of a field in a summary, in characters. */
 const maxSummaryFieldLength = 40
 
-/** Short fields first: a path tells more than the start of a long text. */
+/** Summarizes the fields, short fields first, because a path shows more than the start of a long text. */
 function summarize(fields: readonly Field[]): string[] {
   const isShort = ({ json }: Field) => json.length <= maxSummaryFieldLength
   const ordered = [...fields.filter(isShort), ...fields.filter((field) => !isShort(field))]
@@ -70,7 +71,7 @@ function summarize(fields: readonly Field[]): string[] {
   })
 }
 
-/** Returns whether a tool use names its tool, as a text. */
+/** Returns whether a tool use has the name of its tool, as a text. */
 export function namesTool(event: string): boolean {
   const fields = readFields(event)
   const names = fields.filter(({ name }) => name === 'name')
@@ -95,10 +96,7 @@ const textsOf = (fields: readonly Field[], wanted: string): string[] =>
     .filter(({ name, json }) => name === wanted && json.startsWith('"'))
     .map(({ json }) => JSON.parse(json) as string)
 
-/**
- * A line break in a text begins a new row, after its `
- * `.
- */
+/** A line break in a text ends the row: the next row begins after the escaped `\n`. */
 function breakTexts(line: string): string[] {
   const indent = `${/^ */.exec(line)?.[0]}    `
   return line

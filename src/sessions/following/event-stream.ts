@@ -10,7 +10,10 @@ import { unexpectedBodyFailure } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventItem } from '../../wire/sessions/events-page.ts'
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseDecoder } from '../../wire/sse.ts'
 
-/** Reading pauses while events of this many characters are unread. More would leave V8's young generation. */
+/**
+ * Maximum length of unread events, in characters. Then reading pauses, because more events would leave V8's
+ * young generation.
+ */
 const maxUnreadLength = 2 ** 20
 
 /** A session's events over one connection, while they happen. Reading does not wait for a consumer. */
@@ -75,7 +78,7 @@ export class EventStream {
   #take(count: number): EventItem[] {
     const items = this.#arrived.slice(this.#taken, this.#taken + count)
     this.#taken += items.length
-    // Shifting the array for each event would be quadratic.
+    // Removing the first element for each event would be quadratic, so consumed events are removed together.
     if (this.#taken * 2 >= this.#arrived.length) {
       this.#arrived = this.#arrived.slice(this.#taken)
       this.#taken = 0
@@ -136,7 +139,10 @@ export async function openEventStream(
   return new EventStream(answer, timers, lastId)
 }
 
-/** An event stream may send any id. An id that is not a valid header is dropped. */
+/**
+ * Adds the last event id to the request. An event stream may send any id, and an id that is not a valid
+ * header is dropped.
+ */
 const withLastId = (parts: RequestParts, lastId: string | undefined): RequestParts =>
   lastId !== undefined && /^[\x21-\x7e]{1,1000}$/.test(lastId)
     ? { ...parts, headers: { ...parts.headers, 'Last-Event-ID': lastId } }
@@ -155,7 +161,10 @@ async function* readItems(response: HttpResponse, decoder: SseDecoder): AsyncGen
   }
 }
 
-/** A cut or silent stream counts as ended. A passed deadline ends the run. */
+/**
+ * A cut or silent stream counts as ended, because the follower connects again. A passed deadline ends the
+ * run.
+ */
 function ignoreCut(error: unknown): { done: true; value: undefined } {
   if (error instanceof CliError && !error.details.isPermanent) return { done: true, value: undefined }
   throw error
@@ -168,8 +177,8 @@ function ignoreCut(error: unknown): { done: true; value: undefined } {
 const [maxWrongAnswerBytes, maxReadingMs] = [256 * 1024, 5000]
 
 /**
- * Returns the failure for an answer that is not an event stream, which may never end: its error by type,
- * otherwise an error that describes the answer.
+ * Returns the failure for an answer that is not an event stream: an error by its type, otherwise an error
+ * that describes the answer. The answer may never end, so it is read for a limited time.
  */
 async function explainWrongAnswer(response: HttpResponse, timers: Timers): Promise<CliError> {
   const { status, headers } = response

@@ -8,9 +8,9 @@ import {
 /** An event of the session's log. Its content may be dropped later. */
 export interface LoggedEvent {
   event: SessionEvent
-  /** This process sent it. */
+  /** This process sent the event. */
   readonly isOurs: boolean
-  /** The service accepted it, and has not shown it yet. */
+  /** The service accepted the event, and has not shown it yet. */
   readonly isAssumed: boolean
   /** False for an answer that the session did not wait for. */
   hasEffect: boolean
@@ -19,37 +19,37 @@ export interface LoggedEvent {
 /** An event of the turn. */
 interface Moment {
   entry: LoggedEvent
-  /** The turn began with it. */
+  /** The turn began with this event. */
   isTask: boolean
 }
 
 /** The turn that is followed: the events since its task, in their order. */
 export class FollowedTurn {
   #moments: Moment[] = []
-  /** The follower, or an earlier run, has sent the task: no other task begins a turn. */
+  /** The follower, or an earlier run, has sent the task, so no other task begins a turn. */
   hasOwnTask = false
-  /** The session has shown events of clients. Some services leave them out. */
+  /** The session has shown events of clients, which some services omit. */
   showsClients = false
-  /** The session worked on the task of another client when this one arrived. */
+  /** The session worked on another client's task when the followed task arrived. */
   isBehindAnother = false
   #ownIds: ReadonlySet<string> = new Set()
 
-  /** Prepares for sent events. If there is a task among them, no other task begins a turn. */
+  /** Prepares for sent events. If a task is among the events, no other task begins a turn. */
   begin(sent: readonly SessionEvent[]): void {
     this.hasOwnTask ||= sent.some(isTask)
   }
 
-  /** Sets the ids of a task that an earlier run sent. If there are any, no other task begins a turn. */
+  /** Sets the ids of a task that an earlier run sent. If there are ids, no other task begins a turn. */
   recognize(ids: ReadonlySet<string>): void {
     this.#ownIds = ids
     this.hasOwnTask = ids.size > 0
   }
 
-  /** Adds the newest event. Returns whether a turn begins with it. */
+  /** Adds the newest event. Returns whether a turn begins with the event. */
   add(entry: LoggedEvent): boolean {
     const { event, isAssumed } = entry
     if (isAssumed) {
-      // The turn has no events yet. Its task will be among the first.
+      // The turn has no events yet, so its task will be among the first events.
       if (isTask(event)) this.#moments = []
       return false
     }
@@ -61,26 +61,30 @@ export class FollowedTurn {
     return beginsTurn
   }
 
-  /** Drops all events: they will be added again, in another order. */
+  /** Drops all events. The caller adds them again in another order. */
   restart(): void {
     this.#moments = []
     this.showsClients = false
   }
 
-  /** Iterates over the events since the task. Of most of them only the type and the ids are there. */
+  /** Iterates over the events since the task. Most of these events have only a type and ids. */
   *events(): Generator<SessionEvent> {
     for (const { entry } of this.#moments) yield entry.event
   }
 
-  /** The id of the task that this process has sent, in the session. A receipt may have named another one. */
+  /**
+   * The id of the task that this process has sent, as the session shows the task. The receipt may have
+   * another id.
+   */
   get taskId(): string | undefined {
     const [first] = this.#moments
     return first?.isTask && first.entry.isOurs ? first.entry.event.id : undefined
   }
 
   /**
-   * The last message of the agent in the main thread since the task. It is the answer once the session is idle. Before a
-   * task of another client, it is the answer only if all workflow runs had ended: the agent answers after that.
+   * The last message of the agent in the main thread since the task. The message is the answer once the
+   * session is idle. Before another client's task, the message is the answer only if all workflow runs had
+   * ended, because the agent answers after the runs.
    */
   get answer(): SessionEvent | undefined {
     const own = this.#own.slice(this.#start)
@@ -100,17 +104,19 @@ export class FollowedTurn {
     return next && { task: next.entry.event, isInterrupted: endsInterrupted(own) }
   }
 
-  /** The last event of any client that had an effect was an interrupt. */
+  /** The last event that had an effect and came from a client was an interrupt. */
   get isInterrupted(): boolean {
     return endsInterrupted(this.#moments)
   }
 
-  /** The last event was a message of the agent or an interrupt, so nothing may be left to do. */
+  /** The last event was a message of the agent or an interrupt, so the turn may have ended. */
   get mayHaveEnded(): boolean {
     return hasLast(this.#moments, mayEnd)
   }
 
-  /** Index of the first event of the turn itself: a queued task waits until the session stops and works again. */
+  /**
+   * Index of the first event of the turn itself. A queued task waits until the session stops and works again.
+   */
   get #start(): number {
     if (!this.isBehindAnother) return 0
     const end = this.#moments.findIndex(({ entry }) => endsTurn(entry.event))
@@ -155,7 +161,10 @@ const endsInterrupted = (moments: readonly Moment[]): boolean =>
 export const isMessage = (event: SessionEvent): boolean =>
   event.type === 'agent.message' && isOfMainThread(event)
 
-/** Spans, usage and unknown types may follow the end of a turn. */
+/**
+ * Returns whether the turn may end with this event. Returns `undefined` for spans, usage and unknown types,
+ * which may follow the end of a turn.
+ */
 function mayEnd(event: SessionEvent): boolean | undefined {
   if (isMessage(event) || isInterrupt(event)) return true
   return /^(agent|user|system|session\.(status_|error))/.test(event.type) ? false : undefined

@@ -16,11 +16,11 @@ import { SeenEvents } from './seen-events.ts'
 export interface FollowOptions {
   /** Receives the earlier events page by page. */
   showPast?: ((items: readonly EventItem[], state: SessionState) => Promise<void>) | undefined
-  /** Continues when the session stops, until it is terminated or deleted. */
+  /** Follows the session beyond its stops, until it is terminated or deleted. */
   followsForever?: boolean
   /** Throws a usage error for a session without events. */
   needsPast?: boolean
-  /** Ids of a task that an earlier run sent. Then no other task begins a turn. */
+  /** Ids of a task that an earlier run sent. With such ids, no other task begins a turn. */
   ownTaskIds?: ReadonlySet<string> | undefined
 }
 
@@ -67,7 +67,10 @@ export class Follower {
   readonly state = this.#seen.state
   /** The turn of the sent task, otherwise the last turn of the session. */
   readonly turn = this.#seen.turn
-  /** Why the list could not be read at the end. The stream may have omitted events, such as the answer. */
+  /**
+   * Failure that prevented the last reading of the list. The stream may have omitted events, such as the
+   * answer.
+   */
   unreadEnd: CliError | undefined
   #policy: ReconnectPolicy
   /** Wait after the last failure, in milliseconds. */
@@ -79,9 +82,9 @@ export class Follower {
    * suspend.
    */
   #listedAt = { now: -Infinity, date: -Infinity }
-  /** The service honours the requested order, as far as known. */
+  /** The service is known or assumed to honour the requested order. */
   #hasOrder = true
-  /** Events that are in the state but not emitted yet. */
+  /** Events that are in the state but were not emitted yet. */
   readonly #unshown: EventItem[] = []
 
   constructor(access: SessionAccess, followsForever = false) {
@@ -116,9 +119,10 @@ export class Follower {
   }
 
   /**
-   * Emits new events in batches until the session stops; with `sent`, only events after the sent ones. A
-   * batch may be empty; the first one precedes every decision. Between two batches the caller may send more
-   * and add it to the state. After a stop the caller may send more and follow again. Throws a `CliError`.
+   * Emits new events in batches until the session stops; with `sent`, only events after the sent events. A
+   * batch may be empty; the first batch precedes every decision. Between two batches the caller may send more
+   * events and add them to the state. After a stop the caller may send more events and follow again. Throws a
+   * `CliError`.
    */
   async *news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#access.context
@@ -160,13 +164,13 @@ export class Follower {
   }
 
   /**
-   * Adds to the state everything that the stream has delivered and, if the last list is older than a second
-   * or `isForced` is set, everything that the list shows. `news` emits it later. May be called at any time.
-   * Throws a `CliError` if the list cannot be read.
+   * Adds to the state all events that the stream has delivered. If the last list is older than a second or
+   * `isForced` is set, also adds all events of the list. `news` emits these events later. May be called at
+   * any time. Throws a `CliError` if the list cannot be read.
    */
   async refresh(isForced = false): Promise<void> {
     requireTime(this.#access.parts.deadline)
-    // Lets Node read the socket.
+    // Lets Node read the socket, so that the stream has every event that has arrived.
     await this.#access.context.timers.wait(0)
     this.#takeStreamed()
     if (isForced || this.#isListOld()) await this.#takeList()
@@ -178,8 +182,8 @@ export class Follower {
   }
 
   /**
-   * Queries the session resource. If it is running, a list that shows a stop lags, and the stop does not
-   * count.
+   * Queries the session resource. If the resource says that the session is running, the list lags, and its
+   * stop does not count.
    */
   async doubtStop(): Promise<void> {
     if (this.state.stop?.kind !== 'done') return
@@ -266,8 +270,8 @@ export class Follower {
   }
 
   /**
-   * Adds events that the stream omitted before an idle event. Reads the list again only if it does not show
-   * this idle event yet.
+   * Adds events that the stream omitted before an idle event. Reads the list again only if the list does not
+   * show this idle event yet.
    */
   async #listAfterIdle(attempt: number): Promise<void> {
     const { warn } = this.#access.context

@@ -4,11 +4,12 @@ import { getKey, type SeenEvents } from './seen-events.ts'
 
 /*
  * Follows a session through two sources. The list contains every event, but late. The stream delivers events
- * at once, but only those since it was opened. To emit each event once and in order, the follower has three
- * states:
+ * at once, but only events since the stream was opened. To emit each event once and in order, the follower has
+ * three states:
  *
  * - joining: a stream was opened. Only a list can show the events before its first event.
- * - comparing: this first event is held back until the list shows it too, or was read often enough.
+ * - comparing: the stream's first event is held back until the list shows this event, or was read often
+ *   enough.
  * - current: list and stream have met. Events of the stream are the next events.
  *
  * While the follower searches for the events that it sent, it holds back new events, because it cannot tell
@@ -26,7 +27,7 @@ import { getKey, type SeenEvents } from './seen-events.ts'
  * A running session in which only tool uses of child threads wait, and nothing is known to work, counts as
  * waiting after the same silence.
  *
- * `pauses` are the times to listen to the stream before each reading of the list, `waits` the times without
+ * `pauses` are the times to listen to the stream before each reading of the list, `waits` the pauses without
  * any action.
  */
 export type FollowState = Tracking &
@@ -45,8 +46,8 @@ interface Tracking {
   /** Monotonic time until which the stream must stay silent before an idle event counts. */
   readonly settlesAt?: number
   /**
-   * Time of the next reading of the list while the follower searches or doubts an idle event, and the number
-   * of readings, because the pauses grow.
+   * Time of the next reading of the list during a search or a doubt about an idle event, and the number of
+   * readings, because the pauses grow.
    */
   readonly lookAt?: number
   readonly looks: number
@@ -56,7 +57,10 @@ interface Tracking {
 
 /** Result of an effect. */
 export type FollowInput =
-  /** The whole list. `isQuiet`: after a long silence. `isIdle`: the session resource was idle before, if known. */
+  /**
+   * The whole list. `isQuiet`: the list was read after a long silence. `isIdle`: the session resource was
+   * idle before the reading, if known.
+   */
   | { is: 'list'; list: readonly EventItem[]; isQuiet?: boolean; isIdle?: boolean | undefined }
   /** An event of the stream. */
   | { is: 'event'; item: EventItem }
@@ -72,7 +76,10 @@ export type FollowInput =
 export type Effect =
   /** Emit these events, which may be none. */
   | { do: 'show'; items: EventItem[] }
-  /** Wait, then read the list. `isQuiet`: after a long silence. `asks`: query the session resource before. */
+  /**
+   * Wait, then read the list. `isQuiet`: the silence was long. `asks`: query the session resource before
+   * reading the list.
+   */
   | { do: 'list'; after: number; isQuiet?: boolean; asks?: boolean }
   /** Wait for the next event of the stream, at most this time. */
   | { do: 'listen'; atMost: number }
@@ -92,8 +99,8 @@ const settleMs = 200
 const maxSilenceMs = 30_000
 
 /**
- * Time limits for finding the sent events: by the receipt's ids only, if no older event is equal and otherwise, and at all. After
- * the last limit, every new event counts as later.
+ * Time limits of the search for sent events: by the receipt's ids only, for events that differ from all older
+ * events and for others, and in total. After the last limit, every new event counts as later.
  */
 const [minIdSearchMs, maxIdSearchMs, maxSearchMs] = [1_000, 3_000, 10_000]
 
@@ -151,7 +158,7 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
     case 'ended':
       return { state, effect: isOver(state, now) ? { do: 'end' } : { do: 'connect', because: 'ended' } }
     case 'opened':
-      // Between two streams, events may have happened that neither delivers.
+      // Between two streams, events may have happened that neither stream delivers, so a list is read.
       seen.addConnection()
       return {
         state: { ...state, is: 'joining', pauses: cutPausesMs, settlesAt: undefined, looks: 0 },
@@ -182,9 +189,11 @@ function takeList(
 function takeEvent(state: FollowState, item: EventItem, now: number): Advance {
   const { seen } = state
   if (isPreview(item.event) || !seen.isNew(item)) {
-    // A person who decides about a tool use must see at once that it was shown with another input.
+    // A person who decides about a tool use must see at once that the session showed it with another input.
+    // So an empty batch is emitted.
     if (seen.addAgain(item)) return { state, effect: show([]) }
-    // An event without an id may be another one with the same content. The list shows their number.
+    // Without an id, an equal event may be a repetition or a new event. The list shows the number of equal
+    // events, so it is read.
     const isUnclear = item.event.id === undefined && !isPreview(item.event) && state.is === 'current'
     return listen(isUnclear ? { ...state, is: 'joining', pauses: cutPausesMs } : state, now)
   }

@@ -22,7 +22,7 @@ const maxReasonLength = 500
  */
 export class Incidents {
   readonly #context: Context
-  /** By the failed part. */
+  /** Incidents by the part that failed. */
   readonly #found = new Map<string, { kind: Kind; warning: string; isReported: boolean }>()
   /** Names of workflow runs, by id. */
   readonly #names = new Map<string, string>()
@@ -36,7 +36,10 @@ export class Incidents {
     warnings.failedWorkflowRuns = () => count('failedWorkflowRuns')
   }
 
-  /** Adds earlier events. Only the last turn counts. `ownIds` are the ids of its task, if known. */
+  /**
+   * Adds earlier events. Only the incidents of the last turn count. `ownIds` are the ids of its task, if
+   * known.
+   */
   addPast(items: readonly EventItem[], ownIds: ReadonlySet<string> = new Set()): void {
     for (const { event } of items) {
       if (isTask(event) && (ownIds.size === 0 || ownIds.has(event.id ?? ''))) this.#found.clear()

@@ -4,10 +4,10 @@ import { isPreview, readText, type SessionEvent, startsWork } from '../../wire/s
 import { type KeyedItem, SessionLog } from './session-log.ts'
 
 /**
- * The received events of a session. Determines which of them are new. A stream may repeat old events, so events are
- * identified by their id or, without one, by their whole content. Events that the follower sent are searched for in lists
- * and streams. A list may lag, but its order is right: events before a sent event, and events of a list without the sent
- * event, came before it.
+ * The received events of a session. Determines which events are new. A stream may repeat old events, so
+ * events are identified by their id or, without an id, by their whole content. The class searches lists and
+ * streams for the events that the follower sent. A list may lag, but its order is right: events before a sent
+ * event, and events of a list without the sent event, came before the sent event.
  */
 export class SeenEvents {
   readonly #log = new SessionLog()
@@ -15,14 +15,23 @@ export class SeenEvents {
   readonly turn = this.#log.turn
   readonly #pastCounts = new Map<string, number>()
   #sent: SentEvents | undefined
-  /** Events received before the sent ones were found: from lists, by key, and from the stream that was open before. */
+  /**
+   * Events received before the sent events were found: from lists, by key, and from the stream that was open
+   * before.
+   */
   readonly #unplaced = new Map<string, KeyedItem>()
   #early: EventItem[] | undefined
-  /** New events of the stream that `addStreamed` has not returned, by key: a list may show others before them. */
+  /**
+   * New events of the stream that `addStreamed` has not returned, by key. A list may show other events before
+   * them.
+   */
   readonly #held = new Map<string, EventItem>()
   /** Digests of the contents of all events that clients sent. */
   readonly #contents = new Set<string>()
-  /** The keys of the last two events of the last list. While the sent events are not worked on, of the list before. */
+  /**
+   * The keys of the last two events of the last list. While the service has not worked on the sent events, of
+   * the list before.
+   */
   #listEnd: string[] = []
 
   /** Adds a page of the first list. */
@@ -35,7 +44,10 @@ export class SeenEvents {
     this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getKey)].slice(-2)
   }
 
-  /** From now on only events after these are new. They have ids if the service returned some. */
+  /**
+   * Sets the sent events. From now on only events after the sent events are new. The sent events have ids if
+   * the service returned ids.
+   */
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
     const isKnown = events.some((event) => this.#contents.has(digestOf(event)))
@@ -51,7 +63,10 @@ export class SeenEvents {
     this.#log.assume(event)
   }
 
-  /** A stream was opened. It may lack events that happened before, so the list decides where the sent events are. */
+  /**
+   * Records that a stream was opened. The stream may lack events that happened before, so the list decides
+   * where the sent events are.
+   */
   addConnection(): void {
     this.#early = undefined
   }
@@ -67,9 +82,9 @@ export class SeenEvents {
   }
 
   /**
-   * Returns whether a list, the newest event first, has reached the last two events of the last list. Both have to follow
-   * each other: otherwise the service inserted an event before them, or lists in another order. The list also has to
-   * contain each waiting tool use, because its input is compared again.
+   * Returns whether a list, the newest event first, has reached the last two events of the last list. Both
+   * events have to follow each other: otherwise the service inserted an event before them, or lists in
+   * another order. The list also has to contain each waiting tool use, because its input is compared again.
    */
   reachesListEnd(newest: readonly EventItem[]): boolean {
     const keys = newest.map(getKey)
@@ -79,7 +94,10 @@ export class SeenEvents {
     return isEnd && this.state.pending.every((id) => keys.includes(id)) && !keys.some(isContentKey)
   }
 
-  /** Adds a known event, or a part of an event, again. Returns whether it contradicts the first one. */
+  /**
+   * Adds a known event, or a part of an event, again. Returns whether the repetition contradicts the first
+   * event.
+   */
   addAgain({ event, text }: EventItem): boolean {
     this.#sent?.addProgress(event)
     return this.state.addAgain(event, text)
@@ -93,7 +111,7 @@ export class SeenEvents {
     return []
   }
 
-  /** Adds an event of a stream, and holds it back until a list shows it, or `release` is called. */
+  /** Adds an event of a stream. Holds the event back until a list shows it, or `release` is called. */
   hold(item: EventItem): void {
     for (const each of this.#addStreamed(item)) this.#held.set(getKey(each), each)
   }
@@ -141,7 +159,7 @@ export class SeenEvents {
     const isPlaced = !this.#sent || this.#sent.isListed || this.#sent.isAwaited
     if (isPlaced && !this.isUndone) this.#listEnd = keyed.slice(-2).map(({ key }) => key)
     const early = this.#early?.splice(0) ?? []
-    // The stream shows where they are among the events after the sent ones.
+    // The stream shows where these events are among the events after the sent events.
     for (const item of early) this.#unplaced.delete(getKey(item))
     return [...news, ...early.flatMap((item) => this.addStreamed(item))]
   }
@@ -159,13 +177,13 @@ export class SeenEvents {
     sent.isListed = true
     const earlier = this.#place(this.#takeUnplaced())
     const fresh = this.#place(keyed)
-    // The list leaves out the sent events: each new event may be later.
+    // The list omits the sent events, so each new event may be later than the sent events.
     if (start < 0) return [...earlier, ...fresh]
     const old = new Set(keyed.slice(0, start).map(({ key }) => key))
     return fresh.filter(({ key }) => !old.has(key))
   }
 
-  /** Emits the held events together with a list that shows one of them. */
+  /** Emits the held events together with a list that shows one of the held events. */
   #withHeld(list: readonly KeyedItem[], news: KeyedItem[]): EventItem[] {
     if (!list.some(({ key }) => this.#held.has(key))) return news
     const isNews = new Set(news.map(({ key }) => key))
@@ -178,8 +196,9 @@ export class SeenEvents {
   }
 
   /**
-   * Ends the search for the sent events by their ids, and continues by their content. If it was by content already, it ends:
-   * all events received meanwhile are new when the next list is read. A task behind another turn may be shown later.
+   * Ends the search for the sent events by their ids, and continues by their content. A search by content
+   * ends: all events received meanwhile are new when the next list is read. A task behind another turn may be
+   * shown later.
    */
   narrowSearch(): void {
     const sent = this.#sent
@@ -206,21 +225,24 @@ export class SeenEvents {
   }
 
   /**
-   * The service has not shown all sent events, or has not started to work on them, so a stop may belong to
+   * The service has not shown all sent events, or has not started to work on them. So a stop may belong to
    * the turn before.
    */
   get isUndone(): boolean {
     return this.#sent?.isUndone ?? false
   }
 
-  /** The same content was sent before, so the search for the ids takes longer. */
+  /**
+   * The same content was sent before, so only an id identifies the sent event, and the search by ids takes
+   * longer.
+   */
   get isAmbiguous(): boolean {
     return this.#sent?.isKnown ?? false
   }
 
   /**
-   * The sent task waits for the end of another turn: it arrived while the session worked, and no event shows that the
-   * session has worked on it.
+   * The sent task waits for the end of another turn. It arrived while the session worked, and no event shows
+   * that the session has worked on the task.
    */
   get isQueued(): boolean {
     const sent = this.#sent
@@ -234,7 +256,7 @@ export class SeenEvents {
     return this.#log.isStopListed
   }
 
-  /** Accepts the last stop although no list has shown it. */
+  /** Accepts the last stop although no list has shown the stop. */
   trustStop(): void {
     this.#log.trustStop()
   }
@@ -246,13 +268,13 @@ export class SeenEvents {
     return mayEnd && !this.isSearching
   }
 
-  /** Adds the newest event, unless it is known. */
+  /** Adds the newest event, unless the event is known. */
   #append(item: KeyedItem, isOurs = false): void {
     if (this.#log.has(item.key)) this.addAgain(item)
     else this.#log.append(item, { isOurs })
   }
 
-  /** Adds listed events in their order. Returns the new ones that were not sent from here. */
+  /** Adds listed events in their order. Returns the new events that this process did not send. */
   #place(list: readonly KeyedItem[]): KeyedItem[] {
     const ours = new Set<KeyedItem>()
     const fresh = this.#log.addList(list, (item) => {
@@ -267,7 +289,7 @@ export class SeenEvents {
   #leaveUnplaced(items: readonly KeyedItem[]): void {
     for (const item of items) {
       if (this.#log.has(item.key)) this.addAgain(item)
-      // The first one stays, so that a later one with other content contradicts it.
+      // The first event of this key stays, so that a later event with other content contradicts it.
       else if (!this.#unplaced.has(item.key)) this.#unplaced.set(item.key, item)
     }
   }
@@ -282,15 +304,18 @@ export class SeenEvents {
 /** Returns the identity of an event: its id or, without one, a digest of its content. */
 export const getKey = ({ event }: EventItem): string => event.id ?? digestContent(event)
 
-/** Only the whole list shows how many events without an id have the same content. */
+/**
+ * Returns whether a key identifies an event by its content. Only the whole list shows how many events have
+ * the same content.
+ */
 const isContentKey = (key: string): boolean => key.startsWith('\0')
 
 const digestContent = (event: SessionEvent) =>
   `\0${createHash('sha256').update(JSON.stringify(event)).digest('base64')}`
 
 /**
- * Not by spreading: each spread object gets its own hidden class in V8, which takes more memory than the
- * object.
+ * The object is not created by spreading: each spread object gets its own hidden class in V8, which takes
+ * more memory than the object.
  */
 const withKey = ({ event, text }: EventItem, key = getKey({ event, text })): KeyedItem => ({
   event,
@@ -298,7 +323,10 @@ const withKey = ({ event, text }: EventItem, key = getKey({ event, text })): Key
   key,
 })
 
-/** Adds keys to a list. Events without ids may have the same content, so their keys are numbered. */
+/**
+ * Adds keys to the events of a list. Events without ids may have the same content, so their keys are
+ * numbered.
+ */
 function withKeys(items: readonly EventItem[], counts = new Map<string, number>()): KeyedItem[] {
   return items.map((item) => {
     const keyed = withKey(item)
@@ -310,24 +338,27 @@ function withKeys(items: readonly EventItem[], counts = new Map<string, number>(
 }
 
 /**
- * The sent events. Each is found once among the events of the session, by its id. The ids of a receipt can
- * differ from the ids of the stored events (public clients, 1): if no event has them for a while, the sent
- * events are found by their content.
+ * The sent events. Each sent event is found once among the events of the session, by its id. The ids of a
+ * receipt can differ from the ids of the stored events (public clients, 1). If no event has these ids for a
+ * while, the sent events are found by their content.
  */
 class SentEvents {
   /** A stream has shown one of the sent events. */
   isStreamed = false
-  /** A list has shown one of them, or an event after them. */
+  /** A list has shown one of the sent events, or an event after them. */
   isListed = false
   /** First event of a stream after the sent events, which a list may omit. */
   firstAfter: string | undefined
-  /** No longer searched for, but may still be shown. */
+  /** The search has ended, but the session may still show the sent events. */
   isAwaited = false
-  /** Another client has sent an event of the same type since. It may be a changed form of the sent one. */
+  /**
+   * Another client has sent an event of the same type since then. That event may be a changed form of the
+   * sent event.
+   */
   hasLike = false
-  /** The session worked when they were sent. */
+  /** The session worked when the events were sent. */
   readonly isBusy: boolean
-  /** Events with the same content are older. */
+  /** An older event has the same content. */
   readonly isKnown: boolean
   readonly #sent: readonly SessionEvent[]
   /** Number of sent events that are missing, by id or content. */
@@ -360,7 +391,7 @@ class SentEvents {
     return this.#missingWork > 0 || this.#queued.size > 0
   }
 
-  /** Returns whether an event is one of the sent ones. Each is found once. */
+  /** Returns whether an event is one of the sent events. Each sent event is found once. */
   find({ event, key }: KeyedItem): boolean {
     const name = this.#nameOf(event)
     if (name === undefined) {
@@ -375,12 +406,12 @@ class SentEvents {
     return true
   }
 
-  /** Reads from a new or repeated event whether it still waits for its turn. */
+  /** Records whether a new or repeated event still waits for its turn. */
   addProgress({ id, processed_at: processedAt }: SessionEvent): void {
     if (processedAt) this.#queued.delete(id)
   }
 
-  /** Returns whether an event is the first of the sent ones in a list. */
+  /** Returns whether an event is the first of the sent events in a list. */
   isFirst({ event, key }: KeyedItem, isNew: boolean): boolean {
     return key === this.#first || (isNew && this.#nameOf(event) !== undefined)
   }
@@ -389,14 +420,17 @@ class SentEvents {
     return this.isLost && this.#sent.some(({ id = '' }) => this.#wanted.has(id))
   }
 
-  /** Switches the search to the content, if no event has one of the ids. Returns whether that is the case. */
+  /**
+   * Switches the search to the content, if no event has one of the ids. Returns whether the search was
+   * switched.
+   */
   forgetIds(): boolean {
     if (!this.seeksIds) return false
     for (const event of this.#sent) if (this.#wanted.delete(event.id ?? '')) this.#count(getContent(event), 1)
     return true
   }
 
-  /** Returns the id or content by which an event is one of the sent ones. */
+  /** Returns the id or content that identifies an event as a sent event. */
   #nameOf(event: SessionEvent): string | undefined {
     return [event.id ?? '', getContent(event)].find((name) => this.#wanted.has(name))
   }
@@ -412,7 +446,7 @@ const isUserOrSystem = ({ type }: SessionEvent) => /^(user|system)\./.test(type)
 
 const digestOf = (event: SessionEvent) => createHash('sha256').update(getContent(event)).digest('base64')
 
-/** Returns the identifying content of an event: a service may add fields, but not change these. */
+/** Returns the identifying content of an event. A service may add fields, but not change these fields. */
 export const getContent = (event: SessionEvent): string =>
   JSON.stringify([
     event.type,

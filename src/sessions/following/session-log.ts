@@ -54,15 +54,15 @@ export class SessionLog {
     if (this.#lastStop) this.#lastStop.listedBy ||= this.#lists || 1
   }
 
-  /** Adds the newest event. `isListed` if it comes from a list. */
+  /** Adds the newest event. `isListed` is true for an event of a list. */
   append(item: KeyedItem, { isOurs = false, isListed = false } = {}): void {
     if (isListed) this.#lists ||= 1
     this.#append(item, createEntry(item, isOurs, isListed ? this.#lists : 0))
   }
 
   /**
-   * Adds an event that the service has accepted, and has not shown yet. It stays behind the event that is the newest now. A
-   * task begins a turn.
+   * Adds an event that the service has accepted and not shown yet. The event stays behind the event that is
+   * the newest now. If the event is a task, a turn begins.
    */
   assume(event: SessionEvent): void {
     const entry = createEntry({ key: '', event, text: '' }, true, 0, true)
@@ -79,7 +79,9 @@ export class SessionLog {
     this.#lists++
     const fresh: KeyedItem[] = []
     const shown: Entry[] = []
-    /** The log already has the listed events in this order, and all new ones follow the end of the log. */
+    /**
+     * True while the log has the listed events in this order, and all new events follow the end of the log.
+     */
     let isInOrder = true
     let last = -1
     for (const item of list) {
@@ -131,8 +133,8 @@ export class SessionLog {
   }
 
   /**
-   * Returns whether the session worked on the task of another client. Only a service that shows when it
-   * processed the events of clients can have a queue.
+   * Returns whether the session worked on another client's task. Only a service that shows when it processed
+   * the events of clients can have a queue.
    */
   #isBusyBefore(index: number): boolean {
     const before = this.#entries.slice(0, index)
@@ -142,8 +144,8 @@ export class SessionLog {
   }
 
   /**
-   * Between two tasks, keeps the last message and the last listed one, because a list may show another task
-   * after it.
+   * Between two tasks, keeps the last message and the last listed message, because a list may show another
+   * task after the listed message.
    */
   #addMessage(entry: Entry): void {
     const [before, last] = [this.#messages.at(-2), this.#messages.at(-1)]
@@ -155,8 +157,8 @@ export class SessionLog {
   }
 
   /**
-   * Puts the listed events into the list's order, and every other event before the next listed one. Sent
-   * events that the list omits stay behind the listed event before them: the new events may be their
+   * Puts the listed events into the list's order, and every other event before the next listed event. Sent
+   * events that the list omits stay behind the listed event before them, because the new events may be their
    * consequence.
    */
   #order(shown: readonly Entry[]): void {
@@ -234,11 +236,14 @@ const createEntry = (
   isAssumed = false,
 ): Entry => ({ key, event: reduce(event), isOurs, isAssumed, hasEffect: true, listedBy, index: -1 })
 
-/** Shared by all events whose content does not matter. */
+/** Reduced form of all events whose content does not matter. One shared object saves memory. */
 const reducedWork: SessionEvent = { type: 'agent.thinking' }
 const reducedOther: SessionEvent = { type: '' }
 
-/** Returns the fields of an event that the state and the turn read. A session may be long, and so may each event. */
+/**
+ * Returns the fields of an event that the state and the turn read. A session and its events may be long, so
+ * the other fields are dropped.
+ */
 function reduce(event: SessionEvent): SessionEvent {
   const { id, type, session_thread_id } = event
   if (isMessage(event) || stopsSession(event) || /^(session\.error|span\.outcome_evaluation_end)$/.test(type))

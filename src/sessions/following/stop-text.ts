@@ -38,9 +38,9 @@ export async function createWaitingError(
         : `answer with: ${command} ${formatToolUseIds(named)} --allow\n${orDeny}`
   const ways = [
     ...(named.length > 0 ? [way] : []),
-    // A question shows the current input of the tool use. A flag would allow it unseen.
+    // A question shows the current input of the tool use. A flag would allow an input that nobody has seen.
     ...(changed.length > 0 ? [`to be asked, on a terminal: ${command} ${formatToolUseIds(changed)}`] : []),
-    // Without a name it is unclear which tool would run.
+    // Without a name it is unclear which tool would run, so only a deny is offered.
     ...(unnamed.length > 0
       ? [`to deny ${unnamed.length === 1 ? 'it' : 'them'}: ${command} ${formatToolUseIds(unnamed)} --deny`]
       : []),
@@ -76,7 +76,7 @@ export function createBudgetError(context: Context, session: string, budget: Mon
   })
 }
 
-/** On its own line, so the command can be copied to the end of its line. */
+/** Printed on its own line, so that a person can copy the command before it to the end of its line. */
 const orDeny = '(or --deny)'
 
 /** Returns the command that sends the results of tool uses of a type. */
@@ -87,7 +87,7 @@ export function formatResultCommand(context: Context, session: string, type: str
   return `${formatSessionCommand(context, 'send', session)} ${flag} ${value}`
 }
 
-/** Ids that may be cut, or that look like flags, are left to `--pending`. */
+/** Formats ids as arguments. Ids that may be cut, or that look like flags, are replaced by `--pending`. */
 function formatToolUseIds(ids: string[]): string {
   const words = ids.map((id) => shellQuote(id)).join(' ')
   return words.length > 1000 || !ids.every(isSafeWord) ? '--pending' : words
@@ -95,7 +95,7 @@ function formatToolUseIds(ids: string[]): string {
 
 const isSafeWord = (id: string) => id.length <= 1000 && !id.startsWith('-')
 
-/** Returns a line about entries of `event_ids` that are not ids: nobody can answer them. */
+/** Returns a line about entries of `event_ids` that are not ids, because nobody can answer them. */
 export function describeOddIds({ oddIds }: SessionState): string[] {
   if (oddIds.length === 0) return []
   const [first] = oddIds

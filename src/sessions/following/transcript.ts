@@ -27,7 +27,7 @@ export interface TranscriptOptions {
   followsForever?: boolean
   /** Events that were sent. Only later events are printed. */
   sent?: readonly SessionEvent[]
-  /** Called and awaited after each batch of new events. It may reply to waiting tool uses. */
+  /** Called and awaited after each batch of new events. The function may reply to waiting tool uses. */
   react?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   /** Default: the incidents of the new events. */
   incidents?: Incidents
@@ -67,7 +67,7 @@ export async function followAndPrint(
   try {
     for await (const items of follower.news(sent)) {
       await printEvents(items, state)
-      // A pipe also gets a line if nothing has happened yet.
+      // A pipe also gets a line if the session has no events yet.
       if (!hasBegun && (context.host.stderr.isTerminal || (state.isEmpty && !sent)))
         context.note(describeStart(state, options, context.timers.now()))
       hasBegun = true
@@ -100,8 +100,8 @@ export async function followAndPrint(
 }
 
 /**
- * Prints once what keeps the session from its end without an idle event: open workflow runs, and tool uses of
- * child threads that wait while the session works.
+ * Prints once why the session has not ended although it sends no idle event: open workflow runs, and tool
+ * uses of child threads that wait while the session works.
  */
 function nameBackground(
   context: Context,
@@ -120,7 +120,7 @@ function nameBackground(
   }
 }
 
-/** Describes the session before the first event: its id, or since when and why it is idle. */
+/** Describes the session before the first event: its id, or why and how long it has been idle. */
 function describeStart(
   { stop, stoppedAt, isEmpty }: SessionState,
   { session, sent, followsForever }: TranscriptOptions,
@@ -191,7 +191,7 @@ export function createEventPrinter(
 
 /**
  * Describes an event on a terminal. A line about a tool use names its tool, because the lines around it may
- * not.
+ * not name the tool.
  */
 function describe({ event }: EventItem, state: SessionState): string {
   const [, type = '', , text = ''] = toRow(event)

@@ -18,7 +18,10 @@ export interface ListQuery {
 /** Minimum page size when parley may have to filter pages itself. */
 const minPageSize = 100
 
-/** If a list of exactly this size does not say whether there is more, there may be more. */
+/**
+ * If a list has exactly this number of events and does not say whether it is complete, the service may have
+ * more events.
+ */
 const commonPageSizes = [100, 200, 250, 500, 1000]
 
 /** Maximum page size of a service (public clients, 2). */
@@ -60,7 +63,7 @@ export async function* listEvents(
 ): AsyncGenerator<EventItem[]> {
   const { types, order, limit = Infinity } = query
   const isWanted = ({ event }: EventItem) => !types || types.includes(event.type)
-  /** The list has the other order. Unknown until its times show it. */
+  /** The list has the other order. `undefined` until its times show the order. */
   let isReversed = order === undefined ? false : undefined
   let held: EventItem[] = []
   /** Source texts of the wanted events of a list in the other order. */
@@ -110,8 +113,9 @@ export async function* listEvents(
 }
 
 /**
- * Returns the newest events, in this order. If the times of a list in descending order don't prove that the service honored
- * the order, the whole list is read again in ascending order. If a list breaks off, the received events come first.
+ * Returns the newest events, in this order. If the times of a list in descending order do not prove that the
+ * service honoured the order, the whole list is read again in ascending order. If a list breaks off, the
+ * received events come first.
  */
 export async function* listNewest(
   caller: Caller,
@@ -153,15 +157,15 @@ const readItem = (text: string): EventItem => ({ event: SessionEvent.parse(JSON.
 
 /**
  * Yields pages as the service sends them. If a list does not say that it is complete, the next page is
- * requested. Throws a `CliError` if it stays unclear whether the list is complete. The received events of a
- * cut page are yielded before.
+ * requested. Throws a `CliError` if the list remains incomplete or unclear. The received events of a cut page
+ * are yielded before the failure.
  */
 async function* readPages(
   caller: Caller,
   parts: RequestParts,
   query: ListQuery,
 ): AsyncGenerator<EventItem[]> {
-  /** Events of a cut page. */
+  /** Received events of a cut page. */
   let received: EventItem[] = []
   const readPage = (asked: ListQuery, cursor?: Cursor) =>
     caller.call(
@@ -185,7 +189,7 @@ async function* readPages(
     const before = last
     last = new Map()
     for (const { event, text } of items) if (event.id !== undefined) last.set(event.id, text)
-    // Previews belong to a stream only.
+    // Previews belong to a stream only, so they are removed from lists.
     return items.filter(({ event, text }) => !isPreview(event) && before.get(event.id ?? '') !== text)
   }
   try {
@@ -214,7 +218,7 @@ async function* readPages(
   }
 }
 
-/** A service that rejects the parameter has sent the whole list. */
+/** A service that rejects the larger limit has sent the whole list. */
 function refusal(error: unknown): undefined {
   if (error instanceof CliError && error.kind === 'refused') return
   throw error
@@ -245,7 +249,7 @@ function isInOrder(items: readonly EventItem[], order: string | undefined): bool
 
 /** Returns the length of the longest increasing subsequence. */
 function findLongestRise(numbers: readonly number[]): number {
-  /** Smallest last number of an increasing subsequence of each length. */
+  /** Minimum last number of an increasing subsequence of each length. */
   const ends: number[] = []
   for (const number of numbers) {
     const place = ends.findIndex((end) => end >= number)

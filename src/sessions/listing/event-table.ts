@@ -10,24 +10,25 @@ export type EventRow = [id: string, type: string, time: string, text: string, be
 
 const timeWidth = '00:00:00'.length
 
-/** Longer types are cut. */
+/** Maximum width of a type, in columns. Longer types are cut. */
 const maxTypeColumns = 'agent.thread_context_compacted'.length
 
-/** A text with less space gets its own line. */
+/** Minimum width of a text, in columns. A text with less space gets its own line. */
 const minTextColumns = 10
 
-/** Ids are never shortened, except absurdly long ones. */
+/** Maximum width of an id, in columns. Ids are cut only if they are absurdly long. */
 const maxIdColumns = 1024
 
 /**
- * Returns a function that lays out events page by page for a terminal of `width` columns. Times are local, under a line
- * with the day and the time zone; that line is never cut, because half an offset names another zone. Ids are whole, for a
- * person to copy: if there is not enough room, the text gives way. If none is left for it, each event has two lines.
+ * Returns a function that lays out events page by page for a terminal of `width` columns. Times are local,
+ * under a line with the day and the time zone; that line is never cut, because half an offset names another
+ * zone. Ids are never cut, because a person copies them. If there is not enough room, the text is cut. If no
+ * room is left for the text, each event has two lines.
  */
 export function createEventTable(width: number, style: Style): (rows: readonly EventRow[]) => string[] {
   let form: Form | undefined
   let lastDay: string | undefined
-  // Measuring a cell takes far longer than printing it, and no cell can show more than this.
+  // Measuring a cell takes far longer than printing it, and no cell can show more than this start.
   const brief = (cell: string) => takeStart(cell, 4 * width)
   return (rows) => {
     if (rows.length === 0) return []
@@ -64,7 +65,7 @@ function chooseForm(width: number, rows: readonly EventRow[]): Form {
   return (page) => layOut(page.map(([id, type, time, text]) => [id, type, time, text]))
 }
 
-/** Puts id and time on one line if they fit, and everything else below. */
+/** Puts id and time on one line if both fit, and all other cells below. */
 function stack([id, type, time, text]: EventRow, width: number, idWidth: number): string {
   const moment = clip(time, timeWidth)
   const isBeside = idWidth + columnGap.length + timeWidth <= width

@@ -69,7 +69,10 @@ function describeWorkflowRun(event: SessionEvent): string {
 
 const join = (parts: string[], gap: string) => parts.filter((part) => part !== '').join(gap)
 
-/** Formats a field that should be text. Some values of a service cannot be converted to a string. */
+/**
+ * Formats a field that should be text. Other values become JSON, because some values of a service cannot be
+ * converted to a string.
+ */
 const formatValue = (value: unknown): string =>
   typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
 

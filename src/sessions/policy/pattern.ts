@@ -1,4 +1,4 @@
-/** In characters. */
+/** Maximum length of a pattern, in characters. */
 export const maxPatternLength = 1000
 export const maxStars = 20
 
@@ -26,7 +26,7 @@ export function createMatcher(pattern: string, reach: StarReach): (text: string)
   return (text) => {
     const end = text.length - last.length
     if (end < first.length || !text.startsWith(first) || !text.endsWith(last)) return false
-    // Most texts match few of many rules, and this lookup is fast.
+    // Most texts match few of many rules, so texts without the literals are rejected first, which is fast.
     if (!literals.every((literal) => text.includes(literal))) return false
     const nextStop = createStopFinder(text)
     const stretchOf = (star: string): StarEnd =>

@@ -48,7 +48,7 @@ export interface ToolCall {
   isMcp: boolean
   /** Server of an MCP tool, if known. */
   server?: string
-  /** The tool may read the input differently: see `unclear`. */
+  /** The tool may read the input differently than parley. `unclear` explains why. */
   isUnclear: boolean
 }
 
@@ -107,7 +107,7 @@ export async function decideByPolicy(
 ): Promise<PolicyDecision> {
   if (call.name === '') return { decision: 'ask', reason: 'its tool has no name' }
   for (const decision of strictness) {
-    // By index: entries() creates a list per rule and tool use.
+    // A loop by index is used, because `entries()` creates a list per rule and tool use.
     for (let rule = 0; rule < rules.length; rule++) {
       const each = rules[rule] as Rule
       if (each.decision !== decision) continue
@@ -165,8 +165,8 @@ function describeFieldMismatch({ source, pattern }: InputField, value: unknown):
 const maxListedStops = 5
 
 /**
- * Explains why no rule allows a tool use that allow rules name, by the first of the closest rules. Returns
- * `undefined` if a rule decides, or none names the tool.
+ * Explains why no rule allows a tool use that allow rules name. The explanation names the first of the
+ * closest rules. Returns `undefined` if a rule decides, or no rule names the tool.
  */
 export function explainMismatch({ rules }: Policy, call: ToolCall): string | undefined {
   const named = [...rules.entries()]

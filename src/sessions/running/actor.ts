@@ -34,8 +34,9 @@ export interface ReplyRules extends Rules {
 const replyableIds = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
 
 /**
- * Replies to the pending tool uses of a session by rules, commands and a person, one step at a time. It runs
- * next to the loop that reads the session and never blocks it. Before each step it reads the newest state.
+ * Replies to the pending tool uses of a session by rules, commands and a person, one step at a time. The
+ * actor runs next to the loop that reads the session and never blocks that loop. Before each step the actor
+ * reads the newest state.
  */
 export class Actor {
   readonly #run: SessionRun
@@ -96,7 +97,7 @@ export class Actor {
   }
 
   /**
-   * Ends the work when the run no longer follows the session: no step starts, and open questions are
+   * Ends the work when the run no longer follows the session. No step starts, and open questions are
    * withdrawn.
    */
   dismiss(): void {
@@ -106,7 +107,7 @@ export class Actor {
     this.#openQuestions = []
   }
 
-  /** Waits until all replies in progress are done. Throws their failure. */
+  /** Waits until all replies in progress are done. Throws the failure of a reply. */
   async finish(): Promise<void> {
     do {
       await this.#work
@@ -148,7 +149,7 @@ export class Actor {
       await this.#execute(judgement.use)
       await this.#replies.post(this.#createResultReply(judgement.use))
     }
-    // Last, because the replies above may lead to an idle event that settles a doubt.
+    // Doubts are settled last, because the replies above may lead to an idle event that settles a doubt.
     await this.#replies.settle(doubts)
   }
 
@@ -166,7 +167,10 @@ export class Actor {
     })
   }
 
-  /** The list may show a tool use that the stream omitted. */
+  /**
+   * Reads the list again until it shows each unknown tool use, because the stream may have omitted a tool
+   * use.
+   */
   async #waitForUnknown(): Promise<void> {
     for (const wait of lagWaitsMs) {
       if (this.#listDueIds().every((id) => !isPlain(id) || this.#replies.read(id))) return
@@ -176,8 +180,8 @@ export class Actor {
   }
 
   /**
-   * Decides by the rules, or prompts a person if a rule demands it and a person is there. Tool uses without a
-   * decision stay open.
+   * Decides by the rules, or prompts a person if a rule demands a question and a person is present. Tool uses
+   * without a decision stay open.
    */
   async #decide(uses: readonly KnownToolUse[]): Promise<Judgement[]> {
     const judged: Judgement[] = []
@@ -208,14 +212,15 @@ export class Actor {
     const isLeft = this.#createDecisionReply(judgement).length === 0 && !this.#isForCommand(judgement)
     this.#replies.decide(judgement, isLeft)
     this.#printDecision(judgement, isLeft)
-    // Other threads may work for long before the run ends with the tool uses that wait.
+    // Other threads may work for long before the run ends with the waiting tool uses, so a note names the
+    // tool use now.
     if (isLeft && !this.#follower.state.isIdle)
       this.#run.context.note(`${use.id} of a child thread stays open: nothing here answers it`)
     if (isLeft && use.isContradicted)
       this.#run.context.note(`${use.id} is not answered: the service showed it with two inputs`)
   }
 
-  /** Omits the input, which the transcript has shown. */
+  /** Prints the decision without the input, because the transcript has shown the input. */
   #printDecision(judgement: Judgement, isLeft: boolean): void {
     const { use, by, decision, reason } = judgement
     const { host, style, printLine, wrap } = this.#run.context
@@ -269,7 +274,7 @@ export class Actor {
       const reason = result.isError ? result.text : undefined
       this.#replies.record(use, { event: 'end', result }, { result: createToolResult(use, result), reason })
       this.#commandCount++
-      // The agent gets the whole result.
+      // The agent gets the whole result, and the warning only its first lines.
       const [what, first = ''] = result.text.split('\n', 2)
       if (result.isError) this.#run.context.warn(describeFailure(use, oneLine(`${what} ${first}`, 500)))
     }
@@ -280,7 +285,9 @@ export class Actor {
       })
   }
 
-  /** The killed run could not report that its command was killed, too. */
+  /**
+   * Warns that an earlier run was killed while its command ran, because that run could not report its end.
+   */
   #warnOfInterrupted(use: KnownToolUse): void {
     if (this.#replies.getReadyResult(use.id) !== interruptedResult) return
     this.#commandCount++
@@ -295,8 +302,8 @@ const describeFailure = ({ id, name }: KnownToolUse, what: string): string =>
 const isPlain = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 
 /**
- * Returns whether a person is prompted: only if an allow could be sent. Nothing executes the other tool uses
- * here, or they have two inputs.
+ * Returns whether a person is prompted: only if an allow could be sent. Other tool uses have two inputs, or
+ * nothing can execute them here.
  */
 const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
   decision === 'ask' && !use.isContradicted && findExecutor(use, tools) !== 'other'
@@ -314,7 +321,7 @@ async function runTool(
   command: string,
   limit: number,
 ): Promise<ToolResult> {
-  // Every variable of parley may be a secret.
+  // Every variable of parley may be a secret, so a command gets none of these variables.
   const others = Object.entries(context.host.env).filter(([variable]) => !/^parley_/i.test(variable))
   const env = {
     ...Object.fromEntries(others),

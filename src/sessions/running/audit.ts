@@ -34,7 +34,7 @@ export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields
   known?: ListSnapshot
   /** Result of a command, in the form in which it is sent. */
   result?: SessionEvent
-  /** Id of the last known idle event when a reply was sent. */
+  /** Id of the last idle event that was known when a reply was sent. */
   rest?: string | undefined
 }
 
@@ -49,8 +49,8 @@ const events = [...steps, 'end', 'sent', 'done', 'not-asked', 'interrupt'] as co
 type AuditEvent = (typeof events)[number]
 
 /**
- * The record of decisions and acts. After a kill it shows how far a run got. It also holds the lock of the
- * session, which one run has at a time; without a file it is only the lock.
+ * The record of decisions and actions. After a kill, the record shows how far a run got. The class also holds
+ * the lock of the session, which one run has at a time. Without a file, the class is only the lock.
  */
 export class Audit {
   readonly #context: Context
@@ -70,15 +70,18 @@ export class Audit {
    */
   readonly failedCommands = new Map<string, string>()
   #file: AppendedFile | undefined
-  /** The last task of the session, unless it is done. */
+  /** The last task of the session, unless the task is done. */
   task: AuditedTask | undefined
   /**
-   * Time when a run started to interrupt the session, if that happened since the last task and was not
-   * refused: the interrupt may have arrived. In milliseconds since the epoch by this machine's wall clock;
-   * NaN if unknown.
+   * Time when a run started to interrupt the session, in milliseconds since the epoch by this machine's wall
+   * clock; NaN if unknown. `undefined` if no run did so since the last task, or the service refused the
+   * interrupt. The interrupt may have arrived.
    */
   interrupt: number | undefined
-  /** Fingerprints of the tool uses, by id. Empty if earlier runs decided about two tool uses of that id. */
+  /**
+   * Fingerprints of the tool uses, by id. The fingerprint is empty if earlier runs decided about two tool
+   * uses of that id.
+   */
   readonly #fingerprints = new Map<string, string>()
 
   private constructor(context: Context, session: string) {
@@ -107,7 +110,10 @@ export class Audit {
     }
   }
 
-  /** A container may have no folder for the lock. Then the run continues without it and prints a note. */
+  /**
+   * Locks the session. A container may have no folder for the lock. Then the run continues without the lock
+   * and prints a note.
+   */
   async #lockSession({ address = '', session, deadline }: AuditTarget): Promise<void> {
     const { host, note } = this.#context
     try {
@@ -122,7 +128,7 @@ export class Audit {
     }
   }
 
-  /** Runs of other sessions may write the same file at the same time. */
+  /** Locks the audit file, because runs of other sessions may write the same file at the same time. */
   async #lockFile({ session, deadline }: AuditTarget, audit: string): Promise<void> {
     const end = `.${digest(session)}`
     const path = absolutePath(this.#context.host, audit) + end
@@ -147,8 +153,8 @@ export class Audit {
   }
 
   /**
-   * Writes a line to the disk before the act that it announces. Throws a `CliError` of kind `file`, also if
-   * another run may have taken over the session.
+   * Writes a line to the disk before the action that the line announces. Throws a `CliError` of kind `file`,
+   * also if another run may have taken over the session.
    */
   add(entry: AuditEntry): void {
     if (this.#isClosed) throw new CliError('file', `the run that worked on ${this.#session} is over`)
@@ -194,7 +200,7 @@ export class Audit {
     if (isOfTask)
       this.task = stepTask(this.task, { event, hash: task, known: ListSnapshot().safeParse(known).data })
     if (event === 'interrupt') this.interrupt = Date.parse(String(time))
-    // A new task begins another turn.
+    // A new task begins another turn, to which an earlier interrupt does not belong.
     if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.interrupt = undefined
   }
 
@@ -224,7 +230,7 @@ export class Audit {
   }
 }
 
-/** Normalizes an address, so all its forms get the same lock. */
+/** Normalizes an address, so that all forms of an address get the same lock. */
 const normalizeAddress = (address: string) =>
   (URL.canParse(address) ? new URL(address).href : address).replace(/\/+$/, '')
 
@@ -253,7 +259,7 @@ export async function* readEntries(
   for await (const lines of splitLines(chunks, maxLineBytes)) {
     for (const { bytes } of lines) {
       const text = bytes && Buffer.from(bytes).toString()
-      // An empty line appears if two runs both completed a torn line.
+      // If two runs both complete a torn line, an empty line follows.
       if (text === '' && !isFirst) continue
       isFirst = false
       const entry = text === undefined ? undefined : tryParseJson(text)
@@ -274,7 +280,8 @@ const isEntry = (entry: unknown): boolean =>
 const opening = '{"time":"0000-00-00T00:00:00.000Z","session":"'
 
 /**
- * Returns whether a line is not JSON because it was cut while a run wrote it. A later run completed the line.
+ * Returns whether a line is not JSON because a run was killed while it wrote the line. A later run completed
+ * the line.
  */
 function isTorn(text: string | undefined): boolean {
   const head = text?.slice(0, opening.length).replace(/\d/g, '0')

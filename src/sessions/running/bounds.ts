@@ -41,11 +41,11 @@ export class Bounds {
   #follower: Follower | undefined
   #isRoundingReported = false
   #cancelQuery = () => {}
-  /** The exceeded limit, in words. */
+  /** The exceeded limit, as a text. */
   #excess = ''
   /** The last attempt to interrupt the session. */
   #attempt = Promise.resolve()
-  /** Passes if the current attempt is not wanted any more. */
+  /** Deadline of the current attempt. It passes if the attempt is no longer needed. */
   #end: Deadline | undefined
   #failure: unknown
   /** Parts of the run's requests. Their deadline passes when an interrupted session had enough time. */
@@ -71,7 +71,7 @@ export class Bounds {
   }
 
   /**
-   * From now on the usage of the session is the run's. Before the task is sent, the session may work for
+   * Starts to count the usage of the session as the run's. Before the task is sent, the session may work for
    * another client.
    */
   follow(follower: Follower): void {
@@ -99,7 +99,7 @@ export class Bounds {
     return this.#findStop(error)
   }
 
-  /** An interrupt ends no workflow run (public clients, 10). */
+  /** Warns of open workflow runs, because an interrupt ends no workflow run (public clients, 10). */
   #warnOfOpenRuns(): void {
     const { context, parts } = this.#run
     const runs = this.#follower?.state.openRuns ?? []
@@ -181,15 +181,18 @@ export class Bounds {
     return end
   }
 
-  /** Ends the attempt: the session is idle, or the run ends. If the session works again, another one begins. */
+  /**
+   * Ends the attempt, because the session is idle, or the run ends. If the session works again, another
+   * attempt begins.
+   */
   #cancelInterrupt(): void {
     this.#end?.pass()
     this.#end = undefined
   }
 
   /**
-   * Posts one interrupt, unless the session becomes idle, or the list shows an interrupt of an earlier run,
-   * or that one may still arrive.
+   * Posts one interrupt. Posts none if the session becomes idle, if the list shows an interrupt of an earlier
+   * run, or while such an interrupt may still arrive.
    */
   async #interrupt(end: Deadline): Promise<void> {
     const { audit, context, resumption } = this.#run
@@ -232,8 +235,8 @@ export class Bounds {
   }
 
   /**
-   * Posts until the service may have accepted the interrupt, or the session is idle. Returns why the service
-   * certainly did not accept it.
+   * Posts until the service may have accepted the interrupt, or the session is idle. Returns the failure if
+   * the service certainly did not accept the interrupt.
    */
   async #post(end: Deadline): Promise<CliError | undefined> {
     const { context, caller } = this.#run
@@ -246,7 +249,7 @@ export class Bounds {
         this.#follower?.addAccepted(interrupt)
         this.#follower?.wake()
       } catch (error) {
-        // If the interrupt may have arrived, the next idle event shows it.
+        // If the interrupt may have arrived, the next idle event shows it, so it is not posted again.
         if (!(error instanceof CliError) || isCertainlyUnaccepted(error.details.delivery)) throw error
       }
       return undefined
@@ -281,7 +284,7 @@ export class Bounds {
     // A session that waits for a reply continues after the reply, not after a message.
     const waits = resumption.interrupt === 'wanted' && this.#follower?.state.stop?.kind === 'waiting'
     const resume = waits ? resumption.getCommandWithoutMessage() : resumption.getCommandWithMessage()
-    // A program that resumed at once would spend without an end.
+    // A program that resumed at once would exceed the limit again, so the failure is not retryable.
     return new CliError('stopped', `${this.#excess}${more}`, {
       sent: 'yes',
       retry: 'never',

@@ -37,21 +37,21 @@ export class Budget {
   /** The agent has worked since the newest usage was reported. */
   #isBehind = false
   readonly #currencies = new Set<string>()
-  /** Usage of the session when the run began; `undefined` if unknown. */
+  /** Usage of the session at the start of the run; `undefined` if unknown. */
   #base: SessionUsage | typeof unused | undefined = unused
   /** The service has reported a total usage since the run began. */
   hasSessionUsage = false
   /** Sum of the usages of the run's requests. */
   #requests: SessionUsage | undefined
   #lacksRequest = false
-  /** Tokens of the run's requests that could be read. */
+  /** Number of tokens of the run's requests, without unreadable counts. */
   #readTokens: number | undefined
 
   constructor(flags: LimitFlags = {}) {
     this.#flags = flags
   }
 
-  /** Starts the run: earlier usage does not count. */
+  /** Starts the run. Earlier usage does not count. */
   begin(hasTask: boolean): void {
     const isKnown = hasTask || !this.#isBehind
     this.#base = isKnown ? (this.#session ?? (this.#hasWorked ? undefined : unused)) : undefined
@@ -139,7 +139,7 @@ export class Budget {
     return this.hasSessionUsage ? tokens && readable(tokens) : this.#readTokens
   }
 
-  /** A request has reported no usage, and no total contains it. */
+  /** A request has reported no usage, and no total contains the request. */
   get #lacksSome(): boolean {
     return !this.hasSessionUsage && this.#lacksRequest
   }
@@ -188,8 +188,8 @@ const readable = (tokens: TokenCounts): number =>
   names.reduce((total, name) => total + (tokens[name] ?? 0), 0)
 
 /**
- * Returns the sum or difference of the counts that both have; null if one of them cannot be read. A negative
- * difference means different sessions.
+ * Returns the sum or difference of the counts that both usages have; null if one of the counts cannot be
+ * read. A negative difference means different sessions.
  */
 function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionUsage {
   const tokens: TokenCounts = {}
@@ -197,7 +197,7 @@ function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionU
     const [count, more] = [one.tokens[name], other.tokens[name]]
     if (count === null || more === null) tokens[name] = null
     else {
-      // If only one of them reports a count, the result is unknown.
+      // If only one usage has a count, the result is unknown.
       const sum = (count ?? Number.NaN) + sign * (more ?? Number.NaN)
       if (sum >= 0) tokens[name] = sum
     }

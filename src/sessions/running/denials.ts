@@ -12,16 +12,19 @@ import {
 } from './judgement.ts'
 
 /**
- * The tool uses of the turn that were denied by this run, an earlier run or another client, and those that the policy denies
- * and the service ran without asking. A turn with any of these is not a success, however often the run is started again.
+ * The tool uses of the turn that were denied by this run, an earlier run or another client, and those that
+ * the policy denies but that the service ran without a question. A turn with such a tool use is not a
+ * success, even if the run is started again.
  */
 export class Denials {
   /** Descriptions of the tool uses that earlier runs denied, by id. */
   readonly #earlier: ReadonlyMap<string, string>
-  /** Descriptions of the tool uses that this run denied, and of those that ran unasked, by id. */
+  /**
+   * Descriptions of the tool uses that this run denied, and of tool uses that ran without a question, by id.
+   */
   readonly #byThisRun = new Map<string, string>()
   readonly #unapproved = new Map<string, string>()
-  /** Tool uses that the policy denies: those that have not run yet, and those that ran. */
+  /** Tool uses that the policy denies: tool uses that have not run yet, and tool uses that ran. */
   readonly #notRun: NotRun = { allowed: new Map(), others: new Map() }
   #ran: Judgement[] = []
   readonly #rules: Rules
@@ -43,8 +46,8 @@ export class Denials {
   }
 
   /**
-   * Returns the tool uses of the turn that ran without a reply, each once. A stream may omit replies: only a list that was
-   * read at an idle event contains all of them.
+   * Returns the tool uses of the turn that ran without a reply, each once. A stream may omit replies. So only
+   * a list that was read at an idle event proves that a tool use had no reply.
    */
   drainUnapproved(state: SessionState, turn: FollowedTurn, isListed: boolean): Judgement[] {
     if (this.#ran.length === 0) return []
@@ -65,12 +68,12 @@ export class Denials {
     this.#byThisRun.set(judgement.use.id, describeJudgement(judgement))
   }
 
-  /** The number of tool uses that the policy denies, and that ran unasked. */
+  /** Number of tool uses that ran without a question although the policy denies them. */
   get unapprovedCount(): number {
     return this.#unapproved.size
   }
 
-  /** The run did not send the denial. */
+  /** Removes a denial that the run did not send. */
   remove(id: string): void {
     this.#byThisRun.delete(id)
   }
@@ -108,7 +111,7 @@ export class Denials {
   }
 }
 
-/** Returns the ids of the turn's tool uses, and an empty one for those without an id. */
+/** Returns the ids of the turn's tool uses. A tool use without an id adds an empty id. */
 function readToolUseIds(turn: FollowedTurn): ReadonlySet<string> {
   const ids = new Set<string>()
   for (const event of turn.events()) if (isToolUse(event)) ids.add(event.id ?? '')

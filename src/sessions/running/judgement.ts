@@ -124,7 +124,7 @@ export const describeToolUse = ({ id, name, inputText }: KnownToolUse): string =
 
 /** Tool uses that a policy denies and that have not run yet, by id. */
 export interface NotRun {
-  /** The service itself allowed them. */
+  /** The service itself allowed these tool uses. */
   allowed: Map<string, Judgement>
   others: Map<string, Judgement>
 }
@@ -153,8 +153,8 @@ export async function findUnapprovedToolUses(
 }
 
 /**
- * A tool use that the service allowed ran before an idle event that does not list it. An idle event without a
- * list may wait for any of them.
+ * Finds a tool use that the service allowed and that ran before this idle event, because the event does not
+ * list it. An idle event without a list may wait for any of the tool uses.
  */
 function findRunBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>): string[] {
   const { type, eventIds } = readStopReason(stop)

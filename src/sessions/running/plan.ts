@@ -70,7 +70,7 @@ export function createMessageBody(context: Context, { wanted: { schema } }: Plan
   return schema ? addSchemaInstructions(context, body, schema) : body
 }
 
-/** Without a file, a person decides. Throws a usage error that lists every problem. */
+/** Reads the policy. Without a file, a person decides. Throws a usage error that lists every problem. */
 async function readPolicyFlag({ input }: Context, path: string | undefined): Promise<Policy> {
   if (path === undefined) return { rules: [], fallback: { decision: 'ask' } }
   return readPolicy(await input.readText(path, '--policy'), path)
@@ -89,7 +89,7 @@ function readToolFlags(given: readonly string[] = []): Map<string, string> {
   return tools
 }
 
-/** Returns milliseconds. Throws a usage error. */
+/** Returns the timeout in milliseconds. Throws a usage error. */
 function readToolTimeout(text = '600'): number {
   const limit = parseDuration(text, 's')
   if (limit === undefined)

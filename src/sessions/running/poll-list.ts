@@ -5,7 +5,7 @@ import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { SessionAccess } from '../session.ts'
 import { maxDoubtMs } from './replying.ts'
 
-/** Pauses between two lists. The last one repeats. */
+/** Pauses between two lists. The last pause repeats. */
 const pausesMs = [100, 250, 500, 1_000, 2_000]
 
 interface PollOptions {

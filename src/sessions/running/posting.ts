@@ -14,8 +14,8 @@ import { findTask, type ListSnapshot } from './task.ts'
 
 /**
  * Returns the ids of the task's events if `--after` or the audit names a task that an earlier run sent,
- * otherwise `undefined`. Throws a `CliError` if the session does not show them. A run without a task also
- * waits for the audit's task, because earlier messages are not its answer.
+ * otherwise `undefined`. Throws a `CliError` if the session does not show these events. A run without a task
+ * also waits for the audit's task, because earlier messages are not its answer.
  */
 export async function findSentTask(
   run: SessionRun,
@@ -37,7 +37,8 @@ export async function findSentTask(
       sent: isAccepted ? 'yes' : 'unknown',
       retry: isAccepted ? 'later' : 'look-first',
       consequence: `look with '${parts.inspectCommand}'\nonce the session shows the task, the same command goes on with it; to send it once more, name another --audit file`,
-      // A task that may not have arrived is sent again or waited for, and both need its words.
+      // To send or find a task that may not have arrived, the command needs the task's words. So no resume
+      // command is printed for such a task.
       resume: task && !isAccepted ? undefined : run.resumption.getCommand(),
     })
   }
@@ -50,8 +51,8 @@ export async function findSentTask(
 }
 
 /**
- * Waits until the list shows an event. Returns no id if the list has no events of clients at all, as with
- * some services. Throws a `CliError` after 30 s.
+ * Waits until the list shows an event. Returns no id if the list has no events of clients, as with some
+ * services. Throws a `CliError` after 30 s.
  */
 async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<string>> {
   const { context, parts, resumption } = run
@@ -80,7 +81,7 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
 
 /**
  * Sends the task once. Returns its events in the form in which the session will show them. `known` describes
- * the list before. Each step is in the audit before it is taken.
+ * the list before the task. The audit has each step before the step is taken.
  */
 export async function sendTask(
   { context, caller, parts, audit, resumption }: SessionRun,
@@ -107,7 +108,7 @@ export async function sendTask(
         reason: error.message,
       })
     } catch {
-      // The task stays in doubt, and the first failure counts.
+      // The task stays in doubt. The first failure is thrown, not the failure to write the audit.
     }
     if (audit.task?.is !== 'posting') throw error
     throw error.with({ consequence: `the task may have been accepted: ${resumeByAuditText}` })

@@ -35,7 +35,7 @@ export interface GivenReply {
 }
 
 /**
- * The replies of a run. Takes the steps that their states allow. Each step is in the audit before it is
+ * The replies of a run. Takes the steps that their states allow. The audit has each step before the step is
  * taken.
  */
 export class Replies {
@@ -44,11 +44,11 @@ export class Replies {
   readonly #denials: Denials
   readonly #prompt: ConfirmationPrompt
   /**
-   * Decisions of this run, by the id of the tool use. If the session waits for a tool use anew, it is decided
-   * again.
+   * Decisions of this run, by the id of the tool use. If the session waits for a tool use anew, the run
+   * decides again.
    */
   readonly judgements = new Map<string, Judgement>()
-  /** By the id of the tool use. */
+  /** States of the replies, by the id of the tool use. */
   readonly #replies: Map<string, Reply>
   /** Tool uses whose reply is or was in doubt, with the reason of the doubt, by id. */
   readonly #doubts = new Map<string, { use: KnownToolUse; reason: string }>()
@@ -64,7 +64,7 @@ export class Replies {
     this.#replies = new Map([...run.audit.earlier].map(([id, reply]) => [id, resumeReply(reply, idleEvents)]))
   }
 
-  /** No step may start any more: pending tool uses stay open. */
+  /** No step may start any more. Pending tool uses stay open. */
   get isStopped(): boolean {
     return this.isDismissed || this.#run.resumption.isBounded
   }
@@ -73,7 +73,7 @@ export class Replies {
     return this.#replies.get(id) ?? { is: 'deciding' }
   }
 
-  /** Returns the next step of the reply while the session waits for it. */
+  /** Returns the next step of the reply while the session waits for the reply. */
   findNextStep(id: string): ReturnType<typeof getNextStep> {
     const reply = this.#getReply(id)
     // The session accepted the allow and now waits for the result.
@@ -89,7 +89,8 @@ export class Replies {
 
   /**
    * Returns the tool use as the session shows it, if its whole event is known. If earlier runs decided about
-   * another tool use of this id, it counts as contradicted, and their reply does not apply.
+   * another tool use of this id, the tool use counts as contradicted, and the reply of those runs does not
+   * apply.
    */
   read(id: string): KnownToolUse | undefined {
     const toolUse = this.#follower.state.toolUse(id)
@@ -120,7 +121,8 @@ export class Replies {
   }
 
   /**
-   * Writes a decision to the audit. `isLeft`: nobody here can execute the tool use, or decided about it.
+   * Writes a decision to the audit. `isLeft` is true if nobody here can execute the tool use, or decided
+   * about it.
    */
   decide(judgement: Judgement, isLeft: boolean): void {
     this.record(judgement.use, { event: 'decision', isLeft }, toAuditFields(judgement))
@@ -131,7 +133,7 @@ export class Replies {
   /** Returns why the session no longer waits for a tool use, as far as known. */
   findClosedReason({ id, isContradicted }: KnownToolUse): string | undefined {
     const { state } = this.#follower
-    // No command runs for a tool use with two inputs, so its result belongs to another input.
+    // No command runs for a tool use with two inputs, so a result belongs to another input.
     const hadOne = !isContradicted || this.#getReply(id).is === 'ready'
     const isChanged = hadOne && state.toolUse(id)?.isContradicted
     return state.findClosedReason(id) ?? (isChanged ? 'it was shown with another input' : undefined)
@@ -187,10 +189,10 @@ export class Replies {
   }
 
   /**
-   * Posts the replies for which the session still waits in one request, and finds out whether the service
-   * took each. Repeats the request if it was certainly not taken and the failure is transient, until the run
-   * stops. Throws a `CliError`: the last such failure, or one of kind `unknown` that names the replies in
-   * doubt.
+   * Posts the replies for which the session still waits in one request, and determines whether the service
+   * accepted each reply. Repeats the request if the service certainly did not accept it and the failure is
+   * transient, until the run stops. Throws a `CliError`: the last such failure, or a failure of kind
+   * `unknown` that names the replies in doubt.
    */
   async #postTogether(replies: readonly GivenReply[]): Promise<void> {
     const { context } = this.#run
@@ -224,7 +226,10 @@ export class Replies {
     }
   }
 
-  /** Another client may have answered first, and the list may show that late. */
+  /**
+   * Reads the list again after a refusal, because another client may have answered first, and the list may
+   * lag.
+   */
   async #openAfterRefusal(replies: readonly GivenReply[]): Promise<GivenReply[]> {
     let open = [...replies]
     for (const wait of lagWaitsMs) {
@@ -248,12 +253,12 @@ export class Replies {
       return await caller.call(endpoints.sendEvents, posted, (response) => readReceipt(context, response))
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      // The receipt may be cut.
+      // The receipt may be cut after the service accepted the events.
       return error.details.delivery === 'done' ? [] : error
     }
   }
 
-  /** If a receipt names only some of the replies, all are in doubt. */
+  /** Records the accepted replies. If a receipt names only some of the replies, all replies are in doubt. */
   #accept(replies: readonly GivenReply[], named: readonly SessionEvent[]): void {
     const isWhole = named.length === 0 || named.length >= replies.length
     for (const { use, event } of replies) {
@@ -293,7 +298,8 @@ export class Replies {
       },
       { maxMs: this.#getMaxPollMs(left().map(({ use }) => use)) },
     )
-    // A session that works again does not wait for the reply. If it idles for it anew, the reply is looked up again.
+    // A session that works again does not wait for the reply. If the session becomes idle and waits for the
+    // reply anew, the list is read again.
     const isAsked = ({ use: { id } }: { use: KnownToolUse }) =>
       !seen || seen.unlisted.length > 0 || seen.asked.includes(id)
     const unknown = left().filter(isAsked)
@@ -309,15 +315,15 @@ export class Replies {
     })
   }
 
-  /** A tool use that is not in doubt can be decided, or its reply can be posted. */
+  /** Returns whether the run can now decide about a waiting tool use or post its reply. */
   get #hasNextStep(): boolean {
     const isDue = (id: string) => ['decide', 'post'].includes(this.findNextStep(id) ?? '')
     return !this.isStopped && this.#follower.state.asked.some(isDue)
   }
 
   /**
-   * Returns the time until the requests are certainly over, but at least the time that a lagging list needs.
-   * In milliseconds.
+   * Returns the time in milliseconds until the requests are certainly over, but at least the time that a
+   * lagging list needs.
    */
   #getMaxPollMs(uses: readonly KnownToolUse[]): number {
     const now = this.#run.context.timers.wallTime()
@@ -342,7 +348,8 @@ export class Replies {
       else this.record(use, { event: 'accepted' })
       return
     }
-    // An idle event of the session says nothing about a tool use that only a child thread lists.
+    // If only a child thread lists a tool use, an idle event of the session proves nothing about that tool
+    // use.
     const isUnsaid = seen.unlisted.length > 0 || !seen.isIdle || seen.pendingInThreads.includes(use.id)
     const shown = {
       isAnswered: false,

@@ -1,7 +1,8 @@
 import type { ToolResult } from '../reply-events.ts'
 
 /**
- * The state of the reply to a tool use. It decides whether the reply may be sent, and whether it may be sent again.
+ * The state of the reply to a tool use. The state decides whether the reply may be sent, and whether it may be
+ * sent again.
  *
  * A reply can have dangerous effects, so it is sent once. Each arrow is a line of the audit file, which is on
  * the disk before the next action:
@@ -16,31 +17,34 @@ import type { ToolResult } from '../reply-events.ts'
  *     any               -- answered-elsewhere -> settled  the session no longer waits for this reply
  *     posting           -- unknown ----------> in-doubt
  *
- * Only the service's list settles a doubt (`settleByList`). Only an answer in the list is a line, `accepted`:
+ * Only the service's list settles a doubt (`settleByList`). Of these steps, only an
+ * answer in the list adds a line to the audit file, `accepted`:
  *
  *     in-doubt          -- the list has an answer ---------> settled
  *     in-doubt          -- a newer idle event lists it ----> deciding, or ready with a result
  *     in-doubt          -- a newer idle event omits it ----> settled: the session does not wait for it
  *     in-doubt          -- anything else ------------------> in-doubt
  *
- * After a kill, the next run applies `stepReply` to the lines of the audit and then `resumeReply`, because no process works
- * on the reply any more. The lines may come from several runs, and lists write no lines, so each line is valid in each state:
- * a `decision` or `sent` after a doubt means that a run found the tool use waiting anew. `resumeReply` turns `working` into
- * `ready` with the result "effect unknown", `posting` and `settled` into `in-doubt` (the session still waits for the tool
- * use), and `left` into `deciding`.
+ * After a kill, the next run applies `stepReply` to the lines of the audit file and then `resumeReply`, because
+ * no process works on the reply any more. The lines may come from several runs, and lists add no lines, so each
+ * line is valid in each state: a `decision` or `sent` after a doubt means that a run found the tool use waiting
+ * anew. `resumeReply` turns `working` into `ready` with the result "effect unknown", `posting` and `settled` into
+ * `in-doubt` (the session still waits for the tool use), and `left` into `deciding`.
  *
  * A reply is posted again in two cases only:
  *
  * - The service certainly did not accept its request.
- * - A newer idle event lists the tool use, and for 5 s no list has shown an answer to it. The idle event is newer than the
- *   request if it was first listed after the request. It may be older if it was only unknown when the request was sent. Then
- *   the request must be over (30 s), and the service must list the events of clients, as it would list the reply.
+ * - A newer idle event lists the tool use, and for 5 s no list has shown an answer to the tool use. The idle
+ *   event is newer than the request if a list first showed the event after the request. If the event was only
+ *   unknown when the request was sent, it may be older. Then the request must be over (30 s), and the service
+ *   must list the events of clients, because it would then list the reply.
  *
- * The second case is wrong if the service accepts a reply, omits it from its list, and asks again. It is also wrong if a
- * request arrives more than 5 s after its connection broke, while something else makes the session idle anew.
+ * The second case is wrong if the service accepts a reply, omits the reply from its list, and lists the tool
+ * use again. It is also wrong if a request arrives more than 5 s after its connection broke, while something
+ * else makes the session idle anew.
  *
- * These rules hold for one run of a session at a time, which a lock next to the audit ensures. Without an audit they hold
- * within one run.
+ * These rules hold for one run of a session at a time, which a lock next to the audit file ensures. Without an
+ * audit file they hold within one run.
  */
 export type Reply =
   | { is: 'deciding' }

@@ -14,7 +14,7 @@ type Foreign = NonNullable<FollowedTurn['foreign']>
 
 export const resumeByAuditText = 'the same command with the same --audit resumes it once the session shows it'
 
-/** The certain fact after this run has sent its task. */
+/** Text that is certain after this run has sent its task. */
 export const acceptedText = 'the task was accepted'
 
 /** A run of a session, with the parts that all its modules need. */
@@ -23,14 +23,14 @@ export interface SessionRun extends SessionAccess {
   resumption: Resumption
 }
 
-/** How a run is resumed, for each failure and for a signal. */
+/** Creates the command that resumes a run, for each failure and for a signal. */
 export class Resumption {
   readonly #context: Context
   readonly #plan: Plan
   readonly #audit: Audit
   /**
-   * The task of this run. After `accepted`, no failure may look like a reason to send it again. `taken-up`:
-   * there is no task, or an earlier run sent it.
+   * State of this run's task. After `accepted`, no failure may look like a reason to send the task again.
+   * `taken-up`: the run has no task, or an earlier run sent the task.
    */
   #task: 'unsent' | 'accepted' | 'taken-up' = 'unsent'
   /**
@@ -57,7 +57,7 @@ export class Resumption {
       !this.isBounded && (plan.task === undefined || this.#audit.task?.is === 'accepted')
   }
 
-  /** Nothing is left to send. */
+  /** Records that the run has nothing left to send. */
   begin(task: 'accepted' | 'taken-up'): void {
     this.#task = task
     this.#context.summary.resume = () => this.getCommand()
@@ -68,12 +68,12 @@ export class Resumption {
     return this.#task !== 'unsent'
   }
 
-  /** A limit is exceeded: nothing new may be started. */
+  /** A limit is exceeded, so the run may not start anything new. */
   get isBounded(): boolean {
     return this.interrupt !== 'unwanted'
   }
 
-  /** Returns the command that resumes now. */
+  /** Returns the command that resumes the run in its current state. */
   getCommand(): string[] {
     const isInterrupted = this.interrupt === 'posting' || this.interrupt === 'sent'
     return isInterrupted ? this.getCommandWithMessage() : this.getCommandWithoutMessage()
@@ -97,13 +97,13 @@ export class Resumption {
     return createResumeCommand(this.#context, this.#session, { words })
   }
 
-  /** Printed after the states of the calls, if a signal ends the run. */
+  /** Returns the text after the states of the calls, for a signal that ends the run. */
   #describeAfterCalls(): string | undefined {
     if (this.isAccepted) return this.#commandLine
     return this.#plan.isAudited && this.#context.calls.sent !== 'no' ? resumeByAuditText : undefined
   }
 
-  /** Describes what happens to the session if nobody follows it, and how to resume. */
+  /** Describes what the session does while nobody follows it, and how to resume. */
   describeSession(state?: SessionState): string {
     const waits = state !== undefined && state.asked.length > 0
     const what =
@@ -124,7 +124,7 @@ export class Resumption {
     return this.createInterruptedError(`${this.#session} was interrupted: ${why}`)
   }
 
-  /** Rethrows the failure of `work` with the way to resume. */
+  /** Rethrows the failure of `work` with the resume command. */
   async addResume<T>(work: Promise<T>): Promise<T> {
     try {
       return await work
@@ -134,7 +134,7 @@ export class Resumption {
     }
   }
 
-  /** A failure must not look like a reason to send the task again. */
+  /** Adds the resume command. A failure must not look like a reason to send the task again. */
   #explain(error: CliError): CliError {
     const { isAudited } = this.#plan
     const resume = this.getCommand()
@@ -144,7 +144,8 @@ export class Resumption {
     }
     if (error.kind === 'stopped')
       return error.with({
-        // Without a task, the same command continues the session. After a limit it would stop at once.
+        // Without a task, the same command continues the session. After a limit, the command would stop at
+        // once.
         retry:
           isAudited && error.details.deadline
             ? 'later'
@@ -164,14 +165,14 @@ export class Resumption {
     if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
     if (error.kind === 'stuck') return error.with(known)
     const { rawBody: _, retryAfter: __, ...details } = error.details
-    // The service refused a reply: the status tells what to do.
+    // The service refused a reply, so the kind of the refusal is kept.
     if (details.pending) return error.with({ ...known, consequence: acceptedText, resume })
     if (error.kind === 'file' || error.kind === 'unexpected')
       return error.with({ ...known, consequence: undefined, resume })
     const isGone = error.kind === 'refused' && details.status === 404
     const isTold = isGone || isPermanentServiceError(error)
     const message = isTold && !isGone ? error.message : `the session could not be followed: ${error.message}`
-    // With an audit, the same command resumes.
+    // With an audit, the same command resumes, so a transient failure can be retried.
     const isWorthIt = this.#plan.isAudited && (details.retry ?? 'never') !== 'never'
     const retry = isWorthIt ? 'later' : 'look-first'
     const more = { ...details, ...known, retry, consequence: acceptedText, resume } as const

@@ -55,7 +55,7 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   try {
     await execute(run, plan, options, prompt)
   } catch (error) {
-    // Requests of an earlier run or of another client are not this run's.
+    // An earlier run or another client sent these requests, so they do not belong to this run.
     if (error instanceof CliError && error.details.sent === 'yes')
       throw error.with({ sent: context.calls.sent })
     throw error
@@ -217,13 +217,13 @@ async function followUntilIdle(followed: Followed): Promise<void> {
   if (foreign?.isInterrupted) throw resumption.createOtherClientError(foreign)
   if (foreign) return
   const { stop } = follower.state
-  // After an interrupt of one thread, the turn of the main thread has not ended, but nothing is left to reply
-  // to.
+  // After an interrupt of one thread, the turn of the main thread has not ended. No reply is needed any more.
   const isHalted = stop?.kind === 'done' && stop.reason === 'interrupted'
-  // Some services do not show an interrupt. Then only the audit shows that an earlier run sent it.
+  // Some services do not show an interrupt. Then only the audit shows that an earlier run sent an interrupt.
   const isOnlyInAudit = audit.interrupt !== undefined && !follower.turn.showsClients
   if (!isInterrupted && !isHalted && !isOnlyInAudit) return bounds.warnOfExcess()
-  // A sent interrupt is finished; an interrupted task is not.
+  // If the run sent only an interrupt, its work is done, so the audit file gets a final entry. An interrupted
+  // task stays open.
   if (followed.sent && !followed.sent.some(isTask)) context.lastSteps.push(() => endTask(audit, follower))
   const how = isHalted && !isInterrupted ? 'rests for a tool use that was interrupted' : 'was interrupted'
   throw resumption.createInterruptedError(`${session} ${how}, and nothing was sent since`)

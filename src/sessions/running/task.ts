@@ -5,18 +5,19 @@ import * as z from '../../wire/zod.ts'
 import { getContent } from '../following/seen-events.ts'
 
 /**
- * A task that the audit file shows as sent, and not done. Each arrow is a line of the audit:
+ * A task that the audit file shows as sent and not done. Each arrow is a line of the audit file:
  *
  *     (none)    -- sent -----> posting      the request may have left
  *     posting   -- accepted -> accepted
  *     posting   -- unknown --> posting
- *     posting   -- refused --> (none)       it was certainly not taken
+ *     posting   -- refused --> (none)       the service certainly did not accept it
  *     accepted  -- done -----> (none)       the run ended its turn, and all its output is written
  *
- * A run that is given this very task does not send it, but takes the session up. Before that the session's list has to show
- * the task: a list without it does not prove that it never arrived. Some lists leave out all events of clients. If the task
- * was accepted, any event is enough there that the list did not show before the task. Otherwise the run ends. Any other task is
- * sent, and takes the place of this one.
+ * If a run has the same task, it does not send the task again. It first looks for the task in the session's
+ * list, because the audit file does not prove that the task arrived. If the list shows the task, the run
+ * continues the session. Some lists omit all events of clients. Then, for an accepted task, any event counts
+ * that the list did not show before the task. Otherwise the run ends. A run with another task sends that task,
+ * which replaces this one in the audit file.
  */
 export interface AuditedTask {
   /** Hash of the request's body. */
@@ -90,8 +91,8 @@ export class TaskCounter {
 }
 
 /**
- * Finds a task of an earlier run in a list or, if it was accepted, any later event. Returns the ids of the
- * task's events. `events` are the task's events if its words are given again.
+ * Finds a task of an earlier run in a list or, if the service accepted the task, any later event. Returns the
+ * ids of the task's events. `events` are the task's events if the command has the task's words.
  */
 export async function findTask(
   list: AsyncIterable<readonly EventItem[]>,
@@ -109,7 +110,8 @@ export async function findTask(
       isPast ||= isLater
       isLater ||= item.event.id === known.last
     }
-  // Earlier versions wrote no fingerprints.
+  // Earlier versions wrote no fingerprints, so without the task's words no event can be recognized as the
+  // task.
   const isHidden = !counter.showsClients || (!events && !known.marks)
   return counter.known.alike > known.alike || (is === 'accepted' && isPast && isHidden) ? ids : undefined
 }

@@ -72,8 +72,8 @@ export const hasOwnDestination = ({ schema, file, isAlone }: WantedAnswer): bool
   schema !== undefined || file !== undefined || isAlone
 
 /**
- * Returns the failure if only a stream has shown the end of the turn: the stream may have omitted the last
- * message.
+ * Returns the failure if only a stream has shown the end of the turn, because the stream may have omitted the
+ * last message.
  */
 export const createUnprovedAnswerError = (unreadEnd: CliError, resume: string[]): CliError =>
   new CliError(
@@ -122,8 +122,8 @@ export async function deliverAnswer(
 }
 
 /**
- * Saves the received part of the answer next to the answer's file. Without a file, only an unprinted answer
- * is saved, because it may not match the schema.
+ * Saves the received part of the answer next to the answer's file. Without a file, saves only an unprinted
+ * answer, because such an answer may not match the schema.
  */
 export const createAnswerSaver = (
   context: Context,

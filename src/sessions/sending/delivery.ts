@@ -55,7 +55,7 @@ export async function deliverEvents(
       await followAndPrint(context, follower, { session, ids, markdown, sent })
     } else {
       await printReceipt(context, events, ids)
-      // After an answer, other tool uses may wait.
+      // After an answer to one tool use, other tool uses may still wait.
       if (
         context.output.isTerminal &&
         isReady &&
@@ -81,13 +81,13 @@ export async function openFollowerBeforeSending(
   access: SessionAccess,
   options?: FollowOptions,
 ): Promise<Follower> {
-  // All modules of the follower are loaded before sending, because a file may be missing.
+  // A missing module must fail before sending, so all modules of the follower are loaded now.
   const [{ openFollower }] = await Promise.all([import('../following/follower.ts'), loadTranscript()])
   try {
     return await openFollower(access, options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    // If no request was made, the session service is not the cause.
+    // If no request was made, the session service is not the cause of the failure.
     if (error.details.delivery === undefined && !error.details.deadline) throw error
     const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
     const { status, consequence } = error.details
@@ -122,13 +122,13 @@ function eventsOf(body: Uint8Array): SessionEvent[] {
   return (Array.isArray(events) ? events : []).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
 }
 
-/** A failure after acceptance must not look like a reason to send the events again. */
+/** Adds that the events were accepted. The failure must not look like a reason to send the events again. */
 function explainAfterAcceptance(error: CliError, command: string): CliError {
   const known = { sent: 'yes', retry: 'never' } as const
   if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
   if (error.kind === 'file')
     return error.with({ ...known, consequence: `${accepted}, only the output failed` })
-  // The session no longer exists.
+  // A status of 404 means that the session no longer exists.
   if (error.details.status === 404) return error.with({ ...known, consequence: accepted })
   const way = `${accepted}; to follow the session: ${command}`
   const { rawBody: __, retryAfter: ___, consequence = way, ...details } = error.details
@@ -136,7 +136,7 @@ function explainAfterAcceptance(error: CliError, command: string): CliError {
   const doubtful = { sent: 'yes', retry: 'look-first' } as const
   if (error.kind === 'response' || isPermanentServiceError(error))
     return error.with({ ...doubtful, consequence })
-  // Any other kind would mean that the command may be run again.
+  // Any other kind would suggest that the command may be run again, so the kind is `response`.
   const message = `the session could not be followed: ${error.message}`
   return new CliError('response', message, { ...details, ...doubtful, consequence: way })
 }

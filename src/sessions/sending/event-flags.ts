@@ -34,7 +34,7 @@ export const eventFlagNames: readonly string[] = flags.map(([name]) => name)
 export const readsStdin = ({ name, value }: EventFlag): boolean =>
   value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))
 
-/** The event flags and `-f`. Commands with many other flags hide them in their help. */
+/** Returns the event flags and `-f`. Commands with many other flags hide the event flags in their help. */
 export const eventFlags = ({ isListed = true } = {}): Option[] => [
   ...flags.map(([name, value, about]) => {
     const spelled = `--${name}${value ? ` ${value}` : ''}`
@@ -57,7 +57,7 @@ export type EventBlock =
 
 const fileKinds: FileKinds = { mimeTypes: /^image\/|^application\/pdf$/, description: 'an image or PDF file' }
 
-/** For a stdin that is not text. */
+/** Advice for a stdin that is not text. */
 export const stdinFileAdvice = createFileAdvice(fileKinds)
 
 /** Reads files as blocks of a message: text with the file's name before it, other types as base64. */

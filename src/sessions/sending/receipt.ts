@@ -72,7 +72,7 @@ const incomplete = ({ status }: HttpResponse, why: string) =>
   })
 
 /**
- * Returns the failure for a response that is not a receipt. Unless the response says so, it does not prove
+ * Returns the failure for a response that is not a receipt. Without an error in the response, nobody can say
  * whether the service accepted the events.
  */
 const createReceiptError = ({ status }: HttpResponse, body: unknown, why: string): CliError =>

@@ -168,7 +168,7 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
 
 /** Throws the error in an incomplete event if it has one, else the failure of an incomplete stream. */
 function throwForIncompleteEvent(reading: BodyReading, { event, data }: SseEvent): never {
-  // The event may contain an image, also if it is incomplete.
+  // The event may contain an image, even if the event is incomplete.
   if (reading.sink.images) addValue(reading, () => parseReceived(data, 'an event of the stream'), event)
   unwrapEvent(readErrorEvent(data), event)
   throw incompleteStreamError()
@@ -262,7 +262,7 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
       const last = bytes
         ? new TextDecoder().decode(sink.images?.strings.replaceLongStrings(bytes) ?? bytes)
         : text.decode()
-      // After a conversion, invalid bytes are the only source of U+FFFD.
+      // After a conversion, only invalid bytes produce U+FFFD.
       isDamaged = bytes !== undefined && last.includes('\ufffd') && (bytes !== received || !isUtf8(bytes))
       take(splitter.push(last))
       const rest = splitter.rest()

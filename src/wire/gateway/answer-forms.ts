@@ -202,7 +202,7 @@ export function readNative(value: unknown): NativePiece {
   const all = answer.candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
   const isUnread = first ? !hasKnownShape(first) : all.some((candidate) => textOf(candidate) !== '')
-  // Block reasons have numbers of their own in the binary form, so these are not translated.
+  // The binary form numbers block reasons separately, so these numbers are not translated.
   const blockReason = readReason(String(promptFeedback?.blockReason || ''))
   const others = all.filter((candidate) => candidate !== first)
   const continues = (candidate?: NativeCandidate) => !(readReason(candidate?.finishReason) ?? blockReason)
@@ -267,7 +267,8 @@ function subtractTokens(total: TokenCount | undefined, part: TokenCount | undefi
 }
 
 function countsOf(usage: Record<string, unknown>): AnswerCounts {
-  // Results of the service's own tools are input that the prompt's count does not include.
+  // The prompt's token count excludes the results of the service's own tools, although these results are
+  // input.
   const inputTokens = sumTokens(
     readTokenCount(usage.promptTokenCount),
     readTokenCount(usage.toolUsePromptTokenCount),
@@ -283,7 +284,7 @@ function countsOf(usage: Record<string, unknown>): AnswerCounts {
     outputTokens,
     cacheReadInputTokens: readTokenCount(usage.cachedContentTokenCount),
     reasoningTokens,
-    // Some services send a total of 0 with larger parts.
+    // Some services send a total of 0 next to larger parts, so a total of 0 counts as absent.
     totalTokens: total || (sum === undefined ? total : sum),
   }
 }

@@ -51,7 +51,7 @@ export class AnswerReader {
 
   progress(): Progress {
     if (this.#hasEnded) return 'ended'
-    // Values of other forms may have images and have no end marker.
+    // Values of other forms may have images, and no end marker, so the answer counts as finished.
     const isForeign = !this.#isKnown && this.otherContent.has('something else')
     if (!this.#isFinished) return isForeign ? 'finished' : 'open'
     const isSettled =
@@ -146,7 +146,8 @@ const isAnswer = (value: unknown): boolean =>
 
 function failureInStream(value: unknown) {
   const { message } = readProblem(value)
-  // A transient error, such as an overload, cut off an answer that was being generated.
+  // A transient error, such as an overload, cut off the answer while it was generated. So a retry may
+  // succeed.
   const isCutOff = ['service', 'rate-limited'].includes(readFailureInBody(value).kind)
   return createResponseError('the stream ended with an error', message).with({
     body: value,

@@ -73,7 +73,8 @@ export class ImageFinder {
    */
   recordFailure(error: unknown, value: unknown, event?: string): void {
     const failure = asFailure(error)
-    // An image in the value hides a shape mismatch, but never a bug.
+    // An image makes the shape of its value irrelevant, so the failure is kept for values without images. A
+    // bug is always reported.
     if (value !== undefined && failure.kind !== 'unexpected') this.failure ??= failure
     else if (failure.details.isCutOff) this.broken ??= failure
     else this.unreadable ??= failure

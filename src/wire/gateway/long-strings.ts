@@ -5,7 +5,7 @@ const minLongBytes = 64 * 1024
 
 /** Keeps the long strings of a JSON text as bytes, because parsing would copy a large image several times. */
 export class LongStrings {
-  /** Random, because a service must not be able to send it. */
+  /** Start of each placeholder. It is random, because a service must not be able to send a placeholder. */
   readonly #mark = crypto.randomUUID()
   readonly #strings: Buffer[] = []
 

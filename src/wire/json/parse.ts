@@ -39,9 +39,7 @@ export function parseGivenJson(text: string, name: string, hint?: string): unkno
 /** Message for a text that is nested too deep. */
 export const tooDeep = `nested more than ${maxDepth} deep`
 
-/**
- * Describes the place and reason of a JSON error. It quotes nothing, because the text may contain a secret.
- */
+/** Describes the place and reason of a JSON error. Quotes nothing, because the text may contain a secret. */
 export function describeJsonError(text: string): string {
   if (text.trim() === '') return 'it is empty'
   const fault = findSyntaxError(text, maxDepth)
@@ -68,7 +66,7 @@ export function formatPath(path: readonly PropertyKey[]): string {
     .replace(/^\./, '')
 }
 
-/** Returns the problems that a schema found, each with its path. */
+/** Returns the problems that a schema found, each problem with its path. */
 export function describeIssues(error: z.core.$ZodError): string[] {
   return error.issues.map(({ path, message }) =>
     path.length > 0 ? `${formatPath(path)}: ${message}` : message,

@@ -42,13 +42,13 @@ function createSplitter(level: 0 | 1) {
       return closed
     })
     const rest = text.slice(start)
-    // Blanks do not begin a value: some services send them as keep-alives.
+    // Some services send blanks as keep-alives, so blanks do not begin a value.
     if (kept.length > 0 || rest.trim() !== '') kept.push(rest)
     return values
   }
 
   function takeKept(tail: string): string {
-    // A single join, because appending would copy a long value twice.
+    // The pieces are joined once, because appending each piece would copy a long value repeatedly.
     const value = kept.concat(tail).join('')
     kept = []
     return value.trim()

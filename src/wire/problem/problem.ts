@@ -62,7 +62,7 @@ export function isErrorEnvelope(body: unknown): boolean {
   const value = Array.isArray(body) ? body[0] : body
   if (!isObject(value)) return false
   const type = readField(value, 'type')
-  // A `session.error` event has an `error` too.
+  // A `session.error` event has the field `error` too, but is not an error envelope.
   if (typeof type !== 'string') return looksLikeError(value)
   const isProblem =
     type.endsWith('_error') || (type.includes(':') && typeof readField(value, 'title') === 'string')
@@ -80,7 +80,7 @@ function looksLikeError(value: Record<string, unknown>): boolean {
   const code = readField(value, 'code', 'Code', 'statusCode')
   const says = readMessage(value) !== undefined
   if (code !== undefined) return says && !isSuccessCode(code)
-  // With an empty list or a success word, a message is not an error.
+  // A message next to an empty list or a success word is not an error.
   return says && found.length === 0 && !isSuccess(value)
 }
 

@@ -25,7 +25,7 @@ export function readEventsPage(text: string) {
       const refuse = (): Cursor | undefined => {
         throw failure
       }
-      // The complete events come first.
+      // The complete events are returned first. Requesting the next page then throws the failure.
       return { items, statesNext: true, next: refuse }
     }
   }
@@ -51,8 +51,8 @@ function readEvent(value: unknown, what: string): SessionEvent {
 const permanent: readonly FailureKind[] = ['credentials', 'refused', 'payment']
 
 /**
- * Returns whether a service sent a permanent error in a stream or instead of one. The error's kind says why
- * following ended.
+ * Returns whether a service sent a permanent error in a stream or instead of a stream. The error's kind
+ * explains why following ended.
  */
 export const isPermanentServiceError = ({
   kind,
@@ -65,7 +65,7 @@ function streamFailure(value: unknown): CliError {
   const message = 'the stream of events ended with an error'
   return new CliError(isPermanent ? kind : 'response', message, {
     ...details,
-    // The message already says so.
+    // The message already says that the stream ended with an error.
     isErrorInSuccess: false,
     sent: 'yes',
     isPermanent,

@@ -80,8 +80,8 @@ const EventParameters = z.lazily(() =>
 type EventParameters = z.infer<ReturnType<typeof EventParameters>>
 
 /**
- * Returns whether an event is a valid plain text message, the most frequent kind. Needs no schema, which
- * would copy the event.
+ * Returns whether an event is a valid plain text message, the most frequent kind. Skips the schema, because a
+ * schema would copy the event.
  */
 function isPlainMessage(event: unknown): boolean {
   const { type, content } = (event ?? {}) as { type?: unknown; content?: unknown }
@@ -111,13 +111,13 @@ export interface EventProblem {
   /** Begins with the event's index. Empty for the whole list. */
   path: PropertyKey[]
   message: string
-  /** The service may know the type. */
+  /** The type is unknown to parley, but the service may support it. */
   isUnknownType?: boolean
 }
 
 /**
- * Checks the events of one request by every rule of session events, 2.2, 4.1 and 8. One event at a time, so
- * none must be kept in memory.
+ * Checks the events of one request by every rule of session events, 2.2, 4.1 and 8. Takes one event at a
+ * time, so no event must stay in memory.
  */
 export function createEventsCheck() {
   const problems: EventProblem[] = []
