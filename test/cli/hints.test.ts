@@ -291,6 +291,10 @@ test.each([
   ['json', 'formats'],
   ['proxy', 'platforms'],
   ['windows', 'platforms'],
+  ['azure', 'jenkins-azure'],
+  ['containers', 'kubernetes'],
+  ['slurm', 'clusters'],
+  ['agents', 'agents-in-ci'],
   ['streaming', 'chat'],
   ['threads', 'chat'],
 ])('help %s shows the help on %s', async (word, name) => {

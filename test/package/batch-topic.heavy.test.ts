@@ -9,10 +9,19 @@ import { response, serve } from '../harness/server.ts'
 import schema from './job.schema.json' with { type: 'json' }
 import { type Cache, createJob, type GitHubJob, type Job, runGitHubJob, serveEmulator } from './job.ts'
 
-const blocks = (await blocksOf('batch')).filter(({ heading }) => heading === 'Many machines')
-const [byHand = '', gitHub = '', gitLab = '', manifest = '', hosts = '', array = ''] = blocks.map(
-  ({ text }) => text,
-)
+/** Returns the only block of a topic under a heading. */
+async function blockOf(topic: string, wanted: string): Promise<string> {
+  const found = (await blocksOf(topic)).filter(({ heading }) => heading === wanted)
+  expect(found).toHaveLength(1)
+  return found[0]?.text ?? ''
+}
+
+const byHand = await blockOf('clusters', 'By hand')
+const hosts = await blockOf('clusters', 'GNU parallel')
+const array = await blockOf('clusters', 'Slurm')
+const gitHub = await blockOf('batch', 'GitHub Actions')
+const gitLab = await blockOf('gitlab', 'A batch')
+const manifest = await blockOf('kubernetes', 'A batch')
 
 const count = 25
 const prompts = Array.from({ length: count }, (_, at) => `"prompt ${at + 1}"\n`).join('')
@@ -45,11 +54,7 @@ async function gatewayThatRefuses(refused: Set<number>) {
   }
 }
 
-test('help batch has one block for each way to use many machines', () => {
-  expect(blocks).toHaveLength(6)
-})
-
-describe('help batch: shares by hand (needs bash and jq)', () => {
+describe('help clusters: shares by hand (needs bash and jq)', () => {
   test('three shares by hand join to the whole in order', async () => {
     const job = createJob(await serveEmulator())
     job.write('prompts.ndjson', prompts)
@@ -75,8 +80,8 @@ describe('help batch: shares by hand (needs bash and jq)', () => {
   })
 })
 
-describe('help batch: join of the results (needs bash and jq)', () => {
-  const join = byHand.slice(byHand.indexOf('jq -sc'))
+describe('help clusters: join of the results (needs bash and jq)', () => {
+  const join = byHand.replace(/^parley .*\n/gm, '')
   const result = (index: number, ok: boolean) => `${JSON.stringify({ index, hash: `h${index}`, ok })}\n`
 
   /** Joins these results of three shares of an input whose second line is empty. */
@@ -102,6 +107,12 @@ describe('help batch: join of the results (needs bash and jq)', () => {
     const { code, log } = await joinShares(result(4, true), result(1, true), '')
     expect(code).toBe(1)
     expect(log).toMatch(/^< 3$/m)
+  })
+
+  test('the join fails without the file of the prompts', async () => {
+    const job = createJob()
+    for (const share of [1, 2, 3]) job.write(`r${share}.ndjson`, '')
+    expect((await job.step(join)).code).not.toBe(0)
   })
 
   test('the join prefers a success to an older failure, whichever file has it', async () => {
@@ -181,8 +192,9 @@ describe('help batch: GitHub Actions matrix (needs bash and jq)', () => {
   })
 })
 
-describe('help batch: GitLab (needs bash)', () => {
-  const { batch } = parse(gitLab) as {
+describe('help gitlab: batch (needs bash and jq)', () => {
+  const { batch, join: joining } = parse(gitLab) as {
+    join: { needs: string[]; script: string[] }
     batch: {
       parallel: number
       retry: { max: number; exit_codes: number[] }
@@ -195,14 +207,21 @@ describe('help batch: GitLab (needs bash)', () => {
 
   test('the parallel jobs of GitLab are the shares, and together they are the whole', async () => {
     const { variables, asked: requested, close } = await gatewayThatRefuses(new Set())
+    const whole = createJob()
     for (let node = 1; node <= batch.parallel; node++) {
       const job = createJob(variables)
       job.write('prompts.ndjson', prompts)
       const env = { CI_NODE_INDEX: `${node}`, CI_NODE_TOTAL: `${batch.parallel}` }
       expect(await job.step(script, { env })).toMatchObject({ code: 0 })
-      expect(job.has(`results-${node}.ndjson`)).toBe(true)
+      whole.write(`results-${node}.ndjson`, job.read(`results-${node}.ndjson`))
     }
     await close()
+    expect(joining.needs).toEqual(['batch'])
+    whole.write('prompts.ndjson', prompts)
+    expect(await whole.step(joining.script.join('\n'))).toMatchObject({ code: 0 })
+    expect(read(whole, 'all.ndjson').map(({ index }) => index)).toEqual(indexes)
+    whole.write('results-2.ndjson', '')
+    expect(await whole.step(joining.script.join('\n'))).toMatchObject({ code: 1 })
     expect(batch.cache.paths).toEqual(['results-*.ndjson'])
     expect(batch.artifacts.paths).toEqual(['results-*.ndjson'])
     expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
@@ -224,7 +243,7 @@ describe('help batch: GitLab (needs bash)', () => {
   })
 })
 
-describe('help batch: Kubernetes', () => {
+describe('help kubernetes: batch', () => {
   const parsed = parse(manifest) as {
     spec: {
       completions: number

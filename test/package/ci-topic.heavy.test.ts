@@ -1,18 +1,28 @@
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
-import { blocksOf } from '../cli/pages.ts'
+import { topics } from '../../src/cli/topics.ts'
+import { blocksOf, helpOn } from '../cli/pages.ts'
 import { execute } from '../harness/process.ts'
 import { message } from '../harness/run.ts'
 import { response, type Script, serve } from '../harness/server.ts'
 import { type Cache, createJob, type GitHubJob, type Job, runGitHubJob, serveEmulator } from './job.ts'
 
-const blocks = await blocksOf('ci')
+/** Topics whose blocks this file runs. */
+const blocks = Object.fromEntries(
+  await Promise.all(
+    (['ci', 'github', 'gitlab', 'jenkins-azure', 'kubernetes', 'agents-in-ci', 'review'] as const).map(
+      async (topic) => [topic, await blocksOf(topic)] as const,
+    ),
+  ),
+)
 
-/** Returns the blocks under a heading. */
-const under = (wanted: string): string[] =>
-  blocks.filter(({ heading }) => heading === wanted).map(({ text }) => text)
+const policyBlocks = await blocksOf('policy')
+
+/** Returns the blocks of a topic under a heading. */
+const under = (topic: string, wanted: string): string[] =>
+  (blocks[topic] ?? []).filter(({ heading }) => heading === wanted).map(({ text }) => text)
 
 /** Creates a job with notes, and a gateway that follows the script. */
 async function jobWith(
@@ -39,7 +49,8 @@ const answering =
 const failing =
   (status: string, body = '{"error":{"message":"no"}}'): Script =>
   (socket) =>
-    socket.write(response(body, status))
+    // Blocks with --retries would wait for minutes.
+    socket.write(response(body, status, ['x-should-retry: false']))
 
 /** Text that contains commands of runners. */
 const commands = '::add-mask::a\n::error::b\n##vso[task.setvariable variable=c]d\n##[error]e'
@@ -48,23 +59,63 @@ const isCommand = /^::|##(vso)?\[/m
 
 const reportOf = (job: Job) => JSON.parse(job.read('report.json'))
 
-test('every heading of help ci with a block is tested here', () => {
-  expect([...new Set(blocks.map(({ heading }) => heading))]).toEqual([
-    'Installing',
-    'A step',
-    'GitHub',
-    'GitLab',
-    'Jenkins',
-    'Azure',
-    'Cancelling',
-    'Containers',
-    'A review',
-    'An agent',
-    "An agent's answer",
-    'Files of an agent',
-    'Trying it out',
-    'No secret at all',
+test('every block of the topics about pipelines is tested here or with help batch', () => {
+  const headings = Object.entries(blocks).map(([topic, found]) => [
+    topic,
+    [...new Set(found.map(({ heading }) => heading))],
   ])
+  expect(Object.fromEntries(headings)).toEqual({
+    ci: ['Installing', 'A step', 'Cancelling', 'Secrets and text of strangers'],
+    github: ['A step', 'The action', 'No stored secret'],
+    gitlab: ['A step', 'A batch'],
+    'jenkins-azure': ['Jenkins', 'Azure'],
+    kubernetes: ['An image', 'A batch'],
+    'agents-in-ci': ['A job that resumes', 'An answer as JSON'],
+    review: ['GitHub', 'GitLab', 'Trying a script'],
+  })
+})
+
+/** Returns the scripts of a workflow or a pipeline: values of `run` and `bash`, joined lines of `script`. */
+const scriptsOf = (value: unknown): string[] =>
+  typeof value !== 'object' || value === null
+    ? []
+    : Object.entries(value).flatMap(([key, field]) => {
+        if (key === 'script') return [(field as string[]).join('\n')]
+        return key === 'run' || key === 'bash' ? [field as string] : scriptsOf(field)
+      })
+
+test('each script of a job sets -eo pipefail, unless it is one command', async () => {
+  const all = [...Object.values(blocks), await blocksOf('batch')].flat()
+  const jobs = all.filter(({ text }) => /^[\w-]+:[ \n]/.test(text))
+  const scripts = jobs.flatMap(({ text }) => scriptsOf(parse(text)))
+  expect(scripts.length).toBeGreaterThan(15)
+  const single = scripts.filter((script) => !/^set -eo pipefail\n/.test(script))
+  for (const script of single) expect(script).toMatch(/^(npm install .*|cp .*|jq -r '[^']*' .*\s+.*)\s*$/)
+})
+
+test("actions of the topics are pinned to the commits of the project's own workflows", async () => {
+  const folder = join(import.meta.dirname, '../../.github/workflows')
+  const pins = new Map<string, { commit: string; version: string }>()
+  for (const name of readdirSync(folder))
+    for (const [, action = '', commit = '', version = ''] of readFileSync(
+      join(folder, name),
+      'utf8',
+    ).matchAll(/uses: ([\w/-]+)@(\w+) # v([\d.]+)/g))
+      pins.set(action, { commit, version })
+  for (const topic of ['batch', 'github', 'agents-in-ci', 'review']) {
+    const text = await helpOn(topic)
+    const used = [...text.matchAll(/uses: (?!\.)(\S+)@(\S+)/g)]
+    expect(used.length).toBeGreaterThan(1)
+    for (const [, action = '', commit = ''] of used) {
+      expect(commit).toMatch(/^[0-9a-f]{40}$/)
+      const pin = pins.get(action)
+      if (pin === undefined) expect(action).toMatch(/^actions\/cache\//)
+      else {
+        expect(commit, action).toBe(pin.commit)
+        expect(text.replace(/\s+/g, ' ')).toContain(`${action.replace('actions/', '')} v${pin.version}`)
+      }
+    }
+  }
 })
 
 test.each([
@@ -75,7 +126,7 @@ test.each([
   job.write('parley-cli-0.1.0.tgz', 'the same')
   await job.step('sha256sum parley-cli-0.1.0.tgz > parley-cli-0.1.0.tgz.sha256')
   job.write('parley-cli-0.1.0.tgz', text)
-  expect(await job.step(under('Installing')[0] ?? '')).toMatchObject({ code })
+  expect(await job.step(under('ci', 'Installing')[0] ?? '')).toMatchObject({ code })
 })
 
 test('no page and no workflow installs parley by its name in a registry', () => {
@@ -83,8 +134,7 @@ test('no page and no workflow installs parley by its name in a registry', () => 
   const files = [
     'README.md',
     '.github/actions/ask/action.yml',
-    'src/cli/topics/ci.txt',
-    'src/cli/topics/batch.txt',
+    ...topics.map((topic) => `src/cli/topics/${topic}.txt`),
   ]
   for (const file of files)
     expect(readFileSync(join(root, file), 'utf8')).not.toMatch(
@@ -93,7 +143,8 @@ test('no page and no workflow installs parley by its name in a registry', () => 
 })
 
 describe('help ci: step (needs bash)', () => {
-  const [step = '', untrustedStep = ''] = under('A step')
+  const [step = ''] = under('ci', 'A step')
+  const [untrustedStep = ''] = under('ci', 'Secrets and text of strangers')
 
   test('the step saves answer and report, does not wait for stdin, and prints nothing', async () => {
     const { job } = await jobWith(answering(message(commands)))
@@ -127,28 +178,60 @@ describe('help ci: step (needs bash)', () => {
     const { job } = await jobWith((socket) => socket.destroy())
     expect(await job.step(step)).toMatchObject({ code: 10 })
     const nobody = { PARLEY_BASE_URL: 'http://127.0.0.1:1' }
-    expect(await job.step(step, { env: nobody })).toMatchObject({ code: 9 })
+    expect(step).toContain(' --retries 20 ')
+    const impatient = step.replace(' --retries 20 ', ' --retries 0 ')
+    expect(await job.step(impatient, { env: nobody })).toMatchObject({ code: 9 })
   })
 
-  test('untrusted text is neither a flag nor a file nor a command', async () => {
+  /** Runs the step in a repository in which `notes.md` is created by a command. */
+  async function runUntrusted(create: string) {
     const { job, requests } = await jobWith((socket, request) =>
       socket.write(response(request.includes('/events') ? '{"data":[]}' : message('Hi'))),
     )
+    const committed = await job.step(`rm notes.md
+      echo canary > ../canary-of-the-runner && ${create}
+      git init -q . && git add -A && git -c user.name=a -c user.email=a@b.test commit -qm one`)
+    expect(committed, committed.log).toMatchObject({ code: 0 })
     const env = { TITLE: '--file=notes.md $(touch evil)', BODY: '@notes.md', SESSION: 's1' }
-    expect(await job.step(untrustedStep, { env })).toMatchObject({ code: 0 })
+    return { job, requests, env, ...(await job.step(untrustedStep, { env })) }
+  }
+
+  test('text of strangers is neither a flag nor a file nor a command', async () => {
+    const { job, requests, env, code, log } = await runUntrusted('echo tea > notes.md')
+    expect(code, log).toBe(0)
     expect(requests.map((request) => /"text":("[^"]*")/.exec(request)?.[1])).toEqual([
       JSON.stringify(env.TITLE),
       JSON.stringify(env.BODY),
     ])
+    expect(requests[0]).toContain('"tea')
     expect(job.has('evil')).toBe(false)
+    expect(job.read('out/answer.md')).toBe('Hi\n')
+  })
+
+  test('links in the tree of a stranger lead neither to a file of the runner nor out of the tree (needs symbolic links)', async () => {
+    const { job, requests, code, log } = await runUntrusted(
+      'ln -s ../canary-of-the-runner notes.md && mkdir elsewhere && ln -s elsewhere out',
+    )
+    expect(code, log).toBe(0)
+    expect(requests[0]).toContain('../canary-of-the-runner')
+    expect(requests.join('')).not.toMatch(/\bcanary(?!-of)/)
+    expect([job.has('out/answer.md'), job.has('elsewhere/answer.md')]).toEqual([true, false])
+  })
+
+  test('a missing file of the commit fails the step and sends nothing', async () => {
+    const { requests, code } = await runUntrusted('echo tea > other.md')
+    expect(code).not.toBe(0)
+    expect(requests).toEqual([])
   })
 })
 
-describe('help ci: GitHub (needs bash and jq)', () => {
-  const [own = '', action = ''] = under('GitHub')
+describe('help github (needs bash and jq)', () => {
+  const [own = ''] = under('github', 'A step')
+  const [action = ''] = under('github', 'The action')
+  const parseJob = (text: string) => (parse(text) as { jobs: { summarise: GitHubJob } }).jobs.summarise
 
   const runOwn = (job: Job, variables: Record<string, string>) =>
-    runGitHubJob(job, parse(own) as GitHubJob, {
+    runGitHubJob(job, parseJob(own), {
       'vars.GATEWAY_URL': variables.PARLEY_BASE_URL ?? '',
       'secrets.GATEWAY_TOKEN': variables.PARLEY_ACCESS_TOKEN ?? '',
     })
@@ -172,7 +255,11 @@ describe('help ci: GitHub (needs bash and jq)', () => {
   })
 
   test('the action exists and has the inputs and outputs that the GitHub job names', async () => {
-    const [ask, copy] = (parse(action) as GitHubJob).steps
+    const [checkout, node, ask, copy] = parseJob(action).steps
+    expect([checkout, node].map((step) => step?.uses?.split('@')[0])).toEqual([
+      'actions/checkout',
+      'actions/setup-node',
+    ])
     const file = join(import.meta.dirname, '../..', ask?.uses ?? '', 'action.yml')
     const { inputs, outputs } = parse(readFileSync(file, 'utf8')) as {
       inputs: Record<string, { required?: boolean }>
@@ -187,8 +274,8 @@ describe('help ci: GitHub (needs bash and jq)', () => {
   })
 })
 
-describe('help ci: GitLab (needs bash)', () => {
-  const { summarise } = parse(under('GitLab')[0] ?? '') as {
+describe('help gitlab: step (needs bash)', () => {
+  const { summarise } = parse(under('gitlab', 'A step')[0] ?? '') as {
     summarise: { retry: { exit_codes: number[] }; script: string[]; artifacts: { paths: string[] } }
   }
 
@@ -201,25 +288,25 @@ describe('help ci: GitLab (needs bash)', () => {
   ])('GitLab: an answer %s exits with %i', async (status, code, body) => {
     const { job } = await jobWith(failing(status, body))
     expect(await job.step(summarise.script.join('\n'))).toMatchObject({ code })
-    expect(summarise.retry.exit_codes.includes(code)).toBe([6, 7].includes(code))
+    expect(summarise.retry.exit_codes.includes(code)).toBe([6, 7, 8].includes(code))
     expect(summarise.artifacts.paths).toEqual(['summary.md*', 'report.json'])
     expect(job.has('report.json')).toBe(true)
   })
 })
 
-describe('help ci: Jenkins (needs sh)', () => {
-  const [pipeline = ''] = under('Jenkins')
+describe('help jenkins-azure: Jenkins (needs bash)', () => {
+  const [pipeline = ''] = under('jenkins-azure', 'Jenkins')
   // Groovy removes a line break after a backslash.
-  const script = (/sh '''\n(.*?)'''/s.exec(pipeline)?.[1] ?? '').replace(/\\\n/g, '')
+  const script = (/sh '''(.*?)'''/s.exec(pipeline)?.[1] ?? '').replace(/\\\n/g, '')
 
   test.each([
     ['200 OK', message('Hi'), 0],
     ['401 No', error, 3],
   ])('Jenkins: %s ends the step with the code of parley', async (status, body, code) => {
     const { job } = await jobWith(failing(status, body))
-    const ended = await job.step(script, { shell: ['sh', '-xe'] })
+    expect(script).toMatch(/^#!\/bin\/bash\n/)
+    const ended = await job.step(script, { shell: ['bash'] })
     expect(ended.code).toBe(code)
-    expect(ended.log).not.toContain("'t'")
     expect(job.has('summary.md')).toBe(code === 0)
     expect(reportOf(job)).toMatchObject({ exit: code })
   })
@@ -230,29 +317,30 @@ describe('help ci: Jenkins (needs sh)', () => {
   })
 })
 
-describe('help ci: Azure (needs bash)', () => {
-  const { steps } = parse(under('Azure')[0] ?? '') as {
+describe('help jenkins-azure: Azure (needs bash)', () => {
+  const { steps } = parse(under('jenkins-azure', 'Azure')[0] ?? '') as {
     steps: { bash?: string; publish?: string; condition?: string; env?: Record<string, string> }[]
   }
+  const [install, ask] = steps.filter(({ bash }) => bash !== undefined)
 
   test.each([
     ['200 OK', message(commands), 0],
     ['401 No', error, 3],
   ])('Azure: %s puts no command into the log', async (status, body, code) => {
     const { job } = await jobWith(failing(status, body))
-    expect(await job.step(steps[0]?.bash ?? '')).toMatchObject({ code: 0 })
-    const ended = await job.step(steps[1]?.bash ?? '', { shell: ['bash', '--noprofile', '--norc'] })
+    expect(await job.step(install?.bash ?? '')).toMatchObject({ code: 0 })
+    const ended = await job.step(ask?.bash ?? '', { shell: ['bash', '--noprofile', '--norc'] })
     expect(ended.code).toBe(code)
     expect(ended.log).not.toMatch(/##(vso)?\[/)
-    expect(Object.keys(steps[1]?.env ?? {})).toEqual(['PARLEY_BASE_URL', 'PARLEY_ACCESS_TOKEN'])
-    expect(steps[2]).toEqual({ publish: 'report.json', condition: 'always()' })
+    expect(Object.keys(ask?.env ?? {})).toEqual(['PARLEY_BASE_URL', 'PARLEY_ACCESS_TOKEN'])
+    expect(steps.at(-1)).toEqual({ publish: 'report.json', condition: 'always()' })
     expect(job.has('report.json')).toBe(true)
   })
 })
 
 describe('help ci: cancelling (needs bash and signals)', () => {
-  const [trapped = ''] = under('Cancelling')
-  const [step = ''] = under('A step')
+  const [trapped = ''] = under('ci', 'Cancelling')
+  const [step = ''] = under('ci', 'A step')
 
   test.each(['SIGINT', 'SIGTERM'] as const)(
     '%s to a step that ran exec ends parley by that signal',
@@ -307,20 +395,25 @@ describe('help ci: cancelling (needs bash and signals)', () => {
   })
 })
 
-describe('help ci: containers', () => {
-  const instructions = (under('Containers')[0] ?? '').trim().split('\n')
+describe('help kubernetes: image', () => {
+  const instructions = (under('kubernetes', 'An image')[0] ?? '')
+    .replace(/\\\n */g, '')
+    .trim()
+    .split('\n')
 
   test('the image runs parley as an unprivileged user', () => {
     expect(instructions.map((line) => line.split(' ')[0])).toEqual([
       'FROM',
+      'RUN',
       'COPY',
       'RUN',
       'USER',
       'ENTRYPOINT',
     ])
-    expect(instructions[2]).toMatch(/^RUN npm install --global --ignore-scripts \.\/parley-cli-[\d.]+\.tgz$/)
-    expect(instructions[3]).toMatch(/^USER \d+$/)
-    expect(JSON.parse(instructions[4]?.replace('ENTRYPOINT ', '') ?? '')).toEqual(['parley'])
+    expect(instructions[1]).toMatch(/ bash .*git jq && rm -rf \/var\/lib\/apt\/lists\/\*$/)
+    expect(instructions[3]).toMatch(/^RUN npm install --global --ignore-scripts \.\/parley-cli-[\d.]+\.tgz$/)
+    expect(instructions[4]).toMatch(/^USER \d+$/)
+    expect(JSON.parse(instructions[5]?.replace('ENTRYPOINT ', '') ?? '')).toEqual(['parley'])
   })
 
   test('chat works without a home, a user name and write permission (needs another user)', async () => {
@@ -342,18 +435,28 @@ test('events run works without a home, and warns that it cannot lock the session
   expect(ended.err).toContain('XDG_CACHE_HOME')
 })
 
-describe('help ci: review (needs bash, git and jq)', () => {
-  const [review = ''] = under('A review')
+const review = {
+  GitHub: (parse(under('review', 'GitHub')[0] ?? '') as { jobs: { review: GitHubJob } }).jobs.review.steps.at(
+    -1,
+  )?.run,
+  GitLab: (parse(under('review', 'GitLab')[0] ?? '') as { review: { script: string[] } }).review.script[0],
+}
 
-  /** Creates a repository with one commit, which may be empty. */
+describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git and jq)', (runner) => {
+  /** Creates a repository with one commit and a change, which may be empty, and checks out what the job does. */
   async function repository(job: Job, change: string) {
     const git = 'git -c user.name=a -c user.email=a@b.test'
     const ended = await job.step(`
-      git init -q . && echo one > code.txt && git add code.txt && ${git} commit -qm one
-      git branch base && ${change} && ${git} commit -qam two --allow-empty`)
+      git init -q . && echo one > code.txt && echo package > parley-cli-0.1.0.tgz
+      git add code.txt parley-cli-0.1.0.tgz && ${git} commit -qm one
+      git branch base && git checkout -qb change && ${change} && ${git} commit -qam two --allow-empty
+      git checkout -q ${runner === 'GitHub' ? 'base' : 'change'}`)
     expect(ended, ended.log).toMatchObject({ code: 0 })
   }
-  const env = { BASE: 'base' }
+  const runReview = (job: Job, { from = 'base', to = 'change' } = {}) =>
+    job.step(review[runner] ?? '', {
+      env: { BASE: from, CHANGE: to, GITHUB_STEP_SUMMARY: join(job.folder, 'step-summary') },
+    })
   const verdict = (text: object) => message(JSON.stringify(text))
 
   test.each([
@@ -364,68 +467,87 @@ describe('help ci: review (needs bash, git and jq)', () => {
       answering(verdict({ verdict: word, why: 'So</pre>\n\n::error::x' })),
     )
     await repository(job, 'echo two > code.txt')
-    const ended = await job.step(review, { env })
-    expect(ended.code).toBe(code)
+    const ended = await runReview(job)
+    expect(ended.code, ended.log).toBe(code)
     expect(ended.log).not.toMatch(/^::/m)
     expect(requests[0]).toContain('+two')
-    expect(job.read('review.html')).toBe('<pre>So&lt;/pre&gt;\n\n::error::x</pre>\n')
+    expect(JSON.parse(job.read('out/review.json'))).toMatchObject({ verdict: word })
+    if (runner === 'GitHub')
+      expect(job.read('step-summary')).toBe('<pre>So&lt;/pre&gt;\n\n::error::x</pre>\n')
   })
 
   test('an empty diff exits with 2 and sends no request', async () => {
     const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
     await repository(job, 'true')
-    expect(await job.step(review, { env })).toMatchObject({ code: 2, log: expect.stringContaining('stdin') })
+    expect(await runReview(job)).toMatchObject({ code: 2, log: expect.stringContaining('stdin') })
     expect(requests).toEqual([])
   })
 
-  test('a missing base exits with 2 and sends no request', async () => {
+  test('an unknown commit fails the review and sends no request', async () => {
     const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
     await repository(job, 'echo two > code.txt')
-    expect(await job.step(review, { env: { BASE: 'nowhere' } })).toMatchObject({ code: 2 })
+    const { code } = await runReview(job, { from: 'nowhere', to: 'nowhere' })
+    expect(code).toBe(runner === 'GitHub' ? 2 : 128)
     expect(requests).toEqual([])
   })
 
   test('an answer without a valid verdict is requested again, then exits with 8', async () => {
     const { job, requests } = await jobWith(answering(verdict({ verdict: 'maybe', why: '' })))
     await repository(job, 'echo two > code.txt')
-    expect(await job.step(review, { env })).toMatchObject({ code: 8 })
+    expect(await runReview(job)).toMatchObject({ code: 8 })
     expect(requests).toHaveLength(3)
-    expect(job.has('review.json')).toBe(false)
+    expect(job.has('out/review.json')).toBe(false)
   })
 
   test('a change can hide nothing by attributes or by bytes that are not UTF-8', async () => {
     const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
     await repository(
       job,
-      "printf '* -diff\\n* binary\\n' > .gitattributes && printf 'e\\377vil()\\nnext line\\n' > code.txt && git add -A",
+      "printf '* -diff\\n* binary\\n' > .gitattributes && printf 'e\\377vil()\\nnext line\\n' > code.txt && git add .gitattributes code.txt",
     )
-    const ended = await job.step(review, { env })
+    const ended = await runReview(job)
     expect(ended, ended.log).toMatchObject({ code: 0 })
     expect(requests[0]).toContain('+e\ufffdvil()')
     expect(requests[0]).toContain('+next line')
     expect(requests[0]).not.toContain('Binary files')
   })
 
+  test('links and files of a change replace no file of the review (needs symbolic links)', async () => {
+    const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
+    await repository(
+      job,
+      `mkdir elsewhere && echo theirs > elsewhere/a && ln -s elsewhere out && rm parley-cli-0.1.0.tgz &&
+        ln -s elsewhere/a parley-cli-0.1.0.tgz && git add elsewhere out parley-cli-0.1.0.tgz`,
+    )
+    const ended = await runReview(job)
+    expect(ended, ended.log).toMatchObject({ code: 0 })
+    expect(requests[0]).toContain('+theirs')
+    expect(job.read('parley-cli-0.1.0.tgz')).toBe('package\n')
+    expect(job.has('elsewhere/review.json')).toBe(false)
+    if (runner === 'GitLab') expect(job.read('elsewhere/a')).toBe('theirs\n')
+  })
+
   test('a verdict that was cut exits with 8', async () => {
     const cut = message('{"verdict":"pass","why":""}', { stop_reason: 'max_tokens' })
     const { job } = await jobWith(answering(cut))
     await repository(job, 'echo two > code.txt')
-    expect(await job.step(review, { env })).toMatchObject({ code: 8 })
+    expect(await runReview(job)).toMatchObject({ code: 8 })
   })
 
   test('an earlier review is not used as the result of a failed one', async () => {
     const { job } = await jobWith(failing('401 No'))
     await repository(job, 'echo two > code.txt')
-    job.write('review.json', '{"verdict":"pass","why":""}')
-    expect(await job.step(review, { env })).toMatchObject({ code: 3 })
+    mkdirSync(join(job.folder, 'out'))
+    job.write('out/review.json', '{"verdict":"pass","why":""}')
+    expect(await runReview(job)).toMatchObject({ code: 3 })
   })
 })
 
 const rules = (decision: string) =>
   JSON.stringify({ rules: [{ tool: 'bash', input: { command: 'ls -l' }, decision }] })
 
-describe('help ci: agent (needs bash and jq)', () => {
-  const [workflow = '', loop = ''] = under('An agent')
+describe('help agents-in-ci: job that resumes (needs bash and jq)', () => {
+  const [workflow = ''] = under('agents-in-ci', 'A job that resumes')
   const { agent, session } = (parse(workflow) as { jobs: Record<'agent' | 'session', GitHubJob> }).jobs
 
   /** Runs one attempt in a new folder. */
@@ -527,18 +649,6 @@ describe('help ci: agent (needs bash and jq)', () => {
     expect(job.read('step-output')).toMatch(/^id=sesn_\w+\n$/)
   })
 
-  test('a program decides about the waiting tool uses', async () => {
-    const job = createJob(await serveEmulator())
-    job.write('decide', '#!/bin/sh\nexec jq -e \'.name == "bash"\' > /dev/null\n')
-    await job.step('chmod +x decide')
-    const env = { SESSION: 's1', TASK: 'use bash {}\nuse rm {}\nthen use bash {}' }
-    const ended = await job.step(loop, { env })
-    expect(ended.code, ended.log).toBe(14)
-    await job.step('parley events list --no-stdin -s s1 --raw > all.txt')
-    expect(job.read('all.txt').match(/"result":"deny"/g)).toHaveLength(1)
-    expect(job.read('answer.txt')).toBe('The emulated agent is done.\n')
-  })
-
   test('a cancelled job resumes its task when it runs again (needs signals)', async () => {
     const variables = await serveEmulator('--latency', '300')
     const cache: Cache = new Map()
@@ -552,8 +662,8 @@ describe('help ci: agent (needs bash and jq)', () => {
   })
 })
 
-describe('help ci: answer of an agent (needs bash and jq)', () => {
-  const [answerScript = ''] = under("An agent's answer")
+describe('help agents-in-ci: answer as JSON (needs bash and jq)', () => {
+  const [answerScript = ''] = under('agents-in-ci', 'An answer as JSON')
 
   test('a session is created once for the job, and the answer to its first task is checked', async () => {
     const answer = JSON.stringify({ verdict: 'pass', why: 'so' })
@@ -610,7 +720,7 @@ describe('help ci: answer of an agent (needs bash and jq)', () => {
     const { job, requests } = await jobWith(failing('403 No'))
     const own = { AGENT: 'a1', ENVIRONMENT: 'e1', TASK: 'Judge' }
     expect(await job.step(answerScript, { env: own })).toMatchObject({ code: 3 })
-    expect(job.has('session')).toBe(false)
+    expect(job.read('session')).toBe('')
     expect(requests).toHaveLength(1)
     await job.step(answerScript, { env: own })
     expect(requests).toHaveLength(2)
@@ -630,7 +740,7 @@ test('files of an agent are saved under their ids, never under their names (need
     if (content) socket.write(response(`content of ${content[1]}`, '200 OK', ['content-type: text/plain']))
     else socket.write(response(JSON.stringify({ data: files, has_more: false })))
   })
-  const ended = await job.step(under('Files of an agent')[0] ?? '', { env: { SESSION: 's1' } })
+  const ended = await job.step((await blocksOf('event-types')).at(-1)?.text ?? '', { env: { SESSION: 's1' } })
   expect(ended, ended.log).toMatchObject({ code: 0 })
   expect(requests.map((request) => /^GET (\S+)/.exec(request)?.[1])).toEqual([
     '/v1/files?scope_id=s1',
@@ -642,8 +752,9 @@ test('files of an agent are saved under their ids, never under their names (need
   expect(job.read('files.ndjson').trim().split('\n')).toHaveLength(4)
 })
 
-describe('help ci: trying it out (needs bash and jq)', () => {
-  const [replayScript = '', fixedAnswerScript = ''] = under('Trying it out')
+describe('help policy: scripts (needs bash and jq)', () => {
+  const scripts = policyBlocks.filter(({ text }) => text.startsWith('set '))
+  const [replayScript = '', loop = ''] = scripts.map(({ text }) => text)
 
   test('a policy is checked against a recorded session without a service', async () => {
     const recording = createJob(await serveEmulator())
@@ -668,6 +779,38 @@ describe('help ci: trying it out (needs bash and jq)', () => {
     })
   })
 
+  test('a program decides about the waiting tool uses', async () => {
+    const job = createJob(await serveEmulator())
+    job.write('decide', '#!/bin/sh\nexec jq -e \'.name == "bash"\' > /dev/null\n')
+    await job.step('chmod +x decide')
+    const env = { SESSION: 's1', TASK: 'use bash {}\nuse rm {}\nthen use bash {}' }
+    const ended = await job.step(loop, { env })
+    expect(ended.code, ended.log).toBe(14)
+    await job.step('parley events list --no-stdin -s s1 --raw > all.txt')
+    expect(job.read('all.txt').match(/"result":"deny"/g)).toHaveLength(1)
+    expect(job.read('answer.txt')).toBe('The emulated agent is done.\n')
+  })
+
+  test('a tool use that the list does not have ends the loop with a failure', async () => {
+    const { job } = await jobWith((socket, request) => {
+      const isListed = request.startsWith('GET') && !request.includes('/stream')
+      if (isListed) socket.write(response(JSON.stringify({ data: [], next_page: null })))
+      else socket.write(response('{"error":"no"}', '404 No'))
+    })
+    job.write('decide', '#!/bin/sh\ntouch decided\n')
+    await job.step('chmod +x decide')
+    const fromPending = loop.slice(loop.indexOf('  while read'), loop.indexOf('  parley events run', 10))
+    job.write('pending.txt', 'sevt_1\n')
+    expect(fromPending).toContain('done < pending.txt')
+    const ended = await job.step(`set -eo pipefail\n${fromPending}`, { env: { SESSION: 's1' } })
+    expect(ended).toMatchObject({ code: 4 })
+    expect(job.has('decided')).toBe(false)
+  })
+})
+
+describe('help review: trying a script (needs bash and jq)', () => {
+  const [fixedAnswerScript = ''] = under('review', 'Trying a script')
+
   test('a script is checked with a fixed answer', async () => {
     const job = createJob()
     job.write('review.sh', "#!/bin/sh\nparley chat --no-stdin -q 'Review' | jq -er .verdict > verdict.txt\n")
@@ -678,8 +821,8 @@ describe('help ci: trying it out (needs bash and jq)', () => {
   })
 })
 
-describe('help ci: no secret at all (needs sh, curl and jq)', () => {
-  const { permissions, env } = parse(under('No secret at all')[0] ?? '') as {
+describe('help github: no stored secret (needs sh, curl and jq)', () => {
+  const { permissions, env } = parse(under('github', 'No stored secret')[0] ?? '') as {
     permissions: Record<string, string>
     env: Record<string, string>
   }
@@ -710,7 +853,7 @@ describe('help ci: no secret at all (needs sh, curl and jq)', () => {
     const { code, log, job, requests } = await ask()
     expect({ code, log }).toEqual({ code: 0, log: '' })
     expect(job.read('answer.txt')).toBe('Hi\n')
-    expect(permissions).toEqual({ 'id-token': 'write' })
+    expect(permissions).toEqual({ contents: 'read', 'id-token': 'write' })
     const [oidc = '', token = '', chat = ''] = requests
     expect(oidc).toMatch(/^GET \/oidc\?api-version=2&audience=gateway /)
     expect(oidc).toMatch(/^authorization: Bearer token-of-the-runner\r$/im)
