@@ -48,7 +48,7 @@ export async function checkProfile(
   const settings = await readSettings(asked)
   const { values, origins } = settings
   if (values.baseUrl === undefined && values.agentsUrl === undefined) {
-    const ways = `'parley config init${formatProfileFlag(settings)}' asks for it, or try '--profile demo'`
+    const ways = `'parley config init${formatProfileFlag(settings)}' asks for an address, or try '--profile demo'`
     const what = 'no address is set, of the gateway or of the session service'
     throw new CliError('credentials', `${what}: ${ways}`)
   }
@@ -234,6 +234,6 @@ export async function offerCheck(context: Context, questioner: Prompter): Promis
   if (!(await agrees(questioner, 'Check it now? [Y/n]', true))) return
   const { values, profile } = await readSettings(context)
   const streams = await checkProfile(context, {}, questioner)
-  if (streams && !values.stream && (await agrees(questioner, 'Print every chat as it comes? [Y/n]', true)))
+  if (streams && !values.stream && (await agrees(questioner, 'Print every chat as it arrives? [Y/n]', true)))
     await changeProfile(context, (current) => addProfileValue(current, 'stream', true), profile.name)
 }

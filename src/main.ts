@@ -178,7 +178,7 @@ function unexpectedFailure(error: unknown, state: string | undefined): CliError 
 
 /** Creates the failure for an event loop that became empty before the work was done, which is a bug. */
 const earlyExitFailure = (state: string | undefined) =>
-  new CliError('unexpected', 'a bug in parley: it ended before its work', {
+  new CliError('unexpected', 'a bug in parley: the run ended before its work was done', {
     sent: 'unknown',
     consequence: state,
   })

@@ -56,8 +56,8 @@ test.each<[status: string, code: number, result: string | RegExp, type?: string]
   ['404 No', 0, reachable],
   ['405 No', 0, reachable],
   ['429 No', 0, reachable],
-  ['401 No', 3, /^failed: the gateway answered 401 No: no; its secret came from PARLEY_ACCESS_TOKEN/],
-  ['403 No', 3, /^failed: the gateway answered 403 No: no; its secret came from PARLEY_ACCESS_TOKEN/],
+  ['401 No', 3, /^failed: the gateway answered 401 No: no; the refused secret is from PARLEY_ACCESS_TOKEN/],
+  ['403 No', 3, /^failed: the gateway answered 403 No: no; the refused secret is from PARLEY_ACCESS_TOKEN/],
   ['302 No', 4, /^failed: redirect not followed: 302 No/],
   ['500 No', 7, /^failed: the gateway answered 500 No: no$/],
   ['200 OK', 8, /^failed: the gateway answered with a web page$/, 'text/html; charset=utf-8'],
@@ -76,8 +76,12 @@ test.each<[status: string, code: number, result: string | RegExp, type?: string]
 })
 
 test.each([
-  ['401 No', 3, /^failed: the session service answered 401 No: no; its secret came from PARLEY_API_KEY: /],
-  ['403 No', 3, /^failed: .* 403 No: no; its secret came from PARLEY_API_KEY/],
+  [
+    '401 No',
+    3,
+    /^failed: the session service answered 401 No: no; the refused secret is from PARLEY_API_KEY: /,
+  ],
+  ['403 No', 3, /^failed: .* 403 No: no; the refused secret is from PARLEY_API_KEY/],
   ['404 No', 0, /^not tried: the service does not list sessions \(404\): -s or PARLEY_SESSION names one$/],
   ['405 No', 0, /^not tried: the service does not list sessions \(405\)/],
   ['500 No', 7, /^failed: the session service answered 500 No: no$/],
@@ -137,9 +141,15 @@ test.each([
     '401 No',
     '{"error":{"message":"bad key"}}',
     3,
-    /^failed: the session service answered 401 No: bad key; its secret came from PARLEY_API_KEY: /,
+    /^failed: the session service answered 401 No: bad key; the refused secret is from PARLEY_API_KEY: /,
   ],
-  ['a key without permission', '403 No', '{}', 3, /^failed: .* 403 No; its secret came from PARLEY_API_KEY/],
+  [
+    'a key without permission',
+    '403 No',
+    '{}',
+    3,
+    /^failed: .* 403 No; the refused secret is from PARLEY_API_KEY/,
+  ],
   [
     'a wrong version',
     '400 No',
@@ -227,7 +237,7 @@ test('C29: config check reports a refused token and sends no second request to i
   const ended = await run([...check, '--ask', '--errors', 'json'], world)
   expect(ended.code).toBe(3)
   expect(resultsOf(ended.out).gateway).toMatch(
-    /^failed: the gateway answered 401 No: no; its secret came from PARLEY_ACCESS_TOKEN/,
+    /^failed: the gateway answered 401 No: no; the refused secret is from PARLEY_ACCESS_TOKEN/,
   )
   expect(JSON.parse(ended.err).error).toMatchObject({
     kind: 'credentials',
@@ -306,7 +316,7 @@ test('C29: config check names the proxy, reachable or not', async () => {
 test.each([
   [
     { PARLEY_ACCESS_TOKEN: '' },
-    /^failed: no access token for the gateway: 'parley config init' asks for what is missing/,
+    /^failed: no access token for the gateway: 'parley config init' asks for the missing settings/,
     3,
   ],
   [
@@ -332,7 +342,7 @@ test('C29: config check without any address exits with 3 and prints nothing on s
   const env = { PARLEY_BASE_URL: '', PARLEY_AGENTS_URL: '' }
   const ended = await run(check, { env, stdin: '' })
   expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
-  expect(ended.err).toContain("'parley config init' asks for it")
+  expect(ended.err).toContain("'parley config init' asks for an address")
 })
 
 test('config check of the demo profile needs no network', async () => {

@@ -30,7 +30,7 @@ export const batchFlags = (): Option[] => [
   new Option('--resume', 'continue an earlier run with these --results'),
   new Option(
     '--share <i/n>',
-    'only every Nth line, starting at the Ith, with the numbers of the whole file',
+    'process only every Nth line, starting at line I; line numbers stay those of the whole file',
   ).argParser(parseShare),
   new Option('--max-failed <n>', 'tolerate up to N or N% failed lines (exit 0), stop at more').argParser(
     parseMaxFailed,

@@ -66,7 +66,7 @@ export const entries: Record<string, CommandEntry> = {
         load: () => import('../commands/sessions/create.ts'),
       },
       show: {
-        summary: 'show the status and usage of a session, and what it waits for',
+        summary: 'show the status and usage of a session, and the tool uses for which it waits',
         requests: 'reads',
         load: () => import('../commands/sessions/show.ts'),
       },

@@ -89,7 +89,10 @@ export const configCommands = {
           'config set takes no =: KEY VALUE are two words, and a secret is read from stdin or a hidden prompt',
         )
       const name = findSetting(key)
-      if (!validate && name !== 'betas') throw usageError('--no-validate works only with betas')
+      if (!validate && name !== 'betas')
+        throw usageError(
+          '--no-validate works only with the setting betas: parley config set betas VALUE --no-validate',
+        )
       if (isSecret(name) && given !== undefined && given !== '-') {
         throw usageError(
           `${name} is a secret, and as an argument it is in the shell's history now: 'parley config set ${name}' asks for it, or reads it from stdin`,
@@ -139,7 +142,7 @@ export const configCommands = {
   },
 
   list: {
-    parameters: () => [new Option('--effective', 'every value that applies, and where it comes from')],
+    parameters: () => [new Option('--effective', 'every value that applies, and its source')],
     notes: ['In a pipe the columns are separated by tabs.'],
     examples: ['parley config list', 'parley config list --effective'],
     /** Prints a profile's values: a table on a terminal, otherwise tab-separated lines. */
@@ -163,7 +166,9 @@ export const configCommands = {
       for (const line of table ? table(rows) : rows.map(toTsv)) await output.write(table ? `${line}\n` : line)
       if (rows.length === 0 && output.isTerminal) {
         const way = `'parley config init${formatProfileFlag({ profile })}' asks for them`
-        note(`profile '${name}' has no settings yet: ${way}, and --effective shows what applies without`)
+        note(
+          `profile '${name}' has no settings yet: ${way}, and --effective shows the values that apply without a profile`,
+        )
       }
     },
   },
@@ -176,7 +181,7 @@ export const configCommands = {
     async run(context, _, [name = '']) {
       if (name === demoName)
         throw usageError(
-          `${demoName} is chosen for each call: --profile ${demoName}, or PARLEY_PROFILE=${demoName}`,
+          `${demoName} cannot be the current profile. Use --profile ${demoName} or PARLEY_PROFILE=${demoName} for each command`,
         )
       await changeProfileFile(context, (file) => {
         // The default profile can be selected before it exists.
@@ -185,7 +190,7 @@ export const configCommands = {
         return { ...file, current: name }
       })
       const { PARLEY_PROFILE } = context.host.env
-      if (PARLEY_PROFILE) context.note(`PARLEY_PROFILE (${PARLEY_PROFILE}) overrides it`)
+      if (PARLEY_PROFILE) context.note(`PARLEY_PROFILE (${PARLEY_PROFILE}) overrides the current profile`)
     },
   },
 
@@ -223,7 +228,8 @@ export const configCommands = {
       })
       if (wasCurrent)
         context.note(`'${name}' was the current profile; 'parley config use NAME' chooses another`)
-      if (context.host.env.PARLEY_PROFILE === name) context.note('PARLEY_PROFILE still names it')
+      if (context.host.env.PARLEY_PROFILE === name)
+        context.note('PARLEY_PROFILE still names the deleted profile')
     },
   },
 

@@ -45,7 +45,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   // A body with `messages` belongs to another endpoint of the gateway.
   const isOther = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
   if (given && isOther && (turn.length > 0 || system !== undefined || parts.hasSchema)) {
-    const way = "'parley api gateway /v1/message' takes it; here it goes only as it is"
+    const way = "'parley api gateway /v1/message' sends such a body; chat and image send it only unchanged"
     throw usageError(`${given.name}: it has messages and no contents: ${way}`)
   }
   const text = createBodyText(() => {

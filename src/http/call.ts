@@ -293,7 +293,7 @@ function findSettingFix(
   if (refusesSecret(status)) {
     if (credential) return describeSecretSource(settings, service)
     const isGiven = Object.entries(headers).some(([name, value]) => isSecretHeader(name, value))
-    return isGiven ? 'its secret came from --header' : undefined
+    return isGiven ? 'the refused secret is from --header' : undefined
   }
   if (status !== 404 && status !== 405) return undefined
   const name = addressSettings[service]

@@ -82,7 +82,7 @@ function requireUsable(
     throw unusable(`the secret of ${secret.name} does not go to the address in ${origin.name}: ${way}`)
   }
   if (origin?.source === 'flag')
-    note(`the secret of ${secret.name} goes to ${new URL(address).host}, as ${origin.name} says`)
+    note(`the secret of ${secret.name} goes to ${new URL(address).host}, the address in ${origin.name}`)
 }
 
 /** Throws a `CliError` if the request would travel unencrypted to another machine. */
@@ -105,7 +105,7 @@ function missing(service: Service, settings: SettingName[], resolved: ResolvedSe
     .map((name) => (name === addressSettings[service] ? 'no address' : secret))
     .join(' and ')
   const ways = [
-    `'parley config init${formatProfileFlag(resolved)}' asks for what is missing`,
+    `'parley config init${formatProfileFlag(resolved)}' asks for the missing settings`,
     ...(resolved.profile.isNamed ? [] : [`set ${settings.map(getVariable).join(' and ')}`]),
     "try '--profile demo'",
   ]

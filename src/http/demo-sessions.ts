@@ -49,7 +49,7 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
         // Only parley writes the file, atomically, so the version proves that it is complete.
         if (isObject(whole) && whole.version === version && Array.isArray(whole.sessions))
           return whole.sessions.filter(isFresh)
-        noteOnce(`${file}: it is damaged, or of another version; the demo's sessions are begun anew`)
+        noteOnce(`${file}: it is damaged, or of another version; the demo starts with new sessions`)
       } catch (error) {
         giveUp(error)
       }
@@ -63,7 +63,7 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
       cleanups.add(held.release)
       try {
         const sessions = change()
-        if (!held.isHeld()) throw new Error('another parley has taken them over')
+        if (!held.isHeld()) throw new Error('another parley process has taken over the sessions')
         const text = JSON.stringify({ version, sessions: sessions.filter(isFresh) })
         writeFileAtomically(findFile(), text, { mode: 0o600 })
         known = text

@@ -96,7 +96,7 @@ export class AppendedFile {
     if (change !== undefined)
       throw new CliError(
         'file',
-        `${this.#name}: it was ${change} while this run wrote it: put it back, or what was done may be done again`,
+        `${this.#name}: it was ${change} while this run wrote it: restore the file, or finished work may be repeated`,
       )
   }
 

@@ -182,7 +182,7 @@ export class Input {
   #takeStdin(reader: string): void {
     const first = this.#firstReader
     if (!this.readsStdin) throw usageError(`${reader} reads stdin, which --no-stdin forbids`)
-    if (first) throw usageError(`stdin can be read only once: ${first} and ${reader} both ask for it`)
+    if (first) throw usageError(`stdin can be read only once: both ${first} and ${reader} need it`)
     this.#firstReader = reader
     if (this.#options.host.stdin.kind === 'folder') throw new CliError('file', 'stdin: it is a folder')
   }

@@ -87,7 +87,7 @@ export function findReplaceProblem(
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (!found) return undefined
   if (found.isSymbolicLink())
-    return 'it is a symbolic link, and no link is written through: name the file itself'
+    return 'it is a symbolic link, and parley does not write to the target of a link: give the path of the file'
   if (!found.isFile()) return 'it is not a regular file'
   if (!replaces) return 'it already exists (--force replaces it)'
   // In a shared folder such as /tmp, anybody can create a file, and only its owner or the folder's owner can

@@ -91,7 +91,7 @@ export function createResumeCommand(
 
 /** Describes a session that is no longer followed. */
 export const describeUnfollowed = (context: Flags, session: string): string =>
-  `the session goes on; to follow it again: ${formatSessionCommand(context, 'follow', session)}`
+  `the session continues; to follow it again: ${formatSessionCommand(context, 'follow', session)}`
 
 /**
  * Returns the flag with the session's id. A separate value that begins with a hyphen would be read as a flag,

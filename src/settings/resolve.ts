@@ -159,5 +159,5 @@ export function describeSecretSource(settings: ResolvedSettings, service: Endpoi
     origin?.source === 'profile'
       ? `, ${setting}: 'parley config set${formatProfileFlag(settings)} ${given}' replaces it`
       : ': change it there'
-  return `its secret came from ${origin?.name}${way}`
+  return `the refused secret is from ${origin?.name}${way}`
 }

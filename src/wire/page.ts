@@ -72,7 +72,7 @@ export function readPage(text: string, name: string): Page {
   }
   const fields: Record<string, unknown> = isObject(page) ? page : {}
   const { data } = fields
-  if (data === undefined || data === null) throw unexpectedBodyFailure(page, `${name} has no data`)
+  if (data === undefined || data === null) throw unexpectedBodyFailure(page, `${name} has no field 'data'`)
   if (!Array.isArray(data)) throw createResponseError(`${name}: data must be a list`)
   const statesNext = ['next_page', 'has_more'].some((mark) => Object.hasOwn(fields, mark))
   return {
@@ -93,7 +93,8 @@ function findNext(page: Record<string, unknown>, data: unknown[], name: string):
     throw createResponseError(`${name}: next_page must be a text or a number`)
   if (hasMore !== true) return undefined
   const value = [lastId, (data.at(-1) as { id?: unknown } | null | undefined)?.id].find(isFilled)
-  if (value === undefined) throw createResponseError(`${name} has more, but does not say how to ask for it`)
+  if (value === undefined)
+    throw createResponseError(`${name} has more items, but nothing that requests the next page`)
   return { name: 'after_id', value: String(value) }
 }
 

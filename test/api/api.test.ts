@@ -519,7 +519,7 @@ describe('pages of api', () => {
   })
 
   test.each([
-    ['without data', [{ items: [] }], 'the list has no data'],
+    ['without data', [{ items: [] }], "the list has no field 'data'"],
     [
       'whose next_page repeats',
       [

@@ -43,7 +43,11 @@ test('help event-types limits system.message to some models and keeps the top-le
 test.each([
   ['chat', '--system', /--system <text> +instructions, or @FILE \(not in the specification\)/],
   ['chat', '--temperature', /--temperature <n> +sampling temperature \(not in the specification\)/],
-  ['events send', 'the form of --rubric', /--rubric <text> .* \(form not in the specification\)/],
+  [
+    'events send',
+    'the format of --rubric',
+    /--rubric <text> .* \(the specification does not define the format\)/,
+  ],
   ['event-types', 'the form of a rubric', /The specification does not show the form of a rubric/],
 ])('help on %s marks that the specification does not show %s', async (name, _, marked) => {
   expect((await helpOn(name)).replace(/\s+/g, ' ')).toMatch(marked)

@@ -128,7 +128,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     argv: [...chat, ...noRetry, '--connect-timeout', '0'],
     url: () => 'https://silent.test',
     code: 1,
-    err: [/^parley: a bug in parley: it ended before its work\n {2}nothing was sent\n$/],
+    err: [/^parley: a bug in parley: the run ended before its work was done\n {2}nothing was sent\n$/],
     isProcess: true,
   },
   {
@@ -137,7 +137,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     url: () => 'https://silent.test',
     code: 1,
     err: [
-      /^\{"error":\{"format":1,"kind":"unexpected","exit":1,"message":"a bug in parley: it ended before its work",.*\}\n$/,
+      /^\{"error":\{"format":1,"kind":"unexpected","exit":1,"message":"a bug in parley: the run ended before its work was done",.*\}\n$/,
     ],
     files: ['cwd/r.json'],
     isProcess: true,

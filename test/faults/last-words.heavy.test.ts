@@ -65,7 +65,7 @@ faultsOnce('G: the last message after SIGINT', [
     reqs: 1,
   },
   {
-    ...endsBySigint('out', `: the session goes on; ${followCommand("-s 'a b'")}`),
+    ...endsBySigint('out', `: the session continues; ${followCommand("-s 'a b'")}`),
     name: 'G23: prints the command that follows the session again if SIGINT ends events follow',
     argv: ['events', 'follow', '-s', 'a b'],
     script: session([thinking]),
@@ -86,7 +86,7 @@ faultsOnce('G: the last message after SIGINT', [
     conns: 3,
   },
   {
-    ...endsBySigint('out', `: the event was accepted; the session goes on; ${followCommand('-s sesn_1')}`),
+    ...endsBySigint('out', `: the event was accepted; the session continues; ${followCommand('-s sesn_1')}`),
     name: 'G25: reports the accepted event and the follow command if SIGINT ends events send --follow',
     argv: [...events, '--follow'],
     script: session([], [message, thinking]),

@@ -94,8 +94,8 @@ faultsInside('Y: responses that are not a session', [
   },
   ...[
     ['an error without an error object', '{"message":"slow down"}', 'slow down'],
-    ['an object without data', '{}', 'the list of events has no data'],
-    ['null', 'null', 'the list of events has no data'],
+    ['an object without data', '{}', "the list of events has no field 'data'"],
+    ['null', 'null', "the list of events has no field 'data'"],
   ].map(
     ([name, body = '', message = '']): Row => ({
       name: `Y03: does not take ${name} for an empty list`,
@@ -160,7 +160,7 @@ faultsInside('Y: lists', [
     code: 8,
     out: '\n',
     reqs: 1,
-    err: ['has more, but does not say how to ask for it'],
+    err: ['has more items, but nothing that requests the next page'],
   },
   {
     name: 'Y13: applies type, order and limit if the service ignores them',
@@ -221,7 +221,7 @@ faultsInside('Y: following', [
     out: `new\n${ended}`,
     reqs: expect.any(Number),
     check: postsOnce,
-    err: ['events accepted; the response names none'],
+    err: ['the events were accepted, but the response does not list them'],
   },
   {
     name: 'Y22: ignores the end of another turn before the sent message',
@@ -501,7 +501,7 @@ faultsInside('Y: tool uses of an idle event', [
     script: unlisted,
     code: 12,
     reqs: 1,
-    err: ['t1: bash {}', 't2: bash {}', 'it does not say which of them wait'],
+    err: ['t1: bash {}', 't2: bash {}', 'the service does not report which of these tool uses wait'],
   },
   {
     name: 'Y81: answers nothing and names the candidates if event_ids is missing (run)',
@@ -1031,7 +1031,7 @@ faultsInside('Y: lists that may be incomplete', [
     ),
     code: 8,
     reqs: 2,
-    err: ['ends after 1000, and does not say whether there are more', '"sent":"no"'],
+    err: ['ends after 1000 events, and does not show whether more follow', '"sent":"no"'],
   },
   {
     name: 'Y110: sends nothing if a list has more but names no usable next page',
@@ -1039,7 +1039,7 @@ faultsInside('Y: lists that may be incomplete', [
     script: session({ lists: [page({ has_more: true, last_seq: 1 }, { seq: 1, type: 't' })] }),
     code: 8,
     reqs: 1,
-    err: ['has more, but does not say how to ask for it', '"sent":"no"'],
+    err: ['has more items, but nothing that requests the next page', '"sent":"no"'],
   },
   {
     name: 'Y109: continues a list after a last_id that is a number',

@@ -117,7 +117,7 @@ test('each of several concurrent calls reports its own delivery state, status an
       status: 403,
       requestId: 'req_denied',
       attempts: 1,
-      consequence: expect.stringContaining('its secret came from PARLEY_ACCESS_TOKEN'),
+      consequence: expect.stringContaining('the refused secret is from PARLEY_ACCESS_TOKEN'),
     }),
     expect.objectContaining({
       sent: 'unknown',

@@ -207,14 +207,14 @@ describe('consequence that an interrupted run prints', () => {
   test('an interrupted run prints the known part before the consequence of a call in flight', () => {
     const { calls, begin, end } = startRun()
     begin('task')
-    calls.setInterruptText(() => 'the session goes on', 'the task was accepted')
+    calls.setInterruptText(() => 'the session continues', 'the task was accepted')
     end('task', 'done')
-    expect(calls.describeInterrupt()).toBe('the task was accepted; the session goes on')
+    expect(calls.describeInterrupt()).toBe('the task was accepted; the session continues')
     calls.describeResume = () => 'go on'
     begin('a')
     expect(calls.describeInterrupt()).toBe(`the task was accepted; after that ${nothing}; go on`)
     end('a', 'done')
-    expect(calls.describeInterrupt()).toBe('the task was accepted; the session goes on')
+    expect(calls.describeInterrupt()).toBe('the task was accepted; the session continues')
     calls.describeResume = () => undefined
     calls.begin(event).reach('done')
     expect(calls.describeInterrupt()).toBe('the task was accepted')

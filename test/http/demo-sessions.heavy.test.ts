@@ -89,7 +89,7 @@ test(
       const kept = read('cache/parley/demo-sessions.json')
       expect(() => kept === undefined || JSON.parse(kept), where).not.toThrow()
       const seen = await list()
-      expect({ code: seen.code, err: seen.err.match(/damaged|begun anew/) }, where).toEqual({
+      expect({ code: seen.code, err: seen.err.match(/damaged|new sessions/) }, where).toEqual({
         code: 0,
         err: null,
       })

@@ -43,9 +43,9 @@ test("V69: does not wrap the service's message, so only parley begins a line", a
 test('wraps a note like a failure, and counts wide characters as two columns', async () => {
   const env = { NO_COLOR: '1', PARLEY_PROFILE: '漢字漢字' }
   const { err } = await run(['config', 'use', 'default'], { ...terminal, env })
-  expect(joined(err)).toBe('parley: PARLEY_PROFILE (漢字漢字) overrides it\n')
+  expect(joined(err)).toBe('parley: PARLEY_PROFILE (漢字漢字) overrides the current profile\n')
   const narrow = await run(['config', 'use', 'default'], { ...terminal, env, columns: 32 })
-  expect(narrow.err).toBe('parley: PARLEY_PROFILE (漢字漢\n  字) overrides it\n')
+  expect(narrow.err).toBe('parley: PARLEY_PROFILE (漢字漢\n  字) overrides the current\n  profile\n')
 })
 
 test('wraps a footer between words', async () => {
@@ -67,7 +67,7 @@ test('keeps the line breaks of a message, such as before a resume command', asyn
     writeSync: () => 0,
   })
   const command = `  parley events run -s s1 --no-stdin --policy ${'p'.repeat(30)}.json`
-  expect(wrap(`parley: interrupted: the session goes on; to resume:\n${command}\n`)).toBe(
-    `parley: interrupted: the session goes on;\n  to resume:\n${command}\n`,
+  expect(wrap(`parley: interrupted: the session continues; to resume:\n${command}\n`)).toBe(
+    `parley: interrupted: the session\n  continues; to resume:\n${command}\n`,
   )
 })

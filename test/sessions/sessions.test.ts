@@ -49,7 +49,7 @@ test('sessions list prints ids, raw lines, or on a terminal a table without cont
 test.each([
   ['a session without an id', { data: [{ status: 'idle' }] }, 'data[0] has no id'],
   ['pages that repeat', { data: [first], next_page: 'p' }, 'its pages repeat'],
-  ['no data', {}, 'has no data'],
+  ['no data', {}, "has no field 'data'"],
 ])('sessions list exits with 8 for %s', async (_, body, said) => {
   const { code, err } = await run(['sessions', 'list'], { exchange: inTurn(body) })
   expect(code).toBe(8)

@@ -36,7 +36,7 @@ describe('the first line of follow', () => {
       'names the session',
       [message],
       [idle({ stop_reason: 'end_turn' })],
-      `following ${session}; Ctrl-C stops following, the session goes on`,
+      `following ${session}; Ctrl-C stops following, the session continues`,
     ],
     [
       'shows the time of today and the reason of an idle session',

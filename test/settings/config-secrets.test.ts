@@ -338,7 +338,7 @@ describe('destination of each secret', () => {
     expect(ended.requests[0]?.url).toMatch(/^http:\/\/127\.0\.0\.1:8\//)
     expect(sentToken(ended)).toBe(`Bearer ${token}`)
     expect(ended.err).toBe(
-      "parley: the secret of profile 'default' goes to 127.0.0.1:8, as --base-url says\n",
+      "parley: the secret of profile 'default' goes to 127.0.0.1:8, the address in --base-url\n",
     )
   })
 
@@ -357,16 +357,16 @@ describe('destination of each secret', () => {
     const noSecret = await execute(['chat', 'x'], { env: { ...bare, ...pointedAt(server) } })
     expect(noSecret).toMatchObject({ code: 3, out: '' })
     expect(noSecret.err).toContain(
-      "no access token for the gateway: 'parley config init' asks for what is missing, or set PARLEY_ACCESS_TOKEN, or try",
+      "no access token for the gateway: 'parley config init' asks for the missing settings, or set PARLEY_ACCESS_TOKEN, or try",
     )
     const noAddress = await run(['chat', 'x'], { env: bare })
     expect(noAddress).toMatchObject({ code: 3, out: '', requests: [] })
     expect(noAddress.err).toBe(
-      "parley: no address and no access token for the gateway: 'parley config init' asks for what is missing, or set PARLEY_BASE_URL and PARLEY_ACCESS_TOKEN, or try '--profile demo'\n",
+      "parley: no address and no access token for the gateway: 'parley config init' asks for the missing settings, or set PARLEY_BASE_URL and PARLEY_ACCESS_TOKEN, or try '--profile demo'\n",
     )
     const own = await run(['chat', 'x', '-H', 'Authorization: Bearer own'], { env: bare })
     expect(own.err).toContain(
-      "no address for the gateway: 'parley config init' asks for what is missing, or set PARLEY_BASE_URL,",
+      "no address for the gateway: 'parley config init' asks for the missing settings, or set PARLEY_BASE_URL,",
     )
     expect(server.connections).toBe(0)
     await server.close()
@@ -401,7 +401,7 @@ test.each([
     const ended = await run(['chat', 'x', ...flags], { ...world, env: { ...bare, ...env }, exchange })
     expect(ended.code).toBe(3)
     expect(ended.err).toBe(
-      `parley: the gateway answered 401\n  its secret came from ${failWithText}\n  the service says: no\n`,
+      `parley: the gateway answered 401\n  the refused secret is from ${failWithText}\n  the service says: no\n`,
     )
   },
 )
@@ -412,7 +412,7 @@ test('K16: the command that replaces a refused secret names its profile', async 
   const argv = ['events', 'list', '-s', 's', '--profile', 'work']
   const ended = await run(argv, { ...world, exchange })
   expect(ended.err).toContain(
-    "its secret came from profile 'work', apiKey: 'parley config set --profile work apiKey' replaces it\n",
+    "the refused secret is from profile 'work', apiKey: 'parley config set --profile work apiKey' replaces it\n",
   )
 })
 
@@ -428,7 +428,7 @@ test.each(['run', 'send'])('K16: events %s also names the secret if following is
   })
   expect(err).toBe(
     'parley: the session cannot be followed: the session service answered 401\n' +
-      "  nothing was sent; its secret came from profile 'work', apiKey: 'parley config set --profile work apiKey' replaces it\n",
+      "  nothing was sent; the refused secret is from profile 'work', apiKey: 'parley config set --profile work apiKey' replaces it\n",
   )
 })
 

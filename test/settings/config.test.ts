@@ -92,7 +92,10 @@ describe('values that cannot work', () => {
   test('config set --no-validate applies to betas only', async () => {
     const { env } = world()
     const timeout = await run(['config', 'set', '--no-validate', 'timeout', 'soon'], { env })
-    expect(timeout).toMatchObject({ code: 2, err: 'parley: --no-validate works only with betas\n' })
+    expect(timeout).toMatchObject({
+      code: 2,
+      err: 'parley: --no-validate works only with the setting betas: parley config set betas VALUE --no-validate\n',
+    })
     const blank = await run(['config', 'set', '--no-validate', 'betas', 'a b'], { env })
     expect(blank).toMatchObject({ code: 2 })
   })
@@ -232,7 +235,7 @@ describe('profiles', () => {
     const shown = await run(['config', 'list'], { env, tty: ['stdout', 'stderr'], columns: 200 })
     expect(shown).toMatchObject({ code: 0, out: '' })
     expect(shown.err).toBe(
-      "parley: profile 'default' has no settings yet: 'parley config init' asks for them, and --effective shows what applies without\n",
+      "parley: profile 'default' has no settings yet: 'parley config init' asks for them, and --effective shows the values that apply without a profile\n",
     )
   })
 
@@ -256,7 +259,7 @@ describe('profiles', () => {
     const marked = await run(['config', 'profiles'], { env, tty: ['stdout'] })
     expect(marked.out).toBe('  default\n  two\n* three\n  demo\n')
     expect((await run(['config', 'use', 'two'], also({ PARLEY_PROFILE: 'three' }))).err).toContain(
-      'PARLEY_PROFILE (three) overrides it',
+      'PARLEY_PROFILE (three) overrides the current profile',
     )
   })
 
@@ -332,7 +335,7 @@ describe('profiles', () => {
   test('C22: config delete says if PARLEY_PROFILE or the current profile still names it', async () => {
     const { env, also } = world({ current: 'other', profiles: { work, other: {} } })
     const named = await run(['config', 'delete', 'work', '--yes'], also({ PARLEY_PROFILE: 'work' }))
-    expect(named.err).toBe('parley: PARLEY_PROFILE still names it\n')
+    expect(named.err).toBe('parley: PARLEY_PROFILE still names the deleted profile\n')
     expect((await run(['config', 'delete', 'other', '--yes'], { env })).err).toContain(
       "'other' was the current",
     )
@@ -343,7 +346,9 @@ describe('profiles', () => {
     const before = readFileSync(path, 'utf8')
     const used = await run(['config', 'use', 'demo'], { env })
     expect(used).toMatchObject({ code: 2, out: '' })
-    expect(used.err).toContain('--profile demo, or PARLEY_PROFILE=demo')
+    expect(used.err).toContain(
+      'demo cannot be the current profile. Use --profile demo or PARLEY_PROFILE=demo for each command',
+    )
     const changed = await run(['config', 'set', '--profile', 'demo', 'timeout', '1'], { env })
     expect(changed).toMatchObject({ code: 2, out: '' })
     expect(readFileSync(path, 'utf8')).toBe(before)
@@ -405,7 +410,7 @@ describe('precedence of settings', () => {
     const given = also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_ACCESS_TOKEN_COMMAND: 'echo env' })
     const ended = await run(['chat', 'x', '--profile', 'other'], given)
     expect(ended).toMatchObject({ code: 3, requests: [] })
-    expect(ended.err).toContain("'parley config init --profile other' asks for what is missing, or try")
+    expect(ended.err).toContain("'parley config init --profile other' asks for the missing settings, or try")
     expect(ended.err).not.toContain('PARLEY_ACCESS_TOKEN')
   })
 
@@ -626,7 +631,7 @@ describe('config init', () => {
     const typed = [...answers, 'y\ny\n', last].join('')
     const ended = await run(['config', 'init'], { env, typed, exchange: createEmulator({}) })
     expect(ended.code).toBe(0)
-    expect(ended.err).toContain('Print every chat as it comes? [Y/n] ')
+    expect(ended.err).toContain('Print every chat as it arrives? [Y/n] ')
     expect(file().profiles.default.stream).toBe(stream)
   })
 

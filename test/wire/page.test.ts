@@ -40,9 +40,9 @@ test.each([
   ['{"data":[1],"next_page":true}', 'the list: next_page must be a text or a number'],
   ...['{}', '{"id":""}', '{"id":null}', '{"id":["a"]}', 'null', '5'].map((last) => [
     `{"data":[{"id":"a"},${last}],"has_more":true}`,
-    'the list has more, but does not say how to ask for it',
+    'the list has more items, but nothing that requests the next page',
   ]),
-  ['{"data":[],"has_more":true}', 'the list has more, but does not say how to ask for it'],
+  ['{"data":[],"has_more":true}', 'the list has more items, but nothing that requests the next page'],
 ])('%s does not name the next page: %s', (text, message) => {
   const read = page(text)
   expect(read.statesNext).toBe(true)
@@ -52,17 +52,17 @@ test.each([
 test.each<[text: string, message: string, serviceMessage?: string]>([
   ['', 'the list is not JSON'],
   ['{"data":[', 'the list is not JSON'],
-  ['{}', 'the list has no data'],
-  ['{"data":null}', 'the list has no data'],
-  ['null', 'the list has no data'],
-  ['"words"', 'the list has no data', 'words'],
+  ['{}', "the list has no field 'data'"],
+  ['{"data":null}', "the list has no field 'data'"],
+  ['null', "the list has no field 'data'"],
+  ['"words"', "the list has no field 'data'", 'words'],
   ['{"data":{}}', 'the list: data must be a list'],
   ['{"data":0}', 'the list: data must be a list'],
   ['{"data":""}', 'the list: data must be a list'],
   ['{"message":"no such list"}', 'the service answered with an error', 'no such list'],
   ['[{"type":"error","error":{"message":"later"}}]', 'the service answered with an error', 'later'],
   ['{"title":"no list"}', 'the service answered with an error', 'no list'],
-  ['{"code":0,"message":"nothing here"}', 'the list has no data', 'nothing here'],
+  ['{"code":0,"message":"nothing here"}', "the list has no field 'data'", 'nothing here'],
 ])('%j is not a page: %s', (text, message, serviceMessage) => {
   let failure: unknown
   try {

@@ -17,7 +17,7 @@ export default {
   parameters: () => [
     ...sessionFlags(),
     new Option('--history', 'also print earlier events'),
-    new Option('--stay', 'continue when the session stops, until it is terminated'),
+    new Option('--stay', 'keep following after the session stops, until it is terminated'),
     new Option('--ids', 'print only the ids of waiting tool uses'),
   ],
 

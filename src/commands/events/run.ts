@@ -22,9 +22,10 @@ export default {
     new Option('--max-total-tokens <n>', 'interrupt the session after N tokens of this run').argParser(
       parsePositiveCount,
     ),
-    new Option('--max-cost <amount>', 'interrupt the session at a list cost, such as 2.50').argParser(
-      parseAmount,
-    ),
+    new Option(
+      '--max-cost <amount>',
+      'interrupt the session when this run reaches this cost at list prices, such as 2.50',
+    ).argParser(parseAmount),
     ...eventFlags({ isListed: false }),
     failOnEmptyFlag(),
     new Option('--ids', 'print only the ids of waiting tool uses'),

@@ -9,7 +9,7 @@ export default {
     ...betaFlags(),
   ],
   notes: [
-    "It reads the session, and its events for what it waits for. --raw prints the service's answer only.",
+    "Reads the session, and its events to show the tool uses for which it waits. --raw prints the service's answer only.",
   ],
   examples: ['parley sessions show sesn_1'],
   run: (context, options: BetaOptions, [id = '']) => showSession(context, options, id),

@@ -40,8 +40,7 @@ export async function confirmToolUses(
   if (uses.length === 0 && !pending) {
     const given = await readConfirmInput(context, input)
     if ('body' in given) {
-      if (allow || deny)
-        throw usageError('the input already says allow or deny: leave out --allow and --deny')
+      if (allow || deny) throw usageError('the input already has the decisions: leave out --allow and --deny')
       return send(given.body)
     }
     uses = requirePending(access, given.record, options)

@@ -32,7 +32,7 @@ export async function createWaitingError(
   const command = formatSessionCommand(context, 'confirm', session)
   const way =
     state.unlisted.length > 0
-      ? `it does not say which of them wait; to answer one: ${command} ID --allow\n${orDeny}`
+      ? `the service does not report which of these tool uses wait; to answer one: ${command} ID --allow\n${orDeny}`
       : isLaidOut
         ? `answer with: ${command} --pending`
         : `answer with: ${command} ${formatToolUseIds(named)} --allow\n${orDeny}`

@@ -77,7 +77,9 @@ export async function followAndPrint(
       if (ids && followsForever) await printWaiting(context, state, printed)
     }
     if (follower.isUndone)
-      context.warn('the service does not show that it has worked on what was sent: its answer may come later')
+      context.warn(
+        'the service does not show that it has worked on the sent events: an answer may come later',
+      )
     if (state.lacksIdleEvent) context.warn(`${afterLastRun}: its answer may be missing`)
     if (ids) await printWaiting(context, state, printed)
     await context.output.flush()
@@ -128,7 +130,7 @@ function describeStart(
 ): string {
   if (isEmpty && !sent)
     return `nothing has happened in ${session} yet: waiting for its first event; Ctrl-C stops waiting`
-  if (!stop) return `following ${session}; Ctrl-C stops following, the session goes on`
+  if (!stop) return `following ${session}; Ctrl-C stops following, the session continues`
   const moment = stoppedAt && formatLocalTime(stoppedAt, now)
   if (stop.kind === 'ended') return `${session} ended${moment ? ` at ${moment}` : ''} (${stop.reason})`
   const why = stop.kind === 'waiting' ? 'tool uses wait for an answer' : stop.reason

@@ -206,7 +206,7 @@ async function* readPages(
         if (whole) yield takeNew(whole.items.slice(known))
         if (Math.max(known, whole?.items.length ?? 0) < maxPageSize) return
         throw createResponseError(
-          `the list of events ends after ${maxPageSize}, and does not say whether there are more`,
+          `the list of events ends after ${maxPageSize} events, and does not show whether more follow`,
         )
       }
       trail.addMark(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)

@@ -138,8 +138,12 @@ const isOfServer = ({ server, isServer }: Rule, call: ToolCall): boolean =>
 function findMismatch(rule: Rule, call: ToolCall): (() => string) | undefined {
   const { fields, server } = rule
   if (call.isUnclear) return () => unclear
-  if (call.isMcp && server === undefined) return () => 'it names no server'
-  if (!isOfServer(rule, call)) return () => `the server is ${JSON.stringify(call.server) ?? 'not known'}`
+  if (call.isMcp && server === undefined) return () => 'the rule names no server'
+  if (!isOfServer(rule, call))
+    return () =>
+      call.server === undefined
+        ? 'the tool use has no server name'
+        : `the server is ${JSON.stringify(call.server)}`
   if (fields === undefined) return undefined
   for (const field of fields) {
     const value = getValue(call.input, field.path)
@@ -149,16 +153,16 @@ function findMismatch(rule: Rule, call: ToolCall): (() => string) | undefined {
   }
   const other = findUnnamedPart(call.input, [], fields)
   if (other?.length === 0) return () => 'the input is not an object'
-  return other && (() => `it does not name ${JSON.stringify(formatPath(other))}`)
+  return other && (() => `the rule has no pattern for the input field ${JSON.stringify(formatPath(other))}`)
 }
 
 function describeFieldMismatch({ source, pattern }: InputField, value: unknown): string {
-  if (value === undefined) return `the input has no '${source}'`
+  if (value === undefined) return `the rule's input field '${source}' is missing in the input`
   if (typeof value !== 'string') return `'${source}' is not a text`
   if (!createMatcher(pattern, 'any')(value)) return `'${source}' is not '${pattern}'`
   const found = findStops(value).filter((stop) => !pattern.includes(stop))
   const shown = found.slice(0, maxListedStops).map((stop) => JSON.stringify(stop))
-  return `* does not stand for ${shown.join(' or ') || 'that'} in '${source}'`
+  return `* does not match ${shown.join(' or ') || 'this text'} in '${source}'`
 }
 
 /** Maximum number of stop characters in an explanation. */

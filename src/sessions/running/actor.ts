@@ -161,7 +161,7 @@ export class Actor {
       const isLeft = use?.isContradicted && this.#replies.wasLeftToOthers(id)
       if (use && !isLeft) return [use]
       this.#replies.leaveOpen(id)
-      const why = use ? 'it was shown with another input' : 'nothing is known of it'
+      const why = use ? 'it was shown with another input' : 'the session does not show this tool use'
       this.#run.context.note(`${id} is not answered: ${isPlain(id) ? why : replyableIds}`)
       return []
     })
@@ -227,7 +227,7 @@ export class Actor {
     if (!host.stderr.isTerminal) return
     const isForNobody = isLeft && decision === 'allow'
     const shown = isForNobody ? 'ask' : decision
-    const why = isForNobody ? 'nothing here carries it out' : reason
+    const why = isForNobody ? 'nothing here can execute the tool use' : reason
     const who = by === 'person' || shown === 'ask' ? '' : style.dim(` (${describeDecider(judgement)})`)
     const tool = formatBriefName(use.name)
     const what = {

@@ -124,7 +124,7 @@ export class Audit {
       await this.#lock(path, `session ${session}`, deadline)
     } catch (error) {
       if (error instanceof CliError) throw error
-      note(`another run of ${session} would not wait for this one: ${describeFileError(error)}`)
+      note(`another run of ${session} would not wait for this run: ${describeFileError(error)}`)
     }
   }
 
@@ -159,7 +159,11 @@ export class Audit {
   add(entry: AuditEntry): void {
     if (this.#isClosed) throw new CliError('file', `the run that worked on ${this.#session} is over`)
     const lost = this.#locks.find((lock) => !lock.isHeld())
-    if (lost) throw new CliError('file', `${lost.name}: its lock is gone, so another run may use it`)
+    if (lost)
+      throw new CliError(
+        'file',
+        `${lost.name}: its lock was lost, so another run may use the file or session`,
+      )
     this.#noteCommand({ ...entry })
     if (!this.#file) return
     const time = new Date(this.#context.timers.wallTime()).toISOString()
@@ -264,7 +268,7 @@ export async function* readEntries(
       isFirst = false
       const entry = text === undefined ? undefined : tryParseJson(text)
       if (entry === undefined ? !isTorn(text) : !isEntry(entry))
-        throw new CliError('file', `${name}: it holds something else`)
+        throw new CliError('file', `${name}: it is not an audit file`)
       if (text !== undefined && isObject(entry)) yield { entry, text }
     }
   }

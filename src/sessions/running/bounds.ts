@@ -271,12 +271,16 @@ export class Bounds {
     if (error.kind === 'waiting') return this.#createStoppedError('', { pending, problems })
     if (error.kind !== 'stopped' || !deadline) return error
     if (interrupt !== 'sent') return this.#createRefusedInterruptError()
-    return this.#createStoppedError('; an interrupt was sent, and it has not come to rest: it may go on')
+    return this.#createStoppedError(
+      '; an interrupt was sent, but the session is not idle yet and may continue',
+    )
   }
 
   #createRefusedInterruptError(refusal?: CliError): CliError {
     const because = refusal ? `: ${refusal.message}` : ''
-    return this.#createStoppedError(`; it goes on, since the interrupt was not taken${because}`)
+    return this.#createStoppedError(
+      `; the session continues, because the service did not accept the interrupt${because}`,
+    )
   }
 
   #createStoppedError(more = '', details: CliError['details'] = {}): CliError {

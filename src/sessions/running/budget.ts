@@ -130,7 +130,7 @@ export class Budget {
     const lacksCost = this.#flags.maxCost !== undefined && !cost
     const flags = [...(lacksTokens ? ['--max-total-tokens'] : []), ...(lacksCost ? ['--max-cost'] : [])]
     if (flags.length === 0) return undefined
-    return `${flags.join(' and ')} cannot be kept: the service does not tell what the run uses`
+    return `${flags.join(' and ')} cannot be enforced: the service does not report the usage of the run`
   }
 
   /** Minimum number of tokens that the run has used. */

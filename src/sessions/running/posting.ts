@@ -36,7 +36,7 @@ export async function findSentTask(
     throw new CliError('unknown', message, {
       sent: isAccepted ? 'yes' : 'unknown',
       retry: isAccepted ? 'later' : 'look-first',
-      consequence: `look with '${parts.inspectCommand}'\nonce the session shows the task, the same command goes on with it; to send it once more, name another --audit file`,
+      consequence: `look with '${parts.inspectCommand}'\nonce the session shows the task, the same command continues the session; to send the task once more, name another --audit file`,
       // To send or find a task that may not have arrived, the command needs the task's words. So no resume
       // command is printed for such a task.
       resume: task && !isAccepted ? undefined : run.resumption.getCommand(),
@@ -45,7 +45,7 @@ export async function findSentTask(
   if (earlier.is === 'posting') audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
   if (task)
     context.note(
-      'the audit says that an earlier run sent this task: it is not sent again, the session is taken up',
+      'the audit file shows that an earlier run sent this task: the run continues the session and does not send the task again',
     )
   return ids
 }

@@ -12,7 +12,8 @@ import { hashTask } from './task.ts'
 
 type Foreign = NonNullable<FollowedTurn['foreign']>
 
-export const resumeByAuditText = 'the same command with the same --audit resumes it once the session shows it'
+export const resumeByAuditText =
+  'the same command with the same --audit continues the session once the session shows the task'
 
 /** Text that is certain after this run has sent its task. */
 export const acceptedText = 'the task was accepted'
@@ -107,7 +108,7 @@ export class Resumption {
   describeSession(state?: SessionState): string {
     const waits = state !== undefined && state.asked.length > 0
     const what =
-      this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'goes on'
+      this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
     return `the session ${what}; ${this.#commandLine}`
   }
 

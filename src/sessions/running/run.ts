@@ -96,7 +96,7 @@ async function execute(
     await bounds.begin(task !== undefined)
     if (!task && !own?.size) await follower.doubtStop()
     if (before.endsWithTask && !plan.isAudited)
-      context.warn("the session's last user.message is this very task: it is sent once more")
+      context.warn("the session's last user.message is the same task: parley sends the task once more")
     const sent = task && (await resumption.addResume(sendTask(run, task, before.known)))
     resumption.findTaskId = () => follower.turn.taskId ?? sent?.findLast(isTask)?.id
     bounds.follow(follower)
@@ -135,8 +135,7 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
     const failure = await savingPartOnFailure(context, keeper, async () => {
       await resumption.addResume(followUntilIdle(followed))
       if (turn.foreign && !turn.answer) return resumption.createOtherClientError(turn.foreign)
-      if (turn.foreign)
-        context.note(`${describeOtherTask(turn.foreign)}: what follows that is not the answer`)
+      if (turn.foreign) context.note(`${describeOtherTask(turn.foreign)}: later messages are not the answer`)
       const answer = await checkAnswer(wanted, turn)
       if ('failure' in answer) return answer.failure
       const isMarked = !wanted.isAlone && !wanted.file
@@ -174,7 +173,7 @@ async function followUntilIdle(followed: Followed): Promise<void> {
     for (const judgement of denials.drainUnapproved(follower.state, follower.turn, isListed)) {
       audit.add({ event: 'not-asked', ...toAuditFields(judgement) })
       const what = describeToolUse(judgement.use)
-      context.warn(`the policy denies a tool use that the service ran without asking: ${what}`)
+      context.warn(`the policy denies a tool use that the service ran without a question: ${what}`)
     }
   }
   let { sent } = followed
@@ -225,6 +224,6 @@ async function followUntilIdle(followed: Followed): Promise<void> {
   // If the run sent only an interrupt, its work is done, so the audit file gets a final entry. An interrupted
   // task stays open.
   if (followed.sent && !followed.sent.some(isTask)) context.lastSteps.push(() => endTask(audit, follower))
-  const how = isHalted && !isInterrupted ? 'rests for a tool use that was interrupted' : 'was interrupted'
+  const how = isHalted && !isInterrupted ? 'is idle because a tool use was interrupted' : 'was interrupted'
   throw resumption.createInterruptedError(`${session} ${how}, and nothing was sent since`)
 }

@@ -48,7 +48,7 @@ export async function deliverEvents(
         },
       }),
     )
-    if (events.length === 0) context.note('events accepted; the response names none')
+    if (events.length === 0) context.note('the events were accepted, but the response does not list them')
     if (follower) {
       const sent = createSentEvents(body, events)
       const { followAndPrint } = await loadTranscript()

@@ -29,7 +29,7 @@ describe('links to images', () => {
   test('--download exits with 2 and sends nothing', async () => {
     const ended = await image(['x', '--download'], { exchange: answering(linked) })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain("unknown flag '--download': is gone: image prints a link")
+    expect(ended.err).toContain("unknown flag '--download': it was removed: image prints a link")
   })
 
   test('-o - exits with 8 for a link, and prints only the image next to one', async () => {

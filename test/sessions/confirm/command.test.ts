@@ -394,7 +394,7 @@ describe('events confirm', () => {
     async (flag) => {
       const ended = await confirm(['t1', flag, 'x.json'])
       expect(ended).toMatchObject({ code: 2, requests: [] })
-      const said = "'parley events run' has it, and without a task answers what waits"
+      const said = "'parley events run' has this flag, and without a task answers the waiting tool uses"
       expect(ended.err).toContain(`unknown flag '${flag}': ${said}`)
     },
   )

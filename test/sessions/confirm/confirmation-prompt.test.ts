@@ -92,7 +92,7 @@ test('V24: escapes hidden characters, so that only parley starts a line', async 
       .split('\n')
       .filter(
         (line) =>
-          !/^( {2}([|:] |allow \S|y allow, )|parley: (tool use 1 of 1:|events accepted; .*|to see the answer: .*)$|$)/.test(
+          !/^( {2}([|:] |allow \S|y allow, )|parley: (tool use 1 of 1:|the events were accepted, .*|to see the answer: .*)$|$)/.test(
             line,
           ),
       ),

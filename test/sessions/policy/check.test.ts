@@ -170,9 +170,9 @@ describe('policy check of recorded events', () => {
 
   test.each([
     ['git status', undefined],
-    ['git diff a|b & c', '* does not stand for "|" or "&" in \'command\''],
+    ['git diff a|b & c', '* does not match "|" or "&" in \'command\''],
     ['cat ../x', "'command' is not 'git *'"],
-    ['git a/../b', '* does not stand for ".." in \'command\''],
+    ['git a/../b', '* does not match ".." in \'command\''],
     [7, "'command' is not a text"],
   ])('explains why an allow rule that names the tool does not match %j', async (command, why) => {
     const files = {
@@ -192,15 +192,15 @@ describe('policy check of recorded events', () => {
   })
 
   test.each<[string, object, object, string]>([
-    ['a missing field', { input: { cmd: '*' } }, {}, "the input has no 'cmd'"],
+    ['a missing field', { input: { cmd: '*' } }, {}, "the rule's input field 'cmd' is missing in the input"],
     [
       'an additional field',
       { input: { command: '*' } },
       { input: { command: 'a', cwd: '/' } },
-      'it does not name "cwd"',
+      'the rule has no pattern for the input field "cwd"',
     ],
     ['an input that is not an object', { input: {} }, { input: 'x' }, 'the input is not an object'],
-    ['an MCP tool', {}, { type: 'agent.mcp_tool_use', mcp_server_name: 's' }, 'it names no server'],
+    ['an MCP tool', {}, { type: 'agent.mcp_tool_use', mcp_server_name: 's' }, 'the rule names no server'],
     [
       'another server',
       { server: 'a' },

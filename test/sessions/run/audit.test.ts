@@ -333,7 +333,7 @@ test('without a file, records nothing but locks the session', async () => {
 
 test('releases its locks after a failure', async () => {
   const cwd = temporaryFolder()
-  await expect(open('text\n', cwd)).rejects.toThrow('the audit file a.ndjson: it holds something else')
+  await expect(open('text\n', cwd)).rejects.toThrow('the audit file a.ndjson: it is not an audit file')
   const { audit } = await open('', cwd)
   audit.close()
   const again = await open('', cwd)
@@ -385,7 +385,7 @@ test.each([
 ])('rejects %j as an audit file', async (text) => {
   await expect(readEvents(text)).rejects.toMatchObject({
     kind: 'file',
-    message: 'x: it holds something else',
+    message: 'x: it is not an audit file',
   })
 })
 

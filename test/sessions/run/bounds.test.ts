@@ -199,7 +199,9 @@ describe('a run that reaches a limit', () => {
       '100',
     ])
     expect(code).toBe(0)
-    expect(err).toContain('--max-total-tokens cannot be kept: the service does not tell what the run uses')
+    expect(err).toContain(
+      '--max-total-tokens cannot be enforced: the service does not report the usage of the run',
+    )
     expect(report.usage).toMatchObject({ inputTokens: 1, outputTokens: null, totalTokens: null })
   })
 
@@ -397,7 +399,7 @@ describe('a run that reaches a limit', () => {
     const flags = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson')]
     const late = await ran({ work: [request(200)], fate: () => 'limits' }, flags, { timers: createClock() })
     expect(late.code).toBe(15)
-    expect(late.err).toContain('it goes on, since the interrupt was not taken')
+    expect(late.err).toContain('the session continues, because the service did not accept the interrupt')
     const onStream: Script['onStream'] = (add) => add(request(200))
     const { exchange, counts } = service({ history: late.events, work: [], onStream })
     const again = await run(['events', 'run', '-s', 's', '--no-stdin', ...flags], { cwd, exchange })
@@ -411,7 +413,7 @@ describe('a run that reaches a limit', () => {
     const start = timers.now()
     const refused = await ran({ work: [request(200)], fate: () => 400 }, flags, { timers })
     expect(refused.code).toBe(15)
-    expect(refused.err).toContain('it goes on, since the interrupt was not taken')
+    expect(refused.err).toContain('the session continues, because the service did not accept the interrupt')
     expect(refused.err).not.toContain('broke off')
     expect(timers.now() - start).toBeLessThan(10_000)
     const onStream: Script['onStream'] = (add) => add(request(200))
@@ -439,7 +441,7 @@ describe('a run that reaches a limit', () => {
       '100',
     ])
     expect(code).toBe(15)
-    expect(err).toContain('an interrupt was sent, and it has not come to rest: it may go on')
+    expect(err).toContain('an interrupt was sent, but the session is not idle yet and may continue')
     expect(counts.interrupts).toBe(1)
   })
 
@@ -642,7 +644,7 @@ describe('a run that reaches a limit', () => {
   }
 
   test.each([
-    ['before the interrupt', 'the session goes on; to resume:'],
+    ['before the interrupt', 'the session continues; to resume:'],
     ['during the interrupt', 'to resume:'],
     ['after the interrupt', 'the session was sent an interrupt; to resume:'],
   ] as const)(
@@ -709,7 +711,9 @@ describe('--max-cost', () => {
     ]) {
       const { code, err } = await ran({ work }, ['--max-cost', '1', '-q'])
       expect(code).toBe(0)
-      expect(err).toBe('parley: --max-cost cannot be kept: the service does not tell what the run uses\n')
+      expect(err).toBe(
+        'parley: --max-cost cannot be enforced: the service does not report the usage of the run\n',
+      )
     }
   })
 })

@@ -367,17 +367,17 @@ describe('limits of a run', () => {
     [
       { maxTotalTokens: 1 },
       [says],
-      '--max-total-tokens cannot be kept: the service does not tell what the run uses',
+      '--max-total-tokens cannot be enforced: the service does not report the usage of the run',
     ],
     [
       { maxTotalTokens: 1, maxCost: '1' },
       [says, createUsageEvent(9, 9)],
-      '--max-cost cannot be kept: the service does not tell what the run uses',
+      '--max-cost cannot be enforced: the service does not report the usage of the run',
     ],
     [
       { maxTotalTokens: 1, maxCost: '1' },
       [says],
-      '--max-total-tokens and --max-cost cannot be kept: the service does not tell what the run uses',
+      '--max-total-tokens and --max-cost cannot be enforced: the service does not report the usage of the run',
     ],
     [{ maxTotalTokens: 1, maxCost: '1' }, [says, createUsageEvent(9, 9, '1')], undefined],
   ])('limits %j, after %j: cannot be kept because %s', (flags, now, lack) => {

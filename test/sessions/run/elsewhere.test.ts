@@ -83,7 +83,7 @@ test('exits with 15 and prints no answer if an interrupt of the thread withdraws
     tty: ['stdout', 'stderr'],
   })
   expect({ code, out, posts: service.posts }, err).toEqual({ code: 15, out: '', posts: 0 })
-  expect(err).toContain('s1 rests for a tool use that was interrupted')
+  expect(err).toContain('s1 is idle because a tool use was interrupted')
 })
 
 test('a task is not done if the report cannot be written; the same command resumes it', async () => {

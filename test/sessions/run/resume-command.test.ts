@@ -282,7 +282,7 @@ describe('Y230: a signal during the delay of a later request does not make it sa
       [[says]],
       used,
       'never',
-      'the session goes on',
+      'the session continues',
     ],
     [
       'the interrupt at a limit of a run with an audit file',
@@ -290,7 +290,7 @@ describe('Y230: a signal during the delay of a later request does not make it sa
       [[says]],
       used,
       'never',
-      'the session goes on',
+      'the session continues',
     ],
   ])(
     'reports the accepted task if a signal arrives while the service delays %s',

@@ -413,14 +413,14 @@ test('Y61: warns, writes an audit line and exits with 14 if the service ran a de
   })
   expect(code).toBe(14)
   expect(err).toContain(
-    'the policy denies a tool use that the service ran without asking: bash {"command":"rm -rf x"} t1',
+    'the policy denies a tool use that the service ran without a question: bash {"command":"rm -rf x"} t1',
   )
   expect(audit.map(({ event, toolUse, decision }) => [event, toolUse, decision])).toEqual([
     ['not-asked', 't1', 'deny'],
   ])
 })
 
-const warning = 'the policy denies a tool use that the service ran without asking: '
+const warning = 'the policy denies a tool use that the service ran without a question: '
 
 test('Y91: warns and exits with 14 if a denied tool use has a result although nobody confirmed it', async () => {
   const service = createAgentService({
@@ -912,7 +912,7 @@ describe('the audit file', () => {
       const cwd = createFolder(text)
       const { code, err, requests } = await runWithPolicy({ cwd })
       expect({ code, requests }).toEqual({ code: 11, requests: [] })
-      expect(err).toContain('the audit file audit.ndjson: it holds something else')
+      expect(err).toContain('the audit file audit.ndjson: it is not an audit file')
       expect(readFileSync(join(cwd, 'audit.ndjson'), 'utf8')).toBe(text)
     },
   )
@@ -940,7 +940,7 @@ describe('the audit file', () => {
       const service = waiting()
       const { code, err } = await runWithPolicy({ cwd, words: [], world: { exchange: service.exchange } })
       expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
-      expect(err).toContain('the audit file audit.ndjson: it holds something else')
+      expect(err).toContain('the audit file audit.ndjson: it is not an audit file')
       expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
       expect(readdirSync(cwd).sort()).toEqual(['.cache', 'audit.ndjson', 'p.json'])
     },

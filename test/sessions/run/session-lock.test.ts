@@ -142,7 +142,7 @@ describe('Y132: a lock that cannot be created', () => {
       const place = { ...env, ...(name ? { XDG_CACHE_HOME: join(cwd, name) } : {}) }
       const { code, err } = await parley(argv, { env: place, timers: clock })
       expect({ code, posts: service.posts }).toEqual({ code: 0, posts: 1 })
-      expect(err).toContain('parley: another run of s1 would not wait for this one: ')
+      expect(err).toContain('parley: another run of s1 would not wait for this run: ')
       expect(err).toContain(why)
       expect((await parley([...argv, '-q'], { env: place, timers: clock })).err).toBe('')
     },
@@ -171,7 +171,7 @@ test('Y133: a run that lost its lock posts nothing and starts no further command
   writeFileSync(join(cwd, 'go'), '')
   const { code, err } = await first
   expect({ code, posts: service.posts, runs: runs() }).toEqual({ code: 11, posts: 0, runs: 'ran\n' })
-  expect(err).toContain('session s1: its lock is gone, so another run may use it')
+  expect(err).toContain('session s1: its lock was lost, so another run may use the file or session')
   expect(err).toContain('parley events run -s s1 --no-stdin')
   expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([lock])
 })

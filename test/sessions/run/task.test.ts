@@ -26,7 +26,7 @@ const answer = (text: string): Event => ({ type: 'agent.message', content: [{ ty
 const idle: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
 const notice =
-  'the audit says that an earlier run sent this task: it is not sent again, the session is taken up'
+  'the audit file shows that an earlier run sent this task: the run continues the session and does not send the task again'
 
 /** Runs the same command repeatedly, with one clock, on a service whose responses a test may cut. */
 function open(script: AgentScript, words = ['go']) {
@@ -54,7 +54,8 @@ function open(script: AgentScript, words = ['go']) {
   return { service, cwd, again, readAudit, timers }
 }
 
-const repetitionNote = "parley: the session's last user.message is this very task: it is sent once more\n"
+const repetitionNote =
+  "parley: the session's last user.message is the same task: parley sends the task once more\n"
 
 test("without an audit file, warns before it sends the session's last task once more, also with -q", async () => {
   const timers = createPatientClock()
@@ -213,7 +214,7 @@ describe('Y135: a task whose delivery is unknown', () => {
     const first = await again({ exchange: breaking(service, true) })
     expect([first.code, taskLines(readAudit())]).toEqual([10, ['sent', 'unknown']])
     expect(first.err).toContain(
-      '  the task may have been accepted: the same command with the same --audit resumes it once the session shows it\n',
+      '  the task may have been accepted: the same command with the same --audit continues the session once the session shows the task\n',
     )
     const second = await again()
     expect({ code: second.code, tasks: service.tasks }).toEqual({ code: 0, tasks: 1 })
@@ -250,7 +251,7 @@ describe('Y135: a task whose delivery is unknown', () => {
       if (arrives) continue
       expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived\n')
       expect(err).toContain(
-        "  look with 'parley events list -s s1'\n  once the session shows the task, the same command goes on with it; to send it once more, name another --audit file\n",
+        "  look with 'parley events list -s s1'\n  once the session shows the task, the same command continues the session; to send the task once more, name another --audit file\n",
       )
       expect(err).toContain('  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson --tool ')
     }
@@ -277,7 +278,7 @@ describe('Y135: a task whose delivery is unknown', () => {
     expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
     expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived')
     expect(err).toContain(
-      "  look with 'parley events list -s s1'\n  once the session shows the task, the same command goes on with it; to send it once more, name another --audit file\n",
+      "  look with 'parley events list -s s1'\n  once the session shows the task, the same command continues the session; to send the task once more, name another --audit file\n",
     )
     expect(err).not.toContain('parley events run')
     expect(err.match(/looking for[^\n]*/g)).toEqual(['looking for the task in the session, for up to 30 s'])
@@ -343,7 +344,7 @@ describe('Y138: an accepted task that the list does not show yet', () => {
         })
         expect(err).toContain('the task was accepted, but the session does not show it yet\n  look with ')
         expect(err).toContain(
-          'once the session shows the task, the same command goes on with it; to send it once more, name another --audit file\n',
+          'once the session shows the task, the same command continues the session; to send the task once more, name another --audit file\n',
         )
         expect(err).toContain('  parley events run -s s1 --no-stdin')
       }

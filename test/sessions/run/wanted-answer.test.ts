@@ -77,7 +77,7 @@ describe('--last prints only the answer', () => {
     const { code, err } = await runAll(['do it', '--last', '--fail-on-cut'], script)
     expect({ code, err }).toMatchObject({
       code: 2,
-      err: expect.stringContaining('a run without an answer is exit 8'),
+      err: expect.stringContaining('a run without an answer exits with 8'),
     })
   })
 
@@ -161,7 +161,7 @@ describe('--last prints only the answer', () => {
       const { code, out, err, read } = await runAll(words, { history: interrupted, rounds: [] })
       expect({ code, out, file: read('a.txt') }, err).toEqual({ code: 15, out: '', file: undefined })
       expect(err).toContain(
-        'parley: s1 rests for a tool use that was interrupted, and nothing was sent since',
+        'parley: s1 is idle because a tool use was interrupted, and nothing was sent since',
       )
       expect(err).toMatch(/^ {2}parley events run 'Go on' -s s1 /m)
     }
@@ -210,7 +210,7 @@ describe('--last prints only the answer', () => {
       test('does not count an interrupted task as done, and the same command does not send it again', async () => {
         const cwd = temporaryFolder()
         const service = createAgentService({ rounds, echoes })
-        for (const note of ['', 'it is not sent again, the session is taken up\n']) {
+        for (const note of ['', 'the run continues the session and does not send the task again\n']) {
           const { code, err } = await runAll(['do it', '--audit', 'a.ndjson'], {
             cwd,
             rounds: [],
@@ -432,7 +432,7 @@ describe('--schema', () => {
     expect({ code, requests: requests.length }).toEqual({ code: 2, requests: 0 })
     const retries = await runAll(['do it', '--schema', 's.json', '--schema-retries', '1'], { rounds: [] })
     expect({ code: retries.code, requests: retries.requests.length }).toEqual({ code: 2, requests: 0 })
-    expect(retries.err).toContain('run once more with a message that names the misfits')
+    expect(retries.err).toContain('run again with a message that names the mismatches')
   })
 })
 
@@ -467,7 +467,7 @@ test('G30: saves the answer if a signal arrives during its check', async () => {
     },
   })
   const [, path = ''] = /^parley: interrupted: the received data is saved as (\S+); /.exec(said) ?? []
-  expect(said).toContain('; the task was accepted; the session goes on; ')
+  expect(said).toContain('; the task was accepted; the session continues; ')
   expect(readFileSync(path, 'utf8')).toBe(text)
   expect(readdirSync(TMPDIR)).toContain(basename(path))
   expect(ended.code).toBe(8)

@@ -29,7 +29,7 @@ function responding(response: Response): Exchange {
 const send = (response: Response, ...more: string[]) =>
   run(['events', 'send', 'x', '-s', 's', ...more], { exchange: responding(response) })
 
-const none = 'parley: events accepted; the response names none\n'
+const none = 'parley: the events were accepted, but the response does not list them\n'
 
 test.each<[body: string, type: string | undefined, out: string, note: string]>([
   ['{"data":[{"id":"e1","type":"user.message"}]}', undefined, 'e1\tuser.message\t\t\n', ''],

@@ -551,7 +551,7 @@ describe('the receipt of events send', () => {
   ])('accepts an empty receipt: status %i, body "%s"', async (status, body) => {
     const ended = await send(['x'], { exchange: answering(body, { status }) })
     expect(ended).toMatchObject({ code: 0, out: '' })
-    expect(ended.err).toContain('parley: events accepted; the response ')
+    expect(ended.err).toContain('parley: the events were accepted, but the response ')
   })
 
   test('exits with 8 if the receipt is cut, and reports that the event was accepted', async () => {

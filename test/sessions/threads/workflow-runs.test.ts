@@ -256,7 +256,7 @@ describe('a limit with open workflow runs', () => {
       const { code, err } = await service.run([...runArguments, '-q', '--max-total-tokens', '10'])
       expect({ code, replies: service.replies() }, err).toEqual({ code: 15, replies: [[interrupt]] })
       for (const words of says_) expect(err).toContain(words)
-      expect(err).not.toContain('has not come to rest')
+      expect(err).not.toContain('is not idle yet')
     },
   )
 })
