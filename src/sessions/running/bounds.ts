@@ -277,7 +277,8 @@ export class Bounds {
   }
 
   #createRefusedInterruptError(refusal?: CliError): CliError {
-    const because = refusal ? `: ${refusal.message}` : ''
+    // A passed deadline is not the service's reason.
+    const because = refusal && !refusal.details.deadline ? `: ${refusal.message}` : ''
     return this.#createStoppedError(
       `; the session continues, because the service did not accept the interrupt${because}`,
     )

@@ -200,7 +200,12 @@ async function followUntilIdle(followed: Followed): Promise<void> {
       failure = error
       actor.dismiss()
     }
-    await actor.finish()
+    try {
+      await actor.finish()
+    } catch (error) {
+      // After an interrupt, the end of its time ends a waiting reply, too. The limit is then the failure.
+      failure = error
+    }
     reportUnapproved(follower.state.stop !== undefined)
     sent = undefined
   } while (failure === undefined && !follower.state.stop)
